@@ -1,0 +1,210 @@
+"""`symbolize PROFILE... --binaries DIR`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from symbolize.pipeline import Symbolizer
+
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW = 0, 1, 2, 3
+SUFFIX = ".symbolized.pb.gz"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with `arguments` (default: those of the process); the exit code."""
+    from symbolize.errors import SymbolizeError, UsageError
+
+    options = parser().parse_args(arguments)
+    try:
+        return run(options)
+    except UsageError as error:
+        print(f"symbolize: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except SymbolizeError as error:
+        print(f"symbolize: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        print("symbolize: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of standard output went away; nothing can be said there any more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except MemoryError:
+        print("symbolize: out of memory", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of the command."""
+    from symbolize import __version__
+
+    result = argparse.ArgumentParser(
+        prog="symbolize",
+        description="Turn the addresses of a profile into names and write a symbolized pprof file.",
+        epilog="Exit codes: 0 done, 1 input or output failed, 2 usage, 3 below --fail-under.",
+    )
+    result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
+    result.add_argument(
+        "--binaries",
+        "-b",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="folder (or file) with the binaries and debug files; may be given several times, the first wins. "
+        "Without it the profile is converted and checked, and nothing is looked up",
+    )
+    result.add_argument(
+        "--output",
+        "-o",
+        metavar="OUT",
+        help=f"file to write, - for standard output, or a folder (default: NAME{SUFFIX} in the current folder)",
+    )
+    result.add_argument(
+        "--demangle",
+        choices=("default", "templates", "full", "none"),
+        default="default",
+        help="how much of C++ and Rust names to show: default drops parameters and template arguments, templates "
+        "keeps template arguments, full keeps all, none leaves names as linked",
+    )
+    result.add_argument(
+        "--keep-trampolines",
+        action="store_true",
+        help="do not remove the frame that an old gperftools signal handler left in every stack",
+    )
+    result.add_argument("--report", choices=("text", "json"), default="text", help="form of the report")
+    result.add_argument(
+        "--fail-under",
+        metavar="PERCENT",
+        type=percentage,
+        help="exit with 3 when less than this percentage of sample value is symbolized",
+    )
+    volume = result.add_mutually_exclusive_group()
+    volume.add_argument("-v", "--verbose", action="store_true", help="list every place that was tried for a binary")
+    volume.add_argument("-q", "--quiet", action="store_true", help="no report")
+    result.add_argument("--version", action="version", version=f"symbolize {__version__}")
+    return result
+
+
+def percentage(text: str) -> float:
+    """A number from 0 to 100."""
+    value = float(text)
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 100")
+    return value
+
+
+def run(options: argparse.Namespace) -> int:
+    """Symbolize every profile; a profile that cannot be read does not stop the others."""
+    from symbolize.errors import InputError
+    from symbolize.pipeline import Symbolizer
+
+    outputs = output_paths(options.profiles, options.output)
+    warn_if_interpreted(options.quiet)
+    code = EXIT_DONE
+    with Symbolizer(options.binaries, demangle=options.demangle) as symbolizer:
+        for profile, output in zip(options.profiles, outputs, strict=True):
+            try:
+                percent = symbolize_one(symbolizer, profile, output, options)
+            except InputError as error:
+                print(f"symbolize: {error}", file=sys.stderr)
+                code = EXIT_FAILED
+                continue
+            if options.fail_under is not None and percent < options.fail_under and code == EXIT_DONE:
+                code = EXIT_BELOW
+    return code
+
+
+def symbolize_one(symbolizer: "Symbolizer", source: str, output: str, options: argparse.Namespace) -> float:
+    """Load, symbolize, write and report on one profile; percent of sample value symbolized."""
+    from symbolize.load import load
+    from symbolize.write import write
+
+    profile = load(source, keep_trampolines=options.keep_trampolines)
+    with progress_bar(options.quiet) as progress:
+        result = symbolizer.symbolize(profile, progress)
+    write(result.profile, output)
+    if not options.quiet:
+        if options.report == "json":
+            from symbolize.report.json import render as render_json
+
+            text = render_json(result.report, source, output)
+        else:
+            from symbolize.report.text import render
+
+            colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+            text = render(result.report, verbose=options.verbose, colour=colour) + f"wrote {output}\n"
+        sys.stderr.write(text)
+    return result.report.percent
+
+
+def output_paths(profiles: Sequence[str], output: str | None) -> list[str]:
+    """Where the result of each profile goes; raises UsageError where two would go to one file."""
+    from symbolize.errors import UsageError
+
+    if profiles.count("-") > 1:
+        raise UsageError("standard input can be read once only")
+    if output is not None and not output.endswith("/") and not Path(output).is_dir():
+        if len(profiles) > 1:
+            raise UsageError(f"-o {output} is one file for {len(profiles)} profiles; name a folder")
+        return [output]
+    folder = Path(output) if output is not None else Path()
+    if not folder.is_dir():
+        raise UsageError(f"-o {output}: no such folder")
+    paths = [str(folder / (stem(profile) + SUFFIX)) for profile in profiles]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise UsageError(f"several profiles would be written to {path}; rename one or name different folders")
+    return paths
+
+
+def stem(profile: str) -> str:
+    """The name of a profile without the endings that profiles have."""
+    if profile == "-":
+        return "stdin"
+    name = Path(profile).name
+    for ending in (".gz", ".zst", ".lz4", ".pb", ".prof", ".pprof"):
+        name = name.removesuffix(ending) or name
+    return name
+
+
+class progress_bar:
+    """A tqdm bar over the mappings of a profile, on a terminal only; a context manager that yields the callback."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._wanted = not quiet and sys.stderr.isatty()
+        self._bar: "tqdm[None] | None" = None
+
+    def __enter__(self) -> "progress_bar | None":
+        return self if self._wanted else None
+
+    def __call__(self, done: int, total: int, name: str) -> None:
+        """Show that `done` of `total` mappings are done and `name` is next."""
+        if self._bar is None:
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, unit="mapping", leave=False, file=sys.stderr)
+        self._bar.set_postfix_str(Path(name).name, refresh=False)
+        self._bar.update(done - self._bar.n)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def warn_if_interpreted(quiet: bool) -> None:
+    """Say once that the compiled modules are missing: everything works, two orders of magnitude slower."""
+    from symbolize import cursor
+
+    if not quiet and not cursor.COMPILED:
+        print(
+            "symbolize: warning: running without the compiled core, about a hundred times slower; "
+            "install a C compiler and reinstall symbolize",
+            file=sys.stderr,
+        )

@@ -1,0 +1,19 @@
+from symbolize.cursor cimport Cursor
+
+cdef class AbbrevTables:
+    cdef public unsigned char[::1] dense
+    cdef public long long[::1] first
+    cdef public long long[::1] codes
+    cdef public long long[::1] order
+    cdef public unsigned short[::1] tag
+    cdef public unsigned char[::1] flags
+    cdef public int[::1] fixed_size
+    cdef public int[::1] op_first
+    cdef public int[::1] ops
+    cdef public int[::1] attribute_first
+    cdef public unsigned short[::1] attribute_name
+    cdef public unsigned short[::1] attribute_form
+    cdef public long long[::1] attribute_constant
+    cdef Py_ssize_t find(self, Py_ssize_t table, unsigned long long code) noexcept nogil
+
+cdef int skip_operation(unsigned long long form, int address_size, int offset_size, int version) noexcept nogil

@@ -1,0 +1,91 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+"""Flat arrays that grow while a decoder fills them without the GIL."""
+
+import cython
+import numpy as np
+
+FIRST_CAPACITY = cython.declare(cython.Py_ssize_t, 1024)
+
+
+def extended(array, dtype: str):  # type: ignore[no-untyped-def]
+    """A copy of `array` with twice the capacity."""
+    old = np.asarray(array)
+    new = np.zeros(max(2 * len(old), FIRST_CAPACITY), dtype)
+    new[: len(old)] = old
+    return memoryview(new)
+
+
+@cython.cclass
+class Ranges:
+    """Address ranges `[begin, end)`, each of one owner; the first `count` rows are valid."""
+
+    def __init__(self) -> None:
+        self.begin = memoryview(np.zeros(FIRST_CAPACITY, np.uint64))
+        self.end = memoryview(np.zeros(FIRST_CAPACITY, np.uint64))
+        self.owner = memoryview(np.zeros(FIRST_CAPACITY, np.int64))
+        self.count = 0
+        self.capacity = FIRST_CAPACITY
+
+    def append(self, begin: cython.ulonglong, end: cython.ulonglong, owner: cython.longlong) -> cython.void:
+        """Add one range."""
+        if self.count == self.capacity:
+            with cython.gil:
+                self.grow()
+        self.begin[self.count] = begin
+        self.end[self.count] = end
+        self.owner[self.count] = owner
+        self.count += 1
+
+    def grow(self):  # type: ignore[no-untyped-def]
+        """Make room for more rows."""
+        self.begin = extended(self.begin, "u8")
+        self.end = extended(self.end, "u8")
+        self.owner = extended(self.owner, "i8")
+        self.capacity = len(self.begin)
+
+    def arrays(self):  # type: ignore[no-untyped-def]
+        """Copies of begin, end and owner, as long as there are ranges."""
+        count = self.count
+        return (
+            np.asarray(self.begin)[:count].copy(),
+            np.asarray(self.end)[:count].copy(),
+            np.asarray(self.owner)[:count].copy(),
+        )
+
+
+@cython.cclass
+class Nodes:
+    """Functions and inlined functions with code, parents before their children; the first `count` rows are valid.
+
+    `die` is the offset of the DIE; `origin` the one that its abstract_origin names, or 2⁶⁴-1; `parent` the node
+    it is inlined into, or -1 for a function of its own (rule R11); `call_*` the place it is inlined at.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.capacity = 0
+        empty = np.zeros(0, np.uint64)
+        self.die = self.origin = self.entry = memoryview(empty)
+        self.unit = self.parent = memoryview(empty.astype(np.int64))
+        self.call_file = self.call_line = self.call_column = memoryview(empty.astype(np.uint32))
+        self.grow()
+
+    def add(self) -> cython.Py_ssize_t:
+        """Add a row; its index."""
+        if self.count == self.capacity:
+            with cython.gil:
+                self.grow()
+        self.count += 1
+        return self.count - 1
+
+    def grow(self):  # type: ignore[no-untyped-def]
+        """Make room for more rows."""
+        self.die = extended(self.die, "u8")
+        self.origin = extended(self.origin, "u8")
+        self.entry = extended(self.entry, "u8")
+        self.unit = extended(self.unit, "i8")
+        self.parent = extended(self.parent, "i8")
+        self.call_file = extended(self.call_file, "u4")
+        self.call_line = extended(self.call_line, "u4")
+        self.call_column = extended(self.call_column, "u4")
+        self.capacity = len(self.die)

@@ -1,0 +1,131 @@
+"""From debug sections to flat arrays: the decoder of chosen units."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.dwarf.columns import Nodes, Ranges
+from symbolize.dwarf.dies import walk_units
+from symbolize.dwarf.files import FileTables
+from symbolize.dwarf.live import clip_to_code
+from symbolize.dwarf.sections import DebugSections
+from symbolize.dwarf.segments import function_segments, line_rows
+from symbolize.dwarf.units import read_units
+
+UInt64 = NDArray[np.uint64]
+Int64 = NDArray[np.int64]
+UInt32 = NDArray[np.uint32]
+
+COMPILE_UNITS = (1, 4)
+"""Unit kinds that hold code: compile and skeleton units (rule R90)."""
+
+
+@dataclass(eq=False)
+class Decoded:
+    """The code of some units.
+
+    Segment `i` is `[segment_start[i], segment_start[i + 1])` and belongs to node `segment_node[i]`, or to none
+    (-1): the node is the innermost function there. Nodes are functions and inlined functions, see `Nodes`.
+    Line entry `j` reaches from `row_start[j]` to `row_start[j + 1]` and is row `row[j]` of the row columns, or a
+    gap (-1).
+    """
+
+    segment_start: UInt64
+    segment_node: Int64
+    node_die: UInt64
+    node_origin: UInt64
+    node_entry: UInt64
+    node_unit: Int64
+    node_parent: Int64
+    node_call_file: UInt32
+    node_call_line: UInt32
+    node_call_column: UInt32
+    row_start: UInt64
+    row: Int64
+    row_program: Int64
+    row_file: UInt32
+    row_line: UInt32
+    row_column: UInt32
+
+
+class Dwarf:
+    """The DWARF of one binary. Units are indexed at once, decoded on demand.
+
+    `code` are the begins and ends of where code can be (rule R54), both ascending.
+    `problems` lists what could not be read, a sentence each.
+    """
+
+    def __init__(self, sections: DebugSections, code: tuple[UInt64, UInt64]) -> None:
+        self.sections = sections
+        self.code = code
+        self.problems: list[str] = []
+        self.reader, begin, end, unit = read_units(sections, sections.big_endian)
+        live, begin, end = clip_to_code(begin, end, code)
+        self._claims = begin, end, unit[live]
+        self.units = self.reader.units
+        self.files = FileTables(self.reader, sections, code, self.problems)
+        kinds = np.asarray(self.units.kind)
+        self._unclaiming = np.isin(kinds, COMPILE_UNITS) & (np.asarray(self.units.bad) == 0)
+        self._unclaiming[self._claims[2]] = False
+        self._report_bad_units()
+
+    def units_for(self, vaddrs: UInt64) -> Int64:
+        """The units that may hold any of `vaddrs` (ascending).
+
+        Units claim addresses by the ranges of their root; where no unit claims an address, those that claim
+        nothing usable are candidates too (rule R61).
+        """
+        begin, end, unit = self._claims
+        first, last = np.searchsorted(vaddrs, begin), np.searchsorted(vaddrs, end)
+        chosen = np.zeros(len(self._unclaiming), np.bool_)
+        chosen[unit[first < last]] = True
+        claimed = np.zeros(len(vaddrs) + 1, np.int64)
+        np.add.at(claimed, first, 1)
+        np.add.at(claimed, last, -1)
+        if (np.cumsum(claimed)[:-1] == 0).any():
+            chosen |= self._unclaiming
+        return np.flatnonzero(chosen)
+
+    def decode(self, units: Int64 | None = None) -> Decoded:
+        """Decode `units`, or all that hold code."""
+        if units is None:
+            units = np.flatnonzero(np.isin(np.asarray(self.units.kind), COMPILE_UNITS))
+        nodes, ranges = Nodes(), Ranges()
+        bad = np.asarray(self.units.bad).copy()
+        walk_units(self.reader, units, nodes, ranges)
+        for broken in np.flatnonzero(np.asarray(self.units.bad) != bad):
+            self.problems.append(f"corrupt DIEs in the unit at .debug_info offset {self.units.offset[broken]:#x}")
+        lines = self.files.read_rows(units)
+        parent = np.asarray(nodes.parent)[: nodes.count]
+        unit = np.asarray(nodes.unit)[: nodes.count]
+        live, begin, end = clip_to_code(*ranges.arrays()[:2], self.code)
+        owner = ranges.arrays()[2][live]
+        segment_start, segment_node = function_segments(begin, end, owner, parent, unit, lines, self.problems)
+        row_start, row = line_rows(lines, segment_start, segment_node, unit)
+        count = lines.tables.row_count
+        return Decoded(
+            segment_start,
+            segment_node,
+            np.asarray(nodes.die)[: nodes.count],
+            np.asarray(nodes.origin)[: nodes.count],
+            np.asarray(nodes.entry)[: nodes.count],
+            unit,
+            parent,
+            np.asarray(nodes.call_file)[: nodes.count],
+            np.asarray(nodes.call_line)[: nodes.count],
+            np.asarray(nodes.call_column)[: nodes.count],
+            row_start,
+            row,
+            lines.row_program,
+            np.asarray(lines.tables.file)[:count],
+            np.asarray(lines.tables.line)[:count],
+            np.asarray(lines.tables.column)[:count],
+        )
+
+    def _report_bad_units(self) -> None:
+        bad = np.flatnonzero(np.asarray(self.units.bad))
+        if len(bad):
+            at = ", ".join(f"{self.units.offset[unit]:#x}" for unit in bad[:3])
+            more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
+            self.problems.append(f"unreadable units at .debug_info offset {at}{more}")

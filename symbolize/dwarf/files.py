@@ -1,0 +1,188 @@
+"""Line programs of units: which rows to trust, and the paths of files."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.dwarf.lines import LineTables, read_program
+from symbolize.dwarf.live import clip_to_code
+from symbolize.dwarf.reader import Reader
+from symbolize.dwarf.sections import DebugSections
+from symbolize.dwarf.strings import strings_at
+
+UInt64 = NDArray[np.uint64]
+Int64 = NDArray[np.int64]
+NOWHERE = (1 << 64) - 1
+SECTION_SHIFT = 60
+STRING_SECTIONS = {1: "info", 2: "str", 3: "line_str", 4: "line"}
+"""The sections of string references, by their top bits."""
+
+
+@dataclass(eq=False)
+class Lines:
+    """Decoded line programs: live sequences `[begin, end)` with the rows `[first_row, last_row)` of `tables`.
+
+    `address` are the row addresses, ascending within a sequence; `program_of_unit` maps units to programs (-1: none).
+    """
+
+    tables: LineTables
+    begin: UInt64
+    end: UInt64
+    first_row: Int64
+    last_row: Int64
+    program: Int64
+    address: UInt64
+    row_program: Int64
+    program_of_unit: Int64
+
+    def cover(self, vaddrs: UInt64, units: Int64) -> NDArray[np.bool_]:
+        """Whether the line program of each unit has a sequence over the address beside it."""
+        wanted = self.program_of_unit[units]
+        result = np.zeros(len(vaddrs), np.bool_)
+        for program in np.unique(wanted[wanted >= 0]):
+            own = np.flatnonzero(self.program == program)
+            own = own[np.argsort(self.begin[own], kind="stable")]
+            rows = np.flatnonzero(wanted == program)
+            place = np.searchsorted(self.begin[own], vaddrs[rows], side="right") - 1
+            if len(own):
+                result[rows] = (place >= 0) & (vaddrs[rows] < np.maximum.accumulate(self.end[own])[place])
+        return result
+
+
+class FileTables:
+    """The line programs and file tables of a binary; what cannot be read is added to `problems`."""
+
+    def __init__(
+        self, reader: Reader, sections: DebugSections, code: tuple[UInt64, UInt64], problems: list[str]
+    ) -> None:
+        self._reader = reader
+        self._units = reader.units
+        self._sections = sections
+        self._code = code
+        self._problems = problems
+        self._headers = LineTables()
+        self._shapes: dict[int, tuple[int, int, int, int]] = {}
+        self._paths: dict[tuple[int, int], bytes] = {}
+        self.unit_of_program = np.zeros(0, np.int64)
+
+    def read_rows(self, units: Int64) -> Lines:
+        """Decode the line programs of `units`, each program once."""
+        tables = LineTables()
+        shape = memoryview(np.zeros(4, np.uint64))
+        programs: dict[int, int] = {}
+        program_of_unit = np.full(len(self._units.offset), -1, np.int64)
+        for unit in units.tolist():
+            offset = self._units.line_program[unit]
+            if offset == NOWHERE or self._units.bad[unit]:
+                continue
+            if offset not in programs:
+                programs[offset] = len(programs)
+                if not read_program(
+                    self._sections.line, offset, self._reader, unit, tables, programs[offset], True, shape
+                ):
+                    self._problems.append(f"corrupt line program at .debug_line offset {offset:#x}")
+            program_of_unit[unit] = programs[offset]
+        self.unit_of_program = np.zeros(len(programs), np.int64)
+        rows = np.flatnonzero(program_of_unit >= 0)[::-1]
+        self.unit_of_program[program_of_unit[rows]] = rows
+        return live_sequences(tables, self._code, program_of_unit)
+
+    def path(self, unit: int, index: int, is_row: bool) -> bytes:
+        """The path of file `index` in the file table of `unit`, empty if there is none.
+
+        Line rows and attributes differ in what index 0 means before DWARF 5 (rules R23, R44).
+        """
+        units = self._units
+        offset = units.line_program[unit]
+        key = (unit, index if is_row else ~index)
+        if key not in self._paths:
+            if is_row and index == 0 and units.version[unit] < 5:
+                self._paths[key] = join_path(self.string(units.comp_dir[unit]), b"", self.string(units.name[unit]))
+            else:
+                self._paths[key] = b"" if offset == NOWHERE else self._entry_path(unit, offset, index)
+        return self._paths[key]
+
+    def string(self, reference: int) -> bytes:
+        """The string that a reference names, empty if it names none."""
+        section = STRING_SECTIONS.get(reference >> SECTION_SHIFT)
+        if section is None or reference == NOWHERE:
+            return b""
+        offset = reference & ((1 << SECTION_SHIFT) - 1)
+        return strings_at(getattr(self._sections, section), np.array([offset]))[0]
+
+    def _entry_path(self, unit: int, offset: int, index: int) -> bytes:
+        version, first, directories, files = self._shape(unit, offset)
+        if version < 5:  # rules R41, R42
+            index -= 1
+        if not 0 <= index < files:
+            return b""
+        entry = first + directories + index
+        directory = self._headers.directory[entry]
+        name = self.string(self._headers.name[entry])
+        comp_dir = self.string(self._units.comp_dir[unit])
+        if version >= 5:
+            where = self.string(self._headers.name[first + directory]) if directory < directories else b""
+            return join_path(b"" if directory == 0 else comp_dir, where or comp_dir, name)
+        where = self.string(self._headers.name[first + directory - 1]) if 0 < directory <= directories else b""
+        return join_path(comp_dir, where, name)
+
+    def _shape(self, unit: int, offset: int) -> tuple[int, int, int, int]:
+        """Version, first entry, number of directories and of files of the program at `offset`."""
+        if offset not in self._shapes:
+            shape = memoryview(np.zeros(4, np.uint64))
+            read_program(self._sections.line, offset, self._reader, unit, self._headers, 0, False, shape)
+            self._shapes[offset] = (shape[0], shape[1], shape[2], shape[3])
+        return self._shapes[offset]
+
+
+def live_sequences(tables: LineTables, code: tuple[UInt64, UInt64], program_of_unit: Int64) -> Lines:
+    """The sequences that lie where code can be (rules R54, R62), their rows in order of address."""
+    rows, count = tables.row_count, tables.sequence_count
+    address = np.asarray(tables.address)[:rows]
+    first_row, last_row = np.asarray(tables.first_row)[:count].copy(), np.asarray(tables.last_row)[:count].copy()
+    begin, end = np.asarray(tables.begin)[:count].copy(), np.asarray(tables.end)[:count].copy()
+    program = np.asarray(tables.program)[:count]
+    for i in np.flatnonzero(np.asarray(tables.unsorted)[:count]):
+        first_row[i], last_row[i] = sort_sequence(tables, first_row[i], last_row[i], code)
+        begin[i] = address[first_row[i]] if first_row[i] < last_row[i] else end[i]
+    row_program = np.repeat(program, np.asarray(tables.last_row)[:count] - np.asarray(tables.first_row)[:count])
+    sound = np.flatnonzero(begin < end)
+    live, begin, end = clip_to_code(begin[sound], end[sound], code)
+    kept = sound[live]
+    return Lines(
+        tables, begin, end, first_row[kept], last_row[kept], program[kept], address, row_program, program_of_unit
+    )
+
+
+def sort_sequence(tables: LineTables, first: int, last: int, code: tuple[UInt64, UInt64]) -> tuple[int, int]:
+    """Sort the rows of a sequence whose addresses go backwards, stably, in place (rules R34, R35).
+
+    Rows outside of where code can be are dropped, and of rows at one address the last is kept (rule R32).
+    Returns where the rows lie now.
+    """
+    columns = [np.asarray(column)[first:last] for column in (tables.address, tables.file, tables.line, tables.column)]
+    address = columns[0]
+    order, _, _ = clip_to_code(address, address, code)
+    order = order[np.argsort(address[order], kind="stable")]
+    final = np.ones(len(order), np.bool_)
+    final[:-1] = address[order][1:] != address[order][:-1]
+    order = order[final]
+    for column in columns:
+        column[: len(order)] = column[order]
+    return first, first + len(order)
+
+
+def join_path(comp_dir: bytes, directory: bytes, name: bytes) -> bytes:
+    """A file's path (rules R43, R45, R46): only `/./` and `//` are collapsed, never `..`."""
+    path = name
+    for prefix in (directory, comp_dir):
+        if path.startswith(b"/"):
+            break
+        if prefix:
+            path = prefix + b"/" + path
+    while b"/./" in path:
+        path = path.replace(b"/./", b"/")
+    while b"//" in path:
+        path = path.replace(b"//", b"/")
+    return path

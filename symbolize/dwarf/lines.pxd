@@ -1,0 +1,31 @@
+from symbolize.cursor cimport Cursor
+from symbolize.dwarf.reader cimport Reader
+
+cdef class LineTables:
+    cdef public unsigned long long[::1] address
+    cdef public unsigned int[::1] file
+    cdef public unsigned int[::1] line
+    cdef public unsigned int[::1] column
+    cdef public Py_ssize_t row_count
+    cdef Py_ssize_t row_capacity
+
+    cdef public unsigned long long[::1] begin
+    cdef public unsigned long long[::1] end
+    cdef public long long[::1] first_row
+    cdef public long long[::1] last_row
+    cdef public long long[::1] program
+    cdef public unsigned char[::1] unsorted
+    cdef public Py_ssize_t sequence_count
+    cdef Py_ssize_t sequence_capacity
+
+    cdef public unsigned long long[::1] name
+    cdef public unsigned int[::1] directory
+    cdef public Py_ssize_t entry_count
+    cdef Py_ssize_t entry_capacity
+
+    cdef void add_row(self, unsigned long long address, unsigned int file, unsigned int line, unsigned int column) noexcept nogil
+    cdef void add_sequence(self, Py_ssize_t first_row, unsigned long long end, long long program, bint unsorted) noexcept nogil
+    cdef void add_entry(self, unsigned long long name, unsigned int directory) noexcept nogil
+    cpdef grow_rows(self)
+    cpdef grow_sequences(self)
+    cpdef grow_entries(self)

@@ -1,0 +1,397 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+"""Line programs (DWARF 5 §6.2): rows, sequences and file tables as flat arrays."""
+
+import cython
+import numpy as np
+
+from symbolize.dwarf.columns import extended
+
+if not cython.compiled:
+    from symbolize.cursor import Cursor
+    from symbolize.dwarf.reader import Reader
+
+MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+NOWHERE = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+IN_STR = cython.declare(cython.ulonglong, 2 << 60)
+IN_LINE_STR = cython.declare(cython.ulonglong, 3 << 60)
+IN_LINE = cython.declare(cython.ulonglong, 4 << 60)
+OFFSET_MASK = cython.declare(cython.ulonglong, (1 << 60) - 1)
+
+
+@cython.cclass
+class LineTables:
+    """Decoded line programs.
+
+    Rows: `address`, `file` (as the program counts files), `line`, `column`. Sequences `[begin, end)` own the
+    rows `[first_row, last_row)` and belong to `program`. File table entries: `name` (a string reference) and
+    `directory`; directories are entries of the same kind.
+    """
+
+    def __init__(self) -> None:
+        self.row_count = self.row_capacity = 0
+        self.sequence_count = self.sequence_capacity = 0
+        self.entry_count = self.entry_capacity = 0
+        u8, u4, i8 = (memoryview(np.zeros(0, dtype)) for dtype in (np.uint64, np.uint32, np.int64))
+        self.address = self.begin = self.end = self.name = u8
+        self.file = self.line = self.column = self.directory = u4
+        self.first_row = self.last_row = self.program = i8
+        self.unsorted = memoryview(np.zeros(0, np.uint8))
+        self.grow_rows()
+        self.grow_sequences()
+        self.grow_entries()
+
+    def grow_rows(self):  # type: ignore[no-untyped-def]
+        """Make room for more rows."""
+        self.address = extended(self.address, "u8")
+        self.file = extended(self.file, "u4")
+        self.line = extended(self.line, "u4")
+        self.column = extended(self.column, "u4")
+        self.row_capacity = len(self.address)
+
+    def grow_sequences(self):  # type: ignore[no-untyped-def]
+        """Make room for more sequences."""
+        self.begin = extended(self.begin, "u8")
+        self.end = extended(self.end, "u8")
+        self.first_row = extended(self.first_row, "i8")
+        self.last_row = extended(self.last_row, "i8")
+        self.program = extended(self.program, "i8")
+        self.unsorted = extended(self.unsorted, "u1")
+        self.sequence_capacity = len(self.begin)
+
+    def grow_entries(self):  # type: ignore[no-untyped-def]
+        """Make room for more files and directories."""
+        self.name = extended(self.name, "u8")
+        self.directory = extended(self.directory, "u4")
+        self.entry_capacity = len(self.name)
+
+    def add_row(
+        self, address: cython.ulonglong, file: cython.uint, line: cython.uint, column: cython.uint
+    ) -> cython.void:
+        """Add a row."""
+        if self.row_count == self.row_capacity:
+            with cython.gil:
+                self.grow_rows()
+        self.address[self.row_count] = address
+        self.file[self.row_count] = file
+        self.line[self.row_count] = line
+        self.column[self.row_count] = column
+        self.row_count += 1
+
+    def add_sequence(
+        self, first_row: cython.Py_ssize_t, end: cython.ulonglong, program: cython.longlong, unsorted: cython.bint
+    ) -> cython.void:
+        """Close the rows from `first_row` as a sequence that ends at `end`; without rows there is none."""
+        if first_row == self.row_count:
+            return
+        if self.sequence_count == self.sequence_capacity:
+            with cython.gil:
+                self.grow_sequences()
+        self.begin[self.sequence_count] = self.address[first_row]
+        self.end[self.sequence_count] = end
+        self.first_row[self.sequence_count] = first_row
+        self.last_row[self.sequence_count] = self.row_count
+        self.program[self.sequence_count] = program
+        self.unsorted[self.sequence_count] = unsorted
+        self.sequence_count += 1
+
+    def add_entry(self, name: cython.ulonglong, directory: cython.uint) -> cython.void:
+        """Add a file or a directory."""
+        if self.entry_count == self.entry_capacity:
+            with cython.gil:
+                self.grow_entries()
+        self.name[self.entry_count] = name
+        self.directory[self.entry_count] = directory
+        self.entry_count += 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def entry_value(c: Cursor, form: cython.ulonglong, offset_size: cython.int, reader: Reader) -> cython.ulonglong:
+    """Read one field of a DWARF 5 directory or file entry (rules R47, R48); strings as string references."""
+    v: cython.ulonglong
+    if form == 0x08:  # string
+        v = IN_LINE | cython.cast(cython.ulonglong, c.pos)
+        c.skip_string()
+        return v
+    if form == 0x1F:  # line_strp
+        return IN_LINE_STR | (c.uint(offset_size) & OFFSET_MASK)
+    if form == 0x0E:  # strp
+        return IN_STR | (c.uint(offset_size) & OFFSET_MASK)
+    if form == 0x0F:  # udata
+        return c.uleb()
+    if form == 0x0B:  # data1
+        return c.uint(1)
+    if form == 0x05:  # data2
+        return c.uint(2)
+    if form == 0x06:  # data4
+        return c.uint(4)
+    if form == 0x07:  # data8
+        return c.uint(8)
+    if form == 0x1E:  # data16
+        c.skip(16)
+        return 0
+    if form == 0x09:  # block
+        c.skip(c.uleb())
+        return 0
+    if form == 0x1A or 0x25 <= form <= 0x28:  # strx strx1–4
+        return reader.indexed_string(c.uleb() if form == 0x1A else c.uint(cython.cast(cython.int, form) - 0x24))
+    c.bad = True
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def read_entries(
+    c: Cursor, offset_size: cython.int, reader: Reader, tables: LineTables, formats: cython.ulonglong[::1]
+) -> cython.void:
+    """Read a DWARF 5 table of directories or files: entry formats, then entries (rule R47).
+
+    `formats` is scratch space for the at most 255 pairs of content type and form.
+    """
+    fields: cython.Py_ssize_t = c.uint(1)
+    k: cython.Py_ssize_t
+    i: cython.ulonglong
+    count: cython.ulonglong
+    v: cython.ulonglong
+    name: cython.ulonglong
+    directory: cython.ulonglong
+    for k in range(2 * fields):
+        formats[k] = c.uleb()
+    count = c.uleb()
+    # Every entry takes a byte at least, so a count beyond the bytes that are left is corrupt.
+    if count > cython.cast(cython.ulonglong, c.end - c.pos) or (fields == 0 and count != 0):
+        c.bad = True
+    i = 0
+    while i < count and not c.bad:
+        name = NOWHERE
+        directory = 0
+        for k in range(fields):
+            v = entry_value(c, formats[2 * k + 1], offset_size, reader)
+            if formats[2 * k] == 1:  # path
+                name = v
+            elif formats[2 * k] == 2:  # directory_index
+                directory = v
+        tables.add_entry(name, directory if directory < MASK32 else 0)
+        i += 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def read_string_tables(
+    c: Cursor, tables: LineTables, directory_count: cython.ulonglong[::1]
+) -> cython.void:
+    """Read the directories and files of a header before DWARF 5 (DWARF 4 §6.2.4), which are strings."""
+    first: cython.Py_ssize_t = tables.entry_count
+    name: cython.ulonglong
+    directory: cython.ulonglong
+    while c.pos < c.end and c.data[c.pos] != 0:
+        tables.add_entry(IN_LINE | cython.cast(cython.ulonglong, c.pos), 0)
+        c.skip_string()
+    c.skip(1)
+    directory_count[0] = tables.entry_count - first
+    while c.pos < c.end and c.data[c.pos] != 0:
+        name = IN_LINE | cython.cast(cython.ulonglong, c.pos)
+        c.skip_string()
+        directory = c.uleb()
+        c.uleb()
+        c.uleb()
+        tables.add_entry(name, directory if directory < MASK32 else 0)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def run(
+    c: Cursor,
+    tables: LineTables,
+    program: cython.longlong,
+    min_inst_length: cython.ulonglong,
+    max_ops: cython.ulonglong,
+    line_base: cython.longlong,
+    line_range: cython.ulonglong,
+    opcode_base: cython.int,
+    lengths: cython.ulonglong[::1],
+) -> cython.void:
+    """Execute a line program (DWARF 5 §6.2.5) up to the end of the cursor.
+
+    Rows at one address keep the last (rule R32). A sequence whose addresses do not ascend is marked unsorted
+    (rules R34, R35).
+    """
+    address: cython.ulonglong = 0
+    op_index: cython.ulonglong = 0
+    file: cython.ulonglong = 1
+    line: cython.ulonglong = 1
+    column: cython.ulonglong = 0
+    first: cython.Py_ssize_t = tables.row_count
+    unsorted: cython.bint = False
+    emit: cython.bint
+    opcode: cython.int
+    adjusted: cython.ulonglong
+    advance: cython.ulonglong
+    length: cython.ulonglong
+    after: cython.Py_ssize_t
+    i: cython.ulonglong
+    last: cython.Py_ssize_t
+    while c.pos < c.end and not c.bad:
+        opcode = c.data[c.pos]
+        c.pos += 1
+        emit = False
+        if opcode >= opcode_base or opcode == 8 or opcode == 2:  # special, const_add_pc, advance_pc
+            if opcode == 2 and opcode_base > 2:
+                advance = c.uleb()
+            else:
+                adjusted = (255 if opcode == 8 and opcode_base > 8 else opcode) - opcode_base
+                advance = adjusted // line_range
+                if opcode >= opcode_base:
+                    line = (line + cython.cast(cython.ulonglong, line_base + cython.cast(cython.longlong, adjusted % line_range))) & MASK32
+                    emit = True
+            if max_ops == 1:
+                address = (address + min_inst_length * advance) & MASK64
+            else:
+                advance += op_index
+                address = (address + min_inst_length * (advance // max_ops)) & MASK64
+                op_index = advance % max_ops
+        elif opcode == 0:
+            length = c.uleb()
+            if length == 0 or length > cython.cast(cython.ulonglong, c.end - c.pos):
+                c.bad = length != 0
+                continue
+            after = c.pos + length
+            opcode = cython.cast(cython.int, c.uint(1))
+            if opcode == 1:  # end_sequence
+                tables.add_sequence(first, address, program, unsorted)
+                first = tables.row_count
+                address = op_index = column = 0
+                file = line = 1
+                unsorted = False
+            elif opcode == 2:  # set_address
+                if 1 < length <= 9:
+                    address = c.uint(cython.cast(cython.int, length) - 1)
+                op_index = 0
+            c.pos = after  # rule R51
+        elif opcode == 1:  # copy
+            emit = True
+        elif opcode == 3:  # advance_line
+            line = (line + (cython.cast(cython.ulonglong, c.sleb()) & MASK64)) & MASK32
+        elif opcode == 4:  # set_file
+            file = c.uleb()
+        elif opcode == 5:  # set_column
+            column = c.uleb()
+        elif opcode == 9:  # fixed_advance_pc
+            address = (address + c.uint(2)) & MASK64
+            op_index = 0
+        elif opcode == 6 or opcode == 7 or opcode == 10 or opcode == 11:  # flags that do not matter here (rule R33)
+            pass
+        elif opcode == 12:  # set_isa
+            c.uleb()
+        else:  # an opcode of a later standard: its operands are LEB128 numbers (rule R49)
+            for i in range(lengths[opcode]):
+                c.uleb()
+        if emit:
+            last = tables.row_count - 1
+            if last >= first:
+                if tables.address[last] == address:
+                    tables.row_count = last
+                elif tables.address[last] > address:
+                    unsorted = True
+            tables.add_row(
+                address,
+                file if file < MASK32 else MASK32,
+                cython.cast(cython.uint, line),
+                column if column < MASK32 else 0,
+            )
+    tables.row_count = first  # rows without an end_sequence have no end (rule R31)
+
+
+@cython.ccall
+def read_program(  # type: ignore[no-untyped-def]
+    data: cython.const[cython.uchar][::1],
+    offset: cython.ulonglong,
+    reader: Reader,
+    unit: cython.Py_ssize_t,
+    tables: LineTables,
+    program: cython.longlong,
+    rows: cython.bint,
+    shape: cython.ulonglong[::1],
+) -> bool:
+    """Decode the line program at `offset` of .debug_line for `unit`, adding entries, and rows if `rows`.
+
+    `shape` receives: the version, the first entry, how many of the entries are directories, how many files.
+    False if the header or the program is corrupt; what was read before stands.
+    """
+    c: Cursor = Cursor(data, 0, -1, reader.info.big)
+    scratch: cython.ulonglong[::1] = memoryview(np.zeros(512, np.uint64))
+    lengths: cython.ulonglong[::1] = memoryview(np.zeros(256, np.uint64))
+    offset_size: cython.int = 4
+    length: cython.ulonglong
+    version: cython.ulonglong
+    header_length: cython.ulonglong
+    start: cython.Py_ssize_t
+    min_inst_length: cython.ulonglong
+    max_ops: cython.ulonglong = 1
+    line_base: cython.longlong
+    line_range: cython.ulonglong
+    opcode_base: cython.int
+    i: cython.int
+    first: cython.Py_ssize_t = tables.entry_count
+    directories: cython.ulonglong
+    with cython.nogil:
+        shape[0] = 0
+        shape[1] = first
+        shape[2] = 0
+        shape[3] = 0
+        reader.enter(unit)
+        if offset >= cython.cast(cython.ulonglong, c.end):
+            return False
+        c.pos = offset
+        length = c.uint(4)
+        if length == MASK32:
+            offset_size = 8
+            length = c.uint(8)
+        if c.bad or length > cython.cast(cython.ulonglong, c.end - c.pos):
+            return False
+        c.end = c.pos + length
+        version = c.uint(2)
+        if version < 2 or version > 5:  # also the two-level tables of a DWARF 5 draft, version 0xf006 (rule R52)
+            return False
+        if version >= 5:
+            c.skip(2)  # address_size, segment_selector_size
+        header_length = c.uint(offset_size)
+        if c.bad or header_length > cython.cast(cython.ulonglong, c.end - c.pos):
+            return False
+        start = c.pos + header_length
+        min_inst_length = c.uint(1)
+        if version >= 4:
+            max_ops = c.uint(1)
+            if max_ops == 0:
+                max_ops = 1
+        c.uint(1)
+        line_base = c.uint(1)
+        if line_base >= 128:
+            line_base -= 256
+        line_range = c.uint(1)
+        opcode_base = cython.cast(cython.int, c.uint(1))
+        if c.bad or line_range == 0 or opcode_base == 0:  # rule R52
+            return False
+        for i in range(1, opcode_base):
+            lengths[i] = c.uint(1)
+        shape[0] = version
+        if version >= 5:
+            read_entries(c, offset_size, reader, tables, scratch)
+            directories = tables.entry_count - first
+            read_entries(c, offset_size, reader, tables, scratch)
+        else:
+            read_string_tables(c, tables, scratch)
+            directories = scratch[0]
+        shape[2] = directories
+        shape[3] = tables.entry_count - first - directories
+        if c.bad:
+            return False
+        if rows:
+            c.pos = start
+            run(c, tables, program, min_inst_length, max_ops, line_base, line_range, opcode_base, lengths)
+    return not c.bad

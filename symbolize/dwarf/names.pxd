@@ -1,0 +1,11 @@
+from symbolize.cursor cimport Cursor
+from symbolize.dwarf.abbrevs cimport AbbrevTables
+from symbolize.dwarf.reader cimport Reader, Units
+
+cdef class Ancestors:
+    cdef public unsigned long long[::1] die
+    cdef public long long[::1] target
+    cdef public Py_ssize_t count
+    cdef Py_ssize_t capacity
+    cdef void append(self, unsigned long long die, long long target) noexcept nogil
+    cpdef grow(self)

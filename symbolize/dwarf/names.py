@@ -1,0 +1,212 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+"""Names and declarations of DIEs, across units, and the scopes that qualify a name."""
+
+import cython
+import numpy as np
+
+from symbolize.dwarf.columns import extended
+
+if not cython.compiled:
+    from symbolize.cursor import Cursor
+    from symbolize.dwarf.abbrevs import AbbrevTables
+    from symbolize.dwarf.reader import Reader, Units
+
+MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+NOWHERE = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+MAX_CHAIN = cython.declare(cython.int, 16)
+"""Longest chain of abstract_origin and specification that is followed (rule R14)."""
+MAX_DEPTH = cython.declare(cython.int, 4096)
+
+
+@cython.ccall
+def resolve(  # type: ignore[no-untyped-def]
+    reader: Reader,
+    dies: cython.ulonglong[::1],
+    linkage: cython.ulonglong[::1],
+    name: cython.ulonglong[::1],
+    decl_file: cython.uint[::1],
+    decl_line: cython.uint[::1],
+    decl_unit: cython.longlong[::1],
+    owner_unit: cython.longlong[::1],
+    target: cython.ulonglong[::1],
+    tag: cython.ushort[::1],
+):
+    """Names and declarations of the DIEs at the section offsets `dies`, one output element each.
+
+    `linkage` and `name` are string references, the first found along abstract_origin and specification
+    (rules R13, R14) and 2⁶⁴-1 where there is none; `decl_file` with `decl_line` counts in the file table of
+    `decl_unit` (rule R22); `target` is the DIE at the end of the chain, whose parents qualify the name (rule
+    R15), `tag` its tag and `owner_unit` its unit, whose language the name is in (rule R17). A DIE that cannot
+    be read has no name.
+    """
+    c: Cursor = reader.info
+    tables: AbbrevTables = reader.tables
+    i: cython.Py_ssize_t
+    k: cython.int
+    hop: cython.int
+    unit: cython.Py_ssize_t
+    abbreviation: cython.Py_ssize_t
+    die: cython.ulonglong
+    following: cython.ulonglong
+    attribute: cython.int
+    v: cython.ulonglong
+    declared_in: cython.ulonglong
+    with cython.nogil:
+        for i in range(len(dies)):
+            die = dies[i]
+            linkage[i] = NOWHERE
+            name[i] = NOWHERE
+            decl_file[i] = 0
+            decl_line[i] = 0
+            decl_unit[i] = -1
+            owner_unit[i] = -1
+            target[i] = die
+            tag[i] = 0
+            for hop in range(MAX_CHAIN):
+                unit = reader.unit_at(die)
+                if unit < 0:
+                    break
+                reader.enter(unit)
+                c.pos = die
+                abbreviation = tables.find(reader.units.table[unit], c.uleb())
+                if abbreviation < 0 or c.bad:
+                    break
+                target[i] = die
+                tag[i] = tables.tag[abbreviation]
+                owner_unit[i] = unit
+                following = NOWHERE
+                declared_in = NOWHERE
+                for k in range(tables.attribute_first[abbreviation], tables.attribute_first[abbreviation + 1]):
+                    attribute = tables.attribute_name[k]
+                    v = reader.value(tables.attribute_form[k], tables.attribute_constant[k])
+                    if c.bad:
+                        break
+                    if attribute == 0x6E or attribute == 0x2007:  # linkage_name, MIPS_linkage_name
+                        if linkage[i] == NOWHERE:
+                            linkage[i] = v
+                    elif attribute == 0x03:  # name
+                        if name[i] == NOWHERE:
+                            name[i] = v
+                    elif attribute == 0x3A:  # decl_file
+                        declared_in = v
+                    elif attribute == 0x3B:  # decl_line
+                        if decl_line[i] == 0 and v < MASK32:
+                            decl_line[i] = v
+                    elif attribute == 0x31 or (attribute == 0x47 and following == NOWHERE):
+                        following = v  # abstract_origin before specification
+                if declared_in < MASK32 and decl_unit[i] < 0:
+                    decl_file[i] = declared_in
+                    decl_unit[i] = unit
+                if following == NOWHERE or c.bad:
+                    break
+                die = following
+
+
+@cython.cclass
+class Ancestors:
+    """Scopes around DIEs: `die` encloses DIE number `target`; the scopes of one target run innermost first."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.capacity = 0
+        self.die = memoryview(np.zeros(0, np.uint64))
+        self.target = memoryview(np.zeros(0, np.int64))
+        self.grow()
+
+    def append(self, die: cython.ulonglong, target: cython.longlong) -> cython.void:
+        """Add one scope."""
+        if self.count == self.capacity:
+            with cython.gil:
+                self.grow()
+        self.die[self.count] = die
+        self.target[self.count] = target
+        self.count += 1
+
+    def grow(self):  # type: ignore[no-untyped-def]
+        """Make room for more rows."""
+        self.die = extended(self.die, "u8")
+        self.target = extended(self.target, "i8")
+        self.capacity = len(self.die)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def sibling(reader: Reader, abbreviation: cython.Py_ssize_t) -> cython.ulonglong:
+    """Move over the attributes of a DIE; its sibling attribute, or 0 if it has none of use."""
+    i: cython.int
+    found: cython.ulonglong = 0
+    for i in range(reader.tables.op_first[abbreviation], reader.tables.op_first[abbreviation + 1]):
+        if reader.tables.ops[i] & 15 == 6:
+            found = (reader.unit_offset + reader.info.uint(4)) & MASK64
+        else:
+            reader.skip_operations(i, i + 1)
+    if cython.cast(cython.ulonglong, reader.info.pos) < found <= cython.cast(cython.ulonglong, reader.info.end):
+        return found
+    return 0
+
+
+@cython.ccall
+def find_ancestors(  # type: ignore[no-untyped-def]
+    reader: Reader, unit: cython.Py_ssize_t, dies: cython.ulonglong[::1], first: cython.longlong, found: Ancestors
+):
+    """Add the scopes of the DIEs `dies` (ascending, all in `unit`), which are targets `first`, `first` + 1 …
+
+    Scopes are namespaces, classes, structures, unions and enumerations; a function around a scope ends the
+    chain, because its name is no part of the qualified name.
+    """
+    c: Cursor = reader.info
+    tables: AbbrevTables = reader.tables
+    stack: cython.ulonglong[::1] = memoryview(np.zeros(MAX_DEPTH, np.uint64))
+    tags: cython.ushort[::1] = memoryview(np.zeros(MAX_DEPTH, np.uint16))
+    depth: cython.int = 0
+    level: cython.int
+    i: cython.Py_ssize_t = 0
+    n: cython.Py_ssize_t = len(dies)
+    die: cython.ulonglong
+    code: cython.ulonglong
+    after: cython.ulonglong
+    abbreviation: cython.Py_ssize_t
+    tag: cython.int
+    with cython.nogil:
+        reader.enter(unit)
+        c.pos = reader.units.first_die[unit]
+        while c.pos < c.end and i < n and not c.bad:
+            die = c.pos
+            code = c.uleb()
+            if code == 0:
+                depth -= 1
+                if depth <= 0:
+                    break
+                continue
+            abbreviation = tables.find(reader.units.table[unit], code)
+            if abbreviation < 0:
+                break
+            while i < n and dies[i] <= die:
+                if dies[i] == die:
+                    level = depth
+                    while level > 1:
+                        level -= 1
+                        tag = tags[level]
+                        if tag == 0x2E or tag == 0x1D:  # subprogram, inlined_subroutine
+                            break
+                        if tag == 0x39 or tag == 0x02 or tag == 0x13 or tag == 0x17 or tag == 0x04:
+                            found.append(stack[level], first + i)
+                i += 1
+            if tables.fixed_size[abbreviation] >= 0:
+                reader.skip_attributes(abbreviation)
+                after = 0
+            else:
+                after = sibling(reader, abbreviation)
+            if tables.flags[abbreviation] & 1:
+                if after != 0 and i < n and dies[i] >= after:
+                    c.pos = after
+                    continue
+                if depth + 1 >= MAX_DEPTH:
+                    break
+                stack[depth] = die
+                tags[depth] = tables.tag[abbreviation]
+                depth += 1
+            elif depth == 0:
+                break

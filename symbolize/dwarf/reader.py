@@ -1,0 +1,321 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+"""Units as columns, and a reader of attribute values and range lists in the context of one unit."""
+
+import cython
+import numpy as np
+
+if not cython.compiled:
+    from symbolize.cursor import Cursor
+    from symbolize.dwarf.abbrevs import skip_operation
+
+MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+NOWHERE = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+
+# A string reference: the section in the top 4 bits, the offset below.
+IN_INFO = cython.declare(cython.ulonglong, 1 << 60)
+IN_STR = cython.declare(cython.ulonglong, 2 << 60)
+IN_LINE_STR = cython.declare(cython.ulonglong, 3 << 60)
+OFFSET_MASK = cython.declare(cython.ulonglong, (1 << 60) - 1)
+
+MAX_INDIRECTIONS = cython.declare(cython.int, 8)
+
+
+def is_address_form(form: cython.int) -> cython.bint:
+    """True for forms of class address: addr, addrx, addrx1–4, GNU_addr_index (rule R1)."""
+    return form == 0x01 or form == 0x1B or 0x29 <= form <= 0x2C or form == 0x1F01
+
+
+@cython.cclass
+class Units:
+    """Units of .debug_info, one row each in order of offset. Absent offsets and addresses are 2⁶⁴-1."""
+
+    def __init__(self, count: int) -> None:
+        nowhere = [
+            "offset", "end", "first_die", "abbrev_offset", "name", "comp_dir", "line_program", "low_pc",
+            "str_offsets_base", "addr_base", "rnglists_base",
+        ]  # fmt: skip
+        for name in nowhere:
+            setattr(self, name, memoryview(np.full(count, 0xFFFFFFFFFFFFFFFF, np.uint64)))
+        for name in ("version", "address_size", "offset_size", "kind", "bad"):
+            setattr(self, name, memoryview(np.zeros(count, np.uint8)))
+        self.language = memoryview(np.zeros(count, np.uint16))
+        self.table = memoryview(np.zeros(count, np.int64))
+
+
+@cython.cclass
+class Reader:
+    """Reads DIE attributes and range lists of one unit at a time; `enter` chooses the unit.
+
+    The cursor `info` stands on the next byte to read. A value that lies outside its section marks the cursor
+    of that section bad, which stays so until the next `enter`.
+    """
+
+    def __init__(self, info, addr, str_offsets, ranges, rnglists, big: cython.bint, units, tables):  # type: ignore[no-untyped-def]
+        self.info = Cursor(info, 0, -1, big)
+        self.addr = Cursor(addr, 0, -1, big)
+        self.str_offsets = Cursor(str_offsets, 0, -1, big)
+        self.ranges = Cursor(ranges, 0, -1, big)
+        self.rnglists = Cursor(rnglists, 0, -1, big)
+        self.units = units
+        self.tables = tables
+        self.unit = -1
+
+    def enter(self, unit: cython.Py_ssize_t) -> cython.void:
+        """Read in the context of `unit` from now on; the position of `info` stays."""
+        self.unit = unit
+        self.table = self.units.table[unit]
+        self.version = self.units.version[unit]
+        self.address_size = self.units.address_size[unit]
+        self.offset_size = self.units.offset_size[unit]
+        self.unit_offset = self.units.offset[unit]
+        self.low_pc = self.units.low_pc[unit]
+        self.max_address = MASK32 if self.address_size == 4 else MASK64
+        if self.address_size == 2:
+            self.max_address = 0xFFFF
+        self.info.end = self.units.end[unit]
+        self.info.bad = False
+        self.addr.bad = False
+        self.str_offsets.bad = False
+        self.ranges.bad = False
+        self.rnglists.bad = False
+
+    def unit_at(self, offset: cython.ulonglong) -> cython.Py_ssize_t:
+        """The unit whose DIEs include section offset `offset`, -1 if there is none."""
+        low: cython.Py_ssize_t = 0
+        high: cython.Py_ssize_t = len(self.units.offset)
+        middle: cython.Py_ssize_t
+        while low < high:
+            middle = (low + high) // 2
+            if self.units.offset[middle] <= offset:
+                low = middle + 1
+            else:
+                high = middle
+        if low == 0 or offset >= self.units.end[low - 1] or offset < self.units.first_die[low - 1]:
+            return -1
+        return low - 1
+
+    def value(self, form: cython.int, constant: cython.longlong) -> cython.ulonglong:
+        """Read one attribute value of `form` (rules R16, R68).
+
+        References come out as offsets in .debug_info, strings as string references, addresses resolved,
+        rnglistx as its index; what is not of use here (blocks, references elsewhere) as 2⁶⁴-1.
+        """
+        nesting: cython.int = 0
+        v: cython.ulonglong
+        while form == 0x16:  # indirect
+            form = cython.cast(cython.int, self.info.uleb() & 0xFFFF)
+            nesting += 1
+            if nesting > MAX_INDIRECTIONS or form == 0x21:
+                self.info.bad = True
+                return NOWHERE
+        if form == 0x01:  # addr
+            return self.info.uint(self.address_size)
+        if form == 0x0B or form == 0x0C:  # data1 flag
+            return self.info.uint(1)
+        if form == 0x05:  # data2
+            return self.info.uint(2)
+        if form == 0x06:  # data4
+            return self.info.uint(4)
+        if form == 0x07:  # data8
+            return self.info.uint(8)
+        if form == 0x0F or form == 0x22 or form == 0x23:  # udata loclistx rnglistx
+            return self.info.uleb()
+        if form == 0x0D:  # sdata
+            return cython.cast(cython.ulonglong, self.info.sleb()) & MASK64
+        if form == 0x21:  # implicit_const
+            return cython.cast(cython.ulonglong, constant) & MASK64
+        if form == 0x19:  # flag_present
+            return 1
+        if form == 0x13:  # ref4
+            return (self.unit_offset + self.info.uint(4)) & MASK64
+        if form == 0x11:  # ref1
+            return (self.unit_offset + self.info.uint(1)) & MASK64
+        if form == 0x12:  # ref2
+            return (self.unit_offset + self.info.uint(2)) & MASK64
+        if form == 0x14:  # ref8
+            return (self.unit_offset + self.info.uint(8)) & MASK64
+        if form == 0x15:  # ref_udata
+            return (self.unit_offset + self.info.uleb()) & MASK64
+        if form == 0x10:  # ref_addr
+            return self.info.uint(self.address_size if self.version <= 2 else self.offset_size)
+        if form == 0x17:  # sec_offset
+            return self.info.uint(self.offset_size)
+        if form == 0x0E:  # strp
+            return IN_STR | (self.info.uint(self.offset_size) & OFFSET_MASK)
+        if form == 0x1F:  # line_strp
+            return IN_LINE_STR | (self.info.uint(self.offset_size) & OFFSET_MASK)
+        if form == 0x08:  # string
+            v = IN_INFO | cython.cast(cython.ulonglong, self.info.pos)
+            self.info.skip_string()
+            return v
+        if form == 0x1A or form == 0x1F02 or 0x25 <= form <= 0x28:  # strx GNU_str_index strx1–4
+            return self.indexed_string(self.info.uint(form - 0x24) if 0x25 <= form <= 0x28 else self.info.uleb())
+        if form == 0x1B or form == 0x1F01 or 0x29 <= form <= 0x2C:  # addrx GNU_addr_index addrx1–4
+            return self.indexed_address(self.info.uint(form - 0x28) if 0x29 <= form <= 0x2C else self.info.uleb())
+        self.skip_operation_of(form)
+        return NOWHERE
+
+    def skip_operation_of(self, form: cython.int) -> cython.void:
+        """Move over one attribute of a form whose value is of no use here."""
+        operation: cython.int = skip_operation(form, self.address_size, self.offset_size, self.version)
+        kind: cython.int = operation & 15
+        if kind == 0:
+            self.info.skip(operation >> 4)
+        elif kind == 3:
+            self.info.skip(self.info.uint(operation >> 4))
+        elif kind == 4:
+            self.info.skip(self.info.uleb())
+        else:
+            self.info.bad = True
+
+    def indexed_string(self, index: cython.ulonglong) -> cython.ulonglong:
+        """The string that entry `index` of the unit's part of .debug_str_offsets names, 2⁶⁴-1 if there is none."""
+        base: cython.ulonglong = self.units.str_offsets_base[self.unit]
+        limit: cython.ulonglong = self.str_offsets.end
+        if base > limit or index > limit or base + index * self.offset_size + self.offset_size > limit:
+            return NOWHERE
+        self.str_offsets.pos = base + index * self.offset_size
+        return IN_STR | (self.str_offsets.uint(self.offset_size) & OFFSET_MASK)
+
+    def indexed_address(self, index: cython.ulonglong) -> cython.ulonglong:
+        """Entry `index` of the unit's part of .debug_addr, 2⁶⁴-1 if there is none."""
+        base: cython.ulonglong = self.units.addr_base[self.unit]
+        limit: cython.ulonglong = self.addr.end
+        if base > limit or index > limit or base + index * self.address_size > limit:
+            self.addr.bad = True
+            return NOWHERE
+        self.addr.pos = base + index * self.address_size
+        return self.addr.uint(self.address_size)
+
+    def range_list(self, form: cython.int, value: cython.ulonglong) -> cython.ulonglong:
+        """The section offset of the range list that an attribute of `form` names (rule R4)."""
+        base: cython.ulonglong
+        limit: cython.ulonglong = self.rnglists.end
+        if form != 0x23:
+            return value
+        base = self.units.rnglists_base[self.unit]
+        if base > limit or value > limit or base + value * self.offset_size > limit:
+            self.rnglists.bad = True
+            return NOWHERE
+        self.rnglists.pos = base + value * self.offset_size
+        return base + self.rnglists.uint(self.offset_size)
+
+    def skip_attributes(self, abbreviation: cython.Py_ssize_t) -> cython.void:
+        """Move over all attributes of a DIE."""
+        size: cython.int = self.tables.fixed_size[abbreviation]
+        if size >= 0:
+            self.info.skip(size)
+        else:
+            self.skip_operations(self.tables.op_first[abbreviation], self.tables.op_first[abbreviation + 1])
+
+    def skip_operations(self, first: cython.int, last: cython.int) -> cython.void:
+        """Execute the skip operations `[first, last)`; an unknown form marks the cursor bad (rule R69)."""
+        i: cython.int
+        operation: cython.int
+        kind: cython.int
+        nesting: cython.int
+        for i in range(first, last):
+            operation = self.tables.ops[i]
+            nesting = 0
+            while operation & 15 == 5:  # the form of this attribute stands in the DIE
+                operation = skip_operation(
+                    self.info.uleb() & 0xFFFF, self.address_size, self.offset_size, self.version
+                )
+                nesting += 1
+                if nesting > MAX_INDIRECTIONS:
+                    self.info.bad = True
+                    return
+            kind = operation & 15
+            if kind == 0:
+                self.info.skip(operation >> 4)
+            elif kind == 1:
+                self.info.uleb()
+            elif kind == 2:
+                self.info.skip_string()
+            elif kind == 3:
+                self.info.skip(self.info.uint(operation >> 4))
+            elif kind == 4:
+                self.info.skip(self.info.uleb())
+            elif kind == 6:
+                self.info.skip(4)
+            else:
+                self.info.bad = True
+                return
+
+    def start_ranges(self, position: cython.ulonglong) -> cython.void:
+        """Begin to read the range list at section offset `position` of .debug_ranges or .debug_rnglists."""
+        if self.version < 5:
+            self.ranges.seek(position)
+        else:
+            self.rnglists.seek(position)
+        self.ranges_base = 0 if self.low_pc == NOWHERE else self.low_pc
+
+    def next_range(self) -> cython.bint:
+        """Advance to the next range; False at the end of the list or of the section.
+
+        `range_begin` and `range_end` hold it: empty, inverted and tombstoned entries are passed over
+        (rules R7, R57, R58), base selectors applied (rule R3).
+        """
+        return self.next_range_4() if self.version < 5 else self.next_range_5()
+
+    def next_range_4(self) -> cython.bint:
+        """One entry of .debug_ranges (DWARF 4 §2.17.3)."""
+        begin: cython.ulonglong
+        end: cython.ulonglong
+        while True:
+            begin = self.ranges.uint(self.address_size)
+            end = self.ranges.uint(self.address_size)
+            if self.ranges.bad or (begin == 0 and end == 0):
+                return False
+            if begin == self.max_address:
+                self.ranges_base = end
+            elif begin < end and begin != self.max_address - 1:
+                self.range_begin = (begin + self.ranges_base) & self.max_address
+                self.range_end = (end + self.ranges_base) & self.max_address
+                if self.range_begin < self.range_end:
+                    return True
+
+    def next_range_5(self) -> cython.bint:
+        """One entry of .debug_rnglists (DWARF 5 §2.17.3)."""
+        kind: cython.ulonglong
+        begin: cython.ulonglong
+        end: cython.ulonglong
+        while True:
+            kind = self.rnglists.uint(1)
+            if self.rnglists.bad or kind == 0:  # end_of_list
+                return False
+            if kind == 1:  # base_addressx
+                self.ranges_base = self.indexed_address(self.rnglists.uleb())
+                continue
+            if kind == 5:  # base_address
+                self.ranges_base = self.rnglists.uint(self.address_size)
+                continue
+            if kind == 4:  # offset_pair
+                begin = self.rnglists.uleb()
+                end = self.rnglists.uleb()
+                if self.ranges_base >= self.max_address - 1:
+                    continue
+                begin = (begin + self.ranges_base) & self.max_address
+                end = (end + self.ranges_base) & self.max_address
+            elif kind == 2:  # startx_endx
+                begin = self.indexed_address(self.rnglists.uleb())
+                end = self.indexed_address(self.rnglists.uleb())
+            elif kind == 3:  # startx_length
+                begin = self.indexed_address(self.rnglists.uleb())
+                end = (begin + self.rnglists.uleb()) & self.max_address
+            elif kind == 6:  # start_end
+                begin = self.rnglists.uint(self.address_size)
+                end = self.rnglists.uint(self.address_size)
+            elif kind == 7:  # start_length
+                begin = self.rnglists.uint(self.address_size)
+                end = (begin + self.rnglists.uleb()) & self.max_address
+            else:
+                self.rnglists.bad = True
+                return False
+            if self.rnglists.bad:
+                return False
+            if begin < end and begin < self.max_address - 1:
+                self.range_begin = begin
+                self.range_end = end
+                return True

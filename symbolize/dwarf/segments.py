@@ -1,0 +1,133 @@
+"""Which function answers for which addresses, and which line row."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.dwarf.files import Lines
+from symbolize.dwarf.sweep import clip_to_parents, lay_rows, merge_runs, sweep
+
+UInt64 = NDArray[np.uint64]
+Int64 = NDArray[np.int64]
+
+MAX_INLINE_DEPTH = 256
+"""Inlining deeper than this is not followed (rule R30)."""
+
+
+def disjoint(
+    begin: UInt64, end: UInt64, owner: Int64, rank: Int64, parent: Int64
+) -> tuple[UInt64, Int64]:
+    """Sweep ranges into disjoint segments; see `sweep`. Returns where segments start and whose they are."""
+    order = np.lexsort((owner, begin))
+    starts = np.zeros(2 * len(begin) + 2, np.uint64)
+    winners = np.zeros(2 * len(begin) + 2, np.int64)
+    columns = (np.ascontiguousarray(column[order]) for column in (begin, end, owner, rank))
+    count = sweep(*map(memoryview, columns), memoryview(parent), memoryview(starts), memoryview(winners))
+    return starts[:count].copy(), winners[:count].copy()
+
+
+def node_depths(parent: Int64) -> Int64:
+    """How many functions each node is inlined into; parents come before their children."""
+    depth = np.zeros(len(parent), np.int64)
+    rows = np.flatnonzero(parent >= 0)
+    for _ in range(MAX_INLINE_DEPTH + 1):
+        deeper = depth[parent[rows]] + 1
+        if (depth[rows] == deeper).all():
+            break
+        depth[rows] = deeper
+    return depth
+
+
+def function_segments(
+    begin: UInt64, end: UInt64, owner: Int64, parent: Int64, unit: Int64, lines: Lines, problems: list[str]
+) -> tuple[UInt64, Int64]:
+    """Segments and their innermost nodes from the ranges of all nodes.
+
+    An inlined function owns what it covers of the function around it (rules R25, R26), the smallest range
+    first (rule R27). Of overlapping functions the smallest wins, then the one whose unit's line table covers
+    it, then the first (rule R9).
+    """
+    shallow = node_depths(parent)[owner] <= MAX_INLINE_DEPTH
+    begin, end, owner = begin[shallow], end[shallow], owner[shallow]
+    order = np.lexsort((begin, owner))
+    begin, end, owner = begin[order], end[order], owner[order]
+    count = merge_runs(memoryview(begin), memoryview(end), memoryview(owner))
+    begin, end, owner = begin[:count], end[:count], owner[:count]
+    room = count + (count >> 2) + 1024
+    while True:
+        first, last = np.zeros(len(parent), np.int64), np.zeros(len(parent), np.int64)
+        clipped = np.zeros(room, np.uint64), np.zeros(room, np.uint64), np.zeros(room, np.int64)
+        inputs = map(memoryview, (begin, end, owner, parent, first, last))
+        kept = clip_to_parents(*inputs, *map(memoryview, clipped))
+        if kept >= 0:
+            break
+        if room > 16 * count + 65536:
+            problems.append("the ranges of inlined functions are absurdly fragmented; those are left out")
+            top = parent[owner] < 0
+            begin, end, owner = begin[top], end[top], owner[top]
+            continue
+        room *= 4
+    begin, end, owner = (column[:kept] for column in clipped)
+    without_lines = np.zeros(kept, np.bool_)
+    outer = np.flatnonzero(parent[owner] < 0)
+    outer = outer[np.argsort(begin[outer], kind="stable")]
+    if (begin[outer][1:] < np.maximum.accumulate(end[outer])[:-1]).any():
+        without_lines[outer] = ~lines.cover(begin[outer], unit[owner[outer]])
+    rank = np.empty(kept, np.int64)
+    rank[np.lexsort((owner, without_lines, end - begin))] = np.arange(kept)
+    return disjoint(begin, end, owner, rank, parent)
+
+
+def line_rows(
+    lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64
+) -> tuple[UInt64, Int64]:
+    """Line entries in order of address: where each starts and its row, -1 for gaps (rule R38).
+
+    Where sequences of several programs cover an address, the program of the unit whose function is there
+    answers, otherwise the first (rule R37).
+    """
+    begin, end, sequence = lines.begin, lines.end, np.arange(len(lines.begin))
+    order = np.lexsort((end, begin))
+    begin, end, sequence = begin[order], end[order], sequence[order]
+    if (begin[1:] < np.maximum.accumulate(end)[:-1]).any():
+        begin, end, sequence = prefer_owners(lines, segment_start, segment_node, unit)
+    columns = (begin, end, lines.first_row[sequence], lines.last_row[sequence], lines.address)
+    inputs = [memoryview(np.ascontiguousarray(column)) for column in columns]
+    nothing = memoryview(np.zeros(0, np.uint64)), memoryview(np.zeros(0, np.int64))
+    count = lay_rows(*inputs, *nothing, False)
+    starts, rows = np.zeros(count, np.uint64), np.zeros(count, np.int64)
+    lay_rows(*inputs, memoryview(starts), memoryview(rows), True)
+    return starts, rows
+
+
+def prefer_owners(
+    lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64
+) -> tuple[UInt64, UInt64, Int64]:
+    """Disjoint pieces of overlapping sequences: begin, end and sequence of each, in order of address.
+
+    Every sequence is cut where the program of the function changes; a piece inside its own program's
+    functions ranks before all others.
+    """
+    program = np.full(len(segment_node), -1, np.int64)
+    has_node = segment_node >= 0
+    program[has_node] = lines.program_of_unit[unit[segment_node[has_node]]]
+    change = np.ones(len(program), np.bool_)
+    change[1:] = program[1:] != program[:-1]
+    cut, cut_program = segment_start[change], program[change]
+    first = np.searchsorted(cut, lines.begin, side="right")
+    last = np.searchsorted(cut, lines.end, side="left")
+    pieces = np.maximum(last - first, 0) + 1
+    offset = np.concatenate(([0], np.cumsum(pieces)))
+    sequence = np.repeat(np.arange(len(pieces)), pieces)
+    step = np.arange(offset[-1]) - offset[sequence]
+    limits = np.append(cut, np.uint64(0xFFFFFFFFFFFFFFFF))
+    begin = np.where(step == 0, lines.begin[sequence], limits[np.minimum(first[sequence] + step - 1, len(cut))])
+    is_last = step == pieces[sequence] - 1
+    end = np.where(is_last, lines.end[sequence], limits[np.minimum(first[sequence] + step, len(cut))])
+    owner = first[sequence] + step - 1
+    own = (owner >= 0) & (np.append(cut_program, -2)[owner] == lines.program[sequence])
+    rank = np.empty(len(begin), np.int64)
+    rank[np.lexsort((begin, sequence, ~own))] = np.arange(len(begin))
+    piece = np.arange(len(begin))
+    starts, winners = disjoint(begin, end, piece, rank, np.full(len(begin), -1, np.int64))
+    covered = np.flatnonzero(winners >= 0)
+    return starts[covered], starts[covered + 1], sequence[winners[covered]]

@@ -1,0 +1,236 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+"""From nested and overlapping ranges to disjoint segments, each with the one owner that answers for it."""
+
+import cython
+import numpy as np
+
+MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def first_above(
+    begins: cython.const[cython.ulonglong][::1],
+    low: cython.Py_ssize_t,
+    high: cython.Py_ssize_t,
+    value: cython.ulonglong,
+) -> cython.Py_ssize_t:
+    """The first index in `[low, high)` whose begin is above `value`, or `high`."""
+    middle: cython.Py_ssize_t
+    while low < high:
+        middle = (low + high) // 2
+        if begins[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+MAX_ACTIVE = cython.declare(cython.Py_ssize_t, 1024)
+"""Ranges that may cover one address at a time; more is corrupt data (rule R30 caps inlining at 256)."""
+
+
+@cython.ccall
+def merge_runs(
+    begins: cython.ulonglong[::1], ends: cython.ulonglong[::1], owners: cython.longlong[::1]
+) -> cython.Py_ssize_t:
+    """Join ranges of one owner that touch or overlap, in place; they come sorted by owner, then begin.
+
+    Returns how many are left, at the front of the arrays.
+    """
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(len(begins)):
+            if count > 0 and owners[count - 1] == owners[i] and begins[i] <= ends[count - 1]:
+                if ends[i] > ends[count - 1]:
+                    ends[count - 1] = ends[i]
+                continue
+            begins[count] = begins[i]
+            ends[count] = ends[i]
+            owners[count] = owners[i]
+            count += 1
+    return count
+
+
+@cython.ccall
+def clip_to_parents(
+    begins: cython.const[cython.ulonglong][::1],
+    ends: cython.const[cython.ulonglong][::1],
+    owners: cython.const[cython.longlong][::1],
+    parents: cython.const[cython.longlong][::1],
+    first: cython.longlong[::1],
+    last: cython.longlong[::1],
+    out_begins: cython.ulonglong[::1],
+    out_ends: cython.ulonglong[::1],
+    out_owners: cython.longlong[::1],
+) -> cython.Py_ssize_t:
+    """Cut the ranges of inlined functions to those of the function around them (rule R26).
+
+    Ranges come sorted by owner, then begin, and disjoint within an owner; parents come before their children.
+    `first` and `last` (a row a node, zeroed) receive where the ranges of each node lie in the output.
+    Returns how many ranges there are, or -1 if the output arrays are too short for them.
+    """
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t
+    n: cython.Py_ssize_t = len(begins)
+    room: cython.Py_ssize_t = len(out_begins)
+    node: cython.Py_ssize_t
+    parent: cython.Py_ssize_t
+    begin: cython.ulonglong
+    end: cython.ulonglong
+    with cython.nogil:
+        while i < n:
+            node = owners[i]
+            parent = parents[node]
+            first[node] = count
+            while i < n and owners[i] == node:
+                if parent < 0:
+                    if count >= room:
+                        return -1
+                    out_begins[count] = begins[i]
+                    out_ends[count] = ends[i]
+                    out_owners[count] = node
+                    count += 1
+                else:
+                    k = first_above(out_begins, first[parent], last[parent], begins[i])
+                    if k > first[parent]:
+                        k -= 1
+                    while k < last[parent] and out_begins[k] < ends[i]:
+                        begin = begins[i] if begins[i] > out_begins[k] else out_begins[k]
+                        end = ends[i] if ends[i] < out_ends[k] else out_ends[k]
+                        k += 1
+                        if begin >= end:
+                            continue
+                        if count >= room:
+                            return -1
+                        out_begins[count] = begin
+                        out_ends[count] = end
+                        out_owners[count] = node
+                        count += 1
+                i += 1
+            last[node] = count
+    return count
+
+
+@cython.ccall
+def sweep(
+    begins: cython.const[cython.ulonglong][::1],
+    ends: cython.const[cython.ulonglong][::1],
+    owners: cython.const[cython.longlong][::1],
+    ranks: cython.const[cython.longlong][::1],
+    parents: cython.const[cython.longlong][::1],
+    starts: cython.ulonglong[::1],
+    winners: cython.longlong[::1],
+) -> cython.Py_ssize_t:
+    """Lay nested and overlapping ranges out as disjoint segments.
+
+    Ranges come sorted by begin, then owner. Inside a range of its parent a range wins; among ranges of one
+    parent (or of none, `parents[owner]` = -1) the lower rank wins. `starts` and `winners` (twice as long as
+    the ranges, plus one) receive the segments: segment `i` reaches from `starts[i]` to `starts[i + 1]` and
+    belongs to the owner `winners[i]`, or to nobody (-1). Returns how many segments there are; the last is
+    nobody's.
+    """
+    stack: cython.longlong[::1] = memoryview(np.zeros(MAX_ACTIVE, np.int64))
+    depth: cython.Py_ssize_t = 0
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    base: cython.Py_ssize_t
+    head: cython.Py_ssize_t
+    n: cython.Py_ssize_t = len(begins)
+    begin: cython.ulonglong
+    end: cython.ulonglong
+    parent: cython.longlong
+    winner: cython.longlong
+    with cython.nogil:
+        for i in range(n + 1):
+            begin = begins[i] if i < n else MASK64
+            while depth > 0 and ends[stack[depth - 1]] <= begin:
+                end = ends[stack[depth - 1]]
+                while depth > 0 and ends[stack[depth - 1]] <= end:
+                    depth -= 1
+                winner = owners[stack[depth - 1]] if depth > 0 else -1
+                if count > 0 and starts[count - 1] == end:
+                    count -= 1
+                if count == 0 or winners[count - 1] != winner:
+                    starts[count] = end
+                    winners[count] = winner
+                    count += 1
+            if i == n or depth >= MAX_ACTIVE:
+                continue
+            parent = parents[owners[i]]
+            base = depth
+            if parent < 0:
+                base = 0
+            else:
+                while base > 0 and owners[stack[base - 1]] != parent:
+                    base -= 1
+                if base == 0:
+                    continue
+            # Groups of siblings with their descendants lie above the parent, better ones on top.
+            while base < depth:
+                head = stack[base]
+                if ends[head] > begin and ranks[head] < ranks[i]:
+                    break
+                base += 1
+                while base < depth and parents[owners[stack[base]]] != parent:
+                    base += 1
+            k = depth
+            while k > base:
+                stack[k] = stack[k - 1]
+                k -= 1
+            stack[base] = i
+            depth += 1
+            if base == depth - 1:
+                if count > 0 and starts[count - 1] == begin:
+                    count -= 1
+                if count == 0 or winners[count - 1] != owners[i]:
+                    starts[count] = begin
+                    winners[count] = owners[i]
+                    count += 1
+    return count
+
+
+@cython.ccall
+def lay_rows(
+    begins: cython.const[cython.ulonglong][::1],
+    ends: cython.const[cython.ulonglong][::1],
+    first_rows: cython.const[cython.longlong][::1],
+    last_rows: cython.const[cython.longlong][::1],
+    addresses: cython.const[cython.ulonglong][::1],
+    starts: cython.ulonglong[::1],
+    rows: cython.longlong[::1],
+    fill: cython.bint,
+) -> cython.Py_ssize_t:
+    """The line rows of disjoint pieces of sequences, in order of address.
+
+    Piece `i` is `[begins[i], ends[i])` of the sequence with the rows `[first_rows[i], last_rows[i])`. Entry `j`
+    reaches from `starts[j]` to `starts[j + 1]`: it is row `rows[j]`, or a gap between sequences (-1, rule
+    R38). Returns how many entries there are; writes them if `fill`.
+    """
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    n: cython.Py_ssize_t = len(begins)
+    start: cython.ulonglong
+    with cython.nogil:
+        for i in range(n):
+            k = first_above(addresses, first_rows[i], last_rows[i], begins[i])
+            if k > first_rows[i]:
+                k -= 1
+            while k < last_rows[i] and addresses[k] < ends[i]:
+                start = addresses[k] if addresses[k] > begins[i] else begins[i]
+                if fill:
+                    starts[count] = start
+                    rows[count] = k
+                count += 1
+                k += 1
+            if i + 1 == n or begins[i + 1] != ends[i]:
+                if fill:
+                    starts[count] = ends[i]
+                    rows[count] = -1
+                count += 1
+    return count

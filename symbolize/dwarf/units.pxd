@@ -1,0 +1,3 @@
+from symbolize.cursor cimport Cursor
+from symbolize.dwarf.columns cimport Ranges
+from symbolize.dwarf.reader cimport Reader, Units, is_address_form

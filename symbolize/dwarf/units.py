@@ -1,0 +1,198 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+"""Unit headers (DWARF 5 §7.5.1) and what the root DIE of each unit says of it."""
+
+import cython
+import numpy as np
+
+from symbolize.dwarf.abbrevs import compile_tables
+
+if not cython.compiled:
+    from symbolize.cursor import Cursor
+    from symbolize.dwarf.columns import Ranges
+    from symbolize.dwarf.reader import Reader, Units, is_address_form
+
+MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+RESERVED = cython.declare(cython.ulonglong, 0xFFFFFFF0)
+NOWHERE = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+
+# Kinds of units (DWARF 5 §7.5.1); older units count as compile units.
+COMPILE_UNIT = cython.declare(cython.int, 1)
+
+
+def scan_headers(info: cython.const[cython.uchar][::1], big: cython.bint, units: Units, fill: cython.bint) -> int:  # type: ignore[no-untyped-def]
+    """Walk the unit headers of .debug_info; fill `units` if `fill`. Returns how many there are.
+
+    A unit of an unknown version is kept as bad: its length still leads to the next one. A length that is
+    reserved (rule R64) or runs past the section ends the walk, the latter with a last, shortened unit.
+    """
+    c: Cursor = Cursor(info, 0, -1, big)
+    count: cython.Py_ssize_t = 0
+    offset: cython.Py_ssize_t
+    end: cython.ulonglong
+    length: cython.ulonglong
+    offset_size: cython.int
+    version: cython.ulonglong
+    kind: cython.ulonglong
+    address_size: cython.ulonglong
+    abbrev_offset: cython.ulonglong
+    while c.pos < c.end:
+        offset = c.pos
+        offset_size = 4
+        length = c.uint(4)
+        if length == 0 and not c.bad:  # zero padding between units (rule R72)
+            continue
+        if length == MASK32:
+            offset_size = 8
+            length = c.uint(8)
+        elif length >= RESERVED:
+            break
+        if c.bad:
+            break
+        end = c.end
+        if length < end - c.pos:
+            end = c.pos + length
+        version = c.uint(2)
+        kind = COMPILE_UNIT
+        if version >= 5:
+            kind = c.uint(1)
+            address_size = c.uint(1)
+            abbrev_offset = c.uint(offset_size)
+            if kind == 4 or kind == 5:  # skeleton, split_compile: a dwo id
+                c.skip(8)
+            elif kind == 2 or kind == 6:  # type, split_type: a signature and the offset of the type
+                c.skip(8 + offset_size)
+        else:
+            abbrev_offset = c.uint(offset_size)
+            address_size = c.uint(1)
+        if fill:
+            units.offset[count] = offset
+            units.end[count] = end
+            units.first_die[count] = c.pos if cython.cast(cython.ulonglong, c.pos) < end else end
+            units.abbrev_offset[count] = abbrev_offset
+            units.version[count] = version if version < 256 else 255
+            units.kind[count] = kind
+            units.address_size[count] = address_size
+            units.offset_size[count] = offset_size
+            units.bad[count] = (
+                c.bad
+                or version < 2
+                or version > 5
+                or kind < 1
+                or kind > 6
+                or (address_size != 8 and address_size != 4 and address_size != 2)
+                or cython.cast(cython.ulonglong, c.pos) > end
+            )
+        count += 1
+        c.bad = False
+        c.pos = end
+    return count
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def read_root(
+    reader: Reader, units: Units, unit: cython.Py_ssize_t, bases: cython.bint, ranges: cython.ulonglong[::1]
+) -> cython.bint:
+    """Read the root DIE of `unit`: the bases alone, or all else (rule R67: bases first, whatever the order).
+
+    In the second pass `ranges[0:3]` receive low_pc, high_pc (as an address) and the position of a range
+    list. False if the DIE cannot be read.
+    """
+    abbreviation: cython.Py_ssize_t
+    i: cython.int
+    name: cython.int
+    form: cython.int
+    v: cython.ulonglong
+    high_is_address: cython.bint = False
+    reader.enter(unit)
+    reader.info.pos = units.first_die[unit]
+    abbreviation = reader.tables.find(units.table[unit], reader.info.uleb())
+    if abbreviation < 0:
+        return False
+    for i in range(reader.tables.attribute_first[abbreviation], reader.tables.attribute_first[abbreviation + 1]):
+        name = reader.tables.attribute_name[i]
+        form = reader.tables.attribute_form[i]
+        v = reader.value(form, reader.tables.attribute_constant[i])
+        if bases:
+            if name == 0x72:  # str_offsets_base
+                units.str_offsets_base[unit] = v
+            elif name == 0x73 or name == 0x2133:  # addr_base, GNU_addr_base
+                units.addr_base[unit] = v
+            elif name == 0x74:  # rnglists_base
+                units.rnglists_base[unit] = v
+        elif name == 0x03:  # name
+            units.name[unit] = v
+        elif name == 0x1B:  # comp_dir
+            units.comp_dir[unit] = v
+        elif name == 0x10:  # stmt_list
+            units.line_program[unit] = v
+        elif name == 0x13:  # language
+            units.language[unit] = v & 0xFFFF
+        elif name == 0x11:  # low_pc
+            ranges[0] = v
+        elif name == 0x12:  # high_pc
+            ranges[1] = v
+            high_is_address = is_address_form(form)
+        elif name == 0x55:  # ranges
+            ranges[2] = reader.range_list(form, v)
+        if reader.info.bad:
+            return False
+    if not bases:
+        units.low_pc[unit] = ranges[0]
+        if ranges[0] != NOWHERE and ranges[1] != NOWHERE and not high_is_address:
+            ranges[1] = (ranges[0] + ranges[1]) & MASK64
+    return True
+
+
+def read_units(sections, big: bool) -> tuple[Reader, np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[no-untyped-def, type-arg]
+    """Read all unit headers and root DIEs of `sections` (DebugSections).
+
+    Returns a Reader over them and the ranges that the roots claim: begin, end (uint64[m]) and unit (int64[m]).
+    """
+    count = scan_headers(sections.info, big, Units(0), False)
+    units = Units(count)
+    scan_headers(sections.info, big, units, True)
+    keys = np.stack(
+        [
+            np.asarray(units.abbrev_offset).view(np.int64),
+            np.asarray(units.address_size).astype(np.int64),
+            np.asarray(units.offset_size).astype(np.int64),
+            np.minimum(np.asarray(units.version), 3).astype(np.int64),
+        ]
+    )
+    unique, table = np.unique(keys, axis=1, return_inverse=True)
+    units.table = memoryview(np.ascontiguousarray(table.reshape(-1), np.int64))
+    tables = compile_tables(sections.abbrev, *(np.ascontiguousarray(row) for row in unique))
+    reader = Reader(
+        sections.info, sections.addr, sections.str_offsets, sections.ranges, sections.rnglists, big, units, tables
+    )
+    begins, ends, owners = collect_root_ranges(reader)
+    return reader, begins, ends, owners
+
+
+def collect_root_ranges(reader: Reader) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    """Read every root DIE into the reader's units; the claimed ranges as arrays begin, end, unit."""
+    units: Units = reader.units
+    ranges: cython.ulonglong[::1] = memoryview(np.zeros(3, np.uint64))
+    claimed: Ranges = Ranges()
+    unit: cython.Py_ssize_t
+    with cython.nogil:
+        for unit in range(len(units.offset)):
+            if units.bad[unit]:
+                continue
+            ranges[0] = ranges[1] = ranges[2] = NOWHERE
+            if not read_root(reader, units, unit, True, ranges) or not read_root(reader, units, unit, False, ranges):
+                units.bad[unit] = 1
+                continue
+            if units.kind[unit] == 2 or units.kind[unit] == 6:  # type units hold no code (rule R90)
+                continue
+            if ranges[2] != NOWHERE:
+                reader.enter(unit)
+                reader.start_ranges(ranges[2])
+                while reader.next_range():
+                    claimed.append(reader.range_begin, reader.range_end, unit)
+            elif ranges[0] != NOWHERE and ranges[1] != NOWHERE and ranges[0] < ranges[1]:
+                claimed.append(ranges[0], ranges[1], unit)
+    return claimed.arrays()  # type: ignore[no-any-return]

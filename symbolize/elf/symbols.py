@@ -1,0 +1,128 @@
+"""ELF symbol tables as columns."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.elf.image import SHF_ALLOC, SHF_EXECINSTR, ElfImage, Section
+
+STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_FILE, STT_GNU_IFUNC = 0, 1, 2, 4, 10
+STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
+SHN_LORESERVE = 0xFF00
+EM_THUMB = "EM_ARM"
+
+NAME_PREFIX = 9
+"""How many bytes of a name the rejection of rule R106 looks at."""
+
+
+@dataclass(eq=False)
+class Symbols:
+    """Code symbols of one table, a row each: vaddr, size (0: unknown), type, binding, end of the section.
+
+    `name` is the offset of the name in `strings`, where it ends with a NUL, `file` that of the source
+    file of a local symbol (0: unknown, rule R120); `dynamic` marks a .dynsym.
+    """
+
+    vaddr: NDArray[np.uint64]
+    size: NDArray[np.uint64]
+    type: NDArray[np.uint8]
+    binding: NDArray[np.uint8]
+    section_end: NDArray[np.uint64]
+    name: NDArray[np.int64]
+    file: NDArray[np.int64]
+    strings: bytes
+    dynamic: bool
+
+    def __len__(self) -> int:
+        return len(self.vaddr)
+
+    def text(self, start: int) -> bytes:
+        """The string at offset `start`; one without an end reaches to the end of the table (rule R75)."""
+        end = self.strings.find(b"\0", start)
+        return self.strings[start:] if end < 0 else self.strings[start:end]
+
+
+def read_symbols(image: ElfImage, table: str) -> Symbols | None:
+    """The code symbols of the section `table` (`.symtab` or `.dynsym`); None if there is no such table.
+
+    Kept are FUNC, GNU_IFUNC and what else lies in an executable section (rules R104, R105), except mapping
+    symbols and temporaries (rule R106).
+    """
+    section = image.find(table)
+    if section is None or not 0 < section.link < len(image.sections):
+        return None
+    data, strings = image.contents(table), image.raw(image.sections[section.link])
+    if data is None or strings is None:
+        return None
+    order = ">" if image.big_endian else "<"
+    if image.is_64:
+        fields = [("name", "u4"), ("info", "u1"), ("other", "u1"), ("shndx", "u2"), ("value", "u8"), ("size", "u8")]
+    else:
+        fields = [("name", "u4"), ("value", "u4"), ("size", "u4"), ("info", "u1"), ("other", "u1"), ("shndx", "u2")]
+    layout = np.dtype([(name, order + kind) for name, kind in fields])
+    rows = np.frombuffer(data, layout, len(data) // layout.itemsize)
+    index = section_indices(image, rows["shndx"])
+    executable = np.array([s.flags & (SHF_ALLOC | SHF_EXECINSTR) == SHF_ALLOC | SHF_EXECINSTR for s in image.sections])
+    ends = np.array([min(s.vaddr + s.size, (1 << 64) - 1) for s in image.sections], np.uint64)
+    kind = rows["info"] & 15
+    wanted = (index > 0) & (index < len(image.sections)) & (rows["name"] > 0) & (rows["name"] < len(strings))
+    index = np.where(wanted, index, 0)
+    wanted &= executable[index] & np.isin(kind, (STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC))
+    files = source_files(rows)
+    rows, index, kind = rows[wanted], index[wanted], kind[wanted]
+    file = files[wanted]
+    name = rows["name"].astype(np.int64)
+    blob = bytes(strings)
+    kept = ~rejected(blob, name)
+    vaddr = rows["value"].astype(np.uint64)
+    if image.machine == EM_THUMB:  # bit 0 of a function's address marks Thumb code (rule R133)
+        vaddr = np.where(kind == STT_FUNC, vaddr & ~np.uint64(1), vaddr)
+    return Symbols(
+        vaddr[kept],
+        rows["size"].astype(np.uint64)[kept],
+        kind[kept],
+        (rows["info"] >> 4)[kept],
+        ends[index][kept],
+        name[kept],
+        file[kept],
+        blob,
+        table == ".dynsym",
+    )
+
+
+def source_files(rows: NDArray[np.void]) -> NDArray[np.int64]:
+    """For each local symbol the name offset of the FILE symbol before it, 0 for all others (rule R120)."""
+    place = np.where(rows["info"] & 15 == STT_FILE, np.arange(len(rows)), 0)
+    names = np.where(rows["info"] & 15 == STT_FILE, rows["name"], 0).astype(np.int64)
+    local = rows["info"] >> 4 == STB_LOCAL
+    return np.where(local, names[np.maximum.accumulate(place)], 0)
+
+
+def section_indices(image: ElfImage, shndx: NDArray[np.uint16]) -> NDArray[np.int64]:
+    """Section indices of symbols, 0 for the reserved ones; escapes go through SHT_SYMTAB_SHNDX (rule R101)."""
+    index = shndx.astype(np.int64)
+    escaped = index == 0xFFFF
+    index[index >= SHN_LORESERVE] = 0
+    if escaped.any():
+        table: Section | None = next((s for s in image.sections if s.type == "SHT_SYMTAB_SHNDX"), None)
+        raw = image.raw(table) if table is not None else None
+        if raw is not None:
+            words = np.frombuffer(raw, ">u4" if image.big_endian else "<u4", len(raw) // 4)
+            escaped[len(words) :] = False
+            index[escaped] = words[: len(index)][escaped[: len(words)]]
+    return index
+
+
+def rejected(strings: bytes, name: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which names are no functions (rule R106): `$a $d $t $x` mapping symbols, `.L` temporaries, `__typeid_`, `.annobin_`."""
+    padded = np.frombuffer(strings + bytes(NAME_PREFIX), np.uint8)
+
+    def starts(prefix: bytes) -> NDArray[np.bool_]:
+        match = np.ones(len(name), np.bool_)
+        for i, byte in enumerate(prefix):
+            match &= padded[name + i] == byte
+        return match
+
+    mapping = starts(b"$") & np.isin(padded[name + 1], np.frombuffer(b"adtx", np.uint8))
+    return mapping | starts(b".L") | starts(b"__typeid_") | starts(b".annobin_") | (padded[name] == 0)

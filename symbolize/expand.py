@@ -1,0 +1,157 @@
+"""Writes the frames that a lookup found into the locations of a profile."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.names import Mode, demangle
+from symbolize.profile import Functions, Lines, Profile
+from symbolize.symbols import Frames
+
+Int64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Resolved:
+    """The outcome of one lookup: `frames` at the vaddrs of the locations `rows`, in the same order."""
+
+    rows: Int64
+    frames: Frames
+
+
+def expand(profile: Profile, lookups: Sequence[Resolved], mode: Mode) -> Bool:
+    """Give locations the frames that were found for them; which locations got new lines: bool[n].
+
+    Lines run leaf first, as the pprof schema has them. Lines that came with the profile stay where nothing was
+    found, and where they know the source line and the lookup does not. `is_folded` becomes what the lookup
+    says for every location that got new lines.
+    """
+    locations = profile.locations
+    count = len(locations)
+    had = np.diff(locations.line_offsets)
+    had_source = lines_per_location(profile, locations.lines.line > 0) > 0
+    pieces = [(np.arange(len(locations.lines)), locations.lines)]
+    first = locations.line_offsets[:-1].copy()
+    length = had.copy()
+    replaced = np.zeros(count, np.bool_)
+    folded = locations.is_folded.copy()
+    functions = [profile.functions]
+    function_count, line_count = len(profile.functions), len(locations.lines)
+    for lookup in lookups:
+        frames = lookup.frames
+        found = np.diff(frames.offsets)
+        with_source = np.add.reduceat(np.append(frames.line > 0, False), frames.offsets[:-1]) > 0
+        better = (found > 0) & ((found > 0) & with_source | ~had_source[lookup.rows])
+        rows = lookup.rows[better]
+        first[rows] = line_count + frames.offsets[:-1][better]
+        length[rows] = found[better]
+        replaced[rows] = True
+        folded[rows] = frames.folded[better]
+        added, function = frame_functions(profile, frames, mode)
+        lines = Lines(
+            (function_count + function).astype(np.int32),
+            frames.line.astype(np.int64),
+            frames.column.astype(np.int64),
+        )
+        pieces.append((np.arange(len(lines)), lines))
+        functions.append(added)
+        function_count += len(added)
+        line_count += len(lines)
+    everything = Lines(
+        np.concatenate([lines.function for _, lines in pieces]),
+        np.concatenate([lines.line for _, lines in pieces]),
+        np.concatenate([lines.column for _, lines in pieces]),
+    )
+    offsets = np.concatenate(([0], np.cumsum(length)))
+    place = np.repeat(first - offsets[:-1], length) + np.arange(offsets[-1])
+    locations.lines = everything.take(place)
+    locations.line_offsets = offsets
+    locations.is_folded = folded
+    profile.functions = Functions(
+        np.concatenate([part.name for part in functions]),
+        np.concatenate([part.system_name for part in functions]),
+        np.concatenate([part.filename for part in functions]),
+        np.concatenate([part.start_line for part in functions]),
+    )
+    return replaced
+
+
+def lines_per_location(profile: Profile, wanted: Bool) -> Int64:
+    """How many of the lines that `wanted` selects each location has: int64[n]."""
+    total = np.concatenate(([0], np.cumsum(wanted)))
+    offsets = profile.locations.line_offsets
+    count: Int64 = total[offsets[1:]] - total[offsets[:-1]]
+    return count
+
+
+def frame_functions(profile: Profile, frames: Frames, mode: Mode) -> tuple[Functions, Int64]:
+    """The profile functions of `frames`, and which of them each frame is in.
+
+    A function whose code comes from several files is one profile function a file, because a line number of
+    the pprof schema counts in its function's file. The line of the declaration is given where it is in that
+    file.
+    """
+    pairs, which = np.unique(np.stack([frames.function, frames.file]), axis=1, return_inverse=True)
+    function, file = pairs[0], pairs[1]
+    add = profile.strings.add
+    linkage, plain = frames.functions.linkage, frames.functions.name
+    readable = demangle([plain[f] or linkage[f] for f in range(len(linkage))], mode)
+    name = np.array([add(text) for text in readable], np.int32)
+    # A function without a linked name is known to the linker by its plain name at best.
+    system_name = np.array([add(linked or base_name(plain[i])) for i, linked in enumerate(linkage)], np.int32)
+    if mode == "none":
+        name = system_name
+    filename = np.array([add(path) for path in frames.files] + [0], np.int32)
+    declared_here = frames.functions.decl_file[function] == file
+    functions = Functions(
+        name[function],
+        system_name[function],
+        filename[file],
+        np.where(declared_here & (file >= 0), frames.functions.decl_line[function], 0).astype(np.int64),
+    )
+    return functions, which.reshape(-1)
+
+
+def base_name(qualified: bytes) -> bytes:
+    """The last component of a name that DWARF scopes were put in front of."""
+    from symbolize.symbols.naming import last_component
+
+    return last_component(qualified)
+
+
+def set_flags(profile: Profile, touched: Bool) -> None:
+    """Make the `has_*` flags of the mappings `touched` true to the lines of their locations."""
+    locations, mappings = profile.locations, profile.mappings
+    lines = locations.lines
+    filename = profile.functions.filename[lines.function] if len(lines) else np.zeros(0, np.int32)
+    facts = {
+        "has_functions": locations.has_lines(),
+        "has_filenames": lines_per_location(profile, filename > 0) > 0,
+        "has_line_numbers": lines_per_location(profile, lines.line > 0) > 0,
+        "has_inline_frames": np.diff(locations.line_offsets) > 1,
+    }
+    for flag, fact in facts.items():
+        found = np.zeros(len(mappings), np.bool_)
+        found[locations.mapping[fact & (locations.mapping >= 0)]] = True
+        setattr(mappings, flag, np.where(touched, found, getattr(mappings, flag)))
+
+
+def demangle_existing(profile: Profile, mode: Mode) -> None:
+    """Make the mangled names that came with the profile readable.
+
+    A function is left alone when its name differs from its system name: somebody demangled it already. Names
+    that are not mangled are never touched.
+    """
+    functions, strings = profile.functions, profile.strings
+    raw = (functions.name == functions.system_name) | (functions.system_name == 0)
+    mangled = [i for i in np.unique(functions.name[raw]).tolist() if strings[i].startswith((b"_Z", b"_R", b"__Z"))]
+    if mode == "none" or not mangled:
+        return
+    readable = np.arange(len(strings), dtype=np.int32)
+    readable[mangled] = [strings.add(name) for name in demangle([strings[i] for i in mangled], mode)]
+    system_name = np.where(raw, functions.name, functions.system_name)
+    functions.name = np.where(raw, readable[functions.name], functions.name)
+    functions.system_name = system_name

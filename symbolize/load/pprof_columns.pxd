@@ -1,0 +1,20 @@
+from symbolize.cursor cimport Cursor
+from symbolize.load.ids cimport Ids, row_of
+from symbolize.load.pprof_scan cimport Scan, as_signed, check, enter, fail, find, leave, skip, varint
+
+
+cdef class Unknown:
+    cdef unsigned char[::1] tables
+    cdef long long[::1] rows
+    cdef long long[::1] ends
+    cdef unsigned char[::1] raw
+    cdef public Py_ssize_t count
+    cdef Py_ssize_t size
+
+
+cdef void keep(Unknown unknown, Cursor c, int table, Py_ssize_t row, Py_ssize_t start) noexcept nogil
+cdef int string(Scan scan, Cursor c, const int[::1] strings) noexcept nogil
+cdef bint fill_line(Scan scan, Cursor c, Ids functions, int[::1] line_functions, long long[::1] lines, long long[::1] columns, Py_ssize_t row) noexcept nogil
+cdef void fill_label(Scan scan, Cursor c, const int[::1] strings, int[::1] keys, int[::1] texts, long long[::1] numbers, int[::1] units, Py_ssize_t row) noexcept nogil
+cdef Py_ssize_t fill_stack(Scan scan, Cursor c, Ids locations, int[::1] stack, Py_ssize_t place) noexcept nogil
+cdef Py_ssize_t fill_values(Scan scan, Cursor c, long long[::1] values, Py_ssize_t place, Py_ssize_t limit) noexcept nogil

@@ -1,0 +1,383 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="valid-type"
+"""The mass fields of a pprof profile as flat arrays of the exact size that the scan counted.
+
+Ids and string indices are resolved on the way, so no array of ids outlives its table. The scan has checked the
+structure; what is left to find wrong is noted in the `Scan`, with the offset.
+"""
+
+import cython
+
+if not cython.compiled:
+    from symbolize.cursor import Cursor
+    from symbolize.load.ids import Ids, row_of
+    from symbolize.load.pprof_scan import Scan, as_signed, check, enter, fail, find, leave, skip, varint
+
+STRING_INDEX = cython.declare(cython.int, 16)
+LOCATION_MISSING = cython.declare(cython.int, 17)
+VALUE_COUNT = cython.declare(cython.int, 18)
+LOCATION_ID = cython.declare(cython.int, 19)
+FUNCTION_ID = cython.declare(cython.int, 20)
+
+PROBLEMS = {
+    16: "names a string outside the string table",
+    17: "has a sample with a location that does not exist",
+    18: "has a sample with more or fewer values than there are sample types",
+    19: "has a location with id 0",
+    20: "has a function with id 0",
+}
+"""What `Scan.problem` says where the content is at fault."""
+
+TABLES = ("sample", "location", "function")
+"""The tables of `Unknown`, by number."""
+
+SAMPLE = cython.declare(cython.int, 0)
+LOCATION = cython.declare(cython.int, 1)
+FUNCTION = cython.declare(cython.int, 2)
+
+
+@cython.cclass
+class Unknown:
+    """Fields of a newer schema: the raw bytes of run `i` belong to row `rows[i]` of table `tables[i]`."""
+
+    def __init__(
+        self, tables: cython.uchar[::1], rows: cython.longlong[::1], ends: cython.longlong[::1], raw: cython.uchar[::1]
+    ) -> None:
+        self.tables = tables
+        self.rows = rows
+        self.ends = ends
+        self.raw = raw
+        self.count = 0
+        self.size = 0
+
+
+def keep(
+    unknown: Unknown, c: Cursor, table: cython.int, row: cython.Py_ssize_t, start: cython.Py_ssize_t
+) -> cython.void:
+    """Keep the bytes from `start` to the cursor as unknown fields of `row`."""
+    i: cython.Py_ssize_t
+    last: cython.Py_ssize_t = unknown.count - 1
+    if c.bad:
+        return
+    for i in range(start, c.pos):
+        unknown.raw[unknown.size] = c.data[i]
+        unknown.size += 1
+    if last < 0 or unknown.rows[last] != row or unknown.tables[last] != table:
+        last += 1
+        unknown.count += 1
+        unknown.tables[last] = table
+        unknown.rows[last] = row
+    unknown.ends[last] = unknown.size
+
+
+def string(scan: Scan, c: Cursor, strings: cython.const[cython.int][::1]) -> cython.int:
+    """A string index, translated by `strings`; the empty string needs no table."""
+    start: cython.Py_ssize_t = c.pos
+    value: cython.ulonglong = varint(c)
+    if value < cython.cast(cython.ulonglong, strings.shape[0]):
+        return strings[cython.cast(cython.Py_ssize_t, value)]
+    fail(scan, c, STRING_INDEX, start)
+    return 0
+
+
+def fill_rest(scan: Scan, out: cython.uchar[::1]) -> None:
+    """Copy the top-level fields that belong to no mass table."""
+    c: Cursor = scan.c
+    i: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    size: cython.Py_ssize_t = 0
+    tag: cython.ulonglong
+    with cython.nogil:
+        c.pos = 0
+        while c.pos < c.end:
+            start = c.pos
+            tag = varint(c)
+            skip(c, tag)
+            if tag != 0x12 and tag != 0x22 and tag != 0x2A and tag != 0x32:
+                for i in range(start, c.pos):
+                    out[size] = c.data[i]
+                    size += 1
+
+
+def fill_strings(scan: Scan, starts: cython.longlong[::1], ends: cython.longlong[::1]) -> None:
+    """Where every entry of the string table stands."""
+    c: Cursor = scan.c
+    row: cython.Py_ssize_t = 0
+    with cython.nogil:
+        while find(scan, c, 0x32):
+            starts[row] = c.pos
+            ends[row] = c.end
+            row += 1
+
+
+def fill_functions(
+    scan: Scan,
+    unknown: Unknown,
+    strings: cython.const[cython.int][::1],
+    ids: cython.ulonglong[::1],
+    names: cython.int[::1],
+    system_names: cython.int[::1],
+    filenames: cython.int[::1],
+    start_lines: cython.longlong[::1],
+) -> None:
+    """The function table."""
+    c: Cursor = scan.c
+    row: cython.Py_ssize_t = 0
+    start: cython.Py_ssize_t
+    begin: cython.Py_ssize_t
+    tag: cython.ulonglong
+    with cython.nogil:
+        while find(scan, c, 0x2A):
+            begin = c.pos
+            while c.pos < c.end and not c.bad:
+                start = c.pos
+                tag = varint(c)
+                if tag == 0x08:
+                    ids[row] = varint(c)
+                elif tag == 0x10:
+                    names[row] = string(scan, c, strings)
+                elif tag == 0x18:
+                    system_names[row] = string(scan, c, strings)
+                elif tag == 0x20:
+                    filenames[row] = string(scan, c, strings)
+                elif tag == 0x28:
+                    start_lines[row] = as_signed(varint(c))
+                else:
+                    skip(c, tag)
+                    keep(unknown, c, FUNCTION, row, start)
+            check(scan, c)
+            if ids[row] == 0:
+                fail(scan, c, FUNCTION_ID, begin)
+            row += 1
+
+
+def fill_line(
+    scan: Scan,
+    c: Cursor,
+    functions: Ids,
+    line_functions: cython.int[::1],
+    lines: cython.longlong[::1],
+    columns: cython.longlong[::1],
+    row: cython.Py_ssize_t,
+) -> cython.bint:
+    """One line of a location into `row`; false if it names no function."""
+    outer: cython.Py_ssize_t = enter(c)
+    tag: cython.ulonglong
+    function: cython.int = -1
+    line: cython.longlong = 0
+    column: cython.longlong = 0
+    while c.pos < c.end and not c.bad:
+        tag = varint(c)
+        if tag == 0x08:
+            function = row_of(functions, varint(c))
+        elif tag == 0x10:
+            line = as_signed(varint(c))
+        elif tag == 0x18:
+            column = as_signed(varint(c))
+        else:
+            skip(c, tag)
+            scan.fields_dropped += 1
+    leave(c, outer)
+    line_functions[row] = function
+    lines[row] = line
+    columns[row] = column
+    return function >= 0
+
+
+def fill_locations(
+    scan: Scan,
+    unknown: Unknown,
+    mappings: Ids,
+    functions: Ids,
+    ids: cython.ulonglong[::1],
+    addresses: cython.ulonglong[::1],
+    location_mappings: cython.int[::1],
+    folded: cython.uchar[::1],
+    line_offsets: cython.longlong[::1],
+    line_functions: cython.int[::1],
+    lines: cython.longlong[::1],
+    columns: cython.longlong[::1],
+) -> None:
+    """The location table with its lines, leaf first; lines without a function are dropped."""
+    c: Cursor = scan.c
+    row: cython.Py_ssize_t = 0
+    line: cython.Py_ssize_t = 0
+    start: cython.Py_ssize_t
+    begin: cython.Py_ssize_t
+    tag: cython.ulonglong
+    mapping: cython.ulonglong
+    with cython.nogil:
+        while find(scan, c, 0x22):
+            begin = c.pos
+            mapping = 0
+            while c.pos < c.end and not c.bad:
+                start = c.pos
+                tag = varint(c)
+                if tag == 0x08:
+                    ids[row] = varint(c)
+                elif tag == 0x10:
+                    mapping = varint(c)
+                elif tag == 0x18:
+                    addresses[row] = varint(c)
+                elif tag == 0x22:
+                    if fill_line(scan, c, functions, line_functions, lines, columns, line):
+                        line += 1
+                    else:
+                        scan.lines_dropped += 1
+                elif tag == 0x28:
+                    folded[row] = varint(c) != 0
+                else:
+                    skip(c, tag)
+                    keep(unknown, c, LOCATION, row, start)
+            check(scan, c)
+            if ids[row] == 0:
+                fail(scan, c, LOCATION_ID, begin)
+            location_mappings[row] = row_of(mappings, mapping)
+            scan.mappings_dropped += mapping != 0 and location_mappings[row] < 0
+            row += 1
+            line_offsets[row] = line
+
+
+def fill_label(
+    scan: Scan,
+    c: Cursor,
+    strings: cython.const[cython.int][::1],
+    keys: cython.int[::1],
+    texts: cython.int[::1],
+    numbers: cython.longlong[::1],
+    units: cython.int[::1],
+    row: cython.Py_ssize_t,
+) -> cython.void:
+    """One label of a sample into `row`."""
+    outer: cython.Py_ssize_t = enter(c)
+    tag: cython.ulonglong
+    while c.pos < c.end and not c.bad:
+        tag = varint(c)
+        if tag == 0x08:
+            keys[row] = string(scan, c, strings)
+        elif tag == 0x10:
+            texts[row] = string(scan, c, strings)
+        elif tag == 0x18:
+            numbers[row] = as_signed(varint(c))
+        elif tag == 0x20:
+            units[row] = string(scan, c, strings)
+        else:
+            skip(c, tag)
+            scan.fields_dropped += 1
+    leave(c, outer)
+
+
+def fill_stack(
+    scan: Scan, c: Cursor, locations: Ids, stack: cython.int[::1], place: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """A packed list of location ids into `stack` from `place` on; the place after it.
+
+    Nearly all bytes of a profile are read here, and nearly every profile numbers from 1: so varints of one and two
+    bytes, and such ids, take no call.
+    """
+    outer: cython.Py_ssize_t = enter(c)
+    pos: cython.Py_ssize_t = c.pos
+    end: cython.Py_ssize_t = c.end
+    start: cython.Py_ssize_t
+    dense: cython.ulonglong = locations.dense
+    value: cython.ulonglong
+    row: cython.int
+    while pos < end and not c.bad:
+        start = pos
+        value = c.data[pos]
+        if value < 0x80:
+            pos += 1
+        elif pos + 1 < end and c.data[pos + 1] < 0x80:
+            value = (value & 0x7F) | (cython.cast(cython.ulonglong, c.data[pos + 1]) << 7)
+            pos += 2
+        else:
+            c.pos = pos
+            value = varint(c)
+            pos = c.pos
+        if 0 < value <= dense:
+            stack[place] = cython.cast(cython.int, value - 1)
+        else:
+            row = row_of(locations, value)
+            if row < 0:
+                fail(scan, c, LOCATION_MISSING, start)
+            stack[place] = row
+        place += 1
+    leave(c, outer)
+    return place
+
+
+def fill_values(
+    scan: Scan, c: Cursor, values: cython.longlong[::1], place: cython.Py_ssize_t, limit: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """A packed list of values into `values[place:limit]`; the place after it."""
+    outer: cython.Py_ssize_t = enter(c)
+    while c.pos < c.end and place < limit and not c.bad:
+        values[place] = as_signed(varint(c))
+        place += 1
+    if c.pos < c.end and not c.bad:
+        fail(scan, c, VALUE_COUNT, c.pos)
+    leave(c, outer)
+    return place
+
+
+def fill_samples(
+    scan: Scan,
+    unknown: Unknown,
+    locations: Ids,
+    strings: cython.const[cython.int][::1],
+    width: cython.Py_ssize_t,
+    offsets: cython.longlong[::1],
+    stack: cython.int[::1],
+    values: cython.longlong[::1],
+    label_offsets: cython.longlong[::1],
+    keys: cython.int[::1],
+    texts: cython.int[::1],
+    numbers: cython.longlong[::1],
+    units: cython.int[::1],
+) -> None:
+    """The sample table with its stacks, its `width` values a row, and its labels."""
+    c: Cursor = scan.c
+    row: cython.Py_ssize_t = 0
+    place: cython.Py_ssize_t = 0
+    value: cython.Py_ssize_t = 0
+    label: cython.Py_ssize_t = 0
+    limit: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    begin: cython.Py_ssize_t
+    found: cython.int
+    tag: cython.ulonglong
+    with cython.nogil:
+        while find(scan, c, 0x12):
+            begin = c.pos
+            limit = value + width
+            while c.pos < c.end and not c.bad:
+                start = c.pos
+                tag = varint(c)
+                if tag == 0x0A:
+                    place = fill_stack(scan, c, locations, stack, place)
+                elif tag == 0x12:
+                    value = fill_values(scan, c, values, value, limit if limit < values.shape[0] else values.shape[0])
+                elif tag == 0x1A:
+                    fill_label(scan, c, strings, keys, texts, numbers, units, label)
+                    label += 1
+                elif tag == 0x08:
+                    found = row_of(locations, varint(c))
+                    if found < 0:
+                        fail(scan, c, LOCATION_MISSING, start)
+                    stack[place] = found
+                    place += 1
+                elif tag == 0x10:
+                    if value < limit and value < values.shape[0]:
+                        values[value] = as_signed(varint(c))
+                        value += 1
+                    else:
+                        fail(scan, c, VALUE_COUNT, start)
+                else:
+                    skip(c, tag)
+                    keep(unknown, c, SAMPLE, row, start)
+            check(scan, c)
+            if value != limit:
+                fail(scan, c, VALUE_COUNT, begin)
+            row += 1
+            offsets[row] = place
+            label_offsets[row] = label

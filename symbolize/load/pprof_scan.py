@@ -1,0 +1,310 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+"""The structure of a pprof profile: reading protobuf fields, and counting what the profile holds.
+
+The constants are field tags as they stand on the wire: field number << 3 | wire type. Every list of integers is
+read packed and unpacked (protobuf encoding). Nothing here raises: the first problem is noted in the `Scan`.
+"""
+
+import cython
+
+if not cython.compiled:
+    from symbolize.cursor import Cursor
+
+MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+
+CUT_SHORT = cython.declare(cython.int, 1)
+DAMAGED = cython.declare(cython.int, 2)
+CONCATENATED = cython.declare(cython.int, 3)
+
+PROBLEMS = {
+    1: "is cut short: a field runs past the end of the profile",
+    2: "is damaged: a field is no protobuf or runs past the end of its message",
+    3: "holds two concatenated profiles (time_nanos is set twice)",
+}
+"""What `Scan.problem` says where the structure is at fault."""
+
+SNIFFED_FIELDS = cython.declare(cython.int, 64)
+
+
+@cython.cclass
+class Scan:
+    """A profile under the scanner: how many rows it holds, and what was first found wrong with it."""
+
+    def __init__(self, data: object) -> None:
+        self.c = Cursor(data)
+        self.size = self.c.end
+        self.next = 0
+        self.time = 0
+        self.problem = self.at = 0
+        self.samples = self.stack = self.values = self.labels = 0
+        self.locations = self.lines = self.functions = self.strings = 0
+        self.sample_types = self.mappings = self.rest = 0
+        self.unknown_rows = self.unknown_bytes = 0
+        self.lines_dropped = self.mappings_dropped = self.fields_dropped = 0
+
+
+def varint(c: Cursor) -> cython.ulonglong:
+    """The next varint; one of more than ten bytes is bad (protobuf encoding)."""
+    value: cython.ulonglong = 0
+    byte: cython.ulonglong
+    shift: cython.int = 0
+    pos: cython.Py_ssize_t = c.pos
+    while pos < c.end and shift < 70:
+        byte = c.data[pos]
+        pos += 1
+        value |= ((byte & 0x7F) << shift) & MASK64
+        if byte < 0x80:
+            c.pos = pos
+            return value
+        shift += 7
+    c.bad = True
+    return 0
+
+
+def as_signed(value: cython.ulonglong) -> cython.longlong:
+    """The same 64 bits as a signed number."""
+    if cython.compiled:
+        return cython.cast(cython.longlong, value)
+    return value - (1 << 64) if value >> 63 else value
+
+
+def skip(c: Cursor, tag: cython.ulonglong) -> cython.void:
+    """Move over the field whose tag was read; groups are bad, as they are for pprof."""
+    wire: cython.int = tag & 7
+    if tag < 8 or tag >> 32 != 0:
+        c.bad = True
+    elif wire == 0:
+        varint(c)
+    elif wire == 1:
+        c.skip(8)
+    elif wire == 2:
+        c.skip(varint(c))
+    elif wire == 5:
+        c.skip(4)
+    else:
+        c.bad = True
+
+
+def enter(c: Cursor) -> cython.Py_ssize_t:
+    """Narrow the cursor to the length-delimited payload that starts here; the end to give to `leave`."""
+    outer: cython.Py_ssize_t = c.end
+    size: cython.ulonglong = varint(c)
+    if c.need(size):
+        c.end = c.pos + cython.cast(cython.Py_ssize_t, size)
+    return outer
+
+
+def leave(c: Cursor, outer: cython.Py_ssize_t) -> cython.void:
+    """Widen the cursor again; a bad one stays narrow, which tells damage inside a message from a cut end."""
+    if not c.bad:
+        c.pos = c.end
+        c.end = outer
+
+
+def walk(c: Cursor) -> cython.void:
+    """Check that the rest of the message consists of whole fields."""
+    while c.pos < c.end and not c.bad:
+        skip(c, varint(c))
+
+
+def count_packed(c: Cursor) -> cython.Py_ssize_t:
+    """Move over a packed list of varints; how many they are."""
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    outer: cython.Py_ssize_t = enter(c)
+    if not c.bad:
+        for i in range(c.pos, c.end):
+            count += c.data[i] < 0x80
+        if c.pos < c.end and c.data[c.end - 1] >= 0x80:
+            c.pos = c.end - 1
+            c.bad = True
+    leave(c, outer)
+    return count
+
+
+def fail(scan: Scan, c: Cursor, problem: cython.int, at: cython.Py_ssize_t) -> cython.void:
+    """Note the first problem and stop every loop over the cursor."""
+    if scan.problem == 0:
+        scan.problem = problem
+        scan.at = at
+    c.bad = True
+
+
+def check(scan: Scan, c: Cursor) -> cython.void:
+    """Turn a bad cursor into a problem, unless one is known already."""
+    if c.bad:
+        fail(scan, c, CUT_SHORT if c.end == scan.size else DAMAGED, c.pos)
+
+
+def note_unknown(scan: Scan, size: cython.Py_ssize_t) -> cython.void:
+    """Count the unknown fields of one row."""
+    if size > 0:
+        scan.unknown_rows += 1
+        scan.unknown_bytes += size
+
+
+def count_sample(scan: Scan, c: Cursor) -> cython.void:
+    """Count the lists of one sample."""
+    start: cython.Py_ssize_t
+    unknown: cython.Py_ssize_t = 0
+    tag: cython.ulonglong
+    while c.pos < c.end and not c.bad:
+        start = c.pos
+        tag = varint(c)
+        if tag == 0x0A:
+            scan.stack += count_packed(c)
+        elif tag == 0x08:
+            varint(c)
+            scan.stack += 1
+        elif tag == 0x12:
+            scan.values += count_packed(c)
+        elif tag == 0x10:
+            varint(c)
+            scan.values += 1
+        elif tag == 0x1A:
+            skip(c, tag)
+            scan.labels += 1
+        else:
+            skip(c, tag)
+            unknown += c.pos - start
+    note_unknown(scan, unknown)
+
+
+def count_location(scan: Scan, c: Cursor) -> cython.void:
+    """Count the lines of one location."""
+    start: cython.Py_ssize_t
+    unknown: cython.Py_ssize_t = 0
+    tag: cython.ulonglong
+    while c.pos < c.end and not c.bad:
+        start = c.pos
+        tag = varint(c)
+        skip(c, tag)
+        if tag == 0x22:
+            scan.lines += 1
+        elif tag != 0x08 and tag != 0x10 and tag != 0x18 and tag != 0x28:
+            unknown += c.pos - start
+    note_unknown(scan, unknown)
+
+
+def count_function(scan: Scan, c: Cursor) -> cython.void:
+    """Count the unknown fields of one function."""
+    start: cython.Py_ssize_t
+    unknown: cython.Py_ssize_t = 0
+    tag: cython.ulonglong
+    while c.pos < c.end and not c.bad:
+        start = c.pos
+        tag = varint(c)
+        skip(c, tag)
+        if tag & 7 != 0 or tag > 0x28:
+            unknown += c.pos - start
+    note_unknown(scan, unknown)
+
+
+def count(scan: Scan) -> None:
+    """Count every table, and check the structure of the messages whose content is read elsewhere."""
+    c: Cursor = scan.c
+    start: cython.Py_ssize_t
+    outer: cython.Py_ssize_t
+    tag: cython.ulonglong
+    with cython.nogil:
+        while c.pos < c.end and not c.bad:
+            start = c.pos
+            tag = varint(c)
+            if tag == 0x32:
+                skip(c, tag)
+                scan.strings += 1
+            elif tag == 0x12 or tag == 0x22 or tag == 0x2A:
+                outer = enter(c)
+                if tag == 0x12:
+                    scan.samples += 1
+                    count_sample(scan, c)
+                elif tag == 0x22:
+                    scan.locations += 1
+                    count_location(scan, c)
+                else:
+                    scan.functions += 1
+                    count_function(scan, c)
+                leave(c, outer)
+            else:
+                if tag == 0x0A or tag == 0x1A or tag == 0x5A:
+                    outer = enter(c)
+                    walk(c)
+                    leave(c, outer)
+                    scan.sample_types += tag == 0x0A
+                    scan.mappings += tag == 0x1A
+                elif tag == 0x6A:
+                    count_packed(c)
+                elif tag == 0x48:
+                    # pprof's rule: a second profile shows by its second time.
+                    if scan.time != 0:
+                        fail(scan, c, CONCATENATED, start)
+                    scan.time = varint(c)
+                else:
+                    skip(c, tag)
+                scan.rest += c.pos - start
+        check(scan, c)
+
+
+def find(scan: Scan, c: Cursor, tag: cython.ulonglong) -> cython.bint:
+    """Narrow the cursor to the next top-level message `tag`; false, and back to the start, after the last."""
+    found: cython.ulonglong
+    if c.bad:
+        return False
+    c.pos = scan.next
+    c.end = scan.size
+    while c.pos < c.end:
+        found = varint(c)
+        if found == tag:
+            enter(c)
+            scan.next = c.end
+            return True
+        skip(c, found)
+    scan.next = 0
+    return False
+
+
+def has_shape(c: Cursor, message: cython.ulonglong) -> cython.bint:
+    """Whether the known fields of the message under the cursor have the wire types of the schema."""
+    tag: cython.ulonglong
+    lists: cython.bint
+    while c.pos < c.end and not c.bad:
+        tag = varint(c)
+        lists = (message == 0x12 and (tag == 0x0A or tag == 0x12 or tag == 0x1A)) or (message == 0x22 and tag == 0x22)
+        if tag & 7 != 0 and tag < 0x30 and not lists:
+            return False
+        if message == 0x0A and tag > 0x10:
+            return False
+        skip(c, tag)
+    return not c.bad
+
+
+def begins_profile(data: object) -> cython.bint:
+    """Whether the first fields of `data` are those of a profile; what is cut short needs one message to show for it."""
+    c: Cursor = Cursor(data)
+    outer: cython.Py_ssize_t
+    tag: cython.ulonglong
+    fields: cython.int = 0
+    messages: cython.int = 0
+    while c.pos < c.end and fields < SNIFFED_FIELDS:
+        tag = varint(c)
+        if tag in (0x0A, 0x12, 0x1A, 0x22, 0x2A, 0x5A):
+            outer = enter(c)
+            if c.bad:
+                return messages > 0
+            messages += c.pos < c.end
+            if not has_shape(c, 0x0A if tag == 0x5A else tag):
+                return False
+            leave(c, outer)
+        elif tag == 0x32:
+            outer = enter(c)
+            if fields == 0 and c.pos < c.end:
+                return False
+            leave(c, outer)
+        elif tag == 0x6A or (tag & 7 == 0 and 0x38 <= tag <= 0x78 and tag != 0x58) or (tag >= 0x80 and messages > 0):
+            skip(c, tag)
+        else:
+            return c.bad and messages > 0
+        if c.bad:
+            return messages > 0
+        fields += 1
+    return fields > 0

@@ -1,0 +1,117 @@
+"""From runtime addresses to ELF vaddrs: which mapping, which segment."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.elf import Segment
+from symbolize.profile import NONE, Profile
+
+UInt64 = NDArray[np.uint64]
+Bool = NDArray[np.bool_]
+
+PAGE = 4096
+TOP = (1 << 64) - 1
+
+
+def assign_mappings(profile: Profile) -> int:
+    """Give locations without a mapping the first one that holds their address; how many got one.
+
+    Address 0 is no address, and a mapping of everything (what a loader makes of addresses outside all others)
+    takes none.
+    """
+    locations, mappings = profile.locations, profile.mappings
+    orphans = np.flatnonzero((locations.mapping == NONE) & (locations.address != 0))
+    if not len(orphans) or not len(mappings):
+        return 0
+    address = locations.address[orphans]
+    owner = np.full(len(orphans), NONE, np.int32)
+    for row in range(len(mappings)):
+        if covers_everything(mappings.start[row], mappings.limit[row]):
+            continue
+        owner[(owner == NONE) & (address >= mappings.start[row]) & (address < mappings.limit[row])] = row
+    locations.mapping = locations.mapping.copy()
+    locations.mapping[orphans] = owner
+    return int((owner != NONE).sum())
+
+
+def covers_everything(start: np.uint64, limit: np.uint64) -> bool:
+    """Whether a mapping is the stand-in for addresses outside all mappings: 0 up to the end, or 0 up to 0."""
+    return int(start) == 0 and int(limit) in (0, TOP)
+
+
+def to_vaddrs(
+    address: UInt64, start: int, limit: int, file_offset: int, segments: Sequence[Segment], relocatable: bool
+) -> tuple[UInt64, Bool]:
+    """ELF vaddrs of the runtime addresses in one mapping, and which of them lie in a segment at all.
+
+    Each address goes its own way (rules R125, R127): address - start + file_offset is an offset in the file;
+    the segment that holds this offset, an executable one before others, turns it into a vaddr:
+    offset - p_offset + p_vaddr. For a position-dependent file (ET_EXEC, `relocatable` false) whose segments
+    hold the address as it is, it is the vaddr (rule R126): there the mapping may have lost its offset.
+    """
+    offset = address - np.uint64(start) + np.uint64(file_offset)
+    vaddr = np.zeros(len(address), np.uint64)
+    found = np.zeros(len(address), np.bool_)
+    inside = (address >= np.uint64(start)) & (address < np.uint64(limit))
+    for segment in sorted(segments, key=lambda segment: not segment.executable):
+        begin, end = np.uint64(segment.file_offset), np.uint64(min(segment.file_offset + segment.file_size, TOP))
+        here = inside & ~found & (offset >= begin) & (offset < end)
+        vaddr[here] = offset[here] - begin + np.uint64(segment.vaddr)
+        found |= here
+    if not relocatable:
+        for segment in segments:
+            begin, end = np.uint64(segment.vaddr), np.uint64(min(segment.vaddr + segment.memory_size, TOP))
+            here = segment.executable & (address >= begin) & (address < end)
+            vaddr[here] = address[here]
+            found |= here
+    return vaddr, found
+
+
+def load_segments(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> list[Segment] | None:
+    """The segments of a debug file as its binary has them, as far as this mapping shows; None if it does not.
+
+    objcopy keeps vaddrs and memory sizes in a debug file and loses file offsets and sizes (rule R103). A
+    mapping that is as long as exactly one executable segment, rounded to pages, is that segment. A shorter one
+    is placed only if the segment begins on a page, as it does where file offsets run like vaddrs from the
+    first segment on.
+    """
+    code = [segment for segment in segments if segment.executable and segment.memory_size]
+    first_vaddr = min((segment.vaddr for segment in segments), default=0)
+    whole = [s for s in code if page_ceil(s.vaddr + s.memory_size) - page_floor(s.vaddr) == limit - start]
+    if len(whole) == 1:
+        shift = page_floor(whole[0].vaddr) - file_offset
+        return [restored(whole[0], whole[0].vaddr - shift)] if whole[0].vaddr >= shift else None
+    for segment in code:
+        offset = segment.vaddr - page_floor(first_vaddr)
+        end = page_ceil(offset + segment.memory_size)
+        if segment.vaddr % PAGE == 0 and offset <= file_offset and file_offset + limit - start <= end:
+            return [restored(segment, offset)]
+    return None
+
+
+def restored(segment: Segment, file_offset: int) -> Segment:
+    """A segment of a debug file with the file offset and size that its binary has."""
+    return segment._replace(file_offset=file_offset, file_size=segment.memory_size)
+
+
+def fits(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> bool:
+    """Whether a file with these segments can be what is mapped: no mapping reaches past the file's segments."""
+    if covers_everything(np.uint64(start), np.uint64(limit)) or not segments:
+        return True
+    end = max(
+        -(-(segment.file_offset + segment.file_size) // max(segment.alignment, PAGE)) * max(segment.alignment, PAGE)
+        for segment in segments
+    )
+    return file_offset + limit - start <= end
+
+
+def page_floor(value: int) -> int:
+    """`value` rounded down to a page."""
+    return value // PAGE * PAGE
+
+
+def page_ceil(value: int) -> int:
+    """`value` rounded up to a page."""
+    return -(-value // PAGE) * PAGE

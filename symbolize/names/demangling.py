@@ -1,0 +1,95 @@
+"""Linkage names in bulk to the names that a profile shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from symbolize.names import itanium, rust
+from symbolize.names.simplify import drop_clone_notes, simplify
+from symbolize.names.suffixes import split_suffix, strip_version
+
+Mode = Literal["default", "templates", "full", "none"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+MAX_INPUT = 1 << 16
+
+# Go (`main.(*T).f`, `a/b.f`) and Java names have dots of their own, so only behind a C identifier is a suffix a suffix.
+_C_IDENTIFIER = re.compile(rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*")
+
+
+def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
+    """Turn raw linkage names into readable ones, in the same order.
+
+    `default` drops parameters, return types, template arguments and clone suffixes; `templates` keeps the template
+    arguments; `full` drops clone suffixes only; `none` returns the names as they are. Names that are not mangled
+    are returned unchanged, apart from the clone suffix of a C name (R115). A name that cannot be demangled, is
+    longer than 64 KiB or stands for too much text is returned raw (R117). Nothing raises.
+    """
+    if mode not in MODES:
+        raise ValueError(f"unknown demangling mode: {mode!r}")
+    if mode == "none":
+        return list(names)
+    readable: dict[bytes, bytes] = {}
+    for name in names:
+        if name not in readable:
+            readable[name] = _demangle_one(name, mode)
+    return [readable[name] for name in names]
+
+
+def _demangle_one(name: bytes, mode: Mode) -> bytes:
+    if len(name) > MAX_INPUT:
+        return name
+    start = name[:3]
+    if b"@" in name and start.startswith((b"_Z", b"_R", b"__Z", b"__R")):
+        return _demangle_versioned(name, mode)
+    if start.startswith((b"_Z", b"_R")):
+        base, _ = split_suffix(name)
+    elif start in (b"__Z", b"__R"):
+        # Darwin puts an underscore in front of every symbol.
+        base, _ = split_suffix(name[1:])
+    else:
+        base, suffix = split_suffix(name)
+        return base if suffix and _C_IDENTIFIER.fullmatch(base) else name
+    if base[1:2] == b"R":
+        return rust.demangle_v0(base, generics=mode != "default") or name
+    text = rust.demangle_legacy(base)
+    if text is not None:
+        return text
+    text = itanium.demangle(base)
+    if text is None:
+        return name
+    text = drop_clone_notes(text)
+    return text if mode == "full" else simplify(text, keep_templates=mode == "templates")
+
+
+def _demangle_versioned(name: bytes, mode: Mode) -> bytes:
+    plt = b"@plt" if name.endswith(b"@plt") else b""
+    bare = strip_version(name.removesuffix(b"@plt"))
+    if b"@" in bare:
+        return name
+    text = _demangle_one(bare, mode)
+    return name if text == bare else text + plt
+
+
+def same_function(a: bytes, b: bytes) -> bool:
+    """Tell whether two linkage names are two spellings of one function.
+
+    They are when they agree up to symbol version (R114) and clone suffix (R115), or are C++ names with the same full
+    text, as the variants of a constructor are. Rust names are compared as they are: their text leaves out what
+    tells instances of one generic function apart.
+    """
+    a, _ = split_suffix(strip_version(a))
+    b, _ = split_suffix(strip_version(b))
+    if a == b:
+        return True
+    if not _is_cpp(a) or not _is_cpp(b):
+        return False
+    text_a, text_b = demangle([a, b], "full")
+    return text_a == text_b and text_a != a
+
+
+def _is_cpp(name: bytes) -> bool:
+    bare = name[1:] if name.startswith(b"__Z") else name
+    return bare.startswith(b"_Z") and rust.demangle_legacy(bare) is None

@@ -1,0 +1,193 @@
+"""Shortens the text of a demangled C++ name to what a profile shows.
+
+The input is what the C++ runtime made of a linkage name, so its grammar is known: no guess is made about names
+that came as text. Every step is a single scan, linear in the length of the text. Text with brackets that do not
+match is returned as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+_OPERATOR = (
+    rb"(?<![\w$\x80-\xff])operator(?:"
+    rb'(?: new\[\]| delete\[\]| new\b| delete\b| co_await\b|"" ?[\w$\x80-\xff]+|\(\)|\[\]|<=>|<<=|>>=|->\*'
+    rb"|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%^&|]=|[-+*/%^&|~!=<>,?])(?P<symbol>(?: (?=<))?)|(?P<conversion> ))"
+)
+_BRACKET = re.compile(_OPERATOR + rb"|->|[()<>\[\]{}]")
+_LANDMARK = re.compile(_OPERATOR + rb"|(?P<decltype>decltype ?(?=\())|[(<\[{ *&]")
+_CLOSING = {ord(b")"): ord(b"("), ord(b"]"): ord(b"["), ord(b"}"): ord(b"{")}
+_QUALIFIERS = rb"(?: const| volatile| restrict| noexcept| transaction_safe| &&?)*"
+_SCOPE = re.compile(_QUALIFIERS + rb"(?:\[abi:[^\]]*\])*::")
+_ENCLOSING = re.compile(rb"\)" + _QUALIFIERS + rb"(?:\[abi:[^\]]*\])*::")
+_PLAIN_FUNCTION = re.compile(rb"([\w:~$]+)\(")
+_LEAKED_DECLARATOR = re.compile(rb"\([*&](?:[*& ]|const\b|volatile\b)*+(?=[A-Za-z_])")
+_CLONE = re.compile(rb"(?: \[clone [^\]]*\]| \(\.[^()]*\))+\Z")
+_SPECIAL = re.compile(
+    rb"(?:vtable|VTT|construction vtable|typeinfo|typeinfo name|typeinfo fn|java Class|guard variable"
+    rb"|TLS init function|TLS wrapper function|thread-local \w+ routine|reference temporary(?: #\d+)?|hidden alias"
+    rb"|(?:non-)?transaction clone|template parameter object|initializer|global \w+ keyed) (?:for|to) "
+    rb"|(?:non-virtual thunk|virtual thunk|covariant return thunk) to |invocation function for block in "
+)
+
+
+class _UnbalancedError(Exception):
+    """The brackets of the text do not match."""
+
+
+def drop_clone_notes(text: bytes) -> bytes:
+    """Remove the notes on clone suffixes, ` [clone .cold]` (libstdc++) or ` (.cold)` (libc++abi), at the end."""
+    if not text.endswith((b"]", b")")) or (b" [clone " not in text and b" (." not in text):
+        return text
+    # Only the tail can match; without this bound the search would start at every space of a long name.
+    start = len(text)
+    while True:
+        begin = max(text.rfind(b" [clone ", 0, start), text.rfind(b" (.", 0, start))
+        if begin < 0 or not _CLONE.fullmatch(text, begin, start):
+            return text[:start]
+        start = begin
+
+
+def simplify(text: bytes, keep_templates: bool) -> bytes:
+    """Drop parameters, return type and qualifiers of a demangled function name, as pprof does.
+
+    Enclosing functions keep empty parentheses (`f()::x`); template arguments stay with `keep_templates`, except
+    for parameters of enclosing functions inside them. Thunks, vtables and the like name a whole encoding and keep its
+    parameters.
+    """
+    plain = _PLAIN_FUNCTION.match(text)
+    if plain is not None:
+        head = plain.group(1)
+        if not head.endswith((b"operator", b"decltype")) and _ENCLOSING.search(text, len(head)) is None:
+            return head
+    try:
+        groups = _match_brackets(text)
+        special = _SPECIAL.match(text)
+        start, end = (0, len(text)) if special else _name_span(text, groups)
+    except _UnbalancedError:
+        return text
+    return _edit(text, groups, start, end, keep_templates) or text
+
+
+def _match_brackets(text: bytes) -> dict[int, int]:
+    """Map the position of every opening bracket to that of its closing one.
+
+    The angle brackets in it are those of template arguments, not comparison or shift operators of expressions.
+    """
+    groups: dict[int, int] = {}
+    stack: list[int] = []
+    after_operator = -1
+    for token in _BRACKET.finditer(text):
+        at = token.start()
+        kind = text[at]
+        if token.end() - at > 1:
+            after_operator = token.end()
+        elif kind == 0x3C:  # <
+            # A runtime prints operands of an expression in parentheses, or puts spaces around the operator.
+            if at == after_operator or text[at - 1 : at] not in (b")", b" ", b"<"):
+                stack.append(at)
+        elif kind == 0x3E:  # >
+            if stack and text[stack[-1]] == 0x3C:
+                groups[stack.pop()] = at
+        elif kind in _CLOSING:
+            while stack and text[stack[-1]] == 0x3C:
+                stack.pop()
+            if not stack or text[stack[-1]] != _CLOSING[kind]:
+                raise _UnbalancedError
+            groups[stack.pop()] = at
+        else:
+            stack.append(at)
+    if any(text[at] != 0x3C for at in stack):
+        raise _UnbalancedError
+    return groups
+
+
+def _name_span(text: bytes, groups: dict[int, int]) -> tuple[int, int]:
+    """Find the qualified name of the function in the text of its whole declaration."""
+    start = position = 0
+    end = len(text)
+    while True:
+        landmark = _LANDMARK.search(text, position, end)
+        if landmark is None:
+            return start, end
+        at = landmark.start()
+        position = landmark.end()
+        if landmark.group("conversion"):
+            position = _conversion_end(text, groups, position, end)
+            if position == end:
+                return start, end
+        elif landmark.group("symbol") is not None:
+            continue
+        elif landmark.group("decltype"):
+            position = groups[position] + 1
+        elif text[at] == 0x28:  # (
+            if text.startswith(b"(anonymous namespace)", at) or text[at - 1 : at] == b"'":
+                position = groups[at] + 1
+            elif at == start:
+                # A declarator: the function is named inside, the rest belongs to its return type.
+                start, end = at + 1, groups[at]
+            else:
+                scope = _SCOPE.match(text, groups[at] + 1, end)
+                if scope is None:
+                    return start, at
+                position = scope.end()
+        elif text[at] in b" *&":
+            start = position
+        elif text.startswith(b"{lambda(", at) and (leaked := _LEAKED_DECLARATOR.search(text, at, groups[at])):
+            # libstdc++ up to 12 prints a function that returns a lambda taking a function pointer inside out:
+            # `{lambda(int (*&std::forward<...>(...))(double))#1}`.
+            start = position = leaked.end()
+            end = groups[leaked.start()]
+        else:
+            # An unmatched `<` is an operator, which no name contains.
+            position = groups.get(at, at) + 1
+
+
+def _conversion_end(text: bytes, groups: dict[int, int], position: int, end: int) -> int:
+    """Return where the type that a conversion operator names ends: at its parameter list."""
+    after_declarator = -1
+    while True:
+        landmark = _LANDMARK.search(text, position, end)
+        if landmark is None:
+            return end
+        at = landmark.start()
+        position = landmark.end()
+        if landmark.group("decltype"):
+            position = groups[position] + 1
+        elif text[at] == 0x28:  # (
+            opened_type = text[at - 1 : at] == b" " or text.startswith(b"(anonymous namespace)", at)
+            if not opened_type and at != after_declarator:
+                return at
+            position = groups[at] + 1
+            after_declarator = position if opened_type else -1
+        elif text[at] in b"<[{":
+            position = groups.get(at, at) + 1
+
+
+def _edit(text: bytes, groups: dict[int, int], start: int, end: int, keep_templates: bool) -> bytes:
+    """Return `text[start:end]` without template arguments and without parameters of enclosing functions."""
+    pieces: list[bytes] = []
+    done = start
+    for at in sorted(groups):
+        if at < done:
+            continue
+        if at >= end:
+            break
+        close = groups[at]
+        if text[at] == 0x3C and not keep_templates:
+            # `operator<< <int>` has a space that belongs to the arguments.
+            pieces.append(text[done:at].rstrip(b" "))
+            done = close + 1
+        elif text[at] == 0x28 and _is_parameters(text, at) and _SCOPE.match(text, close + 1):
+            pieces.append(text[done : at + 1])
+            done = close
+    pieces.append(text[done:end])
+    return b"".join(pieces)
+
+
+def _is_parameters(text: bytes, at: int) -> bool:
+    """Tell whether the parenthesis at `at` follows a function name."""
+    return (
+        text[at - 1 : at] not in (b"", b" ", b"(", b",", b"<", b":", b"'")
+        and text[at + 1 : at + 21] != b"anonymous namespace)"
+    )

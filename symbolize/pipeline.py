@@ -1,0 +1,200 @@
+"""The order of the stages: match, look up, demangle, expand, fold. The only module that knows it."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.binaries import BinaryIndex, Found, find_binary
+from symbolize.elf import ElfError, ElfImage
+from symbolize.errors import UsageError
+from symbolize.expand import Resolved, demangle_existing, expand, set_flags
+from symbolize.match import assign_mappings, covers_everything, fits, load_segments, to_vaddrs
+from symbolize.names import MODES, Mode
+from symbolize.profile import Profile, compact
+from symbolize.reasons import Reason
+from symbolize.report import MappingOutcome, Report, build_report
+from symbolize.symbols import Binary
+
+UInt8 = NDArray[np.uint8]
+
+Progress = Callable[[int, int, str], None]
+"""Told of each mapping: how many are done, of how many, and the name of the next."""
+
+NOT_FILES = ("[", "//anon", "/dev/", "/memfd:", "/anon_hugepage", "/SYSV", "anon_inode:", "linux-vdso", "linux-gate")
+"""Recorded names that stand for memory without a file."""
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A symbolized profile and the report of what was and was not symbolized."""
+
+    profile: Profile
+    report: Report
+
+
+class Symbolizer:
+    """Symbolizes profiles with the binaries below some folders, which stay open from profile to profile.
+
+    Without folders a profile is only checked and compacted. `demangle` is "default", "templates", "full" or
+    "none", as pprof understands them. A context manager; `close` closes the binaries.
+    """
+
+    def __init__(self, binaries: Sequence[str | os.PathLike[str]] = (), *, demangle: Mode = "default") -> None:
+        if demangle not in MODES:
+            raise UsageError(f"unknown demangling mode {demangle!r}; the modes are {', '.join(MODES)}")
+        roots = [Path(folder) for folder in binaries]
+        for root in roots:
+            if not root.exists():
+                raise UsageError(f"--binaries {root}: no such folder or file")
+        self._index = BinaryIndex(roots)
+        self._mode: Mode = demangle
+        self._binaries: dict[tuple[str, ...], Binary | ElfError] = {}
+        self._told: set[str] = set()
+
+    def symbolize(self, profile: Profile, progress: Progress | None = None) -> Result:
+        """Look up every address of `profile`; the profile is changed and handed back in the result."""
+        assign_mappings(profile)
+        rows_of = rows_by_mapping(profile)
+        reasons = np.full(len(profile.locations), Reason.NO_MAPPING, np.uint8)
+        outcomes: list[MappingOutcome] = []
+        lookups: list[Resolved] = []
+        for mapping in range(len(profile.mappings)):
+            outcome = MappingOutcome(mapping)
+            outcomes.append(outcome)
+            rows = rows_of[mapping]
+            if len(rows):
+                if progress is not None:
+                    progress(mapping, len(profile.mappings), profile.strings.text(profile.mappings.filename[mapping]))
+                lookup = self._look_up(profile, rows, outcome, reasons)
+                if lookup is not None:
+                    lookups.append(lookup)
+        had_lines = profile.locations.has_lines()
+        if self._index.roots:
+            expand(profile, lookups, self._mode)
+            demangle_existing(profile, self._mode)
+            touched = np.array([len(rows) > 0 for rows in rows_of], np.bool_)
+            set_flags(profile, touched)
+        reasons[had_lines & (reasons != Reason.SYMBOLIZED)] = Reason.HAD_NAMES
+        problems = [problem for problem in self._index.problems if problem not in self._told]
+        self._told.update(problems)
+        report = build_report(profile, reasons, outcomes, [*profile.warnings, *problems])
+        return Result(compact(profile), report)
+
+    def close(self) -> None:
+        """Close all binaries."""
+        for binary in self._binaries.values():
+            if isinstance(binary, Binary):
+                binary.close()
+        self._binaries.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _look_up(
+        self, profile: Profile, rows: NDArray[np.int64], outcome: MappingOutcome, reasons: UInt8
+    ) -> Resolved | None:
+        """Look up the locations `rows` of one mapping; fills `outcome` and their `reasons`."""
+        binary = self._find(profile, outcome)
+        if binary is None:
+            reasons[rows] = outcome.reason
+            return None
+        mappings, mapping = profile.mappings, outcome.mapping
+        start, limit = int(mappings.start[mapping]), int(mappings.limit[mapping])
+        file_offset = int(mappings.file_offset[mapping])
+        loaded = next((image for image in binary.images if has_file_offsets(image)), None)
+        segments = loaded.segments if loaded is not None else None
+        if covers_everything(mappings.start[mapping], mappings.limit[mapping]):
+            # The addresses of a mapping of everything are vaddrs (pprof's base 0).
+            vaddrs, inside = profile.locations.address[rows], np.ones(len(rows), np.bool_)
+        else:
+            if segments is None:
+                segments = load_segments(binary.images[0].segments, start, limit, file_offset)
+            if segments is None or not (outcome.verified or fits(segments, start, limit, file_offset)):
+                outcome.reason = Reason.MISFIT
+                reasons[rows] = outcome.reason
+                return None
+            relocatable = binary.images[0].type != "ET_EXEC"
+            vaddrs, inside = to_vaddrs(
+                profile.locations.address[rows], start, limit, file_offset, segments, relocatable
+            )
+        reasons[rows[~inside]] = Reason.OUTSIDE_SEGMENTS
+        rows, vaddrs = rows[inside], vaddrs[inside]
+        order = np.argsort(vaddrs, kind="stable")
+        rows, vaddrs = rows[order], vaddrs[order]
+        table = binary.table(vaddrs)
+        outcome.problems = table.problems
+        frames = table.lookup(vaddrs)
+        found = np.diff(frames.offsets) > 0
+        if not table.has_names:
+            missing = Reason.NO_SYMBOLS
+        elif table.problems:
+            missing = Reason.CORRUPT_DEBUG_INFO
+        else:
+            missing = Reason.OUTSIDE_SYMBOLS
+        reasons[rows] = np.where(found, Reason.SYMBOLIZED, missing)
+        return Resolved(rows, frames)
+
+    def _find(self, profile: Profile, outcome: MappingOutcome) -> Binary | None:
+        """The binary of a mapping, opened; None with the reason in `outcome`."""
+        mapping = outcome.mapping
+        filename = profile.strings.text(profile.mappings.filename[mapping])
+        build_id = profile.strings.text(profile.mappings.build_id[mapping])
+        if not self._index.roots:
+            outcome.reason = Reason.NOT_ASKED
+            return None
+        if filename.startswith(NOT_FILES) and not build_id:
+            outcome.reason = Reason.NOT_A_FILE
+            return None
+        if covers_everything(profile.mappings.start[mapping], profile.mappings.limit[mapping]) and not build_id:
+            outcome.reason = Reason.NO_MAPPING
+            return None
+        found = find_binary(self._index, build_id, filename)
+        outcome.tried, outcome.verified = found.tried, found.verified
+        outcome.reason, outcome.detail = found.reason, found.detail
+        if not found.paths:
+            return None
+        binary = self._open(found)
+        if isinstance(binary, ElfError):
+            outcome.reason, outcome.detail = Reason.UNREADABLE, str(binary)
+            return None
+        outcome.files = [image.path for image in binary.images]
+        return binary
+
+    def _open(self, found: Found) -> Binary | ElfError:
+        """The binary whose files were found, opened once; the error if none of them can be read."""
+        key = tuple(found.paths)
+        if key not in self._binaries:
+            images: list[ElfImage] = []
+            error = ElfError(found.paths[0], "unreadable")
+            for path in found.paths:
+                try:
+                    images.append(ElfImage.open(path))
+                except ElfError as problem:
+                    error = problem
+                except OSError as problem:
+                    error = ElfError(path, problem.strerror or str(problem))
+            self._binaries[key] = Binary(images) if images else error
+        return self._binaries[key]
+
+
+def has_file_offsets(image: ElfImage) -> bool:
+    """Whether the executable segments of a file have bytes in it, and so true file offsets (rule R103)."""
+    return any(segment.executable and segment.file_size for segment in image.segments)
+
+
+def rows_by_mapping(profile: Profile) -> list[NDArray[np.int64]]:
+    """The locations of each mapping."""
+    order = np.argsort(profile.locations.mapping, kind="stable")
+    edges = np.searchsorted(profile.locations.mapping[order], np.arange(len(profile.mappings) + 1))
+    return [order[edges[i] : edges[i + 1]] for i in range(len(profile.mappings))]

@@ -1,0 +1,29 @@
+"""The profile as columns: model, interning, compaction. Knows no file format and no ELF."""
+
+from symbolize.profile.compact import compact
+from symbolize.profile.model import (
+    NONE,
+    Functions,
+    Labels,
+    Lines,
+    Locations,
+    Mappings,
+    Profile,
+    Samples,
+    ValueType,
+)
+from symbolize.profile.strings import Strings
+
+__all__ = [
+    "NONE",
+    "Functions",
+    "Labels",
+    "Lines",
+    "Locations",
+    "Mappings",
+    "Profile",
+    "Samples",
+    "Strings",
+    "ValueType",
+    "compact",
+]

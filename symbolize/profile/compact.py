@@ -1,0 +1,92 @@
+"""Compaction: what nothing refers to goes, what stands twice stands once."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.profile.model import NONE, Bool, Int32, Int64, Lines, Locations, Profile
+
+
+def compact(profile: Profile) -> Profile:
+    """A profile without the locations no sample uses and the functions no line uses, each function once.
+
+    Functions are the same if name, system name, file and start line are. What is kept stays in its order, of equal
+    functions the first; mappings all stay, because row 0 is the main binary (pprof schema). The given profile is not
+    changed; the two share the columns that are the same.
+    """
+    unknown = dict(profile.unknown)
+    samples, locations = profile.samples, profile.locations
+    used = _used(samples.locations, len(locations))
+    if not used.all():
+        samples = replace(samples, locations=_ranks(used)[samples.locations])
+        locations = _take_locations(locations, used)
+        _keep_unknown(unknown, "location", used)
+    lines = locations.lines
+    kept, rows = _distinct_functions(profile, lines.function)
+    functions = profile.functions
+    if not kept.all():
+        named = lines.function != NONE
+        renumbered = np.full(len(lines), NONE, np.int32)
+        renumbered[named] = rows[lines.function[named]]
+        locations = replace(locations, lines=Lines(renumbered, lines.line, lines.column))
+        functions = functions.take(kept)
+        _keep_unknown(unknown, "function", kept)
+    return replace(profile, samples=samples, locations=locations, functions=functions, unknown=unknown)
+
+
+def _used(rows: NDArray[Any], count: int) -> Bool:
+    """Which of `count` rows are referred to."""
+    used = np.zeros(count, np.bool_)
+    used[rows] = True
+    return used
+
+
+def _ranks(kept: Bool) -> Int32:
+    """For each kept row its number among the kept."""
+    return (np.cumsum(kept) - 1).astype(np.int32)
+
+
+def _take_locations(locations: Locations, kept: Bool) -> Locations:
+    """The kept locations with their lines."""
+    counts = np.diff(locations.line_offsets)
+    line_offsets: Int64 = np.zeros(np.count_nonzero(kept) + 1, np.int64)
+    np.cumsum(counts[kept], out=line_offsets[1:])
+    return Locations(
+        address=locations.address[kept],
+        mapping=locations.mapping[kept],
+        is_folded=locations.is_folded[kept],
+        line_offsets=line_offsets,
+        lines=locations.lines.take(np.repeat(kept, counts)),
+    )
+
+
+def _distinct_functions(profile: Profile, references: Int32) -> tuple[Bool, Int32]:
+    """Which functions are kept, and for each one in use the number of its equal among the kept."""
+    functions = profile.functions
+    used = np.flatnonzero(_used(references[references != NONE], len(functions)))
+    keys: list[NDArray[Any]] = [functions.start_line, functions.filename, functions.system_name, functions.name]
+    if raw := profile.unknown.get("function"):
+        # Fields of a newer schema may tell functions apart.
+        numbers: dict[bytes, int] = {}
+        extra = np.zeros(len(functions), np.int64)
+        extra[list(raw)] = [numbers.setdefault(fields, len(numbers) + 1) for fields in raw.values()]
+        keys.append(extra)
+    order = used[np.lexsort([key[used] for key in keys])]
+    starts = np.ones(len(order), np.bool_)
+    if len(order):
+        starts[1:] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
+    # The sort is stable, so the first of each run of equals is the first in the table.
+    first = order[starts]
+    kept = _used(first, len(functions))
+    rows = np.full(len(functions), NONE, np.int32)
+    rows[order] = _ranks(kept)[first[np.cumsum(starts) - 1]]
+    return kept, rows
+
+
+def _keep_unknown(unknown: dict[str, dict[int, bytes]], table: str, kept: Bool) -> None:
+    """Renumber the unknown fields of a table whose rows were dropped."""
+    if rows := unknown.get(table):
+        ranks = _ranks(kept)
+        unknown[table] = {int(ranks[row]): fields for row, fields in rows.items() if kept[row]}

@@ -1,0 +1,168 @@
+"""The columnar profile.
+
+Every table is a set of parallel numpy arrays; a row is an index. Ids exist only in files: loaders turn them
+into indices, the writer numbers afresh. Columns that name a string hold an index into `Profile.strings`
+(0: the empty string); columns that name a row of another table hold its index or `NONE`.
+
+Variable-length lists are CSR: list `i` of a table lies in `[offsets[i], offsets[i + 1])` of its items.
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.profile.strings import Strings
+
+NONE = -1
+"""Index of no row."""
+
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+UInt64 = NDArray[np.uint64]
+Bool = NDArray[np.bool_]
+
+
+class ValueType(NamedTuple):
+    """What a column of values counts: `type` ("cpu") and `unit` ("nanoseconds") as string indices."""
+
+    type: int = 0
+    unit: int = 0
+
+
+def column(dtype: Any) -> Any:
+    """An empty column that is filled by replacing it."""
+    return field(default_factory=lambda: np.zeros(0, dtype))
+
+
+def offsets() -> Any:
+    """The offsets of a CSR table without rows."""
+    return field(default_factory=lambda: np.zeros(1, np.int64))
+
+
+@dataclass(slots=True, eq=False)
+class Table:
+    """Parallel columns of one length."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+    @classmethod
+    def zeros(cls, count: int) -> Self:
+        """A table of `count` rows, every column zero."""
+        empty = cls()
+        return cls(**{f.name: np.zeros(count, getattr(empty, f.name).dtype) for f in fields(cls)})
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """The rows at `rows` (indices or a mask), in that order."""
+        return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+
+
+@dataclass(slots=True, eq=False)
+class Mappings(Table):
+    """Address ranges of the profiled process; row 0 is the main binary (pprof schema)."""
+
+    start: UInt64 = column(np.uint64)
+    limit: UInt64 = column(np.uint64)
+    file_offset: UInt64 = column(np.uint64)
+    filename: Int32 = column(np.int32)
+    build_id: Int32 = column(np.int32)
+    has_functions: Bool = column(np.bool_)
+    has_filenames: Bool = column(np.bool_)
+    has_line_numbers: Bool = column(np.bool_)
+    has_inline_frames: Bool = column(np.bool_)
+
+
+@dataclass(slots=True, eq=False)
+class Functions(Table):
+    """Functions: `name` for people, `system_name` as linked, `filename` of the lines that name it."""
+
+    name: Int32 = column(np.int32)
+    system_name: Int32 = column(np.int32)
+    filename: Int32 = column(np.int32)
+    start_line: Int64 = column(np.int64)
+
+
+@dataclass(slots=True, eq=False)
+class Lines(Table):
+    """Frames of locations: a function, and line and column in its file (0: unknown)."""
+
+    function: Int32 = column(np.int32)
+    line: Int64 = column(np.int64)
+    column: Int64 = column(np.int64)
+
+
+@dataclass(slots=True, eq=False)
+class Locations:
+    """Code addresses. The lines of a location run leaf first: inlined callees before their caller.
+
+    `address` is a runtime address that already lies inside the call for every frame but the leaf (rule R131).
+    """
+
+    address: UInt64 = column(np.uint64)
+    mapping: Int32 = column(np.int32)
+    is_folded: Bool = column(np.bool_)
+    line_offsets: Int64 = offsets()
+    lines: Lines = field(default_factory=Lines)
+
+    def __len__(self) -> int:
+        return len(self.address)
+
+    def has_lines(self) -> Bool:
+        """Which locations carry at least one line: bool[n]."""
+        return np.diff(self.line_offsets) > 0
+
+
+@dataclass(slots=True, eq=False)
+class Labels(Table):
+    """Labels of samples: `text` is a string index; where it is 0, `number` (with `unit`) is the value."""
+
+    key: Int32 = column(np.int32)
+    text: Int32 = column(np.int32)
+    number: Int64 = column(np.int64)
+    unit: Int32 = column(np.int32)
+
+
+@dataclass(slots=True, eq=False)
+class Samples:
+    """Stacks with their values. `locations` of a stack run from the leaf to the root; `values` is int64[n, k]."""
+
+    location_offsets: Int64 = offsets()
+    locations: Int32 = column(np.int32)
+    values: Int64 = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    label_offsets: Int64 = offsets()
+    labels: Labels = field(default_factory=Labels)
+
+    def __len__(self) -> int:
+        return len(self.location_offsets) - 1
+
+
+@dataclass(slots=True, eq=False)
+class Profile:
+    """A profile. `unknown` keeps what a newer schema than ours put in: table name → row → raw fields."""
+
+    strings: Strings = field(default_factory=Strings)
+    sample_types: list[ValueType] = field(default_factory=list)
+    samples: Samples = field(default_factory=Samples)
+    mappings: Mappings = field(default_factory=Mappings)
+    locations: Locations = field(default_factory=Locations)
+    functions: Functions = field(default_factory=Functions)
+    drop_frames: int = 0
+    keep_frames: int = 0
+    time_nanos: int = 0
+    duration_nanos: int = 0
+    period_type: ValueType = ValueType()
+    period: int = 0
+    comments: list[int] = field(default_factory=list)
+    default_sample_type: int = 0
+    doc_url: int = 0
+    unknown: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def weight_column(self) -> int:
+        """The column of values that weighs samples: the default sample type, else the last one (as pprof does)."""
+        for index, sample_type in enumerate(self.sample_types):
+            if self.default_sample_type and sample_type.type == self.default_sample_type:
+                return index
+        return len(self.sample_types) - 1

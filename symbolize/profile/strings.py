@@ -1,0 +1,39 @@
+"""Interned strings of a profile."""
+
+from collections.abc import Iterable, Iterator
+
+
+class Strings:
+    """Byte strings by index, each stored once; index 0 is the empty string, as in a pprof string table.
+
+    Strings stay bytes (rule R74): producers write names that are not UTF-8, and only the writer decodes.
+    """
+
+    __slots__ = ("_indices", "_values")
+
+    def __init__(self, values: Iterable[bytes] = ()) -> None:
+        self._values: list[bytes] = [b""]
+        self._indices: dict[bytes, int] = {b"": 0}
+        for value in values:
+            self.add(value)
+
+    def add(self, value: bytes) -> int:
+        """The index of `value`, which is added if it is new."""
+        index = self._indices.get(value)
+        if index is None:
+            index = self._indices[value] = len(self._values)
+            self._values.append(value)
+        return index
+
+    def text(self, index: int) -> str:
+        """String `index` for a person: bytes that are not UTF-8 come out as `\\xNN`."""
+        return self._values[index].decode("utf-8", "backslashreplace")
+
+    def __getitem__(self, index: int) -> bytes:
+        return self._values[index]
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._values)

@@ -1,0 +1,54 @@
+"""The report as JSON for machines."""
+
+import json
+
+from symbolize.report.model import MappingRow, Report
+
+SCHEMA_VERSION = 1
+
+
+def as_dict(report: Report, profile: str, output: str) -> dict[str, object]:
+    """The report on the input `profile`, written to `output`, as plain data."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "profile": profile,
+        "output": output,
+        "samples": report.samples,
+        "sample_type": report.sample_type,
+        "unit": report.unit,
+        "sample_value": report.sample_value,
+        "locations": report.locations,
+        "symbolized_locations": report.symbolized_locations,
+        "symbolized_percent": round(report.percent, 4),
+        "mappings": [mapping(row) for row in report.mappings],
+        "top_functions": [
+            {"name": function.name, "flat": function.flat, "cumulative": function.cumulative} for function in report.top
+        ],
+        "warnings": report.warnings,
+    }
+
+
+def mapping(row: MappingRow) -> dict[str, object]:
+    """One mapping as plain data."""
+    return {
+        "name": row.name,
+        "build_id": row.build_id,
+        "files": row.files,
+        "verified": row.verified,
+        "locations": row.locations,
+        "symbolized_locations": row.symbolized_locations,
+        "value": row.value,
+        "symbolized_value": row.symbolized_value,
+        "misses": [
+            {"reason": reason.code, "text": reason.text, "locations": locations, "value": value}
+            for reason, locations, value in row.misses
+        ],
+        "detail": row.detail,
+        "tried": [{"place": place, "outcome": outcome} for place, outcome in row.tried],
+        "problems": row.problems,
+    }
+
+
+def render(report: Report, profile: str, output: str) -> str:
+    """One line of JSON, so that the reports on several profiles are JSON lines."""
+    return json.dumps(as_dict(report, profile, output), ensure_ascii=False) + "\n"

@@ -1,0 +1,161 @@
+"""The report as data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.profile import Profile
+from symbolize.reasons import Reason
+from symbolize.report.weigh import weigh
+
+TOP_FUNCTIONS = 10
+
+
+@dataclass(eq=False)
+class MappingOutcome:
+    """What happened to one mapping of the profile, as the pipeline tells it.
+
+    `tried` are places with what came of them; `reason` and `detail` say why no file was used.
+    """
+
+    mapping: int
+    files: list[str] = field(default_factory=list)
+    verified: bool = False
+    reason: Reason = Reason.SYMBOLIZED
+    detail: str = ""
+    tried: Sequence[tuple[str, str]] = ()
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class MappingRow:
+    """One mapping in the report. Values are sums of sample values over the frames in the mapping.
+
+    `misses` holds reason, locations and value of what stayed without names, the heaviest first.
+    """
+
+    name: str
+    build_id: str
+    files: list[str]
+    verified: bool
+    locations: int
+    symbolized_locations: int
+    value: float
+    symbolized_value: float
+    misses: list[tuple[Reason, int, float]]
+    detail: str
+    tried: Sequence[tuple[str, str]]
+    problems: list[str]
+
+
+@dataclass(frozen=True)
+class TopFunction:
+    """A function with the value of the samples it is the leaf of, and of those it is on the stack of."""
+
+    name: str
+    flat: float
+    cumulative: float
+
+
+@dataclass(eq=False)
+class Report:
+    """What a run achieved. `value` counts frames: a sample adds its value for every frame of its stack.
+
+    `sample_type` and `unit` name the values; `sample_value` is their sum over the samples.
+    """
+
+    mappings: list[MappingRow]
+    samples: int
+    locations: int
+    symbolized_locations: int
+    value: float
+    symbolized_value: float
+    sample_value: float
+    sample_type: str
+    unit: str
+    top: list[TopFunction]
+    warnings: list[str]
+
+    @property
+    def percent(self) -> float:
+        """Percent of the frames, weighted by sample value, that have a name; 100 for a profile without frames."""
+        return 100.0 * self.symbolized_value / self.value if self.value else 100.0
+
+
+def build_report(
+    profile: Profile, reasons: NDArray[np.uint8], outcomes: Sequence[MappingOutcome], warnings: list[str]
+) -> Report:
+    """Group the outcomes of all locations that samples use by mapping and reason, weighted by sample value."""
+    strings, mappings, locations = profile.strings, profile.mappings, profile.locations
+    samples = profile.samples
+    weight_column = profile.weight_column()
+    if weight_column >= 0 and len(samples):
+        values = np.abs(np.ascontiguousarray(samples.values[:, weight_column]).astype(np.float64))
+    else:
+        values = np.zeros(len(samples))
+    names = np.ascontiguousarray(profile.functions.name[locations.lines.function])
+    by_location = np.zeros(len(locations))
+    flat, cumulative = np.zeros(len(strings)), np.zeros(len(strings))
+    last_sample = np.full(len(strings), -1, np.int64)
+    weigh(
+        values.data,
+        np.ascontiguousarray(samples.location_offsets).data,
+        np.ascontiguousarray(samples.locations).data,
+        np.ascontiguousarray(locations.line_offsets).data,
+        names.data,
+        by_location.data,
+        flat.data,
+        cumulative.data,
+        last_sample.data,
+    )
+    used = np.zeros(len(locations), np.bool_)
+    used[samples.locations] = True
+    named = reasons <= Reason.HAD_NAMES
+    rows = []
+    homeless = MappingOutcome(-1)
+    for outcome in [*outcomes, homeless]:
+        here = used & (locations.mapping == outcome.mapping)
+        if outcome is homeless and not here.any():
+            continue
+        mapping = outcome.mapping
+        misses = []
+        for code in np.unique(reasons[here & ~named]).tolist():
+            missed = here & (reasons == code)
+            misses.append((Reason(code), int(missed.sum()), float(by_location[missed].sum())))
+        rows.append(
+            MappingRow(
+                strings.text(mappings.filename[mapping]) if mapping >= 0 else "",
+                strings.text(mappings.build_id[mapping]) if mapping >= 0 else "",
+                outcome.files,
+                outcome.verified,
+                int(here.sum()),
+                int((here & named).sum()),
+                float(by_location[here].sum()),
+                float(by_location[here & named].sum()),
+                sorted(misses, key=lambda miss: -miss[2]),
+                outcome.detail,
+                outcome.tried,
+                outcome.problems,
+            )
+        )
+    heaviest = np.lexsort((-cumulative, -flat))[:TOP_FUNCTIONS].tolist()
+    kind = profile.sample_types[weight_column] if weight_column >= 0 else None
+    return Report(
+        rows,
+        len(samples),
+        int(used.sum()),
+        int((used & named).sum()),
+        float(by_location.sum()),
+        float(by_location[named].sum()),
+        float(values.sum()),
+        strings.text(kind.type) if kind else "",
+        strings.text(kind.unit) if kind else "",
+        [
+            TopFunction(strings.text(name), float(flat[name]), float(cumulative[name]))
+            for name in heaviest
+            if cumulative[name] > 0 and name
+        ],
+        warnings,
+    )

@@ -1,0 +1,97 @@
+"""The report as text for a terminal."""
+
+from collections.abc import Iterator
+
+from symbolize.report.model import MappingRow, Report
+
+NAME_WIDTH = 44
+TIME_UNITS = {"nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
+SIZE_UNITS = {"bytes": 1.0, "kilobytes": 1024.0, "megabytes": 1024.0**2}
+
+
+def render(report: Report, *, verbose: bool = False, colour: bool = False) -> str:
+    """The table of mappings, the summary and the heaviest functions; `verbose` adds every place tried."""
+    lines = [*mapping_table(report, verbose), "", summary(report, colour)]
+    if report.top:
+        lines += ["", *top_table(report)]
+    lines += [f"warning: {printable(warning)}" for warning in report.warnings]
+    return "\n".join(lines) + "\n"
+
+
+def mapping_table(report: Report, verbose: bool) -> Iterator[str]:
+    """A row a mapping with samples in it, and below it the file used, and what was missed and why."""
+    yield f"{'mapping':<{NAME_WIDTH}} {'build id':<12} {'locations':>11} {'symbolized':>10} {'of value':>8}"
+    for row in sorted(report.mappings, key=lambda row: -row.value):
+        if not row.locations and not verbose:
+            continue
+        share = f"{100 * row.symbolized_value / row.value:.1f} %" if row.value else "-"
+        weight = f"{100 * row.value / report.value:.1f} %" if report.value else "-"
+        count = f"{row.symbolized_locations}/{row.locations}"
+        yield f"{shorten(label(row)):<{NAME_WIDTH}} {row.build_id[:12] or '-':<12} {count:>11} {share:>10} {weight:>8}"
+        if row.files:
+            yield f"    from {printable(', '.join(row.files))}" + ("" if row.verified else " (unverified: no build id)")
+        for reason, locations, value in row.misses:
+            part = f"{100 * value / row.value:.1f} %" if row.value else "-"
+            detail = f" ({printable(row.detail)})" if row.detail else ""
+            hint = f": {reason.hint}" if reason.hint else ""
+            yield f"    {locations} not, {part}: {reason.text}{detail}{hint}"
+        for problem in row.problems:
+            yield f"    problem: {printable(problem)}"
+        if verbose:
+            for place, outcome in row.tried:
+                yield f"    tried {printable(place)}: {printable(outcome)}"
+
+
+def summary(report: Report, colour: bool) -> str:
+    """One line that says how much of the sample value has names."""
+    what = f"{report.sample_type or 'sample'} value"
+    text = (
+        f"{report.percent:.1f} % of {what} symbolized: {report.symbolized_locations} of {report.locations} locations, "
+        f"{report.samples} samples, {quantity(report.sample_value, report.unit)}"
+    )
+    return f"\x1b[1m{text}\x1b[0m" if colour else text
+
+
+def top_table(report: Report) -> Iterator[str]:
+    """The functions with the most value of their own."""
+    yield f"{'flat':>10} {'flat %':>7} {'cum':>10} {'cum %':>7}  heaviest functions"
+    total = report.sample_value or 1.0
+    for function in report.top:
+        yield (
+            f"{quantity(function.flat, report.unit):>10} {100 * function.flat / total:>6.1f}% "
+            f"{quantity(function.cumulative, report.unit):>10} {100 * function.cumulative / total:>6.1f}%  "
+            f"{printable(function.name)}"
+        )
+
+
+def label(row: MappingRow) -> str:
+    """What a mapping is called."""
+    return row.name or ("(no file name)" if row.build_id else "(no mapping)")
+
+
+def shorten(name: str) -> str:
+    """A name cut in front to fit its column."""
+    name = printable(name)
+    return name if len(name) <= NAME_WIDTH else "…" + name[-NAME_WIDTH + 1 :]
+
+
+def printable(text: str) -> str:
+    """`text` without control characters, which a hostile name could send to a terminal."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def quantity(value: float, unit: str) -> str:
+    """A value with its unit, scaled for reading: `1.23s`, `4.5MB`, `17`."""
+    if unit in TIME_UNITS:
+        seconds = value * TIME_UNITS[unit]
+        for factor, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+            if seconds >= factor:
+                return f"{seconds / factor:.2f}{name}"
+        return f"{seconds * 1e9:.0f}ns"
+    if unit in SIZE_UNITS:
+        size = value * SIZE_UNITS[unit]
+        for factor, name in ((1024.0**3, "GB"), (1024.0**2, "MB"), (1024.0, "kB")):
+            if size >= factor:
+                return f"{size / factor:.2f}{name}"
+        return f"{size:.0f}B"
+    return f"{value:.0f}"

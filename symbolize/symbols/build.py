@@ -1,0 +1,189 @@
+"""Builds the symbol table of a binary from the files that share its build id."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.dwarf.decode import Decoded, Dwarf
+from symbolize.dwarf.qualify import resolve_functions
+from symbolize.dwarf.sections import DebugSections
+from symbolize.elf import ElfImage, read_symbols
+from symbolize.symbols.elf_symbols import SymbolLayer, symbol_layer
+from symbolize.symbols.naming import FunctionNames
+from symbolize.symbols.table import SymbolTable, layer_at
+
+UInt64 = NDArray[np.uint64]
+Int64 = NDArray[np.int64]
+Int32 = NDArray[np.int32]
+
+SECTIONS = ("info", "abbrev", "str", "line", "line_str", "ranges", "rnglists", "addr", "str_offsets")
+
+
+class Binary:
+    """A binary, opened: the files that share its build id, what was decoded of them, and their symbol tables.
+
+    The first image with DWARF gives functions and lines; the symbol tables of all are united (rules R113,
+    R142). Units and symbols are read once, however many tables are built.
+    """
+
+    def __init__(self, images: Sequence[ElfImage]) -> None:
+        self.images = sorted(images, key=source_rank)
+        self._symbols: SymbolLayer | None = None
+        self._dwarf: Dwarf | None = None
+
+    def table(self, vaddrs: UInt64 | None = None) -> SymbolTable:
+        """The symbol table.
+
+        With `vaddrs` (ascending) only the units that may hold one of them are decoded, and the table answers
+        for these addresses alone.
+        """
+        if self._symbols is None:
+            tables = [read_symbols(image, name) for image in self.images for name in (".symtab", ".dynsym")]
+            self._symbols = symbol_layer([table for table in tables if table is not None and len(table)])
+            debug = next((image for image in self.images if has_dwarf(image)), None)
+            if debug is not None:
+                self._dwarf = Dwarf(debug_sections(debug), debug.code_ranges)
+        decoded = None
+        if self._dwarf is not None:
+            decoded = self._dwarf.decode(None if vaddrs is None else self._dwarf.units_for(vaddrs))
+        table = assemble(self._dwarf, decoded, self._symbols, vaddrs)
+        table.problems = [f"{image.path}: {problem}" for image in self.images for problem in image.problems]
+        if self._dwarf is not None:
+            table.problems += self._dwarf.problems
+        return table
+
+    def close(self) -> None:
+        """Close the files."""
+        self._dwarf = self._symbols = None
+        for image in self.images:
+            image.close()
+
+
+def build_table(images: Sequence[ElfImage], vaddrs: UInt64 | None = None) -> SymbolTable:
+    """The symbol table of the binary whose files are `images`; see `Binary.table`."""
+    return Binary(images).table(vaddrs)
+
+
+def source_rank(image: ElfImage) -> int:
+    """DWARF beats .symtab beats .dynsym: 0 to 3, the lower the better."""
+    if has_dwarf(image):
+        return 0
+    names = {section.name for section in image.sections if section.type != "SHT_NOBITS"}
+    return 1 if ".symtab" in names else 2 if ".dynsym" in names else 3
+
+
+def has_dwarf(image: ElfImage) -> bool:
+    """Whether a file has debug information that can describe code."""
+    return any(
+        section.name in (".debug_info", ".zdebug_info") and section.type != "SHT_NOBITS" for section in image.sections
+    )
+
+
+def debug_sections(image: ElfImage) -> DebugSections:
+    """The debug sections that lookups need, decompressed (rule R100)."""
+    contents = {name: image.contents(f".debug_{name}") or b"" for name in SECTIONS}
+    return DebugSections(**contents, big_endian=image.big_endian)
+
+
+def assemble(
+    dwarf: Dwarf | None, decoded: Decoded | None, symbols: SymbolLayer, vaddrs: UInt64 | None
+) -> SymbolTable:
+    """Put the three layers together and name the functions that can be asked for."""
+    files = Files()
+    nothing = np.zeros(0, np.int64)
+    if dwarf is None or decoded is None:
+        functions = FunctionNames([], [], np.zeros(0, np.int32), np.zeros(0, np.uint32))
+        empty32, empty_u32, empty_u64 = np.zeros(0, np.int32), np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+        dwarf_columns = (empty_u64, nothing, nothing, nothing, empty_u64, empty32, empty_u32, empty_u32)
+        row_columns = (empty_u64, nothing, empty32, empty_u32, empty_u32)
+    else:
+        nodes, rows = wanted(decoded, vaddrs)
+        functions, node_function = name_functions(dwarf, decoded, nodes, files)
+        call_file = np.full(len(decoded.node_unit), -1, np.int32)
+        call_file[nodes] = files.attribute(dwarf, decoded.node_unit[nodes], decoded.node_call_file[nodes])
+        row_file = np.full(len(decoded.row_file), -1, np.int32)
+        row_file[rows] = files.of_rows(dwarf, decoded, rows)
+        dwarf_columns = (
+            decoded.segment_start,
+            decoded.segment_node,
+            decoded.node_parent,
+            node_function,
+            decoded.node_entry,
+            call_file,
+            decoded.node_call_line,
+            decoded.node_call_column,
+        )
+        row_columns = (decoded.row_start, decoded.row, row_file, decoded.row_line, decoded.row_column)
+    has_names = dwarf is not None or len(symbols.names) > 0
+    symbol_file = files.of_symbols(symbols.files)
+    symbol_columns = (symbols.start, symbols.symbol, symbols.vaddr, symbols.sized, symbols.names, symbol_file)
+    return SymbolTable(*dwarf_columns, *row_columns, *symbol_columns, functions, files.paths, has_names)
+
+
+def wanted(decoded: Decoded, vaddrs: UInt64 | None) -> tuple[Int64, Int64]:
+    """The nodes (with all they are inlined into) and rows that lookups of `vaddrs` can meet; all if None."""
+    if vaddrs is None:
+        return np.arange(len(decoded.node_die)), np.arange(len(decoded.row_file))
+    rows = np.unique(layer_at(decoded.row_start, decoded.row, vaddrs))
+    nodes = np.unique(layer_at(decoded.segment_start, decoded.segment_node, vaddrs))
+    level = nodes = nodes[nodes >= 0]
+    while len(level):
+        level = np.unique(decoded.node_parent[level])
+        level = level[level >= 0]
+        nodes = np.union1d(nodes, level)
+    return nodes, rows[rows >= 0]
+
+
+def name_functions(
+    dwarf: Dwarf, decoded: Decoded, nodes: Int64, files: "Files"
+) -> tuple[FunctionNames, Int64]:
+    """The functions that `nodes` are instances of, and for every node its function (-1: not wanted).
+
+    All inlined instances of a function share one row.
+    """
+    origin = decoded.node_origin[nodes]
+    inlined = (decoded.node_parent[nodes] >= 0) & (origin != np.uint64(0xFFFFFFFFFFFFFFFF))
+    dies, function = np.unique(np.where(inlined, origin, decoded.node_die[nodes]), return_inverse=True)
+    node_function = np.full(len(decoded.node_die), -1, np.int64)
+    node_function[nodes] = function.reshape(-1)
+    resolved = resolve_functions(dwarf, dies)
+    decl_file = files.attribute(dwarf, resolved.decl_unit, resolved.decl_file)
+    return FunctionNames(resolved.linkage, resolved.name, decl_file, resolved.decl_line), node_function
+
+
+class Files:
+    """Paths by index, each once."""
+
+    def __init__(self) -> None:
+        self.paths: list[bytes] = []
+        self._indices: dict[bytes, int] = {}
+
+    def attribute(self, dwarf: Dwarf, unit: Int64, index: NDArray[np.uint32]) -> Int32:
+        """Path indices of the values `index` of file attributes of DIEs in `unit`; -1 for no file (rule R23)."""
+        return self._resolve(dwarf, unit, index.astype(np.int64), False)
+
+    def of_rows(self, dwarf: Dwarf, decoded: Decoded, rows: Int64) -> Int32:
+        """Path indices of the files of line rows."""
+        unit = dwarf.files.unit_of_program[decoded.row_program[rows]]
+        return self._resolve(dwarf, unit, decoded.row_file[rows].astype(np.int64), True)
+
+    def of_symbols(self, paths: list[bytes]) -> Int32:
+        """Path indices of `paths`."""
+        return np.array([self._add(path) for path in paths], np.int32)
+
+    def _resolve(self, dwarf: Dwarf, unit: Int64, index: Int64, is_row: bool) -> Int32:
+        keys, inverse = np.unique(np.stack([unit, index]), axis=1, return_inverse=True)
+        resolved = [
+            self._add(dwarf.files.path(u, i, is_row)) if u >= 0 else -1
+            for u, i in zip(keys[0].tolist(), keys[1].tolist(), strict=True)
+        ]
+        return np.array(resolved, np.int32)[inverse.reshape(-1)]
+
+    def _add(self, path: bytes) -> int:
+        if not path:
+            return -1
+        if path not in self._indices:
+            self._indices[path] = len(self.paths)
+            self.paths.append(path)
+        return self._indices[path]

@@ -1,0 +1,113 @@
+"""The layer of a symbol table that ELF symbols make: which symbol answers for which addresses."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.dwarf.segments import disjoint
+from symbolize.elf import Symbols
+from symbolize.elf.symbols import STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE
+
+UInt64 = NDArray[np.uint64]
+Int64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+
+@dataclass(eq=False)
+class SymbolLayer:
+    """Symbols, a row each, and the disjoint ranges in which they answer (see `SymbolTable`)."""
+
+    start: UInt64
+    symbol: Int64
+    vaddr: UInt64
+    sized: Bool
+    names: list[bytes]
+    files: list[bytes]
+
+
+def symbol_layer(tables: Sequence[Symbols]) -> SymbolLayer:
+    """Unite symbol tables.
+
+    At an address the symbol with the nearest start answers among those that cover it (rules R107, R108).
+    """
+    if not tables:
+        none = np.zeros(0, np.uint64)
+        return SymbolLayer(none, none.astype(np.int64), none, none.astype(np.bool_), [], [])
+    vaddr = np.concatenate([table.vaddr for table in tables])
+    sized = np.concatenate([table.size > 0 for table in tables])
+    end = np.concatenate([extents(table) for table in tables])
+    kind = np.concatenate([table.type for table in tables])
+    binding = np.concatenate([table.binding for table in tables])
+    names = [table.text(start) for table in tables for start in table.name.tolist()]
+    kept = end > vaddr
+    kept &= sized | ~inside(vaddr, vaddr[sized], end[sized])
+    rows = np.flatnonzero(kept)
+    rank = np.empty(len(rows), np.int64)
+    rank[
+        np.lexsort(
+            (
+                name_order(vaddr, names)[rows],
+                preference(binding, (STB_GLOBAL, STB_WEAK, STB_LOCAL))[rows],
+                preference(kind, (STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE))[rows],
+                ~sized[rows],
+                ~vaddr[rows],
+            )
+        )
+    ] = np.arange(len(rows))
+    starts, winners = disjoint(vaddr[rows], end[rows], np.arange(len(rows)), rank, np.full(len(rows), -1, np.int64))
+    symbol = np.where(winners >= 0, np.append(rows, -1)[winners], -1)
+    files = [table.text(start) if start else b"" for table in tables for start in table.file.tolist()]
+    return SymbolLayer(starts, symbol, vaddr, sized, names, files)
+
+
+def extents(symbols: Symbols) -> UInt64:
+    """Where each symbol ends: by its size, and no further than its section (rules R109, R111, R112).
+
+    A symbol of .symtab without a size reaches to the next symbol's start; one of .dynsym, which is sparse,
+    stands for its exact address only.
+    """
+    sized = symbols.vaddr + np.minimum(symbols.size, ~symbols.vaddr)
+    starts = np.unique(symbols.vaddr)
+    following = np.append(starts, np.uint64(0xFFFFFFFFFFFFFFFF))[np.searchsorted(starts, symbols.vaddr, side="right")]
+    sizeless = symbols.vaddr + np.uint64(1) if symbols.dynamic else following
+    end: UInt64 = np.minimum(np.where(symbols.size > 0, sized, sizeless), symbols.section_end)
+    return end
+
+
+def inside(vaddr: UInt64, begin: UInt64, end: UInt64) -> Bool:
+    """Which addresses lie in any of the ranges: such a label without a size is no function (rule R110)."""
+    order = np.argsort(begin, kind="stable")
+    begin, reach = begin[order], np.maximum.accumulate(end[order])
+    if not len(begin):
+        return np.zeros(len(vaddr), np.bool_)
+    place = np.searchsorted(begin, vaddr, side="right") - 1
+    return (place >= 0) & (vaddr < reach[np.maximum(place, 0)])
+
+
+def preference(values: NDArray[np.uint8], order: Sequence[int]) -> Int64:
+    """The place of each value in `order`, behind all of them if it is not there."""
+    place = np.full(256, len(order), np.int64)
+    place[list(order)] = np.arange(len(order))
+    return place[values]
+
+
+def name_order(vaddr: UInt64, names: list[bytes]) -> Int64:
+    """The place of each name among the symbols of its address, by the last rules of R107.
+
+    Default version before none before another version, fewer leading underscores, shorter, byte order. Only
+    addresses with several symbols need it.
+    """
+    _, which, count = np.unique(vaddr, return_inverse=True, return_counts=True)
+    shared = np.flatnonzero(count[which.reshape(-1)] > 1)
+
+    def key(row: int) -> tuple[int, int, int, bytes]:
+        name = names[row]
+        version = 0 if b"@@" in name else 2 if b"@" in name else 1
+        return version, len(name) - len(name.lstrip(b"_")), len(name), name
+
+    place = np.zeros(len(names), np.int64)
+    ordered = sorted(shared.tolist(), key=key)
+    place[ordered] = np.arange(len(ordered))
+    return place

@@ -1,0 +1,90 @@
+"""Which name a function gets when DWARF and the symbol table both have one (rules R6, R18)."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.names import demangle, split_suffix, strip_version
+
+Int64 = NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class FunctionNames:
+    """Functions, a row each.
+
+    `linkage` is the name as linked, empty if there is none; `name` the qualified name from DWARF, empty where
+    only a linkage name is known; `decl_file` an index into the table's files (-1: unknown) and `decl_line` the
+    place of the declaration.
+    """
+
+    linkage: list[bytes]
+    name: list[bytes]
+    decl_file: NDArray[np.int32]
+    decl_line: NDArray[np.uint32]
+
+    def __len__(self) -> int:
+        return len(self.linkage)
+
+
+def choose_names(
+    function: Int64,
+    symbol: Int64,
+    functions: FunctionNames,
+    symbol_names: list[bytes],
+    aliases: Callable[[int], Iterable[int]],
+) -> FunctionNames:
+    """The names of the pairs of a function of `functions` and the symbol at the address (-1: none).
+
+    The symbol's name is taken where there is no DWARF. Where there is, it is taken if it agrees with DWARF up
+    to a clone suffix, so that the suffix is kept: of `aliases(symbol)`, the sized symbols with the same start,
+    the first that does.
+    """
+    linkage: list[bytes] = []
+    name: list[bytes] = []
+    for f, s in zip(function.tolist(), symbol.tolist(), strict=True):
+        if f < 0:
+            linkage.append(strip_version(symbol_names[s]))
+            name.append(b"")
+            continue
+        candidates = (strip_version(symbol_names[alias]) for alias in aliases(s)) if s >= 0 else ()
+        linked = next((c for c in candidates if agrees(c, functions.linkage[f], functions.name[f])), b"")
+        linkage.append(linked or functions.linkage[f])
+        name.append(b"" if functions.linkage[f] or linked else functions.name[f])
+    known = function >= 0
+    decl_file = np.full(len(function), -1, np.int32)
+    decl_line = np.zeros(len(function), np.uint32)
+    decl_file[known] = functions.decl_file[function[known]]
+    decl_line[known] = functions.decl_line[function[known]]
+    return FunctionNames(linkage, name, decl_file, decl_line)
+
+
+def agrees(linked: bytes, linkage: bytes, name: bytes) -> bool:
+    """Whether the symbol `linked` is the DWARF function with the given linkage and qualified name.
+
+    Without a linkage name, which gcc leaves out for functions that are local to a file, a symbol agrees when
+    its last component is that of the DWARF name.
+    """
+    base = split_suffix(linked)[0]
+    if linkage:
+        return base == linkage
+    if not base.startswith(b"_Z"):  # C, or extern "C" in a namespace
+        return base == last_component(name)
+    return last_component(demangle([base], "default")[0]) == last_component(name)
+
+
+def last_component(name: bytes) -> bytes:
+    """A qualified name without its scopes and template arguments: `a::b<c::d>` gives `b`."""
+    if b"operator" in name:
+        return name[name.rindex(b"operator") :]
+    depth = 0
+    for i, byte in enumerate(name):
+        if byte == 0x3C:  # <
+            depth += 1
+        elif byte == 0x3E:  # >
+            depth -= 1
+        elif depth == 0 and name.startswith(b"::", i):
+            return last_component(name[i + 2 :])
+    return name.partition(b"<")[0]

@@ -1,0 +1,5 @@
+"""Writing profiles."""
+
+from symbolize.write.pprof import encode, write
+
+__all__ = ["encode", "write"]

@@ -1,0 +1,287 @@
+"""Profiles out, in pprof's own format, profile.proto (pprof schema)."""
+
+import io
+import os
+import secrets
+import stat
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.errors import OutputError
+from symbolize.profile.model import Int32, Profile
+from symbolize.write import pprof_columns as columns
+
+if TYPE_CHECKING:
+    from symbolize.proto import profile_pb2
+
+BLOCK: Final = 1 << 16
+"""Rows that are written at a time: only a block is in memory beside the profile."""
+
+STANDARD_OUTPUT: Final = "-"
+
+GZIP: Final = 31
+"""zlib's `wbits` for a gzip stream; its header then names no file and no time, so equal profiles are equal bytes."""
+
+
+class Numbering(NamedTuple):
+    """The string table that is written: for each string of the profile its number in it, and the strings themselves."""
+
+    numbers: Int32
+    strings: list[bytes]
+
+
+def encode(profile: Profile) -> bytes:
+    """The profile as protobuf bytes, not compressed; equal profiles give equal bytes.
+
+    Ids are numbered from 1 in table order. Of the strings those in use are written, in the order of first use. Bytes
+    that are not UTF-8 come out as `\\xNN`, because proto3 demands UTF-8 and viewers refuse anything else.
+    """
+    buffer = io.BytesIO()
+    for piece in _pieces(profile):
+        buffer.write(piece)
+    return buffer.getvalue()
+
+
+def write(profile: Profile, destination: str | os.PathLike[str] | BinaryIO) -> None:
+    """Write the profile, gzipped, to a path, to `-` (standard output) or to a binary file object.
+
+    A file appears at its path whole or not at all.
+    """
+    if not isinstance(destination, str | os.PathLike):
+        name = getattr(destination, "name", None)
+        _write_to(profile, destination, name if isinstance(name, str) else "<stream>")
+    elif destination == STANDARD_OUTPUT:
+        _write_to(profile, sys.stdout.buffer, "standard output")
+    else:
+        _write_path(profile, os.fspath(destination))
+
+
+def _write_to(profile: Profile, file: BinaryIO, name: str) -> None:
+    try:
+        for chunk in _gzipped(_pieces(profile)):
+            _write_all(file, chunk)
+        file.flush()
+    except (OSError, ValueError) as error:  # ValueError: a closed file
+        raise _failure(name, error) from error
+
+
+def _write_all(file: BinaryIO, chunk: bytes) -> None:
+    """Write all of `chunk`, also to an unbuffered file, which may take a part at a time."""
+    rest = memoryview(chunk)
+    while rest:
+        written = file.write(rest)
+        rest = rest[len(rest) if written is None else written :]
+
+
+def _write_path(profile: Profile, name: str) -> None:
+    """Write beside the file, then rename. Devices and pipes are written as they are, links to files followed."""
+    try:
+        if os.path.exists(name) and not stat.S_ISREG(os.stat(name).st_mode):
+            with open(name, "wb") as file:
+                _write_to(profile, file, name)
+            return
+        path = os.path.realpath(name)
+        temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:64]}.{secrets.token_hex(6)}")
+        try:
+            with open(temporary, "xb") as file:
+                _write_to(profile, file, name)
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise _failure(name, error) from error
+
+
+def _failure(name: str, error: Exception) -> OutputError:
+    return OutputError(f"{name}: cannot be written: {getattr(error, 'strerror', None) or error}")
+
+
+def _gzipped(pieces: Iterable[Any]) -> Iterator[bytes]:
+    try:
+        from isal import isal_zlib
+
+        compressor: Any = isal_zlib.compressobj(2, isal_zlib.DEFLATED, GZIP)
+    except ImportError:
+        compressor = zlib.compressobj(6, zlib.DEFLATED, GZIP)
+    for piece in pieces:
+        if chunk := compressor.compress(piece):
+            yield chunk
+    yield compressor.flush()
+
+
+def _pieces(profile: Profile) -> Iterator[Any]:
+    """The fields of the profile in ascending order."""
+    from symbolize.proto import profile_pb2
+
+    numbering = _number_strings(profile)
+    numbers = numbering.numbers
+    head = profile_pb2.Profile()
+    for each in profile.sample_types:
+        head.sample_type.add(type=numbers[each.type], unit=numbers[each.unit])
+    yield head.SerializeToString()
+    yield from _samples(profile, numbers)
+    yield _mappings(profile, numbers).SerializeToString()
+    yield from _locations(profile)
+    yield from _functions(profile, numbers)
+    yield _string_table(numbering.strings)
+    yield _tail(profile, numbers).SerializeToString()
+    yield profile.unknown.get("profile", {}).get(0, b"")
+
+
+def _number_strings(profile: Profile) -> Numbering:
+    """Number the strings in use, in the order in which pprof's own writer meets them."""
+    numbers = np.full(len(profile.strings), -1, np.int32)
+    numbers[0] = 0
+    labels, mappings, functions = profile.samples.labels, profile.mappings, profile.functions
+    scalars = profile.drop_frames, profile.keep_frames, *profile.period_type, *profile.comments
+    used = 0
+    for column in (
+        np.array(profile.sample_types, np.int32),
+        np.stack((labels.key, labels.text, labels.unit), axis=1),
+        np.stack((mappings.filename, mappings.build_id), axis=1),
+        np.stack((functions.name, functions.system_name, functions.filename), axis=1),
+        np.array((*scalars, profile.default_sample_type, profile.doc_url), np.int32),
+    ):
+        used = columns.number(_view(column.ravel(), np.int32), numbers.data, used)
+    order = np.empty(used + 1, np.int64)
+    known = np.flatnonzero(numbers >= 0)
+    order[numbers[known]] = known
+    return Numbering(numbers, [profile.strings[index] for index in order.tolist()])
+
+
+def _string_table(strings: list[bytes]) -> bytes:
+    parts: list[bytes] = []
+    for value in strings:
+        if not value.isascii():
+            value = value.decode("utf-8", "backslashreplace").encode()
+        parts += (b"\x32", _varint(len(value)), value)
+    return b"".join(parts)
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _blocks(table: Any, count: int) -> Iterator[NDArray[np.uint8]]:
+    """The rows of a table, a block at a time."""
+    for first in range(0, count, BLOCK):
+        sizes = np.zeros((min(BLOCK, count - first), 3), np.int64)
+        block = np.empty(table.measure(first, sizes.data), np.uint8)
+        table.emit(first, sizes.data, block.data)
+        yield block
+
+
+def _view(array: NDArray[Any], dtype: Any) -> memoryview:
+    """An array as the compiled writer takes it."""
+    return np.ascontiguousarray(array, dtype).data
+
+
+def _extra(profile: Profile, table: str, count: int) -> Any:
+    """The unknown fields of a table's rows."""
+    rows = profile.unknown.get(table)
+    if not rows:
+        return columns.Extra(np.zeros(0, np.int64).data, memoryview(b""))
+    sizes = np.zeros(count + 1, np.int64)
+    order = sorted(rows)
+    sizes[np.array(order, np.int64) + 1] = [len(rows[row]) for row in order]
+    return columns.Extra(np.cumsum(sizes).data, memoryview(b"".join(rows[row] for row in order)))
+
+
+def _samples(profile: Profile, numbers: Int32) -> Iterator[NDArray[np.uint8]]:
+    samples, labels = profile.samples, profile.samples.labels
+    table = columns.Samples(
+        _view(samples.location_offsets, np.int64),
+        _view(samples.locations, np.int32),
+        _view(samples.values.ravel(), np.int64),
+        samples.values.shape[1],
+        _view(samples.label_offsets, np.int64),
+        _view(numbers[labels.key], np.int32),
+        _view(numbers[labels.text], np.int32),
+        _view(labels.number, np.int64),
+        _view(numbers[labels.unit], np.int32),
+        _extra(profile, "sample", len(samples)),
+    )
+    return _blocks(table, len(samples))
+
+
+def _locations(profile: Profile) -> Iterator[NDArray[np.uint8]]:
+    locations, lines = profile.locations, profile.locations.lines
+    table = columns.Locations(
+        _view(locations.address, np.uint64),
+        _view(locations.mapping, np.int32),
+        _view(locations.is_folded, np.uint8),
+        _view(locations.line_offsets, np.int64),
+        _view(lines.function, np.int32),
+        _view(lines.line, np.int64),
+        _view(lines.column, np.int64),
+        _extra(profile, "location", len(locations)),
+    )
+    return _blocks(table, len(locations))
+
+
+def _functions(profile: Profile, numbers: Int32) -> Iterator[NDArray[np.uint8]]:
+    functions = profile.functions
+    table = columns.Functions(
+        _view(numbers[functions.name], np.int32),
+        _view(numbers[functions.system_name], np.int32),
+        _view(numbers[functions.filename], np.int32),
+        _view(functions.start_line, np.int64),
+        _extra(profile, "function", len(functions)),
+    )
+    return _blocks(table, len(functions))
+
+
+def _mappings(profile: Profile, numbers: Int32) -> "profile_pb2.Profile":
+    from symbolize.proto import profile_pb2
+
+    message = profile_pb2.Profile()
+    mappings = profile.mappings
+    unknown = profile.unknown.get("mapping", {})
+    for row in range(len(mappings)):
+        mapping = message.mapping.add(
+            id=row + 1,
+            memory_start=mappings.start[row],
+            memory_limit=mappings.limit[row],
+            file_offset=mappings.file_offset[row],
+            filename=numbers[mappings.filename[row]],
+            build_id=numbers[mappings.build_id[row]],
+            has_functions=bool(mappings.has_functions[row]),
+            has_filenames=bool(mappings.has_filenames[row]),
+            has_line_numbers=bool(mappings.has_line_numbers[row]),
+            has_inline_frames=bool(mappings.has_inline_frames[row]),
+        )
+        mapping.MergeFromString(unknown.get(row, b""))
+    return message
+
+
+def _tail(profile: Profile, numbers: Int32) -> "profile_pb2.Profile":
+    """The fields after the string table."""
+    from symbolize.proto import profile_pb2
+
+    message = profile_pb2.Profile(
+        drop_frames=numbers[profile.drop_frames],
+        keep_frames=numbers[profile.keep_frames],
+        time_nanos=profile.time_nanos,
+        duration_nanos=profile.duration_nanos,
+        period=profile.period,
+        comment=[numbers[each] for each in profile.comments],
+        default_sample_type=numbers[profile.default_sample_type],
+        doc_url=numbers[profile.doc_url],
+    )
+    if any(profile.period_type):
+        message.period_type.type = numbers[profile.period_type.type]
+        message.period_type.unit = numbers[profile.period_type.unit]
+    return message

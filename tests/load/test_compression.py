@@ -1,0 +1,151 @@
+"""Decompression of inputs."""
+
+import gzip
+import io
+import sys
+from collections.abc import Callable
+
+import lz4.frame
+import pytest
+import zstandard
+
+from symbolize.errors import InputError
+from symbolize.load import compression
+from symbolize.load.compression import decompress
+
+CODECS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "zstd": zstandard.ZstdCompressor(write_checksum=True).compress,
+    "lz4": lambda data: bytes(lz4.frame.compress(data, content_checksum=True)),
+}
+
+DATA = b"".join(i.to_bytes(3, "little") for i in range(50_000))
+
+
+@pytest.fixture(autouse=True, params=["isal", "zlib"])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test runs with isal and without."""
+    if request.param == "zlib":
+        monkeypatch.setitem(sys.modules, "isal", None)
+        monkeypatch.setitem(sys.modules, "isal.isal_zlib", None)
+
+
+def refused(data: bytes) -> InputError:
+    """The error of data that cannot be decompressed."""
+    with pytest.raises(InputError) as caught:
+        decompress(data, "x.gz")
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def test_what_is_not_compressed_is_not_copied() -> None:
+    """Other data comes back itself."""
+    for data in (b"", b"\x1f", DATA):
+        assert decompress(data, "x") is data
+
+
+@pytest.mark.parametrize("name", CODECS)
+@pytest.mark.parametrize("data", [b"", b"x", DATA], ids=["none", "one", "many"])
+def test_every_codec(name: str, data: bytes) -> None:
+    """One stream, several, and zeros after them."""
+    packed = CODECS[name](data)
+    assert bytes(decompress(packed, "x")) == data
+    assert bytes(decompress(memoryview(packed + packed), "x")) == data * 2
+    assert bytes(decompress(packed + bytes(700), "x")) == data
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_every_truncation(name: str) -> None:
+    """A stream that is cut anywhere is an error that says so, with the length as offset."""
+    packed = CODECS[name](DATA[:300])
+    for end in range(4, len(packed)):
+        error = refused(packed[:end])
+        assert error.problem == f"{name} stream is cut short"
+        assert error.offset == end
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_damage(name: str) -> None:
+    """A checksum that is wrong is an error with an offset."""
+    packed = bytearray(CODECS[name](DATA))
+    packed[-6] ^= 0xFF
+    packed[len(packed) // 2] ^= 0xFF
+    error = refused(bytes(packed))
+    assert error.problem.startswith(f"{name} stream is damaged")
+    assert error.offset is not None
+
+
+def test_wrong_checksum() -> None:
+    """The checksum of a gzip stream is checked."""
+    packed = bytearray(gzip.compress(DATA))
+    packed[-6] ^= 0xFF
+    assert refused(bytes(packed)).problem.startswith("gzip stream is damaged")
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_something_else_after_the_stream(name: str) -> None:
+    """What follows a stream is another one, or zeros."""
+    packed = CODECS[name](DATA)
+    error = refused(packed + b"more")
+    assert error.problem == f"has something else after its {name} stream"
+    assert error.offset == len(packed)
+
+
+def test_layers() -> None:
+    """Two layers are taken off, a third is refused."""
+    twice = zstandard.compress(gzip.compress(DATA))
+    assert bytes(decompress(twice, "x")) == DATA
+    assert refused(gzip.compress(twice)).problem == "is compressed more than 2 times"
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_bombs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Output that is large and repetitive beyond any profile is refused on the way."""
+    monkeypatch.setattr(compression, "FREE_OUTPUT", 1 << 20)
+    monkeypatch.setattr(compression, "MAX_RATIO", 100)
+    packed = CODECS[name](bytes(16 << 20))
+    error = refused(packed)
+    assert "as only a bomb does" in error.problem
+    assert error.offset is not None
+    assert error.offset <= len(packed)
+
+
+def test_a_gigabyte_of_zeros_is_a_bomb() -> None:
+    """The real limits refuse the classic bomb."""
+    packed = gzip.compress(bytes(1 << 20)) * (1 << 10)
+    assert "as only a bomb does" in refused(packed).problem
+
+
+def test_one_sample_over_and_over_is_no_bomb() -> None:
+    """The most repetitive of real profiles, a million equal samples, is read."""
+    samples = b"\x12\x44" + DATA[:0x44]
+    assert len(decompress(gzip.compress(samples * 1_000_000, 6), "x")) == len(samples) * 1_000_000
+
+
+def test_absolute_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing decompresses without end."""
+    monkeypatch.setattr(compression, "MAX_OUTPUT", 1000)
+    assert "more than 1000 bytes" in refused(gzip.compress(DATA)).problem
+
+
+def test_skippable_frames() -> None:
+    """Frames of user data, such as a seek table after zstd frames, are passed over."""
+    skippable = b"\x5e\x2a\x4d\x18\x03\x00\x00\x00abc"
+    for codec in (CODECS["zstd"], CODECS["lz4"]):
+        assert bytes(decompress(codec(DATA) + skippable, "x")) == DATA
+
+
+def test_zstd_stream_without_size() -> None:
+    """A zstd frame need not say how large its content is."""
+    buffer = io.BytesIO()
+    with zstandard.ZstdCompressor().stream_writer(buffer, closefd=False) as writer:
+        writer.write(DATA)
+    assert bytes(decompress(buffer.getvalue(), "x")) == DATA
+
+
+@pytest.mark.parametrize(("module", "name"), [("zstandard", "zstd"), ("lz4.frame", "lz4")])
+def test_a_missing_library_is_named(module: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its library a codec says what to install."""
+    packed = CODECS[name](DATA)
+    monkeypatch.setitem(sys.modules, module, None)
+    assert refused(packed).problem == f"is {name} compressed, which needs the Python package {module.partition('.')[0]}"

@@ -1,0 +1,387 @@
+"""What users see of names: the exact table of modes, pprof's own output, and names nobody meant well."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symbolize import names
+from symbolize.names import itanium
+from symbolize.names.demangling import MAX_INPUT
+
+GOLDEN = Path(__file__).with_name("golden.tsv")
+LEGACY = b"_ZN4core3ptr50drop_in_place$LT$alloc..vec..Vec$LT$u8$C$A$GT$$GT$17h0123456789abcdefE"
+
+needs_libstdcpp = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="texts are those of libstdc++")
+
+
+def one(name: bytes, mode: names.Mode = "default") -> bytes:
+    return names.demangle([name], mode)[0]
+
+
+# mangled, default, templates, full
+TABLE = [
+    (b"_ZN3foo3bazIdEEiT_", b"foo::baz", b"foo::baz<double>", b"int foo::baz<double>(double)"),
+    (b"_ZN3foo3barEi.constprop.0", b"foo::bar", b"foo::bar", b"foo::bar(int)"),
+    (b"_ZN3foo3barEi.llvm.1234", b"foo::bar", b"foo::bar", b"foo::bar(int)"),
+    (b"_ZN3foo3barEi.part.1.cold", b"foo::bar", b"foo::bar", b"foo::bar(int)"),
+    (
+        b"_ZNKSt8functionIFvvEEclEv",
+        b"std::function::operator()",
+        b"std::function<void ()>::operator()",
+        b"std::function<void ()>::operator()() const",
+    ),
+    (
+        b"_ZZN3foo3barEiENKUlvE_clEv",
+        b"foo::bar()::{lambda()#1}::operator()",
+        b"foo::bar()::{lambda()#1}::operator()",
+        b"foo::bar(int)::{lambda()#1}::operator()() const",
+    ),
+    (b"_ZN3foo3barB5cxx11Ev", b"foo::bar[abi:cxx11]", b"foo::bar[abi:cxx11]", b"foo::bar[abi:cxx11]()"),
+    (b"_ZThn16_N3foo3barEv", *[b"non-virtual thunk to foo::bar()"] * 3),
+    (b"_RINvNtC3std3mem8align_ofdE", b"std::mem::align_of::<>", *[b"std::mem::align_of::<f64>"] * 2),
+    (LEGACY, *[b"core::ptr::drop_in_place<alloc::vec::Vec<u8,A>>"] * 3),
+]
+
+
+@pytest.mark.parametrize(("mangled", "default", "templates", "full"), TABLE)
+def test_modes_give_the_exact_texts_of_pprof(mangled: bytes, default: bytes, templates: bytes, full: bytes) -> None:
+    """Each mode prints what pprof prints, and mode none prints the linkage name."""
+    assert one(mangled, "default") == default
+    assert one(mangled, "templates") == templates
+    assert one(mangled, "full") == full
+    assert one(mangled, "none") == mangled
+
+
+@needs_libstdcpp
+@pytest.mark.parametrize(("column", "mode"), [(1, "default"), (2, "templates"), (3, "full")])
+def test_real_names_read_as_in_pprof(column: int, mode: names.Mode) -> None:
+    """A few hundred names of real libraries come out as `go tool pprof` writes them."""
+    rows = [line.split(b"\t") for line in GOLDEN.read_bytes().splitlines()]
+    expected = {row[0]: row[column] for row in rows if row[column]}
+    assert len(expected) > 300
+    assert dict(zip(expected, names.demangle(list(expected), mode), strict=True)) == expected
+
+
+# mangled, default, templates
+SHAPES = [
+    (b"_Z3getIiEPFvdEi", b"get", b"get<int>"),
+    (b"_Z6getarrIiERA3_iT_", b"getarr", b"getarr<int>"),
+    (b"_ZlsIiEvRSoT_", b"operator<<", b"operator<< <int>"),
+    (b"_ZN1AltIiEEvT_", b"A::operator<", b"A::operator< <int>"),
+    (b"_ZN1AgtIiEEvT_", b"A::operator>", b"A::operator><int>"),
+    (b"_ZN1AssIiEEvT_", b"A::operator<=>", b"A::operator<=><int>"),
+    (b"_ZN1AptEv", b"A::operator->", b"A::operator->"),
+    (b"_ZN1ApmIiEEvT_", b"A::operator->*", b"A::operator->*<int>"),
+    (b"_ZN1AnaEm", b"A::operator new[]", b"A::operator new[]"),
+    (b"_ZN1AdlEPv", b"A::operator delete", b"A::operator delete"),
+    (b"_ZN1AixEi", b"A::operator[]", b"A::operator[]"),
+    (b"_ZN1AcmEi", b"A::operator,", b"A::operator,"),
+    (b"_Zli3_kgd", b'operator"" _kg', b'operator"" _kg'),
+    (
+        b"_ZN3foocvSt6vectorIiSaIiEEEv",
+        b"foo::operator std::vector",
+        b"foo::operator std::vector<int, std::allocator<int> >",
+    ),
+    (b"_ZN3foocvPFviEEv", b"foo::operator void (*)(int)", b"foo::operator void (*)(int)"),
+    (b"_ZN3foocvT_IiEEv", b"foo::operator int", b"foo::operator int<int>"),
+    (
+        b"_ZN12_GLOBAL__N_11fIZNS_1gEiEUlvE_EEvT_",
+        b"(anonymous namespace)::f",
+        b"(anonymous namespace)::f<(anonymous namespace)::g()::{lambda()#1}>",
+    ),
+    (
+        b"_ZZNK3foo3barIiEEvT_ENKUliE_clEi",
+        b"foo::bar() const::{lambda(int)#1}::operator()",
+        b"foo::bar<int>() const::{lambda(int)#1}::operator()",
+    ),
+    (b"_ZZ3fooIiEvT_E1x", b"foo()::x", b"foo<int>()::x"),
+    (b"_ZGVZN3foo3barEiE1x", b"guard variable for foo::bar()::x", b"guard variable for foo::bar()::x"),
+    (b"_ZTVN3fooIiE3barE", b"vtable for foo::bar", b"vtable for foo<int>::bar"),
+    (
+        b"_ZThn16_N3fooIiE3barEi",
+        b"non-virtual thunk to foo::bar(int)",
+        b"non-virtual thunk to foo<int>::bar(int)",
+    ),
+    (b"_ZNKO1A1fEv", b"A::f", b"A::f"),
+    (b"_Z1fILi3EEDTplLi1ELi2EEv", b"f", b"f<3>"),
+    (b"_Z3fwdIiEDcOT_", b"fwd", b"fwd<int>"),
+    (b"_Z1fILb0EEvv.foo", b"f", b"f<false>"),
+    (b"_Z1fI1AXgtLi1ELi2EEEvv", b"f", b"f<A, ((1)>(2))>"),
+    (b"_Z1fIXltLi1ELi2EEEvv", b"f", b"f<(1)<(2)>"),
+    (b"_Z1fIXlsLi1ELi2EE1BEvv", b"f", b"f<(1)<<(2), B>"),
+    (b"_ZNSt6vectorIiSaIiEE4dataEv@@V_1.2", b"std::vector::data", b"std::vector<int, std::allocator<int> >::data"),
+    (b"_Z3foov@plt", b"foo@plt", b"foo@plt"),
+    (b"__ZN3foo3barEi", b"foo::bar", b"foo::bar"),
+    (b"__RNvC3foo3bar", b"foo::bar", b"foo::bar"),
+]
+
+
+@needs_libstdcpp
+@pytest.mark.parametrize(("mangled", "default", "templates"), SHAPES)
+def test_every_shape_of_cpp_name_is_shortened_to_its_name(mangled: bytes, default: bytes, templates: bytes) -> None:
+    """Operators, conversions, lambdas, local names, declarators and special names keep what identifies them."""
+    assert one(mangled, "default") == default
+    assert one(mangled, "templates") == templates
+
+
+@needs_libstdcpp
+def test_a_requires_clause_does_not_hide_the_name() -> None:
+    """A constrained function is named even where the runtime is older than constraints."""
+    assert (
+        one(b"_ZNSt4pairIPKciEC2EvQaa26is_default_constructible_vIT_E26is_default_constructible_vIT0_E")
+        == b"std::pair::pair"
+    )
+
+
+@needs_libstdcpp
+def test_a_lambda_that_takes_a_function_pointer_does_not_swallow_the_function() -> None:
+    """`std::forward` of such a lambda is printed inside out by libstdc++ and still gets its name."""
+    assert one(b"_ZSt7forwardIRZ4mainEUlPFidERA3_iE9_EOT_RNSt16remove_referenceIS6_E4typeE") == b"std::forward"
+
+
+UNTOUCHED = [
+    b"main.(*T).Foo",
+    b"github.com/a/b.cold",
+    b"main.(*T).part.0",
+    b"net/http.(*conn).serve",
+    b"java.util.List<E>.get",
+    b"(anonymous namespace)::f(int)",
+    b"foo::operator()(int)",
+    b"foo::bar<int>(double) const",
+    b"_GLOBAL__sub_I_x",
+    b"?f@@YAXXZ",
+    b"$s4main3fooyyF",
+    b"main",
+    b"",
+    b"_Z",
+    b"_R",
+    b"_ZN3foo",
+    b"__Z",
+    b"a\xff\x00b",
+    b"foo@plt",
+]
+
+
+@pytest.mark.parametrize("name", UNTOUCHED)
+@pytest.mark.parametrize("mode", names.MODES)
+def test_names_that_are_not_mangled_are_never_stripped_by_guess(name: bytes, mode: names.Mode) -> None:
+    """Go, Java, Swift and already readable names come out as they went in, broken ones too."""
+    assert one(name, mode) == name
+
+
+def test_a_c_name_loses_its_clone_suffix() -> None:
+    """The clone of a C function is shown under the function's name, except in mode none."""
+    assert names.demangle([b"foo.constprop.0", b"foo.bar"]) == [b"foo", b"foo.bar"]
+    assert one(b"foo.part.1.cold", "full") == b"foo"
+    assert one(b"foo.cold", "none") == b"foo.cold"
+
+
+SUFFIXES = [
+    (b"foo.constprop.0", b"foo", b".constprop.0"),
+    (b"foo.part.1.cold", b"foo", b".part.1.cold"),
+    (b"foo.constprop.0.isra.0", b"foo", b".constprop.0.isra.0"),
+    (b"foo.cold.12", b"foo", b".cold.12"),
+    (b"foo.localalias", b"foo", b".localalias"),
+    (b"foo.lto_priv.3", b"foo", b".lto_priv.3"),
+    (b"foo.__uniq.123456789.llvm.42", b"foo", b".__uniq.123456789.llvm.42"),
+    (b"foo.avx512f", b"foo", b".avx512f"),
+    (b"foo.sse4_2.1", b"foo", b".sse4_2.1"),
+    (b"foo.arch_x86_64_v3", b"foo", b".arch_x86_64_v3"),
+    (b"foo.default.resolver", b"foo", b".default.resolver"),
+    (b"_ZN3foo3barEv.isra.0", b"_ZN3foo3barEv", b".isra.0"),
+    (b"foo.bar.cold", b"foo.bar", b".cold"),
+    (b"foo.part", b"foo.part", b""),
+    (b"foo.0", b"foo.0", b""),
+    (b".cold", b".cold", b""),
+    (b".text.cold", b".text.cold", b""),
+    (b"0.cold", b"0", b".cold"),
+    (b"foo", b"foo", b""),
+    (b"", b"", b""),
+]
+
+
+@pytest.mark.parametrize(("name", "base", "suffix"), SUFFIXES)
+def test_clone_suffixes_are_split_off(name: bytes, base: bytes, suffix: bytes) -> None:
+    """Known suffixes, repeated ones too, are separated from the base; other dots belong to the name."""
+    assert names.split_suffix(name) == (base, suffix)
+
+
+@pytest.mark.parametrize(
+    ("name", "bare"),
+    [
+        (b"memcpy@GLIBC_2.2.5", b"memcpy"),
+        (b"memcpy@@GLIBC_2.14", b"memcpy"),
+        (b"memcpy@plt", b"memcpy@plt"),
+        (b"memcpy", b"memcpy"),
+        (b"?f@@YAXXZ", b"?f@@YAXXZ"),
+        (b"f@8", b"f@8"),
+        (b"@x", b"@x"),
+    ],
+)
+def test_symbol_versions_are_dropped(name: bytes, bare: bytes) -> None:
+    """`@VER` and `@@VER` go, `@plt` and other uses of the sign stay."""
+    assert names.strip_version(name) == bare
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        (b"foo", b"foo.cold", True),
+        (b"foo@@V1", b"foo.constprop.0", True),
+        (b"_ZN1AC1Ev", b"_ZN1AC2Ev", True),
+        (b"_ZN1AD0Ev", b"_ZN1AD2Ev.cold", True),
+        (b"_ZN1AC1Ev", b"_ZN1AC1Ei", False),
+        (b"foo", b"bar", False),
+        (b"_Zbroken", b"_Zbroke", False),
+        (b"_ZN1a1f17h0123456789abcdefE", b"_ZN1a1f17hfedcba9876543210E", False),
+        (b"_RNvC3foo3bar", b"_RNvCs1_3foo3bar", False),
+    ],
+)
+def test_two_spellings_of_one_function_are_recognised(a: bytes, b: bytes, same: bool) -> None:
+    """Clones, versions and constructor variants are one function; overloads and Rust instances are not."""
+    assert names.same_function(a, b) is same
+    assert names.same_function(b, a) is same
+
+
+RUST = [
+    (b"_RINvC1a3genFG0_RL1_hQL0_eERL1_hEB2_", b"a::gen::<for<'a, 'b> fn(&'a u8, &'b mut str) -> &'a u8>"),
+    (b"_RINvC1a3genFK8C_unwindlEuEB2_", b'a::gen::<extern "C-unwind" fn(i32)>'),
+    (b"_RINvC1a3genFUKClEuEB2_", b'a::gen::<unsafe extern "C" fn(i32)>'),
+    (b"_RINvC1a3cstKb1_Kc27_Kln80000000_EB2_", b"a::cst::<true, '\\'', -2147483648>"),
+    (b"_RNCNCNvC1a4mains_00B5_", b"a::main::{closure#1}::{closure#0}"),
+    (b"_RNvC6_123foo3bar", b"123foo::bar"),
+]
+
+
+@pytest.mark.parametrize(("mangled", "text"), RUST)
+def test_rust_types_read_as_rust(mangled: bytes, text: bytes) -> None:
+    """Binders, ABIs, constants and closures are spelled as rustc-demangle spells them."""
+    assert one(mangled, "full") == text
+
+
+def test_rust_identifiers_may_be_unicode() -> None:
+    """A Punycode identifier is decoded, and an LLVM suffix does not keep the name from being read."""
+    assert one(b"_RNvC7mycrateu8gdel_5qa.llvm.99") == "mycrate::g\N{LATIN SMALL LETTER O WITH DIAERESIS}del".encode()
+
+
+HOSTILE = [
+    b"_Z1f" + b"P" * 60_000 + b"i",
+    b"_ZN" + b"1a" * 30_000 + b"Ev",
+    b"_Z1f" + b"1aI" * 200 + b"i" + b"".join(b"ES%X_" % i for i in range(199)) + b"E",
+    b"_Z1f" + b"1aI" * 24 + b"i" + b"E" + b"".join(b"S%c_E" % c for c in b"MNOPQRSTUVWXYZABCDEFGHI"),
+    b"_Z1fIJ" + b"i" * 400 + b"EEv" + b"Dp" * 8 + b"T_",
+    b"_R" + b"Nv" * 30_000 + b"C1a1b",
+    b"_RINvC1a1f" + b"T" * 20_000,
+    b"_RNvC99999999999999999999999999999999a1b",
+    b"_RINvC1a1fTTTTTTTTTTTTuuEB9_B8_EB7_B7_EB6_B6_EB5_B5_EEEEEEEEEE",
+    b"_R" + b"B_" * 100,
+    b"_RINvC1a1fFG" + b"z" * 30 + b"_uEuE",
+    b"_ZN" + b"9" * 60_000,
+    b"_ZN3foo17h0123456789abcdefE.llvm." + b"9" * 60_000,
+    b"foo" + b".cold" * 13_000,
+    b"foo" + b".cold" * 13_000 + b"x",
+    b"_Z" + b"Q" * 60_000,
+    b"_Z" + b"S_" * 30_000,
+    b"_Z1fIXsr1aC",
+    b"_Z1fIXsr9_N_ivCskFybzSC",
+    b"_Z1fIJ" + b"i" * 300 + b"EEDTcl" + b"sp" * 20 + b"T_EEv",
+    b"_Z3foov\0bar",
+    b"_Z3foov" + b"@" * 60_000,
+    b"_Z" * (MAX_INPUT // 2 + 1),
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("mode", names.MODES)
+def test_hostile_names_cost_little(name: bytes, mode: names.Mode) -> None:
+    """Deep, long and self-referring names neither crash nor hang nor grow without bound."""
+    start = time.perf_counter()
+    text = one(name, mode)
+    assert time.perf_counter() - start < 2
+    assert len(text) <= itanium.MAX_OUTPUT
+
+
+def test_long_names_are_scanned_in_linear_time() -> None:
+    """A template name of hundreds of kilobytes of text is shortened at once."""
+    from symbolize.names.simplify import simplify
+
+    for text in (
+        b"void f<" + b"A<B>::x, " * 20_000 + b"int>(" + b"std::vector<int> (*)(int), " * 20_000 + b"int)",
+        b"void f" + b"<A" * 100_000 + b">" * 100_000 + b"(int)",
+        b"void " + b"(*" * 100_000 + b"f(int)" + b")(int)" * 100_000,
+        b"f(int)::" * 50_000 + b"x",
+        b"f" + b"(" * 100_000,
+        b"operator " * 50_000,
+        b"f(int) const volatile" * 20_000,
+    ):
+        start = time.perf_counter()
+        assert len(simplify(text, keep_templates=False)) <= len(text)
+        assert time.perf_counter() - start < 2
+
+
+mangled_like = st.binary(max_size=60).map(lambda tail: b"_Z" + tail) | st.text(
+    alphabet="NKSTIEJLXZPRFvidlbcDpQCU_0123459aefoB.", max_size=80
+).flatmap(
+    lambda tail: st.sampled_from([b"_Z", b"_ZN", b"_R", b"_RNv", b"_RINv", b"__Z", b"_Z1f"]).map(
+        lambda p: p + tail.encode()
+    )
+)
+modes = st.sampled_from(get_args(names.Mode))
+
+
+@given(st.lists(st.binary(max_size=80) | mangled_like, max_size=5), modes)
+def test_any_bytes_are_answered_in_order(raw: list[bytes], mode: names.Mode) -> None:
+    """Whatever the bytes are, there is one bounded answer for each name, whatever stands beside it."""
+    readable = names.demangle(raw, mode)
+    assert readable == [one(name, mode) for name in raw]
+    assert all(len(text) <= itanium.MAX_OUTPUT for text in readable)
+
+
+@given(st.binary(max_size=40), modes)
+def test_readable_names_stay_when_demangled_again(name: bytes, mode: names.Mode) -> None:
+    """A name that is not mangled settles after one pass."""
+    if not name.startswith((b"_Z", b"_R", b"__Z", b"__R")):
+        assert one(one(name, mode), mode) == one(name, mode)
+
+
+@given(st.lists(st.sampled_from([b"foo", b"cold", b"part", b"1", b"", b"llvm", b"avx2", b"7f"]), max_size=8))
+def test_base_and_suffix_make_the_name(parts: list[bytes]) -> None:
+    """Splitting loses nothing, never empties a base and finds no second suffix in the base."""
+    name = b".".join(parts)
+    base, suffix = names.split_suffix(name)
+    assert base + suffix == name
+    assert bool(base) == bool(name)
+    assert names.split_suffix(base) == (base, b"")
+
+
+@given(mangled_like, mangled_like)
+def test_same_function_is_symmetric(a: bytes, b: bytes) -> None:
+    """The order of the two names does not matter."""
+    assert names.same_function(a, b) == names.same_function(b, a)
+    assert names.same_function(a, a)
+
+
+def test_an_unknown_mode_is_refused() -> None:
+    """A mode that does not exist is a mistake of the caller, not of the input."""
+    with pytest.raises(ValueError, match="short"):
+        names.demangle([b"main"], "short")  # type: ignore[arg-type]
+
+
+def test_without_a_runtime_names_stay_raw_and_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without a C++ runtime gets raw C++ names, readable Rust names and one notice."""
+    monkeypatch.setattr(itanium, "_demanglers", lambda: ())
+    assert one(b"_ZN3foo3barEv") == b"_ZN3foo3barEv"
+    assert one(LEGACY).startswith(b"core::ptr::")
+    assert "C++" in str(names.unavailable())
+
+
+def test_a_runtime_is_found_here() -> None:
+    """Where the other tests pass there is nothing to complain about."""
+    assert names.unavailable() is None
