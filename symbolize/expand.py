@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.names import Mode, demangle
+from symbolize.arrays import distinct, distinct_inverse, pair, unpair
+from symbolize.names import Mode, demangle, drop_template_arguments, last_component
 from symbolize.profile import Functions, Lines, Profile
 from symbolize.symbols import Frames
 
@@ -94,14 +95,19 @@ def frame_functions(profile: Profile, frames: Frames, mode: Mode) -> tuple[Funct
     the pprof schema counts in its function's file. The line of the declaration is given where it is in that
     file.
     """
-    pairs, which = np.unique(np.stack([frames.function, frames.file]), axis=1, return_inverse=True)
-    function, file = pairs[0], pairs[1]
+    pairs, which = distinct_inverse(pair(frames.function, frames.file))
+    function, file = unpair(pairs)
     add = profile.strings.add
     linkage, plain = frames.functions.linkage, frames.functions.name
-    readable = demangle([plain[f] or linkage[f] for f in range(len(linkage))], mode)
-    name = np.array([add(text) for text in readable], np.int32)
+    readable = demangle(linkage, mode)
+    if mode == "default":
+        plain = [drop_template_arguments(text) for text in plain]
+    name = np.array([add(text or known) for text, known in zip(plain, readable, strict=True)], np.int32)
     # A function without a linked name is known to the linker by its plain name at best.
-    system_name = np.array([add(linked or base_name(plain[i])) for i, linked in enumerate(linkage)], np.int32)
+    system_name = np.array(
+        [add(linked or last_component(text)) for linked, text in zip(linkage, frames.functions.name, strict=True)],
+        np.int32,
+    )
     if mode == "none":
         name = system_name
     filename = np.array([add(path) for path in frames.files] + [0], np.int32)
@@ -112,14 +118,7 @@ def frame_functions(profile: Profile, frames: Frames, mode: Mode) -> tuple[Funct
         filename[file],
         np.where(declared_here & (file >= 0), frames.functions.decl_line[function], 0).astype(np.int64),
     )
-    return functions, which.reshape(-1)
-
-
-def base_name(qualified: bytes) -> bytes:
-    """The last component of a name that DWARF scopes were put in front of."""
-    from symbolize.symbols.naming import last_component
-
-    return last_component(qualified)
+    return functions, which
 
 
 def set_flags(profile: Profile, touched: Bool) -> None:
@@ -147,7 +146,7 @@ def demangle_existing(profile: Profile, mode: Mode) -> None:
     """
     functions, strings = profile.functions, profile.strings
     raw = (functions.name == functions.system_name) | (functions.system_name == 0)
-    mangled = [i for i in np.unique(functions.name[raw]).tolist() if strings[i].startswith((b"_Z", b"_R", b"__Z"))]
+    mangled = [i for i in distinct(functions.name[raw]).tolist() if strings[i].startswith((b"_Z", b"_R", b"__Z"))]
     if mode == "none" or not mangled:
         return
     readable = np.arange(len(strings), dtype=np.int32)

@@ -15,7 +15,7 @@ from symbolize.elf import ElfError, ElfImage
 from symbolize.errors import UsageError
 from symbolize.expand import Resolved, demangle_existing, expand, set_flags
 from symbolize.match import assign_mappings, covers_everything, fits, load_segments, to_vaddrs
-from symbolize.names import MODES, Mode
+from symbolize.names import MODES, Mode, unavailable
 from symbolize.profile import Profile, compact
 from symbolize.reasons import Reason
 from symbolize.report import MappingOutcome, Report, build_report
@@ -83,7 +83,10 @@ class Symbolizer:
         reasons[had_lines & (reasons != Reason.SYMBOLIZED)] = Reason.HAD_NAMES
         problems = [problem for problem in self._index.problems if problem not in self._told]
         self._told.update(problems)
-        report = build_report(profile, reasons, outcomes, [*profile.warnings, *problems])
+        warnings = [*profile.warnings, *problems]
+        if self._mode != "none" and (reason := unavailable()) is not None:
+            warnings.append(reason)
+        report = build_report(profile, reasons, outcomes, warnings)
         return Result(compact(profile), report)
 
     def close(self) -> None:

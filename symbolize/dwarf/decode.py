@@ -17,8 +17,7 @@ UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
 UInt32 = NDArray[np.uint32]
 
-COMPILE_UNITS = (1, 4)
-"""Unit kinds that hold code: compile and skeleton units (rule R90)."""
+COMPILE_UNIT, SKELETON_UNIT = 1, 4
 
 
 @dataclass(eq=False)
@@ -65,8 +64,7 @@ class Dwarf:
         self._claims = begin, end, unit[live]
         self.units = self.reader.units
         self.files = FileTables(self.reader, sections, code, self.problems)
-        kinds = np.asarray(self.units.kind)
-        self._unclaiming = np.isin(kinds, COMPILE_UNITS) & (np.asarray(self.units.bad) == 0)
+        self._unclaiming = self._holds_code() & (np.asarray(self.units.bad) == 0)
         self._unclaiming[self._claims[2]] = False
         self._report_bad_units()
 
@@ -90,7 +88,7 @@ class Dwarf:
     def decode(self, units: Int64 | None = None) -> Decoded:
         """Decode `units`, or all that hold code."""
         if units is None:
-            units = np.flatnonzero(np.isin(np.asarray(self.units.kind), COMPILE_UNITS))
+            units = np.flatnonzero(self._holds_code())
         nodes, ranges = Nodes(), Ranges()
         bad = np.asarray(self.units.bad).copy()
         walk_units(self.reader, units, nodes, ranges)
@@ -122,6 +120,11 @@ class Dwarf:
             np.asarray(lines.tables.line)[:count],
             np.asarray(lines.tables.column)[:count],
         )
+
+    def _holds_code(self) -> NDArray[np.bool_]:
+        """Which units may hold code: compile and skeleton units (rule R90)."""
+        kind = np.asarray(self.units.kind)
+        return (kind == COMPILE_UNIT) | (kind == SKELETON_UNIT)
 
     def _report_bad_units(self) -> None:
         bad = np.flatnonzero(np.asarray(self.units.bad))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import distinct
 from symbolize.dwarf.lines import LineTables, read_program
 from symbolize.dwarf.live import clip_to_code
 from symbolize.dwarf.reader import Reader
@@ -40,7 +41,7 @@ class Lines:
         """Whether the line program of each unit has a sequence over the address beside it."""
         wanted = self.program_of_unit[units]
         result = np.zeros(len(vaddrs), np.bool_)
-        for program in np.unique(wanted[wanted >= 0]):
+        for program in distinct(wanted[wanted >= 0]):
             own = np.flatnonzero(self.program == program)
             own = own[np.argsort(self.begin[own], kind="stable")]
             rows = np.flatnonzero(wanted == program)

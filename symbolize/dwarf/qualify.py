@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import distinct, distinct_inverse
 from symbolize.dwarf.decode import Dwarf
 from symbolize.dwarf.files import STRING_SECTIONS
 from symbolize.dwarf.names import Ancestors, find_ancestors, resolve
@@ -115,29 +116,30 @@ def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> list[list[bytes]]:
             break
         order = np.lexsort((dies, units))
         dies, units, waiting = dies[order], units[order], waiting[order]
-        distinct, which = np.unique(dies, return_inverse=True)
-        unit_of = units[np.unique(dies, return_index=True)[1]]
+        targets, which = distinct_inverse(dies)
+        unit_of = np.empty(len(targets), np.int64)
+        unit_of[which] = units
         found = Ancestors()
-        for unit in np.unique(unit_of[unit_of >= 0]).tolist():
+        for unit in distinct(unit_of[unit_of >= 0]).tolist():
             run = np.flatnonzero(unit_of == unit)
-            find_ancestors(dwarf.reader, unit, memoryview(np.ascontiguousarray(distinct[run])), int(run[0]), found)
+            find_ancestors(dwarf.reader, unit, memoryview(np.ascontiguousarray(targets[run])), int(run[0]), found)
         parents = np.asarray(found.die)[: found.count].copy()
-        targets = np.asarray(found.target)[: found.count]
+        inside = np.asarray(found.target)[: found.count]
         resolved = _resolve(dwarf, parents)
         names = _strings(dwarf, resolved.name)
-        chains: list[list[bytes]] = [[] for _ in range(len(distinct))]
+        chains: list[list[bytes]] = [[] for _ in range(len(targets))]
         onward: dict[int, int] = {}
-        for k, target in enumerate(targets.tolist()):
+        for k, target in enumerate(inside.tolist()):
             if target in onward:
                 continue
             tag = int(resolved.tag[k])
             chains[target].append(names[k] or ANONYMOUS.get(tag, b"(anonymous)"))
             if resolved.target[k] != parents[k]:
                 onward[target] = k
-        for i, chain in zip(waiting.tolist(), (chains[w] for w in which.reshape(-1).tolist()), strict=True):
+        for i, chain in zip(waiting.tolist(), (chains[w] for w in which.tolist()), strict=True):
             scopes[i] = chain[::-1] + scopes[i]
-        again = np.array([i for i, w in enumerate(which.reshape(-1).tolist()) if w in onward], np.int64)
-        next_scope = np.array([onward[int(which.reshape(-1)[i])] for i in again.tolist()], np.int64)
+        again = np.array([i for i, w in enumerate(which.tolist()) if w in onward], np.int64)
+        next_scope = np.array([onward[int(which[i])] for i in again.tolist()], np.int64)
         waiting = waiting[again]
         dies, units = resolved.target[next_scope], resolved.owner_unit[next_scope]
     return scopes

@@ -162,9 +162,14 @@ def read_units(sections, big: bool) -> tuple[Reader, np.ndarray, np.ndarray, np.
             np.minimum(np.asarray(units.version), 3).astype(np.int64),
         ]
     )
-    unique, table = np.unique(keys, axis=1, return_inverse=True)
-    units.table = memoryview(np.ascontiguousarray(table.reshape(-1), np.int64))
-    tables = compile_tables(sections.abbrev, *(np.ascontiguousarray(row) for row in unique))
+    order = np.lexsort(keys)
+    keys = keys[:, order]
+    new = np.ones(count, np.bool_)
+    new[1:] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
+    table = np.empty(count, np.int64)
+    table[order] = np.cumsum(new) - 1
+    units.table = memoryview(table)
+    tables = compile_tables(sections.abbrev, *(np.ascontiguousarray(row[new]) for row in keys))
     reader = Reader(
         sections.info, sections.addr, sections.str_offsets, sections.ranges, sections.rnglists, big, units, tables
     )

@@ -12,6 +12,11 @@ STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
 SHN_LORESERVE = 0xFF00
 EM_THUMB = "EM_ARM"
 
+CODE_TYPES = np.zeros(16, np.bool_)
+CODE_TYPES[[STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC]] = True
+ARM_MAPPING = np.zeros(256, np.bool_)
+ARM_MAPPING[list(b"adtx")] = True
+
 NAME_PREFIX = 9
 """How many bytes of a name the rejection of rule R106 looks at."""
 
@@ -68,7 +73,7 @@ def read_symbols(image: ElfImage, table: str) -> Symbols | None:
     kind = rows["info"] & 15
     wanted = (index > 0) & (index < len(image.sections)) & (rows["name"] > 0) & (rows["name"] < len(strings))
     index = np.where(wanted, index, 0)
-    wanted &= executable[index] & np.isin(kind, (STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC))
+    wanted &= executable[index] & CODE_TYPES[kind]
     files = source_files(rows)
     rows, index, kind = rows[wanted], index[wanted], kind[wanted]
     file = files[wanted]
@@ -124,5 +129,5 @@ def rejected(strings: bytes, name: NDArray[np.int64]) -> NDArray[np.bool_]:
             match &= padded[name + i] == byte
         return match
 
-    mapping = starts(b"$") & np.isin(padded[name + 1], np.frombuffer(b"adtx", np.uint8))
+    mapping = starts(b"$") & ARM_MAPPING[padded[name + 1]]
     return mapping | starts(b".L") | starts(b"__typeid_") | starts(b".annobin_") | (padded[name] == 0)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from symbolize.arrays import distinct
 from symbolize.errors import InputError
 from symbolize.load import gperftools_records, memory_map
 from symbolize.profile.model import Bool, Int32, Int64, Locations, Profile, Samples, UInt64, ValueType
@@ -203,7 +204,7 @@ def _without_trampolines(records: Records, warnings: list[str]) -> Records:
         is_called = has_caller.copy()
         is_called[has_caller] = callers == candidate
         removed = int(is_called.sum())
-        leaves = np.unique(records.frames[at[is_called]])
+        leaves = distinct(records.frames[at[is_called]])
         if removed < total - total // 32 or len(leaves) < TRAMPOLINE_MIN_LEAVES:
             break
         records = _without_second_frames(records, is_called)

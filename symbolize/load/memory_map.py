@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from symbolize.arrays import distinct
 from symbolize.profile.model import NONE, Int32, Mappings, Profile, UInt64
 from symbolize.profile.strings import Strings
 
@@ -127,7 +128,7 @@ def assign(rows: list[Row], addresses: UInt64) -> Int32:
     lost = np.flatnonzero((owner == NONE) & (addresses != 0))
     reach = _uint64(row.file_offset if row.file_offset <= row.start else 0 for row in rows)
     owner[lost] = below = _first_covering(starts - reach, starts, addresses[lost])
-    for index in np.unique(below[below != NONE]).tolist():
+    for index in distinct(below[below != NONE]).tolist():
         rows[index].start -= rows[index].file_offset
         rows[index].file_offset = 0
     if (below == NONE).any():
@@ -256,7 +257,7 @@ def _first_covering(starts: UInt64, limits: UInt64, addresses: UInt64) -> Int32:
     The ranges cut the address space into segments with one answer each; a sweep with a heap of open ranges finds them,
     so that overlapping ranges cost no more than disjoint ones.
     """
-    bounds = np.unique(np.concatenate([starts, limits]))
+    bounds = distinct(np.concatenate([starts, limits]))
     if not len(bounds):
         return np.full(len(addresses), NONE, np.int32)
     answers = np.full(len(bounds), NONE, np.int32)

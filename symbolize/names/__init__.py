@@ -2,6 +2,17 @@
 
 from symbolize.names.demangling import MODES, Mode, demangle, same_function
 from symbolize.names.itanium import unavailable
-from symbolize.names.suffixes import split_suffix, strip_version
+from symbolize.names.simplify import drop_template_arguments
+from symbolize.names.suffixes import last_component, split_suffix, strip_version
 
-__all__ = ["MODES", "Mode", "demangle", "same_function", "split_suffix", "strip_version", "unavailable"]
+__all__ = [
+    "MODES",
+    "Mode",
+    "demangle",
+    "drop_template_arguments",
+    "last_component",
+    "same_function",
+    "split_suffix",
+    "strip_version",
+    "unavailable",
+]

@@ -69,6 +69,27 @@ def simplify(text: bytes, keep_templates: bool) -> bytes:
     return _edit(text, groups, start, end, keep_templates) or text
 
 
+def drop_template_arguments(name: bytes) -> bytes:
+    """Drop the template arguments of a qualified name that a compiler wrote without parameters (`DW_AT_name`).
+
+    `a::f<b::c>` gives `a::f`; a component that is itself in brackets, such as `<lambda(int)>`, stays.
+    """
+    if b"<" not in name:
+        return name
+    try:
+        groups = _match_brackets(name)
+    except _UnbalancedError:
+        return name
+    kept: list[bytes] = []
+    position = 0
+    for start in sorted(groups):
+        if start >= position and name[start] == 0x3C and (name[start - 1 : start].isalnum() or name[start - 1 : start] == b"_"):
+            kept.append(name[position:start])
+            position = groups[start] + 1
+    kept.append(name[position:])
+    return b"".join(kept)
+
+
 def _match_brackets(text: bytes) -> dict[int, int]:
     """Map the position of every opening bracket to that of its closing one.
 

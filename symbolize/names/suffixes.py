@@ -56,3 +56,18 @@ def strip_version(name: bytes) -> bytes:
         return name
     version = name[at:].lstrip(b"@")
     return name if not version or version.isdigit() else name[:at]
+
+
+def last_component(name: bytes) -> bytes:
+    """A qualified name without its scopes and template arguments: `a::b<c::d>` gives `b`."""
+    if b"operator" in name:
+        return name[name.rindex(b"operator") :]
+    depth = 0
+    for i, byte in enumerate(name):
+        if byte == 0x3C:  # <
+            depth += 1
+        elif byte == 0x3E:  # >
+            depth -= 1
+        elif depth == 0 and name.startswith(b"::", i):
+            return last_component(name[i + 2 :])
+    return name.partition(b"<")[0]

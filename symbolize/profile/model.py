@@ -41,7 +41,7 @@ def offsets() -> Any:
     return field(default_factory=lambda: np.zeros(1, np.int64))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False, repr=False)
 class Table:
     """Parallel columns of one length."""
 
@@ -59,7 +59,7 @@ class Table:
         return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False, repr=False)
 class Mappings(Table):
     """Address ranges of the profiled process; row 0 is the main binary (pprof schema)."""
 
@@ -74,7 +74,7 @@ class Mappings(Table):
     has_inline_frames: Bool = column(np.bool_)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False, repr=False)
 class Functions(Table):
     """Functions: `name` for people, `system_name` as linked, `filename` of the lines that name it."""
 
@@ -84,7 +84,7 @@ class Functions(Table):
     start_line: Int64 = column(np.int64)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False, repr=False)
 class Lines(Table):
     """Frames of locations: a function, and line and column in its file (0: unknown)."""
 
@@ -93,7 +93,7 @@ class Lines(Table):
     column: Int64 = column(np.int64)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False, repr=False)
 class Locations:
     """Code addresses. The lines of a location run leaf first: inlined callees before their caller.
 
@@ -114,7 +114,7 @@ class Locations:
         return np.diff(self.line_offsets) > 0
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False, repr=False)
 class Labels(Table):
     """Labels of samples: `text` is a string index; where it is 0, `number` (with `unit`) is the value."""
 
@@ -124,7 +124,7 @@ class Labels(Table):
     unit: Int32 = column(np.int32)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False, repr=False)
 class Samples:
     """Stacks with their values. `locations` of a stack run from the leaf to the root; `values` is int64[n, k]."""
 
@@ -138,7 +138,7 @@ class Samples:
         return len(self.location_offsets) - 1
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False, repr=False)
 class Profile:
     """A profile. `unknown` keeps what a newer schema than ours put in: table name → row → raw fields."""
 

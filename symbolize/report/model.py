@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import distinct
 from symbolize.profile import Profile
 from symbolize.reasons import Reason
 from symbolize.report.weigh import weigh
@@ -121,7 +122,7 @@ def build_report(
             continue
         mapping = outcome.mapping
         misses = []
-        for code in np.unique(reasons[here & ~named]).tolist():
+        for code in distinct(reasons[here & ~named]).tolist():
             missed = here & (reasons == code)
             misses.append((Reason(code), int(missed.sum()), float(by_location[missed].sum())))
         rows.append(

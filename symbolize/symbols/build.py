@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import distinct, distinct_inverse, pair, unpair
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.qualify import resolve_functions
 from symbolize.dwarf.sections import DebugSections
@@ -125,13 +126,13 @@ def wanted(decoded: Decoded, vaddrs: UInt64 | None) -> tuple[Int64, Int64]:
     """The nodes (with all they are inlined into) and rows that lookups of `vaddrs` can meet; all if None."""
     if vaddrs is None:
         return np.arange(len(decoded.node_die)), np.arange(len(decoded.row_file))
-    rows = np.unique(layer_at(decoded.row_start, decoded.row, vaddrs))
-    nodes = np.unique(layer_at(decoded.segment_start, decoded.segment_node, vaddrs))
+    rows = distinct(layer_at(decoded.row_start, decoded.row, vaddrs))
+    nodes = distinct(layer_at(decoded.segment_start, decoded.segment_node, vaddrs))
     level = nodes = nodes[nodes >= 0]
     while len(level):
-        level = np.unique(decoded.node_parent[level])
+        level = distinct(decoded.node_parent[level])
         level = level[level >= 0]
-        nodes = np.union1d(nodes, level)
+        nodes = distinct(np.concatenate((nodes, level)))
     return nodes, rows[rows >= 0]
 
 
@@ -144,9 +145,9 @@ def name_functions(
     """
     origin = decoded.node_origin[nodes]
     inlined = (decoded.node_parent[nodes] >= 0) & (origin != np.uint64(0xFFFFFFFFFFFFFFFF))
-    dies, function = np.unique(np.where(inlined, origin, decoded.node_die[nodes]), return_inverse=True)
+    dies, function = distinct_inverse(np.where(inlined, origin, decoded.node_die[nodes]))
     node_function = np.full(len(decoded.node_die), -1, np.int64)
-    node_function[nodes] = function.reshape(-1)
+    node_function[nodes] = function
     resolved = resolve_functions(dwarf, dies)
     decl_file = files.attribute(dwarf, resolved.decl_unit, resolved.decl_file)
     return FunctionNames(resolved.linkage, resolved.name, decl_file, resolved.decl_line), node_function
@@ -173,12 +174,12 @@ class Files:
         return np.array([self._add(path) for path in paths], np.int32)
 
     def _resolve(self, dwarf: Dwarf, unit: Int64, index: Int64, is_row: bool) -> Int32:
-        keys, inverse = np.unique(np.stack([unit, index]), axis=1, return_inverse=True)
+        keys, inverse = distinct_inverse(pair(unit, index))
         resolved = [
-            self._add(dwarf.files.path(u, i, is_row)) if u >= 0 else -1
-            for u, i in zip(keys[0].tolist(), keys[1].tolist(), strict=True)
+            self._add(dwarf.files.path(u, i & 0xFFFFFFFF, is_row)) if u >= 0 else -1
+            for u, i in zip(*(column.tolist() for column in unpair(keys)), strict=True)
         ]
-        return np.array(resolved, np.int32)[inverse.reshape(-1)]
+        return np.array(resolved, np.int32)[inverse]
 
     def _add(self, path: bytes) -> int:
         if not path:

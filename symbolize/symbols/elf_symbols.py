@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import distinct, distinct_inverse
 from symbolize.dwarf.segments import disjoint
 from symbolize.elf import Symbols
 from symbolize.elf.symbols import STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE
@@ -69,7 +70,7 @@ def extents(symbols: Symbols) -> UInt64:
     stands for its exact address only.
     """
     sized = symbols.vaddr + np.minimum(symbols.size, ~symbols.vaddr)
-    starts = np.unique(symbols.vaddr)
+    starts = distinct(symbols.vaddr)
     following = np.append(starts, np.uint64(0xFFFFFFFFFFFFFFFF))[np.searchsorted(starts, symbols.vaddr, side="right")]
     sizeless = symbols.vaddr + np.uint64(1) if symbols.dynamic else following
     end: UInt64 = np.minimum(np.where(symbols.size > 0, sized, sizeless), symbols.section_end)
@@ -99,8 +100,8 @@ def name_order(vaddr: UInt64, names: list[bytes]) -> Int64:
     Default version before none before another version, fewer leading underscores, shorter, byte order. Only
     addresses with several symbols need it.
     """
-    _, which, count = np.unique(vaddr, return_inverse=True, return_counts=True)
-    shared = np.flatnonzero(count[which.reshape(-1)] > 1)
+    starts, which = distinct_inverse(vaddr)
+    shared = np.flatnonzero(np.bincount(which, minlength=len(starts))[which] > 1)
 
     def key(row: int) -> tuple[int, int, int, bytes]:
         name = names[row]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.names import demangle, split_suffix, strip_version
+from symbolize.names import demangle, last_component, split_suffix, strip_version
 
 Int64 = NDArray[np.int64]
 
@@ -73,18 +73,3 @@ def agrees(linked: bytes, linkage: bytes, name: bytes) -> bool:
     if not base.startswith(b"_Z"):  # C, or extern "C" in a namespace
         return base == last_component(name)
     return last_component(demangle([base], "default")[0]) == last_component(name)
-
-
-def last_component(name: bytes) -> bytes:
-    """A qualified name without its scopes and template arguments: `a::b<c::d>` gives `b`."""
-    if b"operator" in name:
-        return name[name.rindex(b"operator") :]
-    depth = 0
-    for i, byte in enumerate(name):
-        if byte == 0x3C:  # <
-            depth += 1
-        elif byte == 0x3E:  # >
-            depth -= 1
-        elif depth == 0 and name.startswith(b"::", i):
-            return last_component(name[i + 2 :])
-    return name.partition(b"<")[0]

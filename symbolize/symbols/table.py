@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import distinct_inverse
 from symbolize.names import same_function
 from symbolize.symbols.join import count_frames, fill_frames
 from symbolize.symbols.naming import FunctionNames, choose_names
@@ -101,16 +102,16 @@ class SymbolTable:
             offsets,
         )
         fill_frames(*map(memoryview, inputs), *map(memoryview, (key, file, line, column)))
-        distinct, function = np.unique(key, return_inverse=True)
+        keys, function = distinct_inverse(key)
         functions = choose_names(
-            (distinct >> np.uint64(32)).astype(np.int64) - 1,
-            (distinct & np.uint64(0xFFFFFFFF)).astype(np.int64) - 1,
+            (keys >> np.uint64(32)).astype(np.int64) - 1,
+            (keys & np.uint64(0xFFFFFFFF)).astype(np.int64) - 1,
             self.functions,
             self.symbol_names,
             self._aliases,
         )
         folded = self._folded(node, symbol)
-        return Frames(offsets, function.reshape(-1).astype(np.int32), file, line, column, functions, self.files, folded)
+        return Frames(offsets, function.astype(np.int32), file, line, column, functions, self.files, folded)
 
     def _folded(self, node: Int64, symbol: Int64) -> Bool:
         """Whether more than one distinct function symbol starts at the entry of the function at each address."""
@@ -126,8 +127,8 @@ class SymbolTable:
         entry[alone] = self.symbol_vaddr[symbol[alone]]
         named |= alone
         folded = np.zeros(len(node), np.bool_)
-        entries, which = np.unique(entry[named], return_inverse=True)
-        folded[named] = self._shared_entries(entries)[which.reshape(-1)]
+        entries, which = distinct_inverse(entry[named])
+        folded[named] = self._shared_entries(entries)[which]
         return folded
 
     def _shared_entries(self, entries: UInt64) -> Bool:

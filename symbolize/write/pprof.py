@@ -8,17 +8,14 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.errors import OutputError
-from symbolize.profile.model import Int32, Profile
+from symbolize.profile.model import Int32, Profile, ValueType
 from symbolize.write import pprof_columns as columns
-
-if TYPE_CHECKING:
-    from symbolize.proto import profile_pb2
 
 BLOCK: Final = 1 << 16
 """Rows that are written at a time: only a block is in memory beside the profile."""
@@ -119,20 +116,16 @@ def _gzipped(pieces: Iterable[Any]) -> Iterator[bytes]:
 
 def _pieces(profile: Profile) -> Iterator[Any]:
     """The fields of the profile in ascending order."""
-    from symbolize.proto import profile_pb2
-
     numbering = _number_strings(profile)
-    numbers = numbering.numbers
-    head = profile_pb2.Profile()
+    numbers = numbering.numbers.tolist()
     for each in profile.sample_types:
-        head.sample_type.add(type=numbers[each.type], unit=numbers[each.unit])
-    yield head.SerializeToString()
-    yield from _samples(profile, numbers)
-    yield _mappings(profile, numbers).SerializeToString()
+        yield _message(1, _value_type(each, numbers))
+    yield from _samples(profile, numbering.numbers)
+    yield _mappings(profile, numbers)
     yield from _locations(profile)
-    yield from _functions(profile, numbers)
+    yield from _functions(profile, numbering.numbers)
     yield _string_table(numbering.strings)
-    yield _tail(profile, numbers).SerializeToString()
+    yield _tail(profile, numbers)
     yield profile.unknown.get("profile", {}).get(0, b"")
 
 
@@ -173,6 +166,20 @@ def _varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def _integers(*fields: tuple[int, int]) -> bytes:
+    """Integer fields by number; those that are 0 are left out, as proto3 has it."""
+    return b"".join(_varint(number << 3) + _varint(value & 0xFFFFFFFFFFFFFFFF) for number, value in fields if value)
+
+
+def _message(number: int, content: bytes) -> bytes:
+    """A length-delimited field."""
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _value_type(value_type: ValueType, numbers: list[int]) -> bytes:
+    return _integers((1, numbers[value_type.type]), (2, numbers[value_type.unit]))
 
 
 def _blocks(table: Any, count: int) -> Iterator[NDArray[np.uint8]]:
@@ -244,44 +251,44 @@ def _functions(profile: Profile, numbers: Int32) -> Iterator[NDArray[np.uint8]]:
     return _blocks(table, len(functions))
 
 
-def _mappings(profile: Profile, numbers: Int32) -> "profile_pb2.Profile":
-    from symbolize.proto import profile_pb2
-
-    message = profile_pb2.Profile()
+def _mappings(profile: Profile, numbers: list[int]) -> bytes:
     mappings = profile.mappings
     unknown = profile.unknown.get("mapping", {})
-    for row in range(len(mappings)):
-        mapping = message.mapping.add(
-            id=row + 1,
-            memory_start=mappings.start[row],
-            memory_limit=mappings.limit[row],
-            file_offset=mappings.file_offset[row],
-            filename=numbers[mappings.filename[row]],
-            build_id=numbers[mappings.build_id[row]],
-            has_functions=bool(mappings.has_functions[row]),
-            has_filenames=bool(mappings.has_filenames[row]),
-            has_line_numbers=bool(mappings.has_line_numbers[row]),
-            has_inline_frames=bool(mappings.has_inline_frames[row]),
+    return b"".join(
+        _message(
+            3,
+            _integers(
+                (1, row + 1),
+                (2, int(mappings.start[row])),
+                (3, int(mappings.limit[row])),
+                (4, int(mappings.file_offset[row])),
+                (5, numbers[mappings.filename[row]]),
+                (6, numbers[mappings.build_id[row]]),
+                (7, int(mappings.has_functions[row])),
+                (8, int(mappings.has_filenames[row])),
+                (9, int(mappings.has_line_numbers[row])),
+                (10, int(mappings.has_inline_frames[row])),
+            )
+            + unknown.get(row, b""),
         )
-        mapping.MergeFromString(unknown.get(row, b""))
-    return message
-
-
-def _tail(profile: Profile, numbers: Int32) -> "profile_pb2.Profile":
-    """The fields after the string table."""
-    from symbolize.proto import profile_pb2
-
-    message = profile_pb2.Profile(
-        drop_frames=numbers[profile.drop_frames],
-        keep_frames=numbers[profile.keep_frames],
-        time_nanos=profile.time_nanos,
-        duration_nanos=profile.duration_nanos,
-        period=profile.period,
-        comment=[numbers[each] for each in profile.comments],
-        default_sample_type=numbers[profile.default_sample_type],
-        doc_url=numbers[profile.doc_url],
+        for row in range(len(mappings))
     )
-    if any(profile.period_type):
-        message.period_type.type = numbers[profile.period_type.type]
-        message.period_type.unit = numbers[profile.period_type.unit]
-    return message
+
+
+def _tail(profile: Profile, numbers: list[int]) -> bytes:
+    """The fields after the string table."""
+    comments = b"".join(_varint(numbers[each]) for each in profile.comments)
+    return b"".join(
+        (
+            _integers(
+                (7, numbers[profile.drop_frames]),
+                (8, numbers[profile.keep_frames]),
+                (9, profile.time_nanos),
+                (10, profile.duration_nanos),
+            ),
+            _message(11, _value_type(profile.period_type, numbers)) if any(profile.period_type) else b"",
+            _integers((12, profile.period)),
+            _message(13, comments) if comments else b"",
+            _integers((14, numbers[profile.default_sample_type]), (15, numbers[profile.doc_url])),
+        )
+    )

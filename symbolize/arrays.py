@@ -1,0 +1,42 @@
+"""Distinct values of arrays. numpy's own `unique` imports the masked arrays, which start-up time cannot spare."""
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def distinct(values: NDArray[Scalar]) -> NDArray[Scalar]:
+    """The distinct values in ascending order."""
+    ordered = np.sort(values)
+    return ordered[first_of_runs(ordered)]
+
+
+def distinct_inverse(values: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray[np.int64]]:
+    """The distinct values in ascending order, and for every element which of them it is."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    new = first_of_runs(ordered)
+    inverse = np.empty(len(values), np.int64)
+    inverse[order] = np.cumsum(new) - 1
+    return ordered[new], inverse
+
+
+def first_of_runs(ordered: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a value differs from the one before it."""
+    new = np.ones(len(ordered), np.bool_)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return new
+
+
+def pair(high: NDArray[Any], low: NDArray[Any]) -> NDArray[np.int64]:
+    """Two columns of 32-bit values (or -1) as one of 64-bit keys; `unpair` takes them apart."""
+    key: NDArray[np.int64] = (high.astype(np.int64) << 32) | (low.astype(np.int64) & 0xFFFFFFFF)
+    return key
+
+
+def unpair(key: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The columns that `pair` joined."""
+    return (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.uint32).astype(np.int32)
