@@ -9,13 +9,18 @@
     print(result.report.percent)
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from symbolize.errors import InputError, OutputError, SymbolizeError, UsageError
 from symbolize.load import load
-from symbolize.pipeline import Result, Symbolizer
-from symbolize.profile import Profile
-from symbolize.reasons import Reason
-from symbolize.report import Report
 from symbolize.write import write
+
+if TYPE_CHECKING:
+    from symbolize.pipeline import Result, Symbolizer
+    from symbolize.profile import Profile
+    from symbolize.reasons import Reason
+    from symbolize.report import Report
 
 __version__ = "0.1.0"
 
@@ -32,3 +37,20 @@ __all__ = [
     "load",
     "write",
 ]
+
+_HOMES = {
+    "Profile": "profile",
+    "Reason": "reasons",
+    "Report": "report",
+    "Result": "pipeline",
+    "Symbolizer": "pipeline",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs numpy when it is first used, so that the command decides what start-up costs (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"symbolize.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,8 +1,16 @@
 """What can go wrong for a user, as exceptions that print as one line."""
 
 
+def printable(text: str) -> str:
+    """`text` without control characters, with which the name of a file could steer a terminal."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
 class SymbolizeError(Exception):
     """Root of the errors a person can act on; `str()` is one line."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InputError(SymbolizeError):

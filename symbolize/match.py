@@ -81,8 +81,8 @@ def load_segments(segments: Sequence[Segment], start: int, limit: int, file_offs
     first_vaddr = min((segment.vaddr for segment in segments), default=0)
     whole = [s for s in code if page_ceil(s.vaddr + s.memory_size) - page_floor(s.vaddr) == limit - start]
     if len(whole) == 1:
-        shift = page_floor(whole[0].vaddr) - file_offset
-        return [restored(whole[0], whole[0].vaddr - shift)] if whole[0].vaddr >= shift else None
+        offset = file_offset + whole[0].vaddr % PAGE
+        return [restored(whole[0], offset)] if offset <= TOP else None
     for segment in code:
         offset = segment.vaddr - page_floor(first_vaddr)
         end = page_ceil(offset + segment.memory_size)

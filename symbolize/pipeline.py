@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -48,13 +47,13 @@ class Symbolizer:
     def __init__(self, binaries: Sequence[str | os.PathLike[str]] = (), *, demangle: Mode = "default") -> None:
         if demangle not in MODES:
             raise UsageError(f"unknown demangling mode {demangle!r}; the modes are {', '.join(MODES)}")
-        roots = [Path(folder) for folder in binaries]
+        roots = [os.fspath(folder) for folder in binaries]
         for root in roots:
-            if not root.exists():
+            if not os.path.exists(root):
                 raise UsageError(f"--binaries {root}: no such folder or file")
         self._index = BinaryIndex(roots)
         self._mode: Mode = demangle
-        self._binaries: dict[tuple[str, ...], Binary | ElfError] = {}
+        self._binaries: dict[tuple[str, ...], tuple[Binary | None, list[str]]] = {}
         self._told: set[str] = set()
 
     def symbolize(self, profile: Profile, progress: Progress | None = None) -> Result:
@@ -91,8 +90,8 @@ class Symbolizer:
 
     def close(self) -> None:
         """Close all binaries."""
-        for binary in self._binaries.values():
-            if isinstance(binary, Binary):
+        for binary, _ in self._binaries.values():
+            if binary is not None:
                 binary.close()
         self._binaries.clear()
 
@@ -136,7 +135,7 @@ class Symbolizer:
         order = np.argsort(vaddrs, kind="stable")
         rows, vaddrs = rows[order], vaddrs[order]
         table = binary.table(vaddrs)
-        outcome.problems = table.problems
+        outcome.problems += table.problems
         frames = table.lookup(vaddrs)
         found = np.diff(frames.offsets) > 0
         if not table.has_names:
@@ -167,27 +166,28 @@ class Symbolizer:
         outcome.reason, outcome.detail = found.reason, found.detail
         if not found.paths:
             return None
-        binary = self._open(found)
-        if isinstance(binary, ElfError):
-            outcome.reason, outcome.detail = Reason.UNREADABLE, str(binary)
+        binary, unreadable = self._open(found)
+        if binary is None:
+            outcome.reason, outcome.detail = Reason.UNREADABLE, "; ".join(unreadable)
             return None
+        outcome.problems += unreadable
         outcome.files = [image.path for image in binary.images]
         return binary
 
-    def _open(self, found: Found) -> Binary | ElfError:
-        """The binary whose files were found, opened once; the error if none of them can be read."""
+    def _open(self, found: Found) -> tuple[Binary | None, list[str]]:
+        """The binary whose files were found, opened once, None if no file can be read; and which cannot, and why."""
         key = tuple(found.paths)
         if key not in self._binaries:
             images: list[ElfImage] = []
-            error = ElfError(found.paths[0], "unreadable")
+            unreadable: list[str] = []
             for path in found.paths:
                 try:
                     images.append(ElfImage.open(path))
-                except ElfError as problem:
-                    error = problem
-                except OSError as problem:
-                    error = ElfError(path, problem.strerror or str(problem))
-            self._binaries[key] = Binary(images) if images else error
+                except ElfError as error:
+                    unreadable.append(str(error))
+                except OSError as error:
+                    unreadable.append(f"{path}: {error.strerror or error}")
+            self._binaries[key] = (Binary(images) if images else None), unreadable
         return self._binaries[key]
 
 

@@ -35,8 +35,9 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str) -> Found:
     """The files for a mapping with the given build id and recorded file name (either may be empty).
 
     With a build id only files with that id count (rule R138). Without one the full recorded path below a root
-    counts, then the base name, then a debug file called after it, and the match stays unverified (rule R144).
-    The recorded path itself is never opened. Files that share the build id of a match belong to it.
+    counts, then the base name, then a debug file called after it, each in the first root that has it, and the
+    match stays unverified (rule R144). The recorded path itself is never opened. Files that share the build id
+    of a match belong to it.
     """
     if build_id:
         return _by_build_id(index, build_id, filename)
@@ -53,6 +54,7 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str) -> Found:
         if not entries:
             found.tried.append(Attempt(place, "nothing there"))
             continue
+        entries = [entry for entry in entries if entry.root == entries[0].root]
         if len(distinct_builds(entries)) > 1:
             found.tried.append(Attempt(place, "several builds: " + ", ".join(describe(entry) for entry in entries)))
             found.reason = Reason.AMBIGUOUS

@@ -4,9 +4,8 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from symbolize.binaries.build_id import build_id_key
+from symbolize.binaries.build_id import build_id_key, is_build_id
 from symbolize.elf import ElfError, read_build_id
 
 MAX_DEPTH = 64
@@ -15,10 +14,10 @@ MAX_DEPTH = 64
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An ELF file: where it is, its path relative to the root, and its build id if it has one."""
+    """An ELF file: where it was met first, below which of the roots, and its build id if it has one."""
 
     path: str
-    relative: str
+    root: int
     build_id: str | None
 
 
@@ -29,7 +28,7 @@ class BinaryIndex:
     `problems` lists what could not be read, a sentence each.
     """
 
-    roots: Sequence[Path]
+    roots: Sequence[str]
     problems: list[str] = field(default_factory=list)
     _by_id: dict[str, list[Entry]] = field(default_factory=dict, repr=False)
     _by_path: dict[str, list[Entry]] = field(default_factory=dict, repr=False)
@@ -56,27 +55,35 @@ class BinaryIndex:
             return
         self._walked = True
         real_roots = [os.path.realpath(root) for root in self.roots]
-        for root in self.roots:
-            for path, relative in self._files(root, real_roots):
-                try:
-                    build_id = read_build_id(path)
-                except ElfError as error:
-                    self.problems.append(str(error))
-                    continue
-                except OSError as error:
-                    self.problems.append(f"{path}: {error.strerror or error}")
-                    continue
-                if build_id is not None:
-                    entry = Entry(path, relative, build_id or None)
-                    if build_id:
-                        self._by_id.setdefault(build_id_key(build_id), []).append(entry)
-                    self._by_path.setdefault(relative, []).append(entry)
-                    self._by_name.setdefault(relative.rpartition("/")[2], []).append(entry)
+        met: dict[tuple[int, int], Entry | None] = {}
+        for number, root in enumerate(self.roots):
+            for path, relative, file in self._files(root, real_roots):
+                if file not in met:
+                    met[file] = self._entry(path, number)
+                    if (entry := met[file]) is not None and entry.build_id is not None:
+                        self._by_id.setdefault(build_id_key(entry.build_id), []).append(entry)
+                if (entry := met[file]) is not None:
+                    for names, key in ((self._by_path, relative), (self._by_name, relative.rpartition("/")[2])):
+                        if entry not in names.setdefault(key, []):
+                            names[key].append(entry)
 
-    def _files(self, root: Path, real_roots: list[str]) -> Iterator[tuple[str, str]]:
-        """Path and path relative to `root` of the regular files below it, in order of name.
+    def _entry(self, path: str, root: int) -> Entry | None:
+        """The entry of a file; None if it is no ELF file or cannot be read."""
+        try:
+            build_id = read_build_id(path)
+        except ElfError as error:
+            self.problems.append(str(error))
+            return None
+        except OSError as error:
+            self.problems.append(f"{path}: {error.strerror or error}")
+            return None
+        return None if build_id is None else Entry(path, root, build_id if is_build_id(build_id) else None)
 
-        Links are followed where they lead to something inside one of the roots; folders are entered once.
+    def _files(self, root: str, real_roots: list[str]) -> Iterator[tuple[str, str, tuple[int, int]]]:
+        """Path, path relative to `root` and identity of the regular files below it, in order of name.
+
+        Links are followed where they lead to something inside one of the roots. Folders are entered once, linked
+        ones last, so that a folder goes by its own name and not by that of a link to it.
         """
         try:
             status = os.stat(root)
@@ -84,12 +91,19 @@ class BinaryIndex:
             self.problems.append(f"{root}: {error.strerror or error}")
             return
         if stat.S_ISREG(status.st_mode):
-            yield str(root), root.name
+            yield root, os.path.basename(root), (status.st_dev, status.st_ino)
             return
         seen = {(status.st_dev, status.st_ino)}
-        stack = [(str(root), "", 0)]
-        while stack:
-            folder, prefix, depth = stack.pop()
+        stack = [(root, "", 0)]
+        links: list[tuple[tuple[int, int], str, str, int]] = []
+        while stack or links:
+            if stack:
+                folder, prefix, depth = stack.pop()
+            else:
+                identity, folder, prefix, depth = links.pop(0)
+                if identity in seen:
+                    continue
+                seen.add(identity)
             try:
                 with os.scandir(folder) as scan:
                     entries = sorted(scan, key=lambda entry: entry.name)
@@ -104,11 +118,19 @@ class BinaryIndex:
                         self.problems.append(f"{entry.path}: leads out of the --binaries folders, not followed")
                     elif entry.is_dir():
                         status = entry.stat()
-                        if (status.st_dev, status.st_ino) not in seen and depth < MAX_DEPTH:
-                            seen.add((status.st_dev, status.st_ino))
+                        identity = status.st_dev, status.st_ino
+                        if identity in seen:
+                            continue
+                        if depth == MAX_DEPTH:
+                            self.problems.append(f"{entry.path}: is nested too deep, not entered")
+                        elif entry.is_symlink():
+                            links.append((identity, entry.path, relative + "/", depth + 1))
+                        else:
+                            seen.add(identity)
                             folders.append((entry.path, relative + "/", depth + 1))
                     elif entry.is_file():
-                        yield entry.path, relative
+                        status = entry.stat()
+                        yield entry.path, relative, (status.st_dev, status.st_ino)
                 except OSError as error:
                     self.problems.append(f"{entry.path}: {error.strerror or error}")
             stack.extend(reversed(folders))

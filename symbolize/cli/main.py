@@ -4,7 +4,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +17,8 @@ SUFFIX = ".symbolized.pb.gz"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments` (default: those of the process); the exit code."""
+    # numpy's linear algebra starts a thread per processor when it is imported, and nothing here uses it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from symbolize.errors import SymbolizeError, UsageError
 
     options = parser().parse_args(arguments)
@@ -150,14 +151,14 @@ def output_paths(profiles: Sequence[str], output: str | None) -> list[str]:
 
     if profiles.count("-") > 1:
         raise UsageError("standard input can be read once only")
-    if output is not None and not output.endswith("/") and not Path(output).is_dir():
+    if output is not None and not output.endswith("/") and not os.path.isdir(output):
         if len(profiles) > 1:
             raise UsageError(f"-o {output} is one file for {len(profiles)} profiles; name a folder")
         return [output]
-    folder = Path(output) if output is not None else Path()
-    if not folder.is_dir():
+    folder = output or "."
+    if not os.path.isdir(folder):
         raise UsageError(f"-o {output}: no such folder")
-    paths = [str(folder / (stem(profile) + SUFFIX)) for profile in profiles]
+    paths = [os.path.normpath(os.path.join(folder, stem(profile) + SUFFIX)) for profile in profiles]
     for path in paths:
         if paths.count(path) > 1:
             raise UsageError(f"several profiles would be written to {path}; rename one or name different folders")
@@ -168,7 +169,7 @@ def stem(profile: str) -> str:
     """The name of a profile without the endings that profiles have."""
     if profile == "-":
         return "stdin"
-    name = Path(profile).name
+    name = os.path.basename(profile)
     for ending in (".gz", ".zst", ".lz4", ".pb", ".prof", ".pprof"):
         name = name.removesuffix(ending) or name
     return name
@@ -186,11 +187,13 @@ class progress_bar:
 
     def __call__(self, done: int, total: int, name: str) -> None:
         """Show that `done` of `total` mappings are done and `name` is next."""
+        from symbolize.errors import printable
+
         if self._bar is None:
             from tqdm import tqdm
 
             self._bar = tqdm(total=total, unit="mapping", leave=False, file=sys.stderr)
-        self._bar.set_postfix_str(Path(name).name, refresh=False)
+        self._bar.set_postfix_str(printable(os.path.basename(name)), refresh=False)
         self._bar.update(done - self._bar.n)
 
     def __exit__(self, *_: object) -> None:

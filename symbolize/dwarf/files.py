@@ -65,6 +65,7 @@ class FileTables:
         self._headers = LineTables()
         self._shapes: dict[int, tuple[int, int, int, int]] = {}
         self._paths: dict[tuple[int, int], bytes] = {}
+        self._strings: dict[int, bytes] = {}
         self.unit_of_program = np.zeros(0, np.int64)
 
     def read_rows(self, units: Int64) -> Lines:
@@ -106,11 +107,13 @@ class FileTables:
 
     def string(self, reference: int) -> bytes:
         """The string that a reference names, empty if it names none."""
-        section = STRING_SECTIONS.get(reference >> SECTION_SHIFT)
-        if section is None or reference == NOWHERE:
-            return b""
-        offset = reference & ((1 << SECTION_SHIFT) - 1)
-        return strings_at(getattr(self._sections, section), np.array([offset]))[0]
+        if reference not in self._strings:
+            section = STRING_SECTIONS.get(reference >> SECTION_SHIFT)
+            if section is None or reference == NOWHERE:
+                return b""
+            offset = reference & ((1 << SECTION_SHIFT) - 1)
+            self._strings[reference] = strings_at(getattr(self._sections, section), np.array([offset]))[0]
+        return self._strings[reference]
 
     def _entry_path(self, unit: int, offset: int, index: int) -> bytes:
         version, first, directories, files = self._shape(unit, offset)

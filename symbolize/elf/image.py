@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -77,7 +76,7 @@ class ElfImage:
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
         """Open the file at `path`. Raises ElfError if it is not an ELF file, OSError if it cannot be opened."""
-        with Path(path).open("rb") as file:
+        with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
                 raise ElfError(str(path), "the file is empty")
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

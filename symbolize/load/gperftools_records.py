@@ -5,7 +5,7 @@ A record is a count, a depth and `depth` addresses, leaf first; the record (0, 1
 profiledata.cc). Both passes see the file as an array of 64-bit integers: word size and byte order are no concern here.
 """
 
-import secrets
+import os
 from typing import Any
 
 import cython
@@ -120,7 +120,7 @@ def intern(
 def number(addresses: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
     """The distinct addresses in order of first use, and the index among them of every address."""
     # A multiplier that no file can foresee: none can choose addresses that all fall into one slot.
-    multiplier = secrets.randbits(64) | 1
+    multiplier = int.from_bytes(os.urandom(8), "little") | 1
     bits: Any = FIRST_BITS
     indices = np.empty(len(addresses), np.int32)
     distinct = np.empty(0, np.uint64)

@@ -1,6 +1,6 @@
 """Profiles in pprof's own format, profile.proto (pprof schema)."""
 
-import secrets
+import os
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -152,7 +152,7 @@ def _ids(ids: UInt64, what: str, source: str) -> Any:
         return Ids(count, np.zeros(0, np.uint64).data, np.zeros(0, np.int32).data, 1)
     slots = 2 << count.bit_length()
     rows = np.zeros(slots, np.int32).data
-    table = Ids(0, np.zeros(slots, np.uint64).data, rows, secrets.randbits(64))
+    table = Ids(0, np.zeros(slots, np.uint64).data, rows, int.from_bytes(os.urandom(8), "little"))
     repeated = table.insert(ids.data)
     if repeated >= 0:
         raise InputError(source, f"has two {what}s with id {ids[repeated]}")

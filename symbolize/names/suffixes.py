@@ -60,6 +60,8 @@ def strip_version(name: bytes) -> bytes:
 
 def last_component(name: bytes) -> bytes:
     """A qualified name without its scopes and template arguments: `a::b<c::d>` gives `b`."""
+    if b"::" not in name and b"<" not in name:
+        return name
     if b"operator" in name:
         return name[name.rindex(b"operator") :]
     depth = 0

@@ -50,5 +50,5 @@ def mapping(row: MappingRow) -> dict[str, object]:
 
 
 def render(report: Report, profile: str, output: str) -> str:
-    """One line of JSON, so that the reports on several profiles are JSON lines."""
-    return json.dumps(as_dict(report, profile, output), ensure_ascii=False) + "\n"
+    """One line of ASCII JSON, so that the reports on several profiles are JSON lines, and no name steers a terminal."""
+    return json.dumps(as_dict(report, profile, output)) + "\n"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from symbolize.errors import printable
 from symbolize.report.model import MappingRow, Report
 
 NAME_WIDTH = 44
@@ -73,11 +74,6 @@ def shorten(name: str) -> str:
     """A name cut in front to fit its column."""
     name = printable(name)
     return name if len(name) <= NAME_WIDTH else "…" + name[-NAME_WIDTH + 1 :]
-
-
-def printable(text: str) -> str:
-    """`text` without control characters, which a hostile name could send to a terminal."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
 def quantity(value: float, unit: str) -> str:

@@ -10,6 +10,9 @@ from symbolize.names import demangle, last_component, split_suffix, strip_versio
 
 Int64 = NDArray[np.int64]
 
+UNKNOWN = b"??"
+"""Stands for a function that is known to be there while its name is not, so that the stack keeps its depth."""
+
 
 @dataclass(eq=False)
 class FunctionNames:
@@ -50,6 +53,11 @@ def choose_names(
             name.append(b"")
             continue
         candidates = (strip_version(symbol_names[alias]) for alias in aliases(s)) if s >= 0 else ()
+        if not functions.linkage[f] and not functions.name[f]:  # its name lies in a file that is not there (rule R92)
+            linked = next(iter(candidates), b"")
+            linkage.append(linked)
+            name.append(b"" if linked else UNKNOWN)
+            continue
         linked = next((c for c in candidates if agrees(c, functions.linkage[f], functions.name[f])), b"")
         linkage.append(linked or functions.linkage[f])
         name.append(b"" if functions.linkage[f] or linked else functions.name[f])
@@ -70,6 +78,8 @@ def agrees(linked: bytes, linkage: bytes, name: bytes) -> bool:
     base = split_suffix(linked)[0]
     if linkage:
         return base == linkage
+    if base == name:
+        return True
     if not base.startswith(b"_Z"):  # C, or extern "C" in a namespace
         return base == last_component(name)
     return last_component(demangle([base], "default")[0]) == last_component(name)

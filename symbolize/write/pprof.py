@@ -2,7 +2,6 @@
 
 import io
 import os
-import secrets
 import stat
 import sys
 import zlib
@@ -84,7 +83,7 @@ def _write_path(profile: Profile, name: str) -> None:
                 _write_to(profile, file, name)
             return
         path = os.path.realpath(name)
-        temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:64]}.{secrets.token_hex(6)}")
+        temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:64]}.{os.urandom(6).hex()}")
         try:
             with open(temporary, "xb") as file:
                 _write_to(profile, file, name)

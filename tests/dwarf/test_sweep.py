@@ -1,0 +1,189 @@
+"""Ranges to segments, against brute force over small address spaces (rules R9, R25, R26, R27, R37)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from symbolize.cursor import COMPILED
+from symbolize.dwarf.segments import disjoint, node_depths
+from symbolize.dwarf.sweep import clip_to_parents, lay_rows, merge_runs
+
+SPACE = 24
+EXAMPLES = settings(max_examples=1500 if COMPILED else 400, deadline=None)
+
+Range = tuple[int, int, int]
+"""Begin, end and owner."""
+
+
+class Forest(NamedTuple):
+    """Nodes with their parents, and ranges of these nodes."""
+
+    parents: list[int]
+    ranges: list[Range]
+
+
+@st.composite
+def forests(draw: st.DrawFn) -> Forest:
+    """Up to eight nodes, parents before children, and any ranges of theirs."""
+    parents = [draw(st.integers(-1, i - 1)) for i in range(draw(st.integers(1, 8)))]
+    bounds = st.tuples(st.integers(0, SPACE), st.integers(0, SPACE)).filter(lambda b: b[0] < b[1])
+    ranges = draw(st.lists(st.tuples(bounds, st.integers(0, len(parents) - 1)), max_size=14))
+    return Forest(parents, [(begin, end, owner) for (begin, end), owner in ranges])
+
+
+def columns(ranges: list[Range]) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
+    """Ranges as columns in order of owner, then begin."""
+    rows = sorted(ranges, key=lambda r: (r[2], r[0]))
+    begin, end, owner = ([row[i] for row in rows] for i in range(3))
+    return np.array(begin, np.uint64), np.array(end, np.uint64), np.array(owner, np.int64)
+
+
+def merged(ranges: list[Range]) -> list[Range]:
+    """Ranges of one owner that touch or overlap, joined by `merge_runs`."""
+    begin, end, owner = columns(ranges)
+    count = merge_runs(memoryview(begin), memoryview(end), memoryview(owner))
+    return list(zip(begin[:count].tolist(), end[:count].tolist(), owner[:count].tolist(), strict=True))
+
+
+def clipped(forest: Forest) -> list[Range]:
+    """The merged ranges, cut to those of the parents by `clip_to_parents`."""
+    inputs = columns(merged(forest.ranges))
+    parents = np.array(forest.parents, np.int64)
+    first, last = np.zeros((2, len(parents)), np.int64)
+    room = SPACE * (len(parents) + 1)
+    outputs = np.zeros(room, np.uint64), np.zeros(room, np.uint64), np.zeros(room, np.int64)
+    count = clip_to_parents(*map(memoryview, (*inputs, parents, first, last, *outputs)))
+    assert count >= 0
+    result = list(zip(*(column[:count].tolist() for column in outputs), strict=True))
+    for node in range(len(parents)):
+        assert all(owner == node for _, _, owner in result[first[node] : last[node]])
+    return result
+
+
+def covered(ranges: list[Range], owner: int) -> set[int]:
+    """The addresses in the ranges of `owner`."""
+    return {x for begin, end, who in ranges if who == owner for x in range(begin, end)}
+
+
+def winner_at(x: int, ranges: list[Range], ranks: list[int], parents: list[int]) -> int:
+    """The owner that answers at `x`: from the root down, of the siblings that cover it the one of the lowest rank."""
+    winner = -1
+    while True:
+        candidates = [
+            (rank, owner)
+            for (begin, end, owner), rank in zip(ranges, ranks, strict=True)
+            if begin <= x < end and parents[owner] == winner
+        ]
+        if not candidates:
+            return winner
+        winner = min(candidates)[1]
+
+
+@EXAMPLES
+@given(forests())
+def test_merge_runs(forest: Forest) -> None:
+    """Merging keeps what each owner covers, in disjoint ranges that do not touch."""
+    result = merged(forest.ranges)
+    for owner in range(len(forest.parents)):
+        assert covered(result, owner) == covered(forest.ranges, owner)
+        own = [row for row in result if row[2] == owner]
+        assert all(a[1] < b[0] for a, b in zip(own, own[1:], strict=False))
+
+
+@EXAMPLES
+@given(forests())
+def test_clip_to_parents(forest: Forest) -> None:
+    """An inlined function keeps what lies in all the functions around it, and nothing else (rules R25, R26)."""
+    result = clipped(forest)
+    expected: list[set[int]] = []
+    for owner, parent in enumerate(forest.parents):
+        own = covered(forest.ranges, owner)
+        expected.append(own if parent < 0 else own & expected[parent])
+    assert [covered(result, owner) for owner in range(len(forest.parents))] == expected
+    assert result == sorted(result, key=lambda r: (r[2], r[0]))
+
+
+def test_clip_reports_lack_of_room() -> None:
+    """Output arrays that are too short are no overrun but -1."""
+    inputs = columns([(0, 4, 0), (6, 8, 0)])
+    first, last = np.zeros((2, 1), np.int64)
+    outputs = np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.zeros(1, np.int64)
+    assert clip_to_parents(*map(memoryview, (*inputs, np.array([-1]), first, last, *outputs))) == -1
+
+
+@EXAMPLES
+@given(forests(), st.randoms(use_true_random=False))
+def test_sweep(forest: Forest, random: "np.random.Generator") -> None:
+    """Segments name for every address the winner that brute force finds, whatever the ranks (rules R9, R27)."""
+    ranges = clipped(forest)
+    ranks = list(range(len(ranges)))
+    random.shuffle(ranks)
+    begin, end, owner = (np.array([row[i] for row in ranges], kind) for i, kind in enumerate(("u8", "u8", "i8")))
+    starts, winners = disjoint(begin, end, owner, np.array(ranks, np.int64), np.array(forest.parents, np.int64))
+    assert (starts[1:] > starts[:-1]).all()
+    assert not len(winners) or winners[-1] == -1
+    for x in range(SPACE + 1):
+        place = int(np.searchsorted(starts, x, side="right")) - 1
+        found = int(winners[place]) if place >= 0 else -1
+        assert found == winner_at(x, ranges, ranks, forest.parents), x
+
+
+def test_sweep_up_to_the_top() -> None:
+    """A range that ends at the last address is closed there."""
+    top = (1 << 64) - 1
+    columns = np.array([8], np.uint64), np.array([top], np.uint64), np.array([0]), np.array([0])
+    starts, winners = disjoint(*columns, np.array([-1]))
+    assert (starts.tolist(), winners.tolist()) == ([8, top], [0, -1])
+
+
+def test_sweep_absurd_nesting() -> None:
+    """More ranges over one address than any program has cost answers there, nothing else."""
+    count = 3000
+    begin = np.arange(count, dtype=np.uint64)
+    end = np.uint64(2 * count) - begin
+    owner = np.arange(count)
+    starts, winners = disjoint(begin, end, owner, owner[::-1].copy(), owner - 1)
+    assert winners[0] == 0
+    assert starts[-1] == 2 * count
+
+
+@EXAMPLES
+@given(st.data())
+def test_lay_rows(data: st.DataObject) -> None:
+    """Each address gets the row before it in the piece that covers it, a gap none (rules R31, R38)."""
+    addresses: list[int] = []
+    pieces: list[tuple[int, int, int, int]] = []
+    position = 0
+    for _ in range(data.draw(st.integers(0, 4))):
+        begin = data.draw(st.integers(position, position + 3))
+        end = data.draw(st.integers(begin + 1, begin + 6))
+        own = sorted(data.draw(st.sets(st.integers(begin, end), min_size=1)) | {begin})
+        pieces.append((begin, end, len(addresses), len(addresses) + len(own)))
+        addresses += own
+        position = end
+    inputs = [np.array([piece[i] for piece in pieces], "u8" if i < 2 else "i8") for i in range(4)]
+    inputs.append(np.array(addresses, np.uint64))
+    nothing = memoryview(np.zeros(0, np.uint64)), memoryview(np.zeros(0, np.int64))
+    count = lay_rows(*map(memoryview, inputs), *nothing, False)
+    starts, rows = np.zeros(count, np.uint64), np.zeros(count, np.int64)
+    assert lay_rows(*map(memoryview, inputs), memoryview(starts), memoryview(rows), True) == count
+    for x in range(position + 2):
+        place = int(np.searchsorted(starts, x, side="right")) - 1
+        found = int(rows[place]) if place >= 0 else -1
+        expected = -1
+        for begin, end, first, last in pieces:
+            if begin <= x < end:
+                expected = max(k for k in range(first, last) if addresses[k] <= x)
+        assert found == expected, x
+
+
+@given(forests())
+def test_node_depths(forest: Forest) -> None:
+    """The depth of a node is the number of functions around it (rule R30)."""
+    expected: list[int] = []
+    for parent in forest.parents:
+        expected.append(0 if parent < 0 else expected[parent] + 1)
+    assert node_depths(np.array(forest.parents, np.int64)).tolist() == expected
