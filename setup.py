@@ -1,5 +1,6 @@
 """Compiles the hot loops where a C compiler is; without one the same modules run interpreted."""
 
+import os
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -26,16 +27,23 @@ COMPILED = [
 ]
 
 
-def extension(path: str) -> Extension:
+SHARED = "symbolize._shared"
+"""Holds what Cython would otherwise put into every module: a third of the time to build and of the size."""
+
+
+def extension(name: str, sources: list[str]) -> Extension:
     """One compiled module; `optional` lets the installation go on without it."""
-    name = ".".join(Path(path).with_suffix("").parts)
-    return Extension(name, [path], extra_compile_args=["-O3", "-g0"], optional=True)
+    return Extension(name, sources, extra_compile_args=["-O2", "-g0"], optional=True)
 
 
+modules = [extension(".".join(Path(path).with_suffix("").parts), [path]) for path in COMPILED]
 setup(
     ext_modules=cythonize(
-        [extension(path) for path in COMPILED],
+        [extension(SHARED, []), *modules],
         build_dir="build/cython",
         compiler_directives={"language_level": 3},
-    )
+        nthreads=os.cpu_count() or 1,
+        shared_utility_qualified_name=SHARED,
+    ),
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
 )

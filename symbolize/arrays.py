@@ -31,6 +31,11 @@ def first_of_runs(ordered: NDArray[Any]) -> NDArray[np.bool_]:
     return new
 
 
+def views(*columns: NDArray[Any]) -> list[Any]:
+    """Arrays as the compiled modules take them, which read Python integers from them when they run interpreted."""
+    return [np.ascontiguousarray(column).data for column in columns]
+
+
 def pair(high: NDArray[Any], low: NDArray[Any]) -> NDArray[np.int64]:
     """Two columns of 32-bit values (or -1) as one of 64-bit keys; `unpair` takes them apart."""
     key: NDArray[np.int64] = (high.astype(np.int64) << 32) | (low.astype(np.int64) & 0xFFFFFFFF)

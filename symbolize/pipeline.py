@@ -126,7 +126,7 @@ class Symbolizer:
                 outcome.reason = Reason.MISFIT
                 reasons[rows] = outcome.reason
                 return None
-            relocatable = binary.images[0].type != "ET_EXEC"
+            relocatable = binary.images[0].kind != "ET_EXEC"
             vaddrs, inside = to_vaddrs(
                 profile.locations.address[rows], start, limit, file_offset, segments, relocatable
             )
@@ -139,7 +139,7 @@ class Symbolizer:
         frames = table.lookup(vaddrs)
         found = np.diff(frames.offsets) > 0
         if not table.has_names:
-            missing = Reason.NO_SYMBOLS
+            missing = Reason.UNREADABLE if table.problems else Reason.NO_SYMBOLS
         elif table.problems:
             missing = Reason.CORRUPT_DEBUG_INFO
         else:

@@ -29,6 +29,8 @@ OP_INDIRECT = cython.declare(cython.int, 5)
 OP_SIBLING = cython.declare(cython.int, 6)
 OP_BAD = cython.declare(cython.int, 15)
 
+TABLES_PER_BYTE = cython.declare(cython.int, 4)
+"""A table may be compiled a few times, for units of different shape."""
 
 
 def skip_operation(
@@ -103,10 +105,14 @@ class AbbrevTables:
 
 
 def count_tables(data: cython.const[cython.uchar][::1], offsets: cython.longlong[::1], counts: cython.longlong[::1]):  # type: ignore[no-untyped-def]
-    """Fill counts[0] and counts[1] with the abbreviations and attributes of the tables at `offsets`."""
+    """Fill counts[0] and counts[1] with the abbreviations and attributes of the tables at `offsets`.
+
+    Tables that overlap could add up to any size; where they do, counts[2] tells how many of them are to be read.
+    """
     c: Cursor = Cursor(data)
     abbreviations: cython.longlong = 0
     attributes: cython.longlong = 0
+    limit: cython.longlong = TABLES_PER_BYTE * c.end
     i: cython.Py_ssize_t
     n: cython.Py_ssize_t = len(offsets)
     name: cython.ulonglong
@@ -127,6 +133,9 @@ def count_tables(data: cython.const[cython.uchar][::1], offsets: cython.longlong
                     if name == 0 and form == 0:
                         break
                     attributes += 1
+            counts[2] = i + 1
+            if abbreviations + attributes > limit:
+                break
     counts[0] = abbreviations
     counts[1] = attributes
 
@@ -138,8 +147,9 @@ def fill_tables(  # type: ignore[no-untyped-def]
     address_sizes: cython.longlong[::1],
     offset_sizes: cython.longlong[::1],
     versions: cython.longlong[::1],
+    readable: cython.Py_ssize_t,
 ):
-    """Decode the tables at `offsets` into the arrays of `tables`, which count_tables has measured."""
+    """Decode the first `readable` of the tables at `offsets` into the arrays of `tables`, which count_tables has measured."""
     c: Cursor = Cursor(data)
     i: cython.Py_ssize_t
     n: cython.Py_ssize_t = len(offsets)
@@ -164,7 +174,7 @@ def fill_tables(  # type: ignore[no-untyped-def]
             tables.first[i] = abbreviation
             tables.dense[i] = 1
             last = 0
-            c.bad = offsets[i] < 0 or offsets[i] > c.end
+            c.bad = i >= readable or offsets[i] < 0 or offsets[i] > c.end
             c.pos = 0 if c.bad else offsets[i]
             while not c.bad:
                 code = c.uleb()
@@ -244,7 +254,7 @@ def compile_tables(data, offsets, address_sizes, offset_sizes, versions) -> Abbr
 
     A table that is cut off or out of bounds holds the abbreviations that could be read.
     """
-    counts = np.zeros(2, np.int64)
+    counts = np.zeros(3, np.int64)
     count_tables(data, memoryview(offsets), memoryview(counts))
     abbreviations, attributes = int(counts[0]) + 1, int(counts[1])
     tables = AbbrevTables()
@@ -262,7 +272,13 @@ def compile_tables(data, offsets, address_sizes, offset_sizes, versions) -> Abbr
     tables.attribute_form = memoryview(np.zeros(attributes + 1, np.uint16))
     tables.attribute_constant = memoryview(np.zeros(attributes + 1, np.int64))
     fill_tables(
-        tables, data, memoryview(offsets), memoryview(address_sizes), memoryview(offset_sizes), memoryview(versions)
+        tables,
+        data,
+        memoryview(offsets),
+        memoryview(address_sizes),
+        memoryview(offset_sizes),
+        memoryview(versions),
+        int(counts[2]),
     )
     codes, order, first = np.asarray(tables.codes), np.asarray(tables.order), np.asarray(tables.first)
     for table in np.flatnonzero(np.asarray(tables.dense)[: len(offsets)] == 0):

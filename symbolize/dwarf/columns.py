@@ -43,7 +43,7 @@ class Ranges:
         self.owner = extended(self.owner, "i8")
         self.capacity = len(self.begin)
 
-    def arrays(self):  # type: ignore[no-untyped-def]
+    def arrays(self) -> tuple:  # type: ignore[type-arg]
         """Copies of begin, end and owner, as long as there are ranges."""
         count = self.count
         return (

@@ -1,6 +1,7 @@
 """From debug sections to flat arrays: the decoder of chosen units."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,8 @@ from symbolize.dwarf.files import FileTables
 from symbolize.dwarf.live import clip_to_code
 from symbolize.dwarf.sections import DebugSections
 from symbolize.dwarf.segments import function_segments, line_rows
-from symbolize.dwarf.units import read_units
+from symbolize.dwarf.units import make_reader, read_units
+from symbolize.parallel import together
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
@@ -47,6 +49,12 @@ class Decoded:
     row_line: UInt32
     row_column: UInt32
 
+    @classmethod
+    def nothing(cls) -> Self:
+        """No code at all, as of a binary without debug information."""
+        u8, i8, u4 = np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.uint32)
+        return cls(u8, i8, u8, u8, u8, i8, i8, u4, u4, u4, u8, i8, i8, u4, u4, u4)
+
 
 class Dwarf:
     """The DWARF of one binary. Units are indexed at once, decoded on demand.
@@ -59,11 +67,11 @@ class Dwarf:
         self.sections = sections
         self.code = code
         self.problems: list[str] = []
-        self.reader, begin, end, unit = read_units(sections, sections.big_endian)
+        self.reader, begin, end, unit = read_units(sections)
         live, begin, end = clip_to_code(begin, end, code)
         self._claims = begin, end, unit[live]
         self.units = self.reader.units
-        self.files = FileTables(self.reader, sections, code, self.problems)
+        self.files = FileTables(make_reader(sections, self.units, self.reader.tables), sections, code, self.problems)
         self._unclaiming = self._holds_code() & (np.asarray(self.units.bad) == 0)
         self._unclaiming[self._claims[2]] = False
         self._report_bad_units()
@@ -91,15 +99,19 @@ class Dwarf:
             units = np.flatnonzero(self._holds_code())
         nodes, ranges = Nodes(), Ranges()
         bad = np.asarray(self.units.bad).copy()
-        walk_units(self.reader, units, nodes, ranges)
+        chosen = units
+        _, lines = together(
+            lambda: walk_units(self.reader, chosen, nodes, ranges), lambda: self.files.read_rows(chosen)
+        )
+        if self.reader.ranges_left < 0:
+            self.problems.append("absurdly many range list entries; some functions are left out")
         for broken in np.flatnonzero(np.asarray(self.units.bad) != bad):
             self.problems.append(f"corrupt DIEs in the unit at .debug_info offset {self.units.offset[broken]:#x}")
-        lines = self.files.read_rows(units)
         parent = np.asarray(nodes.parent)[: nodes.count]
         unit = np.asarray(nodes.unit)[: nodes.count]
-        live, begin, end = clip_to_code(*ranges.arrays()[:2], self.code)
-        owner = ranges.arrays()[2][live]
-        segment_start, segment_node = function_segments(begin, end, owner, parent, unit, lines, self.problems)
+        begin, end, owner = ranges.arrays()
+        live, begin, end = clip_to_code(begin, end, self.code)
+        segment_start, segment_node = function_segments(begin, end, owner[live], parent, unit, lines, self.problems)
         row_start, row = line_rows(lines, segment_start, segment_node, unit)
         count = lines.tables.row_count
         return Decoded(
@@ -124,7 +136,8 @@ class Dwarf:
     def _holds_code(self) -> NDArray[np.bool_]:
         """Which units may hold code: compile and skeleton units (rule R90)."""
         kind = np.asarray(self.units.kind)
-        return (kind == COMPILE_UNIT) | (kind == SKELETON_UNIT)
+        result: NDArray[np.bool_] = (kind == COMPILE_UNIT) | (kind == SKELETON_UNIT)
+        return result
 
     def _report_bad_units(self) -> None:
         bad = np.flatnonzero(np.asarray(self.units.bad))

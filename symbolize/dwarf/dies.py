@@ -211,6 +211,7 @@ def walk_unit(
 def walk_units(reader: Reader, selected, nodes: Nodes, ranges: Ranges) -> None:  # type: ignore[no-untyped-def]
     """Add the nodes and ranges of the units `selected` (int64[m])."""
     stack = memoryview(np.full(MAX_DEPTH, -1, np.int64))
+    reader.refill()
     for unit in selected.tolist():
         if not reader.units.bad[unit] and reader.units.kind[unit] not in (2, 6):
             walk_unit(reader, unit, nodes, ranges, stack)

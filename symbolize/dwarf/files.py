@@ -1,6 +1,7 @@
 """Line programs of units: which rows to trust, and the paths of files."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,15 @@ NOWHERE = (1 << 64) - 1
 SECTION_SHIFT = 60
 STRING_SECTIONS = {1: "info", 2: "str", 3: "line_str", 4: "line"}
 """The sections of string references, by their top bits."""
+
+
+class FileTable(NamedTuple):
+    """The file table of a line program: string references of the names, and the directory of each by number."""
+
+    version: int
+    names: list[int]
+    directory: list[int]
+    directories: dict[int, bytes]
 
 
 @dataclass(eq=False)
@@ -63,15 +73,15 @@ class FileTables:
         self._code = code
         self._problems = problems
         self._headers = LineTables()
-        self._shapes: dict[int, tuple[int, int, int, int]] = {}
-        self._paths: dict[tuple[int, int], bytes] = {}
+        self._tables: dict[tuple[int, int], FileTable] = {}
         self._strings: dict[int, bytes] = {}
         self.unit_of_program = np.zeros(0, np.int64)
 
     def read_rows(self, units: Int64) -> Lines:
         """Decode the line programs of `units`, each program once."""
         tables = LineTables()
-        shape = memoryview(np.zeros(4, np.uint64))
+        shape = np.zeros(5, np.uint64).data
+        size = 0
         programs: dict[int, int] = {}
         program_of_unit = np.full(len(self._units.offset), -1, np.int64)
         for unit in units.tolist():
@@ -84,6 +94,10 @@ class FileTables:
                     self._sections.line, offset, self._reader, unit, tables, programs[offset], True, shape
                 ):
                     self._problems.append(f"corrupt line program at .debug_line offset {offset:#x}")
+                size += shape[4]
+                if size > 2 * len(self._sections.line):
+                    self._problems.append("line programs overlap absurdly; some lines are left out")
+                    break
             program_of_unit[unit] = programs[offset]
         self.unit_of_program = np.zeros(len(programs), np.int64)
         rows = np.flatnonzero(program_of_unit >= 0)[::-1]
@@ -95,15 +109,14 @@ class FileTables:
 
         Line rows and attributes differ in what index 0 means before DWARF 5 (rules R23, R44).
         """
-        units = self._units
-        offset = units.line_program[unit]
-        key = (unit, index if is_row else ~index)
-        if key not in self._paths:
-            if is_row and index == 0 and units.version[unit] < 5:
-                self._paths[key] = join_path(self.string(units.comp_dir[unit]), b"", self.string(units.name[unit]))
-            else:
-                self._paths[key] = b"" if offset == NOWHERE else self._entry_path(unit, offset, index)
-        return self._paths[key]
+        table = self._table(unit)
+        if is_row and index == 0 and table.version < 5:
+            return join_path(self.string(self._units.comp_dir[unit]), b"", self.string(self._units.name[unit]))
+        if table.version < 5:  # rule R41
+            index -= 1
+        if not 0 <= index < len(table.names):
+            return b""
+        return join_path(b"", table.directories.get(table.directory[index], b""), self.string(table.names[index]))
 
     def string(self, reference: int) -> bytes:
         """The string that a reference names, empty if it names none."""
@@ -115,29 +128,31 @@ class FileTables:
             self._strings[reference] = strings_at(getattr(self._sections, section), np.array([offset]))[0]
         return self._strings[reference]
 
-    def _entry_path(self, unit: int, offset: int, index: int) -> bytes:
-        version, first, directories, files = self._shape(unit, offset)
-        if version < 5:  # rules R41, R42
-            index -= 1
-        if not 0 <= index < files:
-            return b""
-        entry = first + directories + index
-        directory = self._headers.directory[entry]
-        name = self.string(self._headers.name[entry])
-        comp_dir = self.string(self._units.comp_dir[unit])
-        if version >= 5:
-            where = self.string(self._headers.name[first + directory]) if directory < directories else b""
-            return join_path(b"" if directory == 0 else comp_dir, where or comp_dir, name)
-        where = self.string(self._headers.name[first + directory - 1]) if 0 < directory <= directories else b""
-        return join_path(comp_dir, where, name)
+    def _table(self, unit: int) -> FileTable:
+        """The file table of the line program of `unit`, read once; an empty one if it has none."""
+        key = (self._units.line_program[unit], self._units.comp_dir[unit])
+        if key not in self._tables:
+            self._tables[key] = self._read_table(unit, key[0])
+        return self._tables[key]
 
-    def _shape(self, unit: int, offset: int) -> tuple[int, int, int, int]:
-        """Version, first entry, number of directories and of files of the program at `offset`."""
-        if offset not in self._shapes:
-            shape = memoryview(np.zeros(4, np.uint64))
+    def _read_table(self, unit: int, offset: int) -> FileTable:
+        shape = np.zeros(5, np.uint64).data
+        self._headers.entry_count = 0
+        if offset != NOWHERE:
             read_program(self._sections.line, offset, self._reader, unit, self._headers, 0, False, shape)
-            self._shapes[offset] = (shape[0], shape[1], shape[2], shape[3])
-        return self._shapes[offset]
+        version, _, directory_count, file_count, _ = shape.tolist()
+        entries = slice(directory_count, directory_count + file_count)
+        names = np.asarray(self._headers.name)
+        directory_of = np.asarray(self._headers.directory)[entries].tolist()
+        comp_dir = self.string(self._units.comp_dir[unit])
+        # Directory 0 is the compilation directory, which DWARF 5 lists and older versions do not (rule R42).
+        listed = [self.string(name) for name in names[:directory_count].tolist()]
+        directories = {0: (listed[0] if version >= 5 and listed else b"") or comp_dir}
+        first = 0 if version >= 5 else 1
+        for number, directory in enumerate(listed, first):
+            if number:
+                directories[number] = join_path(b"", comp_dir, directory) if directory else comp_dir
+        return FileTable(version, names[entries].tolist(), directory_of, directories)
 
 
 def live_sequences(tables: LineTables, code: tuple[UInt64, UInt64], program_of_unit: Int64) -> Lines:

@@ -215,10 +215,11 @@ def run(
     line_range: cython.ulonglong,
     opcode_base: cython.int,
     lengths: cython.ulonglong[::1],
+    max_address: cython.ulonglong,
 ) -> cython.void:
     """Execute a line program (DWARF 5 §6.2.5) up to the end of the cursor.
 
-    Rows at one address keep the last (rule R32). A sequence whose addresses do not ascend is marked unsorted
+    Addresses wrap around behind `max_address` (rule R36). Rows at one address keep the last (rule R32). A sequence whose addresses do not ascend is marked unsorted
     (rules R34, R35).
     """
     address: cython.ulonglong = 0
@@ -250,10 +251,10 @@ def run(
                     line = (line + cython.cast(cython.ulonglong, line_base + cython.cast(cython.longlong, adjusted % line_range))) & MASK32
                     emit = True
             if max_ops == 1:
-                address = (address + min_inst_length * advance) & MASK64
+                address = (address + min_inst_length * advance) & max_address
             else:
-                advance += op_index
-                address = (address + min_inst_length * (advance // max_ops)) & MASK64
+                advance = (advance + op_index) & MASK64
+                address = (address + min_inst_length * (advance // max_ops)) & max_address
                 op_index = advance % max_ops
         elif opcode == 0:
             length = c.uleb()
@@ -282,7 +283,7 @@ def run(
         elif opcode == 5:  # set_column
             column = c.uleb()
         elif opcode == 9:  # fixed_advance_pc
-            address = (address + c.uint(2)) & MASK64
+            address = (address + c.uint(2)) & max_address
             op_index = 0
         elif opcode == 6 or opcode == 7 or opcode == 10 or opcode == 11:  # flags that do not matter here (rule R33)
             pass
@@ -320,7 +321,8 @@ def read_program(  # type: ignore[no-untyped-def]
 ) -> bool:
     """Decode the line program at `offset` of .debug_line for `unit`, adding entries, and rows if `rows`.
 
-    `shape` receives: the version, the first entry, how many of the entries are directories, how many files.
+    `shape` receives: the version, the first entry, how many of the entries are directories, how many files, and
+    the length of the program.
     False if the header or the program is corrupt; what was read before stands.
     """
     c: Cursor = Cursor(data, 0, -1, reader.info.big)
@@ -344,6 +346,7 @@ def read_program(  # type: ignore[no-untyped-def]
         shape[1] = first
         shape[2] = 0
         shape[3] = 0
+        shape[4] = 0
         reader.enter(unit)
         if offset >= cython.cast(cython.ulonglong, c.end):
             return False
@@ -355,6 +358,7 @@ def read_program(  # type: ignore[no-untyped-def]
         if c.bad or length > cython.cast(cython.ulonglong, c.end - c.pos):
             return False
         c.end = c.pos + length
+        shape[4] = length
         version = c.uint(2)
         if version < 2 or version > 5:  # also the two-level tables of a DWARF 5 draft, version 0xf006 (rule R52)
             return False
@@ -393,5 +397,16 @@ def read_program(  # type: ignore[no-untyped-def]
             return False
         if rows:
             c.pos = start
-            run(c, tables, program, min_inst_length, max_ops, line_base, line_range, opcode_base, lengths)
+            run(
+                c,
+                tables,
+                program,
+                min_inst_length,
+                max_ops,
+                line_base,
+                line_range,
+                opcode_base,
+                lengths,
+                reader.max_address,
+            )
     return not c.bad

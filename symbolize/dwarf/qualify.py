@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, distinct_inverse
+from symbolize.arrays import distinct, distinct_inverse, views
 from symbolize.dwarf.decode import Dwarf
 from symbolize.dwarf.files import STRING_SECTIONS
 from symbolize.dwarf.names import Ancestors, find_ancestors, resolve
@@ -87,7 +87,7 @@ def _resolve(dwarf: Dwarf, dies: UInt64) -> _Resolved:
         np.zeros(count, np.uint16),
     )
     columns = [getattr(result, name) for name in _Resolved.__dataclass_fields__]
-    resolve(dwarf.reader, *map(memoryview, (np.ascontiguousarray(dies), *columns)))
+    resolve(dwarf.reader, *views(dies, *columns))
     return result
 
 
@@ -122,7 +122,7 @@ def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> list[list[bytes]]:
         found = Ancestors()
         for unit in distinct(unit_of[unit_of >= 0]).tolist():
             run = np.flatnonzero(unit_of == unit)
-            find_ancestors(dwarf.reader, unit, memoryview(np.ascontiguousarray(targets[run])), int(run[0]), found)
+            find_ancestors(dwarf.reader, unit, *views(targets[run]), int(run[0]), found)
         parents = np.asarray(found.die)[: found.count].copy()
         inside = np.asarray(found.target)[: found.count]
         resolved = _resolve(dwarf, parents)

@@ -38,6 +38,7 @@ cdef class Reader:
     cdef unsigned long long low_pc
     cdef unsigned long long max_address
     cdef unsigned long long ranges_base
+    cdef public Py_ssize_t ranges_left
     cdef public unsigned long long range_begin
     cdef public unsigned long long range_end
 
@@ -51,6 +52,8 @@ cdef class Reader:
     cdef void skip_attributes(self, Py_ssize_t abbreviation) noexcept nogil
     cdef void skip_operations(self, int first, int last) noexcept nogil
     cdef void start_ranges(self, unsigned long long position) noexcept nogil
+    cdef void refill(self) noexcept nogil
+    cdef bint may_read_range(self) noexcept nogil
     cdef bint next_range(self) noexcept nogil
     cdef bint next_range_4(self) noexcept nogil
     cdef bint next_range_5(self) noexcept nogil

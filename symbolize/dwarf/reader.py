@@ -60,6 +60,7 @@ class Reader:
         self.units = units
         self.tables = tables
         self.unit = -1
+        self.refill()
 
     def enter(self, unit: cython.Py_ssize_t) -> cython.void:
         """Read in the context of `unit` from now on; the position of `info` stays."""
@@ -243,6 +244,18 @@ class Reader:
                 self.info.bad = True
                 return
 
+    def refill(self):  # type: ignore[no-untyped-def]
+        """Allow as many range list entries as a file without overlapping lists can hold, and more.
+
+        Each DIE may name the same long list, so that a small file could otherwise hold any number of ranges.
+        """
+        self.ranges_left = 1024 + self.ranges.end + self.rnglists.end + len(self.info.data)
+
+    def may_read_range(self) -> cython.bint:
+        """Count one range list entry; False when there were too many."""
+        self.ranges_left -= 1
+        return self.ranges_left >= 0
+
     def start_ranges(self, position: cython.ulonglong) -> cython.void:
         """Begin to read the range list at section offset `position` of .debug_ranges or .debug_rnglists."""
         if self.version < 5:
@@ -263,25 +276,26 @@ class Reader:
         """One entry of .debug_ranges (DWARF 4 §2.17.3)."""
         begin: cython.ulonglong
         end: cython.ulonglong
-        while True:
+        while self.may_read_range():
             begin = self.ranges.uint(self.address_size)
             end = self.ranges.uint(self.address_size)
             if self.ranges.bad or (begin == 0 and end == 0):
                 return False
             if begin == self.max_address:
                 self.ranges_base = end
-            elif begin < end and begin != self.max_address - 1:
+            elif begin < end and begin != self.max_address - 1 and self.ranges_base < self.max_address - 1:
                 self.range_begin = (begin + self.ranges_base) & self.max_address
                 self.range_end = (end + self.ranges_base) & self.max_address
                 if self.range_begin < self.range_end:
                     return True
+        return False
 
     def next_range_5(self) -> cython.bint:
         """One entry of .debug_rnglists (DWARF 5 §2.17.3)."""
         kind: cython.ulonglong
         begin: cython.ulonglong
         end: cython.ulonglong
-        while True:
+        while self.may_read_range():
             kind = self.rnglists.uint(1)
             if self.rnglists.bad or kind == 0:  # end_of_list
                 return False
@@ -319,3 +333,4 @@ class Reader:
                 self.range_begin = begin
                 self.range_end = end
                 return True
+        return False

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import views
 from symbolize.dwarf.files import Lines
 from symbolize.dwarf.sweep import clip_to_parents, lay_rows, merge_runs, sweep
 
@@ -20,8 +21,7 @@ def disjoint(
     order = np.lexsort((owner, begin))
     starts = np.zeros(2 * len(begin) + 2, np.uint64)
     winners = np.zeros(2 * len(begin) + 2, np.int64)
-    columns = (np.ascontiguousarray(column[order]) for column in (begin, end, owner, rank))
-    count = sweep(*map(memoryview, columns), memoryview(parent), memoryview(starts), memoryview(winners))
+    count = sweep(*views(begin[order], end[order], owner[order], rank[order], parent, starts, winners))
     return starts[:count].copy(), winners[:count].copy()
 
 
@@ -50,14 +50,13 @@ def function_segments(
     begin, end, owner = begin[shallow], end[shallow], owner[shallow]
     order = np.lexsort((begin, owner))
     begin, end, owner = begin[order], end[order], owner[order]
-    count = merge_runs(memoryview(begin), memoryview(end), memoryview(owner))
+    count = merge_runs(*views(begin, end, owner))
     begin, end, owner = begin[:count], end[:count], owner[:count]
     room = count + (count >> 2) + 1024
     while True:
         first, last = np.zeros(len(parent), np.int64), np.zeros(len(parent), np.int64)
         clipped = np.zeros(room, np.uint64), np.zeros(room, np.uint64), np.zeros(room, np.int64)
-        inputs = map(memoryview, (begin, end, owner, parent, first, last))
-        kept = clip_to_parents(*inputs, *map(memoryview, clipped))
+        kept = clip_to_parents(*views(begin, end, owner, parent, first, last, *clipped))
         if kept >= 0:
             break
         if room > 16 * count + 65536:
@@ -90,12 +89,10 @@ def line_rows(
     begin, end, sequence = begin[order], end[order], sequence[order]
     if (begin[1:] < np.maximum.accumulate(end)[:-1]).any():
         begin, end, sequence = prefer_owners(lines, segment_start, segment_node, unit)
-    columns = (begin, end, lines.first_row[sequence], lines.last_row[sequence], lines.address)
-    inputs = [memoryview(np.ascontiguousarray(column)) for column in columns]
-    nothing = memoryview(np.zeros(0, np.uint64)), memoryview(np.zeros(0, np.int64))
-    count = lay_rows(*inputs, *nothing, False)
+    pieces = views(begin, end, lines.first_row[sequence], lines.last_row[sequence], lines.address)
+    count = lay_rows(*pieces, *views(np.zeros(0, np.uint64), np.zeros(0, np.int64)), False)
     starts, rows = np.zeros(count, np.uint64), np.zeros(count, np.int64)
-    lay_rows(*inputs, memoryview(starts), memoryview(rows), True)
+    lay_rows(*pieces, *views(starts, rows), True)
     return starts, rows
 
 

@@ -134,6 +134,7 @@ def sweep(
     nobody's.
     """
     stack: cython.longlong[::1] = memoryview(np.zeros(MAX_ACTIVE, np.int64))
+    levels: cython.longlong[::1] = memoryview(np.zeros(MAX_ACTIVE, np.int64))
     depth: cython.Py_ssize_t = 0
     count: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
@@ -145,6 +146,7 @@ def sweep(
     end: cython.ulonglong
     parent: cython.longlong
     winner: cython.longlong
+    level: cython.longlong
     with cython.nogil:
         for i in range(n + 1):
             begin = begins[i] if i < n else MASK64
@@ -163,26 +165,31 @@ def sweep(
                 continue
             parent = parents[owners[i]]
             base = depth
+            level = 0
             if parent < 0:
                 base = 0
             else:
-                while base > 0 and owners[stack[base - 1]] != parent:
+                while base > 0 and (owners[stack[base - 1]] != parent or ends[stack[base - 1]] <= begin):
                     base -= 1
                 if base == 0:
                     continue
-            # Groups of siblings with their descendants lie above the parent, better ones on top.
-            while base < depth:
+                level = levels[base - 1] + 1
+            # Groups of siblings with their descendants lie above the parent, better ones on top; what is
+            # better than the parent lies above them all.
+            while base < depth and levels[base] >= level:
                 head = stack[base]
                 if ends[head] > begin and ranks[head] < ranks[i]:
                     break
                 base += 1
-                while base < depth and parents[owners[stack[base]]] != parent:
+                while base < depth and levels[base] > level:
                     base += 1
             k = depth
             while k > base:
                 stack[k] = stack[k - 1]
+                levels[k] = levels[k - 1]
                 k -= 1
             stack[base] = i
+            levels[base] = level
             depth += 1
             if base == depth - 1:
                 if count > 0 and starts[count - 1] == begin:

@@ -1,3 +1,4 @@
+from symbolize.dwarf.abbrevs cimport AbbrevTables
 from symbolize.cursor cimport Cursor
 from symbolize.dwarf.columns cimport Ranges
 from symbolize.dwarf.reader cimport Reader, Units, is_address_form

@@ -8,6 +8,7 @@ from symbolize.dwarf.abbrevs import compile_tables
 
 if not cython.compiled:
     from symbolize.cursor import Cursor
+    from symbolize.dwarf.abbrevs import AbbrevTables
     from symbolize.dwarf.columns import Ranges
     from symbolize.dwarf.reader import Reader, Units, is_address_form
 
@@ -146,14 +147,14 @@ def read_root(
     return True
 
 
-def read_units(sections, big: bool) -> tuple[Reader, np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[no-untyped-def, type-arg]
+def read_units(sections) -> tuple[Reader, np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[no-untyped-def, type-arg]
     """Read all unit headers and root DIEs of `sections` (DebugSections).
 
     Returns a Reader over them and the ranges that the roots claim: begin, end (uint64[m]) and unit (int64[m]).
     """
-    count = scan_headers(sections.info, big, Units(0), False)
+    count = scan_headers(sections.info, sections.big_endian, Units(0), False)
     units = Units(count)
-    scan_headers(sections.info, big, units, True)
+    scan_headers(sections.info, sections.big_endian, units, True)
     keys = np.stack(
         [
             np.asarray(units.abbrev_offset).view(np.int64),
@@ -170,11 +171,23 @@ def read_units(sections, big: bool) -> tuple[Reader, np.ndarray, np.ndarray, np.
     table[order] = np.cumsum(new) - 1
     units.table = memoryview(table)
     tables = compile_tables(sections.abbrev, *(np.ascontiguousarray(row[new]) for row in keys))
-    reader = Reader(
-        sections.info, sections.addr, sections.str_offsets, sections.ranges, sections.rnglists, big, units, tables
-    )
+    reader = make_reader(sections, units, tables)
     begins, ends, owners = collect_root_ranges(reader)
     return reader, begins, ends, owners
+
+
+def make_reader(sections, units: Units, tables: AbbrevTables) -> Reader:  # type: ignore[no-untyped-def]
+    """A reader over `sections`; every thread needs its own."""
+    return Reader(
+        sections.info,
+        sections.addr,
+        sections.str_offsets,
+        sections.ranges,
+        sections.rnglists,
+        sections.big_endian,
+        units,
+        tables,
+    )
 
 
 def collect_root_ranges(reader: Reader) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]

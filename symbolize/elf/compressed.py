@@ -39,15 +39,20 @@ def check_size(size: int, compressed: int, ratio: int) -> None:
         raise ValueError(f"claims to expand from {compressed} to {size} bytes")
 
 
+def decompressor() -> Any:
+    """A zlib decompression object, of the fastest library there is."""
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return zlib.decompressobj()
+    return isal_zlib.decompressobj()
+
+
 def inflate_zlib(data: memoryview, size: int) -> bytes:
     """Inflate a zlib stream to exactly `size` bytes."""
     check_size(size, len(data), ZLIB_MAX_RATIO)
     try:
-        try:
-            from isal import isal_zlib as library
-        except ImportError:
-            library = zlib  # type: ignore[assignment]
-        stream = library.decompressobj()
+        stream = decompressor()
         inflated = stream.decompress(data, size + 1)
     except Exception as error:
         raise ValueError(f"corrupt zlib stream ({error})") from error

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ class ElfImage:
     is_64: bool
     big_endian: bool
     machine: str
-    type: str
+    kind: str
     segments: list[Segment]
     sections: list[Section]
     build_id: str | None
@@ -94,7 +94,8 @@ class ElfImage:
             raise ElfError(path, "not an ELF file")
         problems: list[str] = []
         try:
-            elf = ELFFile(_Stream(data))
+            stream: Any = _Stream(data)
+            elf = ELFFile(stream)
             if elf.num_segments() > MAX_SEGMENTS or elf.num_sections() > MAX_SECTIONS:
                 raise ElfError(path, "absurd number of segments or sections in the ELF header")
             header = elf.header

@@ -10,7 +10,8 @@ from symbolize.elf.image import SHF_ALLOC, SHF_EXECINSTR, ElfImage, Section
 STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_FILE, STT_GNU_IFUNC = 0, 1, 2, 4, 10
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
 SHN_LORESERVE = 0xFF00
-EM_THUMB = "EM_ARM"
+TAGGED_MACHINES = frozenset({"EM_ARM", "EM_MIPS"})
+"""Machines on which bit 0 of a function's address marks another instruction set (rule R133)."""
 
 CODE_TYPES = np.zeros(16, np.bool_)
 CODE_TYPES[[STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC]] = True
@@ -70,7 +71,7 @@ def read_symbols(image: ElfImage, table: str) -> Symbols | None:
     index = section_indices(image, rows["shndx"])
     executable = np.array([s.flags & (SHF_ALLOC | SHF_EXECINSTR) == SHF_ALLOC | SHF_EXECINSTR for s in image.sections])
     ends = np.array([min(s.vaddr + s.size, (1 << 64) - 1) for s in image.sections], np.uint64)
-    kind = rows["info"] & 15
+    kind = (rows["info"] & 15).astype(np.uint8)
     wanted = (index > 0) & (index < len(image.sections)) & (rows["name"] > 0) & (rows["name"] < len(strings))
     index = np.where(wanted, index, 0)
     wanted &= executable[index] & CODE_TYPES[kind]
@@ -81,13 +82,13 @@ def read_symbols(image: ElfImage, table: str) -> Symbols | None:
     blob = bytes(strings)
     kept = ~rejected(blob, name)
     vaddr = rows["value"].astype(np.uint64)
-    if image.machine == EM_THUMB:  # bit 0 of a function's address marks Thumb code (rule R133)
+    if image.machine in TAGGED_MACHINES:
         vaddr = np.where(kind == STT_FUNC, vaddr & ~np.uint64(1), vaddr)
     return Symbols(
         vaddr[kept],
         rows["size"].astype(np.uint64)[kept],
         kind[kept],
-        (rows["info"] >> 4)[kept],
+        (rows["info"] >> 4).astype(np.uint8)[kept],
         ends[index][kept],
         name[kept],
         file[kept],
@@ -130,4 +131,6 @@ def rejected(strings: bytes, name: NDArray[np.int64]) -> NDArray[np.bool_]:
         return match
 
     mapping = starts(b"$") & ARM_MAPPING[padded[name + 1]]
-    return mapping | starts(b".L") | starts(b"__typeid_") | starts(b".annobin_") | (padded[name] == 0)
+    mapping &= (padded[name + 2] == 0) | (padded[name + 2] == ord(".")) | starts(b"$xrv")
+    result: NDArray[np.bool_] = mapping | starts(b".L") | starts(b"__typeid_") | starts(b".annobin_") | (padded[name] == 0)
+    return result

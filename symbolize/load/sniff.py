@@ -3,7 +3,7 @@
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
 from symbolize.errors import InputError
@@ -55,14 +55,17 @@ def load(source: str | os.PathLike[str] | BinaryIO, *, keep_trampolines: bool = 
     raise InputError(name, f"is not a profile: it looks like {describe(data)}; formats read: {FORMATS}")
 
 
-def _formats(keep_trampolines: bool) -> list[tuple[Callable[[Any], bool], Callable[[Any, str], Profile]]]:
-    """Test and reader of each format; imported only now, as commands that read no profile need none."""
-    from symbolize.load import gperftools, pprof
+def _formats(keep_trampolines: bool) -> Iterator[tuple[Callable[[Any], bool], Callable[[Any, str], Profile]]]:
+    """Test and reader of each format, imported when its turn comes."""
+    from symbolize.load import pprof
+
+    yield pprof.matches, pprof.load
+    from symbolize.load import gperftools
 
     def load_gperftools(data: memoryview, source: str) -> Profile:
         return gperftools.load(data, source, keep_trampolines=keep_trampolines)
 
-    return [(pprof.matches, pprof.load), (gperftools.matches, load_gperftools)]
+    yield gperftools.matches, load_gperftools
 
 
 def describe(data: bytes | memoryview) -> str:

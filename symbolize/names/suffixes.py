@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 # Words that make a suffix alone (`.cold`) or with one number behind it (`.cold.3`).
 _OPTIONALLY_NUMBERED = frozenset(
     {
@@ -13,6 +15,9 @@ _OPTIONALLY_NUMBERED = frozenset(
 # Words that are a suffix only together with a number.
 _NUMBERED = frozenset({b"__uniq", b"constprop", b"isra", b"lto_priv", b"part"})
 _HEX_DIGITS = b"0123456789abcdefABCDEF"
+_OPERATOR = re.compile(
+    rb'operator(?: (?:new|delete|co_await)\b(?:\[\])?|"" ?\w+|\(\)|\[\]|<=>|<<=?|>>=?|->\*?|[<>]=?|[-+*/%^&|~!=,]+)'
+)
 
 
 def split_suffix(name: bytes) -> tuple[bytes, bytes]:
@@ -62,14 +67,23 @@ def last_component(name: bytes) -> bytes:
     """A qualified name without its scopes and template arguments: `a::b<c::d>` gives `b`."""
     if b"::" not in name and b"<" not in name:
         return name
-    if b"operator" in name:
-        return name[name.rindex(b"operator") :]
-    depth = 0
-    for i, byte in enumerate(name):
-        if byte == 0x3C:  # <
+    depth = start = i = 0
+    while i < len(name):
+        byte = name[i]
+        if i == start and name.startswith(b"operator", i):
+            symbol = _OPERATOR.match(name, i)
+            if symbol is None and name[i : i + 9] == b"operator ":  # a conversion: its type has no scopes to cut off
+                return name[i:]
+            if symbol is not None:
+                i = symbol.end()
+                continue
+        if byte in b"<(":
             depth += 1
-        elif byte == 0x3E:  # >
+        elif byte in b">)":
             depth -= 1
         elif depth == 0 and name.startswith(b"::", i):
-            return last_component(name[i + 2 :])
-    return name.partition(b"<")[0]
+            start = i = i + 2
+            continue
+        i += 1
+    operator = _OPERATOR.match(name, start)
+    return operator[0] if operator is not None else name[start:].partition(b"<")[0]

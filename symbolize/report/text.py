@@ -28,7 +28,8 @@ def mapping_table(report: Report, verbose: bool) -> Iterator[str]:
         share = f"{100 * row.symbolized_value / row.value:.1f} %" if row.value else "-"
         weight = f"{100 * row.value / report.value:.1f} %" if report.value else "-"
         count = f"{row.symbolized_locations}/{row.locations}"
-        yield f"{shorten(label(row)):<{NAME_WIDTH}} {row.build_id[:12] or '-':<12} {count:>11} {share:>10} {weight:>8}"
+        build_id = printable(row.build_id)[:12] or "-"
+        yield f"{shorten(label(row)):<{NAME_WIDTH}} {build_id:<12} {count:>11} {share:>10} {weight:>8}"
         if row.files:
             yield f"    from {printable(', '.join(row.files))}" + ("" if row.verified else " (unverified: no build id)")
         for reason, locations, value in row.misses:
@@ -45,7 +46,7 @@ def mapping_table(report: Report, verbose: bool) -> Iterator[str]:
 
 def summary(report: Report, colour: bool) -> str:
     """One line that says how much of the sample value has names."""
-    what = f"{report.sample_type or 'sample'} value"
+    what = f"{printable(report.sample_type) or 'sample'} value"
     text = (
         f"{report.percent:.1f} % of {what} symbolized: {report.symbolized_locations} of {report.locations} locations, "
         f"{report.samples} samples, {quantity(report.sample_value, report.unit)}"

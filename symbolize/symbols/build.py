@@ -10,6 +10,7 @@ from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.qualify import resolve_functions
 from symbolize.dwarf.sections import DebugSections
 from symbolize.elf import ElfImage, read_symbols
+from symbolize.parallel import together
 from symbolize.symbols.elf_symbols import SymbolLayer, symbol_layer
 from symbolize.symbols.naming import FunctionNames
 from symbolize.symbols.table import SymbolTable, layer_at
@@ -45,7 +46,7 @@ class Binary:
             debug = next((image for image in self.images if has_dwarf(image)), None)
             if debug is not None:
                 self._dwarf = Dwarf(debug_sections(debug), debug.code_ranges)
-        decoded = None
+        decoded = Decoded.nothing()
         if self._dwarf is not None:
             decoded = self._dwarf.decode(None if vaddrs is None else self._dwarf.units_for(vaddrs))
         table = assemble(self._dwarf, decoded, self._symbols, vaddrs)
@@ -83,74 +84,13 @@ def has_dwarf(image: ElfImage) -> bool:
 
 def debug_sections(image: ElfImage) -> DebugSections:
     """The debug sections that lookups need, decompressed (rule R100)."""
-    contents = {name: image.contents(f".debug_{name}") or b"" for name in SECTIONS}
-    return DebugSections(**contents, big_endian=image.big_endian)
 
+    def contents(names: Sequence[str]) -> dict[str, bytes | memoryview]:
+        return {name: image.contents(f".debug_{name}") or b"" for name in names}
 
-def assemble(
-    dwarf: Dwarf | None, decoded: Decoded | None, symbols: SymbolLayer, vaddrs: UInt64 | None
-) -> SymbolTable:
-    """Put the three layers together and name the functions that can be asked for."""
-    files = Files()
-    nothing = np.zeros(0, np.int64)
-    if dwarf is None or decoded is None:
-        functions = FunctionNames([], [], np.zeros(0, np.int32), np.zeros(0, np.uint32))
-        empty32, empty_u32, empty_u64 = np.zeros(0, np.int32), np.zeros(0, np.uint32), np.zeros(0, np.uint64)
-        dwarf_columns = (empty_u64, nothing, nothing, nothing, empty_u64, empty32, empty_u32, empty_u32)
-        row_columns = (empty_u64, nothing, empty32, empty_u32, empty_u32)
-    else:
-        nodes, rows = wanted(decoded, vaddrs)
-        functions, node_function = name_functions(dwarf, decoded, nodes, files)
-        call_file = np.full(len(decoded.node_unit), -1, np.int32)
-        call_file[nodes] = files.attribute(dwarf, decoded.node_unit[nodes], decoded.node_call_file[nodes])
-        row_file = np.full(len(decoded.row_file), -1, np.int32)
-        row_file[rows] = files.of_rows(dwarf, decoded, rows)
-        dwarf_columns = (
-            decoded.segment_start,
-            decoded.segment_node,
-            decoded.node_parent,
-            node_function,
-            decoded.node_entry,
-            call_file,
-            decoded.node_call_line,
-            decoded.node_call_column,
-        )
-        row_columns = (decoded.row_start, decoded.row, row_file, decoded.row_line, decoded.row_column)
-    has_names = dwarf is not None or len(symbols.names) > 0
-    symbol_file = files.of_symbols(symbols.files)
-    symbol_columns = (symbols.start, symbols.symbol, symbols.vaddr, symbols.sized, symbols.names, symbol_file)
-    return SymbolTable(*dwarf_columns, *row_columns, *symbol_columns, functions, files.paths, has_names)
-
-
-def wanted(decoded: Decoded, vaddrs: UInt64 | None) -> tuple[Int64, Int64]:
-    """The nodes (with all they are inlined into) and rows that lookups of `vaddrs` can meet; all if None."""
-    if vaddrs is None:
-        return np.arange(len(decoded.node_die)), np.arange(len(decoded.row_file))
-    rows = distinct(layer_at(decoded.row_start, decoded.row, vaddrs))
-    nodes = distinct(layer_at(decoded.segment_start, decoded.segment_node, vaddrs))
-    level = nodes = nodes[nodes >= 0]
-    while len(level):
-        level = distinct(decoded.node_parent[level])
-        level = level[level >= 0]
-        nodes = distinct(np.concatenate((nodes, level)))
-    return nodes, rows[rows >= 0]
-
-
-def name_functions(
-    dwarf: Dwarf, decoded: Decoded, nodes: Int64, files: "Files"
-) -> tuple[FunctionNames, Int64]:
-    """The functions that `nodes` are instances of, and for every node its function (-1: not wanted).
-
-    All inlined instances of a function share one row.
-    """
-    origin = decoded.node_origin[nodes]
-    inlined = (decoded.node_parent[nodes] >= 0) & (origin != np.uint64(0xFFFFFFFFFFFFFFFF))
-    dies, function = distinct_inverse(np.where(inlined, origin, decoded.node_die[nodes]))
-    node_function = np.full(len(decoded.node_die), -1, np.int64)
-    node_function[nodes] = function
-    resolved = resolve_functions(dwarf, dies)
-    decl_file = files.attribute(dwarf, resolved.decl_unit, resolved.decl_file)
-    return FunctionNames(resolved.linkage, resolved.name, decl_file, resolved.decl_line), node_function
+    # .debug_info is about as large as all others together.
+    largest, others = together(lambda: contents(SECTIONS[:1]), lambda: contents(SECTIONS[1:]))
+    return DebugSections(**largest, **others, big_endian=image.big_endian)
 
 
 class Files:
@@ -188,3 +128,68 @@ class Files:
             self._indices[path] = len(self.paths)
             self.paths.append(path)
         return self._indices[path]
+
+
+def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64 | None) -> SymbolTable:
+    """Put the three layers together and name the functions that can be asked for."""
+    files = Files()
+    functions = FunctionNames([], [], np.zeros(0, np.int32), np.zeros(0, np.uint32))
+    node_function = np.full(len(decoded.node_die), -1, np.int64)
+    call_file = np.full(len(decoded.node_die), -1, np.int32)
+    row_file = np.full(len(decoded.row_file), -1, np.int32)
+    if dwarf is not None:
+        nodes, rows = wanted(decoded, vaddrs)
+        functions, node_function[nodes] = name_functions(dwarf, decoded, nodes, files)
+        call_file[nodes] = files.attribute(dwarf, decoded.node_unit[nodes], decoded.node_call_file[nodes])
+        row_file[rows] = files.of_rows(dwarf, decoded, rows)
+    return SymbolTable(
+        segment_start=decoded.segment_start,
+        segment_node=decoded.segment_node,
+        node_parent=decoded.node_parent,
+        node_function=node_function,
+        node_entry=decoded.node_entry,
+        node_call_file=call_file,
+        node_call_line=decoded.node_call_line,
+        node_call_column=decoded.node_call_column,
+        row_start=decoded.row_start,
+        row=decoded.row,
+        row_file=row_file,
+        row_line=decoded.row_line,
+        row_column=decoded.row_column,
+        symbol_start=symbols.start,
+        symbol=symbols.symbol,
+        symbol_vaddr=symbols.vaddr,
+        symbol_sized=symbols.sized,
+        symbol_names=symbols.names,
+        symbol_file=files.of_symbols(symbols.files),
+        functions=functions,
+        files=files.paths,
+        has_names=dwarf is not None or len(symbols.names) > 0,
+    )
+
+
+def wanted(decoded: Decoded, vaddrs: UInt64 | None) -> tuple[Int64, Int64]:
+    """The nodes (with all they are inlined into) and rows that lookups of `vaddrs` can meet; all if None."""
+    if vaddrs is None:
+        return np.arange(len(decoded.node_die)), np.arange(len(decoded.row_file))
+    rows = distinct(layer_at(decoded.row_start, decoded.row, vaddrs))
+    nodes = distinct(layer_at(decoded.segment_start, decoded.segment_node, vaddrs))
+    level = nodes = nodes[nodes >= 0]
+    while len(level):
+        level = distinct(decoded.node_parent[level])
+        level = level[level >= 0]
+        nodes = distinct(np.concatenate((nodes, level)))
+    return nodes, rows[rows >= 0]
+
+
+def name_functions(dwarf: Dwarf, decoded: Decoded, nodes: Int64, files: Files) -> tuple[FunctionNames, Int64]:
+    """The functions that `nodes` are instances of, and for each of the nodes its function.
+
+    All inlined instances of a function share one row.
+    """
+    origin = decoded.node_origin[nodes]
+    inlined = (decoded.node_parent[nodes] >= 0) & (origin != np.uint64(0xFFFFFFFFFFFFFFFF))
+    dies, function = distinct_inverse(np.where(inlined, origin, decoded.node_die[nodes]))
+    resolved = resolve_functions(dwarf, dies)
+    decl_file = files.attribute(dwarf, resolved.decl_unit, resolved.decl_file)
+    return FunctionNames(resolved.linkage, resolved.name, decl_file, resolved.decl_line), function

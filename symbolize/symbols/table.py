@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct_inverse
+from symbolize.arrays import distinct_inverse, views
 from symbolize.names import same_function
 from symbolize.symbols.join import count_frames, fill_frames
 from symbolize.symbols.naming import FunctionNames, choose_names
@@ -82,7 +82,7 @@ class SymbolTable:
         row = layer_at(self.row_start, self.row, vaddrs)
         symbol = layer_at(self.symbol_start, self.symbol, vaddrs)
         offsets = np.zeros(len(vaddrs) + 1, np.int64)
-        count_frames(memoryview(node), memoryview(symbol), memoryview(self.node_parent), memoryview(offsets))
+        count_frames(*views(node, symbol, self.node_parent, offsets))
         count = int(offsets[-1])
         key, file = np.zeros(count, np.uint64), np.zeros(count, np.int32)
         line, column = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
@@ -101,7 +101,7 @@ class SymbolTable:
             self.symbol_file,
             offsets,
         )
-        fill_frames(*map(memoryview, inputs), *map(memoryview, (key, file, line, column)))
+        fill_frames(*views(*inputs, key, file, line, column))
         keys, function = distinct_inverse(key)
         functions = choose_names(
             (keys >> np.uint64(32)).astype(np.int64) - 1,

@@ -12,7 +12,7 @@ from symbolize.dwarf.segments import disjoint, node_depths
 from symbolize.dwarf.sweep import clip_to_parents, lay_rows, merge_runs
 
 SPACE = 24
-EXAMPLES = settings(max_examples=1500 if COMPILED else 400, deadline=None)
+EXAMPLES = settings(max_examples=300 if COMPILED else 100, deadline=None)
 
 Range = tuple[int, int, int]
 """Begin, end and owner."""

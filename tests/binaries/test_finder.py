@@ -1,0 +1,135 @@
+"""Which files answer for a mapping."""
+
+from pathlib import Path
+
+import pytest
+
+from symbolize.binaries import BinaryIndex, Found, find_binary
+from symbolize.reasons import Reason
+from tests.elf_writer import write
+
+ID_A, ID_B, ID_C = "aa" * 20, "bb" * 20, "cc" * 20
+
+
+def find(roots: list[Path], build_id: str, filename: str) -> Found:
+    """The answer, with paths relative to the folder that holds the roots."""
+    found = find_binary(BinaryIndex([str(root) for root in roots]), build_id, filename)
+    found.paths = [str(Path(path).relative_to(roots[0].parent)) for path in found.paths]
+    return found
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with some binaries."""
+    root = tmp_path / "root"
+    write(root / "opt/app/server", ID_A)
+    write(root / "old/server", ID_B)
+    write(root / "debug/server.debug", ID_A)
+    write(root / "lib/plain.so")
+    write(root / "lib/libx.so.debug", ID_C)
+    return root
+
+
+@pytest.mark.parametrize("build_id", [ID_A, ID_A.upper(), ID_A + "0000"])
+@pytest.mark.parametrize("filename", ["/opt/app/server", "/elsewhere/renamed", "", "[kernel.kallsyms]"])
+def test_by_build_id(root: Path, build_id: str, filename: str) -> None:
+    """With a build id all files that have it answer, verified, whatever the recorded name."""
+    found = find([root], build_id, filename)
+    assert found.paths == ["root/debug/server.debug", "root/opt/app/server"]
+    assert found.verified
+    assert found.reason is Reason.SYMBOLIZED
+    assert len(found.tried) == 1
+
+
+@pytest.mark.parametrize(
+    ("filename", "paths"),
+    [
+        ("/opt/app/server", ["root/opt/app/server", "root/debug/server.debug"]),
+        ("opt/app/server", ["root/opt/app/server", "root/debug/server.debug"]),
+        ("/other/plain.so", ["root/lib/plain.so"]),
+        ("plain.so", ["root/lib/plain.so"]),
+        ("/usr/lib/libx.so", ["root/lib/libx.so.debug"]),
+    ],
+)
+def test_by_name(root: Path, filename: str, paths: list[str]) -> None:
+    """Without a build id the full path, then the name, then the name of a debug file answers, unverified."""
+    found = find([root], "", filename)
+    assert found.paths == paths
+    assert not found.verified
+    assert "unverified" in found.tried[-1].outcome
+
+
+def test_path_under_the_root_comes_before_the_name(root: Path) -> None:
+    """The full recorded path decides among files of one name; every place tried is listed."""
+    assert find([root], "", "/old/server").paths == ["root/old/server"]
+    found = find([root], "", "/nowhere/plain.so")
+    assert [attempt.place for attempt in found.tried] == ["path nowhere/plain.so", "name plain.so"]
+    assert found.tried[0].outcome == "nothing there"
+
+
+def test_ambiguous_name(root: Path) -> None:
+    """A name that several builds have is no match."""
+    found = find([root], "", "/elsewhere/server")
+    assert found.paths == []
+    assert found.reason is Reason.AMBIGUOUS
+    assert "old/server" in found.detail
+    assert "opt/app/server" in found.detail
+
+
+def test_copies_are_not_ambiguous(tmp_path: Path) -> None:
+    """Several copies of one build under one name are a match."""
+    for place in "ab":
+        write(tmp_path / "root" / place / "server", ID_A)
+    assert find([tmp_path / "root"], "", "/x/server").paths == ["root/a/server", "root/b/server"]
+
+
+@pytest.mark.parametrize("filename", ["/opt/server", "/elsewhere/server"], ids=["path", "name"])
+def test_first_root_wins(tmp_path: Path, filename: str) -> None:
+    """Of builds that only their folders tell apart, the one in the folder named first is taken."""
+    write(tmp_path / "new/opt/server", ID_A)
+    write(tmp_path / "old/opt/server", ID_B)
+    assert find([tmp_path / "new", tmp_path / "old"], "", filename).paths == ["new/opt/server"]
+    assert find([tmp_path / "old", tmp_path / "new"], "", filename).paths == ["old/opt/server"]
+
+
+@pytest.mark.parametrize("filename", ["/opt/app/server", "/x/server", "/lib/plain.so"])
+def test_other_build(root: Path, filename: str) -> None:
+    """With a build id a file of the right path or name and another id, or none, is no match; both ids are told."""
+    found = find([root], ID_C[:-2] + "dd", filename)
+    assert found.paths == []
+    assert not found.verified
+    assert found.reason is Reason.BUILD_ID_DIFFERS
+    assert ID_C[:-2] + "dd" in found.tried[-1].outcome
+
+
+def test_not_found(root: Path) -> None:
+    """Nothing with the id and nothing with the name: not found."""
+    assert find([root], "dd" * 20, "/opt/none").reason is Reason.NOT_FOUND
+    assert find([root], "", "/opt/none").reason is Reason.NOT_FOUND
+    assert [a.place for a in find([root], "", "/opt/none").tried] == [
+        "path opt/none", "name none", "name none.debug", "name none.dbg"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("build_id", ["xyz", "abc", "../../etc/passwd", "0000", "f" * 130, "Go-style/id"])
+def test_malformed_build_id(root: Path, build_id: str) -> None:
+    """What is no build id is a reason, and the name is not tried instead."""
+    found = find([root], build_id, "/lib/plain.so")
+    assert found.paths == []
+    assert found.reason is Reason.BAD_BUILD_ID
+    assert found.detail[1:20] in repr(build_id)
+
+
+def test_no_identity(root: Path) -> None:
+    """A mapping without build id and name cannot be looked up."""
+    assert find([root], "", "").reason is Reason.NO_IDENTITY
+
+
+@pytest.mark.parametrize(
+    "filename",
+    ["/", "//", "..", "../..", "../outside", "/opt/app/../../../outside", "/opt/app/server/", ".", "a\0b", "/etc/passwd"],
+)
+def test_names_that_lead_astray(tmp_path: Path, root: Path, filename: str) -> None:
+    """A recorded name is compared and never opened: `..` leads nowhere."""
+    write(tmp_path / "outside", ID_A)
+    assert find([root], "", filename).paths == []

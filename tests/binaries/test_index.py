@@ -1,0 +1,234 @@
+"""The walk over the folders of binaries."""
+
+import errno
+import os
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from symbolize.binaries import BinaryIndex
+from symbolize.elf import ElfError, ElfImage, read_build_id
+from tests.elf_writer import elf, write
+from tests.fixture_files import BINARIES
+
+ID_A, ID_B = "aa" * 20, "bb" * 20
+COMMITTED = sorted(path for path in BINARIES.rglob("*") if path.is_file())
+
+
+def index(*roots: Path) -> BinaryIndex:
+    """An index of the folders."""
+    return BinaryIndex([str(root) for root in roots])
+
+
+def paths(entries: list[Any]) -> list[str]:
+    """Where the entries were found."""
+    return [entry.path for entry in entries]
+
+
+@pytest.mark.skipif(not shutil.which("readelf"), reason="needs readelf")
+def test_build_ids_of_real_files() -> None:
+    """The quick look at a file finds the build id that readelf shows and that the full reader finds."""
+    for path in COMMITTED:
+        notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
+        expected = notes.partition("Build ID: ")[2].partition("\n")[0]
+        with ElfImage.open(path) as image:
+            assert read_build_id(str(path)) == image.build_id == expected
+
+
+@pytest.mark.parametrize("in_section", [False, True], ids=["segment", "section"])
+@pytest.mark.parametrize("wide", [False, True], ids=["32", "64"])
+@pytest.mark.parametrize("order", ["<", ">"], ids=["little", "big"])
+def test_build_id_layouts(in_section: bool, wide: bool, order: str, tmp_path: Path) -> None:
+    """A build id is found in a note segment or, where no segment has it, in a note section, in all layouts."""
+    path = tmp_path / "x"
+    path.write_bytes(elf(b"\x12\x34\x56", in_section=in_section, wide=wide, order=order))
+    assert read_build_id(str(path)) == "123456"
+    path.write_bytes(elf(None, wide=wide, order=order))
+    assert read_build_id(str(path)) == ""
+
+
+@pytest.mark.parametrize("in_section", [False, True], ids=["segment", "section"])
+def test_every_cut_and_every_byte(in_section: bool, tmp_path: Path) -> None:
+    """However a file is cut or changed in one place, the look at it answers or says what is wrong with it."""
+    whole = elf(b"\x12\x34\x56\x78", in_section=in_section)
+    path = tmp_path / "x"
+    damaged = [whole[:length] for length in range(len(whole))]
+    damaged += [whole[:i] + bytes([value]) + whole[i + 1 :] for i in range(len(whole)) for value in (0, 0x80, 0xFF)]
+    for data in damaged:
+        path.write_bytes(data)
+        try:
+            read_build_id(str(path))
+        except ElfError as error:
+            assert str(error).startswith(f"{path}: ")
+
+
+def test_every_cut_of_a_committed_file(tmp_path: Path) -> None:
+    """A binary that is cut off keeps its build id or is told to be cut; the id of another build never appears."""
+    whole = (BINARIES / "gcc-split/stripped/spectra").read_bytes()
+    path = tmp_path / "spectra"
+    expected = read_build_id(str(BINARIES / "gcc-split/stripped/spectra"))
+    for length in [*range(0, 2048, 3), len(whole) // 2, len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        try:
+            assert read_build_id(str(path)) in (expected, None, "")
+        except ElfError:
+            pass
+
+
+def test_layouts_of_folders(tmp_path: Path) -> None:
+    """A file is found by its build id wherever it lies, and by the path and the name it has there."""
+    for place in (".build-id/aa/rest.debug", "usr/lib/libx.so", f"{ID_A}/debuginfo", "deep/er/elf"):
+        write(tmp_path / place, ID_A)
+    found = index(tmp_path)
+    assert len(found.with_build_id(ID_A)) == 4
+    assert found.with_build_id(ID_A.upper() + "0000") == found.with_build_id(ID_A)
+    assert paths(found.at_path("/usr/lib/libx.so")) == [str(tmp_path / "usr/lib/libx.so")]
+    assert paths(found.with_name("libx.so")) == [str(tmp_path / "usr/lib/libx.so")]
+    assert found.with_build_id(ID_B) == found.at_path("/lib/libx.so") == found.with_name("liby.so") == []
+    assert found.problems == []
+
+
+def test_order_of_roots(tmp_path: Path) -> None:
+    """What lies in an earlier root comes first."""
+    first, second = write(tmp_path / "z/x", ID_A), write(tmp_path / "a/x", ID_A)
+    assert paths(index(tmp_path / "z", tmp_path / "a").with_build_id(ID_A)) == [str(first), str(second)]
+    assert paths(index(tmp_path / "a", tmp_path / "z").with_name("x")) == [str(second), str(first)]
+
+
+def test_single_file_as_root(tmp_path: Path) -> None:
+    """A root may be a file."""
+    path = write(tmp_path / "x", ID_A)
+    write(tmp_path / "y", ID_B)
+    found = index(path)
+    assert paths(found.with_build_id(ID_A)) == paths(found.with_name("x")) == [str(path)]
+    assert found.with_build_id(ID_B) == []
+
+
+def test_walked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folders are read at the first question, and then never again."""
+    write(tmp_path / "x", ID_A)
+    calls: list[Any] = []
+    scan = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: calls.append(path) or scan(path))
+    found = index(tmp_path)
+    assert calls == []
+    for _ in range(3):
+        assert found.with_build_id(ID_A)
+        assert not found.with_name("none")
+    assert calls == [str(tmp_path)]
+
+
+def test_one_file_under_several_names(tmp_path: Path) -> None:
+    """A file that links lead to is one file: found by each of its names, and once by its build id."""
+    path = write(tmp_path / "lib/libx.so.1.2", ID_A)
+    (tmp_path / "lib/libx.so").symlink_to("libx.so.1.2")
+    (tmp_path / "other").mkdir()
+    os.link(path, tmp_path / "other/libx.so.1.2")
+    found = index(tmp_path)
+    assert len(found.with_build_id(ID_A)) == 1
+    assert found.with_name("libx.so") == found.with_name("libx.so.1.2") == found.with_build_id(ID_A)
+    assert found.at_path("/other/libx.so.1.2") == found.with_build_id(ID_A)
+
+
+def test_folder_goes_by_its_own_name(tmp_path: Path) -> None:
+    """A link to a folder (`lib` to `usr/lib`) does not hide the folder's own path."""
+    write(tmp_path / "usr/lib/libx.so", ID_A)
+    (tmp_path / "lib").symlink_to("usr/lib")
+    found = index(tmp_path)
+    assert paths(found.at_path("/usr/lib/libx.so")) == [str(tmp_path / "usr/lib/libx.so")]
+
+
+def test_link_into_another_root(tmp_path: Path) -> None:
+    """A link is followed when it leads into another of the roots."""
+    path = write(tmp_path / "store/x", ID_A)
+    (tmp_path / "view").mkdir()
+    (tmp_path / "view/y").symlink_to(path)
+    alone, both = index(tmp_path / "view"), index(tmp_path / "view", tmp_path / "store")
+    assert alone.with_name("y") == []
+    assert alone.problems == [f"{tmp_path}/view/y: leads out of the --binaries folders, not followed"]
+    assert len(both.with_name("y")) == 1
+    assert both.problems == []
+
+
+def test_loops_and_dangling_links(tmp_path: Path) -> None:
+    """Links in a circle and links to nothing end the walk neither late nor early."""
+    write(tmp_path / "b/x", ID_A)
+    (tmp_path / "b/up").symlink_to("..")
+    (tmp_path / "a").symlink_to(".")
+    (tmp_path / "self").symlink_to("self")
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    (tmp_path / "nothing").symlink_to("missing")
+    found = index(tmp_path)
+    assert paths(found.with_build_id(ID_A)) == [str(tmp_path / "b/x")]
+    assert paths(found.at_path("b/x")) == [str(tmp_path / "b/x")]
+
+
+def test_very_deep_folders(tmp_path: Path) -> None:
+    """Folders below a great depth are not entered, and that is said."""
+    deep = tmp_path / "/".join("d" * 70)
+    write(deep / "x", ID_A)
+    write(tmp_path / "/".join("d" * 60) / "y", ID_B)
+    found = index(tmp_path)
+    assert found.with_build_id(ID_A) == []
+    assert len(found.with_build_id(ID_B)) == 1
+    assert len(found.problems) == 1
+    assert "nested too deep" in found.problems[0]
+
+
+def test_what_is_no_binary(tmp_path: Path) -> None:
+    """Texts, empty files, FIFOs and sockets are passed over without a word and without waiting."""
+    write(tmp_path / "x", ID_A)
+    (tmp_path / "text").write_text("hello")
+    (tmp_path / "empty").touch()
+    os.mkfifo(tmp_path / "fifo")
+    found = index(tmp_path)
+    done = threading.Thread(target=found.with_name, args=("x",), daemon=True)
+    done.start()
+    done.join(10)
+    assert not done.is_alive()
+    assert paths(found.with_name("x")) == [str(tmp_path / "x")]
+    assert found.with_name("fifo") == found.with_name("text") == found.with_name("empty") == []
+    assert found.problems == []
+
+
+def test_fifo_that_took_the_place_of_a_file(tmp_path: Path) -> None:
+    """Even when a FIFO is opened, nothing waits for a writer."""
+    os.mkfifo(tmp_path / "fifo")
+    assert read_build_id(str(tmp_path / "fifo")) is None
+
+
+def test_unreadable_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be read is said, a sentence each, and everything else is found."""
+    write(tmp_path / "x", ID_A)
+    write(tmp_path / "secret", ID_B)
+    (tmp_path / "closed").mkdir()
+
+    def refuse(name: str) -> Any:
+        original = getattr(os, name)
+
+        def call(path: str, *arguments: int) -> Any:
+            if os.path.basename(path) in ("secret", "closed"):
+                raise PermissionError(errno.EACCES, "Permission denied", path)
+            return original(path, *arguments)
+
+        return call
+
+    monkeypatch.setattr(os, "open", refuse("open"))
+    monkeypatch.setattr(os, "scandir", refuse("scandir"))
+    found = index(tmp_path)
+    assert len(found.with_build_id(ID_A)) == 1
+    assert found.with_build_id(ID_B) == []
+    assert sorted(found.problems) == [f"{tmp_path}/closed: Permission denied", f"{tmp_path}/secret: Permission denied"]
+
+
+def test_all_zero_build_ids_are_none(tmp_path: Path) -> None:
+    """Files whose build id is all zeros, as some linkers leave it, are not taken for one another."""
+    write(tmp_path / "x", "00" * 20)
+    write(tmp_path / "y", "00" * 20)
+    assert [entry.build_id for entry in index(tmp_path).with_name("x")] == [None]
+    assert index(tmp_path).with_build_id("00" * 20) == []

@@ -1,0 +1,319 @@
+"""The command: arguments, outputs, reports, exit codes."""
+
+import gzip
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from symbolize.cli import main
+from symbolize.proto import profile_pb2
+from tests import fixture_files as fixtures
+from tests.fixture_files import BINARIES, FIXTURES
+from tests.pprof_writer import Line, Mapping, Place, profile
+
+ROOT = Path(__file__).parent.parent.parent
+PROF = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
+PERF = FIXTURES / "profiles" / "perf" / "spectra-gcc-pie.pb.gz"
+BIN = str(BINARIES / "gcc-pie")
+
+
+def small(*places: Place) -> bytes:
+    """A small profile."""
+    mapping = Mapping(0x1000, 0x9000, 0, "/bin/app")
+    return profile([mapping], [(places or (Place(0x1000, 1), Place(0x2000, 1)), [1])])
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command runs in an empty folder, as if the compiled core were there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("symbolize.cursor.COMPILED", True)
+
+
+def process(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[bytes]":
+    """The command as a process."""
+    path = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run([sys.executable, "-m", "symbolize", *arguments], capture_output=True, env=path, **options)
+
+
+def test_default_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without -o the result lies in the current folder under the profile's name, and the report goes to stderr."""
+    assert main([str(PROF), "--binaries", BIN]) == 0
+    assert os.listdir() == ["ledger-gcc-pie.symbolized.pb.gz"]
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "/opt/ledger/bin/ledger" in err
+    assert f"from {BIN}/ledger (unverified: no build id)" in err
+    assert err.endswith("wrote ledger-gcc-pie.symbolized.pb.gz\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("a.prof", "a.symbolized.pb.gz"),
+        ("a.pb.gz", "a.symbolized.pb.gz"),
+        ("a.pb.zst", "a.symbolized.pb.gz"),
+        ("cpu", "cpu.symbolized.pb.gz"),
+        (".gz", ".gz.symbolized.pb.gz"),
+        ("a b\n.prof", "a b\n.symbolized.pb.gz"),
+    ],
+)
+def test_names_of_outputs(name: str, output: str, tmp_path: Path) -> None:
+    """The endings of profiles are cut off before the ending of results is put on."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / name).write_bytes(small())
+    assert main([f"in/{name}", "-q"]) == 0
+    assert sorted(os.listdir()) == sorted(["in", output])
+
+
+def test_output_file(tmp_path: Path) -> None:
+    """-o names the file; one that exists is replaced, and nothing lies beside it."""
+    Path("out.pb.gz").write_text("old")
+    assert main([str(PROF), "-b", BIN, "-o", "out.pb.gz", "-q"]) == 0
+    assert os.listdir() == ["out.pb.gz"]
+    assert fixtures.read_pprof(Path("out.pb.gz")).sample
+
+
+def test_in_place() -> None:
+    """A profile may be replaced by its result."""
+    Path("x.pb").write_bytes(small())
+    assert main(["x.pb", "-o", "x.pb", "-q"]) == 0
+    assert len(fixtures.read_pprof(Path("x.pb")).location) == 2
+
+
+def test_output_folder() -> None:
+    """-o may name a folder; several profiles need one."""
+    Path("out").mkdir()
+    assert main([str(PROF), str(PERF), "-o", "out", "-q"]) == 0
+    assert sorted(os.listdir("out")) == ["ledger-gcc-pie.symbolized.pb.gz", "spectra-gcc-pie.symbolized.pb.gz"]
+    assert main([str(PROF), "-o", "out/", "-q"]) == 0
+
+
+def test_standard_streams() -> None:
+    """`-` reads standard input and writes standard output; the report does not get into the profile."""
+    run = process("-", "-o", "-", "-b", BIN, input=PERF.read_bytes())
+    assert run.returncode == 0
+    assert b"symbolized" in run.stderr
+    message: Any = profile_pb2.Profile.FromString(gzip.decompress(run.stdout))
+    assert len(message.function) > 30
+
+
+def test_standard_input_to_default_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result of standard input has a name as well."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(small())))
+    assert main(["-", "-q"]) == 0
+    assert os.listdir() == ["stdin.symbolized.pb.gz"]
+
+
+def test_reader_goes_away() -> None:
+    """When nobody reads standard output any more the command ends with a failure and without a traceback."""
+    Path("x.pb").write_bytes(PERF.read_bytes())
+    command = f"{sys.executable} -m symbolize x.pb -o - -q; echo $? >&2"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(["sh", "-c", f"({command}) | true"], capture_output=True, env=environment, check=True)
+    assert b"Traceback" not in run.stderr
+    assert run.stderr.split()[-1] in (b"0", b"1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "required: PROFILE"),
+        (["x.pb", "--unknown"], "unrecognized"),
+        (["x.pb", "--fail-under", "101"], "not between 0 and 100"),
+        (["x.pb", "--fail-under", "nan"], "not between 0 and 100"),
+        (["x.pb", "--fail-under", "much"], "invalid percentage"),
+        (["x.pb", "-q", "-v"], "not allowed with"),
+        (["x.pb", "--demangle", "some"], "invalid choice"),
+        (["x.pb", "-b", "nowhere"], "nowhere: no such folder or file"),
+        (["x.pb", "-b", "n" * 300], "no such folder or file"),
+        (["x.pb", "y.pb", "-o", "one.pb.gz"], "name a folder"),
+        (["x.pb", "y.pb", "-o", "-"], "name a folder"),
+        (["x.pb", "-o", "nowhere/"], "no such folder"),
+        (["-", "-"], "once only"),
+        (["a/x.pb", "b/x.pb"], "several profiles would be written to x.symbolized.pb.gz"),
+        (["x.pb", "x.pb.gz"], "several profiles would be written to x.symbolized.pb.gz"),
+    ],
+)
+def test_usage(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wrong arguments end with 2 before anything is read or written."""
+    Path("x.pb").write_bytes(small())
+    try:
+        code: Any = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    assert code == 2
+    assert os.listdir() == ["x.pb"]
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("limit", "places", "code"),
+    [
+        ("50", [Place(0x1000, 1), Place(0x2000, 1, (Line("f"),))], 0),
+        ("50.1", [Place(0x1000, 1), Place(0x2000, 1, (Line("f"),))], 3),
+        ("100", [Place(0x2000, 1, (Line("f"),))], 0),
+        ("0", [Place(0x1000, 1)], 0),
+        ("0.1", [Place(0x1000, 1)], 3),
+    ],
+)
+def test_fail_under(limit: str, places: list[Place], code: int) -> None:
+    """Below --fail-under the command ends with 3, and has written its output all the same."""
+    Path("x.pb").write_bytes(small(*places))
+    assert main(["x.pb", "--fail-under", limit, "-q"]) == code
+    assert Path("x.symbolized.pb.gz").exists()
+
+
+@pytest.mark.parametrize("order", [["bad.pb", "x.pb"], ["x.pb", "bad.pb"]])
+def test_failure_beats_fail_under(order: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A profile that cannot be read does not stop the others, and its exit code wins."""
+    Path("x.pb").write_bytes(small())
+    Path("bad.pb").write_text("no profile")
+    assert main([*order, "--fail-under", "90", "-q"]) == 1
+    assert Path("x.symbolized.pb.gz").exists()
+    assert not Path("bad.symbolized.pb.gz").exists()
+    assert capsys.readouterr().err.startswith("symbolize: bad.pb: is not a profile")
+
+
+def test_json_report(capsys: pytest.CaptureFixture[str]) -> None:
+    """--report json writes one line of JSON a profile, and nothing else, to stderr."""
+    Path("out").mkdir()
+    assert main([str(PROF), str(PERF), "-b", BIN, "-o", "out", "--report", "json"]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    first, second = (json.loads(line) for line in err.splitlines())
+    assert (first["profile"], second["profile"]) == (str(PROF), str(PERF))
+    assert first["output"] == "out/ledger-gcc-pie.symbolized.pb.gz"
+    assert [row["verified"] for row in second["mappings"] if row["files"]] == [True, True]
+
+
+def test_verbose(capsys: pytest.CaptureFixture[str]) -> None:
+    """-v lists every place that was tried."""
+    assert main([str(PROF), "-b", BIN, "-v"]) == 0
+    err = capsys.readouterr().err
+    assert "tried path opt/ledger/bin/ledger: nothing there\n" in err
+    assert f"tried name ledger: found {BIN}/ledger, unverified\n" in err
+
+
+def test_quiet(capfd: pytest.CaptureFixture[str]) -> None:
+    """-q says nothing at all when all goes well, also about what could not be symbolized."""
+    assert main([str(PROF), "-b", BIN, "-q"]) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_warning_without_the_compiled_core(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That the compiled modules are missing is said once, and not with -q."""
+    monkeypatch.setattr("symbolize.cursor.COMPILED", False)
+    Path("x.pb").write_bytes(small())
+    assert main(["x.pb"]) == 0
+    assert capsys.readouterr().err.count("without the compiled core") == 1
+    assert main(["x.pb", "-q"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_without_binaries(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without --binaries a profile is converted, and the report says what to do."""
+    assert main([str(PROF)]) == 0
+    assert "no binaries were given: name a folder with --binaries" in capsys.readouterr().err
+    message = fixtures.read_pprof(Path("ledger-gcc-pie.symbolized.pb.gz"))
+    assert message.sample
+    assert not message.function
+
+
+@pytest.mark.parametrize("mode", ["default", "templates", "full", "none"])
+def test_demangle(mode: str) -> None:
+    """--demangle decides how much of a name is shown."""
+    Path("x.pb").write_bytes(small(Place(0x1000, 1, (Line("_ZN2ns1fIiEEvT_"),))))
+    Path("empty").mkdir()
+    assert main(["x.pb", "-b", "empty", "--demangle", mode, "-q"]) == 0
+    message = fixtures.read_pprof(Path("x.symbolized.pb.gz"))
+    expected = {"default": "ns::f", "templates": "ns::f<int>", "full": "void ns::f<int>(int)", "none": "_ZN2ns1fIiEEvT_"}
+    assert message.string_table[message.function[0].name].decode() == expected[mode]
+    assert message.string_table[message.function[0].system_name] == b"_ZN2ns1fIiEEvT_"
+
+
+def test_roots_in_order() -> None:
+    """Of several --binaries the first that has the name wins."""
+    for first, second in (("gcc-pie", "clang-pie"), ("clang-pie", "gcc-pie")):
+        roots = ["-b", str(BINARIES / first), "-b", str(BINARIES / second)]
+        assert main([str(PROF), *roots, "-o", "both.pb.gz", "-q"]) == 0
+        assert main([str(PROF), "-b", str(BINARIES / first), "-o", "one.pb.gz", "-q"]) == 0
+        assert Path("both.pb.gz").read_bytes() == Path("one.pb.gz").read_bytes()
+
+
+def test_output_that_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+    """An output that cannot be written is one line and exit code 1, and leaves nothing behind."""
+    Path("x.pb").write_bytes(small())
+    for output in ("missing/out.pb.gz", "n" * 300, "x.pb/out"):
+        assert main(["x.pb", "-o", output]) == 1
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1
+        assert err.startswith(f"symbolize: {output}: cannot be written: ")
+    assert os.listdir() == ["x.pb"]
+
+
+def test_disk_full(capsys: pytest.CaptureFixture[str]) -> None:
+    """A full disk is one line and exit code 1."""
+    Path("x.pb").write_bytes(small())
+    assert main(["x.pb", "-o", "/dev/full", "-q"]) == 1
+    assert capsys.readouterr().err == "symbolize: /dev/full: cannot be written: No space left on device\n"
+
+
+def test_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """An interrupted run leaves no output, says so in one line and ends as shells expect."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    Path("x.pb").write_bytes(small())
+    monkeypatch.setattr("symbolize.pipeline.Symbolizer.symbolize", interrupt)
+    assert main(["x.pb"]) == 130
+    assert os.listdir() == ["x.pb"]
+    assert capsys.readouterr().err == "symbolize: interrupted\n"
+
+
+def test_help_and_version() -> None:
+    """--help names every option and the exit codes; --version is one line."""
+    run = process("--help")
+    assert run.returncode == 0
+    for option in ("--binaries", "--output", "--demangle", "--report", "--fail-under", "-q", "-v", "Exit codes"):
+        assert option.encode() in run.stdout
+    assert re.fullmatch(rb"symbolize \d+\.\d+\.\d+\n", process("--version").stdout)
+
+
+def test_terminal() -> None:
+    """On a terminal there is colour, unless NO_COLOR forbids, and names of mappings cannot steer it."""
+    hostile = Mapping(0x1000, 0x9000, 0, "/bin/\x1b]0;owned\x07\x9b2J")
+    Path("x.pb").write_bytes(profile([hostile], [([Place(0x1000, 1)], [1])]))
+
+    def shown(**environment: str) -> bytes:
+        controller, terminal = pty.openpty()
+        try:
+            variables = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", **environment}
+            command = [sys.executable, "-m", "symbolize", "x.pb", "-b", ".", "-o", "o"]
+            subprocess.run(command, stderr=terminal, env=variables, check=True)
+            os.set_blocking(controller, False)
+            return os.read(controller, 1 << 16)
+        finally:
+            os.close(terminal)
+            os.close(controller)
+
+    variables = {name: value for name, value in os.environ.items() if name == "NO_COLOR"}
+    if not variables:
+        assert b"\x1b[1m" in shown()
+    plain = shown(NO_COLOR="1")
+    assert b"\x1b[1m" not in plain
+    assert b"owned" in plain
+    assert b"\x1b]" not in plain
+    assert b"\x07" not in plain
+    assert "\x9b".encode() not in plain

@@ -1,0 +1,219 @@
+"""Compares our frames with those of llvm-symbolizer; every difference falls into a class with a rule, or is a bug.
+
+    python tests/symbols/compare_llvm.py [ADDRESSES] [FILE...]
+
+compares that many random addresses of the code of each file (20,000; the fixtures, and what the machine has of
+large debug files) and prints the table that docs/correctness.md quotes.
+"""
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from symbolize.elf import ElfImage, read_build_id, read_symbols
+from symbolize.symbols import build_table
+from tests.support.lookup import Frame, frames_of
+
+ROOT = Path(__file__).parents[2]
+SEED = 1
+MIN_VERSION = 15
+LIBPYTHON = Path("/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0")
+LIBSTDCXX = Path("/usr/lib/x86_64-linux-gnu/debug/libstdc++.so.6")
+
+CLASSES = {
+    "equal": "every field of every frame is the same",
+    "qualified": "R15: llvm-symbolizer prints the bare name of a function without linkage name",
+    "alias": "R118: both names are symbols with one address",
+    "suffix": "R115: llvm-symbolizer takes the symbol, which has a suffix of the toolchain's",
+    "path": "R46: the same file, spelled another way",
+    "padding": "R38: no function covers the address, and we extend no row beyond its sequence",
+    "file-symbol": "R120: DWARF knows the function but not the file; llvm-symbolizer takes the FILE symbol's",
+}
+
+
+class Difference(NamedTuple):
+    """An address at which the two differ in a way that no class allows."""
+
+    vaddr: int
+    ours: list[Frame]
+    theirs: list[Frame]
+
+
+@dataclass
+class Comparison:
+    """How many addresses fell into each class, and those that fell into none."""
+
+    classes: Counter[str] = field(default_factory=Counter)
+    unexplained: list[Difference] = field(default_factory=list)
+
+
+def find_symbolizer() -> str | None:
+    """llvm-symbolizer of a version that prints JSON with start lines; None if there is none."""
+    for name in ("llvm-symbolizer-19", "llvm-symbolizer"):
+        path = shutil.which(name)
+        if path:
+            version = re.search(
+                r"version (\d+)", subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+            )
+            if version and int(version[1]) >= MIN_VERSION:
+                return path
+    return None
+
+
+def subjects() -> list[Path]:
+    """The files that are compared: fixtures with debug information, and large debug files of this machine."""
+    folder = ROOT / "fixtures" / "bin"
+    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and "stripped" not in p.parts and is_elf(p)]
+    if LIBPYTHON.exists() and (build_id := read_build_id(str(LIBPYTHON))):
+        files.append(Path(f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"))
+    files.append(LIBSTDCXX)
+    return [path for path in files if path.exists()]
+
+
+def is_elf(path: Path) -> bool:
+    """Whether a file is an ELF file."""
+    return path.read_bytes()[:4] == b"\x7fELF"
+
+
+def label(path: Path) -> str:
+    """A short name of a subject."""
+    if ROOT in path.parents:
+        return str(path.relative_to(ROOT / "fixtures" / "bin"))
+    return "libpython3.11.so.1.0" if path.suffix == ".debug" else path.name
+
+
+def sample(image: ElfImage, count: int) -> list[int]:
+    """Random addresses of .text, ascending."""
+    text = image.find(".text")
+    assert text is not None
+    return sorted(random.Random(SEED).sample(range(text.vaddr, text.vaddr + text.size), min(count, text.size)))
+
+
+def ask_llvm(symbolizer: str, path: Path, vaddrs: Sequence[int]) -> list[list[Frame]]:
+    """What llvm-symbolizer says of each address; no frames where it knows neither name nor place."""
+    arguments = [symbolizer, f"--obj={path}", "--output-style=JSON", "--no-demangle", "--inlines"]
+    quiet = {name: value for name, value in os.environ.items() if not name.startswith("DEBUGINFOD")}
+    text = "\n".join(map(hex, vaddrs))
+    output = subprocess.run(arguments, input=text, capture_output=True, text=True, env=quiet, check=True).stdout
+    result = []
+    for line in output.splitlines():
+        frames = [
+            Frame(s["FunctionName"], s["FileName"], s["Line"], s["Column"], s["StartLine"])
+            for s in json.loads(line).get("Symbol", [])
+        ]
+        result.append([] if len(frames) == 1 and not frames[0].name and not frames[0].file else frames)
+    return result
+
+
+class Judge:
+    """Finds the class of a difference; `symbols` are name, start, end and FILE symbol of those of the binary."""
+
+    def __init__(self, image: ElfImage) -> None:
+        self.starts: dict[str, set[int]] = {}
+        self.symbols: list[tuple[str, int, int, str]] = []
+        for name in (".symtab", ".dynsym"):
+            table = read_symbols(image, name)
+            for i in range(0 if table is None else len(table)):
+                assert table is not None
+                symbol = table.text(int(table.name[i])).decode().partition("@")[0]
+                start, size, file = int(table.vaddr[i]), int(table.size[i]), int(table.file[i])
+                self.starts.setdefault(symbol, set()).add(start)
+                self.symbols.append((symbol, start, start + size, table.text(file).decode() if file else ""))
+
+    def classify(self, vaddr: int, ours: list[Frame], theirs: list[Frame]) -> str | None:
+        """The class of an address, None if the difference is not allowed. Several differences count as the last."""
+        if ours == theirs:
+            return "equal"
+        if not ours and len(theirs) == 1 and not theirs[0].name:
+            covered = any(start <= vaddr < end for _, start, end, _ in self.symbols)
+            return None if covered else "padding"
+        if len(ours) != len(theirs):
+            return None
+        found = set()
+        for depth, (our, their) in enumerate(zip(ours, theirs, strict=True)):
+            if our[2:] != their[2:]:
+                return None
+            found.add(self.file_class(vaddr, our, their))
+            found.add(self.name_class(vaddr, our.name, their.name, depth == len(ours) - 1))
+        return None if None in found else max(found - {"equal"}, key=list(CLASSES).index)
+
+    def file_class(self, vaddr: int, our: Frame, their: Frame) -> str | None:
+        """The class of a difference in files."""
+        if our.file == their.file:
+            return "equal"
+        if not our.file and their.line == 0:
+            files = {file for _, start, end, file in self.symbols if start <= vaddr < end}
+            return "file-symbol" if their.file in files else None
+        return "path" if same_file(our.file, their.file) else None
+
+    def name_class(self, vaddr: int, our: str, their: str, outermost: bool) -> str | None:
+        """The class of a difference in names; only the outermost function has a symbol."""
+        if our == their:
+            return "equal"
+        if our.endswith("::" + their):
+            return "qualified"
+        if not outermost:
+            return None
+        if any(start <= vaddr for start in self.starts.get(our, set()) & self.starts.get(their, set())):
+            return "alias"
+        return "suffix" if their == our + ".abi0" else None
+
+
+def same_file(one: str, other: str) -> bool:
+    """Whether two paths name one file once `.` and `..` are resolved, or one is the end of the other."""
+    a, b = (os.path.normpath(path).split("/") for path in (one, other))
+    shorter = min(len(a), len(b))
+    return shorter > 0 and a[-shorter:] == b[-shorter:]
+
+
+def compare(path: Path, count: int, symbolizer: str) -> Comparison:
+    """Compare `count` random addresses of a file."""
+    result = Comparison()
+    with ElfImage.open(path) as image:
+        vaddrs = sample(image, count)
+        ours = frames_of(build_table([image], np.array(vaddrs, np.uint64)), vaddrs)
+        judge = Judge(image)
+    theirs = ask_llvm(symbolizer, path, vaddrs)
+    for vaddr, our, their in zip(vaddrs, ours, theirs, strict=True):
+        kind = judge.classify(vaddr, our, their)
+        if kind is None:
+            result.unexplained.append(Difference(vaddr, our, their))
+        result.classes[kind or "unexplained"] += 1
+    return result
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the table; 1 if there is a difference without a class."""
+    symbolizer = find_symbolizer()
+    if symbolizer is None:
+        print("there is no llvm-symbolizer", file=sys.stderr)
+        return 2
+    count = int(arguments[0]) if arguments else 20_000
+    results = {path: compare(path, count, symbolizer) for path in map(Path, arguments[1:])} or {
+        path: compare(path, count, symbolizer) for path in subjects()
+    }
+    kinds = [kind for kind in (*CLASSES, "unexplained") if any(r.classes[kind] for r in results.values())]
+    print("| file | addresses |", " | ".join(kinds), "|")
+    print("|---|---:|" + "---:|" * len(kinds))
+    for path, result in results.items():
+        counts = " | ".join(f"{result.classes[kind]:,}" if result.classes[kind] else "" for kind in kinds)
+        print(f"| {label(path)} | {result.classes.total():,} | {counts} |")
+    for path, result in results.items():
+        for vaddr, ours, theirs in result.unexplained[:3]:
+            print(f"\n{label(path)} {vaddr:#x}\n  ours   {ours}\n  theirs {theirs}", file=sys.stderr)
+    return int(any(result.unexplained for result in results.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

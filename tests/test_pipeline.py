@@ -1,0 +1,367 @@
+"""Profiles through all stages, in the library."""
+
+import gzip
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import symbolize
+from symbolize import Reason, Symbolizer, UsageError
+from symbolize.proto import profile_pb2
+from symbolize.write import encode
+from tests import fixture_files as fixtures
+from tests.elf_writer import write as write_elf
+from tests.fixture_files import BINARIES, FIXTURES
+from tests.pprof_writer import Line, Mapping, Place, profile
+
+PIE = BINARIES / "gcc-pie" / "spectra"
+PIE_ID = "cb96b8d25342c1f32e87dde7772ea78c32607ad4"
+FIXED = BINARIES / "clang-nopie-dwarf4-lld" / "spectra"
+STRIPPED, DEBUG = (BINARIES / "gcc-split" / name for name in ("stripped/spectra", "debug/spectra.debug"))
+SPLIT_ID = "af378328040b5c601337f2a6b48ca78874340d8b"
+BASE = 0x5555_5555_4000
+
+
+def code_of(path: Path) -> tuple[int, int, int]:
+    """File offset, vaddr and size of the code of a binary."""
+    (segment,) = fixtures.segments(path)
+    return segment
+
+
+def function(path: Path, name: str) -> int:
+    """The vaddr of the first byte of a function, as nm tells it."""
+    for line in subprocess.run(["nm", "-C", path], capture_output=True, text=True, check=True).stdout.splitlines():
+        vaddr, _, kind_and_name = line.partition(" ")
+        if kind_and_name[2:] == name:
+            return int(vaddr, 16)
+    raise AssertionError(name)
+
+
+MAIN = function(PIE, "main")
+CODE = code_of(PIE)
+WHOLE = Mapping(BASE + 0x2000, BASE + 0x4000, 0x2000, "/opt/spectra/bin/spectra", PIE_ID)
+"""The code of `PIE`, mapped as the loader does it."""
+
+
+def run(
+    mappings: Sequence[Mapping], places: Sequence[Place], *roots: Path, **options: Any
+) -> tuple[Any, symbolize.Report]:
+    """The symbolized profile, decoded, and the report, for a profile whose only stack has these locations."""
+    made = symbolize.load(_file(profile(mappings, [(places, [1])])))
+    with Symbolizer(roots, **options) as symbolizer:
+        result = symbolizer.symbolize(made)
+    return profile_pb2.Profile.FromString(encode(result.profile)), result.report
+
+
+def _file(data: bytes) -> Any:
+    import io
+
+    return io.BytesIO(data)
+
+
+def names(message: Any) -> list[list[str]]:
+    """The names of the frames of each location of the only stack."""
+    by_id = {function.id: message.string_table[function.name].decode() for function in message.function}
+    locations = {location.id: location for location in message.location}
+    return [[by_id[line.function_id] for line in locations[i].line] for i in message.sample[0].location_id]
+
+
+def reasons(report: symbolize.Report) -> list[Reason]:
+    """Why locations were missed, over all mappings."""
+    return [reason for row in report.mappings for reason, _, _ in row.misses]
+
+
+class TestMappings:
+    """The mappings that a loader, the kernel and the program itself make of one file."""
+
+    @pytest.mark.parametrize(
+        ("desc", "mappings"),
+        [
+            ("the code alone", [WHOLE]),
+            ("the whole file at once", [WHOLE._replace(start=BASE, limit=BASE + 0x7000, offset=0)]),
+            ("cut by mprotect", [WHOLE._replace(limit=BASE + 0x3000),
+                                 WHOLE._replace(start=BASE + 0x3000, offset=0x3000)]),
+            ("other address", [WHOLE._replace(start=0x7FFF_0000_2000, limit=0x7FFF_0000_4000)]),
+        ],
+    )  # fmt: skip
+    def test_position_independent(self, desc: str, mappings: list[Mapping]) -> None:
+        """Wherever a PIE was loaded and however its mapping was cut, an address gives the same function."""
+        base = mappings[0].start - mappings[0].offset
+        places = [
+            Place(base + MAIN, next(i for i, m in enumerate(mappings, 1) if m.start <= base + MAIN < m.limit)),
+            Place(base + 0x3325, len(mappings)),
+        ]
+        message, report = run(mappings, places, PIE.parent)
+        leaf, inlined = names(message)
+        assert leaf[-1] == "main"
+        assert len(inlined) > 3
+        assert report.percent == 100
+
+    def test_fixed_address(self) -> None:
+        """A position-dependent file is found by its addresses even where the mapping lost its offset."""
+        main = function(FIXED, "main")
+        for offset in (0x2000, 0):
+            mapping = Mapping(0x203000, 0x204000, offset, "/x/spectra", "8103350fd5b410ce46a66c2cfaa9af537edec6c5")
+            message, _ = run([mapping], [Place(main, 1)], FIXED.parent)
+            assert names(message)[0][-1] == "main"
+
+    def test_no_mapping_named(self) -> None:
+        """A location without a mapping is matched by its address, and the output says to which."""
+        message, report = run([WHOLE], [Place(BASE + MAIN), Place(0x1234)], PIE.parent)
+        assert [frames[-1:] for frames in names(message)] == [["main"], []]
+        assert [location.mapping_id for location in message.location] == [1, 0]
+        assert reasons(report) == [Reason.NO_MAPPING]
+
+    def test_mapping_of_everything(self) -> None:
+        """Addresses in a mapping of everything that has a build id are vaddrs."""
+        message, _ = run([Mapping(0, 0, 0, "", PIE_ID)], [Place(MAIN, 1)], PIE.parent)
+        assert names(message)[0][-1] == "main"
+
+    def test_bad_addresses_spoil_nothing(self) -> None:
+        """Addresses outside the mapping, in padding and at the ends of the address space are missed one by one."""
+        offset, vaddr, size = CODE
+        places = [Place(a, 1) for a in (0, BASE, BASE + MAIN, BASE + vaddr + size, 2**64 - 1)]
+        message, report = run([WHOLE], places, PIE.parent)
+        assert [frames[-1:] for frames in names(message)] == [[], [], ["main"], [], []]
+        assert reasons(report) == [Reason.OUTSIDE_SEGMENTS]
+
+    def test_bad_mappings_spoil_nothing(self) -> None:
+        """Mappings with absurd numbers next to a good one are missed, each with a reason."""
+        top = 2**64 - 1
+        bad = [
+            WHOLE._replace(start=top, limit=0), WHOLE._replace(offset=top), WHOLE._replace(start=0x4000, limit=0x1000),
+            WHOLE._replace(build_id="zz"), WHOLE._replace(build_id="", file=""), WHOLE._replace(build_id="", file="[heap]"),
+            Mapping(top - 4096, top, top, "/x", SPLIT_ID),
+        ]  # fmt: skip
+        places = [Place(m.start + 1 & top, i + 2) for i, m in enumerate(bad)]
+        message, report = run([WHOLE, *bad], [Place(BASE + MAIN, 1), *places], PIE.parent, DEBUG.parent)
+        assert names(message)[0][-1] == "main"
+        assert names(message)[1:] == [[]] * len(bad)
+        assert sum(locations for row in report.mappings for _, locations, _ in row.misses) == len(bad)
+
+
+class TestFiles:
+    """Which files a mapping is symbolized with."""
+
+    PLACES = (Place(BASE + 0x345D, 1),)
+    MAPPING = Mapping(BASE + 0x2000, BASE + 0x4000, 0x2000, "/opt/spectra/bin/spectra", SPLIT_ID)
+
+    def chain(self, *roots: Path, **changes: Any) -> tuple[list[str], symbolize.Report]:
+        message, report = run([self.MAPPING._replace(**changes)], self.PLACES, *roots)
+        return names(message)[0], report
+
+    @pytest.mark.parametrize("build_id", [SPLIT_ID, SPLIT_ID.upper(), SPLIT_ID + "0" * 24], ids=["same", "upper", "padded"])
+    def test_build_id_forms(self, build_id: str) -> None:
+        """Case and padding of the recorded build id do not matter, and the output keeps it as it was."""
+        message, report = run([self.MAPPING._replace(build_id=build_id)], self.PLACES, DEBUG.parent)
+        assert len(names(message)[0]) > 3
+        assert report.mappings[0].verified
+        assert message.string_table[message.mapping[0].build_id].decode() == build_id
+
+    def test_best_file_of_a_build(self, tmp_path: Path) -> None:
+        """Of the files of one build DWARF beats symbols, and symbols beat none; in whatever folder they lie."""
+        unit = tmp_path / "symtab"
+        subprocess.run(["objcopy", "--strip-debug", DEBUG, unit], check=True)
+        expected, _ = self.chain(DEBUG.parent)
+        assert len(expected) > 3
+        for roots in ([STRIPPED.parent, DEBUG.parent], [unit, DEBUG.parent], [DEBUG.parent, STRIPPED.parent, unit]):
+            assert self.chain(*roots)[0] == expected
+        assert self.chain(STRIPPED.parent, unit)[0] == expected[-1:]
+        bare, report = self.chain(STRIPPED.parent)
+        assert bare == []
+        assert reasons(report) == [Reason.NO_SYMBOLS]
+
+    @pytest.mark.skipif(not shutil.which("eu-strip"), reason="needs eu-strip")
+    def test_debug_files_of_both_makers(self, tmp_path: Path) -> None:
+        """Debug files by objcopy and by eu-strip are enough by themselves, by build id as well as by name."""
+        debug = tmp_path / "eu" / "spectra.debug"
+        debug.parent.mkdir()
+        shutil.copy(PIE, tmp_path / "copy")
+        subprocess.run(["eu-strip", "-f", debug, tmp_path / "copy"], check=True)
+        objcopy = tmp_path / "objcopy" / "spectra.debug"
+        objcopy.parent.mkdir()
+        subprocess.run(["objcopy", "--only-keep-debug", PIE, objcopy], check=True)
+        expected = names(run([WHOLE], [Place(BASE + 0x3325, 1)], PIE.parent)[0])
+        assert len(expected[0]) > 3
+        for folder in (debug.parent, objcopy.parent):
+            for build_id in (PIE_ID, ""):
+                message, _ = run([WHOLE._replace(build_id=build_id)], [Place(BASE + 0x3325, 1)], folder)
+                assert names(message) == expected
+
+    def test_cut_mapping_and_debug_file_alone(self) -> None:
+        """A debug file without segments places also the parts that mprotect cut the code into."""
+        message, _ = run([self.MAPPING._replace(start=BASE + 0x3000, offset=0x3000)], self.PLACES, DEBUG.parent)
+        assert len(names(message)[0]) > 3
+
+    def test_name_only_is_unverified(self) -> None:
+        """Without a build id the name decides, and the report marks it."""
+        chain, report = self.chain(DEBUG.parent, build_id="")
+        assert len(chain) > 3
+        assert report.mappings[0].files == [str(DEBUG)]
+        assert not report.mappings[0].verified
+
+    def test_other_build(self) -> None:
+        """A file of the right name and another build id names nothing."""
+        chain, report = self.chain(PIE.parent)
+        assert chain == []
+        assert reasons(report) == [Reason.BUILD_ID_DIFFERS]
+        assert PIE_ID in report.mappings[0].detail
+
+    def test_file_too_short_for_the_mapping(self) -> None:
+        """A file of the right name that is shorter than what was mapped of it names nothing."""
+        chain, report = self.chain(PIE.parent, build_id="", limit=BASE + 0x40000)
+        assert chain == []
+        assert reasons(report) == [Reason.MISFIT]
+
+    def test_cut_in_half(self, tmp_path: Path) -> None:
+        """A binary cut in half is told, names nothing, and does not spoil the debug file beside it."""
+        cut = tmp_path / "cut" / "spectra"
+        cut.parent.mkdir()
+        cut.write_bytes(STRIPPED.read_bytes()[: STRIPPED.stat().st_size // 2])
+        chain, report = self.chain(cut.parent)
+        assert chain == []
+        assert reasons(report) == [Reason.UNREADABLE]
+        assert str(cut) in report.mappings[0].problems[0]
+        chain, report = self.chain(cut.parent, DEBUG.parent)
+        assert len(chain) > 3
+        assert any(str(cut) in problem for problem in report.mappings[0].problems)
+
+    def test_debug_file_cut_in_half(self, tmp_path: Path) -> None:
+        """Of a debug file cut in half is told where, and the symbols of the binary beside it are used."""
+        unit = tmp_path / "unit"
+        subprocess.run(["objcopy", "--strip-debug", PIE, unit], check=True)
+        cut = tmp_path / "spectra.debug"
+        cut.write_bytes(PIE.read_bytes()[: PIE.stat().st_size // 2])
+        message, report = run([WHOLE], [Place(BASE + MAIN, 1)], tmp_path)
+        assert names(message) == [["main"]]
+        assert any(str(cut) in problem for problem in report.mappings[0].problems)
+
+    def test_no_code_at_all(self, tmp_path: Path) -> None:
+        """A file that has the build id and nothing else is told to have no symbols, or not to fit."""
+        write_elf(tmp_path / "spectra", SPLIT_ID)
+        chain, report = self.chain(tmp_path)
+        assert chain == []
+        assert reasons(report)[0] in (Reason.NO_SYMBOLS, Reason.MISFIT)
+
+
+class TestProfile:
+    """What the output keeps, gains and loses."""
+
+    def test_without_binaries(self) -> None:
+        """Without folders a profile comes out as it came in, and the report says that nothing was asked for."""
+        place = Place(BASE + MAIN, 1, (Line("_ZN1a1bEv", "a.c", 3),), is_folded=True)
+        message, report = run([WHOLE], [place, Place(BASE + 0x3325, 1)])
+        assert names(message) == [["_ZN1a1bEv"], []]
+        assert message.location[0].is_folded
+        assert reasons(report) == [Reason.NOT_ASKED]
+
+    def test_names_that_came_along(self, tmp_path: Path) -> None:
+        """With binaries that are not found, names stay and count as symbolized."""
+        message, report = run([WHOLE], [Place(BASE + MAIN, 1, (Line("old", "a.c", 3),))], tmp_path)
+        assert names(message) == [["old"]]
+        assert report.percent == 100
+        assert message.mapping[0].has_functions
+        assert message.mapping[0].has_line_numbers
+
+    def test_functions_and_strings_are_unique(self) -> None:
+        """Each function and each string stands once in the output, ids run from 1, and the first string is empty."""
+        data = (FIXTURES / "profiles/perf/spectra-gcc-pie.pb.gz").read_bytes()
+        with Symbolizer([BINARIES / "gcc-pie"]) as symbolizer:
+            once = symbolizer.symbolize(symbolize.load(_file(data))).profile
+            twice = symbolizer.symbolize(symbolize.load(_file(gzip.compress(encode(once))))).profile
+        message = profile_pb2.Profile.FromString(encode(once))
+        functions = [(f.name, f.system_name, f.filename, f.start_line) for f in message.function]
+        assert len(set(functions)) == len(functions) > 30
+        assert len(set(message.string_table)) == len(message.string_table)
+        assert message.string_table[0] == b""
+        for table in (message.mapping, message.location, message.function):
+            assert [row.id for row in table] == list(range(1, len(table) + 1))
+        used = {line.function_id for location in message.location for line in location.line}
+        assert used == {f.id for f in message.function}
+        assert encode(twice) == encode(once)
+
+    def test_everything_else_comes_out_again(self) -> None:
+        """Samples, values, labels and mappings of a real profile are those that went in."""
+        path = FIXTURES / "profiles/perf/spectra-gcc-pie.pb.gz"
+        before = fixtures.read_pprof(path)
+        with Symbolizer([BINARIES / "gcc-pie"]) as symbolizer:
+            after = profile_pb2.Profile.FromString(encode(symbolizer.symbolize(symbolize.load(path)).profile))
+
+        def told(message: Any) -> Any:
+            text = message.string_table
+            address = {location.id: location.address for location in message.location}
+            return (
+                [([address[i] for i in s.location_id], list(s.value), [(text[x.key], text[x.str], x.num) for x in s.label])
+                 for s in message.sample],
+                [(m.memory_start, m.memory_limit, m.file_offset, text[m.filename], text[m.build_id])
+                 for m in message.mapping],
+                [(text[t.type], text[t.unit]) for t in message.sample_type],
+                (message.period, message.time_nanos, message.duration_nanos),
+            )  # fmt: skip
+
+        assert told(after) == told(before)
+
+    def test_one_symbolizer_many_profiles(self) -> None:
+        """Profiles through one symbolizer come out as through one each, in any order."""
+        paths = [path for path in fixtures.GPERFTOOLS if "gcc-pie" in path.name or "clang-pie" in path.name]
+        roots = [BINARIES / "gcc-pie", BINARIES / "clang-pie"]
+
+        def alone(path: Path) -> bytes:
+            with Symbolizer(roots) as symbolizer:
+                return encode(symbolizer.symbolize(symbolize.load(path)).profile)
+
+        with Symbolizer(roots) as symbolizer:
+            together = [encode(symbolizer.symbolize(symbolize.load(path)).profile) for path in (*paths, *paths[::-1])]
+        expected = [alone(path) for path in paths]
+        assert together == [*expected, *expected[::-1]]
+
+    def test_deterministic(self, tmp_path: Path) -> None:
+        """Two processes with other hash seeds write the same bytes."""
+        outputs = []
+        for seed in ("1", "2"):
+            output = tmp_path / f"{seed}.pb.gz"
+            source = str(FIXTURES / "profiles/gperftools/spectra-gcc-pie.prof")
+            command = [sys.executable, "-m", "symbolize", source, "-b", str(BINARIES / "gcc-pie"), "-o", str(output), "-q"]
+            subprocess.run(command, check=True, cwd=Path(__file__).parent.parent, env={"PYTHONHASHSEED": seed})
+            outputs.append(output.read_bytes())
+        assert outputs[0] == outputs[1]
+
+    def test_problems_of_the_folders_are_told_once(self, tmp_path: Path) -> None:
+        """What cannot be read below the folders is a warning of the first report only."""
+        (tmp_path / "broken").write_bytes(b"\x7fELF\x02\x01")
+        data = profile([WHOLE], [([Place(BASE + MAIN, 1)], [1])])
+        with Symbolizer([tmp_path]) as symbolizer:
+            first, second = (symbolizer.symbolize(symbolize.load(_file(data))).report for _ in range(2))
+        assert len(first.warnings) == 1
+        assert first.warnings[0].startswith(f"{tmp_path}/broken: ")
+        assert second.warnings == []
+
+    def test_progress(self) -> None:
+        """Progress is told before each mapping that has locations."""
+        told: list[Any] = []
+        made = symbolize.load(_file(profile([WHOLE, WHOLE], [([Place(BASE + MAIN, 2)], [1])])))
+        with Symbolizer([PIE.parent]) as symbolizer:
+            symbolizer.symbolize(made, lambda *arguments: told.append(arguments))
+        assert told == [(1, 2, "/opt/spectra/bin/spectra")]
+
+
+def test_wrong_calls(tmp_path: Path) -> None:
+    """A missing folder and an unknown mode are refused at once."""
+    for missing in (tmp_path / "none", tmp_path / ("n" * 300), "nul\0"):
+        with pytest.raises(UsageError, match="no such folder or file"):
+            Symbolizer([missing])
+    with pytest.raises(UsageError, match="unknown demangling mode"):
+        Symbolizer(demangle="some")  # type: ignore[arg-type]
+
+
+def test_public_names() -> None:
+    """Everything the package offers is there, and nothing else by accident."""
+    for name in symbolize.__all__:
+        assert getattr(symbolize, name) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        symbolize.nothing  # noqa: B018
