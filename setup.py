@@ -5,6 +5,8 @@ from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError, CCompilerError, CompileError, LinkError
 
 COMPILED = [
     "symbolize/cursor.py",
@@ -32,12 +34,30 @@ SHARED = "symbolize._shared"
 
 
 def extension(name: str, sources: list[str]) -> Extension:
-    """One compiled module; `optional` lets the installation go on without it."""
-    return Extension(name, sources, extra_compile_args=["-O2", "-g0"], optional=True)
+    """One compiled module."""
+    return Extension(name, sources, extra_compile_args=["-O2", "-g0"])
+
+
+class BuildCore(build_ext):
+    """Compiles all modules or none: they share C types, so a compiled one cannot use an interpreted one."""
+
+    def run(self) -> None:
+        """Compile; without a working compiler go on with the interpreted modules."""
+        try:
+            super().run()
+        except (BaseError, CCompilerError, CompileError, LinkError) as error:
+            for built in self.get_outputs():
+                Path(built).unlink(missing_ok=True)
+            self.extensions = []
+            self.warn(
+                f"the compiled core could not be built ({error}); symbolize is installed without it and will be "
+                "about a hundred times slower. Install a C compiler and the Python headers and install again."
+            )
 
 
 modules = [extension(".".join(Path(path).with_suffix("").parts), [path]) for path in COMPILED]
 setup(
+    cmdclass={"build_ext": BuildCore},
     ext_modules=cythonize(
         [extension(SHARED, []), *modules],
         build_dir="build/cython",

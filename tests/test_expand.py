@@ -1,6 +1,7 @@
 """What a lookup found, written into the locations of a profile."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from symbolize.load import pprof as loader
 from symbolize.names import Mode
 from symbolize.profile import Profile
 from symbolize.symbols import Frames, FunctionNames
-from tests.pprof_writer import Line, Mapping, Place, profile
+from tests.support.pprof_writer import Line, Mapping, Place, profile
 
 Found = tuple[str, str, int, int]
 """A frame of a lookup: linked name, file, line, column."""
@@ -23,7 +24,9 @@ def loaded(places: Sequence[Place]) -> Profile:
     return loader.load(memoryview(profile(mappings, [(places, [1])])), "test")
 
 
-def resolved(rows: Sequence[int], chains: Sequence[Sequence[Found]], folded: Sequence[bool] = (), **names: Any) -> Resolved:
+def resolved(
+    rows: Sequence[int], chains: Sequence[Sequence[Found]], folded: Sequence[bool] = (), **names: Any
+) -> Resolved:
     """A lookup that found these chains at the locations `rows`.
 
     `names` may give the plain names and declarations by linked name: `plain={"_Zf": "f"}`,
@@ -63,7 +66,7 @@ def told(made: Profile) -> list[list[tuple[str, str, str, int, int]]]:
         for f, line, column in zip(lines.function.tolist(), lines.line.tolist(), lines.column.tolist(), strict=True)
     ]
     bounds = made.locations.line_offsets.tolist()
-    return [frames[first:last] for first, last in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [frames[first:last] for first, last in pairwise(bounds)]
 
 
 def test_chains_in_place() -> None:
@@ -98,7 +101,12 @@ def test_several_lookups() -> None:
         ("a bare name replaces a bare name", [Line("old")], [("new", "", 0, 0)], ["new"]),
         ("source replaces a bare name", [Line("old")], [("new", "n.c", 2, 0)], ["new"]),
         ("a file without a line is no source line", [Line("old", "o.c", 1)], [("new", "n.c", 0, 0)], ["old"]),
-        ("one frame with a line is enough", [Line("old", "o.c", 1)], [("i", "", 0, 0), ("new", "n.c", 2, 0)], ["i", "new"]),
+        (
+            "one frame with a line is enough",
+            [Line("old", "o.c", 1)],
+            [("i", "", 0, 0), ("new", "n.c", 2, 0)],
+            ["i", "new"],
+        ),
         ("nothing and nothing", [], [], []),
     ],
 )
@@ -114,7 +122,9 @@ def test_names_that_came_along(desc: str, old: list[Line], found: list[Found], e
 
 def test_empty_chains_at_the_end_of_a_lookup() -> None:
     """Locations without frames at either end of a lookup do not borrow those of their neighbours."""
-    made = loaded([Place(0x1000, 1, (Line("a", "a.c", 1),)), Place(0x2000, 1), Place(0x3000, 1, (Line("b", "b.c", 2),))])
+    made = loaded(
+        [Place(0x1000, 1, (Line("a", "a.c", 1),)), Place(0x2000, 1), Place(0x3000, 1, (Line("b", "b.c", 2),))]
+    )
     expand(made, [resolved([0, 1, 2], [[], [("f", "f.c", 3, 0)], []])], "default")
     assert [[frame[0] for frame in chain] for chain in told(made)] == [["a"], ["f"], ["b"]]
 

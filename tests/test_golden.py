@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from symbolize.cli import main
-from tests import fixture_files as fixtures
-from tests.fixture_files import BINARIES, FIXTURES, GPERFTOOLS, PERF, Frame
+from tests.support import fixture_files as fixtures
+from tests.support.fixture_files import BINARIES, FIXTURES, GPERFTOOLS, PERF, Frame
 
 PROFILES = [*GPERFTOOLS, *PERF]
 OURS = ("spectra", "ledger", "libresonance.so")
@@ -104,8 +104,11 @@ def test_flags_follow_the_lines(path: Path, tmp_path: Path) -> None:
 
 def test_folded_functions_are_marked(tmp_path: Path) -> None:
     """The two `power` functions that lld folded into one are marked as folded, and little else is."""
-    profile = symbolized(FIXTURES / "profiles/gperftools/spectra-clang-nopie-dwarf4-lld.prof",
-                         [BINARIES / "clang-nopie-dwarf4-lld"], tmp_path)
+    profile = symbolized(
+        FIXTURES / "profiles/gperftools/spectra-clang-nopie-dwarf4-lld.prof",
+        [BINARIES / "clang-nopie-dwarf4-lld"],
+        tmp_path,
+    )
     names = {function.id: profile.string_table[function.name].decode() for function in profile.function}
     folded = {names[location.line[-1].function_id] for location in profile.location if location.is_folded}
     plain = {names[x.line[-1].function_id] for x in profile.location if x.line and not x.is_folded}
@@ -181,7 +184,10 @@ class TestPprofReadsIt:
         home = {"HOME": str(tmp_path), "PPROF_TMPDIR": str(tmp_path), "PPROF_BINARY_PATH": str(BINARIES / "gcc-pie")}
         run = subprocess.run(
             ["go", "tool", "pprof", *options, str(output)],
-            capture_output=True, text=True, check=True, env={**os.environ, **home},
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, **home},
         )
         return run.stdout, run.stderr
 

@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "symbolize"
 
-FOUNDATION = {"errors", "arrays"}
+FOUNDATION = {"arrays", "errors", "parallel"}
 """What every room may use."""
 
 ALLOWED = {
@@ -27,6 +27,7 @@ ALLOWED = {
     "load": {"cursor", "profile", "proto"},
     "match": {"elf", "profile"},
     "names": set(),
+    "parallel": set(),
     "profile": set(),
     "proto": set(),
     "prune": {"names", "profile"},
@@ -92,8 +93,15 @@ def test_every_arrow_is_seen() -> None:
     assert {("binaries", "elf"), ("symbols", "dwarf"), ("cli", "pipeline"), ("load", "profile")} <= found
 
 
-@pytest.mark.parametrize("source", ["import symbolize.elf", "def f():\n    from symbolize import elf",
-                                    "from symbolize.elf.image import Segment", "from ..elf import Segment"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import symbolize.elf",
+        "def f():\n    from symbolize import elf",
+        "from symbolize.elf.image import Segment",
+        "from ..elf import Segment",
+    ],
+)
 def test_reader_of_imports(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each form of import statement is understood."""
     monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path / "symbolize")
@@ -108,7 +116,5 @@ def test_reader_of_imports(source: str, tmp_path: Path, monkeypatch: pytest.Monk
 def test_start_without_numpy(module: str) -> None:
     """`--help` and usage errors do not wait for numpy: importing the command does not import it."""
     code = f"import sys, {module}; print([m for m in ('numpy', 'elftools', 'google.protobuf') if m in sys.modules])"
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent
-    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
     assert run.stdout == "[]\n"

@@ -67,7 +67,9 @@ CASES = [
     Case("address at the limit of its mapping", PIE, BASE + 0x2000, BASE + 0x1000, BASE + 0x2000, 0x1000, None),
     Case("mprotect cut the code, first part", PIE, BASE + 0x1FFF, BASE + 0x1000, BASE + 0x2000, 0x1000, 0x1FFF),
     Case("mprotect cut the code, last part", PIE, BASE + 0x2001, BASE + 0x2000, BASE + 0x4000, 0x2000, 0x2001),
-    Case("huge pages, head of small pages", HUGE, BASE + 0x200010, BASE + 0x200000, BASE + 0x400000, 0x200000, 0x200010),
+    Case(
+        "huge pages, head of small pages", HUGE, BASE + 0x200010, BASE + 0x200000, BASE + 0x400000, 0x200000, 0x200010
+    ),
     Case("huge pages, middle", HUGE, BASE + 0x654321, BASE + 0x400000, BASE + 0xA00000, 0x400000, 0x654321),
     Case("huge pages, tail", HUGE, BASE + 0xAFFFFF, BASE + 0xA00000, BASE + 0xB00000, 0xA00000, 0xAFFFFF),
     Case("lld, code in the page it shares with what is before", LLD, BASE + 0x901, BASE, BASE + 0x2000, 0, 0x201901),
@@ -170,9 +172,7 @@ def test_any_numbers(
         if each is not None:
             vaddrs, found = to_vaddrs(np.array(addresses, np.uint64), start, limit, offset, each, relocatable)
             for vaddr in vaddrs[found].tolist():
-                assert any(
-                    (vaddr - s.vaddr) % (TOP + 1) < max(s.file_size, s.memory_size) for s in each
-                )
+                assert any((vaddr - s.vaddr) % (TOP + 1) < max(s.file_size, s.memory_size) for s in each)
 
 
 def profile(mappings: list[tuple[int, int]], addresses: list[int], owners: list[int]) -> Profile:
@@ -203,9 +203,7 @@ def profile(mappings: list[tuple[int, int]], addresses: list[int], owners: list[
         ("without any mappings", [], 0x2000, NONE, NONE),
     ],
 )
-def test_assign_mappings(
-    desc: str, mappings: list[tuple[int, int]], address: int, owner: int, expected: int
-) -> None:
+def test_assign_mappings(desc: str, mappings: list[tuple[int, int]], address: int, owner: int, expected: int) -> None:
     """A location without a mapping gets the first that holds its address."""
     made = profile(mappings, [address], [owner])
     count = assign_mappings(made)

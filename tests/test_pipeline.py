@@ -1,6 +1,7 @@
 """Profiles through all stages, in the library."""
 
 import gzip
+import io
 import shutil
 import subprocess
 import sys
@@ -14,10 +15,10 @@ import symbolize
 from symbolize import Reason, Symbolizer, UsageError
 from symbolize.proto import profile_pb2
 from symbolize.write import encode
-from tests import fixture_files as fixtures
-from tests.elf_writer import write as write_elf
-from tests.fixture_files import BINARIES, FIXTURES
-from tests.pprof_writer import Line, Mapping, Place, profile
+from tests.support import fixture_files as fixtures
+from tests.support.tiny_elf import write as write_elf
+from tests.support.fixture_files import BINARIES, FIXTURES
+from tests.support.pprof_writer import Line, Mapping, Place, profile
 
 PIE = BINARIES / "gcc-pie" / "spectra"
 PIE_ID = "cb96b8d25342c1f32e87dde7772ea78c32607ad4"
@@ -52,16 +53,10 @@ def run(
     mappings: Sequence[Mapping], places: Sequence[Place], *roots: Path, **options: Any
 ) -> tuple[Any, symbolize.Report]:
     """The symbolized profile, decoded, and the report, for a profile whose only stack has these locations."""
-    made = symbolize.load(_file(profile(mappings, [(places, [1])])))
+    made = symbolize.load(io.BytesIO(profile(mappings, [(places, [1])])))
     with Symbolizer(roots, **options) as symbolizer:
         result = symbolizer.symbolize(made)
     return profile_pb2.Profile.FromString(encode(result.profile)), result.report
-
-
-def _file(data: bytes) -> Any:
-    import io
-
-    return io.BytesIO(data)
 
 
 def names(message: Any) -> list[list[str]]:
@@ -124,7 +119,7 @@ class TestMappings:
 
     def test_bad_addresses_spoil_nothing(self) -> None:
         """Addresses outside the mapping, in padding and at the ends of the address space are missed one by one."""
-        offset, vaddr, size = CODE
+        _, vaddr, size = CODE
         places = [Place(a, 1) for a in (0, BASE, BASE + MAIN, BASE + vaddr + size, 2**64 - 1)]
         message, report = run([WHOLE], places, PIE.parent)
         assert [frames[-1:] for frames in names(message)] == [[], [], ["main"], [], []]
@@ -135,7 +130,8 @@ class TestMappings:
         top = 2**64 - 1
         bad = [
             WHOLE._replace(start=top, limit=0), WHOLE._replace(offset=top), WHOLE._replace(start=0x4000, limit=0x1000),
-            WHOLE._replace(build_id="zz"), WHOLE._replace(build_id="", file=""), WHOLE._replace(build_id="", file="[heap]"),
+            WHOLE._replace(build_id="zz"), WHOLE._replace(build_id="", file=""),
+            WHOLE._replace(build_id="", file="[heap]"),
             Mapping(top - 4096, top, top, "/x", SPLIT_ID),
         ]  # fmt: skip
         places = [Place(m.start + 1 & top, i + 2) for i, m in enumerate(bad)]
@@ -155,7 +151,9 @@ class TestFiles:
         message, report = run([self.MAPPING._replace(**changes)], self.PLACES, *roots)
         return names(message)[0], report
 
-    @pytest.mark.parametrize("build_id", [SPLIT_ID, SPLIT_ID.upper(), SPLIT_ID + "0" * 24], ids=["same", "upper", "padded"])
+    @pytest.mark.parametrize(
+        "build_id", [SPLIT_ID, SPLIT_ID.upper(), SPLIT_ID + "0" * 24], ids=["same", "upper", "padded"]
+    )
     def test_build_id_forms(self, build_id: str) -> None:
         """Case and padding of the recorded build id do not matter, and the output keeps it as it was."""
         message, report = run([self.MAPPING._replace(build_id=build_id)], self.PLACES, DEBUG.parent)
@@ -272,8 +270,8 @@ class TestProfile:
         """Each function and each string stands once in the output, ids run from 1, and the first string is empty."""
         data = (FIXTURES / "profiles/perf/spectra-gcc-pie.pb.gz").read_bytes()
         with Symbolizer([BINARIES / "gcc-pie"]) as symbolizer:
-            once = symbolizer.symbolize(symbolize.load(_file(data))).profile
-            twice = symbolizer.symbolize(symbolize.load(_file(gzip.compress(encode(once))))).profile
+            once = symbolizer.symbolize(symbolize.load(io.BytesIO(data))).profile
+            twice = symbolizer.symbolize(symbolize.load(io.BytesIO(gzip.compress(encode(once))))).profile
         message = profile_pb2.Profile.FromString(encode(once))
         functions = [(f.name, f.system_name, f.filename, f.start_line) for f in message.function]
         assert len(set(functions)) == len(functions) > 30
@@ -296,13 +294,15 @@ class TestProfile:
             text = message.string_table
             address = {location.id: location.address for location in message.location}
             return (
-                [([address[i] for i in s.location_id], list(s.value), [(text[x.key], text[x.str], x.num) for x in s.label])
-                 for s in message.sample],
-                [(m.memory_start, m.memory_limit, m.file_offset, text[m.filename], text[m.build_id])
-                 for m in message.mapping],
+                [([address[i] for i in s.location_id], list(s.value)) for s in message.sample],
+                [[(text[x.key], text[x.str], x.num) for x in s.label] for s in message.sample],
+                [
+                    (m.memory_start, m.memory_limit, m.file_offset, text[m.filename], text[m.build_id])
+                    for m in message.mapping
+                ],
                 [(text[t.type], text[t.unit]) for t in message.sample_type],
                 (message.period, message.time_nanos, message.duration_nanos),
-            )  # fmt: skip
+            )
 
         assert told(after) == told(before)
 
@@ -326,8 +326,13 @@ class TestProfile:
         for seed in ("1", "2"):
             output = tmp_path / f"{seed}.pb.gz"
             source = str(FIXTURES / "profiles/gperftools/spectra-gcc-pie.prof")
-            command = [sys.executable, "-m", "symbolize", source, "-b", str(BINARIES / "gcc-pie"), "-o", str(output), "-q"]
-            subprocess.run(command, check=True, cwd=Path(__file__).parent.parent, env={"PYTHONHASHSEED": seed})
+            command = [sys.executable, "-m", "symbolize", source, "-b", str(BINARIES / "gcc-pie")]
+            subprocess.run(
+                [*command, "-o", str(output), "-q"],
+                check=True,
+                cwd=Path(__file__).parent.parent,
+                env={"PYTHONHASHSEED": seed},
+            )
             outputs.append(output.read_bytes())
         assert outputs[0] == outputs[1]
 
@@ -336,7 +341,7 @@ class TestProfile:
         (tmp_path / "broken").write_bytes(b"\x7fELF\x02\x01")
         data = profile([WHOLE], [([Place(BASE + MAIN, 1)], [1])])
         with Symbolizer([tmp_path]) as symbolizer:
-            first, second = (symbolizer.symbolize(symbolize.load(_file(data))).report for _ in range(2))
+            first, second = (symbolizer.symbolize(symbolize.load(io.BytesIO(data))).report for _ in range(2))
         assert len(first.warnings) == 1
         assert first.warnings[0].startswith(f"{tmp_path}/broken: ")
         assert second.warnings == []
@@ -344,7 +349,7 @@ class TestProfile:
     def test_progress(self) -> None:
         """Progress is told before each mapping that has locations."""
         told: list[Any] = []
-        made = symbolize.load(_file(profile([WHOLE, WHOLE], [([Place(BASE + MAIN, 2)], [1])])))
+        made = symbolize.load(io.BytesIO(profile([WHOLE, WHOLE], [([Place(BASE + MAIN, 2)], [1])])))
         with Symbolizer([PIE.parent]) as symbolizer:
             symbolizer.symbolize(made, lambda *arguments: told.append(arguments))
         assert told == [(1, 2, "/opt/spectra/bin/spectra")]

@@ -6,7 +6,7 @@ import pytest
 
 from symbolize.binaries import BinaryIndex, Found, find_binary
 from symbolize.reasons import Reason
-from tests.elf_writer import write
+from tests.support.tiny_elf import write
 
 ID_A, ID_B, ID_C = "aa" * 20, "bb" * 20, "cc" * 20
 
@@ -127,7 +127,18 @@ def test_no_identity(root: Path) -> None:
 
 @pytest.mark.parametrize(
     "filename",
-    ["/", "//", "..", "../..", "../outside", "/opt/app/../../../outside", "/opt/app/server/", ".", "a\0b", "/etc/passwd"],
+    [
+        "/",
+        "//",
+        "..",
+        "../..",
+        "../outside",
+        "/opt/app/../../../outside",
+        "/opt/app/server/",
+        ".",
+        "a\0b",
+        "/etc/passwd",
+    ],
 )
 def test_names_that_lead_astray(tmp_path: Path, root: Path, filename: str) -> None:
     """A recorded name is compared and never opened: `..` leads nowhere."""

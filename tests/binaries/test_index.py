@@ -12,8 +12,8 @@ import pytest
 
 from symbolize.binaries import BinaryIndex
 from symbolize.elf import ElfError, ElfImage, read_build_id
-from tests.elf_writer import elf, write
-from tests.fixture_files import BINARIES
+from tests.support.tiny_elf import elf, write
+from tests.support.fixture_files import BINARIES
 
 ID_A, ID_B = "aa" * 20, "bb" * 20
 COMMITTED = sorted(path for path in BINARIES.rglob("*") if path.is_file())

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from symbolize.cli import main
-from tests import fixture_files as fixtures
-from tests.elf_writer import write as write_elf
-from tests.fixture_files import BINARIES, FIXTURES
+from tests.support import fixture_files as fixtures
+from tests.support.tiny_elf import write as write_elf
+from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.load import gperftools_writer
-from tests.pprof_writer import Line, Mapping, Place, profile
+from tests.support.pprof_writer import Line, Mapping, Place, profile
 
 PIE_ID = "cb96b8d25342c1f32e87dde7772ea78c32607ad4"
 MAPS = b"00400000-00500000 r-xp 00000000 08:01 11 /bin/main\n"
@@ -55,7 +55,11 @@ _watched: list[list[str]] = []
 
 
 def _note_opened(event: str, arguments: tuple[object, ...]) -> None:
-    if _watched and event in ("open", "os.scandir", "os.listdir") and isinstance(arguments[0], str | bytes | os.PathLike):
+    if (
+        _watched
+        and event in ("open", "os.scandir", "os.listdir")
+        and isinstance(arguments[0], str | bytes | os.PathLike)
+    ):
         _watched[0].append(os.fsdecode(arguments[0]))
 
 
@@ -80,9 +84,11 @@ def row(report: str, name: str) -> str:
     return next(line for line in report.splitlines() if line.split(" ")[0].endswith(name))
 
 
-@pytest.mark.parametrize("whole", [GPERFTOOLS, PPROF, gzip.compress(PPROF, mtime=0)], ids=["gperftools", "pprof", "gzip"])
+@pytest.mark.parametrize(
+    "whole", [GPERFTOOLS, PPROF, gzip.compress(PPROF, mtime=0)], ids=["gperftools", "pprof", "gzip"]
+)
 def test_cut_at_every_byte(whole: bytes, capsys: pytest.CaptureFixture[str]) -> None:
-    """A profile cut anywhere is refused in one line, or read as far as it goes with an output that pprof's schema takes."""
+    """A profile cut anywhere is refused in one line, or read as far as it goes into an output that can be read."""
     refused = 0
     for length in range(len(whole)):
         Path("x").write_bytes(whole[:length])

@@ -15,9 +15,9 @@ import pytest
 
 from symbolize.cli import main
 from symbolize.proto import profile_pb2
-from tests import fixture_files as fixtures
-from tests.fixture_files import BINARIES, FIXTURES
-from tests.pprof_writer import Line, Mapping, Place, profile
+from tests.support import fixture_files as fixtures
+from tests.support.fixture_files import BINARIES, FIXTURES
+from tests.support.pprof_writer import Line, Mapping, Place, profile
 
 ROOT = Path(__file__).parent.parent.parent
 PROF = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
@@ -209,9 +209,7 @@ def test_quiet(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-def test_warning_without_the_compiled_core(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_warning_without_the_compiled_core(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """That the compiled modules are missing is said once, and not with -q."""
     monkeypatch.setattr("symbolize.cursor.COMPILED", False)
     Path("x.pb").write_bytes(small())
@@ -237,7 +235,12 @@ def test_demangle(mode: str) -> None:
     Path("empty").mkdir()
     assert main(["x.pb", "-b", "empty", "--demangle", mode, "-q"]) == 0
     message = fixtures.read_pprof(Path("x.symbolized.pb.gz"))
-    expected = {"default": "ns::f", "templates": "ns::f<int>", "full": "void ns::f<int>(int)", "none": "_ZN2ns1fIiEEvT_"}
+    expected = {
+        "default": "ns::f",
+        "templates": "ns::f<int>",
+        "full": "void ns::f<int>(int)",
+        "none": "_ZN2ns1fIiEEvT_",
+    }
     assert message.string_table[message.function[0].name].decode() == expected[mode]
     assert message.string_table[message.function[0].system_name] == b"_ZN2ns1fIiEEvT_"
 

@@ -13,7 +13,7 @@ from symbolize.reasons import Reason
 from symbolize.report import MappingOutcome, Report, build_report
 from symbolize.report.json import render as render_json
 from symbolize.report.text import quantity, render
-from tests.pprof_writer import Line, Mapping, Place, profile
+from tests.support.pprof_writer import Line, Mapping, Place, profile
 
 MAPPINGS = [Mapping(0x1000, 0x9000, 0, "/bin/app", "ab" * 20), Mapping(0x10000, 0x20000, 0, "/lib/libc.so")]
 LEAF = Place(0x1000, 1, (Line("inner", "a.c", 1), Line("outer", "a.c", 2)))
@@ -181,7 +181,7 @@ HOSTILE = "/bin/\x1b]0;owned\x07\x1b[2J\r\n\u202e\u2066\x7f\x9bfake row   100.0 
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_hostile_names(form: str) -> None:
-    """Control characters of names, files, messages and warnings reach no terminal, and no name makes a line of its own."""
+    """Control characters of names, files and messages reach no terminal, and no name makes a line of its own."""
     place = Place(0x1000, 1, (Line(HOSTILE, HOSTILE, 1),))
     mappings = [Mapping(0x1000, 0x2000, 0, HOSTILE, HOSTILE)]
     data = profile(mappings, [([place, RAW._replace(mapping=1)], [1])], [(HOSTILE, HOSTILE)])

@@ -13,7 +13,7 @@ from elftools.elf.elffile import ELFFile
 
 from symbolize.proto import profile_pb2
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
+FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 BINARIES = FIXTURES / "bin"
 GPERFTOOLS = sorted((FIXTURES / "profiles" / "gperftools").glob("*.prof"))
 PERF = sorted((FIXTURES / "profiles" / "perf").glob("*.pb.gz"))
