@@ -41,6 +41,38 @@ def covers_everything(start: np.uint64, limit: np.uint64) -> bool:
     return int(start) == 0 and int(limit) in (0, TOP)
 
 
+def place(
+    address: UInt64,
+    start: int,
+    limit: int,
+    file_offset: int,
+    loaded: Sequence[Segment] | None,
+    debug: Sequence[Segment],
+    *,
+    relocatable: bool,
+    verified: bool,
+) -> tuple[UInt64, Bool] | None:
+    """The vaddrs of the runtime addresses in a mapping, and which lie in a segment; None if the file does not fit it.
+
+    `loaded` are the segments of the binary, None if there is only a debug file, whose segments are `debug`.
+    `relocatable` is false for ET_EXEC files; `verified` tells that the build id agreed.
+    """
+    if covers_everything(np.uint64(start), np.uint64(limit)):
+        # The addresses of a mapping of everything are vaddrs (pprof's base 0).
+        return address, np.ones(len(address), np.bool_)
+    if loaded is None:
+        segments, offset = load_segments(debug, start, limit, file_offset), file_offset
+    else:
+        segments = list(loaded)
+        known = true_offset(segments, start, limit, file_offset) if relocatable else file_offset
+        if known is None:
+            return None
+        offset = known
+    if segments is None or not (verified or fits(segments, start, limit, offset)):
+        return None
+    return to_vaddrs(address, start, limit, offset, segments, relocatable)
+
+
 def to_vaddrs(
     address: UInt64, start: int, limit: int, file_offset: int, segments: Sequence[Segment], relocatable: bool
 ) -> tuple[UInt64, Bool]:
@@ -67,6 +99,22 @@ def to_vaddrs(
             vaddr[here] = address[here]
             found |= here
     return vaddr, found
+
+
+def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> int | None:
+    """The file offset of a mapping whose memory map may have lost it; None if it cannot be told (rule R147).
+
+    Maps in the brief form leave offsets out, which then read as 0. Where code does not begin at offset 0 of the
+    file, a mapping as long as exactly one executable segment, rounded to pages, is that segment; one that
+    reaches behind all code does begin at offset 0; anything else would be a guess.
+    """
+    code = [segment for segment in segments if segment.executable and segment.file_size]
+    if file_offset or not code or any(page_floor(segment.file_offset) == 0 for segment in code):
+        return file_offset
+    sizes = [page_ceil(s.file_offset + s.file_size) - page_floor(s.file_offset) for s in code]
+    if sizes.count(limit - start) == 1:
+        return page_floor(code[sizes.index(limit - start)].file_offset)
+    return 0 if limit - start >= max(segment.file_offset + segment.file_size for segment in code) else None
 
 
 def load_segments(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> list[Segment] | None:

@@ -13,7 +13,7 @@ from symbolize.binaries import BinaryIndex, Found, find_binary
 from symbolize.elf import ElfError, ElfImage
 from symbolize.errors import UsageError
 from symbolize.expand import Resolved, demangle_existing, expand, set_flags
-from symbolize.match import assign_mappings, covers_everything, fits, load_segments, to_vaddrs
+from symbolize.match import assign_mappings, covers_everything, place
 from symbolize.names import MODES, Mode, unavailable
 from symbolize.profile import Profile, compact
 from symbolize.reasons import Reason
@@ -112,24 +112,22 @@ class Symbolizer:
             reasons[rows] = outcome.reason
             return None
         mappings, mapping = profile.mappings, outcome.mapping
-        start, limit = int(mappings.start[mapping]), int(mappings.limit[mapping])
-        file_offset = int(mappings.file_offset[mapping])
         loaded = next((image for image in binary.images if has_file_offsets(image)), None)
-        segments = loaded.segments if loaded is not None else None
-        if covers_everything(mappings.start[mapping], mappings.limit[mapping]):
-            # The addresses of a mapping of everything are vaddrs (pprof's base 0).
-            vaddrs, inside = profile.locations.address[rows], np.ones(len(rows), np.bool_)
-        else:
-            if segments is None:
-                segments = load_segments(binary.images[0].segments, start, limit, file_offset)
-            if segments is None or not (outcome.verified or fits(segments, start, limit, file_offset)):
-                outcome.reason = Reason.MISFIT
-                reasons[rows] = outcome.reason
-                return None
-            relocatable = binary.images[0].kind != "ET_EXEC"
-            vaddrs, inside = to_vaddrs(
-                profile.locations.address[rows], start, limit, file_offset, segments, relocatable
-            )
+        placed = place(
+            profile.locations.address[rows],
+            int(mappings.start[mapping]),
+            int(mappings.limit[mapping]),
+            int(mappings.file_offset[mapping]),
+            loaded.segments if loaded is not None else None,
+            binary.images[0].segments,
+            relocatable=binary.images[0].kind != "ET_EXEC",
+            verified=outcome.verified,
+        )
+        if placed is None:
+            outcome.reason = Reason.MISFIT
+            reasons[rows] = outcome.reason
+            return None
+        vaddrs, inside = placed
         reasons[rows[~inside]] = Reason.OUTSIDE_SEGMENTS
         rows, vaddrs = rows[inside], vaddrs[inside]
         order = np.argsort(vaddrs, kind="stable")

@@ -44,7 +44,7 @@ def by_file(profile: Any) -> dict[str, list[tuple[Any, Any]]]:
 
 def linked_name(name: str) -> str:
     """A linked name as it is; one from DWARF, as functions local to a file have it, without template arguments."""
-    return name if name.startswith("_Z") else re.sub(r"^(operator\(\)|\w+)<.*", r"\1", name)
+    return name if name.startswith("_Z") else re.sub(r"^(operator(?:\(\)|[^\w\s<(]+)|\w+)<.*", r"\1", name)
 
 
 def comparable(frames: list[Frame]) -> list[Frame]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.elf import Segment
-from symbolize.match import assign_mappings, covers_everything, fits, load_segments, to_vaddrs
+from symbolize.match import assign_mappings, covers_everything, fits, load_segments, to_vaddrs, true_offset
 from symbolize.profile import NONE, Locations, Mappings, Profile
 
 TOP = (1 << 64) - 1
@@ -39,6 +39,14 @@ HUGE = [
     Segment(0x200000, 0x200000, 0x900000, 0x900000, 0x200000, True),
 ]
 """Aligned for huge pages."""
+
+
+SHARED = [
+    Segment(0x1000, 0x21000, 0x1000, 0x1000, 0x1000, False),
+    Segment(0x1000, 0x11000, 0x1000, 0x1000, 0x1000, True),
+    Segment(0x1000, 0x31000, 0x1000, 0x1000, 0x1000, False),
+]
+"""The same bytes of the file at several addresses."""
 
 
 class Case(NamedTuple):
@@ -81,6 +89,9 @@ CASES = [
     Case("Go, code from the first byte of the file on", GO, 0x400FFF, 0x400000, 0x4AD000, 0, 0x400FFF, False),
     Case("shared object high in memory", PIE, TOP - 0x1000, TOP - 0x1FFF, TOP, 0x1000, 0x1FFF),
     Case("file offset at the end of 64 bits", PIE, BASE + 0x1000, BASE, BASE + 0x2000, TOP, None),
+    Case(
+        "bytes that code and data share are code", SHARED, BASE + 0x1800, BASE + 0x1000, BASE + 0x3000, 0x1000, 0x11800
+    ),
     Case("no segments", [], BASE + 0x1000, BASE, BASE + 0x2000, 0, None),
 ]
 
@@ -124,6 +135,8 @@ DEBUG_CASES = [
     DebugCase("a part cut off by mprotect", PIE, BASE + 0x2000, BASE + 0x3000, 0x2000, 0x2000),
     DebugCase("longer than the code", PIE, BASE + 0x1000, BASE + 0x9000, 0x1000, None),
     DebugCase("a part of lld's code, which could be anywhere in it", LLD, 0x202000, 0x203000, 0x1000, None),
+    DebugCase("its last page, whose place in the file the vaddr does not tell", LLD, 0x202000, 0x203000, 0x2000, None),
+    DebugCase("file offset at the end of 64 bits", LLD, 0x201000, 0x203000, TOP - 0x10, None),
     DebugCase("no code at all", [PIE[0]], BASE, BASE + 0x1000, 0, None),
 ]
 
@@ -141,6 +154,23 @@ def test_segments_without_file_bytes(case: DebugCase) -> None:
     vaddr, inside = to_vaddrs(np.array([first], np.uint64), case.start, case.limit, case.offset, found, True)
     assert inside.tolist() == [True]
     assert int(vaddr[0]) == case.vaddr + first - case.start
+
+
+@pytest.mark.parametrize(
+    ("desc", "segments", "size", "offset", "expected"),
+    [
+        ("an offset that is there stays", PIE, 0x3000, 0x1000, 0x1000),
+        ("lost, as long as the code", PIE, 0x3000, 0, 0x1000),
+        ("lost, as long as lld's code", [LLD[0], LLD[1]._replace(file_offset=0x1900)], 0x2000, 0, 0x1000),
+        ("the whole file from its beginning", PIE, 0x6000, 0, 0),
+        ("a part of the code, which could be any", PIE, 0x1000, 0, None),
+        ("code begins with the file", GO, 0x1000, 0, 0),
+        ("no code", [PIE[0]], 0x1000, 0, 0),
+    ],
+)
+def test_lost_offset(desc: str, segments: list[Segment], size: int, offset: int, expected: int | None) -> None:
+    """An offset that the memory map left out is told from the length of the mapping, and otherwise not guessed."""
+    assert true_offset(segments, BASE, BASE + size, offset) == expected
 
 
 @pytest.mark.parametrize(
@@ -168,6 +198,7 @@ def test_any_numbers(
 ) -> None:
     """No numbers of a profile or a file make the arithmetic fail, and what is found lies in a segment."""
     fits(segments, start, limit, offset)
+    true_offset(segments, start, limit, offset)
     for each in (segments, load_segments(stripped_of_bytes(segments), start, limit, offset)):
         if each is not None:
             vaddrs, found = to_vaddrs(np.array(addresses, np.uint64), start, limit, offset, each, relocatable)

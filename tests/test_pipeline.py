@@ -16,9 +16,9 @@ from symbolize import Reason, Symbolizer, UsageError
 from symbolize.proto import profile_pb2
 from symbolize.write import encode
 from tests.support import fixture_files as fixtures
-from tests.support.tiny_elf import write as write_elf
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.pprof_writer import Line, Mapping, Place, profile
+from tests.support.tiny_elf import write as write_elf
 
 PIE = BINARIES / "gcc-pie" / "spectra"
 PIE_ID = "cb96b8d25342c1f32e87dde7772ea78c32607ad4"
@@ -228,6 +228,19 @@ class TestFiles:
         chain, report = self.chain(cut.parent, DEBUG.parent)
         assert len(chain) > 3
         assert any(str(cut) in problem for problem in report.mappings[0].problems)
+
+    def test_file_that_went_away(self, tmp_path: Path) -> None:
+        """A file that is gone when it is needed is told, and the other file of the build is used."""
+        for path, name in ((STRIPPED, "stripped"), (DEBUG, DEBUG.name), (PIE, "other")):
+            shutil.copy(path, tmp_path / name)
+        made = [symbolize.load(io.BytesIO(profile([m], [(self.PLACES, [1])]))) for m in (WHOLE, self.MAPPING)]
+        with Symbolizer([tmp_path]) as symbolizer:
+            symbolizer.symbolize(made[0])
+            (tmp_path / "stripped").unlink()
+            result = symbolizer.symbolize(made[1])
+        assert result.report.percent == 100
+        assert result.report.mappings[0].files == [str(tmp_path / DEBUG.name)]
+        assert result.report.mappings[0].problems == [f"{tmp_path}/stripped: No such file or directory"]
 
     def test_debug_file_cut_in_half(self, tmp_path: Path) -> None:
         """Of a debug file cut in half is told where, and the symbols of the binary beside it are used."""

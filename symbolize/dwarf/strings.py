@@ -4,7 +4,6 @@
 import cython
 import numpy as np
 
-
 MAX_TOTAL = cython.declare(cython.Py_ssize_t, 1 << 29)
 
 

@@ -1,7 +1,8 @@
 """One opened ELF image: segments, sections, build id, symbol tables. Knows no profiles and no DWARF."""
 
+from symbolize.elf.calls import inside_calls
 from symbolize.elf.ident import read_build_id
 from symbolize.elf.image import ElfError, ElfImage, Section, Segment
 from symbolize.elf.symbols import Symbols, read_symbols
 
-__all__ = ["ElfError", "ElfImage", "Section", "Segment", "Symbols", "read_build_id", "read_symbols"]
+__all__ = ["ElfError", "ElfImage", "Section", "Segment", "Symbols", "inside_calls", "read_build_id", "read_symbols"]

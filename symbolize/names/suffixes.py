@@ -64,8 +64,8 @@ def strip_version(name: bytes) -> bytes:
 
 
 def last_component(name: bytes) -> bytes:
-    """A qualified name without its scopes and template arguments: `a::b<c::d>` gives `b`."""
-    if b"::" not in name and b"<" not in name:
+    """A qualified name without its scopes, template arguments and ABI tags: `a::b[abi:x]<c::d>` gives `b`."""
+    if b"::" not in name and b"<" not in name and b"[abi:" not in name:
         return name
     depth = start = i = 0
     while i < len(name):
@@ -86,4 +86,4 @@ def last_component(name: bytes) -> bytes:
             continue
         i += 1
     operator = _OPERATOR.match(name, start)
-    return operator[0] if operator is not None else name[start:].partition(b"<")[0]
+    return operator[0] if operator is not None else name[start:].partition(b"<")[0].partition(b"[abi:")[0]

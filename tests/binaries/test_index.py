@@ -12,8 +12,8 @@ import pytest
 
 from symbolize.binaries import BinaryIndex
 from symbolize.elf import ElfError, ElfImage, read_build_id
-from tests.support.tiny_elf import elf, write
 from tests.support.fixture_files import BINARIES
+from tests.support.tiny_elf import elf, write
 
 ID_A, ID_B = "aa" * 20, "bb" * 20
 COMMITTED = sorted(path for path in BINARIES.rglob("*") if path.is_file())
@@ -166,6 +166,7 @@ def test_loops_and_dangling_links(tmp_path: Path) -> None:
     found = index(tmp_path)
     assert paths(found.with_build_id(ID_A)) == [str(tmp_path / "b/x")]
     assert paths(found.at_path("b/x")) == [str(tmp_path / "b/x")]
+    assert not any("nothing" in problem for problem in found.problems)
 
 
 def test_very_deep_folders(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from symbolize.cli import main
-from tests.support import fixture_files as fixtures
-from tests.support.tiny_elf import write as write_elf
-from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.load import gperftools_writer
+from tests.support import fixture_files as fixtures
+from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.pprof_writer import Line, Mapping, Place, profile
+from tests.support.tiny_elf import write as write_elf
 
 PIE_ID = "cb96b8d25342c1f32e87dde7772ea78c32607ad4"
 MAPS = b"00400000-00500000 r-xp 00000000 08:01 11 /bin/main\n"

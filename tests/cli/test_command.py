@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from symbolize.cli import main
+from symbolize.cli.main import progress_bar
 from symbolize.proto import profile_pb2
 from tests.support import fixture_files as fixtures
 from tests.support.fixture_files import BINARIES, FIXTURES
@@ -292,6 +293,28 @@ def test_help_and_version() -> None:
     for option in ("--binaries", "--output", "--demangle", "--report", "--fail-under", "-q", "-v", "Exit codes"):
         assert option.encode() in run.stdout
     assert re.fullmatch(rb"symbolize \d+\.\d+\.\d+\n", process("--version").stdout)
+
+
+def test_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The progress bar shows the name of a mapping without what could steer the terminal; -q and files have none."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    with progress_bar(quiet=False) as progress:
+        assert progress is not None
+        progress(0, 2, "/bin/\x1b]0;owned\x07")
+        progress._bar.refresh()
+    assert "\\x1b]0;owned\\x07" in shown.getvalue()
+    assert "\x1b]" not in shown.getvalue()
+    with progress_bar(quiet=True) as progress:
+        assert progress is None
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress_bar(quiet=False) as progress:
+        assert progress is None
 
 
 def test_terminal() -> None:

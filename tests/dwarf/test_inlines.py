@@ -38,27 +38,20 @@ def test_unknown_call_line(line: dict[str, int]) -> None:
     """Without a call line, or with line 0, the frame is there with an unknown line (rule R21)."""
     g = die("inlined_subroutine", abstract_origin=Ref("g"), ranges=[(0x1010, 0x1020)], **line)
     image = image_of([unit(function("f", 0x1000, 0x100, g), *ORIGINS, lines=LINES)])
-    assert [frame[:3] for frame in frames_at(image, 0x1010)[0]] == [("g", "/src/a.cc", 10), ("f", "", 0)] or [
-        frame[:3] for frame in frames_at(image, 0x1010)[0]
-    ] == [("g", "/src/a.cc", 10), ("f", "/src/a.cc", 0)]
+    assert [(frame.name, frame.line) for frame in frames_at(image, 0x1010)[0]] == [("g", 10), ("f", 0)]
 
 
 def test_call_file_of_the_concrete_unit() -> None:
     """call_file counts in the unit of the inlined DIE, decl_line comes from the origin's (rule R22)."""
     other = unit(die("subprogram", name="x", label="x", decl_file=1, decl_line=77), name="other.cc")
     other.lines = Lines(files=[("o1.cc", 0), ("o2.cc", 0)])
-    x = die(
-        "inlined_subroutine",
-        abstract_origin=As("ref_addr", Ref("x")),
-        ranges=[(0x1010, 0x1020)],
-        call_file=1,
-        call_line=4,
-    )
+    origin = As("ref_addr", Ref("x"))
+    x = die("inlined_subroutine", abstract_origin=origin, ranges=[(0x1010, 0x1020)], call_file=1, call_line=4)
     image = image_of([unit(function("f", 0x1000, 0x100, x), lines=LINES), other])
     assert frames_at(image, 0x1010) == [[("x", "/src/a.cc", 10, 5, 77), ("f", "/src/b.cc", 4, 0, 0)]]
 
 
-@pytest.mark.parametrize(("version", "expected"), [(4, ""), (5, "/src/a.cc")])
+@pytest.mark.parametrize(("version", "expected"), [(4, ""), (5, "/src/a.c")])
 def test_call_file_0(version: int, expected: str) -> None:
     """call_file 0 is no file before DWARF 5 and the first since (rule R23)."""
     f = function("f", 0x1000, 0x100, inlined("g", [(0x1010, 0x1020)], line=4, call_file=0))

@@ -1,5 +1,6 @@
 """Ranges to segments, against brute force over small address spaces (rules R9, R25, R26, R27, R37)."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -90,7 +91,7 @@ def test_merge_runs(forest: Forest) -> None:
     for owner in range(len(forest.parents)):
         assert covered(result, owner) == covered(forest.ranges, owner)
         own = [row for row in result if row[2] == owner]
-        assert all(a[1] < b[0] for a, b in zip(own, own[1:], strict=False))
+        assert all(a[1] < b[0] for a, b in itertools.pairwise(own))
 
 
 @EXAMPLES

@@ -88,7 +88,7 @@ class Lines:
     """
 
     operations: Sequence[bytes | Callable[["Lines"], bytes]] = ()
-    files: Sequence[tuple[Any, ...]] = (("a.c", 0),)
+    files: Sequence[tuple[Any, ...]] = (("a.c", 0), ("a.c", 0))
     directories: Sequence[str] = ("/src",)
     version: int | None = None
     min_inst_length: int = 1

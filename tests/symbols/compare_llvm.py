@@ -35,7 +35,7 @@ CLASSES = {
     "equal": "every field of every frame is the same",
     "qualified": "R15: llvm-symbolizer prints the bare name of a function without linkage name",
     "alias": "R118: both names are symbols with one address",
-    "suffix": "R115: llvm-symbolizer takes the symbol, which has a suffix of the toolchain's",
+    "symbol": "R6, R114: llvm-symbolizer takes the symbol whose name is spelled otherwise than the function's in DWARF",
     "path": "R46: the same file, spelled another way",
     "padding": "R38: no function covers the address, and we extend no row beyond its sequence",
     "file-symbol": "R120: DWARF knows the function but not the file; llvm-symbolizer takes the FILE symbol's",
@@ -165,9 +165,16 @@ class Judge:
             return "qualified"
         if not outermost:
             return None
-        if any(start <= vaddr for start in self.starts.get(our, set()) & self.starts.get(their, set())):
+        plain = their.partition("@")[0]
+        if plain == our:
+            return "symbol"
+        if any(start <= vaddr for start in self.starts.get(our, set()) & self.starts.get(plain, set())):
             return "alias"
-        return "suffix" if their == our + ".abi0" else None
+        if their in (our + ".abi0", our.replace("·", ".")):
+            return "symbol"
+        # An inherited constructor is called like its class in DWARF and like the class it comes from in the symbol.
+        constructor = re.sub(r"<.*?>(?=::|$)", "", our).split("::")
+        return "symbol" if re.search(r"CI[12]", their) and len(set(constructor[-2:])) == 1 else None
 
 
 def same_file(one: str, other: str) -> bool:

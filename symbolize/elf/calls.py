@@ -1,0 +1,80 @@
+"""Do addresses lie in call instructions? In the binary that ran, the call sites of a profile do (rule R148).
+
+The instructions before a return address tell whether a file that only has the right name is the right build: in
+another build of the same program few of the addresses happen to lie in a call.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.elf.image import ElfImage
+
+UInt64 = NDArray[np.uint64]
+Bool = NDArray[np.bool_]
+
+LONGEST_CALL = 7
+"""Bytes of `call *disp32(base,index)` without a prefix."""
+
+
+def inside_calls(image: ElfImage, vaddrs: UInt64) -> Bool | None:
+    """Which of `vaddrs` lie in a call instruction, or right behind one; None if that cannot be told.
+
+    It cannot for machines other than x86 and AArch64, and for files without the bytes of their code. Producers
+    differ in what they keep of a call site, so its first byte, its last byte and the return address all count.
+    """
+    code = np.full((len(vaddrs), 2 * LONGEST_CALL + 1), -1, np.int64)
+    position = vaddrs.astype(np.int64)
+    known = np.zeros(len(vaddrs), np.bool_)
+    text = np.frombuffer(image.data, np.uint8)
+    for segment in image.segments:
+        begin, size = segment.vaddr, min(segment.file_size, len(text) - segment.file_offset)
+        here = segment.executable & (vaddrs >= np.uint64(begin)) & (vaddrs < np.uint64(max(begin + size, begin)))
+        if here.any():
+            offset = position[here] - begin
+            at = offset[:, None] + np.arange(-LONGEST_CALL, LONGEST_CALL + 1)
+            inside = (at >= 0) & (at < size)
+            code[here] = np.where(inside, text[segment.file_offset + np.where(inside, at, 0)], -1)
+            known |= here
+    if not known.any():
+        return None
+    if image.machine in ("EM_X86_64", "EM_386"):
+        return x86_calls(code)
+    if image.machine == "EM_AARCH64" and not image.big_endian:
+        return aarch64_calls(code, position)
+    return None
+
+
+def x86_calls(code: NDArray[np.int64]) -> Bool:
+    """Whether a call starts at the middle column of `code`, ends with it, or ends before it (Intel SDM, CALL)."""
+    middle = LONGEST_CALL
+    result = call_length(code, middle) > 0
+    for length in range(2, LONGEST_CALL + 1):
+        for end in (middle, middle + 1):  # one past the last byte of the call
+            if end - length >= 0:
+                result |= call_length(code, end - length) == length
+    return result
+
+
+def call_length(code: NDArray[np.int64], column: int) -> NDArray[np.int64]:
+    """The length of the near call that starts at `column` of each row, 0 if there is none: E8, or FF /2."""
+    first, second = code[:, column], code[:, column + 1]
+    third = code[:, column + 2] if column + 2 < code.shape[1] else np.full(len(code), -1)
+    mode, operand, register = second >> 6, second >> 3 & 7, second & 7
+    has_sib = (mode != 3) & (register == 4)
+    displacement = np.select(
+        [mode == 1, mode == 2, (mode == 0) & (register == 5), (mode == 0) & has_sib & (third & 7 == 5)], [1, 4, 4, 4], 0
+    )
+    indirect = np.where((first == 0xFF) & (second >= 0) & (operand == 2), 2 + has_sib + displacement, 0)
+    return np.where(first == 0xE8, 5, indirect)
+
+
+def aarch64_calls(code: NDArray[np.int64], vaddr: NDArray[np.int64]) -> Bool:
+    """Whether the instruction at the middle column of `code`, or the one before it, is BL or BLR (Arm ARM C6.2)."""
+    rows = np.arange(len(code))
+    result = np.zeros(len(code), np.bool_)
+    for back in (0, 4):
+        start = LONGEST_CALL - (vaddr & 3) - back
+        sound = start >= 0
+        word = sum(code[rows, np.maximum(start, 0) + i] << (8 * i) for i in range(4))
+        result |= sound & ((word & 0xFC000000 == 0x94000000) | (word & 0xFFFFF0E0 == 0xD63F0000))
+    return result

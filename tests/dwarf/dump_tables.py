@@ -1,0 +1,45 @@
+"""Prints whether the package runs compiled, and a digest of everything that it decodes of each file.
+
+python tests/dwarf/dump_tables.py FILE...
+"""
+
+import hashlib
+import sys
+from dataclasses import fields
+
+import numpy as np
+
+from symbolize.cursor import COMPILED
+from symbolize.elf import ElfImage
+from symbolize.symbols import build_table
+from symbolize.symbols.table import FunctionNames, SymbolTable
+
+
+def digest(table: SymbolTable) -> str:
+    """A digest of all columns and names of a table."""
+    state = hashlib.sha256()
+
+    def add(value: object) -> None:
+        if isinstance(value, FunctionNames):
+            for field in fields(value):
+                add(getattr(value, field.name))
+        elif isinstance(value, np.ndarray):
+            state.update(f"{value.dtype} {value.shape}".encode() + value.tobytes())
+        else:
+            state.update(repr(value).encode())
+
+    for field in fields(table):
+        add(getattr(table, field.name))
+    return state.hexdigest()
+
+
+def main(paths: list[str]) -> None:
+    """Print the digests, a line a file."""
+    print(COMPILED)
+    for path in paths:
+        with ElfImage.open(path) as image:
+            print(digest(build_table([image])), path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

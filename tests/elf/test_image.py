@@ -1,0 +1,159 @@
+"""ELF headers, sections, notes and compressed contents (rules R97–R103)."""
+
+import zlib
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symbolize.elf import ElfError, ElfImage, read_build_id
+from symbolize.elf.notes import gnu_build_id
+from tests.support.elf_writer import COMPRESSED, NOTE, Section, Segment, build_id_note, elf_file
+
+CONTENTS = b"some debug information " * 50
+
+
+def parse(data: bytes) -> ElfImage:
+    """An ELF file in memory."""
+    return ElfImage.parse(memoryview(data), "test")
+
+
+def header(kind: int, size: int, is_64: bool = True, big: bool = False) -> bytes:
+    """The header of an SHF_COMPRESSED section."""
+    order = "big" if big else "little"
+    word = (kind).to_bytes(4, order)
+    if is_64:
+        return word + bytes(4) + size.to_bytes(8, order) + (1).to_bytes(8, order)
+    return word + size.to_bytes(4, order) + (1).to_bytes(4, order)
+
+
+@pytest.mark.parametrize("is_64", [True, False])
+@pytest.mark.parametrize("big", [True, False])
+def test_compressed_sections(is_64: bool, big: bool) -> None:
+    """zlib and zstd contents come out whole, with headers of either class and byte order (rule R97)."""
+    packed = {1: zlib.compress(CONTENTS), 2: zstandard.compress(CONTENTS)}
+    for kind, data in packed.items():
+        section = Section(".debug_info", header(kind, len(CONTENTS), is_64, big) + data, flags=COMPRESSED)
+        image = parse(elf_file([section], is_64=is_64, big_endian=big))
+        assert image.contents(".debug_info") == CONTENTS
+        assert image.problems == []
+
+
+@pytest.mark.parametrize("big", [True, False])
+def test_zdebug(big: bool) -> None:
+    """.zdebug sections have a big-endian size in files of either byte order (rule R98)."""
+    data = b"ZLIB" + len(CONTENTS).to_bytes(8, "big") + zlib.compress(CONTENTS)
+    assert parse(elf_file([Section(".zdebug_info", data)], big_endian=big)).contents(".debug_info") == CONTENTS
+
+
+ZLIB = zlib.compress(CONTENTS)
+BAD = {
+    "unknown type": (header(3, len(CONTENTS)) + ZLIB, "unknown compression type 3"),
+    "cut header": (header(1, 8)[:20], "compression header is cut off"),
+    "larger": (header(1, len(CONTENTS) + 1) + ZLIB, "does not expand to"),
+    "smaller": (header(1, len(CONTENTS) - 1) + ZLIB, "does not expand to"),
+    "absurd": (header(1, 1 << 60) + ZLIB, "claims to expand"),
+    "ratio": (header(1, 1033 * len(ZLIB) + 100) + ZLIB, "claims to expand"),
+    "cut": (header(1, len(CONTENTS)) + ZLIB[:10], "zlib"),
+    "garbage": (header(1, len(CONTENTS)) + b"abcdefgh" * 9, "corrupt zlib stream"),
+    "zstd garbage": (header(2, len(CONTENTS)) + b"abcdefgh" * 9, "corrupt zstd frame"),
+    "zstd larger": (header(2, len(CONTENTS) + 1) + zstandard.compress(CONTENTS), "does not expand to"),
+    "zstd cut": (header(2, len(CONTENTS)) + zstandard.compress(CONTENTS)[:20], "zstd"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_compression(bad: str) -> None:
+    """A section that does not expand to what its header says is absent, and the problem says why (rule R99)."""
+    data, problem = BAD[bad]
+    sections = [Section(".debug_info", data, flags=COMPRESSED), Section(".debug_str", b"abc")]
+    image = parse(elf_file(sections))
+    assert image.contents(".debug_info") is None
+    assert image.contents(".debug_str") == b"abc"
+    assert len(image.problems) == 1
+    assert problem in image.problems[0]
+    assert ".debug_info" in image.problems[0]
+
+
+def test_zstd_bomb() -> None:
+    """A frame that expands far beyond its header is refused without being expanded (rule R99)."""
+    bomb = zstandard.compress(bytes(1 << 28))
+    image = parse(elf_file([Section(".debug_info", header(2, 1000) + bomb, flags=COMPRESSED)]))
+    assert image.contents(".debug_info") is None
+
+
+def test_escaped_section_count() -> None:
+    """Section 0 may hold the number of sections and the index of their names (rule R101)."""
+    image = parse(elf_file([Section(".debug_str", b"abc")], escaped_count=True))
+    assert image.contents(".debug_str") == b"abc"
+
+
+def test_section_out_of_bounds() -> None:
+    """A section past the end of the file is absent, with a problem (rule R77)."""
+    image = parse(elf_file([Section(".debug_str", b"abc", size=1 << 40), Section(".debug_info", b"i")]))
+    assert image.contents(".debug_str") is None
+    assert image.contents(".debug_info") == b"i"
+    assert "past the end" in image.problems[0]
+
+
+@pytest.mark.parametrize("big", [True, False])
+@pytest.mark.parametrize("is_64", [True, False])
+def test_build_id(is_64: bool, big: bool, tmp_path: Path) -> None:
+    """The build id comes from a note segment, else from a note section, by both ways of reading it."""
+    note = build_id_note(bytes(range(20)), big)
+    for position, segments in enumerate(([], [Segment(0, len(note), 4, 0, 4)])):
+        section = Section(".note.gnu.build-id", note, NOTE)
+        data = elf_file([section], segments, is_64=is_64, big_endian=big)
+        if segments:
+            offset = data.index(note)
+            data = elf_file([section], [Segment(0, len(note), 4, offset, 4)], is_64=is_64, big_endian=big)
+        path = tmp_path / str(position)
+        path.write_bytes(data)
+        assert parse(data).build_id == bytes(range(20)).hex()
+        assert read_build_id(str(path)) == bytes(range(20)).hex()
+
+
+@pytest.mark.parametrize(("size", "kept"), [(0, False), (1, False), (2, True), (8, True), (64, True), (65, False)])
+def test_build_id_lengths(size: int, kept: bool) -> None:
+    """A build id has 2 to 64 bytes."""
+    found = gnu_build_id(memoryview(build_id_note(bytes(size))), False)
+    assert found == (bytes(size).hex() if kept else None)
+
+
+def test_build_id_behind_other_notes() -> None:
+    """Other notes, of any owner and padding, are passed over."""
+    other = (
+        (4).to_bytes(4, "little") + (5).to_bytes(4, "little") + (1).to_bytes(4, "little") + b"GNU\0" + b"abcde\0\0\0"
+    )
+    foreign = other.replace(b"GNU\0", b"XYZ\0")
+    assert gnu_build_id(memoryview(foreign + other + build_id_note(b"\xab\xcd")), False) == "abcd"
+
+
+@given(st.binary(max_size=80))
+def test_notes_of_any_bytes(data: bytes) -> None:
+    """Any bytes give a build id or none."""
+    found = gnu_build_id(memoryview(data), False)
+    assert found is None or 4 <= len(found) <= 128
+
+
+@pytest.mark.parametrize("data", [b"", b"\x7fEL", b"MZ" + bytes(100), b"\x7fELF", b"\x7fELF\x02\x01\x01" + bytes(20)])
+def test_no_elf(data: bytes, tmp_path: Path) -> None:
+    """What is no ELF file is an ElfError of one line that names the file."""
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    with pytest.raises(ElfError) as caught:
+        ElfImage.open(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_tiny_section_headers() -> None:
+    """A header that puts thousands of sections on the same bytes is refused, not read thousands of times."""
+    data = bytearray(elf_file([Section(".debug_str", b"abc")]))
+    data[58:62] = (0).to_bytes(2, "little") + (0xFFFF).to_bytes(2, "little")
+    try:
+        assert len(parse(bytes(data)).sections) < 10
+    except ElfError:
+        pass

@@ -1,0 +1,109 @@
+"""Which entries of a symbol table are code (rules R101, R104–R106, R120, R133)."""
+
+import pytest
+
+from symbolize.elf import ElfImage, read_symbols
+from tests.support import elf_writer
+from tests.support.elf_writer import (
+    ABS,
+    ALLOC,
+    ARM,
+    COMMON,
+    COMMON_INDEX,
+    FILE,
+    FUNC,
+    GNU_IFUNC,
+    LOCAL,
+    MIPS,
+    NOTYPE,
+    OBJECT,
+    SECTION,
+    TLS,
+    UNDEF,
+    WRITE,
+    Section,
+    Symbol,
+    elf_file,
+)
+
+SECTIONS = [elf_writer.text(), Section(".data", bytes(64), flags=ALLOC | WRITE, address=0x8000)]
+
+
+def names(*symbols: Symbol, table: str = ".symtab", **options: object) -> list[str]:
+    """The names that are read of a table of these symbols."""
+    key = "symbols" if table == ".symtab" else "dynamic"
+    data = elf_file(SECTIONS, **{key: [Symbol(""), *symbols]}, **options)  # type: ignore[arg-type]
+    found = read_symbols(ElfImage.parse(memoryview(data), "test"), table)
+    return [] if found is None else [found.text(int(name)).decode() for name in found.name]
+
+
+@pytest.mark.parametrize("is_64", [True, False])
+@pytest.mark.parametrize("big", [True, False])
+@pytest.mark.parametrize("table", [".symtab", ".dynsym"])
+def test_types(is_64: bool, big: bool, table: str) -> None:
+    """Functions, indirect functions and untyped labels count, and objects among code (rule R104)."""
+    kinds = {"f": FUNC, "i": GNU_IFUNC, "n": NOTYPE, "o": OBJECT, "s": SECTION, "file": FILE, "c": COMMON, "t": TLS}
+    symbols = [Symbol(name, 0x1000 + k, 1, kind) for k, (name, kind) in enumerate(kinds.items())]
+    assert names(*symbols, table=table, is_64=is_64, big_endian=big) == ["f", "i", "n", "o"]
+
+
+@pytest.mark.parametrize("section", [UNDEF, ABS, COMMON_INDEX, ".data", 40])
+def test_sections(section: str | int) -> None:
+    """Undefined, absolute and common symbols, and those of data, are no code (rules R104, R105)."""
+    for kind in (FUNC, NOTYPE, OBJECT):
+        assert names(Symbol("f", 0x1000, 8, kind, section=section)) == []
+
+
+NAMES = {
+    "": False, "$a": False, "$d": False, "$t": False, "$x": False, "$a.1": False, "$x.foo": False, "$xrv64i2p1": False,
+    "$additional": True, "$": True, "$b": True, "$dispatch": True, ".L12": False, ".Ltmp3": False, ".hidden": True,
+    "__typeid__ZTS1A_global_addr": False, ".annobin_a.c": False, "__typeof": True, "main": True, "_": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names(name: str) -> None:
+    """Mapping symbols, temporaries and marks of compilers are no functions; names that only look so are (rule R106)."""
+    assert names(Symbol(name, 0x1000, 4)) == ([name] if NAMES[name] else [])
+
+
+def test_extended_indices() -> None:
+    """Section indices may stand in a table of their own (rule R101)."""
+    assert names(Symbol("f", 0x1000, 4, extended=True), Symbol("d", 0x8000, 4, section=".data", extended=True)) == ["f"]
+
+
+def test_source_files() -> None:
+    """A local symbol has the FILE symbol before it, a global one none (rule R120)."""
+    symbols = [
+        Symbol("before", 0x1000, 1, binding=LOCAL),
+        Symbol("a.c", type=FILE, binding=LOCAL, section=ABS),
+        Symbol("in_a", 0x1010, 1, binding=LOCAL),
+        Symbol("b.c", type=FILE, binding=LOCAL, section=ABS),
+        Symbol("in_b", 0x1020, 1, binding=LOCAL),
+        Symbol("", type=FILE, binding=LOCAL, section=ABS),
+        Symbol("nowhere", 0x1030, 1, binding=LOCAL),
+        Symbol("global", 0x1040, 1),
+    ]
+    found = read_symbols(ElfImage.parse(memoryview(elf_file(SECTIONS, symbols=symbols)), "test"), ".symtab")
+    assert found is not None
+    files = {found.text(int(n)): found.text(int(f)) if f else b"" for n, f in zip(found.name, found.file, strict=True)}
+    assert files == {b"before": b"", b"in_a": b"a.c", b"in_b": b"b.c", b"nowhere": b"", b"global": b""}
+
+
+@pytest.mark.parametrize(("machine", "expected"), [(ARM, 0x1000), (MIPS, 0x1000), (elf_writer.X86_64, 0x1001)])
+def test_tagged_addresses(machine: int, expected: int) -> None:
+    """Bit 0 of a function's address is no part of it where it marks another instruction set (rule R133)."""
+    symbols = [Symbol("f", 0x1001, 8), Symbol("n", 0x1003, type=NOTYPE)]
+    data = elf_file(SECTIONS, symbols=symbols, machine=machine, is_64=False)
+    found = read_symbols(ElfImage.parse(memoryview(data), "test"), ".symtab")
+    assert found is not None
+    assert found.vaddr.tolist() == [expected, 0x1003]
+
+
+def test_empty_tables() -> None:
+    """No table, an empty one, and one without strings are no trouble."""
+    assert read_symbols(ElfImage.parse(memoryview(elf_file(SECTIONS)), "test"), ".symtab") is None
+    for link in ("", ".data"):
+        data = elf_file([*SECTIONS, Section(".symtab", b"", elf_writer.SYMTAB, link=link)])
+        found = read_symbols(ElfImage.parse(memoryview(data), "test"), ".symtab")
+        assert found is None or len(found) == 0

@@ -1,0 +1,111 @@
+"""Which symbol answers where (rules R107–R114, R118, R120)."""
+
+import numpy as np
+import pytest
+
+from symbolize.symbols import build_table
+from tests.support import elf_writer
+from tests.support.elf_writer import ABS, FILE, FUNC, GLOBAL, GNU_IFUNC, LOCAL, NOTYPE, OBJECT, WEAK, Symbol
+from tests.support.lookup import frames_at, image_of
+
+S = Symbol
+
+
+def symbol_at(symbols: list[Symbol], *vaddrs: int, dynamic: list[Symbol] | None = None) -> list[str]:
+    """The name at each address, empty where there is none."""
+    image = image_of([], [elf_writer.text(0x1000, 0x100)], symbols, dynamic or [])
+    return [frames[0].name if frames else "" for frames in frames_at(image, *vaddrs)]
+
+
+PAIRS = {
+    "sized before sizeless": (S("b", 0x1000, 4, NOTYPE, LOCAL), S("a", 0x1000, 0)),
+    "function before label": (S("b", 0x1000, 4, FUNC, LOCAL), S("a", 0x1000, 4, NOTYPE)),
+    "ifunc before label": (S("b", 0x1000, 4, GNU_IFUNC), S("a", 0x1000, 4, NOTYPE)),
+    "label before object": (S("b", 0x1000, 4, NOTYPE), S("a", 0x1000, 4, OBJECT)),
+    "global before weak": (S("b", 0x1000, 4), S("a", 0x1000, 4, binding=WEAK)),
+    "weak before local": (S("b", 0x1000, 4, binding=WEAK), S("a", 0x1000, 4, binding=LOCAL)),
+    "default version before none": (S("b@@V1", 0x1000, 4), S("a", 0x1000, 4)),
+    "none before another version": (S("b", 0x1000, 4), S("a@V1", 0x1000, 4)),
+    "fewer underscores": (S("b", 0x1000, 4), S("__a", 0x1000, 4)),
+    "shorter": (S("b", 0x1000, 4), S("aa", 0x1000, 4)),
+    "byte order": (S("a", 0x1000, 4), S("b", 0x1000, 4)),
+    "size is no key": (S("a", 0x1000, 4), S("b", 0x1000, 8)),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_order_at_one_address(pair: str) -> None:
+    """Of symbols at one address the better one answers, in whatever order they stand (rule R107)."""
+    better, worse = PAIRS[pair]
+    expected = str(better.name).partition("@")[0]
+    for symbols in ([better, worse], [worse, better]):
+        assert symbol_at(symbols, 0x1000) == [expected]
+
+
+def test_nearest_start() -> None:
+    """The nearest start answers among those that cover (rule R107); one that does not cover hides none (rule R108)."""
+    symbols = [S("outer", 0x1000, 0x40), S("inner", 0x1010, 8)]
+    at = (0x100F, 0x1010, 0x1017, 0x1018, 0x103F, 0x1040)
+    assert symbol_at(symbols, *at) == ["outer", "inner", "inner", "outer", "outer", ""]
+
+
+def test_sizeless() -> None:
+    """A label without size reaches to the next start, or to the end of the section (rule R109)."""
+    symbols = [S("a", 0x1000, type=NOTYPE), S("b", 0x1020, type=FUNC, binding=LOCAL), S("$x", 0x1010)]
+    assert symbol_at(symbols, 0x1000, 0x101F, 0x1020, 0x10FF, 0x1100) == ["a", "a", "b", "b", ""]
+
+
+def test_sizeless_inside() -> None:
+    """A label without size inside a sized function takes nothing from it (rule R110)."""
+    symbols = [S("f", 0x1000, 0x20), S("label", 0x1010, type=NOTYPE), S("next", 0x1030, 4)]
+    assert symbol_at(symbols, 0x1010, 0x101F, 0x1020, 0x1030) == ["f", "f", "", "next"]
+
+
+def test_sizeless_dynamic() -> None:
+    """A .dynsym symbol without size stands for its very address (rule R111), a sized one for its size (rule R112)."""
+    dynamic = [S("export", 0x1000), S("sized", 0x1020, 4)]
+    assert symbol_at([], 0x1000, 0x1001, 0x1020, 0x1023, 0x1024, dynamic=dynamic) == [
+        "export",
+        "",
+        "sized",
+        "sized",
+        "",
+    ]
+
+
+def test_united_tables() -> None:
+    """What only one of the tables knows answers beside the other (rule R113)."""
+    assert symbol_at([S("a", 0x1000, 4)], 0x1000, 0x1010, dynamic=[S("b", 0x1010, 4), S("c", 0x1000, 4)]) == ["a", "b"]
+
+
+def test_clipped_to_the_section() -> None:
+    """A symbol that claims to reach beyond its section ends there (rule R109)."""
+    assert symbol_at([S("f", 0x10F0, 0x1000)], 0x10FF, 0x1100) == ["f", ""]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("f@@GLIBC_2.2.5", "f"), ("f@GLIBC_2.2.5", "f"), ("f@plt", "f@plt"), ("operator@V1", "operator")],
+)
+def test_versions(name: str, expected: str) -> None:
+    """Symbol versions are no part of a name, @plt is (rule R114)."""
+    assert symbol_at([S(name, 0x1000, 4)], 0x1000) == [expected]
+
+
+def test_folded() -> None:
+    """Distinct functions at one address mark it as folded (rule R118), clones of one do not."""
+    symbols = [S("a", 0x1000, 4), S("b", 0x1000, 4), S("c", 0x1010, 4), S("c.localalias", 0x1010, 4, binding=LOCAL)]
+    image = image_of([], [elf_writer.text()], symbols)
+    table = build_table([image])
+    assert table.lookup(np.array([0x1000, 0x1010], np.uint64)).folded.tolist() == [True, False]
+
+
+def test_file_symbols() -> None:
+    """Without DWARF a local symbol has the file of its FILE symbol and no line (rule R120)."""
+    symbols = [
+        S("x.c", type=FILE, binding=LOCAL, section=ABS),
+        S("f", 0x1000, 4, binding=LOCAL),
+        S("g", 0x1010, 4, binding=GLOBAL),
+    ]
+    image = image_of([], [elf_writer.text()], symbols)
+    assert frames_at(image, 0x1000, 0x1010) == [[("f", "x.c", 0, 0, 0)], [("g", "", 0, 0, 0)]]

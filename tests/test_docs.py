@@ -1,0 +1,184 @@
+"""The documentation says what the code does: options, reasons, rules, examples and links."""
+
+import doctest
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from symbolize.cli import main
+from symbolize.cli.main import EXIT_BELOW, EXIT_DONE, EXIT_FAILED, EXIT_USAGE, parser
+from symbolize.names import Mode, demangle
+from symbolize.reasons import Reason
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+
+INTERRUPTED = 130
+"""The exit code of a command that was interrupted, 128 and the number of the signal."""
+
+RULE = re.compile(r"\bR(\d{1,3})(?:\s*[-–]\s*R?(\d{1,3}))?\b")
+"""A rule, or a range of them, as the code cites it."""
+
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def page(name: str) -> str:
+    """The text of a page of the documentation."""
+    return (DOCS / name).read_text()
+
+
+def test_every_option_is_described() -> None:
+    """The table of options has every spelling of every option, and its choices."""
+    table = page("usage.md").partition("\n## Options\n")[2].partition("\n## ")[0]
+    for action in parser()._actions:
+        for name in [*action.option_strings] or [str(action.metavar)]:
+            assert f"`{name}" in table
+        for choice in action.choices or ():
+            assert f"`{choice}`" in table
+
+
+def test_no_option_is_made_up() -> None:
+    """Options that the pages give `symbolize` exist."""
+    known = {name for action in parser()._actions for name in action.option_strings}
+    rows = re.findall(r"^\| (`-.*?) \|", page("usage.md"), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(--?[\w-]+)", row)}
+    assert rows
+    assert named <= known
+
+
+def test_every_exit_code_is_described() -> None:
+    """Exit codes of the command have a row each."""
+    codes = {EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, INTERRUPTED}
+    table = page("usage.md").partition("\n## Exit codes\n")[2].partition("\n## ")[0]
+    assert codes == {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
+
+
+def test_every_reason_is_described() -> None:
+    """The table of reasons has a row for each, in order, and no other."""
+    table = page("usage.md").partition("\n## Reasons\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == [reason.code for reason in Reason]
+
+
+def test_report_is_what_the_command_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report on the page is the output of the command above it."""
+    monkeypatch.chdir(ROOT)
+    section = page("usage.md").partition("\n## The report\n")[2].partition("\n## ")[0]
+    command = re.search(r"^    symbolize (.*)$", section, re.MULTILINE)
+    example = re.search(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    assert command
+    assert example
+    assert main([*command[1].split(), "-o", f"{tmp_path}/"]) == EXIT_DONE
+    lines = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("symbolize: warning")]
+    assert "\n".join(lines).replace(f"{tmp_path}/", "") + "\n" == example[1]
+
+
+def test_names_in_each_mode() -> None:
+    """The table of names is what demangling gives."""
+    section = page("usage.md").partition("\n## Names\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([^`]+)` \| (.+?) \| (.+?) \| (.+?) \|$", section, re.MULTILINE)
+    assert rows
+    for linked, *cells in rows:
+        wanted = [cells[0] if cell == "the same" else cell for cell in cells]
+        modes: list[Mode] = ["default", "templates", "full"]
+        assert [f"`{demangle([linked.encode()], mode)[0].decode()}`" for mode in modes] == wanted
+
+
+def numbers(match: re.Match[str]) -> range:
+    """The rules that one citation names."""
+    first = int(match[1])
+    return range(first, int(match[2] or first) + 1)
+
+
+def cited_rules() -> dict[int, str]:
+    """The rules that code and tests cite, each with a file that does."""
+    cited: dict[int, str] = {}
+    for folder in ("symbolize", "tests"):
+        for path in sorted((ROOT / folder).rglob("*.p*")):
+            if path.suffix in (".py", ".pxd", ".pyi") and not path.stem.endswith("_pb2") and path != Path(__file__):
+                for match in RULE.finditer(path.read_text()):
+                    cited |= dict.fromkeys(numbers(match), str(path.relative_to(ROOT)))
+    return cited
+
+
+def described_rules() -> list[int]:
+    """The rules that have an entry."""
+    return [int(number) for number in re.findall(r"^\*\*R(\d+)\.\*\*", page("rules.md"), re.MULTILINE)]
+
+
+def test_every_rule_that_is_cited_is_described() -> None:
+    """Each number in code and tests leads to an entry."""
+    described = set(described_rules())
+    assert {number: file for number, file in cited_rules().items() if number not in described} == {}
+
+
+def test_every_rule_that_is_described_is_cited() -> None:
+    """Each entry is the rule of something, and stands once."""
+    described = described_rules()
+    assert sorted(described) == sorted(set(described))
+    assert [number for number in described if number not in cited_rules()] == []
+
+
+def test_places_named_in_rules_exist() -> None:
+    """Files and names of the code in the entries are still there."""
+    missing = []
+    for file, names in re.findall(r"`((?:\w+/)*\w+\.py)`(?: \(((?:`\w+`(?:, )?)+)\))?", page("rules.md")):
+        path = ROOT / "symbolize" / file
+        if not path.exists():
+            missing.append(file)
+            continue
+        text = path.read_text()
+        missing += [f"{file}: {name}" for name in re.findall(r"\w+", names) if not re.search(rf"\b{name}\b", text)]
+    assert missing == []
+
+
+def test_citations_are_read() -> None:
+    """One rule, several, and ranges in both spellings."""
+    text = "(rules R2, R30 and R97–R99; R114-R117), not AR4 or R2D2"
+    assert [list(numbers(match)) for match in RULE.finditer(text)] == [[2], [30], [97, 98, 99], [114, 115, 116, 117]]
+
+
+def examples() -> Iterator[str]:
+    """The examples of the library page."""
+    return (match[1] for match in re.finditer(r"^```pycon\n(.*?)^```$", page("library.md"), re.MULTILINE | re.DOTALL))
+
+
+def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples give what stands below them, one after another in one session."""
+    monkeypatch.chdir(ROOT)
+    session: dict[str, Any] = {"output": tmp_path}
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
+    said: list[str] = []
+    for number, text in enumerate(examples(), 1):
+        test = doctest.DocTestParser().get_doctest(text, session, f"example {number}", "docs/library.md", None)
+        assert test.examples
+        runner.run(test, out=said.append, clear_globs=False)
+        session |= test.globs
+    assert "".join(said) == ""
+    assert runner.tries
+    assert list(tmp_path.iterdir())
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that headings get on the usual hosts."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_resolve(path: Path) -> None:
+    """Relative links lead to files that are there, and to headings that are in them."""
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", path.read_text())):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        found = (path.parent / file).resolve() if file else path
+        if not found.exists() or (anchor and anchor not in anchors(found.read_text())):
+            broken.append(target)
+    assert broken == []
