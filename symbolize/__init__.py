@@ -1,12 +1,12 @@
 """Offline symbolizer for profiles.
 
-    import symbolize
+import symbolize
 
-    profile = symbolize.load("cpu.prof")
-    with symbolize.Symbolizer(["binaries/"]) as symbolizer:
-        result = symbolizer.symbolize(profile)
-    symbolize.write(result.profile, "cpu.symbolized.pb.gz")
-    print(result.report.percent)
+profile = symbolize.load("cpu.prof")
+with symbolize.Symbolizer(["binaries/"]) as symbolizer:
+    result = symbolizer.symbolize(profile)
+symbolize.write(result.profile, "cpu.symbolized.pb.gz")
+print(result.report.percent)
 """
 
 from importlib import import_module

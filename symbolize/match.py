@@ -57,11 +57,15 @@ def place(
     `loaded` are the segments of the binary, None if there is only a debug file, whose segments are `debug`.
     `relocatable` is false for ET_EXEC files; `verified` tells that the build id agreed.
     """
+    if limit == 0:  # some producers know where a mapping starts and not where it ends
+        limit = TOP
     if covers_everything(np.uint64(start), np.uint64(limit)):
         # The addresses of a mapping of everything are vaddrs (pprof's base 0).
         return address, np.ones(len(address), np.bool_)
     if loaded is None:
         segments, offset = load_segments(debug, start, limit, file_offset), file_offset
+        if segments is None and not relocatable:
+            segments = list(debug)
     else:
         segments = list(loaded)
         known = true_offset(segments, start, limit, file_offset) if relocatable else file_offset
@@ -146,7 +150,7 @@ def restored(segment: Segment, file_offset: int) -> Segment:
 
 def fits(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> bool:
     """Whether a file with these segments can be what is mapped: no mapping reaches past the file's segments."""
-    if covers_everything(np.uint64(start), np.uint64(limit)) or not segments:
+    if limit == TOP or not segments:
         return True
     end = max(
         -(-(segment.file_offset + segment.file_size) // max(segment.alignment, PAGE)) * max(segment.alignment, PAGE)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.binaries import BinaryIndex, Found, find_binary
-from symbolize.elf import ElfError, ElfImage
+from symbolize.elf import ElfError, ElfImage, inside_calls
 from symbolize.errors import UsageError
 from symbolize.expand import Resolved, demangle_existing, expand, set_flags
 from symbolize.match import assign_mappings, covers_everything, place
@@ -27,6 +27,12 @@ Progress = Callable[[int, int, str], None]
 
 NOT_FILES = ("[", "//anon", "/dev/", "/memfd:", "/anon_hugepage", "/SYSV", "anon_inode:", "linux-vdso", "linux-gate")
 """Recorded names that stand for memory without a file."""
+
+
+MIN_CALL_SITES = 8
+"""Fewer call sites than this prove nothing."""
+MIN_CALL_SHARE = 0.75
+"""In the right binary nearly all call sites lie in a call; what a frame-pointer walk invents may not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +66,7 @@ class Symbolizer:
         """Look up every address of `profile`; the profile is changed and handed back in the result."""
         assign_mappings(profile)
         rows_of = rows_by_mapping(profile)
+        callers = call_sites(profile)
         reasons = np.full(len(profile.locations), Reason.NO_MAPPING, np.uint8)
         outcomes: list[MappingOutcome] = []
         lookups: list[Resolved] = []
@@ -70,7 +77,7 @@ class Symbolizer:
             if len(rows):
                 if progress is not None:
                     progress(mapping, len(profile.mappings), profile.strings.text(profile.mappings.filename[mapping]))
-                lookup = self._look_up(profile, rows, outcome, reasons)
+                lookup = self._look_up(profile, rows, callers, outcome, reasons)
                 if lookup is not None:
                     lookups.append(lookup)
         had_lines = profile.locations.has_lines()
@@ -104,9 +111,17 @@ class Symbolizer:
         self.close()
 
     def _look_up(
-        self, profile: Profile, rows: NDArray[np.int64], outcome: MappingOutcome, reasons: UInt8
+        self,
+        profile: Profile,
+        rows: NDArray[np.int64],
+        callers: NDArray[np.bool_],
+        outcome: MappingOutcome,
+        reasons: UInt8,
     ) -> Resolved | None:
-        """Look up the locations `rows` of one mapping; fills `outcome` and their `reasons`."""
+        """Look up the locations `rows` of one mapping; fills `outcome` and their `reasons`.
+
+        `callers` marks the locations that are call sites.
+        """
         binary = self._find(profile, outcome)
         if binary is None:
             reasons[rows] = outcome.reason
@@ -123,7 +138,9 @@ class Symbolizer:
             relocatable=binary.images[0].kind != "ET_EXEC",
             verified=outcome.verified,
         )
-        if placed is None:
+        if placed is not None and not outcome.verified and loaded is not None:
+            outcome.detail = doubt(loaded, placed[0][placed[1] & callers[rows]])
+        if placed is None or outcome.detail:
             outcome.reason = Reason.MISFIT
             reasons[rows] = outcome.reason
             return None
@@ -136,10 +153,10 @@ class Symbolizer:
         outcome.problems += table.problems
         frames = table.lookup(vaddrs)
         found = np.diff(frames.offsets) > 0
-        if not table.has_names:
-            missing = Reason.UNREADABLE if table.problems else Reason.NO_SYMBOLS
-        elif table.problems:
-            missing = Reason.CORRUPT_DEBUG_INFO
+        if table.problems:
+            missing = Reason.CORRUPT_DEBUG_INFO if table.has_names else Reason.UNREADABLE
+        elif binary.is_stripped:
+            missing = Reason.NO_SYMBOLS
         else:
             missing = Reason.OUTSIDE_SYMBOLS
         reasons[rows] = np.where(found, Reason.SYMBOLIZED, missing)
@@ -156,7 +173,8 @@ class Symbolizer:
         if filename.startswith(NOT_FILES) and not build_id:
             outcome.reason = Reason.NOT_A_FILE
             return None
-        if covers_everything(profile.mappings.start[mapping], profile.mappings.limit[mapping]) and not build_id:
+        stand_in = covers_everything(profile.mappings.start[mapping], profile.mappings.limit[mapping])
+        if stand_in and not build_id and not filename:
             outcome.reason = Reason.NO_MAPPING
             return None
         found = find_binary(self._index, build_id, filename)
@@ -187,6 +205,27 @@ class Symbolizer:
                     unreadable.append(f"{path}: {error.strerror or error}")
             self._binaries[key] = (Binary(images) if images else None), unreadable
         return self._binaries[key]
+
+
+def doubt(image: ElfImage, vaddrs: NDArray[np.uint64]) -> str:
+    """Why `image`, which only has the right name, cannot be what ran, empty if it can (rule R148).
+
+    `vaddrs` are where call sites would lie in it.
+    """
+    calls = inside_calls(image, vaddrs)
+    if calls is None or len(calls) < MIN_CALL_SITES or calls.mean() >= MIN_CALL_SHARE:
+        return ""
+    return f"another build: of {len(calls)} call sites {int(calls.sum())} lie in a call there"
+
+
+def call_sites(profile: Profile) -> NDArray[np.bool_]:
+    """Which locations stand on some stack above the leaf: bool[n]."""
+    offsets = profile.samples.location_offsets
+    above = np.ones(len(profile.samples.locations), np.bool_)
+    above[offsets[:-1][np.diff(offsets) > 0]] = False
+    sites = np.zeros(len(profile.locations), np.bool_)
+    sites[profile.samples.locations[above]] = True
+    return sites
 
 
 def has_file_offsets(image: ElfImage) -> bool:

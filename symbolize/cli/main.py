@@ -38,10 +38,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("symbolize: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        # The reader of standard output went away; nothing can be said there any more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FAILED
     except MemoryError:
         print("symbolize: out of memory", file=sys.stderr)
         return EXIT_FAILED
@@ -54,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="symbolize",
         description="Turn the addresses of a profile into names and write a symbolized pprof file.",
-        epilog="Exit codes: 0 done, 1 input or output failed, 2 usage, 3 below --fail-under.",
+        epilog="Exit codes: 0 done, 1 input or output failed, 2 usage, 3 below --fail-under, 130 interrupted.",
     )
     result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
     result.add_argument(
@@ -89,7 +85,7 @@ def parser() -> argparse.ArgumentParser:
         "--fail-under",
         metavar="PERCENT",
         type=percentage,
-        help="exit with 3 when less than this percentage of sample value is symbolized",
+        help="exit with 3 when less than this percentage of the frames, weighted by sample value, has names",
     )
     volume = result.add_mutually_exclusive_group()
     volume.add_argument("-v", "--verbose", action="store_true", help="list every place that was tried for a binary")
@@ -108,7 +104,7 @@ def percentage(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Symbolize every profile; a profile that cannot be read does not stop the others."""
-    from symbolize.errors import InputError
+    from symbolize.errors import InputError, OutputError
     from symbolize.pipeline import Symbolizer
 
     outputs = output_paths(options.profiles, options.output)
@@ -118,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
         for profile, output in zip(options.profiles, outputs, strict=True):
             try:
                 percent = symbolize_one(symbolizer, profile, output, options)
-            except InputError as error:
+            except (InputError, OutputError) as error:
                 print(f"symbolize: {error}", file=sys.stderr)
                 code = EXIT_FAILED
                 continue
@@ -148,7 +144,9 @@ def symbolize_one(symbolizer: Symbolizer, source: str, output: str, options: arg
             from symbolize.report.text import render
 
             colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
-            text = render(result.report, verbose=options.verbose, colour=colour) + f"wrote {printable(output)}\n"
+            heading = f"{printable(source)}:\n" if len(options.profiles) > 1 else ""
+            table = render(result.report, verbose=options.verbose, colour=colour)
+            text = f"{heading}{table}wrote {printable(output)}\n"
         sys.stderr.write(text)
     return result.report.percent
 

@@ -149,7 +149,7 @@ def fill_tables(  # type: ignore[no-untyped-def]
     versions: cython.longlong[::1],
     readable: cython.Py_ssize_t,
 ):
-    """Decode the first `readable` of the tables at `offsets` into the arrays of `tables`, which count_tables has measured."""
+    """Decode the first `readable` of the tables at `offsets` into `tables`, which count_tables has measured."""
     c: Cursor = Cursor(data)
     i: cython.Py_ssize_t
     n: cython.Py_ssize_t = len(offsets)

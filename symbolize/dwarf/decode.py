@@ -77,21 +77,16 @@ class Dwarf:
         self._report_bad_units()
 
     def units_for(self, vaddrs: UInt64) -> Int64:
-        """The units that may hold any of `vaddrs` (ascending).
-
-        Units claim addresses by the ranges of their root; where no unit claims an address, those that claim
-        nothing usable are candidates too (rule R61).
-        """
+        """The units that claim any of `vaddrs` (ascending) by the ranges of their root."""
         begin, end, unit = self._claims
         first, last = np.searchsorted(vaddrs, begin), np.searchsorted(vaddrs, end)
         chosen = np.zeros(len(self._unclaiming), np.bool_)
         chosen[unit[first < last]] = True
-        claimed = np.zeros(len(vaddrs) + 1, np.int64)
-        np.add.at(claimed, first, 1)
-        np.add.at(claimed, last, -1)
-        if (np.cumsum(claimed)[:-1] == 0).any():
-            chosen |= self._unclaiming
         return np.flatnonzero(chosen)
+
+    def unclaiming_units(self) -> Int64:
+        """The units that may hold code and claim nothing usable (rule R61)."""
+        return np.flatnonzero(self._unclaiming)
 
     def decode(self, units: Int64 | None = None) -> Decoded:
         """Decode `units`, or all that hold code."""

@@ -54,7 +54,11 @@ def skip_to_sibling(reader: Reader, abbreviation: cython.Py_ssize_t) -> cython.b
     for i in range(reader.tables.op_first[abbreviation], last):
         if reader.tables.ops[i] & 15 == 6:
             target = (reader.unit_offset + reader.info.uint(4)) & MASK64
-            if cython.cast(cython.ulonglong, reader.info.pos) < target <= cython.cast(cython.ulonglong, reader.info.end):
+            if (
+                cython.cast(cython.ulonglong, reader.info.pos)
+                < target
+                <= cython.cast(cython.ulonglong, reader.info.end)
+            ):
                 reader.info.pos = target
                 return True
             reader.skip_operations(i + 1, last)
@@ -67,7 +71,12 @@ def skip_to_sibling(reader: Reader, abbreviation: cython.Py_ssize_t) -> cython.b
 @cython.nogil
 @cython.exceptval(check=False)
 def read_code_die(
-    reader: Reader, tables: AbbrevTables, abbreviation: cython.Py_ssize_t, parent: cython.longlong, nodes: Nodes, ranges: Ranges
+    reader: Reader,
+    tables: AbbrevTables,
+    abbreviation: cython.Py_ssize_t,
+    parent: cython.longlong,
+    nodes: Nodes,
+    ranges: Ranges,
 ) -> cython.longlong:
     """Read the DIE of a function or inlined function and add its node and ranges.
 

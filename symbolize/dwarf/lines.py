@@ -181,9 +181,7 @@ def read_entries(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def read_string_tables(
-    c: Cursor, tables: LineTables, directory_count: cython.ulonglong[::1]
-) -> cython.void:
+def read_string_tables(c: Cursor, tables: LineTables, directory_count: cython.ulonglong[::1]) -> cython.void:
     """Read the directories and files of a header before DWARF 5 (DWARF 4 §6.2.4), which are strings."""
     first: cython.Py_ssize_t = tables.entry_count
     name: cython.ulonglong
@@ -219,8 +217,8 @@ def run(
 ) -> cython.void:
     """Execute a line program (DWARF 5 §6.2.5) up to the end of the cursor.
 
-    Addresses wrap around behind `max_address` (rule R36). Rows at one address keep the last (rule R32). A sequence whose addresses do not ascend is marked unsorted
-    (rules R34, R35).
+    Addresses wrap around behind `max_address` (rule R36). Rows at one address keep the last (rule R32). A
+    sequence whose addresses do not ascend is marked unsorted (rules R34, R35).
     """
     address: cython.ulonglong = 0
     op_index: cython.ulonglong = 0
@@ -235,7 +233,7 @@ def run(
     advance: cython.ulonglong
     length: cython.ulonglong
     after: cython.Py_ssize_t
-    i: cython.ulonglong
+    _: cython.ulonglong
     last: cython.Py_ssize_t
     while c.pos < c.end and not c.bad:
         opcode = c.data[c.pos]
@@ -248,7 +246,10 @@ def run(
                 adjusted = (255 if opcode == 8 and opcode_base > 8 else opcode) - opcode_base
                 advance = adjusted // line_range
                 if opcode >= opcode_base:
-                    line = (line + cython.cast(cython.ulonglong, line_base + cython.cast(cython.longlong, adjusted % line_range))) & MASK32
+                    line = (
+                        line
+                        + cython.cast(cython.ulonglong, line_base + cython.cast(cython.longlong, adjusted % line_range))
+                    ) & MASK32
                     emit = True
             if max_ops == 1:
                 address = (address + min_inst_length * advance) & max_address
@@ -290,7 +291,7 @@ def run(
         elif opcode == 12:  # set_isa
             c.uleb()
         else:  # an opcode of a later standard: its operands are LEB128 numbers (rule R49)
-            for i in range(lengths[opcode]):
+            for _ in range(lengths[opcode]):
                 c.uleb()
         if emit:
             last = tables.row_count - 1

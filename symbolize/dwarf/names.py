@@ -9,7 +9,7 @@ from symbolize.dwarf.columns import extended
 if not cython.compiled:
     from symbolize.cursor import Cursor
     from symbolize.dwarf.abbrevs import AbbrevTables
-    from symbolize.dwarf.reader import Reader, Units
+    from symbolize.dwarf.reader import Reader
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
@@ -44,7 +44,7 @@ def resolve(  # type: ignore[no-untyped-def]
     tables: AbbrevTables = reader.tables
     i: cython.Py_ssize_t
     k: cython.int
-    hop: cython.int
+    _: cython.int
     unit: cython.Py_ssize_t
     abbreviation: cython.Py_ssize_t
     die: cython.ulonglong
@@ -63,7 +63,7 @@ def resolve(  # type: ignore[no-untyped-def]
             owner_unit[i] = -1
             target[i] = die
             tag[i] = 0
-            for hop in range(MAX_CHAIN):
+            for _ in range(MAX_CHAIN):
                 unit = reader.unit_at(die)
                 if unit < 0:
                     break

@@ -220,9 +220,7 @@ class Reader:
             operation = self.tables.ops[i]
             nesting = 0
             while operation & 15 == 5:  # the form of this attribute stands in the DIE
-                operation = skip_operation(
-                    self.info.uleb() & 0xFFFF, self.address_size, self.offset_size, self.version
-                )
+                operation = skip_operation(self.info.uleb() & 0xFFFF, self.address_size, self.offset_size, self.version)
                 nesting += 1
                 if nesting > MAX_INDIRECTIONS:
                     self.info.bad = True

@@ -14,9 +14,7 @@ MAX_INLINE_DEPTH = 256
 """Inlining deeper than this is not followed (rule R30)."""
 
 
-def disjoint(
-    begin: UInt64, end: UInt64, owner: Int64, rank: Int64, parent: Int64
-) -> tuple[UInt64, Int64]:
+def disjoint(begin: UInt64, end: UInt64, owner: Int64, rank: Int64, parent: Int64) -> tuple[UInt64, Int64]:
     """Sweep ranges into disjoint segments; see `sweep`. Returns where segments start and whose they are."""
     order = np.lexsort((owner, begin))
     starts = np.zeros(2 * len(begin) + 2, np.uint64)
@@ -76,9 +74,7 @@ def function_segments(
     return disjoint(begin, end, owner, rank, parent)
 
 
-def line_rows(
-    lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64
-) -> tuple[UInt64, Int64]:
+def line_rows(lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64) -> tuple[UInt64, Int64]:
     """Line entries in order of address: where each starts and its row, -1 for gaps (rule R38).
 
     Where sequences of several programs cover an address, the program of the unit whose function is there

@@ -40,6 +40,5 @@ def strings_at(data, offsets) -> list[bytes]:  # type: ignore[no-untyped-def]
     string_lengths(data, memoryview(offsets), memoryview(lengths))
     view = memoryview(data)
     return [
-        bytes(view[offset : offset + length])
-        for offset, length in zip(offsets.tolist(), lengths.tolist(), strict=True)
+        bytes(view[offset : offset + length]) for offset, length in zip(offsets.tolist(), lengths.tolist(), strict=True)
     ]

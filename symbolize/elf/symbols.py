@@ -121,7 +121,7 @@ def section_indices(image: ElfImage, shndx: NDArray[np.uint16]) -> NDArray[np.in
 
 
 def rejected(strings: bytes, name: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which names are no functions (rule R106): `$a $d $t $x` mapping symbols, `.L` temporaries, `__typeid_`, `.annobin_`."""
+    """Which names are no functions (rule R106): mapping symbols `$a $d $t $x`, `.L…`, `__typeid_…`, `.annobin_…`."""
     padded = np.frombuffer(strings + bytes(NAME_PREFIX), np.uint8)
 
     def starts(prefix: bytes) -> NDArray[np.bool_]:
@@ -132,5 +132,7 @@ def rejected(strings: bytes, name: NDArray[np.int64]) -> NDArray[np.bool_]:
 
     mapping = starts(b"$") & ARM_MAPPING[padded[name + 1]]
     mapping &= (padded[name + 2] == 0) | (padded[name + 2] == ord(".")) | starts(b"$xrv")
-    result: NDArray[np.bool_] = mapping | starts(b".L") | starts(b"__typeid_") | starts(b".annobin_") | (padded[name] == 0)
+    result: NDArray[np.bool_] = (
+        mapping | starts(b".L") | starts(b"__typeid_") | starts(b".annobin_") | (padded[name] == 0)
+    )
     return result

@@ -83,7 +83,11 @@ def drop_template_arguments(name: bytes) -> bytes:
     kept: list[bytes] = []
     position = 0
     for start in sorted(groups):
-        if start >= position and name[start] == 0x3C and (name[start - 1 : start].isalnum() or name[start - 1 : start] == b"_"):
+        if (
+            start >= position
+            and name[start] == 0x3C
+            and (name[start - 1 : start].isalnum() or name[start - 1 : start] == b"_")
+        ):
             kept.append(name[position:start])
             position = groups[start] + 1
     kept.append(name[position:])

@@ -81,8 +81,13 @@ class Report:
 
     @property
     def percent(self) -> float:
-        """Percent of the frames, weighted by sample value, that have a name; 100 for a profile without frames."""
-        return 100.0 * self.symbolized_value / self.value if self.value else 100.0
+        """Percent of the frames, weighted by sample value, that have a name; 100 for a profile without frames.
+
+        Where all values are 0, locations count.
+        """
+        if self.value:
+            return 100.0 * self.symbolized_value / self.value
+        return 100.0 * self.symbolized_locations / self.locations if self.locations else 100.0
 
 
 def build_report(

@@ -48,18 +48,40 @@ class Binary:
                 self._dwarf = Dwarf(debug_sections(debug), debug.code_ranges)
         decoded = Decoded.nothing()
         if self._dwarf is not None:
-            decoded = self._dwarf.decode(None if vaddrs is None else self._dwarf.units_for(vaddrs))
+            decoded = decode_for(self._dwarf, vaddrs)
         table = assemble(self._dwarf, decoded, self._symbols, vaddrs)
         table.problems = [f"{image.path}: {problem}" for image in self.images for problem in image.problems]
         if self._dwarf is not None:
             table.problems += self._dwarf.problems
         return table
 
+    @property
+    def is_stripped(self) -> bool:
+        """Whether the files have neither DWARF nor .symtab: exported symbols at most."""
+        return source_rank(self.images[0]) > 1
+
     def close(self) -> None:
         """Close the files."""
         self._dwarf = self._symbols = None
         for image in self.images:
             image.close()
+
+
+def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None) -> Decoded:
+    """Decode the units that may hold one of `vaddrs` (ascending), or all.
+
+    Where no unit that claims an address has a function there, the claim may be wrong, and the units that claim
+    nothing are decoded too (rule R61).
+    """
+    if vaddrs is None:
+        return dwarf.decode()
+    units = dwarf.units_for(vaddrs)
+    decoded = dwarf.decode(units)
+    if (layer_at(decoded.segment_start, decoded.segment_node, vaddrs) < 0).any():
+        more = distinct(np.concatenate((units, dwarf.unclaiming_units())))
+        if len(more) > len(units):
+            decoded = dwarf.decode(more)
+    return decoded
 
 
 def build_table(images: Sequence[ElfImage], vaddrs: UInt64 | None = None) -> SymbolTable:

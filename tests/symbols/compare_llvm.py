@@ -36,7 +36,7 @@ CLASSES = {
     "qualified": "R15: llvm-symbolizer prints the bare name of a function without linkage name",
     "alias": "R118: both names are symbols with one address",
     "symbol": "R6, R114: llvm-symbolizer takes the symbol whose name is spelled otherwise than the function's in DWARF",
-    "path": "R46: the same file, spelled another way",
+    "path": "R46: llvm-symbolizer leaves `/./` in",
     "padding": "R38: no function covers the address, and we extend no row beyond its sequence",
     "file-symbol": "R120: DWARF knows the function but not the file; llvm-symbolizer takes the FILE symbol's",
 }
@@ -178,10 +178,8 @@ class Judge:
 
 
 def same_file(one: str, other: str) -> bool:
-    """Whether two paths name one file once `.` and `..` are resolved, or one is the end of the other."""
-    a, b = (os.path.normpath(path).split("/") for path in (one, other))
-    shorter = min(len(a), len(b))
-    return shorter > 0 and a[-shorter:] == b[-shorter:]
+    """Whether two paths are the same but for `/./`."""
+    return one.replace("/./", "/") == other.replace("/./", "/")
 
 
 def compare(path: Path, count: int, symbolizer: str) -> Comparison:
