@@ -24,6 +24,10 @@ COMPILED = [
     "symbolize/dwarf/strings.py",
     "symbolize/dwarf/sweep.py",
     "symbolize/dwarf/units.py",
+    "symbolize/names/demangling.py",
+    "symbolize/names/itanium.py",
+    "symbolize/names/simplify.py",
+    "symbolize/names/suffixes.py",
     "symbolize/report/weigh.py",
     "symbolize/symbols/join.py",
 ]

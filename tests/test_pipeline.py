@@ -383,3 +383,25 @@ def test_public_names() -> None:
         assert getattr(symbolize, name) is not None
     with pytest.raises(AttributeError, match="nothing"):
         symbolize.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("other", ["clang-pie", "gcc-gc-sections", "clang-gz-zstd"])
+def test_another_build_of_the_name_is_refused(other: str) -> None:
+    """A file that only has the right name is refused when the call sites of the profile lie in no calls (rule R148)."""
+    recorded = symbolize.load(FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof")
+    with Symbolizer([BINARIES / other]) as symbolizer:
+        report = symbolizer.symbolize(recorded).report
+    row = next(row for row in report.mappings if row.name.endswith("/ledger"))
+    assert row.symbolized_locations == 0
+    assert [reason for reason, _, _ in row.misses] == [Reason.MISFIT]
+    assert "call sites" in row.detail or other == "clang-gz-zstd"
+
+
+def test_the_very_build_is_taken_by_name() -> None:
+    """The binary that ran passes the check of call sites, also with compressed debug sections."""
+    for same in ("gcc-pie", "gcc-gz-zlib"):
+        recorded = symbolize.load(FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof")
+        with Symbolizer([BINARIES / same]) as symbolizer:
+            report = symbolizer.symbolize(recorded).report
+        row = next(row for row in report.mappings if row.name.endswith("/ledger"))
+        assert row.symbolized_locations == row.locations > 100

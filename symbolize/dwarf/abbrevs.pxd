@@ -2,6 +2,7 @@ from symbolize.cursor cimport Cursor
 
 cdef class AbbrevTables:
     cdef public unsigned char[::1] dense
+    cdef public unsigned char[::1] has_code
     cdef public long long[::1] first
     cdef public long long[::1] codes
     cdef public long long[::1] order

@@ -82,7 +82,8 @@ def skip_operation(
 class AbbrevTables:
     """Compiled tables, concatenated: table `t` has the abbreviations `[first[t], first[t + 1])`.
 
-    A table whose codes are 1, 2, 3 … is dense and indexed; the others have `codes` sorted and `order` beside it.
+    `has_code` tells whether any abbreviation of a table can describe a function with code. A table whose codes are
+    1, 2, 3 … is dense and indexed; the others have `codes` sorted and `order` beside it.
     """
 
     def find(self, table: cython.Py_ssize_t, code: cython.ulonglong) -> cython.Py_ssize_t:
@@ -233,6 +234,7 @@ def fill_tables(  # type: ignore[no-untyped-def]
                         op += 1
                 if (tag == 0x2E or tag == 0x1D) and has_pc:  # subprogram, inlined_subroutine
                     flags |= CODE
+                    tables.has_code[i] = 1
                 if tag == 0x2E:
                     flags |= SUBPROGRAM
                 if has_sibling and flags & HAS_CHILDREN:
@@ -259,6 +261,7 @@ def compile_tables(data, offsets, address_sizes, offset_sizes, versions) -> Abbr
     abbreviations, attributes = int(counts[0]) + 1, int(counts[1])
     tables = AbbrevTables()
     tables.dense = memoryview(np.zeros(len(offsets) + 1, np.uint8))
+    tables.has_code = memoryview(np.zeros(len(offsets) + 1, np.uint8))
     tables.first = memoryview(np.zeros(len(offsets) + 1, np.int64))
     tables.codes = memoryview(np.zeros(abbreviations, np.int64))
     tables.order = memoryview(np.arange(abbreviations, dtype=np.int64))

@@ -44,7 +44,7 @@ class Decoded:
     node_call_column: UInt32
     row_start: UInt64
     row: Int64
-    row_program: Int64
+    row_unit: Int64
     row_file: UInt32
     row_line: UInt32
     row_column: UInt32
@@ -93,14 +93,14 @@ class Dwarf:
         if units is None:
             units = np.flatnonzero(self._holds_code())
         nodes, ranges = Nodes(), Ranges()
-        bad = np.asarray(self.units.bad).copy()
+        known = np.asarray(self.units.corrupt).copy()
         chosen = units
         _, lines = together(
             lambda: walk_units(self.reader, chosen, nodes, ranges), lambda: self.files.read_rows(chosen)
         )
         if self.reader.ranges_left < 0:
             self.problems.append("absurdly many range list entries; some functions are left out")
-        for broken in np.flatnonzero(np.asarray(self.units.bad) != bad):
+        for broken in np.flatnonzero(np.asarray(self.units.corrupt) != known):
             self.problems.append(f"corrupt DIEs in the unit at .debug_info offset {self.units.offset[broken]:#x}")
         parent = np.asarray(nodes.parent)[: nodes.count]
         unit = np.asarray(nodes.unit)[: nodes.count]
@@ -122,7 +122,7 @@ class Dwarf:
             np.asarray(nodes.call_column)[: nodes.count],
             row_start,
             row,
-            lines.row_program,
+            lines.unit_of_program[lines.row_program],
             np.asarray(lines.tables.file)[:count],
             np.asarray(lines.tables.line)[:count],
             np.asarray(lines.tables.column)[:count],

@@ -153,7 +153,7 @@ def walk_unit(
 ) -> cython.bint:
     """Add the nodes and ranges of `unit`; `stack` is scratch space of MAX_DEPTH entries.
 
-    False if the DIEs are corrupt from some point on: what was read before it stands, and the unit is marked bad.
+    False if the DIEs are corrupt from some point on: what was read before it stands, and the unit is marked corrupt.
     """
     units: Units = reader.units
     tables: AbbrevTables = reader.tables
@@ -213,14 +213,16 @@ def walk_unit(
             elif depth == 0:
                 break
     if not sound:
-        units.bad[unit] = 1
+        units.corrupt[unit] = 1
     return sound
 
 
 def walk_units(reader: Reader, selected, nodes: Nodes, ranges: Ranges) -> None:  # type: ignore[no-untyped-def]
     """Add the nodes and ranges of the units `selected` (int64[m])."""
+    units: Units = reader.units
+    tables: AbbrevTables = reader.tables
     stack = memoryview(np.full(MAX_DEPTH, -1, np.int64))
     reader.refill()
     for unit in selected.tolist():
-        if not reader.units.bad[unit] and reader.units.kind[unit] not in (2, 6):
+        if not units.bad[unit] and units.kind[unit] not in (2, 6) and tables.has_code[units.table[unit]]:
             walk_unit(reader, unit, nodes, ranges, stack)

@@ -34,7 +34,8 @@ class FileTable(NamedTuple):
 class Lines:
     """Decoded line programs: live sequences `[begin, end)` with the rows `[first_row, last_row)` of `tables`.
 
-    `address` are the row addresses, ascending within a sequence; `program_of_unit` maps units to programs (-1: none).
+    `address` are the row addresses, ascending within a sequence; `program_of_unit` maps units to programs (-1: none),
+    `unit_of_program` programs to their first unit.
     """
 
     tables: LineTables
@@ -46,6 +47,7 @@ class Lines:
     address: UInt64
     row_program: Int64
     program_of_unit: Int64
+    unit_of_program: Int64
 
     def cover(self, vaddrs: UInt64, units: Int64) -> NDArray[np.bool_]:
         """Whether the line program of each unit has a sequence over the address beside it."""
@@ -75,7 +77,6 @@ class FileTables:
         self._headers = LineTables()
         self._tables: dict[tuple[int, int], FileTable] = {}
         self._strings: dict[int, bytes] = {}
-        self.unit_of_program = np.zeros(0, np.int64)
 
     def read_rows(self, units: Int64) -> Lines:
         """Decode the line programs of `units`, each program once."""
@@ -99,10 +100,10 @@ class FileTables:
                     self._problems.append("line programs overlap absurdly; some lines are left out")
                     break
             program_of_unit[unit] = programs[offset]
-        self.unit_of_program = np.zeros(len(programs), np.int64)
+        unit_of_program = np.zeros(len(programs), np.int64)
         rows = np.flatnonzero(program_of_unit >= 0)[::-1]
-        self.unit_of_program[program_of_unit[rows]] = rows
-        return live_sequences(tables, self._code, program_of_unit)
+        unit_of_program[program_of_unit[rows]] = rows
+        return live_sequences(tables, self._code, program_of_unit, unit_of_program)
 
     def path(self, unit: int, index: int, is_row: bool) -> bytes:
         """The path of file `index` in the file table of `unit`, empty if there is none.
@@ -155,7 +156,9 @@ class FileTables:
         return FileTable(version, names[entries].tolist(), directory_of, directories)
 
 
-def live_sequences(tables: LineTables, code: tuple[UInt64, UInt64], program_of_unit: Int64) -> Lines:
+def live_sequences(
+    tables: LineTables, code: tuple[UInt64, UInt64], program_of_unit: Int64, unit_of_program: Int64
+) -> Lines:
     """The sequences that lie where code can be (rules R54, R62), their rows in order of address."""
     rows, count = tables.row_count, tables.sequence_count
     address = np.asarray(tables.address)[:rows]
@@ -170,7 +173,16 @@ def live_sequences(tables: LineTables, code: tuple[UInt64, UInt64], program_of_u
     live, begin, end = clip_to_code(begin[sound], end[sound], code)
     kept = sound[live]
     return Lines(
-        tables, begin, end, first_row[kept], last_row[kept], program[kept], address, row_program, program_of_unit
+        tables,
+        begin,
+        end,
+        first_row[kept],
+        last_row[kept],
+        program[kept],
+        address,
+        row_program,
+        program_of_unit,
+        unit_of_program,
     )
 
 

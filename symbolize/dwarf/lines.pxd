@@ -23,6 +23,11 @@ cdef class LineTables:
     cdef public Py_ssize_t entry_count
     cdef Py_ssize_t entry_capacity
 
+    cdef unsigned long long[::1] formats
+    cdef unsigned long long[::1] operands
+    cdef unsigned long long[::1] advances
+    cdef unsigned long long[::1] line_advances
+
     cdef void add_row(self, unsigned long long address, unsigned int file, unsigned int line, unsigned int column) noexcept nogil
     cdef void add_sequence(self, Py_ssize_t first_row, unsigned long long end, long long program, bint unsorted) noexcept nogil
     cdef void add_entry(self, unsigned long long name, unsigned int directory) noexcept nogil

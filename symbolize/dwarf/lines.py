@@ -25,7 +25,8 @@ class LineTables:
 
     Rows: `address`, `file` (as the program counts files), `line`, `column`. Sequences `[begin, end)` own the
     rows `[first_row, last_row)` and belong to `program`. File table entries: `name` (a string reference) and
-    `directory`; directories are entries of the same kind.
+    `directory`; directories are entries of the same kind. `formats`, `operands`, `advances` and `line_advances`
+    are scratch space for the program that is being decoded.
     """
 
     def __init__(self) -> None:
@@ -37,6 +38,10 @@ class LineTables:
         self.file = self.line = self.column = self.directory = u4
         self.first_row = self.last_row = self.program = i8
         self.unsorted = memoryview(np.zeros(0, np.uint8))
+        self.formats = memoryview(np.zeros(512, np.uint64))
+        self.operands = memoryview(np.zeros(256, np.uint64))
+        self.advances = memoryview(np.zeros(256, np.uint64))
+        self.line_advances = memoryview(np.zeros(256, np.uint64))
         self.grow_rows()
         self.grow_sequences()
         self.grow_entries()
@@ -209,10 +214,7 @@ def run(
     program: cython.longlong,
     min_inst_length: cython.ulonglong,
     max_ops: cython.ulonglong,
-    line_base: cython.longlong,
-    line_range: cython.ulonglong,
     opcode_base: cython.int,
-    lengths: cython.ulonglong[::1],
     max_address: cython.ulonglong,
 ) -> cython.void:
     """Execute a line program (DWARF 5 §6.2.5) up to the end of the cursor.
@@ -229,12 +231,11 @@ def run(
     unsorted: cython.bint = False
     emit: cython.bint
     opcode: cython.int
-    adjusted: cython.ulonglong
     advance: cython.ulonglong
     length: cython.ulonglong
     after: cython.Py_ssize_t
     _: cython.ulonglong
-    last: cython.Py_ssize_t
+    previous: cython.ulonglong = 0
     while c.pos < c.end and not c.bad:
         opcode = c.data[c.pos]
         c.pos += 1
@@ -243,13 +244,9 @@ def run(
             if opcode == 2 and opcode_base > 2:
                 advance = c.uleb()
             else:
-                adjusted = (255 if opcode == 8 and opcode_base > 8 else opcode) - opcode_base
-                advance = adjusted // line_range
+                advance = tables.advances[255 if opcode == 8 and opcode_base > 8 else opcode]
                 if opcode >= opcode_base:
-                    line = (
-                        line
-                        + cython.cast(cython.ulonglong, line_base + cython.cast(cython.longlong, adjusted % line_range))
-                    ) & MASK32
+                    line = (line + tables.line_advances[opcode]) & MASK32
                     emit = True
             if max_ops == 1:
                 address = (address + min_inst_length * advance) & max_address
@@ -291,15 +288,15 @@ def run(
         elif opcode == 12:  # set_isa
             c.uleb()
         else:  # an opcode of a later standard: its operands are LEB128 numbers (rule R49)
-            for _ in range(lengths[opcode]):
+            for _ in range(tables.operands[opcode]):
                 c.uleb()
         if emit:
-            last = tables.row_count - 1
-            if last >= first:
-                if tables.address[last] == address:
-                    tables.row_count = last
-                elif tables.address[last] > address:
+            if tables.row_count > first:
+                if previous == address:
+                    tables.row_count -= 1
+                elif previous > address:
                     unsorted = True
+            previous = address
             tables.add_row(
                 address,
                 file if file < MASK32 else MASK32,
@@ -327,8 +324,7 @@ def read_program(  # type: ignore[no-untyped-def]
     False if the header or the program is corrupt; what was read before stands.
     """
     c: Cursor = Cursor(data, 0, -1, reader.info.big)
-    scratch: cython.ulonglong[::1] = memoryview(np.zeros(512, np.uint64))
-    lengths: cython.ulonglong[::1] = memoryview(np.zeros(256, np.uint64))
+    scratch: cython.ulonglong[::1] = tables.formats
     offset_size: cython.int = 4
     length: cython.ulonglong
     version: cython.ulonglong
@@ -339,6 +335,7 @@ def read_program(  # type: ignore[no-untyped-def]
     line_base: cython.longlong
     line_range: cython.ulonglong
     opcode_base: cython.int
+    adjusted: cython.ulonglong
     i: cython.int
     first: cython.Py_ssize_t = tables.entry_count
     directories: cython.ulonglong
@@ -383,7 +380,14 @@ def read_program(  # type: ignore[no-untyped-def]
         if c.bad or line_range == 0 or opcode_base == 0:  # rule R52
             return False
         for i in range(1, opcode_base):
-            lengths[i] = c.uint(1)
+            tables.operands[i] = c.uint(1)
+        # A special opcode advances address and line (DWARF 5 §6.2.5.1); const_add_pc advances like opcode 255.
+        for i in range(opcode_base, 256):
+            adjusted = i - opcode_base
+            tables.advances[i] = adjusted // line_range
+            tables.line_advances[i] = (
+                cython.cast(cython.ulonglong, line_base + cython.cast(cython.longlong, adjusted % line_range)) & MASK32
+            )
         shape[0] = version
         if version >= 5:
             read_entries(c, offset_size, reader, tables, scratch)
@@ -404,10 +408,7 @@ def read_program(  # type: ignore[no-untyped-def]
                 program,
                 min_inst_length,
                 max_ops,
-                line_base,
-                line_range,
                 opcode_base,
-                lengths,
                 reader.max_address,
             )
     return not c.bad

@@ -13,6 +13,7 @@ cdef class Units:
     cdef public unsigned char[::1] kind
     cdef public unsigned short[::1] language
     cdef public unsigned char[::1] bad
+    cdef public unsigned char[::1] corrupt
     cdef public unsigned long long[::1] name
     cdef public unsigned long long[::1] comp_dir
     cdef public unsigned long long[::1] line_program

@@ -28,7 +28,10 @@ def is_address_form(form: cython.int) -> cython.bint:
 
 @cython.cclass
 class Units:
-    """Units of .debug_info, one row each in order of offset. Absent offsets and addresses are 2⁶⁴-1."""
+    """Units of .debug_info, one row each in order of offset. Absent offsets and addresses are 2⁶⁴-1.
+
+    `bad` units have no readable header or root; in `corrupt` ones the DIEs end in nonsense.
+    """
 
     def __init__(self, count: int) -> None:
         nowhere = [
@@ -37,7 +40,7 @@ class Units:
         ]  # fmt: skip
         for name in nowhere:
             setattr(self, name, memoryview(np.full(count, 0xFFFFFFFFFFFFFFFF, np.uint64)))
-        for name in ("version", "address_size", "offset_size", "kind", "bad"):
+        for name in ("version", "address_size", "offset_size", "kind", "bad", "corrupt"):
             setattr(self, name, memoryview(np.zeros(count, np.uint8)))
         self.language = memoryview(np.zeros(count, np.uint16))
         self.table = memoryview(np.zeros(count, np.int64))

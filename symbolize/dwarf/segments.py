@@ -5,10 +5,13 @@ from numpy.typing import NDArray
 
 from symbolize.arrays import views
 from symbolize.dwarf.files import Lines
-from symbolize.dwarf.sweep import clip_to_parents, lay_rows, merge_runs, sweep
+from symbolize.dwarf.sweep import clip_to_parents, inline_depths, lay_rows, merge_runs, sweep
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
+
+MAX_RANKED_SIZE = 1 << 62
+"""Functions at least this large rank alike."""
 
 MAX_INLINE_DEPTH = 256
 """Inlining deeper than this is not followed (rule R30)."""
@@ -23,18 +26,6 @@ def disjoint(begin: UInt64, end: UInt64, owner: Int64, rank: Int64, parent: Int6
     return starts[:count].copy(), winners[:count].copy()
 
 
-def node_depths(parent: Int64) -> Int64:
-    """How many functions each node is inlined into; parents come before their children."""
-    depth = np.zeros(len(parent), np.int64)
-    rows = np.flatnonzero(parent >= 0)
-    for _ in range(MAX_INLINE_DEPTH + 1):
-        deeper = depth[parent[rows]] + 1
-        if (depth[rows] == deeper).all():
-            break
-        depth[rows] = deeper
-    return depth
-
-
 def function_segments(
     begin: UInt64, end: UInt64, owner: Int64, parent: Int64, unit: Int64, lines: Lines, problems: list[str]
 ) -> tuple[UInt64, Int64]:
@@ -44,10 +35,13 @@ def function_segments(
     first (rule R27). Of overlapping functions the smallest wins, then the one whose unit's line table covers
     it, then the first (rule R9).
     """
-    shallow = node_depths(parent)[owner] <= MAX_INLINE_DEPTH
-    begin, end, owner = begin[shallow], end[shallow], owner[shallow]
-    order = np.lexsort((begin, owner))
-    begin, end, owner = begin[order], end[order], owner[order]
+    depth = np.zeros(len(parent), np.int64)
+    if inline_depths(*views(parent, depth)) > MAX_INLINE_DEPTH:
+        shallow = depth[owner] <= MAX_INLINE_DEPTH
+        begin, end, owner = begin[shallow], end[shallow], owner[shallow]
+    if ((owner[1:] < owner[:-1]) | ((owner[1:] == owner[:-1]) & (begin[1:] < begin[:-1]))).any():
+        order = np.lexsort((begin, owner))
+        begin, end, owner = begin[order], end[order], owner[order]
     count = merge_runs(*views(begin, end, owner))
     begin, end, owner = begin[:count], end[:count], owner[:count]
     room = count + (count >> 2) + 1024
@@ -69,9 +63,8 @@ def function_segments(
     outer = outer[np.argsort(begin[outer], kind="stable")]
     if (begin[outer][1:] < np.maximum.accumulate(end[outer])[:-1]).any():
         without_lines[outer] = ~lines.cover(begin[outer], unit[owner[outer]])
-    rank = np.empty(kept, np.int64)
-    rank[np.lexsort((owner, without_lines, end - begin))] = np.arange(kept)
-    return disjoint(begin, end, owner, rank, parent)
+    size = np.minimum(end - begin, np.uint64(MAX_RANKED_SIZE)).astype(np.int64)
+    return disjoint(begin, end, owner, 2 * size + without_lines, parent)
 
 
 def line_rows(lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64) -> tuple[UInt64, Int64]:

@@ -55,6 +55,23 @@ def merge_runs(
 
 
 @cython.ccall
+def inline_depths(parents: cython.const[cython.longlong][::1], depths: cython.longlong[::1]) -> cython.longlong:
+    """Fill `depths` with how many functions each node is inlined into; the largest of them.
+
+    Parents come before their children.
+    """
+    i: cython.Py_ssize_t
+    deepest: cython.longlong = 0
+    with cython.nogil:
+        for i in range(len(parents)):
+            if parents[i] >= 0:
+                depths[i] = depths[parents[i]] + 1
+                if depths[i] > deepest:
+                    deepest = depths[i]
+    return deepest
+
+
+@cython.ccall
 def clip_to_parents(
     begins: cython.const[cython.ulonglong][::1],
     ends: cython.const[cython.ulonglong][::1],
@@ -128,7 +145,8 @@ def sweep(
     """Lay nested and overlapping ranges out as disjoint segments.
 
     Ranges come sorted by begin, then owner. Inside a range of its parent a range wins; among ranges of one
-    parent (or of none, `parents[owner]` = -1) the lower rank wins. `starts` and `winners` (twice as long as
+    parent (or of none, `parents[owner]` = -1) the lower rank wins, of equal ones the lower
+    owner. `starts` and `winners` (twice as long as
     the ranges, plus one) receive the segments: segment `i` reaches from `starts[i]` to `starts[i + 1]` and
     belongs to the owner `winners[i]`, or to nobody (-1). Returns how many segments there are; the last is
     nobody's.
@@ -178,7 +196,9 @@ def sweep(
             # better than the parent lies above them all.
             while base < depth and levels[base] >= level:
                 head = stack[base]
-                if ends[head] > begin and ranks[head] < ranks[i]:
+                if ends[head] > begin and (
+                    ranks[head] < ranks[i] or (ranks[head] == ranks[i] and owners[head] < owners[i])
+                ):
                     break
                 base += 1
                 while base < depth and levels[base] > level:

@@ -78,9 +78,9 @@ def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None) -> Decoded:
     units = dwarf.units_for(vaddrs)
     decoded = dwarf.decode(units)
     if (layer_at(decoded.segment_start, decoded.segment_node, vaddrs) < 0).any():
-        more = distinct(np.concatenate((units, dwarf.unclaiming_units())))
-        if len(more) > len(units):
-            decoded = dwarf.decode(more)
+        others = dwarf.decode(dwarf.unclaiming_units())
+        if len(others.segment_start) or len(others.row_start):
+            decoded = dwarf.decode(distinct(np.concatenate((units, dwarf.unclaiming_units()))))
     return decoded
 
 
@@ -128,8 +128,7 @@ class Files:
 
     def of_rows(self, dwarf: Dwarf, decoded: Decoded, rows: Int64) -> Int32:
         """Path indices of the files of line rows."""
-        unit = dwarf.files.unit_of_program[decoded.row_program[rows]]
-        return self._resolve(dwarf, unit, decoded.row_file[rows].astype(np.int64), True)
+        return self._resolve(dwarf, decoded.row_unit[rows], decoded.row_file[rows].astype(np.int64), True)
 
     def of_symbols(self, paths: list[bytes]) -> Int32:
         """Path indices of `paths`."""

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from symbolize.arrays import views
 from symbolize.cursor import COMPILED
-from symbolize.dwarf.segments import disjoint, node_depths
-from symbolize.dwarf.sweep import clip_to_parents, lay_rows, merge_runs
+from symbolize.dwarf.segments import disjoint
+from symbolize.dwarf.sweep import clip_to_parents, inline_depths, lay_rows, merge_runs
 
 SPACE = 24
 EXAMPLES = settings(max_examples=300 if COMPILED else 100, deadline=None)
@@ -182,9 +183,11 @@ def test_lay_rows(data: st.DataObject) -> None:
 
 
 @given(forests())
-def test_node_depths(forest: Forest) -> None:
+def test_inline_depths(forest: Forest) -> None:
     """The depth of a node is the number of functions around it (rule R30)."""
     expected: list[int] = []
     for parent in forest.parents:
         expected.append(0 if parent < 0 else expected[parent] + 1)
-    assert node_depths(np.array(forest.parents, np.int64)).tolist() == expected
+    depths = np.zeros(len(forest.parents), np.int64)
+    assert inline_depths(*views(np.array(forest.parents, np.int64), depths)) == max(expected, default=0)
+    assert depths.tolist() == expected
