@@ -17,24 +17,29 @@ Bool = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Resolved:
-    """The outcome of one lookup: `frames` at the vaddrs of the locations `rows`, in the same order."""
+    """The outcome of one lookup: `frames` at the vaddrs of the locations `rows`, in the same order.
+
+    `verified` tells for each location whether the binary is proven to be the one that ran.
+    """
 
     rows: Int64
     frames: Frames
+    verified: Bool
 
 
 def expand(profile: Profile, lookups: Sequence[Resolved], mode: Mode) -> Bool:
     """Give locations the frames that were found for them; which locations got new lines: bool[n].
 
-    Lines run leaf first, as the pprof schema has them. Lines that came with the profile stay where nothing was
-    found, and where they know the source line and the lookup does not. `is_folded` becomes what the lookup
-    says for every location that got new lines.
+    Lines run leaf first, as the pprof schema has them. Names that came with the profile stay where nothing was
+    found, where the binary is not verified or a frame's name is missing, and where they know the source line and
+    the lookup does not. `is_folded` becomes what the lookup says for every location that got new lines.
     """
     locations = profile.locations
     count = len(locations)
     had = np.diff(locations.line_offsets)
+    had_names = named_locations(profile)
     had_source = lines_per_location(profile, locations.lines.line > 0) > 0
-    pieces = [(np.arange(len(locations.lines)), locations.lines)]
+    pieces = [locations.lines]
     first = locations.line_offsets[:-1].copy()
     length = had.copy()
     replaced = np.zeros(count, np.bool_)
@@ -44,8 +49,9 @@ def expand(profile: Profile, lookups: Sequence[Resolved], mode: Mode) -> Bool:
     for lookup in lookups:
         frames = lookup.frames
         found = np.diff(frames.offsets)
-        with_source = np.add.reduceat(np.append(frames.line > 0, False), frames.offsets[:-1]) > 0
-        better = (found > 0) & ((found > 0) & with_source | ~had_source[lookup.rows])
+        with_source = any_frame(frames, frames.line > 0)
+        complete = lookup.verified & ~any_frame(frames, frames.functions.unnamed()[frames.function])
+        better = (found > 0) & (with_source | ~had_source[lookup.rows]) & (complete | ~had_names[lookup.rows])
         rows = lookup.rows[better]
         first[rows] = line_count + frames.offsets[:-1][better]
         length[rows] = found[better]
@@ -57,14 +63,14 @@ def expand(profile: Profile, lookups: Sequence[Resolved], mode: Mode) -> Bool:
             frames.line.astype(np.int64),
             frames.column.astype(np.int64),
         )
-        pieces.append((np.arange(len(lines)), lines))
+        pieces.append(lines)
         functions.append(added)
         function_count += len(added)
         line_count += len(lines)
     everything = Lines(
-        np.concatenate([lines.function for _, lines in pieces]),
-        np.concatenate([lines.line for _, lines in pieces]),
-        np.concatenate([lines.column for _, lines in pieces]),
+        np.concatenate([lines.function for lines in pieces]),
+        np.concatenate([lines.line for lines in pieces]),
+        np.concatenate([lines.column for lines in pieces]),
     )
     offsets = np.concatenate(([0], np.cumsum(length)))
     place = np.repeat(first - offsets[:-1], length) + np.arange(offsets[-1])
@@ -80,12 +86,24 @@ def expand(profile: Profile, lookups: Sequence[Resolved], mode: Mode) -> Bool:
     return replaced
 
 
+def any_frame(frames: Frames, wanted: Bool) -> Bool:
+    """Which addresses have one of the frames that `wanted` selects: bool[n]."""
+    total = np.concatenate(([0], np.cumsum(wanted)))
+    result: Bool = total[frames.offsets[1:]] > total[frames.offsets[:-1]]
+    return result
+
+
 def lines_per_location(profile: Profile, wanted: Bool) -> Int64:
     """How many of the lines that `wanted` selects each location has: int64[n]."""
     total = np.concatenate(([0], np.cumsum(wanted)))
     offsets = profile.locations.line_offsets
     count: Int64 = total[offsets[1:]] - total[offsets[:-1]]
     return count
+
+
+def named_locations(profile: Profile) -> Bool:
+    """Which locations have a line whose function has a name: bool[n]."""
+    return lines_per_location(profile, profile.functions.name[profile.locations.lines.function] != 0) > 0
 
 
 def frame_functions(profile: Profile, frames: Frames, mode: Mode) -> tuple[Functions, Int64]:
@@ -146,11 +164,9 @@ def demangle_existing(profile: Profile, mode: Mode) -> None:
     """
     functions, strings = profile.functions, profile.strings
     raw = (functions.name == functions.system_name) | (functions.system_name == 0)
+    functions.system_name = np.where(raw, functions.name, functions.system_name)
     mangled = [i for i in distinct(functions.name[raw]).tolist() if strings[i].startswith((b"_Z", b"_R", b"__Z"))]
-    if mode == "none" or not mangled:
-        return
-    readable = np.arange(len(strings), dtype=np.int32)
-    readable[mangled] = [strings.add(name) for name in demangle([strings[i] for i in mangled], mode)]
-    system_name = np.where(raw, functions.name, functions.system_name)
-    functions.name = np.where(raw, readable[functions.name], functions.name)
-    functions.system_name = system_name
+    if mode != "none" and mangled:
+        readable = np.arange(len(strings), dtype=np.int32)
+        readable[mangled] = [strings.add(name) for name in demangle([strings[i] for i in mangled], mode)]
+        functions.name = np.where(raw, readable[functions.name], functions.name)

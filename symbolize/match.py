@@ -27,10 +27,16 @@ def assign_mappings(profile: Profile) -> int:
         return 0
     address = locations.address[orphans]
     owner = np.full(len(orphans), NONE, np.int32)
-    for row in range(len(mappings)):
-        if covers_everything(mappings.start[row], mappings.limit[row]):
-            continue
-        owner[(owner == NONE) & (address >= mappings.start[row]) & (address < mappings.limit[row])] = row
+    rows = np.flatnonzero((mappings.start != 0) | ((mappings.limit != 0) & (mappings.limit != TOP)))
+    order = rows[np.argsort(mappings.start[rows], kind="stable")]
+    start, limit = mappings.start[order], mappings.limit[order]
+    if (limit[:-1] <= start[1:]).all():
+        place = np.searchsorted(start, address, side="right") - 1
+        inside = (place >= 0) & (address < np.append(limit, np.uint64(0))[place])
+        owner[inside] = order[place[inside]]
+    else:
+        for row in rows.tolist():
+            owner[(owner == NONE) & (address >= mappings.start[row]) & (address < mappings.limit[row])] = row
     locations.mapping = locations.mapping.copy()
     locations.mapping[orphans] = owner
     return int((owner != NONE).sum())
@@ -49,14 +55,18 @@ def place(
     loaded: Sequence[Segment] | None,
     debug: Sequence[Segment],
     *,
-    relocatable: bool,
+    kind: str,
     verified: bool,
 ) -> tuple[UInt64, Bool] | None:
     """The vaddrs of the runtime addresses in a mapping, and which lie in a segment; None if the file does not fit it.
 
     `loaded` are the segments of the binary, None if there is only a debug file, whose segments are `debug`.
-    `relocatable` is false for ET_EXEC files; `verified` tells that the build id agreed.
+    `kind` is the ELF type; in an ET_REL file nothing has an address yet. `verified` tells that the build id
+    agreed.
     """
+    relocatable = kind != "ET_EXEC"
+    if kind == "ET_REL":
+        return None
     if limit == 0:  # some producers know where a mapping starts and not where it ends
         limit = TOP
     if covers_everything(np.uint64(start), np.uint64(limit)):
@@ -113,6 +123,8 @@ def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset
     reaches behind all code does begin at offset 0; anything else would be a guess.
     """
     code = [segment for segment in segments if segment.executable and segment.file_size]
+    if limit == TOP and not file_offset:
+        return None
     if file_offset or not code or any(page_floor(segment.file_offset) == 0 for segment in code):
         return file_offset
     sizes = [page_ceil(s.file_offset + s.file_size) - page_floor(s.file_offset) for s in code]

@@ -20,7 +20,10 @@ def together(first: Callable[[], First], second: Callable[[], Second]) -> tuple[
             errors.append(error)
 
     thread = Thread(target=run)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:  # no more threads to be had
+        return first(), second()
     try:
         result = first()
     finally:

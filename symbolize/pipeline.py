@@ -1,18 +1,18 @@
-"""The order of the stages: match, look up, demangle, expand, fold. The only module that knows it."""
+"""The order of the stages: match, look up, demangle, expand. The only module that knows it."""
 
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.binaries import BinaryIndex, Found, find_binary
+from symbolize.binaries import BinaryIndex, Found, find_binary, same_build_id
 from symbolize.elf import ElfError, ElfImage, inside_calls
 from symbolize.errors import UsageError
-from symbolize.expand import Resolved, demangle_existing, expand, set_flags
+from symbolize.expand import Resolved, demangle_existing, expand, named_locations, set_flags
 from symbolize.match import assign_mappings, covers_everything, place
 from symbolize.names import MODES, Mode, unavailable
 from symbolize.profile import Profile, compact
@@ -27,6 +27,14 @@ Progress = Callable[[int, int, str], None]
 
 NOT_FILES = ("[", "//anon", "/dev/", "/memfd:", "/anon_hugepage", "/SYSV", "anon_inode:", "linux-vdso", "linux-gate")
 """Recorded names that stand for memory without a file."""
+
+
+class Placed(NamedTuple):
+    """Locations of one mapping with the vaddrs that they have in its binary."""
+
+    outcome: MappingOutcome
+    rows: NDArray[np.int64]
+    vaddrs: NDArray[np.uint64]
 
 
 MIN_CALL_SITES = 8
@@ -70,28 +78,39 @@ class Symbolizer:
         reasons = np.full(len(profile.locations), Reason.NO_MAPPING, np.uint8)
         outcomes: list[MappingOutcome] = []
         lookups: list[Resolved] = []
+        # A binary that is mapped several times is asked once.
+        asked: dict[int, tuple[Binary, list[Placed]]] = {}
         for mapping in range(len(profile.mappings)):
             outcome = MappingOutcome(mapping)
             outcomes.append(outcome)
             rows = rows_of[mapping]
-            if len(rows):
-                if progress is not None:
-                    progress(mapping, len(profile.mappings), profile.strings.text(profile.mappings.filename[mapping]))
-                lookup = self._look_up(profile, rows, callers, outcome, reasons)
-                if lookup is not None:
-                    lookups.append(lookup)
-        had_lines = profile.locations.has_lines()
+            if len(rows) and (binary := self._find(profile, outcome)) is not None:
+                placed = place_locations(profile, rows, callers, binary, outcome)
+                if placed is not None:
+                    asked.setdefault(id(binary), (binary, []))[1].append(placed)
+                    reasons[rows] = Reason.OUTSIDE_SEGMENTS
+            if outcome.reason.is_miss:
+                reasons[rows] = outcome.reason
+        for binary, places in asked.values():
+            if progress is not None:
+                first = places[0].outcome.mapping
+                progress(first, len(profile.mappings), profile.strings.text(profile.mappings.filename[first]))
+            lookups.append(look_up(binary, places, reasons))
+        had_names = named_locations(profile)
+        replaced = np.zeros(len(profile.locations), np.bool_)
         if self._index.roots:
-            expand(profile, lookups, self._mode)
+            replaced = expand(profile, lookups, self._mode)
             demangle_existing(profile, self._mode)
             touched = np.array([len(rows) > 0 for rows in rows_of], np.bool_)
             set_flags(profile, touched)
-        reasons[had_lines & (reasons != Reason.SYMBOLIZED)] = Reason.HAD_NAMES
+        reasons[had_names & ~replaced] = Reason.HAD_NAMES
         problems = [problem for problem in self._index.problems if problem not in self._told]
         self._told.update(problems)
         warnings = [*profile.warnings, *problems]
         if self._mode != "none" and (reason := unavailable()) is not None:
             warnings.append(reason)
+        if not len(profile.samples):
+            warnings.append("the profile has no samples")
         report = build_report(profile, reasons, outcomes, warnings)
         return Result(compact(profile), report)
 
@@ -109,58 +128,6 @@ class Symbolizer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _look_up(
-        self,
-        profile: Profile,
-        rows: NDArray[np.int64],
-        callers: NDArray[np.bool_],
-        outcome: MappingOutcome,
-        reasons: UInt8,
-    ) -> Resolved | None:
-        """Look up the locations `rows` of one mapping; fills `outcome` and their `reasons`.
-
-        `callers` marks the locations that are call sites.
-        """
-        binary = self._find(profile, outcome)
-        if binary is None:
-            reasons[rows] = outcome.reason
-            return None
-        mappings, mapping = profile.mappings, outcome.mapping
-        loaded = next((image for image in binary.images if has_file_offsets(image)), None)
-        placed = place(
-            profile.locations.address[rows],
-            int(mappings.start[mapping]),
-            int(mappings.limit[mapping]),
-            int(mappings.file_offset[mapping]),
-            loaded.segments if loaded is not None else None,
-            binary.images[0].segments,
-            relocatable=binary.images[0].kind != "ET_EXEC",
-            verified=outcome.verified,
-        )
-        if placed is not None and not outcome.verified and loaded is not None:
-            outcome.detail = doubt(loaded, placed[0][placed[1] & callers[rows]])
-        if placed is None or outcome.detail:
-            outcome.reason = Reason.MISFIT
-            reasons[rows] = outcome.reason
-            return None
-        vaddrs, inside = placed
-        reasons[rows[~inside]] = Reason.OUTSIDE_SEGMENTS
-        rows, vaddrs = rows[inside], vaddrs[inside]
-        order = np.argsort(vaddrs, kind="stable")
-        rows, vaddrs = rows[order], vaddrs[order]
-        table = binary.table(vaddrs)
-        outcome.problems += table.problems
-        frames = table.lookup(vaddrs)
-        found = np.diff(frames.offsets) > 0
-        if table.problems:
-            missing = Reason.CORRUPT_DEBUG_INFO if table.has_names else Reason.UNREADABLE
-        elif binary.is_stripped:
-            missing = Reason.NO_SYMBOLS
-        else:
-            missing = Reason.OUTSIDE_SYMBOLS
-        reasons[rows] = np.where(found, Reason.SYMBOLIZED, missing)
-        return Resolved(rows, frames)
 
     def _find(self, profile: Profile, outcome: MappingOutcome) -> Binary | None:
         """The binary of a mapping, opened; None with the reason in `outcome`."""
@@ -198,13 +165,67 @@ class Symbolizer:
             unreadable: list[str] = []
             for path in found.paths:
                 try:
-                    images.append(ElfImage.open(path))
+                    image = ElfImage.open(path)
+                    if same_build_id(image.build_id or "", found.build_id):
+                        images.append(image)
+                    else:
+                        image.close()
+                        unreadable.append(f"{path}: has changed, its build id is now {image.build_id or 'none'}")
                 except ElfError as error:
                     unreadable.append(str(error))
                 except OSError as error:
                     unreadable.append(f"{path}: {error.strerror or error}")
             self._binaries[key] = (Binary(images) if images else None), unreadable
         return self._binaries[key]
+
+
+def place_locations(
+    profile: Profile, rows: NDArray[np.int64], callers: NDArray[np.bool_], binary: Binary, outcome: MappingOutcome
+) -> Placed | None:
+    """Where the locations `rows` of one mapping lie in `binary`; None, with the reason in `outcome`, if they cannot.
+
+    `callers` marks the locations that are call sites.
+    """
+    mappings, mapping = profile.mappings, outcome.mapping
+    loaded = next((image for image in binary.images if has_file_offsets(image)), None)
+    placed = place(
+        profile.locations.address[rows],
+        int(mappings.start[mapping]),
+        int(mappings.limit[mapping]),
+        int(mappings.file_offset[mapping]),
+        loaded.segments if loaded is not None else None,
+        binary.images[0].segments,
+        kind=binary.images[0].kind,
+        verified=outcome.verified,
+    )
+    code = next((image for image in binary.images if has_code(image)), None)
+    if placed is not None and not outcome.verified and code is not None:
+        outcome.detail = doubt(code, placed[0][placed[1] & callers[rows]])
+    if placed is None or outcome.detail:
+        outcome.reason = Reason.MISFIT
+        outcome.detail = ", ".join(outcome.files) + (f" is {outcome.detail}" if outcome.detail else "")
+        outcome.files = []
+        return None
+    vaddrs, inside = placed
+    return Placed(outcome, rows[inside], vaddrs[inside])
+
+
+def look_up(binary: Binary, places: Sequence[Placed], reasons: UInt8) -> Resolved:
+    """Look up all addresses of one binary at once; fills the `reasons` of their locations."""
+    rows = np.concatenate([placed.rows for placed in places])
+    vaddrs = np.concatenate([placed.vaddrs for placed in places])
+    verified = np.repeat([placed.outcome.verified for placed in places], [len(placed.rows) for placed in places])
+    order = np.argsort(vaddrs, kind="stable")
+    rows, vaddrs, verified = rows[order], vaddrs[order], verified[order]
+    table = binary.table(vaddrs)
+    for placed in places:
+        placed.outcome.problems += table.problems
+    frames = table.lookup(vaddrs)
+    found = np.diff(frames.offsets) > 0
+    missing = Reason.NO_SYMBOLS if binary.is_stripped else Reason.OUTSIDE_SYMBOLS
+    corrupt = Reason.CORRUPT_DEBUG_INFO if table.has_names else Reason.UNREADABLE
+    reasons[rows] = np.where(found, Reason.SYMBOLIZED, np.where(binary.doubtful(vaddrs), corrupt, missing))
+    return Resolved(rows, frames, verified)
 
 
 def doubt(image: ElfImage, vaddrs: NDArray[np.uint64]) -> str:
@@ -226,6 +247,12 @@ def call_sites(profile: Profile) -> NDArray[np.bool_]:
     sites = np.zeros(len(profile.locations), np.bool_)
     sites[profile.samples.locations[above]] = True
     return sites
+
+
+def has_code(image: ElfImage) -> bool:
+    """Whether a file holds the bytes of its code, which a debug file does not (rule R103)."""
+    code = [section for section in image.sections if section.is_code]
+    return any(section.type != "SHT_NOBITS" for section in code) or (not code and has_file_offsets(image))
 
 
 def has_file_offsets(image: ElfImage) -> bool:

@@ -55,6 +55,7 @@ def resolved(
             [file.encode() for file in files],
             np.array(folded or [False] * len(rows), np.bool_),
         ),
+        np.full(len(rows), names.get("verified", True)),
     )
 
 
@@ -210,3 +211,20 @@ def test_names_from_the_profile(desc: str, line: Line, mode: Mode, expected: tup
     made = loaded([Place(0x1000, 1, (line,)), Place(0x2000, 1, (Line("same"),))])
     demangle_existing(made, mode)
     assert [chain[0][:2] for chain in told(made)] == [expected, ("same", "same")]
+
+
+def test_unverified_binaries_do_not_overrule_names_that_came_along() -> None:
+    """A match by name fills in raw frames and leaves those alone that have a name."""
+    made = loaded([Place(0x1000, 1, (Line("true", "t.c", 7),)), Place(0x2000, 1)])
+    frame = ("guess", "g.c", 1, 0)
+    replaced = expand(made, [resolved([0, 1], [[frame], [frame]], verified=False)], "default")
+    assert [[line[0] for line in chain] for chain in told(made)] == [["true"], ["guess"]]
+    assert replaced.tolist() == [False, True]
+
+
+def test_a_name_that_could_not_be_read_replaces_none() -> None:
+    """A frame whose name lies in a file that is not there keeps the stack's depth, and takes the place of no name."""
+    made = loaded([Place(0x1000, 1, (Line("true", "t.c", 7),)), Place(0x2000, 1)])
+    chain = [("?inlined", "g.c", 1, 0), ("outer", "g.c", 2, 0)]
+    expand(made, [resolved([0, 1], [chain, chain], plain={"?inlined": "??"})], "default")
+    assert [[line[0] for line in chain] for chain in told(made)] == [["true"], ["??", "outer"]]

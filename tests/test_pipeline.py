@@ -405,3 +405,36 @@ def test_the_very_build_is_taken_by_name() -> None:
             report = symbolizer.symbolize(recorded).report
         row = next(row for row in report.mappings if row.name.endswith("/ledger"))
         assert row.symbolized_locations == row.locations > 100
+
+
+def test_a_refused_file_is_not_reported_as_used() -> None:
+    """The file that did not fit stands in the detail, not among the files that gave names."""
+    recorded = symbolize.load(FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof")
+    with Symbolizer([BINARIES / "clang-pie"]) as symbolizer:
+        row = next(row for row in symbolizer.symbolize(recorded).report.mappings if row.name.endswith("/ledger"))
+    assert row.files == []
+    assert "clang-pie/ledger" in row.detail
+
+
+def test_a_line_without_a_name_is_a_miss() -> None:
+    """A location whose only function has no name counts as raw, and its line stays."""
+    message, report = run([], [Place(0x10, lines=(Line("", "f.c", 3),))])
+    assert report.percent == 0
+    assert [line.line for line in message.location[0].line] == [3]
+
+
+def test_negative_values_weigh_like_positive_ones() -> None:
+    """In the difference of two profiles a lost sample weighs as much as a gained one."""
+    made = symbolize.load(
+        io.BytesIO(profile([WHOLE], [([Place(BASE + MAIN, 1)], [-3]), ([Place(BASE + 0x2000, 1)], [1])]))
+    )
+    with Symbolizer([PIE]) as symbolizer:
+        assert symbolizer.symbolize(made).report.sample_value == 4
+
+
+def test_flags_of_unused_mappings_stay() -> None:
+    """A mapping without locations keeps the flags that it came with."""
+    unused = Mapping(0x1000, 0x2000, 0, "/opt/unused", flags=(True, True, True, True))
+    message, _ = run([WHOLE, unused], [Place(BASE + MAIN, 1)], PIE)
+    assert message.mapping[1].has_functions
+    assert message.mapping[1].has_inline_frames

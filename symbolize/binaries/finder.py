@@ -21,10 +21,12 @@ class Attempt(NamedTuple):
 class Found:
     """The files of a binary, or the reason why there are none.
 
-    `verified` tells that a build id agreed; otherwise only the name did.
+    `verified` tells that a build id agreed; otherwise only the name did. `build_id` is that of the files, empty
+    if they have none.
     """
 
     paths: list[str] = field(default_factory=list)
+    build_id: str = ""
     verified: bool = False
     reason: Reason = Reason.SYMBOLIZED
     detail: str = ""
@@ -63,6 +65,7 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str) -> Found:
         found.tried.append(Attempt(place, f"found {entries[0].path}, unverified"))
         same = index.with_build_id(entries[0].build_id) if entries[0].build_id else []
         found.paths = unique([entry.path for entry in (*entries, *same)])
+        found.build_id = entries[0].build_id or ""
         return found
     found.reason = Reason.NOT_FOUND
     return found
@@ -78,6 +81,7 @@ def _by_build_id(index: BinaryIndex, build_id: str, filename: str) -> Found:
     if entries:
         found.paths = unique([entry.path for entry in entries])
         found.verified = True
+        found.build_id = build_id
         found.tried.append(Attempt(f"build id {build_id}", "found " + ", ".join(found.paths)))
         return found
     found.tried.append(Attempt(f"build id {build_id}", "nothing there"))

@@ -7,14 +7,17 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Never
+
+from symbolize.errors import InputError, OutputError, SymbolizeError, UsageError, printable
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
     from symbolize.pipeline import Symbolizer
 
-EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW = 0, 1, 2, 3
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
 SUFFIX = ".symbolized.pb.gz"
 
 
@@ -24,23 +27,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # A command is over before cycles of objects could add up, and looking for them takes a tenth of its time.
     gc.disable()
-    from symbolize.errors import SymbolizeError, UsageError
-
-    options = parser().parse_args(arguments)
     try:
-        return run(options)
+        return run(parser().parse_args(arguments))
     except UsageError as error:
-        print(f"symbolize: {error}", file=sys.stderr)
+        tell(f"symbolize: {error}")
         return EXIT_USAGE
     except SymbolizeError as error:
-        print(f"symbolize: {error}", file=sys.stderr)
+        tell(f"symbolize: {error}")
         return EXIT_FAILED
     except KeyboardInterrupt:
-        print("symbolize: interrupted", file=sys.stderr)
-        return 130
+        tell("symbolize: interrupted")
+        return EXIT_INTERRUPTED
     except MemoryError:
-        print("symbolize: out of memory", file=sys.stderr)
+        tell("symbolize: out of memory")
         return EXIT_FAILED
+
+
+def tell(text: str) -> None:
+    """Write a line to standard error, if anybody can read it."""
+    with suppress(OSError, AttributeError):
+        print(text, file=sys.stderr)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -88,8 +94,8 @@ def parser() -> argparse.ArgumentParser:
         help="exit with 3 when less than this percentage of the frames, weighted by sample value, has names",
     )
     volume = result.add_mutually_exclusive_group()
-    volume.add_argument("-v", "--verbose", action="store_true", help="list every place that was tried for a binary")
-    volume.add_argument("-q", "--quiet", action="store_true", help="no report")
+    volume.add_argument("-v", "--verbose", action="store_true", help="also list every place tried and unused mappings")
+    volume.add_argument("-q", "--quiet", action="store_true", help="nothing but errors")
     result.add_argument("--version", action="version", version=f"symbolize {__version__}")
     return result
 
@@ -104,7 +110,6 @@ def percentage(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Symbolize every profile; a profile that cannot be read does not stop the others."""
-    from symbolize.errors import InputError, OutputError
     from symbolize.pipeline import Symbolizer
 
     outputs = output_paths(options.profiles, options.output)
@@ -115,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
             try:
                 percent = symbolize_one(symbolizer, profile, output, options)
             except (InputError, OutputError) as error:
-                print(f"symbolize: {error}", file=sys.stderr)
+                tell(f"symbolize: {error}")
                 code = EXIT_FAILED
                 continue
             if len(options.profiles) > 1:
@@ -140,21 +145,21 @@ def symbolize_one(symbolizer: Symbolizer, source: str, output: str, options: arg
 
             text = render_json(result.report, source, output)
         else:
-            from symbolize.errors import printable
             from symbolize.report.text import render
 
-            colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+            colour = sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ
             heading = f"{printable(source)}:\n" if len(options.profiles) > 1 else ""
             table = render(result.report, verbose=options.verbose, colour=colour)
             text = f"{heading}{table}wrote {printable(output)}\n"
-        sys.stderr.write(text)
+        tell(text.removesuffix("\n"))
     return result.report.percent
 
 
 def output_paths(profiles: Sequence[str], output: str | None) -> list[str]:
     """Where the result of each profile goes; raises UsageError where two would go to one file."""
-    from symbolize.errors import UsageError
 
+    if "" in profiles or output == "":
+        raise UsageError("a profile or an output has an empty name")
     if profiles.count("-") > 1:
         raise UsageError("standard input can be read once only")
     if output is not None and not output.endswith("/") and not os.path.isdir(output):
@@ -185,7 +190,7 @@ class progress_bar:
     """A tqdm bar over the mappings of a profile, on a terminal only; a context manager that yields the callback."""
 
     def __init__(self, quiet: bool) -> None:
-        self._wanted = not quiet and sys.stderr.isatty()
+        self._wanted = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._bar: tqdm[Never] | None = None
 
     def __enter__(self) -> progress_bar | None:
@@ -193,8 +198,6 @@ class progress_bar:
 
     def __call__(self, done: int, total: int, name: str) -> None:
         """Show that `done` of `total` mappings are done and `name` is next."""
-        from symbolize.errors import printable
-
         if self._bar is None:
             from tqdm import tqdm
 
@@ -212,8 +215,7 @@ def warn_if_interpreted(quiet: bool) -> None:
     from symbolize import cursor
 
     if not quiet and not cursor.COMPILED:
-        print(
+        tell(
             "symbolize: warning: running without the compiled core, about a hundred times slower; "
-            "install a C compiler and reinstall symbolize",
-            file=sys.stderr,
+            "install a C compiler and reinstall symbolize"
         )

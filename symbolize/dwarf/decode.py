@@ -56,6 +56,15 @@ class Decoded:
         return cls(u8, i8, u8, u8, u8, i8, i8, u4, u4, u4, u8, i8, i8, u4, u4, u4)
 
 
+class Problems(list[str]):
+    """Sentences, each once."""
+
+    def append(self, problem: str) -> None:
+        """Add a sentence if it is new."""
+        if problem not in self:
+            super().append(problem)
+
+
 class Dwarf:
     """The DWARF of one binary. Units are indexed at once, decoded on demand.
 
@@ -66,7 +75,7 @@ class Dwarf:
     def __init__(self, sections: DebugSections, code: tuple[UInt64, UInt64]) -> None:
         self.sections = sections
         self.code = code
-        self.problems: list[str] = []
+        self.problems = Problems()
         self.reader, begin, end, unit = read_units(sections)
         live, begin, end = clip_to_code(begin, end, code)
         self._claims = begin, end, unit[live]
@@ -83,6 +92,18 @@ class Dwarf:
         chosen = np.zeros(len(self._unclaiming), np.bool_)
         chosen[unit[first < last]] = True
         return np.flatnonzero(chosen)
+
+    def doubtful(self, vaddrs: UInt64) -> NDArray[np.bool_]:
+        """Which of `vaddrs` (ascending) a unit claims whose DIEs are corrupt; all where a unit could not be read."""
+        if np.asarray(self.units.bad).any() or self._ends_early:
+            return np.ones(len(vaddrs), np.bool_)
+        begin, end, unit = self._claims
+        corrupt = np.asarray(self.units.corrupt)[unit] != 0
+        count = np.zeros(len(vaddrs) + 1, np.int64)
+        np.add.at(count, np.searchsorted(vaddrs, begin[corrupt]), 1)
+        np.add.at(count, np.searchsorted(vaddrs, end[corrupt]), -1)
+        result: NDArray[np.bool_] = np.cumsum(count)[:-1] > 0
+        return result
 
     def unclaiming_units(self) -> Int64:
         """The units that may hold code and claim nothing usable (rule R61)."""
@@ -135,6 +156,11 @@ class Dwarf:
         return result
 
     def _report_bad_units(self) -> None:
+        end = int(self.units.end[len(self.units.end) - 1]) if len(self.units.end) else 0
+        rest = bytes(memoryview(self.sections.info)[end:])
+        self._ends_early = any(rest)
+        if self._ends_early:
+            self.problems.append(f"no unit can be read from .debug_info offset {end:#x} on")
         bad = np.flatnonzero(np.asarray(self.units.bad))
         if len(bad):
             at = ", ".join(f"{self.units.offset[unit]:#x}" for unit in bad[:3])

@@ -175,7 +175,7 @@ def walk_unit(
         while c.pos < c.end:
             die = c.pos
             code = c.uleb()
-            if code == 0:
+            if code == 0 and not c.bad:
                 depth -= 1
                 if depth <= 0:
                     break

@@ -140,7 +140,8 @@ class FileTables:
         shape = np.zeros(5, np.uint64).data
         self._headers.entry_count = 0
         if offset != NOWHERE:
-            read_program(self._sections.line, offset, self._reader, unit, self._headers, 0, False, shape)
+            if not read_program(self._sections.line, offset, self._reader, unit, self._headers, 0, False, shape):
+                self._problems.append(f"corrupt header of the line program at .debug_line offset {offset:#x}")
         version, _, directory_count, file_count, _ = shape.tolist()
         entries = slice(directory_count, directory_count + file_count)
         names = np.asarray(self._headers.name)

@@ -317,7 +317,7 @@ def read_program(  # type: ignore[no-untyped-def]
     rows: cython.bint,
     shape: cython.ulonglong[::1],
 ) -> bool:
-    """Decode the line program at `offset` of .debug_line for `unit`, adding entries, and rows if `rows`.
+    """Decode the line program at `offset` of .debug_line for `unit`: its rows if `rows`, else its file table.
 
     `shape` receives: the version, the first entry, how many of the entries are directories, how many files, and
     the length of the program.
@@ -338,7 +338,7 @@ def read_program(  # type: ignore[no-untyped-def]
     adjusted: cython.ulonglong
     i: cython.int
     first: cython.Py_ssize_t = tables.entry_count
-    directories: cython.ulonglong
+    directories: cython.ulonglong = 0
     with cython.nogil:
         shape[0] = 0
         shape[1] = first
@@ -389,17 +389,6 @@ def read_program(  # type: ignore[no-untyped-def]
                 cython.cast(cython.ulonglong, line_base + cython.cast(cython.longlong, adjusted % line_range)) & MASK32
             )
         shape[0] = version
-        if version >= 5:
-            read_entries(c, offset_size, reader, tables, scratch)
-            directories = tables.entry_count - first
-            read_entries(c, offset_size, reader, tables, scratch)
-        else:
-            read_string_tables(c, tables, scratch)
-            directories = scratch[0]
-        shape[2] = directories
-        shape[3] = tables.entry_count - first - directories
-        if c.bad:
-            return False
         if rows:
             c.pos = start
             run(
@@ -411,4 +400,13 @@ def read_program(  # type: ignore[no-untyped-def]
                 opcode_base,
                 reader.max_address,
             )
+        elif version >= 5:
+            read_entries(c, offset_size, reader, tables, scratch)
+            directories = tables.entry_count - first
+            read_entries(c, offset_size, reader, tables, scratch)
+        else:
+            read_string_tables(c, tables, scratch)
+            directories = scratch[0]
+        shape[2] = directories
+        shape[3] = tables.entry_count - first - directories
     return not c.bad

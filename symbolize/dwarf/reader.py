@@ -186,7 +186,7 @@ class Reader:
         """Entry `index` of the unit's part of .debug_addr, 2⁶⁴-1 if there is none."""
         base: cython.ulonglong = self.units.addr_base[self.unit]
         limit: cython.ulonglong = self.addr.end
-        if base > limit or index > limit or base + index * self.address_size > limit:
+        if base > limit or index > limit or base + (index + 1) * self.address_size > limit:
             self.addr.bad = True
             return NOWHERE
         self.addr.pos = base + index * self.address_size

@@ -67,7 +67,7 @@ def inflate_zstd(data: memoryview, size: int) -> bytes:
 
     check_size(size, len(data), ZSTD_MAX_RATIO)
     try:
-        inflated = zstandard.ZstdDecompressor().decompressobj().decompress(data)
+        inflated = zstandard.ZstdDecompressor().stream_reader(data).read(size + 1)
     except zstandard.ZstdError as error:
         raise ValueError(f"corrupt zstd frame ({error})") from error
     if len(inflated) != size:

@@ -2,7 +2,6 @@
 
 import mmap
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
@@ -50,7 +49,11 @@ class Section(NamedTuple):
     file_offset: int
     size: int
     link: int
-    entry_size: int
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the section is loaded and executable."""
+        return self.flags & (SHF_ALLOC | SHF_EXECINSTR) == SHF_ALLOC | SHF_EXECINSTR
 
 
 @dataclass(eq=False)
@@ -87,7 +90,6 @@ class ElfImage:
     @classmethod
     def parse(cls, data: memoryview, path: str) -> Self:
         """Read the headers of an ELF file in memory; `path` is only for messages."""
-        from elftools.common.exceptions import ELFError as HeaderError
         from elftools.elf.elffile import ELFFile
 
         if bytes(data[:4]) != b"\x7fELF":
@@ -105,27 +107,31 @@ class ElfImage:
             raise ElfError(path, f"unreadable ELF header ({error})") from error
         segments: list[Segment] = []
         build_id = None
-        try:
-            for segment in elf.iter_segments():
-                if segment["p_type"] == "PT_LOAD":
-                    segments.append(
-                        Segment(
-                            segment["p_offset"],
-                            segment["p_vaddr"],
-                            segment["p_filesz"],
-                            segment["p_memsz"],
-                            segment["p_align"],
-                            bool(segment["p_flags"] & PF_X),
-                        )
+        for number in range(elf.num_segments()):
+            try:
+                segment = elf.get_segment(number)
+            except Exception as error:
+                problems.append(f"unreadable program header {number} ({error})")
+                continue
+            if segment["p_type"] == "PT_LOAD":
+                segments.append(
+                    Segment(
+                        segment["p_offset"],
+                        segment["p_vaddr"],
+                        segment["p_filesz"],
+                        segment["p_memsz"],
+                        segment["p_align"],
+                        bool(segment["p_flags"] & PF_X),
                     )
-                elif segment["p_type"] == "PT_NOTE" and build_id is None:
-                    notes = data[segment["p_offset"] : segment["p_offset"] + segment["p_filesz"]]
-                    build_id = gnu_build_id(notes, not elf.little_endian)
-        except Exception as error:
-            problems.append(f"unreadable program headers ({error})")
+                )
+            elif segment["p_type"] == "PT_NOTE" and build_id is None:
+                notes = data[segment["p_offset"] : segment["p_offset"] + segment["p_filesz"]]
+                build_id = gnu_build_id(notes, not elf.little_endian)
         sections: list[Section] = []
-        try:
-            for section in elf.iter_sections():
+        unreadable: list[int] = []
+        for number in range(elf.num_sections()):
+            try:
+                section = elf.get_section(number)
                 sections.append(
                     Section(
                         section.name,
@@ -135,11 +141,15 @@ class ElfImage:
                         section["sh_offset"],
                         section["sh_size"],
                         section["sh_link"],
-                        section["sh_entsize"],
                     )
                 )
-        except (Exception, HeaderError) as error:
-            problems.append(f"unreadable section headers, the file may be cut off ({error})")
+            except Exception as error:
+                if not unreadable:
+                    problems.append(f"unreadable section header {number}, the file may be cut off ({error})")
+                unreadable.append(number)
+                sections.append(Section("", "SHT_NULL", 0, 0, 0, 0, 0))
+        if len(unreadable) == len(sections):
+            sections = []
         image = cls(
             path,
             data,
@@ -179,6 +189,11 @@ class ElfImage:
     ) -> None:
         self.close()
 
+    def note(self, problem: str) -> None:
+        """Remember a problem, once."""
+        if problem not in self.problems:
+            self.problems.append(problem)
+
     def find(self, name: str) -> Section | None:
         """The first section called `name`."""
         return next((section for section in self.sections if section.name == name), None)
@@ -188,7 +203,7 @@ class ElfImage:
         if section.type == "SHT_NOBITS":
             return None
         if section.file_offset + section.size > len(self.data):
-            self.problems.append(f"section {section.name} reaches past the end of the file")
+            self.note(f"section {section.name} reaches past the end of the file")
             return None
         return self.data[section.file_offset : section.file_offset + section.size]
 
@@ -210,7 +225,7 @@ class ElfImage:
         try:
             inflated = inflate_zdebug(data) if legacy else inflate_section(data, self.is_64, self.big_endian)
         except ValueError as error:
-            self.problems.append(f"section {section.name}: {error}")
+            self.note(f"section {section.name}: {error}")
             inflated = None
         self._inflated[name] = inflated
         return inflated
@@ -237,12 +252,6 @@ class ElfImage:
                 ends.append(end)
         top = (1 << 64) - 1
         return np.array(begins, np.uint64), np.array([min(end, top) for end in ends], np.uint64)
-
-    def segments_for(self, file_offset: int) -> Iterator[Segment]:
-        """The segments whose page-rounded file range holds `file_offset` (rule R125)."""
-        for segment in self.segments:
-            if segment.file_offset <= file_offset < segment.file_offset + segment.file_size:
-                yield segment
 
 
 class _Stream:

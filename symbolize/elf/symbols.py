@@ -1,6 +1,7 @@
 """ELF symbol tables as columns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,19 @@ class Symbols:
 
     def __len__(self) -> int:
         return len(self.vaddr)
+
+    def take(self, rows: NDArray[np.bool_]) -> Self:
+        """The symbols that `rows` selects."""
+        return replace(
+            self,
+            vaddr=self.vaddr[rows],
+            size=self.size[rows],
+            type=self.type[rows],
+            binding=self.binding[rows],
+            section_end=self.section_end[rows],
+            name=self.name[rows],
+            file=self.file[rows],
+        )
 
     def text(self, start: int) -> bytes:
         """The string at offset `start`; one without an end reaches to the end of the table (rule R75)."""

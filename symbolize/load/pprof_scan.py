@@ -264,18 +264,25 @@ def find(scan: Scan, c: Cursor, tag: cython.ulonglong) -> cython.bint:
 
 
 def has_shape(c: Cursor, message: cython.ulonglong) -> cython.bint:
-    """Whether the known fields of the message under the cursor have the wire types of the schema."""
+    """Whether the fields of the message under the cursor that the schema knows have its wire types."""
     tag: cython.ulonglong
     lists: cython.bint
+    at_home: cython.bint = c.pos == c.end  # an empty message is one of any kind
+    known: cython.ulonglong = 5  # the last field of a location and of a function
+    if message == 0x0A:
+        known = 2
+    elif message == 0x12:
+        known = 3
+    elif message == 0x1A:
+        known = 10
     while c.pos < c.end and not c.bad:
         tag = varint(c)
         lists = (message == 0x12 and (tag == 0x0A or tag == 0x12 or tag == 0x1A)) or (message == 0x22 and tag == 0x22)
-        if tag & 7 != 0 and tag < 0x30 and not lists:
+        if tag < 8 or (tag & 7 != 0 and tag >> 3 <= known and not lists):
             return False
-        if message == 0x0A and tag > 0x10:
-            return False
+        at_home |= tag >> 3 <= known
         skip(c, tag)
-    return not c.bad
+    return at_home and not c.bad
 
 
 def begins_profile(data: object) -> cython.bint:

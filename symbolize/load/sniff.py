@@ -100,6 +100,8 @@ def _read(source: str | os.PathLike[str] | BinaryIO, name: str) -> memoryview:
         if not isinstance(source, str | os.PathLike):
             return _read_all(source, name)
         if source == STANDARD_INPUT:
+            if sys.stdin is None:
+                raise InputError(name, "cannot be read: it is closed")
             return _read_all(sys.stdin.buffer, name)
         mode = os.stat(source).st_mode
         if stat.S_ISDIR(mode):

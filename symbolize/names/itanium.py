@@ -52,6 +52,7 @@ def _ask_watched(name: bytes) -> bytes | None:
     libstdc++ 12 loops for ever on some malformed unresolved names, `sr<identifier>...`. A C call cannot be
     stopped, so after a few such names all unresolved ones stay raw.
     """
+    _stuck[:] = [thread for thread in _stuck if thread.is_alive()]
     if len(_stuck) >= _MAX_STUCK_THREADS:
         return None
     answer: list[bytes | None] = []

@@ -121,25 +121,28 @@ def build_report(
     named = reasons <= Reason.HAD_NAMES
     rows = []
     homeless = MappingOutcome(-1)
+    counted = np.flatnonzero(used)
+    counted = counted[np.argsort(locations.mapping[counted], kind="stable")]
+    edges = np.searchsorted(locations.mapping[counted], np.arange(-1, len(mappings) + 1))
     for outcome in [*outcomes, homeless]:
-        here = used & (locations.mapping == outcome.mapping)
-        if outcome is homeless and not here.any():
-            continue
         mapping = outcome.mapping
+        here = counted[edges[mapping + 1] : edges[mapping + 2]]
+        if outcome is homeless and not len(here):
+            continue
         misses = []
-        for code in distinct(reasons[here & ~named]).tolist():
-            missed = here & (reasons == code)
-            misses.append((Reason(code), int(missed.sum()), float(by_location[missed].sum())))
+        for code in distinct(reasons[here[~named[here]]]).tolist():
+            missed = here[reasons[here] == code]
+            misses.append((Reason(code), len(missed), float(by_location[missed].sum())))
         rows.append(
             MappingRow(
                 strings.text(mappings.filename[mapping]) if mapping >= 0 else "",
                 strings.text(mappings.build_id[mapping]) if mapping >= 0 else "",
                 outcome.files,
                 outcome.verified,
-                int(here.sum()),
-                int((here & named).sum()),
+                len(here),
+                int(named[here].sum()),
                 float(by_location[here].sum()),
-                float(by_location[here & named].sum()),
+                float(by_location[here[named[here]]].sum()),
                 sorted(misses, key=lambda miss: -miss[2]),
                 outcome.detail,
                 outcome.tried,

@@ -1,6 +1,6 @@
 """Builds the symbol table of a binary from the files that share its build id."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from symbolize.arrays import distinct, distinct_inverse, pair, unpair
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.qualify import resolve_functions
 from symbolize.dwarf.sections import DebugSections
-from symbolize.elf import ElfImage, read_symbols
+from symbolize.elf import ElfImage, Symbols, read_symbols
 from symbolize.parallel import together
 from symbolize.symbols.elf_symbols import SymbolLayer, symbol_layer
 from symbolize.symbols.naming import FunctionNames
@@ -41,11 +41,10 @@ class Binary:
         for these addresses alone.
         """
         if self._symbols is None:
-            tables = [read_symbols(image, name) for image in self.images for name in (".symtab", ".dynsym")]
-            self._symbols = symbol_layer([table for table in tables if table is not None and len(table)])
             debug = next((image for image in self.images if has_dwarf(image)), None)
             if debug is not None:
                 self._dwarf = Dwarf(debug_sections(debug), debug.code_ranges)
+            self._symbols = symbol_layer([table for image in self.images for table in symbol_tables(image)])
         decoded = Decoded.nothing()
         if self._dwarf is not None:
             decoded = decode_for(self._dwarf, vaddrs)
@@ -54,6 +53,12 @@ class Binary:
         if self._dwarf is not None:
             table.problems += self._dwarf.problems
         return table
+
+    def doubtful(self, vaddrs: UInt64) -> NDArray[np.bool_]:
+        """Which of `vaddrs` (ascending) may lack a name because debug information could not be read."""
+        if any(image.problems for image in self.images):
+            return np.ones(len(vaddrs), np.bool_)
+        return self._dwarf.doubtful(vaddrs) if self._dwarf is not None else np.zeros(len(vaddrs), np.bool_)
 
     @property
     def is_stripped(self) -> bool:
@@ -87,6 +92,20 @@ def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None) -> Decoded:
 def build_table(images: Sequence[ElfImage], vaddrs: UInt64 | None = None) -> SymbolTable:
     """The symbol table of the binary whose files are `images`; see `Binary.table`."""
     return Binary(images).table(vaddrs)
+
+
+def symbol_tables(image: ElfImage) -> Iterator[Symbols]:
+    """The symbol tables of a file; of .dynsym what .symtab has no symbol at the address of (rule R113)."""
+    full = read_symbols(image, ".symtab")
+    if full is not None and len(full):
+        yield full
+    dynamic = read_symbols(image, ".dynsym")
+    if dynamic is not None and full is not None and len(full):
+        known = np.sort(full.vaddr)
+        place = np.minimum(np.searchsorted(known, dynamic.vaddr), len(known) - 1)
+        dynamic = dynamic.take(known[place] != dynamic.vaddr)
+    if dynamic is not None and len(dynamic):
+        yield dynamic
 
 
 def source_rank(image: ElfImage) -> int:

@@ -67,6 +67,8 @@ def fill_frames(  # type: ignore[no-untyped-def]
             if j == offsets[i + 1]:
                 continue
             r = row[i]
+            if r >= 0 and row_file[r] < 0:  # a line of no file says nothing
+                r = -1
             files[j] = row_file[r] if r >= 0 else -1
             lines[j] = row_line[r] if r >= 0 else 0
             columns[j] = row_column[r] if r >= 0 else 0

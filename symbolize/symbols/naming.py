@@ -31,6 +31,10 @@ class FunctionNames:
     def __len__(self) -> int:
         return len(self.linkage)
 
+    def unnamed(self) -> NDArray[np.bool_]:
+        """Which functions are there without a name that could be read."""
+        return np.array([name == UNKNOWN for name in self.name], np.bool_)
+
 
 def choose_names(
     function: Int64,
@@ -38,19 +42,24 @@ def choose_names(
     functions: FunctionNames,
     symbol_names: list[bytes],
     aliases: Callable[[int], Iterable[int]],
+    is_symbol: Callable[[bytes], bool],
 ) -> FunctionNames:
     """The names of the pairs of a function of `functions` and the symbol at the address (-1: none).
 
     The symbol's name is taken where there is no DWARF. Where there is, it is taken if it agrees with DWARF up
     to a clone suffix, so that the suffix is kept: of `aliases(symbol)`, the sized symbols with the same start,
-    the first that does.
+    the first that does. Without DWARF a name is taken for a base with a clone suffix only where the base
+    `is_symbol` too.
     """
     linkage: list[bytes] = []
     name: list[bytes] = []
     for f, s in zip(function.tolist(), symbol.tolist(), strict=True):
         if f < 0:
-            linkage.append(strip_version(symbol_names[s]))
-            name.append(b"")
+            linked = strip_version(symbol_names[s])
+            base, suffix = split_suffix(linked)
+            linkage.append(linked)
+            # What looks like the suffix of a C function may be the name of a Go function: `main.cold`.
+            name.append(linked if suffix and not base.startswith((b"_Z", b"_R")) and not is_symbol(base) else b"")
             continue
         candidates = (strip_version(symbol_names[alias]) for alias in aliases(s)) if s >= 0 else ()
         if not functions.linkage[f] and not functions.name[f]:  # its name lies in a file that is not there (rule R92)

@@ -109,6 +109,7 @@ class SymbolTable:
             self.functions,
             self.symbol_names,
             self._aliases,
+            lambda name: name in self._names,
         )
         folded = self._folded(node, symbol)
         return Frames(offsets, function.astype(np.int32), file, line, column, functions, self.files, folded)
@@ -150,6 +151,11 @@ class SymbolTable:
         first = np.searchsorted(starts, self.symbol_vaddr[symbol])
         last = np.searchsorted(starts, self.symbol_vaddr[symbol], side="right")
         yield from (int(k) for k in order[first:last][:MAX_ALIASES] if k != symbol and self.symbol_sized[k])
+
+    @cached_property
+    def _names(self) -> frozenset[bytes]:
+        """The names of all symbols."""
+        return frozenset(self.symbol_names)
 
     @cached_property
     def _by_vaddr(self) -> tuple[Int64, UInt64]:

@@ -53,6 +53,8 @@ def write(profile: Profile, destination: str | os.PathLike[str] | BinaryIO) -> N
         name = getattr(destination, "name", None)
         _write_to(profile, destination, name if isinstance(name, str) else "<stream>")
     elif destination == STANDARD_OUTPUT:
+        if sys.stdout is None:
+            raise OutputError("standard output: cannot be written: it is closed")
         _write_to(profile, sys.stdout.buffer, "standard output")
     else:
         _write_path(profile, os.fspath(destination))
@@ -87,6 +89,8 @@ def _write_path(profile: Profile, name: str) -> None:
         try:
             with open(temporary, "xb") as file:
                 _write_to(profile, file, name)
+            if os.path.exists(path):
+                os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))
             os.replace(temporary, path)
         except BaseException:
             with suppress(OSError):

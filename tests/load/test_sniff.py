@@ -121,3 +121,24 @@ def test_importing_loads_nothing_heavy() -> None:
     code = f"import sys, symbolize.load; print([name for name in {heavy!r} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "extra", [b"\x22\x03abc", b"\x2a\x01x", b"\x18\x07", b"\xba\x06\x01y"], ids=lambda raw: raw.hex()
+)
+@pytest.mark.parametrize("message", ["sample_type", "sample", "mapping", "location", "function"])
+def test_fields_of_a_newer_schema_do_not_hide_a_profile(message: str, extra: bytes) -> None:
+    """Fields that the schema does not know, of any number and wire type, leave a profile a profile."""
+    known = {"sample_type": 2, "sample": 3, "mapping": 10, "location": 5, "function": 5}[message]
+    if extra[0] >> 3 <= known and extra[0] < 0x80:
+        extra = b"\xba\x06\x01y"
+    from symbolize.proto import profile_pb2
+
+    whole = profile_pb2.Profile(string_table=[b"", b"samples", b"count"])
+    whole.sample_type.add(type=1, unit=2)
+    whole.mapping.add(id=1, memory_limit=1)
+    whole.function.add(id=1, name=1)
+    whole.location.add(id=1, mapping_id=1).line.add(function_id=1)
+    whole.sample.add(location_id=[1], value=[1])
+    getattr(whole, message)[0].MergeFromString(extra)
+    assert len(load(io.BytesIO(whole.SerializeToString())).samples) == 1

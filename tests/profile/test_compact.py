@@ -103,3 +103,11 @@ def test_order_is_that_of_the_first() -> None:
         "profile": {0: b"all"},
         "sample": {0: b"s"},
     }
+
+
+def test_functions_that_differ_in_one_column_stay_apart() -> None:
+    """Functions are one only when all of their columns agree."""
+    for column in ("name", "system_name", "filename", "start_line"):
+        profile = make([[0]], [[0, 1]], [1, 1])
+        getattr(profile.functions, column)[1] = 7
+        assert len(compact(profile).functions) == 2

@@ -14,6 +14,7 @@ class Mapping(NamedTuple):
     offset: int = 0
     file: str | bytes = ""
     build_id: str = ""
+    flags: Sequence[bool] = (False, False, False, False)
 
 
 class Line(NamedTuple):
@@ -58,6 +59,10 @@ def profile(
             file_offset=each.offset,
             filename=string(each.file),
             build_id=string(each.build_id),
+            has_functions=each.flags[0],
+            has_filenames=each.flags[1],
+            has_line_numbers=each.flags[2],
+            has_inline_frames=each.flags[3],
         )
     functions: dict[tuple[str, str, str], int] = {}
     places: dict[Place, int] = {}

@@ -264,7 +264,6 @@ def test_an_empty_profile() -> None:
 def test_file_is_gzip_without_time_and_whole(tmp_path: Path, profile: Profile) -> None:
     """The file is deterministic gzip of the encoded bytes, with the permissions the umask gives."""
     path = tmp_path / "out.pb.gz"
-    path.write_bytes(b"old")
     mask = os.umask(0o027)
     try:
         write(profile, path)
@@ -346,3 +345,13 @@ def test_go_pprof_reads_it(tmp_path: Path, profile: Profile) -> None:
     shown = " ".join(run.stdout.split())
     for expected in ("cpu/ns -5: 1 2", "0x1010 M=1 [F] main m\\xff.c:7 s=6(_main)", "/bin/m ab [FN][LN]"):
         assert expected in shown
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+    """Writing over a private file leaves it private."""
+    path = tmp_path / "out.pb.gz"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    write(Profile(), path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert gzip.decompress(path.read_bytes()) == encode(Profile())
