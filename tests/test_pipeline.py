@@ -438,3 +438,25 @@ def test_flags_of_unused_mappings_stay() -> None:
     message, _ = run([WHOLE, unused], [Place(BASE + MAIN, 1)], PIE)
     assert message.mapping[1].has_functions
     assert message.mapping[1].has_inline_frames
+
+
+def test_a_file_that_changed_since_the_walk_is_refused(tmp_path: Path) -> None:
+    """The build id of what is opened counts, not that of what once was there."""
+    shutil.copy(PIE, tmp_path / "spectra")
+    raw = profile([WHOLE], [([Place(BASE + MAIN, 1)], [1])])
+    other = profile([Mapping(0, 1, 0, "/x", "ab" * 20)], [([Place(0, 1)], [1])])
+    with Symbolizer([tmp_path]) as symbolizer:
+        symbolizer.symbolize(symbolize.load(io.BytesIO(other)))
+        shutil.copy(BINARIES / "gcc-nopie-dwarf4" / "spectra", tmp_path / "spectra")
+        report = symbolizer.symbolize(symbolize.load(io.BytesIO(raw))).report
+    assert report.symbolized_locations == 0
+    assert report.mappings[0].misses[0][0] is Reason.UNREADABLE
+    assert "has changed" in report.mappings[0].detail
+
+
+def test_a_binary_mapped_twice_is_asked_once(tmp_path: Path) -> None:
+    """Two mappings of one file get the names that each of them gets alone."""
+    twice = Mapping(WHOLE.start + (1 << 32), WHOLE.limit + (1 << 32), WHOLE.offset, WHOLE.file, WHOLE.build_id)
+    message, report = run([WHOLE, twice], [Place(BASE + MAIN, 1), Place(BASE + MAIN + (1 << 32), 2)], PIE)
+    assert names(message) == [["main"], ["main"]]
+    assert [row.symbolized_locations for row in report.mappings] == [1, 1]

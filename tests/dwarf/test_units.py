@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from symbolize.elf import ElfImage
-from symbolize.symbols import build_table
+from symbolize.symbols import Binary, build_table
 from tests.support.dwarf_writer import COMPILE, PARTIAL, SKELETON, TYPE, As, Index, Ref, Unit, die, function
 from tests.support.elf_writer import Section, elf_file
 from tests.support.line_writer import Format
@@ -214,3 +215,12 @@ def test_overlapping_abbreviation_tables_stay_bounded() -> None:
     )
     data = elf_file([TEXT, Section(".debug_info", info), Section(".debug_abbrev", abbrev)])
     assert build_table([ElfImage.parse(memoryview(data), "test")]).problems
+
+
+def test_the_rest_behind_a_reserved_length_is_reported() -> None:
+    """What no unit header leads to is lost, and the table says so (rule R64)."""
+    before = unit(function("before", 0x1100, 1))
+    before.padding = b"\xf0\xff\xff\xff"
+    binary = Binary([image_of([before, AFTER])])
+    assert any("no unit can be read" in problem for problem in binary.table().problems)
+    assert binary.doubtful(np.array([0x1200], np.uint64)).all()

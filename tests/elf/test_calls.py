@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from symbolize.elf import ElfImage, inside_calls
+from symbolize.elf import ElfImage, Segment, inside_calls
 from symbolize.elf.calls import LONGEST_CALL, aarch64_calls, x86_calls
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "bin"
@@ -58,3 +58,14 @@ def test_unknown_where_there_is_no_code() -> None:
     """A debug file has no instructions to look at."""
     with ElfImage.open(FIXTURES / "gcc-split" / "debug" / "ledger.debug") as image:
         assert inside_calls(image, np.array([image.find(".text").vaddr], np.uint64)) is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("vaddr", [1 << 63, (1 << 64) - 0x1000])
+def test_segments_at_the_top_of_the_address_space(vaddr: int) -> None:
+    """Kernel addresses, and a segment that ends where addresses end, are looked at like any other."""
+    call = bytes.fromhex("e810000000") + bytes(11)
+    segment = Segment(0, vaddr, 16, 16, 0x1000, True)
+    image = ElfImage("test", memoryview(call), True, False, "EM_X86_64", "ET_EXEC", [segment], [], None)
+    found = inside_calls(image, np.array([vaddr, vaddr + 4, vaddr + 12], np.uint64))
+    assert found is not None
+    assert found.tolist() == [True, True, False]

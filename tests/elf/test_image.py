@@ -1,5 +1,6 @@
 """ELF headers, sections, notes and compressed contents (rules R97–R103)."""
 
+import struct
 import zlib
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from symbolize.elf import ElfError, ElfImage, read_build_id
 from symbolize.elf.notes import gnu_build_id
-from tests.support.elf_writer import COMPRESSED, NOTE, Section, Segment, build_id_note, elf_file
+from tests.support.elf_writer import COMPRESSED, NOTE, Section, Segment, Symbol, build_id_note, elf_file, text
 
 CONTENTS = b"some debug information " * 50
 
@@ -157,3 +158,17 @@ def test_tiny_section_headers() -> None:
         assert len(parse(bytes(data)).sections) < 10
     except ElfError:
         pass
+
+
+def test_a_bad_section_header_costs_one_section() -> None:
+    """A section whose header makes no sense is absent; those behind it are there."""
+    symbols = [Symbol("f", 0x1000, 8)]
+    data = bytearray(elf_file([text(), Section(".debug_str", b"abc")], dynamic=symbols))
+    image = parse(bytes(data))
+    place = struct.unpack_from("<Q", data, 40)[0] + 64 * [s.name for s in image.sections].index(".dynsym")
+    struct.pack_into("<I", data, place + 40, 9999)
+    broken = parse(bytes(data))
+    assert broken.contents(".debug_str") == b"abc"
+    assert broken.find(".dynsym") is None
+    assert len(broken.sections) == len(image.sections)
+    assert any("section header" in problem for problem in broken.problems)
