@@ -5,12 +5,13 @@ import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.elf.compressed import inflate_section, inflate_zdebug
+from symbolize.elf.headers import Headers
 from symbolize.elf.notes import gnu_build_id
 from symbolize.errors import InputError
 
@@ -90,29 +91,23 @@ class ElfImage:
     @classmethod
     def parse(cls, data: memoryview, path: str) -> Self:
         """Read the headers of an ELF file in memory; `path` is only for messages."""
-        from elftools.elf.elffile import ELFFile
-
         if bytes(data[:4]) != b"\x7fELF":
             raise ElfError(path, "not an ELF file")
         problems: list[str] = []
         try:
-            stream: Any = _Stream(data)
-            elf = ELFFile(stream)
-            if elf.num_segments() > MAX_SEGMENTS or elf.num_sections() > MAX_SECTIONS:
-                raise ElfError(path, "absurd number of segments or sections in the ELF header")
-            header = elf.header
-        except ElfError:
-            raise
+            headers = Headers(data)
         except Exception as error:  # pyelftools meets corrupt bytes with exceptions of many kinds
             raise ElfError(path, f"unreadable ELF header ({error})") from error
+        if headers.segment_count > MAX_SEGMENTS or headers.section_count > MAX_SECTIONS:
+            raise ElfError(path, "absurd number of segments or sections in the ELF header")
         segments: list[Segment] = []
         build_id = None
-        for number in range(elf.num_segments()):
+        for number in range(headers.segment_count):
             try:
-                segment = elf.get_segment(number)
+                segment = headers.segment(number)
             except Exception as error:
-                problems.append(f"unreadable program header {number} ({error})")
-                continue
+                problems.append(f"unreadable program headers from number {number} on ({error})")
+                break
             if segment["p_type"] == "PT_LOAD":
                 segments.append(
                     Segment(
@@ -126,15 +121,14 @@ class ElfImage:
                 )
             elif segment["p_type"] == "PT_NOTE" and build_id is None:
                 notes = data[segment["p_offset"] : segment["p_offset"] + segment["p_filesz"]]
-                build_id = gnu_build_id(notes, not elf.little_endian)
+                build_id = gnu_build_id(notes, headers.big_endian)
         sections: list[Section] = []
-        unreadable: list[int] = []
-        for number in range(elf.num_sections()):
-            try:
-                section = elf.get_section(number)
+        try:
+            for number in range(headers.section_count):
+                section = headers.section(number)
                 sections.append(
                     Section(
-                        section.name,
+                        headers.name(section["sh_name"]),
                         section["sh_type"],
                         section["sh_flags"],
                         section["sh_addr"],
@@ -143,20 +137,15 @@ class ElfImage:
                         section["sh_link"],
                     )
                 )
-            except Exception as error:
-                if not unreadable:
-                    problems.append(f"unreadable section header {number}, the file may be cut off ({error})")
-                unreadable.append(number)
-                sections.append(Section("", "SHT_NULL", 0, 0, 0, 0, 0))
-        if len(unreadable) == len(sections):
-            sections = []
+        except Exception as error:
+            problems.append(f"unreadable section headers, the file may be cut off ({error})")
         image = cls(
             path,
             data,
-            elf.elfclass == 64,
-            not elf.little_endian,
-            str(header["e_machine"]),
-            str(header["e_type"]),
+            headers.is_64,
+            headers.big_endian,
+            str(headers.file["e_machine"]),
+            str(headers.file["e_type"]),
             segments,
             sections,
             build_id,
@@ -252,25 +241,3 @@ class ElfImage:
                 ends.append(end)
         top = (1 << 64) - 1
         return np.array(begins, np.uint64), np.array([min(end, top) for end in ends], np.uint64)
-
-
-class _Stream:
-    """A read-only file over a memoryview, as pyelftools wants it, without a copy of the contents."""
-
-    def __init__(self, data: memoryview) -> None:
-        self._data = data
-        self._position = 0
-
-    def read(self, size: int = -1) -> bytes:
-        end = len(self._data) if size < 0 else self._position + size
-        chunk = bytes(self._data[self._position : end])
-        self._position += len(chunk)
-        return chunk
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        base = (0, self._position, len(self._data))[whence]
-        self._position = max(0, base + offset)
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
