@@ -7,10 +7,6 @@ import numpy as np
 from symbolize.elf import ElfImage
 from symbolize.profile import Locations, Mappings, Profile, Samples, ValueType
 
-BASE = 0x7F0000000000
-"""Where the binary is mapped in the profiles made here."""
-
-
 def text_vaddrs(image: ElfImage, count: int, seed: int = 1) -> list[int]:
     """`count` distinct random vaddrs of `.text`, ascending; all of it if it is smaller."""
     section = image.find(".text")
@@ -21,20 +17,21 @@ def text_vaddrs(image: ElfImage, count: int, seed: int = 1) -> list[int]:
 
 
 def random_profile(image: ElfImage, vaddrs: list[int]) -> Profile:
-    """An unsymbolized profile with a sample at each of `vaddrs`, in a mapping with the build id of `image`."""
+    """An unsymbolized profile with a sample at each of `vaddrs`, in a mapping with the build id of `image`.
+
+    The mapping is that of everything, whose addresses are vaddrs.
+    """
     count = len(vaddrs)
     profile = Profile()
     add = profile.strings.add
     profile.sample_types = [ValueType(add(b"samples"), add(b"count"))]
-    size = max(segment.vaddr + segment.memory_size for segment in image.segments)
-    offset = 0
     mappings = Mappings.zeros(1)
-    mappings.start[0], mappings.limit[0], mappings.file_offset[0] = BASE, BASE + size, offset
+    mappings.limit[0] = (1 << 64) - 1
     mappings.filename[0] = add(b"/opt/" + image.path.rpartition("/")[2].encode())
     mappings.build_id[0] = add((image.build_id or "").encode())
     profile.mappings = mappings
     profile.locations = Locations(
-        np.array(vaddrs, np.uint64) + np.uint64(BASE),
+        np.array(vaddrs, np.uint64),
         np.zeros(count, np.int32),
         np.zeros(count, np.bool_),
         np.zeros(count + 1, np.int64),

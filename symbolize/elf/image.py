@@ -61,7 +61,8 @@ class Section(NamedTuple):
 class ElfImage:
     """An ELF file, mapped into memory; a context manager that unmaps it.
 
-    `problems` lists, a sentence each, what is wrong with the parts that could not be read.
+    `problems` lists, a sentence each, what is wrong with the parts that could not be read. `dynamic` is where
+    PT_DYNAMIC lies in the file: offset and size.
     """
 
     path: str
@@ -74,6 +75,7 @@ class ElfImage:
     sections: list[Section]
     build_id: str | None
     problems: list[str] = field(default_factory=list)
+    dynamic: tuple[int, int] | None = None
     _inflated: dict[str, bytes | None] = field(default_factory=dict, repr=False)
     _close: list[mmap.mmap] = field(default_factory=list, repr=False)
 
@@ -101,7 +103,7 @@ class ElfImage:
         if headers.segment_count > MAX_SEGMENTS or headers.section_count > MAX_SECTIONS:
             raise ElfError(path, "absurd number of segments or sections in the ELF header")
         segments: list[Segment] = []
-        build_id = None
+        build_id = dynamic = None
         for number in range(headers.segment_count):
             try:
                 segment = headers.segment(number)
@@ -119,6 +121,8 @@ class ElfImage:
                         bool(segment["p_flags"] & PF_X),
                     )
                 )
+            elif segment["p_type"] == "PT_DYNAMIC":
+                dynamic = segment["p_offset"], segment["p_filesz"]
             elif segment["p_type"] == "PT_NOTE" and build_id is None:
                 notes = data[segment["p_offset"] : segment["p_offset"] + segment["p_filesz"]]
                 build_id = gnu_build_id(notes, headers.big_endian)
@@ -150,6 +154,7 @@ class ElfImage:
             sections,
             build_id,
             problems,
+            dynamic,
         )
         if build_id is None:
             for found in image.sections:

@@ -6,7 +6,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.elf.image import SHF_ALLOC, SHF_EXECINSTR, ElfImage, Section
+from symbolize.elf.dynamic import dynamic_tables
+from symbolize.elf.image import Buffer, ElfImage, Section
 
 STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_FILE, STT_GNU_IFUNC = 0, 1, 2, 4, 10
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
@@ -69,12 +70,10 @@ def read_symbols(image: ElfImage, table: str) -> Symbols | None:
     Kept are FUNC, GNU_IFUNC and what else lies in an executable section (rules R104, R105), except mapping
     symbols and temporaries (rule R106).
     """
-    section = image.find(table)
-    if section is None or not 0 < section.link < len(image.sections):
+    found = table_bytes(image, table)
+    if found is None:
         return None
-    data, strings = image.contents(table), image.raw(image.sections[section.link])
-    if data is None or strings is None:
-        return None
+    data, strings = found
     order = ">" if image.big_endian else "<"
     if image.is_64:
         fields = [("name", "u4"), ("info", "u1"), ("other", "u1"), ("shndx", "u2"), ("value", "u8"), ("size", "u8")]
@@ -82,13 +81,9 @@ def read_symbols(image: ElfImage, table: str) -> Symbols | None:
         fields = [("name", "u4"), ("value", "u4"), ("size", "u4"), ("info", "u1"), ("other", "u1"), ("shndx", "u2")]
     layout = np.dtype([(name, order + kind) for name, kind in fields])
     rows = np.frombuffer(data, layout, len(data) // layout.itemsize)
-    index = section_indices(image, rows["shndx"])
-    executable = np.array([s.flags & (SHF_ALLOC | SHF_EXECINSTR) == SHF_ALLOC | SHF_EXECINSTR for s in image.sections])
-    ends = np.array([min(s.vaddr + s.size, (1 << 64) - 1) for s in image.sections], np.uint64)
     kind = (rows["info"] & 15).astype(np.uint8)
-    wanted = (index > 0) & (index < len(image.sections)) & (rows["name"] > 0) & (rows["name"] < len(strings))
-    index = np.where(wanted, index, 0)
-    wanted &= executable[index] & CODE_TYPES[kind]
+    code, index, ends = code_places(image, rows)
+    wanted = code & CODE_TYPES[kind] & (rows["name"] > 0) & (rows["name"] < len(strings))
     files = source_files(rows)
     rows, index, kind = rows[wanted], index[wanted], kind[wanted]
     file = files[wanted]
@@ -109,6 +104,43 @@ def read_symbols(image: ElfImage, table: str) -> Symbols | None:
         blob,
         table == ".dynsym",
     )
+
+
+def table_bytes(image: ElfImage, table: str) -> tuple[Buffer, Buffer] | None:
+    """The bytes of a symbol table and of its strings, by section headers or, for a file without them, PT_DYNAMIC."""
+    section = image.find(table)
+    if section is None:
+        return dynamic_tables(image) if table == ".dynsym" and not image.sections else None
+    if not 0 < section.link < len(image.sections):
+        return None
+    data, strings = image.contents(table), image.raw(image.sections[section.link])
+    return (data, strings) if data is not None and strings is not None else None
+
+
+def code_places(
+    image: ElfImage, rows: NDArray[np.void]
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.uint64]]:
+    """Which symbols lie in code, in which section, and where each section ends.
+
+    Without section headers the executable segments stand for sections (rule R54). They may hold constants too, so
+    data symbols do not count there.
+    """
+    if image.sections:
+        index = section_indices(image, rows["shndx"])
+        known = (index > 0) & (index < len(image.sections))
+        index = np.where(known, index, 0)
+        executable = np.array([section.is_code for section in image.sections])
+        ends = np.array([min(s.vaddr + s.size, (1 << 64) - 1) for s in image.sections], np.uint64)
+        return known & executable[index], index, ends
+    begins, ends = image.code_ranges
+    value = rows["value"].astype(np.uint64)
+    index = np.searchsorted(begins, value, side="right") - 1
+    inside = (index >= 0) & (rows["shndx"] > 0) & (rows["shndx"] < SHN_LORESERVE) & (len(begins) > 0)
+    inside &= rows["info"] & 15 != STT_OBJECT
+    index = np.maximum(index, 0)
+    if len(ends):
+        inside &= value < ends[index]
+    return inside, index, ends
 
 
 def source_files(rows: NDArray[np.void]) -> NDArray[np.int64]:

@@ -1,8 +1,12 @@
 """Which entries of a symbol table are code (rules R101, R104–R106, R120, R133)."""
 
-import pytest
+from pathlib import Path
 
-from symbolize.elf import ElfImage, read_symbols
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symbolize.elf import ElfImage, Segment, read_symbols
 from tests.support import elf_writer
 from tests.support.elf_writer import (
     ABS,
@@ -26,6 +30,7 @@ from tests.support.elf_writer import (
     elf_file,
 )
 
+BINARIES = Path(__file__).parents[2] / "fixtures" / "bin"
 SECTIONS = [elf_writer.text(), Section(".data", bytes(64), flags=ALLOC | WRITE, address=0x8000)]
 
 
@@ -107,3 +112,30 @@ def test_empty_tables() -> None:
         data = elf_file([*SECTIONS, Section(".symtab", b"", elf_writer.SYMTAB, link=link)])
         found = read_symbols(ElfImage.parse(memoryview(data), "test"), ".symtab")
         assert found is None or len(found) == 0
+
+
+@pytest.mark.parametrize("path", ["gcc-pie/libresonance.so", "clang-pie/libresonance.so", "aarch64/libresonance.so"])
+@pytest.mark.parametrize("cut", [False, True])
+def test_symbols_without_section_headers(path: str, cut: bool) -> None:
+    """A file that lost its section headers still gives its exported functions (rule R102)."""
+    whole = bytearray((BINARIES / path).read_bytes())
+    expected = read_symbols(ElfImage.parse(memoryview(bytes(whole)), path), ".dynsym")
+    if cut:
+        del whole[-len(whole) // 3 :]
+    else:
+        whole[40:48] = bytes(8)
+        whole[60:64] = bytes(4)
+    found = read_symbols(ElfImage.parse(memoryview(bytes(whole)), path), ".dynsym")
+    assert expected is not None
+    assert found is not None
+    names = {(expected.text(name), vaddr) for name, vaddr in zip(expected.name, expected.vaddr, strict=True)}
+    assert {(found.text(name), vaddr) for name, vaddr in zip(found.name, found.vaddr, strict=True)} == names
+    assert len(names) > 10
+
+
+@given(st.binary(max_size=400))
+def test_any_dynamic_segment(raw: bytes) -> None:
+    """Whatever the dynamic segment holds, reading it ends, with symbols or without."""
+    segment = Segment(0, 0x1000, len(raw), len(raw), 0x1000, True)
+    image = ElfImage("test", memoryview(raw), True, False, "EM_X86_64", "ET_DYN", [segment], [], None, [], (0, 64))
+    read_symbols(image, ".dynsym")
