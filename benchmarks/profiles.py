@@ -7,6 +7,7 @@ import numpy as np
 from symbolize.elf import ElfImage
 from symbolize.profile import Locations, Mappings, Profile, Samples, ValueType
 
+
 def text_vaddrs(image: ElfImage, count: int, seed: int = 1) -> list[int]:
     """`count` distinct random vaddrs of `.text`, ascending; all of it if it is smaller."""
     section = image.find(".text")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.names import demangle, last_component, split_suffix, strip_version
+from symbolize.names import demangle, last_component, same_function, split_suffix, strip_version
 
 Int64 = NDArray[np.int64]
 
@@ -67,7 +67,7 @@ def choose_names(
             linkage.append(linked)
             name.append(b"" if linked else UNKNOWN)
             continue
-        linked = next((c for c in candidates if agrees(c, functions.linkage[f], functions.name[f])), b"")
+        linked = agreeing(candidates, functions.linkage[f], functions.name[f])
         linkage.append(linked or functions.linkage[f])
         name.append(b"" if functions.linkage[f] or linked else functions.name[f])
     known = function >= 0
@@ -76,6 +76,21 @@ def choose_names(
     decl_file[known] = functions.decl_file[function[known]]
     decl_line[known] = functions.decl_line[function[known]]
     return FunctionNames(linkage, name, decl_file, decl_line)
+
+
+def agreeing(candidates: Iterable[bytes], linkage: bytes, name: bytes) -> bytes:
+    """The first of `candidates` that is the DWARF function, else the first that is a variant of it; empty if none is.
+
+    DWARF may name a constructor as such (`C4`), where symbols name its variants (`C1`, `C2`).
+    """
+    variant = b""
+    for candidate in candidates:
+        if agrees(candidate, linkage, name):
+            return candidate
+        base = split_suffix(candidate)[0]
+        if not variant and len(base) == len(linkage) and same_function(base, linkage):
+            variant = candidate
+    return variant
 
 
 def agrees(linked: bytes, linkage: bytes, name: bytes) -> bool:
