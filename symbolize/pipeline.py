@@ -99,8 +99,8 @@ class Symbolizer:
         had_names = named_locations(profile)
         replaced = np.zeros(len(profile.locations), np.bool_)
         if self._index.roots:
-            replaced = expand(profile, lookups, self._mode)
             demangle_existing(profile, self._mode)
+            replaced = expand(profile, lookups, self._mode)
             touched = np.array([len(rows) > 0 for rows in rows_of], np.bool_)
             set_flags(profile, touched)
         reasons[had_names & ~replaced] = Reason.HAD_NAMES

@@ -20,7 +20,7 @@ _UNRESOLVED = re.compile(rb"sr[0-9]")
 _PATIENCE_SECONDS = 1.0
 _MAX_STUCK_THREADS = 2
 _MAX_ESTIMATE = 1 << 28
-_MAX_CHEAP_REFERENCES = 10
+_MAX_DOUBLINGS = 20
 _MAX_CONSTRAINT_CUTS = 64
 
 _stuck: list[threading.Thread] = []
@@ -165,8 +165,13 @@ def _may_explode(name: bytes) -> bool:
     again all of it. The pattern of a pack expansion is repeated for each argument in the pack, of which there are
     fewer than characters in the name; the usual `Args&&...` (`DpOT_`) has no pattern that could grow.
     """
-    if name.count(b"_") <= _MAX_CHEAP_REFERENCES and b"Dp" not in name and b"sp" not in name:
-        return False
+    if b"Dp" not in name and b"sp" not in name:
+        # Without packs every reference doubles the text at most.
+        references = name.count(b"_")
+        if references > _MAX_DOUBLINGS:
+            references = len(_REFERENCE.findall(name))
+        if references <= _MAX_DOUBLINGS and len(name) << references <= _MAX_ESTIMATE:
+            return False
     total = len(name)
     name = _without_identifiers(name)
     sizes: list[int] = []

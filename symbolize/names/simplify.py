@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 
+import cython
+
 _OPERATOR = (
     rb"(?<![\w$\x80-\xff])operator(?:"
     rb'(?: new\[\]| delete\[\]| new\b| delete\b| co_await\b|"" ?[\w$\x80-\xff]+|\(\)|\[\]|<=>|<<=|>>=|->\*'
     rb"|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%^&|]=|[-+*/%^&|~!=<>,?])(?P<symbol>(?: (?=<))?)|(?P<conversion> ))"
 )
-_BRACKET = re.compile(_OPERATOR + rb"|->|[()<>\[\]{}]")
+_OPERATOR_AT = re.compile(_OPERATOR)
 _LANDMARK = re.compile(_OPERATOR + rb"|(?P<decltype>decltype ?(?=\())|[(<\[{ *&]")
 _CLOSING = {ord(b")"): ord(b"("), ord(b"]"): ord(b"["), ord(b"}"): ord(b"{")}
 _QUALIFIERS = rb"(?: const| volatile| restrict| noexcept| transaction_safe| &&?)*"
@@ -101,12 +103,21 @@ def _match_brackets(text: bytes) -> dict[int, int]:
     """
     groups: dict[int, int] = {}
     stack: list[int] = []
-    after_operator = -1
-    for token in _BRACKET.finditer(text):
-        at = token.start()
+    after_operator: cython.Py_ssize_t = -1
+    at: cython.Py_ssize_t = 0
+    end: cython.Py_ssize_t = len(text)
+    kind: cython.int
+    while at < end:
         kind = text[at]
-        if token.end() - at > 1:
-            after_operator = token.end()
+        if kind == 0x6F:  # o
+            operator = _OPERATOR_AT.match(text, at) if text.startswith(b"operator", at) else None
+            if operator is not None:
+                at = after_operator = operator.end()
+                continue
+        elif kind == 0x2D:  # -
+            if text.startswith(b"->", at):
+                at = after_operator = at + 2
+                continue
         elif kind == 0x3C:  # <
             # A runtime prints operands of an expression in parentheses, or puts spaces around the operator.
             if at == after_operator or text[at - 1 : at] not in (b")", b" ", b"<"):
@@ -114,14 +125,15 @@ def _match_brackets(text: bytes) -> dict[int, int]:
         elif kind == 0x3E:  # >
             if stack and text[stack[-1]] == 0x3C:
                 groups[stack.pop()] = at
-        elif kind in _CLOSING:
+        elif kind == 0x29 or kind == 0x5D or kind == 0x7D:  # ) ] }
             while stack and text[stack[-1]] == 0x3C:
                 stack.pop()
             if not stack or text[stack[-1]] != _CLOSING[kind]:
                 raise _UnbalancedError
             groups[stack.pop()] = at
-        else:
+        elif kind == 0x28 or kind == 0x5B or kind == 0x7B:  # ( [ {
             stack.append(at)
+        at += 1
     if any(text[at] != 0x3C for at in stack):
         raise _UnbalancedError
     return groups
