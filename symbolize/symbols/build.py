@@ -201,10 +201,10 @@ def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs
         symbol_vaddr=symbols.vaddr,
         symbol_sized=symbols.sized,
         symbol_names=symbols.names,
-        symbol_file=files.of_symbols(symbols.files),
+        symbol_file=files.of_symbols(symbols.files)[symbols.file],
         functions=functions,
         files=files.paths,
-        has_names=dwarf is not None or len(symbols.names) > 0,
+        has_names=dwarf is not None or len(symbols.vaddr) > 0,
     )
 
 

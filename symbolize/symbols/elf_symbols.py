@@ -1,7 +1,10 @@
 """The layer of a symbol table that ELF symbols make: which symbol answers for which addresses."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +19,41 @@ Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 
+class SymbolNames(Sequence[bytes]):
+    """The names of the symbols of some tables, one table after the other, each read when it is asked for."""
+
+    def __init__(self, tables: Sequence[Symbols]) -> None:
+        self._tables = tables
+        self._ends = list(accumulate(len(table) for table in tables))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, row: int) -> bytes: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[bytes]: ...
+    def __getitem__(self, row: int | slice) -> bytes | list[bytes]:
+        if isinstance(row, slice):
+            return [self[i] for i in range(*row.indices(len(self)))]
+        number = bisect_right(self._ends, row)
+        table = self._tables[number]
+        return table.text(int(table.name[row - self._ends[number] + len(table)]))
+
+
 @dataclass(eq=False)
 class SymbolLayer:
-    """Symbols, a row each, and the disjoint ranges in which they answer (see `SymbolTable`)."""
+    """Symbols, a row each, and the disjoint ranges in which they answer (see `SymbolTable`).
+
+    `file` is an index into `files`, the source files of local symbols; 0 stands for none.
+    """
 
     start: UInt64
     symbol: Int64
     vaddr: UInt64
     sized: Bool
-    names: list[bytes]
+    names: SymbolNames
+    file: Int64
     files: list[bytes]
 
 
@@ -35,13 +64,14 @@ def symbol_layer(tables: Sequence[Symbols]) -> SymbolLayer:
     """
     if not tables:
         none = np.zeros(0, np.uint64)
-        return SymbolLayer(none, none.astype(np.int64), none, none.astype(np.bool_), [], [])
+        nothing = none.astype(np.int64)
+        return SymbolLayer(none, nothing, none, none.astype(np.bool_), SymbolNames([]), nothing, [b""])
     vaddr = np.concatenate([table.vaddr for table in tables])
     sized = np.concatenate([table.size > 0 for table in tables])
     end = np.concatenate([extents(table) for table in tables])
     kind = np.concatenate([table.type for table in tables])
     binding = np.concatenate([table.binding for table in tables])
-    names = [table.text(start) for table in tables for start in table.name.tolist()]
+    names = SymbolNames(tables)
     kept = end > vaddr
     kept &= sized | ~inside(vaddr, vaddr[sized], end[sized])
     rows = np.flatnonzero(kept)
@@ -59,8 +89,13 @@ def symbol_layer(tables: Sequence[Symbols]) -> SymbolLayer:
     ] = np.arange(len(rows))
     starts, winners = disjoint(vaddr[rows], end[rows], np.arange(len(rows)), rank, np.full(len(rows), -1, np.int64))
     symbol = np.where(winners >= 0, np.append(rows, -1)[winners], -1)
-    files = [table.text(start) if start else b"" for table in tables for start in table.file.tolist()]
-    return SymbolLayer(starts, symbol, vaddr, sized, names, files)
+    files = [b""]
+    columns = []
+    for table in tables:
+        offsets, which = distinct_inverse(np.append(table.file, 0))  # the first is 0, no file
+        columns.append(np.where(which[:-1] > 0, which[:-1] + len(files) - 1, 0))
+        files += [table.text(offset) for offset in offsets.tolist()[1:]]
+    return SymbolLayer(starts, symbol, vaddr, sized, names, np.concatenate(columns), files)
 
 
 def extents(symbols: Symbols) -> UInt64:
@@ -94,7 +129,7 @@ def preference(values: NDArray[np.uint8], order: Sequence[int]) -> Int64:
     return place[values]
 
 
-def name_order(vaddr: UInt64, names: list[bytes]) -> Int64:
+def name_order(vaddr: UInt64, names: Sequence[bytes]) -> Int64:
     """The place of each name among the symbols of its address, by the last rules of R107.
 
     Default version before none before another version, fewer leading underscores, shorter, byte order. Only

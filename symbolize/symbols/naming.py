@@ -1,6 +1,6 @@
 """Which name a function gets when DWARF and the symbol table both have one (rules R6, R18)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +40,7 @@ def choose_names(
     function: Int64,
     symbol: Int64,
     functions: FunctionNames,
-    symbol_names: list[bytes],
+    symbol_names: Sequence[bytes],
     aliases: Callable[[int], Iterable[int]],
     is_symbol: Callable[[bytes], bool],
 ) -> FunctionNames:

@@ -1,6 +1,6 @@
 """The symbol table of one binary: sorted flat arrays and their bulk lookup."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -69,7 +69,7 @@ class SymbolTable:
     symbol: Int64
     symbol_vaddr: UInt64
     symbol_sized: Bool
-    symbol_names: list[bytes]
+    symbol_names: Sequence[bytes]
     symbol_file: Int32
     functions: FunctionNames
     files: list[bytes]
