@@ -5,6 +5,7 @@ python tests/dwarf/dump_tables.py FILE...
 
 import hashlib
 import sys
+from collections.abc import Sequence
 from dataclasses import fields
 
 import numpy as np
@@ -26,7 +27,7 @@ def digest(table: SymbolTable) -> str:
         elif isinstance(value, np.ndarray):
             state.update(f"{value.dtype} {value.shape}".encode() + value.tobytes())
         else:
-            state.update(repr(value).encode())
+            state.update(repr(list(value) if isinstance(value, Sequence) else value).encode())
 
     for field in fields(table):
         add(getattr(table, field.name))
