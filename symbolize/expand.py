@@ -145,7 +145,7 @@ def set_flags(profile: Profile, touched: Bool) -> None:
     lines = locations.lines
     filename = profile.functions.filename[lines.function] if len(lines) else np.zeros(0, np.int32)
     facts = {
-        "has_functions": locations.has_lines(),
+        "has_functions": named_locations(profile),
         "has_filenames": lines_per_location(profile, filename > 0) > 0,
         "has_line_numbers": lines_per_location(profile, lines.line > 0) > 0,
         "has_inline_frames": np.diff(locations.line_offsets) > 1,

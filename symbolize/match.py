@@ -123,10 +123,10 @@ def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset
     reaches behind all code does begin at offset 0; anything else would be a guess.
     """
     code = [segment for segment in segments if segment.executable and segment.file_size]
-    if limit == TOP and not file_offset:
-        return None
     if file_offset or not code or any(page_floor(segment.file_offset) == 0 for segment in code):
         return file_offset
+    if limit == TOP:
+        return None
     sizes = [page_ceil(s.file_offset + s.file_size) - page_floor(s.file_offset) for s in code]
     if sizes.count(limit - start) == 1:
         return page_floor(code[sizes.index(limit - start)].file_offset)

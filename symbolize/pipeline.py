@@ -23,7 +23,7 @@ from symbolize.symbols import Binary
 UInt8 = NDArray[np.uint8]
 
 Progress = Callable[[int, int, str], None]
-"""Told of each mapping: how many are done, of how many, and the name of the next."""
+"""Told before each binary is asked: the mapping it is first needed for, of how many, and the name of that mapping."""
 
 NOT_FILES = ("[", "//anon", "/dev/", "/memfd:", "/anon_hugepage", "/SYSV", "anon_inode:", "linux-vdso", "linux-gate")
 """Recorded names that stand for memory without a file."""

@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # numpy's linear algebra starts a thread per processor when it is imported, and nothing here uses it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # A command is over before cycles of objects could add up, and looking for them takes a tenth of its time.
+    collecting = gc.isenabled()
     gc.disable()
     try:
         return run(parser().parse_args(arguments))
@@ -41,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         tell("symbolize: out of memory")
         return EXIT_FAILED
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def tell(text: str) -> None:
@@ -157,7 +161,6 @@ def symbolize_one(symbolizer: Symbolizer, source: str, output: str, options: arg
 
 def output_paths(profiles: Sequence[str], output: str | None) -> list[str]:
     """Where the result of each profile goes; raises UsageError where two would go to one file."""
-
     if "" in profiles or output == "":
         raise UsageError("a profile or an output has an empty name")
     if profiles.count("-") > 1:
@@ -170,9 +173,11 @@ def output_paths(profiles: Sequence[str], output: str | None) -> list[str]:
     if not os.path.isdir(folder):
         raise UsageError(f"-o {output}: no such folder")
     paths = [os.path.normpath(os.path.join(folder, stem(profile) + SUFFIX)) for profile in profiles]
+    seen: set[str] = set()
     for path in paths:
-        if paths.count(path) > 1:
+        if path in seen:
             raise UsageError(f"several profiles would be written to {path}; rename one or name different folders")
+        seen.add(path)
     return paths
 
 

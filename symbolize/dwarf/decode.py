@@ -157,8 +157,7 @@ class Dwarf:
 
     def _report_bad_units(self) -> None:
         end = int(self.units.end[len(self.units.end) - 1]) if len(self.units.end) else 0
-        rest = bytes(memoryview(self.sections.info)[end:])
-        self._ends_early = any(rest)
+        self._ends_early = bool(np.frombuffer(self.sections.info, np.uint8)[end:].any())
         if self._ends_early:
             self.problems.append(f"no unit can be read from .debug_info offset {end:#x} on")
         bad = np.flatnonzero(np.asarray(self.units.bad))

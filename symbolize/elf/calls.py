@@ -20,10 +20,9 @@ MAX_SITES = 4096
 def inside_calls(image: ElfImage, vaddrs: UInt64) -> Bool | None:
     """Which of `vaddrs` lie in a call instruction, or right behind one; None if that cannot be told.
 
-    Of very many addresses an evenly spaced part is looked at.
-
     It cannot for machines other than x86 and AArch64, and for files without the bytes of their code. Producers
     differ in what they keep of a call site, so its first byte, its last byte and the return address all count.
+    Of more than MAX_SITES addresses an evenly spaced part is looked at.
     """
     vaddrs = vaddrs[:: len(vaddrs) // MAX_SITES + 1]
     code = np.full((len(vaddrs), 2 * LONGEST_CALL + 1), -1, np.int64)

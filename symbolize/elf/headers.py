@@ -55,7 +55,9 @@ class Headers:
             table = self.section(self._names_index)
             self._stream.seek(table["sh_offset"])
             self._names = self._stream.read(table["sh_size"])
-        return self._names[offset : self._names.find(b"\0", offset)].decode("utf-8", "replace")
+            if len(self._names) < table["sh_size"]:
+                raise ValueError("the names of the sections reach past the end of the file")
+        return self._names[offset:].partition(b"\0")[0].decode("utf-8", "replace")
 
     def _parse(self, structure: Any, position: int) -> Any:
         from elftools.common.utils import struct_parse

@@ -230,8 +230,7 @@ class ElfImage:
 
         Sorted and disjoint. In a debug file the sections have no bytes, but addresses and sizes (rule R103).
         """
-        wanted = SHF_ALLOC | SHF_EXECINSTR
-        ranges = [(s.vaddr, s.vaddr + s.size) for s in self.sections if s.flags & wanted == wanted and s.size]
+        ranges = [(s.vaddr, s.vaddr + s.size) for s in self.sections if s.is_code and s.size]
         if not self.sections:
             ranges = [(s.vaddr, s.vaddr + s.memory_size) for s in self.segments if s.executable and s.memory_size]
         begins: list[int] = []

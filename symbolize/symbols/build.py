@@ -83,9 +83,10 @@ def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None) -> Decoded:
     units = dwarf.units_for(vaddrs)
     decoded = dwarf.decode(units)
     if (layer_at(decoded.segment_start, decoded.segment_node, vaddrs) < 0).any():
-        others = dwarf.decode(dwarf.unclaiming_units())
+        unclaiming = dwarf.unclaiming_units()
+        others = dwarf.decode(unclaiming)
         if len(others.segment_start) or len(others.row_start):
-            decoded = dwarf.decode(distinct(np.concatenate((units, dwarf.unclaiming_units()))))
+            decoded = dwarf.decode(distinct(np.concatenate((units, unclaiming))))
     return decoded
 
 

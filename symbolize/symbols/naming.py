@@ -48,8 +48,8 @@ def choose_names(
 
     The symbol's name is taken where there is no DWARF. Where there is, it is taken if it agrees with DWARF up
     to a clone suffix, so that the suffix is kept: of `aliases(symbol)`, the sized symbols with the same start,
-    the first that does. Without DWARF a name is taken for a base with a clone suffix only where the base
-    `is_symbol` too.
+    the first that does. Without DWARF a word is taken for a clone suffix only where the base `is_symbol`
+    too.
     """
     linkage: list[bytes] = []
     name: list[bytes] = []
@@ -58,8 +58,10 @@ def choose_names(
             linked = strip_version(symbol_names[s])
             base, suffix = split_suffix(linked)
             linkage.append(linked)
-            # What looks like the suffix of a C function may be the name of a Go function: `main.cold`.
-            name.append(linked if suffix and not base.startswith((b"_Z", b"_R")) and not is_symbol(base) else b"")
+            # A word that looks like the suffix of a C function may be the name of a Go function: `main.cold`. A
+            # number at its end proves the suffix.
+            unproven = suffix and not any(part.isdigit() for part in suffix.split(b"."))
+            name.append(linked if unproven and not base.startswith((b"_Z", b"_R")) and not is_symbol(base) else b"")
             continue
         candidates = (strip_version(symbol_names[alias]) for alias in aliases(s)) if s >= 0 else ()
         if not functions.linkage[f] and not functions.name[f]:  # its name lies in a file that is not there (rule R92)

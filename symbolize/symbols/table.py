@@ -48,8 +48,8 @@ class SymbolTable:
 
     Segments, rows and symbols are three layers of disjoint ranges: entry `i` of a layer reaches from `start[i]`
     to `start[i + 1]`; -1 marks a gap. Nodes are functions and inlined functions, parents before children.
-    `has_names` tells whether
-    the binary had DWARF or symbols at all. A table that was built for certain addresses answers for those only.
+    `has_names` tells whether the binary had DWARF or symbols at all. A table that was built for certain addresses
+    answers for those only.
     """
 
     segment_start: UInt64

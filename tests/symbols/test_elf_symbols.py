@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from symbolize.names import demangle
 from symbolize.symbols import build_table
 from tests.support import elf_writer
 from tests.support.elf_writer import ABS, FILE, FUNC, GLOBAL, GNU_IFUNC, LOCAL, NOTYPE, OBJECT, WEAK, Symbol
@@ -109,3 +110,18 @@ def test_file_symbols() -> None:
     ]
     image = image_of([], [elf_writer.text()], symbols)
     assert frames_at(image, 0x1000, 0x1010) == [[("f", "x.c", 0, 0, 0)], [("g", "", 0, 0, 0)]]
+
+
+def test_suffixes_without_dwarf() -> None:
+    """A number proves a clone suffix; a bare word does only beside its base: Go has functions like `main.cold`."""
+    symbols = [
+        Symbol("main.cold", 0x1000, 8),
+        Symbol("gone.constprop.0", 0x1010, 8),
+        Symbol("known", 0x1020, 8),
+        Symbol("known.cold", 0x1030, 8),
+    ]
+    table = build_table([image_of(symbols=symbols)])
+    frames = table.lookup(np.array([0x1000, 0x1010, 0x1030], np.uint64))
+    plain = [frames.functions.name[f] for f in frames.function]
+    assert plain == [b"main.cold", b"", b""]
+    assert demangle([frames.functions.linkage[f] for f in frames.function])[1:] == [b"gone", b"known"]
