@@ -29,7 +29,8 @@ COMPILED = [
     "symbolize/names/simplify.py",
     "symbolize/names/suffixes.py",
     "symbolize/report/weigh.py",
-    "symbolize/symbols/join.py",
+    "symbolize/symbols/lay.py",
+    "symbolize/symbols/seek.py",
 ]
 
 

@@ -45,3 +45,11 @@ def pair(high: NDArray[Any], low: NDArray[Any]) -> NDArray[np.int64]:
 def unpair(key: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The columns that `pair` joined."""
     return (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.uint32).astype(np.int32)
+
+
+def layer_at(start: NDArray[np.uint64], value: NDArray[np.int64], vaddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """What a layer of disjoint ranges holds at `vaddrs`, -1 outside: `value[i]` from `start[i]` to `start[i + 1]`."""
+    if not len(start):
+        return np.full(len(vaddrs), -1, np.int64)
+    place = np.searchsorted(start, vaddrs, side="right") - 1
+    return np.where(place >= 0, value[np.maximum(place, 0)], -1)

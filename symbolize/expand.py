@@ -50,14 +50,14 @@ def expand(profile: Profile, lookups: Sequence[Resolved], mode: Mode) -> Bool:
         frames = lookup.frames
         found = np.diff(frames.offsets)
         with_source = any_frame(frames, frames.line > 0)
-        complete = lookup.verified & ~any_frame(frames, frames.functions.unnamed()[frames.function])
+        added, function, unnamed = frame_functions(profile, frames, mode)
+        complete = lookup.verified & ~any_frame(frames, unnamed)
         better = (found > 0) & (with_source | ~had_source[lookup.rows]) & (complete | ~had_names[lookup.rows])
         rows = lookup.rows[better]
         first[rows] = line_count + frames.offsets[:-1][better]
         length[rows] = found[better]
         replaced[rows] = True
         folded[rows] = frames.folded[better]
-        added, function = frame_functions(profile, frames, mode)
         lines = Lines(
             (function_count + function).astype(np.int32),
             frames.line.astype(np.int64),
@@ -106,37 +106,50 @@ def named_locations(profile: Profile) -> Bool:
     return lines_per_location(profile, profile.functions.name[profile.locations.lines.function] != 0) > 0
 
 
-def frame_functions(profile: Profile, frames: Frames, mode: Mode) -> tuple[Functions, Int64]:
-    """The profile functions of `frames`, and which of them each frame is in.
+def frame_functions(profile: Profile, frames: Frames, mode: Mode) -> tuple[Functions, Int64, Bool]:
+    """The profile functions of `frames`, which of them each frame is in, and which frames have no name.
 
     A function whose code comes from several files is one profile function a file, because a line number of
     the pprof schema counts in its function's file. The line of the declaration is given where it is in that
     file.
     """
-    pairs, which = distinct_inverse(pair(frames.function, frames.file))
+    used, row = used_rows(frames.function, len(frames.functions))
+    functions = frames.functions.take(used)
+    files, file_row = used_rows(frames.file, len(frames.files))
+    pairs, which = distinct_inverse(pair(row, file_row))
     function, file = unpair(pairs)
     add = profile.strings.add
-    linkage, plain = frames.functions.linkage, frames.functions.name
+    linkage, plain = functions.linkage, functions.name
     readable = demangle(linkage, mode)
     if mode == "default":
         plain = [drop_template_arguments(text) for text in plain]
     name = np.array([add(text or known) for text, known in zip(plain, readable, strict=True)], np.int32)
     # A function without a linked name is known to the linker by its plain name at best.
     system_name = np.array(
-        [add(linked or last_component(text)) for linked, text in zip(linkage, frames.functions.name, strict=True)],
+        [add(linked or last_component(text)) for linked, text in zip(linkage, functions.name, strict=True)],
         np.int32,
     )
     if mode == "none":
         name = system_name
-    filename = np.array([add(path) for path in frames.files] + [0], np.int32)
-    declared_here = frames.functions.decl_file[function] == file
-    functions = Functions(
+    filename = np.array([add(frames.files[path]) for path in files.tolist()] + [0], np.int32)
+    declared_here = functions.decl_file[function] == np.append(files, -2)[file]
+    added = Functions(
         name[function],
         system_name[function],
         filename[file],
-        np.where(declared_here & (file >= 0), frames.functions.decl_line[function], 0).astype(np.int64),
+        np.where(declared_here & (file >= 0), functions.decl_line[function], 0).astype(np.int64),
     )
-    return functions, which
+    return added, which, functions.unnamed()[row]
+
+
+def used_rows(rows: NDArray[np.int32], count: int) -> tuple[Int64, Int64]:
+    """Which of `count` rows of a table occur in `rows`, and where among them each of `rows` stands; -1 stays -1."""
+    present = np.zeros(count + 1, np.bool_)
+    present[rows] = True
+    present[-1] = False
+    place = np.cumsum(present) - 1
+    place[-1] = -1
+    return np.flatnonzero(present), place[rows]
 
 
 def set_flags(profile: Profile, touched: Bool) -> None:

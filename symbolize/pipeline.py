@@ -224,7 +224,7 @@ def look_up(binary: Binary, places: Sequence[Placed], reasons: UInt8) -> Resolve
     found = np.diff(frames.offsets) > 0
     missing = Reason.NO_SYMBOLS if binary.is_stripped else Reason.OUTSIDE_SYMBOLS
     corrupt = Reason.CORRUPT_DEBUG_INFO if table.has_names else Reason.UNREADABLE
-    reasons[rows] = np.where(found, Reason.SYMBOLIZED, np.where(binary.doubtful(vaddrs), corrupt, missing))
+    reasons[rows] = np.where(found, Reason.SYMBOLIZED, np.where(table.doubtful(vaddrs), corrupt, missing))
     return Resolved(rows, frames, verified)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from symbolize.dwarf.columns import Nodes, Ranges
 from symbolize.dwarf.dies import walk_units
 from symbolize.dwarf.files import FileTables
-from symbolize.dwarf.live import clip_to_code
+from symbolize.dwarf.live import clip_to_code, united
 from symbolize.dwarf.sections import DebugSections
 from symbolize.dwarf.segments import function_segments, line_rows
 from symbolize.dwarf.units import make_reader, read_units
@@ -93,17 +93,16 @@ class Dwarf:
         chosen[unit[first < last]] = True
         return np.flatnonzero(chosen)
 
-    def doubtful(self, vaddrs: UInt64) -> NDArray[np.bool_]:
-        """Which of `vaddrs` (ascending) a unit claims whose DIEs are corrupt; all where a unit could not be read."""
+    def doubtful(self) -> tuple[UInt64, UInt64]:
+        """Where a name may be missing: what units claim whose DIEs are corrupt; all if a unit could not be read.
+
+        Begins and ends of ranges, ascending and disjoint. Only units that were decoded are known to be corrupt.
+        """
         if np.asarray(self.units.bad).any() or self._ends_early:
-            return np.ones(len(vaddrs), np.bool_)
+            return np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
         begin, end, unit = self._claims
         corrupt = np.asarray(self.units.corrupt)[unit] != 0
-        count = np.zeros(len(vaddrs) + 1, np.int64)
-        np.add.at(count, np.searchsorted(vaddrs, begin[corrupt]), 1)
-        np.add.at(count, np.searchsorted(vaddrs, end[corrupt]), -1)
-        result: NDArray[np.bool_] = np.cumsum(count)[:-1] > 0
-        return result
+        return united(begin[corrupt], end[corrupt])
 
     def unclaiming_units(self) -> Int64:
         """The units that may hold code and claim nothing usable (rule R61)."""

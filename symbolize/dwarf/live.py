@@ -19,3 +19,12 @@ def clip_to_code(begin: UInt64, end: UInt64, code: tuple[UInt64, UInt64]) -> tup
     inside = (place >= 0) & (begin < code_end[np.maximum(place, 0)])
     kept = np.flatnonzero(inside)
     return kept, begin[kept], np.minimum(end[kept], code_end[place[kept]])
+
+
+def united(begin: UInt64, end: UInt64) -> tuple[UInt64, UInt64]:
+    """Ranges that touch or overlap joined to one, in order of address."""
+    order = np.argsort(begin, kind="stable")
+    begin, reach = begin[order], np.maximum.accumulate(end[order])
+    first = np.ones(len(begin), np.bool_)
+    first[1:] = begin[1:] > reach[:-1]
+    return begin[first], reach[np.append(first[1:], True)] if len(begin) else reach

@@ -5,15 +5,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, distinct_inverse, pair, unpair
+from symbolize.arrays import distinct, layer_at
 from symbolize.dwarf.decode import Decoded, Dwarf
-from symbolize.dwarf.qualify import resolve_functions
 from symbolize.dwarf.sections import DebugSections
 from symbolize.elf import ElfImage, Symbols, read_symbols
 from symbolize.parallel import together
-from symbolize.symbols.elf_symbols import SymbolLayer, symbol_layer
-from symbolize.symbols.naming import FunctionNames
-from symbolize.symbols.table import SymbolTable, layer_at
+from symbolize.symbols.assemble import assemble
+from symbolize.symbols.elf_symbols import SymbolLayer, shared_ranges, symbol_layer
+from symbolize.symbols.table import SymbolTable
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
@@ -49,16 +48,14 @@ class Binary:
         if self._dwarf is not None:
             decoded = decode_for(self._dwarf, vaddrs)
         table = assemble(self._dwarf, decoded, self._symbols, vaddrs)
+        table.folded_begin, table.folded_end = shared_ranges(self._symbols)
         table.problems = [f"{image.path}: {problem}" for image in self.images for problem in image.problems]
         if self._dwarf is not None:
             table.problems += self._dwarf.problems
-        return table
-
-    def doubtful(self, vaddrs: UInt64) -> NDArray[np.bool_]:
-        """Which of `vaddrs` (ascending) may lack a name because debug information could not be read."""
+            table.doubtful_begin, table.doubtful_end = self._dwarf.doubtful()
         if any(image.problems for image in self.images):
-            return np.ones(len(vaddrs), np.bool_)
-        return self._dwarf.doubtful(vaddrs) if self._dwarf is not None else np.zeros(len(vaddrs), np.bool_)
+            table.doubtful_begin, table.doubtful_end = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
+        return table
 
     @property
     def is_stripped(self) -> bool:
@@ -133,104 +130,3 @@ def debug_sections(image: ElfImage) -> DebugSections:
     # .debug_info is about as large as all others together.
     largest, others = together(lambda: contents(SECTIONS[:1]), lambda: contents(SECTIONS[1:]))
     return DebugSections(**largest, **others, big_endian=image.big_endian)
-
-
-class Files:
-    """Paths by index, each once."""
-
-    def __init__(self) -> None:
-        self.paths: list[bytes] = []
-        self._indices: dict[bytes, int] = {}
-
-    def attribute(self, dwarf: Dwarf, unit: Int64, index: NDArray[np.uint32]) -> Int32:
-        """Path indices of the values `index` of file attributes of DIEs in `unit`; -1 for no file (rule R23)."""
-        return self._resolve(dwarf, unit, index.astype(np.int64), False)
-
-    def of_rows(self, dwarf: Dwarf, decoded: Decoded, rows: Int64) -> Int32:
-        """Path indices of the files of line rows."""
-        return self._resolve(dwarf, decoded.row_unit[rows], decoded.row_file[rows].astype(np.int64), True)
-
-    def of_symbols(self, paths: list[bytes]) -> Int32:
-        """Path indices of `paths`."""
-        return np.array([self._add(path) for path in paths], np.int32)
-
-    def _resolve(self, dwarf: Dwarf, unit: Int64, index: Int64, is_row: bool) -> Int32:
-        keys, inverse = distinct_inverse(pair(unit, index))
-        resolved = [
-            self._add(dwarf.files.path(u, i & 0xFFFFFFFF, is_row)) if u >= 0 else -1
-            for u, i in zip(*(column.tolist() for column in unpair(keys)), strict=True)
-        ]
-        return np.array(resolved, np.int32)[inverse]
-
-    def _add(self, path: bytes) -> int:
-        if not path:
-            return -1
-        if path not in self._indices:
-            self._indices[path] = len(self.paths)
-            self.paths.append(path)
-        return self._indices[path]
-
-
-def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64 | None) -> SymbolTable:
-    """Put the three layers together and name the functions that can be asked for."""
-    files = Files()
-    functions = FunctionNames([], [], np.zeros(0, np.int32), np.zeros(0, np.uint32))
-    node_function = np.full(len(decoded.node_die), -1, np.int64)
-    call_file = np.full(len(decoded.node_die), -1, np.int32)
-    row_file = np.full(len(decoded.row_file), -1, np.int32)
-    if dwarf is not None:
-        nodes, rows = wanted(decoded, vaddrs)
-        functions, node_function[nodes] = name_functions(dwarf, decoded, nodes, files)
-        call_file[nodes] = files.attribute(dwarf, decoded.node_unit[nodes], decoded.node_call_file[nodes])
-        row_file[rows] = files.of_rows(dwarf, decoded, rows)
-    return SymbolTable(
-        segment_start=decoded.segment_start,
-        segment_node=decoded.segment_node,
-        node_parent=decoded.node_parent,
-        node_function=node_function,
-        node_entry=decoded.node_entry,
-        node_call_file=call_file,
-        node_call_line=decoded.node_call_line,
-        node_call_column=decoded.node_call_column,
-        row_start=decoded.row_start,
-        row=decoded.row,
-        row_file=row_file,
-        row_line=decoded.row_line,
-        row_column=decoded.row_column,
-        symbol_start=symbols.start,
-        symbol=symbols.symbol,
-        symbol_vaddr=symbols.vaddr,
-        symbol_sized=symbols.sized,
-        symbol_names=symbols.names,
-        symbol_file=files.of_symbols(symbols.files)[symbols.file],
-        functions=functions,
-        files=files.paths,
-        has_names=dwarf is not None or len(symbols.vaddr) > 0,
-    )
-
-
-def wanted(decoded: Decoded, vaddrs: UInt64 | None) -> tuple[Int64, Int64]:
-    """The nodes (with all they are inlined into) and rows that lookups of `vaddrs` can meet; all if None."""
-    if vaddrs is None:
-        return np.arange(len(decoded.node_die)), np.arange(len(decoded.row_file))
-    rows = distinct(layer_at(decoded.row_start, decoded.row, vaddrs))
-    nodes = distinct(layer_at(decoded.segment_start, decoded.segment_node, vaddrs))
-    level = nodes = nodes[nodes >= 0]
-    while len(level):
-        level = distinct(decoded.node_parent[level])
-        level = level[level >= 0]
-        nodes = distinct(np.concatenate((nodes, level)))
-    return nodes, rows[rows >= 0]
-
-
-def name_functions(dwarf: Dwarf, decoded: Decoded, nodes: Int64, files: Files) -> tuple[FunctionNames, Int64]:
-    """The functions that `nodes` are instances of, and for each of the nodes its function.
-
-    All inlined instances of a function share one row.
-    """
-    origin = decoded.node_origin[nodes]
-    inlined = (decoded.node_parent[nodes] >= 0) & (origin != np.uint64(0xFFFFFFFFFFFFFFFF))
-    dies, function = distinct_inverse(np.where(inlined, origin, decoded.node_die[nodes]))
-    resolved = resolve_functions(dwarf, dies)
-    decl_file = files.attribute(dwarf, resolved.decl_unit, resolved.decl_file)
-    return FunctionNames(resolved.linkage, resolved.name, decl_file, resolved.decl_line), function

@@ -1,22 +1,28 @@
 """The layer of a symbol table that ELF symbols make: which symbol answers for which addresses."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, distinct_inverse
+from symbolize.arrays import distinct, distinct_inverse, first_of_runs
+from symbolize.dwarf.live import united
 from symbolize.dwarf.segments import disjoint
 from symbolize.elf import Symbols
 from symbolize.elf.symbols import STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE
+from symbolize.names import same_function
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
+
+MAX_ALIASES = 64
+"""How many symbols with one start are compared with DWARF."""
 
 
 class SymbolNames(Sequence[bytes]):
@@ -51,10 +57,31 @@ class SymbolLayer:
     start: UInt64
     symbol: Int64
     vaddr: UInt64
+    end: UInt64
     sized: Bool
     names: SymbolNames
     file: Int64
     files: list[bytes]
+
+    def aliases(self, symbol: int) -> Iterator[int]:
+        """`symbol` and the other sized symbols that start where it does (rule R118)."""
+        if self.sized[symbol]:
+            yield symbol
+        order, starts = self.by_vaddr
+        first = np.searchsorted(starts, self.vaddr[symbol])
+        last = np.searchsorted(starts, self.vaddr[symbol], side="right")
+        yield from (int(k) for k in order[first:last][:MAX_ALIASES] if k != symbol and self.sized[k])
+
+    @cached_property
+    def all_names(self) -> frozenset[bytes]:
+        """The names of all symbols."""
+        return frozenset(self.names)
+
+    @cached_property
+    def by_vaddr(self) -> tuple[Int64, UInt64]:
+        """The symbols in order of vaddr, and those vaddrs."""
+        order = np.argsort(self.vaddr, kind="stable")
+        return order, self.vaddr[order]
 
 
 def symbol_layer(tables: Sequence[Symbols]) -> SymbolLayer:
@@ -65,7 +92,7 @@ def symbol_layer(tables: Sequence[Symbols]) -> SymbolLayer:
     if not tables:
         none = np.zeros(0, np.uint64)
         nothing = none.astype(np.int64)
-        return SymbolLayer(none, nothing, none, none.astype(np.bool_), SymbolNames([]), nothing, [b""])
+        return SymbolLayer(none, nothing, none, none, none.astype(np.bool_), SymbolNames([]), nothing, [b""])
     vaddr = np.concatenate([table.vaddr for table in tables])
     sized = np.concatenate([table.size > 0 for table in tables])
     end = np.concatenate([extents(table) for table in tables])
@@ -95,7 +122,7 @@ def symbol_layer(tables: Sequence[Symbols]) -> SymbolLayer:
         offsets, which = distinct_inverse(np.append(table.file, 0))  # the first is 0, no file
         columns.append(np.where(which[:-1] > 0, which[:-1] + len(files) - 1, 0))
         files += [table.text(offset) for offset in offsets.tolist()[1:]]
-    return SymbolLayer(starts, symbol, vaddr, sized, names, np.concatenate(columns), files)
+    return SymbolLayer(starts, symbol, vaddr, end, sized, names, np.concatenate(columns), files)
 
 
 def extents(symbols: Symbols) -> UInt64:
@@ -110,6 +137,23 @@ def extents(symbols: Symbols) -> UInt64:
     sizeless = symbols.vaddr + np.uint64(1) if symbols.dynamic else following
     end: UInt64 = np.minimum(np.where(symbols.size > 0, sized, sizeless), symbols.section_end)
     return end
+
+
+def shared_ranges(symbols: SymbolLayer) -> tuple[UInt64, UInt64]:
+    """Where sized symbols of several distinct functions have the same start: begins and ends, ascending."""
+    order, starts = symbols.by_vaddr
+    order = order[symbols.sized[order]]
+    starts = symbols.vaddr[order]
+    first = np.flatnonzero(first_of_runs(starts))
+    count = np.diff(np.append(first, len(starts)))
+    begin, end = [], []
+    for place, number in zip(first[count > 1].tolist(), count[count > 1].tolist(), strict=True):
+        rows = order[place : place + number]
+        names = [symbols.names[row] for row in rows.tolist()]
+        if any(not same_function(names[0], name) for name in names[1:]):
+            begin.append(symbols.vaddr[rows[0]])
+            end.append(symbols.end[rows].max())
+    return united(np.array(begin, np.uint64), np.array(end, np.uint64))
 
 
 def inside(vaddr: UInt64, begin: UInt64, end: UInt64) -> Bool:

@@ -1,12 +1,14 @@
 """Which name a function gets when DWARF and the symbol table both have one (rules R6, R18)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.names import demangle, last_component, same_function, split_suffix, strip_version
+from symbolize.symbols.elf_symbols import SymbolLayer
 
 Int64 = NDArray[np.int64]
 
@@ -23,13 +25,23 @@ class FunctionNames:
     place of the declaration.
     """
 
-    linkage: list[bytes]
-    name: list[bytes]
+    linkage: Sequence[bytes]
+    name: Sequence[bytes]
     decl_file: NDArray[np.int32]
     decl_line: NDArray[np.uint32]
 
     def __len__(self) -> int:
         return len(self.linkage)
+
+    def take(self, rows: Int64) -> "FunctionNames":
+        """The functions of some rows, with their names read."""
+        chosen = rows.tolist()
+        return FunctionNames(
+            [self.linkage[row] for row in chosen],
+            [self.name[row] for row in chosen],
+            self.decl_file[rows],
+            self.decl_line[rows],
+        )
 
     def unnamed(self) -> NDArray[np.bool_]:
         """Which functions are there without a name that could be read."""
@@ -37,33 +49,33 @@ class FunctionNames:
 
 
 def choose_names(
-    function: Int64,
-    symbol: Int64,
-    functions: FunctionNames,
-    symbol_names: Sequence[bytes],
-    aliases: Callable[[int], Iterable[int]],
-    is_symbol: Callable[[bytes], bool],
+    function: NDArray[Any], symbol: NDArray[Any], functions: FunctionNames, symbols: SymbolLayer
 ) -> FunctionNames:
     """The names of the pairs of a function of `functions` and the symbol at the address (-1: none).
 
     The symbol's name is taken where there is no DWARF. Where there is, it is taken if it agrees with DWARF up
-    to a clone suffix, so that the suffix is kept: of `aliases(symbol)`, the sized symbols with the same start,
-    the first that does. Without DWARF a word is taken for a clone suffix only where the base `is_symbol`
-    too.
+    to a clone suffix, so that the suffix is kept: of the sized symbols with the same start, the first that does.
+    Without DWARF a word is taken for a clone suffix only where the base is a symbol too.
     """
     linkage: list[bytes] = []
     name: list[bytes] = []
     for f, s in zip(function.tolist(), symbol.tolist(), strict=True):
+        if s < 0 and functions.linkage[f]:
+            linkage.append(functions.linkage[f])
+            name.append(b"")
+            continue
         if f < 0:
-            linked = strip_version(symbol_names[s])
+            linked = strip_version(symbols.names[s])
             base, suffix = split_suffix(linked)
             linkage.append(linked)
             # A word that looks like the suffix of a C function may be the name of a Go function: `main.cold`. A
             # number at its end proves the suffix.
             unproven = suffix and not any(part.isdigit() for part in suffix.split(b"."))
-            name.append(linked if unproven and not base.startswith((b"_Z", b"_R")) and not is_symbol(base) else b"")
+            name.append(
+                linked if unproven and not base.startswith((b"_Z", b"_R")) and base not in symbols.all_names else b""
+            )
             continue
-        candidates = (strip_version(symbol_names[alias]) for alias in aliases(s)) if s >= 0 else ()
+        candidates = (strip_version(symbols.names[alias]) for alias in symbols.aliases(s)) if s >= 0 else ()
         if not functions.linkage[f] and not functions.name[f]:  # its name lies in a file that is not there (rule R92)
             linked = next(iter(candidates), b"")
             linkage.append(linked)

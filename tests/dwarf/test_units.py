@@ -222,5 +222,6 @@ def test_the_rest_behind_a_reserved_length_is_reported() -> None:
     before = unit(function("before", 0x1100, 1))
     before.padding = b"\xf0\xff\xff\xff"
     binary = Binary([image_of([before, AFTER])])
-    assert any("no unit can be read" in problem for problem in binary.table().problems)
-    assert binary.doubtful(np.array([0x1200], np.uint64)).all()
+    table = binary.table()
+    assert any("no unit can be read" in problem for problem in table.problems)
+    assert table.doubtful(np.array([0x1200], np.uint64)).all()

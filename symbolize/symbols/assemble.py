@@ -1,0 +1,258 @@
+"""Puts what was decoded of a binary together as its symbol table."""
+
+import random
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.arrays import distinct_inverse, first_of_runs, pair, unpair, views
+from symbolize.dwarf.decode import Decoded, Dwarf
+from symbolize.dwarf.qualify import resolve_functions
+from symbolize.symbols.elf_symbols import SymbolLayer
+from symbolize.symbols.lay import (
+    BLOCK_SIZE,
+    MAX_PACKED,
+    Chains,
+    chain_nodes,
+    mark_chains,
+    merge_layers,
+    outermost,
+    pack,
+)
+from symbolize.symbols.naming import FunctionNames, choose_names
+from symbolize.symbols.table import SymbolTable, TextPool
+
+UInt64 = NDArray[np.uint64]
+UInt32 = NDArray[np.uint32]
+Int64 = NDArray[np.int64]
+Int32 = NDArray[np.int32]
+
+NOWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
+TOP = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+class Ranges(NamedTuple):
+    """Ranges of vaddrs, each up to the start of the next, with the node, line row and symbol there (-1: none)."""
+
+    start: UInt64
+    node: Int32
+    row: Int32
+    symbol: Int32
+
+
+def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64 | None) -> SymbolTable:
+    """The table of everything that was decoded, or of what lookups of `vaddrs` (ascending) can meet."""
+    ranges = all_ranges(decoded, symbols) if vaddrs is None else ranges_at(decoded, symbols, vaddrs)
+    files = Files()
+    names, node_function, function = name_ranges(dwarf, decoded, symbols, ranges, files)
+    chains, node = lay_chains(dwarf, decoded, ranges, node_function, function, files)
+    file, line, column = leaf_places(dwarf, decoded, symbols, ranges, node, files)
+    count = len(node)
+    data = np.empty(MAX_PACKED * count + 1, np.uint8)
+    block_start = np.zeros(count // BLOCK_SIZE + 2, np.uint64)
+    block_offset = np.zeros(count // BLOCK_SIZE + 2, np.uint64)
+    blocks = pack(*views(ranges.start, node, file, line, column, data, block_start, block_offset))
+    pool = TextPool()
+    linkage, name, paths = pool.add(names.linkage), pool.add(names.name), pool.add(files.paths)
+    text, text_offset = pool.arrays()
+    none = np.zeros(0, np.uint64)
+    nodes = chains.count
+    return SymbolTable(
+        block_start=block_start[:blocks].copy(),
+        block_offset=block_offset[: blocks + 1].copy(),
+        ranges=data[: int(block_offset[blocks])].copy(),
+        node_parent=np.asarray(chains.parent)[:nodes].copy(),
+        node_function=np.asarray(chains.function)[:nodes].copy(),
+        node_call_file=np.asarray(chains.file)[:nodes].copy(),
+        node_call_line=np.asarray(chains.line)[:nodes].copy(),
+        node_call_column=narrow(np.asarray(chains.column)[:nodes]),
+        function_linkage=linkage,
+        function_name=name,
+        function_decl_file=names.decl_file,
+        function_decl_line=names.decl_line,
+        file_path=paths,
+        text=text,
+        text_offset=text_offset,
+        folded_begin=none,
+        folded_end=none,
+        doubtful_begin=none,
+        doubtful_end=none,
+        has_names=dwarf is not None or len(symbols.vaddr) > 0,
+    )
+
+
+def narrow(columns: UInt32) -> NDArray[np.uint16]:
+    """Columns in 16 bits; one that does not fit is as good as unknown."""
+    return np.where(columns < 1 << 16, columns, 0).astype(np.uint16)
+
+
+def all_ranges(decoded: Decoded, symbols: SymbolLayer) -> Ranges:
+    """The three layers cut at each other's borders."""
+    layers = (
+        decoded.segment_start,
+        decoded.segment_node,
+        decoded.row_start,
+        decoded.row,
+        symbols.start,
+        symbols.symbol,
+    )
+    room = len(decoded.segment_start) + len(decoded.row_start) + len(symbols.start)
+    start = np.empty(room, np.uint64)
+    columns = [np.empty(room, np.int32) for _ in range(3)]
+    count = merge_layers(*views(*layers, start, *columns))
+    return Ranges(start[:count], *(column[:count] for column in columns))
+
+
+def ranges_at(decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64) -> Ranges:
+    """The ranges of `all_ranges` that hold one of `vaddrs` (ascending), with gaps between them."""
+    begin = np.zeros(len(vaddrs), np.uint64)
+    end = np.full(len(vaddrs), TOP)
+    columns = []
+    layers = (
+        (decoded.segment_start, decoded.segment_node),
+        (decoded.row_start, decoded.row),
+        (symbols.start, symbols.symbol),
+    )
+    for start, value in layers:
+        place = np.searchsorted(start, vaddrs, side="right")
+        limits = np.concatenate((np.zeros(1, np.uint64), start, np.full(1, TOP)))
+        begin, end = np.maximum(begin, limits[place]), np.minimum(end, limits[place + 1])
+        columns.append(np.append(value, -1)[place - 1].astype(np.int32))
+    new = first_of_runs(begin)
+    begin, end = begin[new], end[new]
+    gap = np.append(begin[1:], TOP) != end  # bounds what stands before it
+    start = np.concatenate((begin, end[gap]))
+    order = np.argsort(start, kind="stable")
+    nothing = np.full(int(gap.sum()), -1, np.int32)
+    return Ranges(start[order], *(np.concatenate((column[new], nothing))[order] for column in columns))
+
+
+def name_ranges(
+    dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, ranges: Ranges, files: "Files"
+) -> tuple[FunctionNames, Int32, Int32]:
+    """The functions of the table.
+
+    Returns them with the row of each inlined node of the decoder and, since the symbol at an address has a say in
+    the name of its outermost function, that of each range (-1: nothing there).
+    """
+    parent = decoded.node_parent
+    used = np.zeros(len(parent), np.uint8)
+    mark_chains(*views(ranges.node, parent, used))
+    nodes = np.flatnonzero(used)
+    known = FunctionNames([], [], np.zeros(0, np.int32), np.zeros(0, np.uint32))
+    dwarf_function = np.full(len(parent) + 1, -1, np.int64)  # the last is for ranges without a node
+    outer = np.empty(len(parent), np.int64)
+    outermost(*views(parent, outer))
+    if dwarf is not None:
+        known, dwarf_function[nodes] = name_functions(dwarf, decoded, nodes, files)
+    inlined = nodes[parent[nodes] >= 0]
+    outer_function = dwarf_function[np.append(outer, -1)[ranges.node]]
+    keys = np.concatenate((pair(outer_function + 1, ranges.symbol + 1), pair(dwarf_function[inlined] + 1, 0 * inlined)))
+    wanted, which = distinct_inverse(keys)
+    function, symbol = unpair(wanted)
+    here = wanted > 0  # 0 stands for nothing at all
+    chosen = choose_names(function[here] - 1, symbol[here] - 1, known, symbols)
+    row = np.full(len(wanted), -1, np.int32)
+    names, row[here] = without_repetition(chosen)
+    node_function = np.full(len(parent), -1, np.int32)
+    node_function[inlined] = row[which[len(ranges.start) :]]
+    return names, node_function, row[which[: len(ranges.start)]]
+
+
+def without_repetition(functions: FunctionNames) -> tuple[FunctionNames, Int32]:
+    """Functions with equal names and declarations made one; and the new row of each."""
+    numbers: dict[tuple[bytes, bytes, int, int], int] = {}
+    columns = (functions.linkage, functions.name, functions.decl_file.tolist(), functions.decl_line.tolist())
+    which = np.array([numbers.setdefault(key, len(numbers)) for key in zip(*columns, strict=True)], np.int32)
+    first = np.zeros(len(numbers), np.int64)
+    first[which[::-1]] = np.arange(len(which))[::-1]
+    return functions.take(first), which
+
+
+def name_functions(dwarf: Dwarf, decoded: Decoded, nodes: Int64, files: "Files") -> tuple[FunctionNames, Int64]:
+    """The functions that `nodes` are instances of, and for each of the nodes its function.
+
+    All inlined instances of a function share one row.
+    """
+    origin = decoded.node_origin[nodes]
+    inlined = (decoded.node_parent[nodes] >= 0) & (origin != NOWHERE)
+    dies, function = distinct_inverse(np.where(inlined, origin, decoded.node_die[nodes]))
+    resolved = resolve_functions(dwarf, dies)
+    decl_file = files.attribute(dwarf, resolved.decl_unit, resolved.decl_file)
+    return FunctionNames(resolved.linkage, resolved.name, decl_file, resolved.decl_line), function
+
+
+def lay_chains(
+    dwarf: Dwarf | None, decoded: Decoded, ranges: Ranges, node_function: Int32, function: Int32, files: "Files"
+) -> tuple[Chains, Int32]:
+    """The nodes of the table, and the innermost one of each range (-1: none)."""
+    inlined = np.flatnonzero(node_function >= 0)
+    call_file = np.full(len(node_function), -1, np.int32)
+    if dwarf is not None:
+        call_file[inlined] = files.attribute(dwarf, decoded.node_unit[inlined], decoded.node_call_file[inlined])
+    inputs = (decoded.node_parent, node_function, call_file, decoded.node_call_line, decoded.node_call_column)
+    node = np.empty(len(ranges.start), np.int32)
+    room = len(inlined) + int(function.max(initial=0)) + 1024
+    while True:
+        chains = Chains(room, random.getrandbits(64))
+        if chain_nodes(*views(ranges.node, function, *inputs), chains, *views(node)):
+            return chains, node
+        room *= 2
+
+
+def leaf_places(
+    dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, ranges: Ranges, node: Int32, files: "Files"
+) -> tuple[Int32, UInt32, UInt32]:
+    """File (-1: unknown), line and column of each range."""
+    count = len(node)
+    file = np.full(count, -1, np.int32)
+    line, column = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
+    if dwarf is not None:
+        at = np.flatnonzero((ranges.row >= 0) & (node >= 0))
+        row = ranges.row[at]
+        found = files.of_rows(dwarf, decoded, row)
+        at, row = at[found >= 0], row[found >= 0]  # a line of no file says nothing
+        file[at] = found[found >= 0]
+        line[at], column[at] = decoded.row_line[row], decoded.row_column[row]
+    # Without DWARF the FILE symbol is all there is (rule R120).
+    alone = np.flatnonzero((ranges.node < 0) & (ranges.symbol >= 0) & (file < 0))
+    if len(alone):
+        file[alone] = files.of_symbols(symbols.files)[symbols.file[ranges.symbol[alone]]]
+    return file, line, column
+
+
+class Files:
+    """Paths by number, each once."""
+
+    def __init__(self) -> None:
+        self.paths: list[bytes] = []
+        self._numbers: dict[bytes, int] = {}
+
+    def attribute(self, dwarf: Dwarf, unit: Int64, index: UInt32) -> Int32:
+        """The paths that file attributes `index` of DIEs in `unit` name; -1 for no file (rule R23)."""
+        return self._resolve(dwarf, unit, index.astype(np.int64), False)
+
+    def of_rows(self, dwarf: Dwarf, decoded: Decoded, rows: Int32) -> Int32:
+        """The paths of the files of line rows."""
+        return self._resolve(dwarf, decoded.row_unit[rows], decoded.row_file[rows].astype(np.int64), True)
+
+    def of_symbols(self, paths: list[bytes]) -> Int32:
+        """The numbers of `paths`."""
+        return np.array([self._add(path) for path in paths], np.int32)
+
+    def _resolve(self, dwarf: Dwarf, unit: Int64, index: Int64, is_row: bool) -> Int32:
+        keys, inverse = distinct_inverse(pair(unit, index))
+        resolved = [
+            self._add(dwarf.files.path(u, i & 0xFFFFFFFF, is_row)) if u >= 0 else -1
+            for u, i in zip(*(column.tolist() for column in unpair(keys)), strict=True)
+        ]
+        return np.array(resolved, np.int32)[inverse]
+
+    def _add(self, path: bytes) -> int:
+        if not path:
+            return -1
+        if path not in self._numbers:
+            self._numbers[path] = len(self.paths)
+            self.paths.append(path)
+        return self._numbers[path]
