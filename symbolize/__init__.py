@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from symbolize.profile import Profile
     from symbolize.reasons import Reason
     from symbolize.report import Report
+    from symbolize.symbols import TableCache
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,7 @@ __all__ = [
     "Result",
     "SymbolizeError",
     "Symbolizer",
+    "TableCache",
     "UsageError",
     "load",
     "write",
@@ -44,6 +46,7 @@ _HOMES = {
     "Report": "report",
     "Result": "pipeline",
     "Symbolizer": "pipeline",
+    "TableCache": "symbols",
 }
 
 

@@ -18,7 +18,7 @@ from symbolize.names import MODES, Mode, unavailable
 from symbolize.profile import Profile, compact
 from symbolize.reasons import Reason
 from symbolize.report import MappingOutcome, Report, build_report
-from symbolize.symbols import Binary
+from symbolize.symbols import Binary, TableCache
 
 UInt8 = NDArray[np.uint8]
 
@@ -55,10 +55,17 @@ class Symbolizer:
     """Symbolizes profiles with the binaries below some folders, which stay open from profile to profile.
 
     Without folders a profile is only checked and compacted. `demangle` is "default", "templates", "full" or
-    "none", as pprof understands them. A context manager; `close` closes the binaries.
+    "none", as pprof understands them. Symbol tables are kept in `cache` from run to run, if there is one. A context
+    manager; `close` closes the binaries.
     """
 
-    def __init__(self, binaries: Sequence[str | os.PathLike[str]] = (), *, demangle: Mode = "default") -> None:
+    def __init__(
+        self,
+        binaries: Sequence[str | os.PathLike[str]] = (),
+        *,
+        demangle: Mode = "default",
+        cache: TableCache | None = None,
+    ) -> None:
         if demangle not in MODES:
             raise UsageError(f"unknown demangling mode {demangle!r}; the modes are {', '.join(MODES)}")
         roots = [os.fspath(folder) for folder in binaries]
@@ -66,6 +73,7 @@ class Symbolizer:
             if not os.path.exists(root):
                 raise UsageError(f"--binaries {root}: no such folder or file")
         self._index = BinaryIndex(roots)
+        self._cache = cache
         self._mode: Mode = demangle
         self._binaries: dict[tuple[str, ...], tuple[Binary | None, list[str]]] = {}
         self._told: set[str] = set()
@@ -104,7 +112,8 @@ class Symbolizer:
             touched = np.array([len(rows) > 0 for rows in rows_of], np.bool_)
             set_flags(profile, touched)
         reasons[had_names & ~replaced] = Reason.HAD_NAMES
-        problems = [problem for problem in self._index.problems if problem not in self._told]
+        problems = [*self._index.problems, *(self._cache.problems if self._cache is not None else ())]
+        problems = [problem for problem in problems if problem not in self._told]
         self._told.update(problems)
         warnings = [*profile.warnings, *problems]
         if self._mode != "none" and (reason := unavailable()) is not None:
@@ -175,7 +184,7 @@ class Symbolizer:
                     unreadable.append(str(error))
                 except OSError as error:
                     unreadable.append(f"{path}: {error.strerror or error}")
-            self._binaries[key] = (Binary(images) if images else None), unreadable
+            self._binaries[key] = (Binary(images, self._cache) if images else None), unreadable
         return self._binaries[key]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from symbolize.cli import main
-from symbolize.cli.main import EXIT_BELOW, EXIT_DONE, EXIT_FAILED, EXIT_USAGE, parser
+from symbolize.cli.main import EXIT_BELOW, EXIT_DONE, EXIT_FAILED, EXIT_SOME, EXIT_USAGE, parser
 from symbolize.names import Mode, demangle
 from symbolize.reasons import Reason
 
@@ -52,7 +52,7 @@ def test_no_option_is_made_up() -> None:
 
 def test_every_exit_code_is_described() -> None:
     """Exit codes of the command have a row each."""
-    codes = {EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, INTERRUPTED}
+    codes = {EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, INTERRUPTED}
     table = page("usage.md").partition("\n## Exit codes\n")[2].partition("\n## ")[0]
     assert codes == {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
 

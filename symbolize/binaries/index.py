@@ -50,6 +50,15 @@ class BinaryIndex:
         self._walk()
         return self._by_name.get(name, [])
 
+    def binaries(self) -> list[list[str]]:
+        """The paths of all files, those that share a build id together, in order of the roots."""
+        self._walk()
+        groups: dict[str, list[str]] = {}
+        for entry in dict.fromkeys(entry for entries in self._by_path.values() for entry in entries):
+            group = "/" + entry.path if entry.build_id is None else build_id_key(entry.build_id)
+            groups.setdefault(group, []).append(entry.path)
+        return list(groups.values())
+
     def _walk(self) -> None:
         if self._walked:
             return

@@ -1,4 +1,4 @@
-"""`symbolize PROFILE... --binaries DIR`."""
+"""`symbolize PROFILE... --binaries DIR`; the commands beside it are in modules of their own."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
     from symbolize.pipeline import Symbolizer
+    from symbolize.symbols import TableCache
 
-EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
 SUFFIX = ".symbolized.pb.gz"
 
 
@@ -28,8 +29,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # A command is over before cycles of objects could add up, and looking for them takes a tenth of its time.
     collecting = gc.isenabled()
     gc.disable()
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return run(parser().parse_args(arguments))
+        if given[:1] == ["index"]:
+            from symbolize.cli.index import run_index
+
+            return run_index(given[1:])
+        if given[:1] == ["cache"]:
+            from symbolize.cli.cache import run_cache
+
+            return run_cache(given[1:])
+        return run(parser().parse_args(given))
     except UsageError as error:
         tell(f"symbolize: {error}")
         return EXIT_USAGE
@@ -60,7 +70,8 @@ def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="symbolize",
         description="Turn the addresses of a profile into names and write a symbolized pprof file.",
-        epilog="Exit codes: 0 done, 1 input or output failed, 2 usage, 3 below --fail-under, 130 interrupted.",
+        epilog="Exit codes: 0 done, 1 input or output failed, 2 usage, 3 below --fail-under, 130 interrupted. "
+        "Other commands: symbolize index DIR... builds symbol tables ahead, symbolize cache looks after them.",
     )
     result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
     result.add_argument(
@@ -90,6 +101,7 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="do not remove the frame that an old gperftools signal handler left in every stack",
     )
+    add_cache_options(result)
     result.add_argument("--report", choices=("text", "json"), default="text", help="form of the report")
     result.add_argument(
         "--fail-under",
@@ -104,6 +116,42 @@ def parser() -> argparse.ArgumentParser:
     return result
 
 
+def add_cache_options(parser: argparse.ArgumentParser, may_be_off: bool = True) -> None:
+    """The options that say where symbol tables are kept."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--cache",
+        metavar="DIR",
+        help="folder in which symbol tables are kept from run to run (default: symbolize in the user's cache folder)",
+    )
+    if may_be_off:
+        group.add_argument("--no-cache", action="store_true", help="neither read nor write symbol tables on disk")
+    parser.add_argument(
+        "--cache-limit",
+        metavar="SIZE",
+        type=byte_size,
+        help="how large the kept tables may grow, as 500M or 8G (default: 8G); the least recently used go first",
+    )
+
+
+def byte_size(text: str) -> int:
+    """A number of bytes, perhaps with K, M, G or T behind it."""
+    digits, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
+    if not digits.isascii() or not digits.isdigit() or unit not in ("", "K", "M", "G", "T"):
+        raise argparse.ArgumentTypeError(f"{text} is not a size such as 500M or 8G")
+    return int(digits) << 10 * ("", "K", "M", "G", "T").index(unit)
+
+
+def open_cache(options: argparse.Namespace) -> TableCache:
+    """The cache that the options name."""
+    from symbolize.symbols import DEFAULT_LIMIT, TableCache, default_folder
+
+    if options.cache == "":
+        raise UsageError("--cache has an empty name")
+    limit = DEFAULT_LIMIT if options.cache_limit is None else options.cache_limit
+    return TableCache(options.cache or default_folder(), limit)
+
+
 def percentage(text: str) -> float:
     """A number from 0 to 100."""
     value = float(text)
@@ -116,10 +164,11 @@ def run(options: argparse.Namespace) -> int:
     """Symbolize every profile; a profile that cannot be read does not stop the others."""
     from symbolize.pipeline import Symbolizer
 
+    cache = None if options.no_cache or not options.binaries else open_cache(options)
     outputs = output_paths(options.profiles, options.output)
     warn_if_interpreted(options.quiet)
     code = EXIT_DONE
-    with Symbolizer(options.binaries, demangle=options.demangle) as symbolizer:
+    with Symbolizer(options.binaries, demangle=options.demangle, cache=cache) as symbolizer:
         for profile, output in zip(options.profiles, outputs, strict=True):
             try:
                 percent = symbolize_one(symbolizer, profile, output, options)

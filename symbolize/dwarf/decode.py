@@ -104,6 +104,11 @@ class Dwarf:
         corrupt = np.asarray(self.units.corrupt)[unit] != 0
         return united(begin[corrupt], end[corrupt])
 
+    def share(self, units: Int64) -> float:
+        """The share of the debug information that `units` are: 0 to 1."""
+        sizes = np.asarray(self.units.end) - np.asarray(self.units.offset)
+        return float(sizes[units].sum() / max(int(sizes.sum()), 1))
+
     def unclaiming_units(self) -> Int64:
         """The units that may hold code and claim nothing usable (rule R61)."""
         return np.flatnonzero(self._unclaiming)

@@ -62,7 +62,7 @@ class ElfImage:
     """An ELF file, mapped into memory; a context manager that unmaps it.
 
     `problems` lists, a sentence each, what is wrong with the parts that could not be read. `dynamic` is where
-    PT_DYNAMIC lies in the file: offset and size.
+    PT_DYNAMIC lies in the file: offset and size; `modified_ns` when the file was last changed.
     """
 
     path: str
@@ -76,6 +76,7 @@ class ElfImage:
     build_id: str | None
     problems: list[str] = field(default_factory=list)
     dynamic: tuple[int, int] | None = None
+    modified_ns: int = 0
     _inflated: dict[str, bytes | None] = field(default_factory=dict, repr=False)
     _close: list[mmap.mmap] = field(default_factory=list, repr=False)
 
@@ -83,10 +84,12 @@ class ElfImage:
     def open(cls, path: str | os.PathLike[str]) -> Self:
         """Open the file at `path`. Raises ElfError if it is not an ELF file, OSError if it cannot be opened."""
         with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
+            status = os.fstat(file.fileno())
+            if status.st_size == 0:
                 raise ElfError(str(path), "the file is empty")
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         image = cls.parse(memoryview(mapped), str(path))
+        image.modified_ns = status.st_mtime_ns
         image._close.append(mapped)
         return image
 
@@ -182,6 +185,10 @@ class ElfImage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def forget(self) -> None:
+        """Let go of the sections that were decompressed."""
+        self._inflated.clear()
 
     def note(self, problem: str) -> None:
         """Remember a problem, once."""

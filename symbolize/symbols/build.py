@@ -11,6 +11,7 @@ from symbolize.dwarf.sections import DebugSections
 from symbolize.elf import ElfImage, Symbols, read_symbols
 from symbolize.parallel import together
 from symbolize.symbols.assemble import assemble
+from symbolize.symbols.cache import TableCache, facts_of
 from symbolize.symbols.elf_symbols import SymbolLayer, shared_ranges, symbol_layer
 from symbolize.symbols.table import SymbolTable
 
@@ -21,41 +22,87 @@ Int32 = NDArray[np.int32]
 SECTIONS = ("info", "abbrev", "str", "line", "line_str", "ranges", "rnglists", "addr", "str_offsets")
 
 
+WHOLE_SHARE = 0.5
+"""From this share of the debug information on, all of it is decoded, if the table can be kept."""
+
+
 class Binary:
     """A binary, opened: the files that share its build id, what was decoded of them, and their symbol tables.
 
     The first image with DWARF gives functions and lines; the symbol tables of all are united (rules R113,
-    R142). Units and symbols are read once, however many tables are built.
+    R142). A whole table is kept in memory and, if there is one, in `cache`.
     """
 
-    def __init__(self, images: Sequence[ElfImage]) -> None:
+    def __init__(self, images: Sequence[ElfImage], cache: TableCache | None = None) -> None:
         self.images = sorted(images, key=source_rank)
+        self._cache = cache
+        self._facts = facts_of(self.images) if cache is not None else None
+        self._whole: SymbolTable | None = None
+        self._asked = False
         self._symbols: SymbolLayer | None = None
         self._dwarf: Dwarf | None = None
 
     def table(self, vaddrs: UInt64 | None = None) -> SymbolTable:
-        """The symbol table.
+        """The symbol table; with `vaddrs` (ascending) it may be one that answers for these addresses alone.
 
-        With `vaddrs` (ascending) only the units that may hold one of them are decoded, and the table answers
-        for these addresses alone.
+        What decides is the cost: where a whole table is at hand, or most of the debug information is needed anyway and
+        the table can be kept, or the binary is met for the second time, it is the whole one. The answers are the
+        same.
         """
+        if not self.is_cached() and (vaddrs is None or self._is_worth_it(vaddrs)):
+            self._whole = self._build(None)
+            self._forget()
+            if self._cache is not None and self._facts is not None:
+                self._cache.store(self._whole, self._facts)
+        if self._whole is not None:
+            return self._whole
+        return self._build(vaddrs)
+
+    def is_cached(self) -> bool:
+        """Whether the whole table is at hand, in memory or in the cache."""
+        if self._whole is None and self._cache is not None and self._facts is not None:
+            self._whole = self._cache.load(self._facts)
+        return self._whole is not None
+
+    def _is_worth_it(self, vaddrs: UInt64) -> bool:
+        """Whether to build the whole table for a lookup of `vaddrs`, and for those to come."""
+        asked, self._asked = self._asked, True
+        if asked:
+            return True
+        if self._cache is None or self._facts is None:
+            return False
+        if self._cache.was_seen(self._facts):
+            return True
+        dwarf, _ = self._sources()
+        return dwarf is None or dwarf.share(dwarf.units_for(vaddrs)) >= WHOLE_SHARE
+
+    def _build(self, vaddrs: UInt64 | None) -> SymbolTable:
+        dwarf, symbols = self._sources()
+        decoded = decode_for(dwarf, vaddrs) if dwarf is not None else Decoded.nothing()
+        table = assemble(dwarf, decoded, symbols, vaddrs)
+        table.folded_begin, table.folded_end = shared_ranges(symbols)
+        table.problems = [f"{image.path}: {problem}" for image in self.images for problem in image.problems]
+        if dwarf is not None:
+            table.problems += dwarf.problems
+            table.doubtful_begin, table.doubtful_end = dwarf.doubtful()
+        if any(image.problems for image in self.images):
+            table.doubtful_begin, table.doubtful_end = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
+        return table
+
+    def _sources(self) -> tuple[Dwarf | None, SymbolLayer]:
+        """The DWARF and the symbols of the files, read once."""
         if self._symbols is None:
             debug = next((image for image in self.images if has_dwarf(image)), None)
             if debug is not None:
                 self._dwarf = Dwarf(debug_sections(debug), debug.code_ranges)
             self._symbols = symbol_layer([table for image in self.images for table in symbol_tables(image)])
-        decoded = Decoded.nothing()
-        if self._dwarf is not None:
-            decoded = decode_for(self._dwarf, vaddrs)
-        table = assemble(self._dwarf, decoded, self._symbols, vaddrs)
-        table.folded_begin, table.folded_end = shared_ranges(self._symbols)
-        table.problems = [f"{image.path}: {problem}" for image in self.images for problem in image.problems]
-        if self._dwarf is not None:
-            table.problems += self._dwarf.problems
-            table.doubtful_begin, table.doubtful_end = self._dwarf.doubtful()
-        if any(image.problems for image in self.images):
-            table.doubtful_begin, table.doubtful_end = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
-        return table
+        return self._dwarf, self._symbols
+
+    def _forget(self) -> None:
+        """Let go of what only building a table needs."""
+        self._dwarf = self._symbols = None
+        for image in self.images:
+            image.forget()
 
     @property
     def is_stripped(self) -> bool:
@@ -64,7 +111,8 @@ class Binary:
 
     def close(self) -> None:
         """Close the files."""
-        self._dwarf = self._symbols = None
+        self._whole = None
+        self._forget()
         for image in self.images:
             image.close()
 
@@ -88,7 +136,7 @@ def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None) -> Decoded:
 
 
 def build_table(images: Sequence[ElfImage], vaddrs: UInt64 | None = None) -> SymbolTable:
-    """The symbol table of the binary whose files are `images`; see `Binary.table`."""
+    """The symbol table of the binary whose files are `images`, the whole one or one for `vaddrs` (ascending) alone."""
     return Binary(images).table(vaddrs)
 
 

@@ -1,0 +1,46 @@
+"""`symbolize cache`: look after the symbol tables that are kept on disk."""
+
+import argparse
+from collections.abc import Sequence
+
+from symbolize.cli.main import EXIT_DONE, EXIT_FAILED, add_cache_options, open_cache
+from symbolize.errors import printable
+
+
+def run_cache(arguments: Sequence[str]) -> int:
+    """Run the command with `arguments`; the exit code: 1 if `verify` found damaged tables."""
+    parser = argparse.ArgumentParser(prog="symbolize cache", description="Look after the kept symbol tables.")
+    parser.add_argument(
+        "action",
+        choices=("stats", "verify", "gc", "path"),
+        help="stats: how many and how large; verify: read every table and remove the damaged ones; gc: remove what is "
+        "above the limit or was left behind; path: print the folder",
+    )
+    add_cache_options(parser, may_be_off=False)
+    options = parser.parse_args(arguments)
+    cache = open_cache(options)
+    code = EXIT_DONE
+    if options.action == "path":
+        print(printable(str(cache.folder)))
+    elif options.action == "stats":
+        stats = cache.stats()
+        print(f"{printable(stats.folder)}: {stats.tables} tables, {megabytes(stats.size)} of {megabytes(stats.limit)}")
+    elif options.action == "verify":
+        sound = 0
+        for path, problem in cache.verify():
+            if problem:
+                print(printable(f"{path}: {problem}"))
+                code = EXIT_FAILED
+            else:
+                sound += 1
+        print(f"{sound} sound tables")
+    else:
+        removed = cache.collect()
+        stats = cache.stats()
+        print(f"{removed} files removed; {stats.tables} tables, {megabytes(stats.size)} are left")
+    return code
+
+
+def megabytes(size: int) -> str:
+    """A size for a person."""
+    return f"{size / 1e6:,.1f} MB"

@@ -1,0 +1,76 @@
+"""`symbolize index DIR...`: build symbol tables ahead."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from symbolize.cli.cache import megabytes
+from symbolize.cli.main import EXIT_DONE, EXIT_FAILED, EXIT_SOME, add_cache_options, open_cache, tell
+from symbolize.errors import printable
+
+
+def run_index(arguments: Sequence[str]) -> int:
+    """Run the command with `arguments`; the exit code: 4 if some binaries failed, 1 if all did."""
+    from symbolize.prebuild import find_binaries, prebuild
+
+    parser = argparse.ArgumentParser(
+        prog="symbolize index",
+        description="Build the symbol tables of all binaries below the given folders, so that profiles find them "
+        "ready. Tables that are there already are left; an interrupted run goes on where it stopped.",
+        epilog="Exit codes: 0 done, 1 all failed, 2 usage, 4 some failed.",
+    )
+    parser.add_argument("binaries", metavar="DIR", nargs="+", help="folder (or file) with binaries and debug files")
+    add_cache_options(parser, may_be_off=False)
+    parser.add_argument(
+        "--jobs",
+        "-j",
+        metavar="N",
+        type=int,
+        default=len(os.sched_getaffinity(0)),
+        help="binaries to work on at a time (default: one a processor)",
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="a line for every binary")
+    parser.add_argument("-q", "--quiet", action="store_true", help="nothing but errors")
+    options = parser.parse_args(arguments)
+    if options.jobs < 1:
+        parser.error("--jobs must be at least 1")
+    cache = open_cache(options)
+    started = time.perf_counter()
+    binaries, problems = find_binaries(options.binaries)
+    for problem in problems:
+        tell(f"symbolize: {printable(problem)}")
+    made = present = nameless = failed = 0
+    bar = None
+    if not options.quiet and sys.stderr is not None and sys.stderr.isatty():
+        from tqdm import tqdm
+
+        bar = tqdm(total=len(binaries), unit="binary", leave=False, file=sys.stderr)
+    for built in prebuild(binaries, cache, options.jobs):
+        made += built.is_new
+        present += not built.is_new and not built.failure
+        nameless += not built.has_names and not built.failure
+        failed += bool(built.failure)
+        lines = [f"symbolize: {printable(built.failure)}"] if built.failure else []
+        lines += [f"symbolize: {printable(problem)}" for problem in built.problems if not options.quiet]
+        if options.verbose and not built.failure:
+            state = "made" if built.is_new else "was there"
+            state += "" if built.has_names else ", no symbols in it"
+            lines.append(f"{printable(built.paths[0])}: {state}, {built.seconds:.2f} s")
+        if bar is not None:
+            bar.clear()
+        for line in lines:
+            tell(line)
+        if bar is not None:
+            bar.update()
+    if bar is not None:
+        bar.close()
+    if not options.quiet:
+        stats = cache.stats()
+        tell(
+            f"{len(binaries)} binaries: {made} tables made, {present} were there, {failed} failed; {nameless} have no "
+            f"symbols; {time.perf_counter() - started:.1f} s\n"
+            f"{printable(stats.folder)}: {stats.tables} tables, {megabytes(stats.size)} of {megabytes(stats.limit)}"
+        )
+    return EXIT_DONE if not failed else EXIT_FAILED if failed == len(binaries) else EXIT_SOME

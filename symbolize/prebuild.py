@@ -1,0 +1,114 @@
+"""Builds the symbol tables of all binaries below some folders ahead of the profiles that will need them."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from symbolize.binaries import BinaryIndex, same_build_id
+from symbolize.elf import ElfError, ElfImage
+from symbolize.errors import UsageError
+from symbolize.symbols import Binary, TableCache
+
+TIME_LIMIT = 3600
+"""Seconds that one binary may take."""
+
+
+class Built(NamedTuple):
+    """What came of one binary: its files, whether a table was made (else it was there or failed), and its cost.
+
+    `failure` says why there is no table, empty if there is one; `problems` what could not be read in it.
+    """
+
+    paths: list[str]
+    is_new: bool = False
+    has_names: bool = False
+    failure: str = ""
+    problems: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def find_binaries(roots: Sequence[str]) -> tuple[list[list[str]], list[str]]:
+    """The files of each binary below `roots`, largest first, and what could not be read on the way.
+
+    Files that share a build id are one binary. Raises UsageError for a root that is not there.
+    """
+    for root in roots:
+        if not os.path.exists(root):
+            raise UsageError(f"{root}: no such folder or file")
+    index = BinaryIndex(roots)
+    binaries = index.binaries()
+    return sorted(binaries, key=lambda paths: -sum(map(size_of, paths))), index.problems
+
+
+def size_of(path: str) -> int:
+    """The size of a file, 0 if it has gone."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
+
+
+def prebuild(binaries: Sequence[list[str]], cache: TableCache, jobs: int) -> Iterator[Built]:
+    """Make the tables that `cache` lacks, `jobs` binaries at a time; what came of each, in the order in which they end.
+
+    Every table is complete in the cache once it is told of, so an interrupted run goes on where it stopped.
+    """
+    if jobs <= 1 or len(binaries) <= 1:
+        for paths in binaries:
+            yield build_one(paths, str(cache.folder.parent), cache.limit)
+        return
+    from concurrent.futures import FIRST_COMPLETED, wait
+    from multiprocessing import get_context
+
+    from pebble import ProcessPool
+
+    with ProcessPool(max_workers=jobs, max_tasks=64, context=get_context("spawn")) as pool:
+        waiting: dict[Any, list[str]] = {
+            pool.schedule(build_one, (paths, str(cache.folder.parent), cache.limit), timeout=TIME_LIMIT): paths
+            for paths in binaries
+        }
+        while waiting:
+            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for task in done:
+                paths = waiting.pop(task)
+                try:
+                    yield task.result()
+                except TimeoutError:
+                    yield Built(paths, failure=f"{paths[0]}: took longer than {TIME_LIMIT} s")
+                except Exception as error:  # a worker that died, of memory as a rule
+                    yield Built(paths, failure=f"{paths[0]}: {type(error).__name__}: {error}")
+
+
+def build_one(paths: list[str], folder: str, limit: int) -> Built:
+    """Make the table of one binary, unless the cache in `folder` has it."""
+    started = time.perf_counter()
+    images: list[ElfImage] = []
+    failures: list[str] = []
+    for path in paths:
+        try:
+            image = ElfImage.open(path)
+        except ElfError as error:
+            failures.append(str(error))
+            continue
+        except OSError as error:
+            failures.append(f"{path}: {error.strerror or error}")
+            continue
+        if images and not same_build_id(image.build_id or "", images[0].build_id or ""):
+            failures.append(f"{path}: has changed")
+            image.close()
+            continue
+        images.append(image)
+    if not images:
+        return Built(paths, failure="; ".join(failures))
+    cache = TableCache(folder, limit)
+    binary = Binary(images, cache)
+    try:
+        is_new = not binary.is_cached()
+        table = binary.table()
+        problems = tuple(dict.fromkeys([*failures, *table.problems, *cache.problems]))
+        return Built(paths, is_new, table.has_names, "", problems, time.perf_counter() - started)
+    except MemoryError:
+        return Built(paths, failure=f"{paths[0]}: out of memory")
+    finally:
+        binary.close()

@@ -1,0 +1,124 @@
+"""The file of a symbol table: a header, then the table's columns as aligned little-endian arrays, to be mapped.
+
+bytes 0-7     magic
+bytes 8-11    FORMAT
+bytes 12-15   size of the header
+bytes 16-23   size of the file
+bytes 24-27   CRC-32 of everything behind byte 31
+from byte 32  header, JSON: facts about the table, and where each column lies
+then          the columns, each at a multiple of 64
+"""
+
+import json
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.symbols.table import SymbolTable
+
+FORMAT = 1
+"""Part of the name of the cache's folder: raised when the layout changes, or what is decoded for the same file."""
+
+MAGIC = b"\x89symtab\n"
+PREFIX = struct.Struct("<8sIIQI4x")
+ALIGNMENT = 64
+MAX_HEADER = 1 << 24
+
+COLUMNS = [column.name for column in fields(SymbolTable) if column.name not in ("has_names", "problems")]
+TYPES = ("|u1", "<u2", "<i4", "<u4", "<u8")
+
+
+class DamagedTable(Exception):
+    """A file is no symbol table, or not the one that was written."""
+
+
+class Facts(NamedTuple):
+    """What a table file says of itself: the build id and the identities of the files it was made from."""
+
+    build_id: str
+    sources: list[dict[str, Any]]
+
+
+def write_table(table: SymbolTable, facts: Facts, path: Path) -> int:
+    """Write `table` to the new file `path`; its size in bytes. Raises OSError."""
+    arrays = {name: np.ascontiguousarray(getattr(table, name)) for name in COLUMNS}
+    places: dict[str, tuple[str, int, int]] = {}
+    header = b""
+    for _ in range(2):  # the header's size decides where the columns lie; the second round has its final size
+        offset = aligned(PREFIX.size + len(header))
+        for name, array in arrays.items():
+            places[name] = array.dtype.newbyteorder("<").str, offset, len(array)
+            offset = aligned(offset + array.nbytes)
+        text = json.dumps(
+            facts._asdict() | {"has_names": table.has_names, "problems": table.problems, "columns": places}
+        )
+        header = text.encode().ljust(len(header) or len(text) + 16 * len(arrays))
+    with open(path, "xb") as file:
+        file.write(bytes(PREFIX.size))
+        file.write(header)
+        check = crc32(header)
+        position = PREFIX.size + len(header)
+        for name, array in arrays.items():
+            padding = bytes(places[name][1] - position)
+            column = array.astype(array.dtype.newbyteorder("<"), copy=False).data.cast("B") if len(array) else b""
+            for part in (padding, column):
+                file.write(part)
+                check = crc32(part, check)
+            position = places[name][1] + array.nbytes
+        file.seek(0)
+        file.write(PREFIX.pack(MAGIC, FORMAT, len(header), position, check))
+        file.flush()
+        os.fsync(file.fileno())
+    return position
+
+
+def read_table(path: Path) -> tuple[SymbolTable, Facts]:
+    """Map the table file `path`. Raises DamagedTable, with what is wrong, or OSError."""
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size < PREFIX.size:
+            raise DamagedTable("is cut off")
+        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    magic, version, header_size, size, check = PREFIX.unpack(data[: PREFIX.size])
+    if magic != MAGIC or version != FORMAT:
+        raise DamagedTable("is no symbol table of this version")
+    if size != len(data) or header_size > min(MAX_HEADER, size - PREFIX.size):
+        raise DamagedTable(f"has {len(data)} bytes, not the {size} that were written")
+    if crc32(data[PREFIX.size :]) != check:
+        raise DamagedTable("does not agree with its checksum")
+    try:
+        header = json.loads(bytes(data[PREFIX.size : PREFIX.size + header_size]))
+        columns = {name: column(data, header["columns"], name) for name in COLUMNS}
+        facts = Facts(header["build_id"], header["sources"])
+        return SymbolTable(**columns, has_names=header["has_names"], problems=header["problems"]), facts
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedTable(f"has an unreadable header ({error})") from error
+
+
+def column(data: memoryview, places: Mapping[str, tuple[str, int, int]], name: str) -> NDArray[Any]:
+    """One column of a mapped table."""
+    kind, offset, count = places[name]
+    if kind not in TYPES:
+        raise ValueError(f"column {name} is of type {kind}")
+    return np.frombuffer(data, np.dtype(kind), count, offset) if count else np.zeros(0, kind)
+
+
+def aligned(offset: int) -> int:
+    """The next multiple of ALIGNMENT."""
+    return -(-offset // ALIGNMENT) * ALIGNMENT
+
+
+def crc32(data: bytes | memoryview, value: int = 0) -> int:
+    """The CRC-32 of `data`, continued from `value`, by the fastest library there is."""
+    try:
+        from isal.isal_zlib import crc32 as fast
+    except ImportError:
+        return zlib.crc32(data, value)
+    return int(fast(data, value))

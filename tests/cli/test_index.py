@@ -1,0 +1,108 @@
+"""`symbolize index` and `symbolize cache`."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from symbolize.cli import main
+from symbolize.cli.main import byte_size
+from tests.support.fixture_files import BINARIES, FIXTURES
+
+PROF = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_index_makes_what_profiles_then_use(jobs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All tables are made once; a profile then gets the same result from them as without."""
+    folder = str(tmp_path / "cache")
+    binaries = str(BINARIES / "gcc-pie")
+    assert main(["index", binaries, "--cache", folder, "--jobs", jobs]) == 0
+    assert "3 binaries: 3 tables made, 0 were there, 0 failed" in capsys.readouterr().err
+    assert main(["index", binaries, "--cache", folder, "--jobs", jobs]) == 0
+    assert "0 tables made, 3 were there" in capsys.readouterr().err
+    outputs = [tmp_path / "with.gz", tmp_path / "without.gz"]
+    assert main([str(PROF), "-q", "-b", binaries, "-o", str(outputs[0]), "--cache", folder]) == 0
+    assert main([str(PROF), "-q", "-b", binaries, "-o", str(outputs[1]), "--no-cache"]) == 0
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
+def test_files_of_one_build_are_one_binary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A stripped binary and its debug file make one table."""
+    folder = str(tmp_path / "cache")
+    assert main(["index", str(BINARIES / "gcc-split"), "--cache", folder, "-v", "-j", "1"]) == 0
+    err = capsys.readouterr().err
+    assert "3 binaries: 3 tables made" in err
+    assert main(["cache", "stats", "--cache", folder]) == 0
+    assert "3 tables" in capsys.readouterr().out
+
+
+def test_bad_files_do_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that is no ELF file after all is told, and the rest is indexed."""
+    binaries = tmp_path / "bin"
+    binaries.mkdir()
+    shutil.copy(BINARIES / "gcc-pie" / "ledger", binaries / "good")
+    data = bytearray((BINARIES / "gcc-pie" / "spectra").read_bytes())
+    data[4] = 9  # no such class
+    (binaries / "bad").write_bytes(data)
+    assert main(["index", str(binaries), "--cache", str(tmp_path / "cache"), "-j", "1"]) == 0
+    err = capsys.readouterr().err
+    assert "1 tables made" in err
+    assert f"{binaries}/bad: " in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["index", "/no/such/folder"],
+        ["index"],
+        ["cache", "drop"],
+        ["cache"],
+        ["index", ".", "--jobs", "0"],
+        ["index", ".", "--cache", ""],
+    ],
+)
+def test_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Wrong arguments are told, with exit code 2."""
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    assert code == 2
+    assert capsys.readouterr().err
+
+
+def test_cache_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """path, stats, verify and gc tell what they found and did."""
+    folder = tmp_path / "cache"
+    assert main(["index", str(BINARIES / "gcc-pie"), "--cache", str(folder), "-q", "-j", "1"]) == 0
+    assert main(["cache", "path", "--cache", str(folder)]) == 0
+    tables = Path(capsys.readouterr().out.strip())
+    assert len(list(tables.iterdir())) == 3
+    assert main(["cache", "verify", "--cache", str(folder)]) == 0
+    assert "3 sound tables" in capsys.readouterr().out
+    damaged = next(tables.iterdir())
+    damaged.write_bytes(b"nothing")
+    assert main(["cache", "verify", "--cache", str(folder)]) == 1
+    assert "removed" in capsys.readouterr().out
+    assert main(["cache", "gc", "--cache", str(folder), "--cache-limit", "1"]) == 0
+    assert "2 files removed; 0 tables" in capsys.readouterr().out
+
+
+def test_failures_have_their_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4 if some binaries failed, 1 if all did."""
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("symbolize.prebuild.Binary.table", fail)
+    arguments = ["index", str(BINARIES / "gcc-pie"), "-j", "1", "--cache", str(tmp_path / "cache")]
+    assert main(arguments) == 1
+    assert "ledger: out of memory" in capsys.readouterr().err
+
+
+def test_sizes() -> None:
+    """Sizes are numbers with a unit."""
+    assert [byte_size(text) for text in ("0", "12", "3K", "5m", "2G")] == [0, 12, 3 << 10, 5 << 20, 2 << 30]

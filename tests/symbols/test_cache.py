@@ -1,0 +1,196 @@
+"""The tables on disk: found again, shared, bounded, and never believed when damaged."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from symbolize.elf import ElfImage
+from symbolize.symbols import Binary, TableCache, build_table
+from symbolize.symbols.cache import SEEN, facts_of
+from symbolize.symbols.table_file import PREFIX, read_table
+from tests.support.fixture_files import BINARIES
+from tests.support.lookup import frames_of
+
+LEDGER = BINARIES / "gcc-pie" / "ledger"
+
+
+@pytest.fixture
+def binary(tmp_path: Path) -> Path:
+    """A binary of the test's own."""
+    return Path(shutil.copy(LEDGER, tmp_path / "ledger"))
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> TableCache:
+    """An empty cache."""
+    return TableCache(tmp_path / "cache")
+
+
+def vaddrs_of(image: ElfImage) -> list[int]:
+    """Addresses all over the code of a file."""
+    begin, end = image.code_ranges
+    return list(range(int(begin[0]), int(end[-1]), 7))
+
+
+def ask(path: Path, cache: TableCache | None, vaddrs: list[int]) -> object:
+    """The frames at addresses of the file `path`."""
+    with ElfImage.open(path) as image:
+        return frames_of(Binary([image], cache).table(np.array(vaddrs, np.uint64)), vaddrs)
+
+
+def tables(cache: TableCache) -> list[Path]:
+    """The table files of a cache."""
+    return sorted(cache.folder.glob("*.symtab"))
+
+
+def test_second_visit_builds_the_table_and_the_third_reads_it(
+    binary: Path, cache: TableCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few addresses are looked up alone at first; the answers never differ."""
+    with ElfImage.open(binary) as image:
+        vaddrs = vaddrs_of(image)[:3]
+    monkeypatch.setattr("symbolize.symbols.build.WHOLE_SHARE", 1.1)
+    expected = ask(binary, None, vaddrs)
+    assert ask(binary, cache, vaddrs) == expected
+    assert not tables(cache)
+    assert ask(binary, cache, vaddrs) == expected
+    assert len(tables(cache)) == 1
+    assert not list(cache.folder.glob("*" + SEEN))
+    monkeypatch.setattr("symbolize.symbols.build.Dwarf", None)  # decoding would fail
+    assert ask(binary, cache, vaddrs) == expected
+    assert cache.problems == []
+
+
+def test_addresses_all_over_build_the_table_at_once(binary: Path, cache: TableCache) -> None:
+    """What needs most of the debug information anyway is kept."""
+    with ElfImage.open(binary) as image:
+        vaddrs = vaddrs_of(image)
+    expected = ask(binary, None, vaddrs)
+    assert ask(binary, cache, vaddrs) == expected
+    assert len(tables(cache)) == 1
+    assert ask(binary, cache, vaddrs) == expected
+
+
+def test_written_table_is_the_same(binary: Path, cache: TableCache) -> None:
+    """Every column, name and problem comes out of the file as it went in."""
+    with ElfImage.open(binary) as image:
+        table = build_table([image])
+        table.problems = ["a problem with a strange name: \udcff\n"]
+        facts = facts_of([image])
+    cache.store(table, facts)
+    found = cache.load(facts)
+    assert found is not None
+    for name, value in vars(table).items():
+        if isinstance(value, np.ndarray):
+            assert getattr(found, name).tolist() == value.tolist(), name
+        else:
+            assert getattr(found, name) == value
+    (path,) = tables(cache)
+    assert facts.build_id in path.name
+    assert path.stat().st_size < 2 * binary.stat().st_size
+
+
+def test_other_contents_are_another_table(binary: Path, cache: TableCache) -> None:
+    """A file that was changed in place, or has the build id only, is not answered from the table of another."""
+    with ElfImage.open(binary) as image:
+        facts = facts_of([image])
+        cache.store(build_table([image]), facts)
+    data = bytearray(binary.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    binary.write_bytes(data)
+    with ElfImage.open(binary) as image:
+        assert facts_of([image]) != facts
+        assert cache.load(facts_of([image])) is None
+
+
+@pytest.mark.parametrize("place", [0, 9, 13, 17, 25, 40, 300, -1, -500])
+def test_damaged_table_is_removed_and_made_anew(place: int, binary: Path, cache: TableCache) -> None:
+    """A flipped bit anywhere is noticed."""
+    with ElfImage.open(binary) as image:
+        vaddrs = vaddrs_of(image)
+    expected = ask(binary, cache, vaddrs)
+    (path,) = tables(cache)
+    sound = path.read_bytes()
+    damaged = bytearray(sound)
+    damaged[place] ^= 0x10
+    path.write_bytes(damaged)
+    assert ask(binary, cache, vaddrs) == expected
+    assert any("removed" in problem for problem in cache.problems)
+    assert path.stat().st_size == len(sound)
+    read_table(path)
+
+
+@pytest.mark.parametrize("keep", [0, 5, PREFIX.size, 200, -1])
+def test_cut_off_table_is_noticed(keep: int, binary: Path, cache: TableCache) -> None:
+    """So is a file that ends early."""
+    with ElfImage.open(binary) as image:
+        facts = facts_of([image])
+        cache.store(build_table([image]), facts)
+    (path,) = tables(cache)
+    path.write_bytes(path.read_bytes()[:keep])
+    assert cache.load(facts) is None
+    assert not path.exists()
+
+
+def test_least_recently_used_goes_first(tmp_path: Path, binary: Path) -> None:
+    """Above its limit the cache drops what was not used for longest, never what it has just written."""
+    variants = sorted(BINARIES.glob("*/ledger"))[:4]
+    cache = TableCache(tmp_path / "cache")
+    facts = []
+    for age, path in enumerate(variants):
+        with ElfImage.open(path) as image:
+            facts.append(facts_of([image]))
+            cache.store(build_table([image]), facts[-1])
+        (newest,) = [path for path in tables(cache) if path.stat().st_mtime > time.time() - 50]
+        os.utime(newest, (0, 10_000 * (age + 1)))
+    assert cache.load(facts[0]) is not None  # was the oldest, now the most recently used
+    sizes = {path: path.stat().st_size for path in tables(cache)}
+    small = TableCache(tmp_path / "cache", sum(sizes.values()) - 1)
+    assert small.evict() == 1
+    assert [small.load(fact) is not None for fact in facts] == [True, False, True, True]
+    tiny = TableCache(tmp_path / "cache", 1)
+    with ElfImage.open(binary) as image:
+        tiny.store(build_table([image]), facts_of([image]))
+        assert len(tables(tiny)) == 1
+        assert tiny.load(facts_of([image])) is not None
+
+
+def test_unusable_folder_costs_nothing_but_time(binary: Path, tmp_path: Path) -> None:
+    """Where nothing can be written the answers are the same, and the reason is told."""
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    cache = TableCache(tmp_path / "cache")
+    with ElfImage.open(binary) as image:
+        vaddrs = vaddrs_of(image)
+    assert ask(binary, cache, vaddrs) == ask(binary, None, vaddrs)
+    assert len(cache.problems) >= 1
+
+
+def test_collect_removes_what_was_left_behind(cache: TableCache) -> None:
+    """Unfinished files and tables of older versions go, what is in use stays."""
+    old = cache.folder.parent / "tables-0"
+    old.mkdir(parents=True)
+    (old / "x.symtab").write_bytes(b"old")
+    cache.folder.mkdir()
+    unfinished, fresh = cache.folder / ".a.symtab.123", cache.folder / ".b.symtab.456"
+    for path in (unfinished, fresh):
+        path.write_bytes(b"part")
+    os.utime(unfinished, (0, 0))
+    assert cache.collect() == 2
+    assert not unfinished.exists()
+    assert fresh.exists()
+    assert not (old / "x.symtab").exists()
+
+
+def test_verify_finds_the_damaged(binary: Path, cache: TableCache) -> None:
+    """Every table is read; a damaged one is told and removed."""
+    for path in (binary, BINARIES / "gcc-o0" / "ledger"):
+        with ElfImage.open(path) as image:
+            cache.store(build_table([image]), facts_of([image]))
+    damaged = tables(cache)[0]
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"\x01")
+    assert sorted(problem != "" for _, problem in cache.verify()) == [False, True]
+    assert not damaged.exists()
