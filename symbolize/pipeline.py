@@ -14,10 +14,10 @@ from symbolize.elf import ElfError, ElfImage, inside_calls
 from symbolize.errors import UsageError
 from symbolize.expand import Resolved, demangle_existing, expand, named_locations, set_flags
 from symbolize.match import assign_mappings, covers_everything, place
-from symbolize.names import MODES, Mode, unavailable
+from symbolize.names import MODES, Mode, demangle, unavailable
 from symbolize.profile import Profile, compact
 from symbolize.reasons import Reason
-from symbolize.report import MappingOutcome, Report, build_report
+from symbolize.report import FoldedCode, MappingOutcome, Report, build_report
 from symbolize.symbols import Binary, TableCache
 
 UInt8 = NDArray[np.uint8]
@@ -86,6 +86,7 @@ class Symbolizer:
         reasons = np.full(len(profile.locations), Reason.NO_MAPPING, np.uint8)
         outcomes: list[MappingOutcome] = []
         lookups: list[Resolved] = []
+        folded: list[FoldedCode] = []
         # A binary that is mapped several times is asked once.
         asked: dict[int, tuple[Binary, list[Placed]]] = {}
         for mapping in range(len(profile.mappings)):
@@ -103,12 +104,17 @@ class Symbolizer:
             if progress is not None:
                 first = places[0].outcome.mapping
                 progress(first, len(profile.mappings), profile.strings.text(profile.mappings.filename[first]))
-            lookups.append(look_up(binary, places, reasons))
+            resolved, shared = look_up(binary, places, reasons, self._mode)
+            lookups.append(resolved)
+            folded += shared
         had_names = named_locations(profile)
         replaced = np.zeros(len(profile.locations), np.bool_)
         if self._index.roots:
             demangle_existing(profile, self._mode)
             replaced = expand(profile, lookups, self._mode)
+            for code in folded:
+                code.rows = code.rows[replaced[code.rows]]
+            folded = [code for code in folded if len(code.rows)]
             touched = np.array([len(rows) > 0 for rows in rows_of], np.bool_)
             set_flags(profile, touched)
         reasons[had_names & ~replaced] = Reason.HAD_NAMES
@@ -120,7 +126,7 @@ class Symbolizer:
             warnings.append(reason)
         if not len(profile.samples):
             warnings.append("the profile has no samples")
-        report = build_report(profile, reasons, outcomes, warnings)
+        report = build_report(profile, reasons, outcomes, warnings, folded)
         return Result(compact(profile), report)
 
     def close(self) -> None:
@@ -219,8 +225,11 @@ def place_locations(
     return Placed(outcome, rows[inside], vaddrs[inside])
 
 
-def look_up(binary: Binary, places: Sequence[Placed], reasons: UInt8) -> Resolved:
-    """Look up all addresses of one binary at once; fills the `reasons` of their locations."""
+def look_up(binary: Binary, places: Sequence[Placed], reasons: UInt8, mode: Mode) -> tuple[Resolved, list[FoldedCode]]:
+    """Look up all addresses of one binary at once; fills the `reasons` of their locations.
+
+    Returns what was found, and the code among it that several functions share.
+    """
     rows = np.concatenate([placed.rows for placed in places])
     vaddrs = np.concatenate([placed.vaddrs for placed in places])
     verified = np.repeat([placed.outcome.verified for placed in places], [len(placed.rows) for placed in places])
@@ -234,7 +243,16 @@ def look_up(binary: Binary, places: Sequence[Placed], reasons: UInt8) -> Resolve
     missing = Reason.NO_SYMBOLS if binary.is_stripped else Reason.OUTSIDE_SYMBOLS
     corrupt = Reason.CORRUPT_DEBUG_INFO if table.has_names else Reason.UNREADABLE
     reasons[rows] = np.where(found, Reason.SYMBOLIZED, np.where(table.doubtful(vaddrs), corrupt, missing))
-    return Resolved(rows, frames, verified)
+    folded = []
+    for code, here in table.folded(vaddrs):
+        readable = demangle([name for name, _, _ in code.functions], mode)
+        functions = [
+            (shown.decode(errors="replace"), name.decode(errors="replace"), path.decode(errors="replace"), line)
+            for shown, (name, path, line) in zip(readable, code.functions, strict=True)
+        ]
+        path = binary.images[0].path
+        folded.append(FoldedCode(path, code.begin, code.end, code.evidence, functions, rows[here]))
+    return Resolved(rows, frames, verified), folded
 
 
 def doubt(image: ElfImage, vaddrs: NDArray[np.uint64]) -> str:

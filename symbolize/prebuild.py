@@ -56,7 +56,7 @@ def prebuild(binaries: Sequence[list[str]], cache: TableCache, jobs: int) -> Ite
     """
     if jobs <= 1 or len(binaries) <= 1:
         for paths in binaries:
-            yield build_one(paths, str(cache.folder.parent), cache.limit)
+            yield build_one(paths, os.path.dirname(cache.folder), cache.limit)
         return
     from concurrent.futures import FIRST_COMPLETED, wait
     from multiprocessing import get_context
@@ -65,7 +65,7 @@ def prebuild(binaries: Sequence[list[str]], cache: TableCache, jobs: int) -> Ite
 
     with ProcessPool(max_workers=jobs, max_tasks=64, context=get_context("spawn")) as pool:
         waiting: dict[Any, list[str]] = {
-            pool.schedule(build_one, (paths, str(cache.folder.parent), cache.limit), timeout=TIME_LIMIT): paths
+            pool.schedule(build_one, (paths, os.path.dirname(cache.folder), cache.limit), timeout=TIME_LIMIT): paths
             for paths in binaries
         }
         while waiting:

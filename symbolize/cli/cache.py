@@ -21,7 +21,7 @@ def run_cache(arguments: Sequence[str]) -> int:
     cache = open_cache(options)
     code = EXIT_DONE
     if options.action == "path":
-        print(printable(str(cache.folder)))
+        print(printable(cache.folder))
     elif options.action == "stats":
         stats = cache.stats()
         print(f"{printable(stats.folder)}: {stats.tables} tables, {megabytes(stats.size)} of {megabytes(stats.limit)}")

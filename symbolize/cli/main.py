@@ -104,6 +104,12 @@ def parser() -> argparse.ArgumentParser:
     add_cache_options(result)
     result.add_argument("--report", choices=("text", "json"), default="text", help="form of the report")
     result.add_argument(
+        "--folded-report",
+        metavar="FILE",
+        help="write as JSON which functions share code by identical code folding, so that the time shown for one may "
+        "belong to another",
+    )
+    result.add_argument(
         "--fail-under",
         metavar="PERCENT",
         type=percentage,
@@ -168,10 +174,11 @@ def run(options: argparse.Namespace) -> int:
     outputs = output_paths(options.profiles, options.output)
     warn_if_interpreted(options.quiet)
     code = EXIT_DONE
+    folded: list[dict[str, object]] = []
     with Symbolizer(options.binaries, demangle=options.demangle, cache=cache) as symbolizer:
         for profile, output in zip(options.profiles, outputs, strict=True):
             try:
-                percent = symbolize_one(symbolizer, profile, output, options)
+                percent = symbolize_one(symbolizer, profile, output, options, folded)
             except (InputError, OutputError) as error:
                 tell(f"symbolize: {error}")
                 code = EXIT_FAILED
@@ -180,11 +187,28 @@ def run(options: argparse.Namespace) -> int:
                 gc.collect()
             if options.fail_under is not None and percent < options.fail_under and code == EXIT_DONE:
                 code = EXIT_BELOW
+    if options.folded_report is not None:
+        write_json({"schema_version": 1, "profiles": folded}, options.folded_report)
     return code
 
 
-def symbolize_one(symbolizer: Symbolizer, source: str, output: str, options: argparse.Namespace) -> float:
-    """Load, symbolize, write and report on one profile; percent of sample value symbolized."""
+def write_json(data: object, name: str) -> None:
+    """Write plain data to the file `name`."""
+    import json
+
+    from symbolize.write.files import output_file
+
+    with output_file(name) as file:
+        file.write(json.dumps(data, indent=1).encode() + b"\n")
+
+
+def symbolize_one(
+    symbolizer: Symbolizer, source: str, output: str, options: argparse.Namespace, folded: list[dict[str, object]]
+) -> float:
+    """Load, symbolize, write and report on one profile; percent of sample value symbolized.
+
+    What its locations share with several functions is added to `folded`, if that is asked for.
+    """
     from symbolize.load import load
     from symbolize.write import write
 
@@ -192,6 +216,10 @@ def symbolize_one(symbolizer: Symbolizer, source: str, output: str, options: arg
     with progress_bar(options.quiet) as progress:
         result = symbolizer.symbolize(profile, progress)
     write(result.profile, output)
+    if options.folded_report is not None:
+        from symbolize.report.json import folded as folded_code
+
+        folded.append(folded_code(result.report, source))
     if not options.quiet:
         if options.report == "json":
             from symbolize.report.json import render as render_json

@@ -28,6 +28,31 @@ def as_dict(report: Report, profile: str, output: str) -> dict[str, object]:
     }
 
 
+def folded(report: Report, profile: str) -> dict[str, object]:
+    """The code of the input `profile` that several functions share, the heaviest first, as plain data."""
+    return {
+        "profile": profile,
+        "sample_type": report.sample_type,
+        "unit": report.unit,
+        "folded": [
+            {
+                "binary": code.binary,
+                "begin": f"{code.begin:#x}",
+                "end": f"{code.end:#x}",
+                "shown": code.shown,
+                "value": code.value,
+                "locations": len(code.rows),
+                "evidence": code.evidence,
+                "functions": [
+                    {"name": name, "linkage_name": linked, "file": path, "line": line}
+                    for name, linked, path, line in code.functions
+                ],
+            }
+            for code in report.folded
+        ],
+    }
+
+
 def mapping(row: MappingRow) -> dict[str, object]:
     """One mapping as plain data."""
     return {

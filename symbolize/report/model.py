@@ -61,6 +61,25 @@ class TopFunction:
 
 
 @dataclass(eq=False)
+class FoldedCode:
+    """Code of a binary, vaddrs `[begin, end)`, that several functions share: the time may belong to any of them.
+
+    `functions` has readable name, linked name, path and line of each (empty and 0: unknown); `evidence` says what
+    tells. `rows` are the locations of the profile in it, `shown` the name that they got and `value` their sample
+    value.
+    """
+
+    binary: str
+    begin: int
+    end: int
+    evidence: str
+    functions: list[tuple[str, str, str, int]]
+    rows: NDArray[np.int64]
+    shown: str = ""
+    value: float = 0.0
+
+
+@dataclass(eq=False)
 class Report:
     """What a run achieved. `value` counts frames: a sample adds its value for every frame of its stack.
 
@@ -78,6 +97,7 @@ class Report:
     unit: str
     top: list[TopFunction]
     warnings: list[str]
+    folded: list[FoldedCode] = field(default_factory=list)
 
     @property
     def percent(self) -> float:
@@ -91,7 +111,11 @@ class Report:
 
 
 def build_report(
-    profile: Profile, reasons: NDArray[np.uint8], outcomes: Sequence[MappingOutcome], warnings: list[str]
+    profile: Profile,
+    reasons: NDArray[np.uint8],
+    outcomes: Sequence[MappingOutcome],
+    warnings: list[str],
+    folded: Sequence[FoldedCode] = (),
 ) -> Report:
     """Group the outcomes of all locations that samples use by mapping and reason, weighted by sample value."""
     strings, mappings, locations = profile.strings, profile.mappings, profile.locations
@@ -149,6 +173,10 @@ def build_report(
                 outcome.problems,
             )
         )
+    for code in folded:
+        outermost = locations.line_offsets[code.rows + 1] - 1
+        code.shown = strings.text(int(names[outermost[0]])) if len(outermost) and outermost[0] >= 0 else ""
+        code.value = float(by_location[code.rows].sum())
     heaviest = np.lexsort((-cumulative, -flat))[:TOP_FUNCTIONS].tolist()
     kind = profile.sample_types[weight_column] if weight_column >= 0 else None
     return Report(
@@ -167,4 +195,5 @@ def build_report(
             if cumulative[name] > 0 and name
         ],
         warnings,
+        sorted(folded, key=lambda code: (-code.value, code.binary, code.begin)),
     )

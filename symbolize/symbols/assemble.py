@@ -1,6 +1,6 @@
 """Puts what was decoded of a binary together as its symbol table."""
 
-import random
+import os
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,8 @@ from symbolize.symbols.lay import (
     pack,
 )
 from symbolize.symbols.naming import FunctionNames, choose_names
-from symbolize.symbols.table import SymbolTable, TextPool
+from symbolize.symbols.table import SymbolTable
+from symbolize.symbols.texts import TextPool
 
 UInt64 = NDArray[np.uint64]
 UInt32 = NDArray[np.uint32]
@@ -76,6 +77,11 @@ def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs
         text_offset=text_offset,
         folded_begin=none,
         folded_end=none,
+        folded_offset=np.zeros(1, np.uint64),
+        folded_evidence=none.astype(np.uint8),
+        folded_name=none.astype(np.uint32),
+        folded_path=none.astype(np.uint32),
+        folded_line=none.astype(np.uint32),
         doubtful_begin=none,
         doubtful_end=none,
         has_names=dwarf is not None or len(symbols.vaddr) > 0,
@@ -195,7 +201,7 @@ def lay_chains(
     node = np.empty(len(ranges.start), np.int32)
     room = len(inlined) + int(function.max(initial=0)) + 1024
     while True:
-        chains = Chains(room, random.getrandbits(64))
+        chains = Chains(room, int.from_bytes(os.urandom(8)))
         if chain_nodes(*views(ranges.node, function, *inputs), chains, *views(node)):
             return chains, node
         room *= 2

@@ -1,17 +1,15 @@
 """Built symbol tables on disk: shared by any number of processes, bounded in size, never believed when damaged."""
 
-import hashlib
 import json
 import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from symbolize.elf import ElfImage
 from symbolize.symbols.table import SymbolTable
-from symbolize.symbols.table_file import FORMAT, DamagedTable, Facts, read_table, write_table
+from symbolize.symbols.table_file import FORMAT, DamagedTable, Facts, crc32, read_table, write_table
 
 DEFAULT_LIMIT = 8 << 30
 """Bytes that the tables of a cache may take."""
@@ -44,7 +42,7 @@ class TableCache:
 
     def __init__(self, folder: str | os.PathLike[str], limit: int = DEFAULT_LIMIT) -> None:
         # The version is in the name, so that no reader meets a layout that it does not know.
-        self.folder = Path(folder) / f"tables-{FORMAT}"
+        self.folder = os.path.join(folder, f"tables-{FORMAT}")
         self.limit = limit
         self.problems: list[str] = []
 
@@ -55,14 +53,14 @@ class TableCache:
             table, found = read_table(path)
             if identities(found) != identities(facts):
                 raise DamagedTable("was made from other files")
-            if time.time() - path.stat().st_mtime > TOUCH_INTERVAL:
+            if time.time() - os.stat(path).st_mtime > TOUCH_INTERVAL:
                 os.utime(path)
         except FileNotFoundError:
             return None
         except DamagedTable as error:
             self._note(f"{path}: {error}; it is removed and made anew")
             with suppress(OSError):
-                path.unlink()
+                os.unlink(path)
             return None
         except OSError as error:
             self._note(f"{path}: {error.strerror or error}")
@@ -72,18 +70,18 @@ class TableCache:
     def store(self, table: SymbolTable, facts: Facts) -> None:
         """Write a table, whole or not at all, and remove the ones used least recently if there are too many."""
         path = self._path(facts, ENDING)
-        temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+        temporary = os.path.join(self.folder, f".{os.path.basename(path)}.{os.urandom(6).hex()}")
         try:
-            self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            os.makedirs(self.folder, exist_ok=True)
             try:
                 write_table(table, facts, temporary)
                 os.replace(temporary, path)
             except BaseException:
                 with suppress(OSError):
-                    temporary.unlink()
+                    os.unlink(temporary)
                 raise
             with suppress(OSError):
-                self._path(facts, SEEN).unlink()
+                os.unlink(self._path(facts, SEEN))
         except OSError as error:
             self._note(f"{self.folder}: cannot be written, tables are not kept ({error.strerror or error})")
             return
@@ -93,16 +91,17 @@ class TableCache:
         """Whether these files were met before; from now on they were."""
         path = self._path(facts, SEEN)
         try:
-            if time.time() - path.stat().st_mtime < FORGOTTEN:
+            if time.time() - os.stat(path).st_mtime < FORGOTTEN:
                 return True
         except OSError:
             pass
         with suppress(OSError):
-            self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            path.touch()
+            os.makedirs(self.folder, exist_ok=True)
+            with open(path, "wb"):
+                os.utime(path)
         return False
 
-    def evict(self, keep: Path | None = None) -> int:
+    def evict(self, keep: str | None = None) -> int:
         """Remove tables, the least recently used first, until the rest is small enough; how many were removed."""
         files = sorted(self._files(ENDING), key=lambda file: file[2])
         total, removed = sum(size for _, size, _ in files), 0
@@ -111,7 +110,7 @@ class TableCache:
                 break
             if path != keep:
                 with suppress(OSError):
-                    path.unlink()
+                    os.unlink(path)
                     total, removed = total - size, removed + 1
         return removed
 
@@ -120,21 +119,18 @@ class TableCache:
         removed = self.evict()
         now = time.time()
         stale = [path for path, _, modified in self._files(SEEN) if now - modified > FORGOTTEN]
-        stale += [
-            path for path, _, modified in self._files("") if path.name.startswith(".") and now - modified > ABANDONED
-        ]
-        for folder in self.folder.parent.glob("tables-*"):
-            if folder != self.folder and folder.name.removeprefix("tables-").isdigit():
-                stale += [
-                    path for path in folder.iterdir() if path.suffix in (ENDING, SEEN) or path.name.startswith(".")
-                ]
+        stale += [path for path, _, modified in self._files("") if is_unfinished(path) and now - modified > ABANDONED]
+        for folder in self._other_versions():
+            with suppress(OSError):
+                paths = [os.path.join(folder, name) for name in os.listdir(folder)]
+                stale += [path for path in paths if path.endswith((ENDING, SEEN)) or is_unfinished(path)]
         for path in stale:
             with suppress(OSError):
-                path.unlink()
+                os.unlink(path)
                 removed += 1
         return removed
 
-    def verify(self) -> Iterator[tuple[Path, str]]:
+    def verify(self) -> Iterator[tuple[str, str]]:
         """Check every table: its path, and what is wrong with it, empty for a sound one. Damaged ones are removed."""
         for path, _, _ in sorted(self._files(ENDING)):
             try:
@@ -142,7 +138,7 @@ class TableCache:
                 yield path, "" if self._path(facts, ENDING) == path else "goes by the name of another table"
             except DamagedTable as error:
                 with suppress(OSError):
-                    path.unlink()
+                    os.unlink(path)
                 yield path, f"{error}; removed"
             except OSError as error:
                 yield path, error.strerror or str(error)
@@ -150,13 +146,22 @@ class TableCache:
     def stats(self) -> Stats:
         """What the cache holds."""
         sizes = [size for _, size, _ in self._files(ENDING)]
-        return Stats(str(self.folder), len(sizes), sum(sizes), self.limit)
+        return Stats(self.folder, len(sizes), sum(sizes), self.limit)
 
-    def _path(self, facts: Facts, ending: str) -> Path:
-        digest = hashlib.blake2b(json.dumps(identities(facts)).encode(), digest_size=12).hexdigest()
-        return self.folder / f"{facts.build_id or 'no-build-id'}-{digest}{ending}"
+    def _path(self, facts: Facts, ending: str) -> str:
+        text = json.dumps(identities(facts)).encode()
+        digest = f"{crc32(text):08x}{crc32(text[::-1]):08x}"
+        return os.path.join(self.folder, f"{facts.build_id or 'no-build-id'}-{digest}{ending}")
 
-    def _files(self, ending: str) -> list[tuple[Path, int, float]]:
+    def _other_versions(self) -> list[str]:
+        """The folders of other versions of the layout."""
+        base = os.path.dirname(self.folder)
+        with suppress(OSError):
+            names = [name for name in os.listdir(base) if name.startswith("tables-") and name[7:].isdigit()]
+            return [path for name in names if (path := os.path.join(base, name)) != self.folder]
+        return []
+
+    def _files(self, ending: str) -> list[tuple[str, int, float]]:
         """Path, size and time of modification of the files with this ending."""
         found = []
         with suppress(OSError), os.scandir(self.folder) as entries:
@@ -164,7 +169,7 @@ class TableCache:
                 with suppress(OSError):
                     if entry.name.endswith(ending) and entry.is_file(follow_symlinks=False):
                         status = entry.stat(follow_symlinks=False)
-                        found.append((Path(entry.path), status.st_size, status.st_mtime))
+                        found.append((entry.path, status.st_size, status.st_mtime))
         return found
 
     def _note(self, problem: str) -> None:
@@ -172,17 +177,22 @@ class TableCache:
             self.problems.append(problem)
 
 
-def default_folder() -> Path:
+def is_unfinished(path: str) -> bool:
+    """Whether a file of the cache was not complete yet when it was last written."""
+    return os.path.basename(path).startswith(".")
+
+
+def default_folder() -> str:
     """The folder of the user's cache (XDG Base Directory Specification)."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(base if os.path.isabs(base) else os.path.expanduser("~/.cache")) / "symbolize"
+    return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "symbolize")
 
 
 def facts_of(images: Sequence[ElfImage]) -> Facts:
-    """What identifies the files of a binary: the build id and, of each file, size, time and a digest of samples.
+    """What identifies the files of a binary: the build id and, of each file, size, time and a checksum of samples.
 
     Files that share a build id may differ, as a stripped file and its debug file do; reading all of a large file
-    for a digest would take longer than the lookup.
+    for one would take longer than the lookup.
     """
     build_id = next((image.build_id for image in images if image.build_id), "")
     return Facts(
@@ -193,14 +203,14 @@ def facts_of(images: Sequence[ElfImage]) -> Facts:
 def source_of(image: ElfImage) -> dict[str, Any]:
     """The identity of a file, and its path, which is not part of it."""
     size = len(image.data)
-    state = hashlib.blake2b(digest_size=16)
+    check = 0
     for sample in range(SAMPLES):
         offset = max(size - SAMPLE_SIZE, 0) * sample // (SAMPLES - 1)
-        state.update(image.data[offset : offset + SAMPLE_SIZE])
-    return {"path": image.path, "size": size, "modified_ns": image.modified_ns, "digest": state.hexdigest()}
+        check = crc32(image.data[offset : offset + SAMPLE_SIZE], check)
+    return {"path": image.path, "size": size, "modified_ns": image.modified_ns, "check": check}
 
 
 def identities(facts: Facts) -> list[Any]:
     """What has to agree for a table to be that of the files at hand."""
-    files = [[source["size"], source["modified_ns"], source["digest"]] for source in facts.sources]
+    files = [[source["size"], source["modified_ns"], source["check"]] for source in facts.sources]
     return [facts.build_id, *sorted(files)]

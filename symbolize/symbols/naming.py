@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from symbolize.names import demangle, last_component, same_function, split_suffix, strip_version
 from symbolize.symbols.elf_symbols import SymbolLayer
+from symbolize.symbols.texts import Texts
 
 Int64 = NDArray[np.int64]
 
@@ -35,17 +36,18 @@ class FunctionNames:
 
     def take(self, rows: Int64) -> "FunctionNames":
         """The functions of some rows, with their names read."""
-        chosen = rows.tolist()
         return FunctionNames(
-            [self.linkage[row] for row in chosen],
-            [self.name[row] for row in chosen],
-            self.decl_file[rows],
-            self.decl_line[rows],
+            chosen(self.linkage, rows), chosen(self.name, rows), self.decl_file[rows], self.decl_line[rows]
         )
 
     def unnamed(self) -> NDArray[np.bool_]:
         """Which functions are there without a name that could be read."""
         return np.array([name == UNKNOWN for name in self.name], np.bool_)
+
+
+def chosen(names: Sequence[bytes], rows: Int64) -> list[bytes]:
+    """Some of `names`, all at once where they are columns of a table."""
+    return names.take(rows) if isinstance(names, Texts) else [names[row] for row in rows.tolist()]
 
 
 def choose_names(

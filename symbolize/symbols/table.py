@@ -1,48 +1,22 @@
 """The symbol table of one binary: flat arrays, and their bulk lookup."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import views
+from symbolize.arrays import distinct, views
 from symbolize.symbols.naming import FunctionNames
 from symbolize.symbols.seek import count_frames, fill_frames, seek
+from symbolize.symbols.texts import Texts
 
 UInt64 = NDArray[np.uint64]
 UInt32 = NDArray[np.uint32]
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 Bool = NDArray[np.bool_]
-
-
-class Texts(Sequence[bytes]):
-    """Strings by number: string `rows[i]` is `data[offsets[rows[i]]:offsets[rows[i] + 1]]`, read when asked for."""
-
-    def __init__(self, data: NDArray[np.uint8], offsets: NDArray[Any], rows: NDArray[Any]) -> None:
-        self._data = data.data
-        self._offsets = offsets
-        self._rows = rows
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    @overload
-    def __getitem__(self, row: int) -> bytes: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[bytes]: ...
-    def __getitem__(self, row: int | slice) -> bytes | list[bytes]:
-        if isinstance(row, slice):
-            return self.take(np.arange(*row.indices(len(self))))
-        return self.take(np.array([row]))[0]
-
-    def take(self, rows: NDArray[Any]) -> list[bytes]:
-        """The strings of some rows."""
-        strings = self._rows[rows]
-        begins, ends = self._offsets[strings].tolist(), self._offsets[strings + 1].tolist()
-        return [bytes(self._data[begin:end]) for begin, end in zip(begins, ends, strict=True)]
 
 
 @dataclass(eq=False)
@@ -64,6 +38,19 @@ class Frames:
     folded: Bool
 
 
+FOLDED_EVIDENCE = {1: "symbols", 2: "debug information", 3: "line tables"}
+"""What tells that several functions share code, by the number in a table."""
+
+
+class FoldedCode(NamedTuple):
+    """Code that several functions share: vaddrs `[begin, end)`, and linked name, path and line of each function."""
+
+    begin: int
+    end: int
+    evidence: str
+    functions: list[tuple[bytes, bytes, int]]
+
+
 @dataclass(eq=False)
 class SymbolTable:
     """What DWARF and symbol tables say of one binary, by ELF vaddr, as flat arrays.
@@ -75,7 +62,9 @@ class SymbolTable:
     are string numbers, string `i` being `text[text_offset[i]:text_offset[i + 1]]`, and string 0 is empty.
     File columns of nodes and functions are rows of `file_path`, or -1.
 
-    `folded_begin` and `folded_end` are the ranges of code that several distinct functions share.
+    `folded_begin` and `folded_end` are the ranges of code that several distinct functions share. The functions of range
+    `i` are the rows `[folded_offset[i], folded_offset[i + 1])`: name and path as string numbers, and line, 0 where
+    unknown; `folded_evidence` says what tells (`FOLDED_EVIDENCE`).
     At `doubtful` ranges a name may be missing because debug information could not be read. `has_names` tells
     whether the binary had DWARF or symbols at all. A table that was built for certain addresses answers for those
     only.
@@ -98,6 +87,11 @@ class SymbolTable:
     text_offset: NDArray[Any]
     folded_begin: UInt64
     folded_end: UInt64
+    folded_offset: UInt64
+    folded_evidence: NDArray[np.uint8]
+    folded_name: UInt32
+    folded_path: UInt32
+    folded_line: UInt32
     doubtful_begin: UInt64
     doubtful_end: UInt64
     has_names: bool = True
@@ -123,8 +117,20 @@ class SymbolTable:
             self.node_call_column,
         )
         fill_frames(*leaves, *views(*nodes, offsets, function, file, line, column))
-        folded = inside(vaddrs, self.folded_begin, self.folded_end)
+        folded = range_at(vaddrs, self.folded_begin, self.folded_end) >= 0
         return Frames(offsets, function, file, line, column, self.functions, self.files, folded)
+
+    def folded(self, vaddrs: UInt64) -> Iterator[tuple[FoldedCode, Int64]]:
+        """The code shared by several functions that `vaddrs` fall into, each with the indices of those that do."""
+        rows = range_at(vaddrs, self.folded_begin, self.folded_end)
+        for row in distinct(rows[rows >= 0]).tolist():
+            chosen = np.arange(int(self.folded_offset[row]), int(self.folded_offset[row + 1]))
+            names = Texts(self.text, self.text_offset, self.folded_name).take(chosen)
+            paths = Texts(self.text, self.text_offset, self.folded_path).take(chosen)
+            functions = list(zip(names, paths, self.folded_line[chosen].tolist(), strict=True))
+            evidence = FOLDED_EVIDENCE.get(int(self.folded_evidence[row]), "")
+            code = FoldedCode(int(self.folded_begin[row]), int(self.folded_end[row]), evidence, functions)
+            yield code, np.flatnonzero(rows == row)
 
     @property
     def functions(self) -> FunctionNames:
@@ -143,32 +149,12 @@ class SymbolTable:
 
     def doubtful(self, vaddrs: UInt64) -> Bool:
         """Which of `vaddrs` (ascending) may lack a name because debug information could not be read."""
-        return inside(vaddrs, self.doubtful_begin, self.doubtful_end)
+        return range_at(vaddrs, self.doubtful_begin, self.doubtful_end) >= 0
 
 
-def inside(vaddrs: UInt64, begin: UInt64, end: UInt64) -> Bool:
-    """Which of `vaddrs` lie in the ranges `[begin, end)`, which ascend and are disjoint; the last vaddr is in all."""
+def range_at(vaddrs: UInt64, begin: UInt64, end: UInt64) -> Int64:
+    """The range `[begin, end)` that holds each of `vaddrs`, or -1; the ranges ascend and are disjoint."""
     if not len(begin):
-        return np.zeros(len(vaddrs), np.bool_)
+        return np.full(len(vaddrs), -1, np.int64)
     place = np.searchsorted(begin, vaddrs, side="right") - 1
-    result: Bool = (place >= 0) & (vaddrs < end[np.maximum(place, 0)])
-    return result
-
-
-class TextPool:
-    """Strings by number, each once, in the order in which they come; string 0 is empty."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[bytes, int] = {b"": 0}
-
-    def add(self, texts: Iterable[bytes]) -> UInt32:
-        """The numbers of `texts`."""
-        numbers = self._numbers
-        return np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.uint32)
-
-    def arrays(self) -> tuple[NDArray[np.uint8], NDArray[Any]]:
-        """All strings behind one another, and where each begins."""
-        text = np.frombuffer(b"".join(self._numbers), np.uint8)
-        lengths = np.fromiter(map(len, self._numbers), np.int64, len(self._numbers))
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        return text, offsets.astype(np.uint32 if len(text) < 1 << 32 else np.uint64)
+    return np.where((place >= 0) & (vaddrs < end[np.maximum(place, 0)]), place, -1)

@@ -16,7 +16,6 @@ import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +46,7 @@ class Facts(NamedTuple):
     sources: list[dict[str, Any]]
 
 
-def write_table(table: SymbolTable, facts: Facts, path: Path) -> int:
+def write_table(table: SymbolTable, facts: Facts, path: str) -> int:
     """Write `table` to the new file `path`; its size in bytes. Raises OSError."""
     arrays = {name: np.ascontiguousarray(getattr(table, name)) for name in COLUMNS}
     places: dict[str, tuple[str, int, int]] = {}
@@ -80,7 +79,7 @@ def write_table(table: SymbolTable, facts: Facts, path: Path) -> int:
     return position
 
 
-def read_table(path: Path) -> tuple[SymbolTable, Facts]:
+def read_table(path: str) -> tuple[SymbolTable, Facts]:
     """Map the table file `path`. Raises DamagedTable, with what is wrong, or OSError."""
     with open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size < PREFIX.size:

@@ -2,11 +2,9 @@
 
 import io
 import os
-import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 from symbolize.errors import OutputError
 from symbolize.profile.model import Int32, Profile, ValueType
 from symbolize.write import pprof_columns as columns
+from symbolize.write.files import output_error, output_file
 
 BLOCK: Final = 1 << 16
 """Rows that are written at a time: only a block is in memory beside the profile."""
@@ -66,7 +65,7 @@ def _write_to(profile: Profile, file: BinaryIO, name: str) -> None:
             _write_all(file, chunk)
         file.flush()
     except (OSError, ValueError) as error:  # ValueError: a closed file
-        raise _failure(name, error) from error
+        raise output_error(name, error) from error
 
 
 def _write_all(file: BinaryIO, chunk: bytes) -> None:
@@ -78,30 +77,8 @@ def _write_all(file: BinaryIO, chunk: bytes) -> None:
 
 
 def _write_path(profile: Profile, name: str) -> None:
-    """Write beside the file, then rename. Devices and pipes are written as they are, links to files followed."""
-    try:
-        if os.path.exists(name) and not stat.S_ISREG(os.stat(name).st_mode):
-            with open(name, "wb") as file:
-                _write_to(profile, file, name)
-            return
-        path = os.path.realpath(name)
-        temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:64]}.{os.urandom(6).hex()}")
-        try:
-            with open(temporary, "xb") as file:
-                _write_to(profile, file, name)
-            if os.path.exists(path):
-                os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise _failure(name, error) from error
-
-
-def _failure(name: str, error: Exception) -> OutputError:
-    return OutputError(f"{name}: cannot be written: {getattr(error, 'strerror', None) or error}")
+    with output_file(name) as file:
+        _write_to(profile, file, name)
 
 
 def _gzipped(pieces: Iterable[Any]) -> Iterator[bytes]:

@@ -44,7 +44,7 @@ def ask(path: Path, cache: TableCache | None, vaddrs: list[int]) -> object:
 
 def tables(cache: TableCache) -> list[Path]:
     """The table files of a cache."""
-    return sorted(cache.folder.glob("*.symtab"))
+    return sorted(Path(cache.folder).glob("*.symtab"))
 
 
 def test_second_visit_builds_the_table_and_the_third_reads_it(
@@ -59,7 +59,7 @@ def test_second_visit_builds_the_table_and_the_third_reads_it(
     assert not tables(cache)
     assert ask(binary, cache, vaddrs) == expected
     assert len(tables(cache)) == 1
-    assert not list(cache.folder.glob("*" + SEEN))
+    assert not list(Path(cache.folder).glob("*" + SEEN))
     monkeypatch.setattr("symbolize.symbols.build.Dwarf", None)  # decoding would fail
     assert ask(binary, cache, vaddrs) == expected
     assert cache.problems == []
@@ -121,7 +121,7 @@ def test_damaged_table_is_removed_and_made_anew(place: int, binary: Path, cache:
     assert ask(binary, cache, vaddrs) == expected
     assert any("removed" in problem for problem in cache.problems)
     assert path.stat().st_size == len(sound)
-    read_table(path)
+    read_table(str(path))
 
 
 @pytest.mark.parametrize("keep", [0, 5, PREFIX.size, 200, -1])
@@ -171,11 +171,12 @@ def test_unusable_folder_costs_nothing_but_time(binary: Path, tmp_path: Path) ->
 
 def test_collect_removes_what_was_left_behind(cache: TableCache) -> None:
     """Unfinished files and tables of older versions go, what is in use stays."""
-    old = cache.folder.parent / "tables-0"
+    folder = Path(cache.folder)
+    old = folder.parent / "tables-0"
     old.mkdir(parents=True)
     (old / "x.symtab").write_bytes(b"old")
-    cache.folder.mkdir()
-    unfinished, fresh = cache.folder / ".a.symtab.123", cache.folder / ".b.symtab.456"
+    folder.mkdir()
+    unfinished, fresh = folder / ".a.symtab.123", folder / ".b.symtab.456"
     for path in (unfinished, fresh):
         path.write_bytes(b"part")
     os.utime(unfinished, (0, 0))
