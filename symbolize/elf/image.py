@@ -197,6 +197,19 @@ class ElfImage:
         """Whether nothing in the file has an address yet: an object file or a kernel module (ET_REL)."""
         return self.kind == "ET_REL"
 
+    @property
+    def loaded_sections(self) -> list[tuple[str, int, int]]:
+        """Name, vaddr and size of the sections that are loaded."""
+        return [(section.name, section.vaddr, section.size) for section in self.sections if section.flags & SHF_ALLOC]
+
+    @property
+    def module_text(self) -> Section | None:
+        """The section `.text` of a kernel module, if it is the first one with code; the kernel loads it first."""
+        if not self.is_relocatable or self.find(".gnu.linkonce.this_module") is None:
+            return None
+        first = next((section for section in self.sections if section.is_code and section.size), None)
+        return first if first is not None and first.name == ".text" else None
+
     def find(self, name: str) -> Section | None:
         """The first section called `name`."""
         return next((section for section in self.sections if section.name == name), None)

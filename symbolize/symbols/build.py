@@ -29,7 +29,7 @@ class Binary:
     """
 
     def __init__(self, images: Sequence[ElfImage]) -> None:
-        self.images = sorted(images, key=source_rank)
+        self.images = agreeing(sorted(images, key=source_rank))
         self._symbols: SymbolLayer | None = None
         self._dwarf: Dwarf | None = None
 
@@ -67,6 +67,24 @@ class Binary:
         self._dwarf = self._symbols = None
         for image in self.images:
             image.close()
+
+
+def agreeing(images: Sequence[ElfImage]) -> list[ElfImage]:
+    """The files that agree with the first on where sections lie, if nothing is linked; the others are closed.
+
+    Virtual bases depend on all sections of a file (rule R94).
+    """
+    first = images[0]
+    kept = [first]
+    for image in images[1:]:
+        if image.is_relocatable == first.is_relocatable and (
+            not first.is_relocatable or image.loaded_sections == first.loaded_sections
+        ):
+            kept.append(image)
+        else:
+            first.note(f"{image.path} has other sections and is not used")
+            image.close()
+    return kept
 
 
 def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None) -> Decoded:
