@@ -35,7 +35,7 @@ def read_crel(data: cython.const[cython.uchar][::1]):  # type: ignore[no-untyped
     if c.bad or count > cython.cast(cython.ulonglong, c.end - c.pos):  # a relocation takes a byte at least
         raise ValueError("more relocations than bytes")
     rows = np.zeros((4, count), np.uint64)
-    columns = memoryview(rows)
+    columns = rows.data
     with cython.nogil:
         for i in range(count):
             byte = c.uint(1)

@@ -118,7 +118,7 @@ def read_frames(data, base: cython.ulonglong, address_size: cython.int, big: cyt
     reader: FrameReader = FrameReader(data, base, address_size, big)
     c: Cursor = reader.c
     rows = np.zeros((2, len(data) // 12 + 1), np.uint64)  # an FDE has 12 bytes at least
-    columns: cython.ulonglong[:, ::1] = memoryview(rows)
+    columns: cython.ulonglong[:, ::1] = rows.data
     count: cython.Py_ssize_t = 0
     next_entry: cython.Py_ssize_t = 0
     field: cython.Py_ssize_t

@@ -130,7 +130,7 @@ class Relocator:
         data = np.frombuffer(contents, np.uint8).copy()
         for table in tables:
             self._apply(section, table, data)
-        return memoryview(data)
+        return data.data
 
     def _apply(self, section: Section, table: Section, data: NDArray[np.uint8]) -> None:
         """Apply the relocations of `table` to `data`, the contents of `section`."""

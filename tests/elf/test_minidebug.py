@@ -7,7 +7,7 @@ import pytest
 from symbolize.elf import ElfImage, mini_image
 from symbolize.elf.minidebug import MAX_RATIO
 from symbolize.symbols import Binary
-from tests.support.elf_writer import ALLOC, AARCH64, ARM, Section, Symbol, elf_file, text
+from tests.support.elf_writer import AARCH64, ALLOC, ARM, Section, Symbol, elf_file, text
 from tests.support.lookup import TEXT, frames_at, image_of
 
 MINI = [Symbol("hidden", 0x1010, 8), Symbol("export", 0x1000, 8)]

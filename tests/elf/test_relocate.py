@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
@@ -282,7 +283,7 @@ def test_bases() -> None:
         loaded = [(s.vaddr, s.vaddr + s.size) for s in image.sections if s.flags & ALLOC]
         assert len(loaded) == 3
         assert loaded[0][0] > 0x123456
-        assert all(end < begin for (_, end), (begin, _) in zip(loaded[:-1], loaded[1:], strict=True))
+        assert all(end < begin for (_, end), (begin, _) in pairwise(loaded))
         assert loaded[1][0] % 32 == loaded[2][0] % 4096 == 0
         assert image.vaddr_of(".text", 4) == loaded[0][0] + 4
         assert image.vaddr_of(4, 6) == loaded[2][0] + 6
