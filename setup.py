@@ -15,6 +15,8 @@ COMPILED = [
     "symbolize/load/pprof_scan.py",
     "symbolize/load/pprof_columns.py",
     "symbolize/write/pprof_columns.py",
+    "symbolize/elf/crel.py",
+    "symbolize/elf/frames.py",
     "symbolize/dwarf/abbrevs.py",
     "symbolize/dwarf/columns.py",
     "symbolize/dwarf/dies.py",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.elf import Segment
+from symbolize.elf import Section, Segment
 from symbolize.profile import NONE, Profile
 
 UInt64 = NDArray[np.uint64]
@@ -65,7 +65,7 @@ def place(
     agreed.
     """
     relocatable = kind != "ET_EXEC"
-    if kind == "ET_REL":
+    if kind == "ET_REL":  # see place_module
         return None
     if limit == 0:  # some producers know where a mapping starts and not where it ends
         limit = TOP
@@ -113,6 +113,23 @@ def to_vaddrs(
             vaddr[here] = address[here]
             found |= here
     return vaddr, found
+
+
+def place_module(
+    address: UInt64, start: int, limit: int, file_offset: int, text: Section | None
+) -> tuple[UInt64, Bool] | None:
+    """The vaddrs of the runtime addresses in the mapping of a kernel module, and which lie in `text`.
+
+    The kernel lays the code out from the start of the mapping on, `text` first; where it put the other sections the
+    mapping does not tell, and without a known address they have no symbols (rule R96). None if the mapping is not
+    that of a module.
+    """
+    whole = file_offset == 0 and start > 0 and start % PAGE == 0
+    if text is None or not whole or (limit and limit - start < text.size):
+        return None
+    offset = address - np.uint64(start)
+    inside = (address >= np.uint64(start)) & (offset < np.uint64(text.size))
+    return np.where(inside, offset + np.uint64(text.vaddr), np.uint64(0)), inside
 
 
 def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> int | None:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.binaries import BinaryIndex, Found, find_binary, same_build_id
-from symbolize.elf import ElfError, ElfImage, inside_calls
+from symbolize.elf import ElfError, ElfImage, inside_calls, without_tag
 from symbolize.errors import UsageError
 from symbolize.expand import Resolved, demangle_existing, expand, named_locations, set_flags
-from symbolize.match import assign_mappings, covers_everything, place
+from symbolize.match import assign_mappings, covers_everything, place, place_module
 from symbolize.names import MODES, Mode, demangle, unavailable
 from symbolize.profile import Profile, compact
 from symbolize.reasons import Reason
@@ -201,18 +201,27 @@ def place_locations(
 
     `callers` marks the locations that are call sites.
     """
-    mappings, mapping = profile.mappings, outcome.mapping
-    loaded = next((image for image in binary.images if has_file_offsets(image)), None)
-    placed = place(
-        profile.locations.address[rows],
-        int(mappings.start[mapping]),
-        int(mappings.limit[mapping]),
-        int(mappings.file_offset[mapping]),
-        loaded.segments if loaded is not None else None,
-        binary.images[0].segments,
-        kind=binary.images[0].kind,
-        verified=outcome.verified,
-    )
+    mappings, mapping, image = profile.mappings, outcome.mapping, binary.images[0]
+    address, start = profile.locations.address[rows], int(mappings.start[mapping])
+    limit, file_offset = int(mappings.limit[mapping]), int(mappings.file_offset[mapping])
+    if image.is_relocatable:
+        # A module is built for one kernel, and nothing else tells another build of it.
+        text = image.module_text if outcome.verified else None
+        placed = place_module(address, start, limit, file_offset, text)
+        if placed is None:
+            outcome.detail = "not linked: only a kernel module is placed, found by build id and mapped from .text on"
+    else:
+        loaded = next((image for image in binary.images if has_file_offsets(image)), None)
+        placed = place(
+            address,
+            start,
+            limit,
+            file_offset,
+            loaded.segments if loaded is not None else None,
+            image.segments,
+            kind=image.kind,
+            verified=outcome.verified,
+        )
     code = next((image for image in binary.images if has_code(image)), None)
     if placed is not None and not outcome.verified and code is not None:
         outcome.detail = doubt(code, placed[0][placed[1] & callers[rows]])
@@ -222,7 +231,7 @@ def place_locations(
         outcome.files = []
         return None
     vaddrs, inside = placed
-    return Placed(outcome, rows[inside], vaddrs[inside])
+    return Placed(outcome, rows[inside], without_tag(image, vaddrs[inside]))
 
 
 def look_up(binary: Binary, places: Sequence[Placed], reasons: UInt8, mode: Mode) -> tuple[Resolved, list[FoldedCode]]:

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symbolize.elf import Segment
-from symbolize.match import assign_mappings, covers_everything, fits, load_segments, to_vaddrs, true_offset
+from symbolize.elf import Section, Segment
+from symbolize.match import (
+    assign_mappings,
+    covers_everything,
+    fits,
+    load_segments,
+    place_module,
+    to_vaddrs,
+    true_offset,
+)
 from symbolize.profile import NONE, Locations, Mappings, Profile
 
 TOP = (1 << 64) - 1
@@ -204,6 +212,30 @@ def test_any_numbers(
             vaddrs, found = to_vaddrs(np.array(addresses, np.uint64), start, limit, offset, each, relocatable)
             for vaddr in vaddrs[found].tolist():
                 assert any((vaddr - s.vaddr) % (TOP + 1) < max(s.file_size, s.memory_size) for s in each)
+
+
+MODULE_TEXT = Section(".text", "SHT_PROGBITS", 6, 0x10000, 0x40, 0x1234, 0)
+
+
+@pytest.mark.parametrize(
+    ("address", "vaddr"),
+    [(BASE, 0x10000), (BASE + 0x1233, 0x11233), (BASE + 0x1234, None), (BASE - 1, None), (0, None), (TOP, None)],
+)
+def test_module(address: int, vaddr: int | None) -> None:
+    """An address in a kernel module lies in .text, which begins with the mapping, or nowhere (rule R96)."""
+    for limit in (0, BASE + 0x2000):
+        placed = place_module(np.array([address], np.uint64), BASE, limit, 0, MODULE_TEXT)
+        assert placed is not None
+        assert (int(placed[0][0]) if placed[1][0] else None) == vaddr
+
+
+@given(U64, U64, U64, U64)
+def test_module_of_any_numbers(address: int, start: int, limit: int, offset: int) -> None:
+    """No numbers make the arithmetic fail, and what is found lies in .text."""
+    placed = place_module(np.array([address], np.uint64), start, limit, offset, MODULE_TEXT)
+    if placed is not None and placed[1][0]:
+        assert 0 <= int(placed[0][0]) - MODULE_TEXT.vaddr < MODULE_TEXT.size
+    assert place_module(np.array([address], np.uint64), start, limit, offset, None) is None
 
 
 def profile(mappings: list[tuple[int, int]], addresses: list[int], owners: list[int]) -> Profile:

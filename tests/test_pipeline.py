@@ -16,6 +16,21 @@ from symbolize import Reason, Symbolizer, UsageError
 from symbolize.proto import profile_pb2
 from symbolize.write import encode
 from tests.support import fixture_files as fixtures
+from tests.support.elf_writer import (
+    ALLOC,
+    ARM,
+    ET_REL,
+    EXEC,
+    I386,
+    MIPS,
+    NOTE,
+    WRITE,
+    Section,
+    Segment,
+    Symbol,
+    build_id_note,
+    elf_file,
+)
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 from tests.support.tiny_elf import write as write_elf
@@ -366,6 +381,86 @@ class TestProfile:
         with Symbolizer([PIE.parent]) as symbolizer:
             symbolizer.symbolize(made, lambda *arguments: told.append(arguments))
         assert told == [(1, 2, "/opt/spectra/bin/spectra")]
+
+
+MODULE_ID = bytes(range(20))
+MODULE_START = 0xFFFF_FFFF_C010_0000
+
+
+def write_module(path: Path, *first: Section, marked: bool = True) -> Path:
+    """A kernel module with code in two sections, `first` before them."""
+    sections = [
+        *first,
+        Section(".text", bytes(0x100), flags=ALLOC | EXEC, alignment=16),
+        Section(".init.text", bytes(0x80), flags=ALLOC | EXEC),
+        Section(".note.gnu.build-id", build_id_note(MODULE_ID), NOTE, ALLOC),
+    ]
+    if marked:
+        sections.append(Section(".gnu.linkonce.this_module", bytes(64), flags=ALLOC | WRITE))
+    symbols = [Symbol("handle", 0x10, 0x20), Symbol("setup", 0x10, 0x20, section=".init.text")]
+    path.write_bytes(elf_file(sections, symbols=symbols, kind=ET_REL))
+    return path
+
+
+def module_mapping(start: int = MODULE_START, size: int = 0x4000, offset: int = 0, verified: bool = True) -> Mapping:
+    """The mapping of the module."""
+    return Mapping(start, start + size, offset, "/lib/modules/6.1/net.ko", MODULE_ID.hex() if verified else "")
+
+
+def test_kernel_module(tmp_path: Path) -> None:
+    """A module is loaded with .text first; the places of its other sections are unknown, so they have no symbols.
+
+    That is rule R96: at the addresses of .init.text something else lies by now.
+    """
+    write_module(tmp_path / "net.ko")
+    at = (MODULE_START + 0x10, MODULE_START + 0x2F, MODULE_START + 0x30, MODULE_START + 0x110)
+    message, report = run([module_mapping()], [Place(address) for address in at], tmp_path)
+    assert names(message) == [["handle"], ["handle"], [], []]
+    assert sorted(reasons(report)) == [Reason.OUTSIDE_SEGMENTS, Reason.OUTSIDE_SYMBOLS]
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        module_mapping(size=0xF0),
+        module_mapping(offset=0x40),
+        module_mapping(MODULE_START + 0x10),
+        module_mapping(verified=False),
+    ],
+)
+def test_what_is_no_mapping_of_a_module(mapping: Mapping, tmp_path: Path) -> None:
+    """A module is placed only as the kernel does it, and only if the build id agrees (rule R96)."""
+    write_module(tmp_path / "net.ko")
+    message, report = run([mapping], [Place(mapping.start + 0x20)], tmp_path)
+    assert names(message) == [[]]
+    assert reasons(report) == [Reason.MISFIT]
+    assert "not linked" in report.mappings[0].detail
+
+
+def test_what_is_no_module(tmp_path: Path) -> None:
+    """Object files, and modules with other code before .text, cannot be placed (rule R96)."""
+    stub = Section(".plt", bytes(1), flags=ALLOC | EXEC)
+    write_module(tmp_path / "net.ko", marked=False)
+    write_module(tmp_path / "other.ko", stub)
+    for name in ("net.ko", "other.ko"):
+        message, report = run([module_mapping()], [Place(MODULE_START + 0x20)], tmp_path / name)
+        assert names(message) == [[]]
+        assert reasons(report) == [Reason.MISFIT]
+
+
+@pytest.mark.parametrize(("machine", "found"), [(ARM, True), (MIPS, True), (I386, False)])
+def test_marked_addresses(machine: int, found: bool, tmp_path: Path) -> None:
+    """On ARM and MIPS bit 0 of an address is a mark and no part of it (rule R133)."""
+    sections = [Section(".text", bytes(0x100), flags=ALLOC | EXEC, address=0x1000)]
+    symbols = [Symbol("f", 0x1010 | found, 1), Symbol("g", 0x1012 | found, 1)]
+    segment = Segment(0x1000, 0x100, 5, 0)
+    path = tmp_path / "program"
+    path.write_bytes(elf_file(sections, [segment], symbols, is_64=False, machine=machine))
+    start = 0x4000_0000
+    places = [Place(start + offset) for offset in (0x10, 0x11, 0x12, 0x13)]
+    message, _ = run([Mapping(start, start + 0x1000, 0, "/opt/program")], places, tmp_path)
+    one = lambda name: [[name], [name] if found else []]  # noqa: E731
+    assert names(message) == one("f") + one("g")
 
 
 def test_wrong_calls(tmp_path: Path) -> None:

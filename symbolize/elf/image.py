@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from symbolize.elf.compressed import inflate_section, inflate_zdebug
 from symbolize.elf.headers import Headers
+from symbolize.elf.layout import SHF_ALLOC, lay_out
 from symbolize.elf.notes import gnu_build_id
 from symbolize.errors import InputError
 
-SHF_ALLOC = 0x2
 SHF_EXECINSTR = 0x4
 SHF_COMPRESSED = 0x800
 PF_X = 0x1
@@ -41,7 +41,7 @@ class Segment(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A section header with the section's name."""
+    """A section header with the section's name. In a relocatable file `vaddr` is a virtual base (rule R94)."""
 
     name: str
     type: str | int
@@ -50,6 +50,8 @@ class Section(NamedTuple):
     file_offset: int
     size: int
     link: int
+    info: int = 0
+    alignment: int = 1
 
     @property
     def is_code(self) -> bool:
@@ -142,6 +144,8 @@ class ElfImage:
                         section["sh_offset"],
                         section["sh_size"],
                         section["sh_link"],
+                        section["sh_info"],
+                        section["sh_addralign"],
                     )
                 )
         except Exception as error:
@@ -154,7 +158,7 @@ class ElfImage:
             str(headers.file["e_machine"]),
             str(headers.file["e_type"]),
             segments,
-            sections,
+            lay_out(sections, headers.is_64) if headers.file["e_type"] == "ET_REL" else sections,
             build_id,
             problems,
             dynamic,
@@ -195,9 +199,42 @@ class ElfImage:
         if problem not in self.problems:
             self.problems.append(problem)
 
+    @property
+    def is_relocatable(self) -> bool:
+        """Whether nothing in the file has an address yet: an object file or a kernel module (ET_REL)."""
+        return self.kind == "ET_REL"
+
+    @property
+    def loaded_sections(self) -> list[tuple[str, int, int]]:
+        """Name, vaddr and size of the sections that are loaded."""
+        return [(section.name, section.vaddr, section.size) for section in self.sections if section.flags & SHF_ALLOC]
+
+    @property
+    def module_text(self) -> Section | None:
+        """The section `.text` of a kernel module, if it is the first one with code; the kernel loads it first."""
+        if not self.is_relocatable or self.find(".gnu.linkonce.this_module") is None:
+            return None
+        first = next((section for section in self.sections if section.is_code and section.size), None)
+        return first if first is not None and first.name == ".text" else None
+
     def find(self, name: str) -> Section | None:
         """The first section called `name`."""
         return next((section for section in self.sections if section.name == name), None)
+
+    def find_debug(self, name: str) -> Section | None:
+        """The first section called `name`, and for `.debug_x` else the first called `.zdebug_x`."""
+        section = self.find(name)
+        return self.find(".z" + name[1:]) if section is None and name.startswith(".debug_") else section
+
+    def vaddr_of(self, section: str | int, offset: int) -> int | None:
+        """The vaddr of an offset into a section, given by name or index (rule R94); None if it has no such place."""
+        if isinstance(section, int):
+            found = self.sections[section] if 0 <= section < len(self.sections) else None
+        else:
+            found = self.find(section)
+        if found is None or not found.flags & SHF_ALLOC or not 0 <= offset < found.size:
+            return None
+        return found.vaddr + offset
 
     def raw(self, section: Section) -> memoryview | None:
         """The bytes of a section as they are in the file; None if it has none there or is out of bounds."""
@@ -215,12 +252,10 @@ class ElfImage:
         """
         if name in self._inflated:
             return self._inflated[name]
-        section = self.find(name)
-        legacy = section is None and name.startswith(".debug_")
-        if legacy:
-            section = self.find(".z" + name[1:])
+        section = self.find_debug(name)
         if section is None or (data := self.raw(section)) is None:
             return None
+        legacy = section.name != name
         if not legacy and not section.flags & SHF_COMPRESSED:
             return data
         try:

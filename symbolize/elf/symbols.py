@@ -7,7 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.elf.dynamic import dynamic_tables
-from symbolize.elf.image import Buffer, ElfImage, Section
+from symbolize.elf.image import Buffer, ElfImage
+
+UInt64 = NDArray[np.uint64]
+Int64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
 
 STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_FILE, STT_GNU_IFUNC = 0, 1, 2, 4, 10
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
@@ -22,6 +26,11 @@ ARM_MAPPING[list(b"adtx")] = True
 
 NAME_PREFIX = 9
 """How many bytes of a name the rejection of rule R106 looks at."""
+
+
+def without_tag(image: ElfImage, vaddrs: UInt64) -> UInt64:
+    """`vaddrs` of code without the bit that marks another instruction set, on machines that have one (rule R133)."""
+    return vaddrs & ~np.uint64(1) if image.machine in TAGGED_MACHINES else vaddrs
 
 
 @dataclass(eq=False)
@@ -74,23 +83,16 @@ def read_symbols(image: ElfImage, table: str) -> Symbols | None:
     if found is None:
         return None
     data, strings = found
-    order = ">" if image.big_endian else "<"
-    if image.is_64:
-        fields = [("name", "u4"), ("info", "u1"), ("other", "u1"), ("shndx", "u2"), ("value", "u8"), ("size", "u8")]
-    else:
-        fields = [("name", "u4"), ("value", "u4"), ("size", "u4"), ("info", "u1"), ("other", "u1"), ("shndx", "u2")]
-    layout = np.dtype([(name, order + kind) for name, kind in fields])
-    rows = np.frombuffer(data, layout, len(data) // layout.itemsize)
+    rows = symbol_rows(image, data)
     kind = (rows["info"] & 15).astype(np.uint8)
-    code, index, ends = code_places(image, rows)
+    vaddr, code, index, ends = code_places(image, rows, table)
     wanted = code & CODE_TYPES[kind] & (rows["name"] > 0) & (rows["name"] < len(strings))
     files = source_files(rows)
-    rows, index, kind = rows[wanted], index[wanted], kind[wanted]
+    rows, index, kind, vaddr = rows[wanted], index[wanted], kind[wanted], vaddr[wanted]
     file = files[wanted]
     name = rows["name"].astype(np.int64)
     blob = bytes(strings)
     kept = ~rejected(blob, name)
-    vaddr = rows["value"].astype(np.uint64)
     if image.machine in TAGGED_MACHINES:
         vaddr = np.where(kind == STT_FUNC, vaddr & ~np.uint64(1), vaddr)
     return Symbols(
@@ -117,30 +119,72 @@ def table_bytes(image: ElfImage, table: str) -> tuple[Buffer, Buffer] | None:
     return (data, strings) if data is not None and strings is not None else None
 
 
-def code_places(
-    image: ElfImage, rows: NDArray[np.void]
-) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.uint64]]:
-    """Which symbols lie in code, in which section, and where each section ends.
+def symbol_rows(image: ElfImage, data: Buffer) -> NDArray[np.void]:
+    """A symbol table as records: name, info, other, shndx, value, size."""
+    order = ">" if image.big_endian else "<"
+    if image.is_64:
+        fields = [("name", "u4"), ("info", "u1"), ("other", "u1"), ("shndx", "u2"), ("value", "u8"), ("size", "u8")]
+    else:
+        fields = [("name", "u4"), ("value", "u4"), ("size", "u4"), ("info", "u1"), ("other", "u1"), ("shndx", "u2")]
+    layout = np.dtype([(name, order + kind) for name, kind in fields])
+    return np.frombuffer(data, layout, len(data) // layout.itemsize)
+
+
+def code_places(image: ElfImage, rows: NDArray[np.void], table: str) -> tuple[UInt64, Bool, Int64, UInt64]:
+    """Vaddrs of symbols, which of them lie in code, in which section, and where each section ends.
 
     Without section headers the executable segments stand for sections (rule R54). They may hold constants too, so
-    data symbols do not count there.
+    data symbols do not count there. In a relocatable file values count from the section (rule R94).
     """
+    value = rows["value"].astype(np.uint64)
     if image.sections:
-        index = section_indices(image, rows["shndx"])
+        names = [section.name for section in image.sections]
+        index = section_indices(image, rows["shndx"], names.index(table) if table in names else -1)
         known = (index > 0) & (index < len(image.sections))
         index = np.where(known, index, 0)
         executable = np.array([section.is_code for section in image.sections])
         ends = np.array([min(s.vaddr + s.size, (1 << 64) - 1) for s in image.sections], np.uint64)
-        return known & executable[index], index, ends
+        if image.is_relocatable:
+            known &= value <= np.array([section.size for section in image.sections], np.uint64)[index]
+            value = value + np.array([section.vaddr for section in image.sections], np.uint64)[index]
+        elif image.machine == "EM_PPC64" and ".opd" in names:
+            functions = known & (index == names.index(".opd")) & (rows["info"] & 15 != STT_OBJECT)
+            value, index = follow_descriptors(image, value, index, functions)
+        return value, known & executable[index], index, ends
     begins, ends = image.code_ranges
-    value = rows["value"].astype(np.uint64)
     index = np.searchsorted(begins, value, side="right") - 1
     inside = (index >= 0) & (rows["shndx"] > 0) & (rows["shndx"] < SHN_LORESERVE) & (len(begins) > 0)
     inside &= rows["info"] & 15 != STT_OBJECT
     index = np.maximum(index, 0)
     if len(ends):
         inside &= value < ends[index]
-    return inside, index, ends
+    return value, inside, index, ends
+
+
+def follow_descriptors(image: ElfImage, value: UInt64, index: Int64, functions: Bool) -> tuple[UInt64, Int64]:
+    """Vaddrs and sections of symbols, of which `functions` name descriptors in .opd (PPC64 ELFv1, rule R134).
+
+    The first word of a descriptor is where the code begins. One that leads nowhere keeps its place in .opd, which
+    is no code; so do all in a debug file, which has no bytes of .opd.
+    """
+    section, contents = image.find(".opd"), image.contents(".opd")
+    code = sorted((s.vaddr, s.vaddr + s.size, i) for i, s in enumerate(image.sections) if s.is_code and s.size)
+    code = [place for place in code if place[1] < 1 << 64]
+    if section is None or contents is None or len(contents) < 8 or not code:
+        return value, index
+    rows = np.flatnonzero(functions)
+    offset = value[rows] - np.uint64(section.vaddr)
+    inside = offset <= np.uint64(len(contents) - 8)
+    rows, offset = rows[inside], offset[inside].astype(np.int64)
+    words = np.ndarray((len(contents) - 7,), ">u8" if image.big_endian else "<u8", contents, strides=(1,))
+    target = words[offset].astype(np.uint64)
+    begins, ends, numbers = (np.array(column) for column in zip(*code, strict=True))
+    place = np.searchsorted(begins.astype(np.uint64), target, side="right") - 1
+    found = (place >= 0) & (target < ends.astype(np.uint64)[place])
+    value, index = value.copy(), index.copy()
+    value[rows[found]] = target[found]
+    index[rows[found]] = numbers[place[found]]
+    return value, index
 
 
 def source_files(rows: NDArray[np.void]) -> NDArray[np.int64]:
@@ -151,14 +195,17 @@ def source_files(rows: NDArray[np.void]) -> NDArray[np.int64]:
     return np.where(local, names[np.maximum.accumulate(place)], 0)
 
 
-def section_indices(image: ElfImage, shndx: NDArray[np.uint16]) -> NDArray[np.int64]:
-    """Section indices of symbols, 0 for the reserved ones; escapes go through SHT_SYMTAB_SHNDX (rule R101)."""
+def section_indices(image: ElfImage, shndx: NDArray[np.uint16], table: int) -> Int64:
+    """Section indices of the symbols of section `table`, 0 for the reserved ones.
+
+    Escapes go through the SHT_SYMTAB_SHNDX section that is linked to the table (rule R101).
+    """
     index = shndx.astype(np.int64)
     escaped = index == 0xFFFF
     index[index >= SHN_LORESERVE] = 0
     if escaped.any():
-        table: Section | None = next((s for s in image.sections if s.type == "SHT_SYMTAB_SHNDX"), None)
-        raw = image.raw(table) if table is not None else None
+        extended = next((s for s in image.sections if s.type == "SHT_SYMTAB_SHNDX" and s.link == table), None)
+        raw = image.raw(extended) if extended is not None else None
         if raw is not None:
             words = np.frombuffer(raw, ">u4" if image.big_endian else "<u4", len(raw) // 4)
             escaped[len(words) :] = False

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from symbolize.arrays import distinct, layer_at
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.sections import DebugSections
-from symbolize.elf import ElfImage, Symbols, read_symbols
+from symbolize.elf import ElfImage, Symbols, frame_ranges, mini_image, read_symbols, section_reader
 from symbolize.parallel import together
 from symbolize.symbols.assemble import assemble
 from symbolize.symbols.cache import TableCache, facts_of
-from symbolize.symbols.elf_symbols import SymbolLayer, shared_ranges, symbol_layer
+from symbolize.symbols.elf_symbols import NO_FRAMES, SymbolLayer, needs_frames, shared_ranges, symbol_layer
 from symbolize.symbols.table import SymbolTable
 
 UInt64 = NDArray[np.uint64]
@@ -34,7 +34,7 @@ class Binary:
     """
 
     def __init__(self, images: Sequence[ElfImage], cache: TableCache | None = None) -> None:
-        self.images = sorted(images, key=source_rank)
+        self.images = agreeing(sorted(images, key=source_rank))
         self._cache = cache
         self._facts = facts_of(self.images) if cache is not None else None
         self._whole: SymbolTable | None = None
@@ -95,7 +95,7 @@ class Binary:
             debug = next((image for image in self.images if has_dwarf(image)), None)
             if debug is not None:
                 self._dwarf = Dwarf(debug_sections(debug), debug.code_ranges)
-            self._symbols = symbol_layer([table for image in self.images for table in symbol_tables(image)])
+            self._symbols = read_layer(self.images)
         return self._dwarf, self._symbols
 
     def _forget(self) -> None:
@@ -115,6 +115,24 @@ class Binary:
         self._forget()
         for image in self.images:
             image.close()
+
+
+def agreeing(images: Sequence[ElfImage]) -> list[ElfImage]:
+    """The files that agree with the first on where sections lie, if nothing is linked; the others are closed.
+
+    Virtual bases depend on all sections of a file (rule R94).
+    """
+    first = images[0]
+    kept = [first]
+    for image in images[1:]:
+        if image.is_relocatable == first.is_relocatable and (
+            not first.is_relocatable or image.loaded_sections == first.loaded_sections
+        ):
+            kept.append(image)
+        else:
+            first.note(f"{image.path} has other sections and is not used")
+            image.close()
+    return kept
 
 
 def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None) -> Decoded:
@@ -140,6 +158,19 @@ def build_table(images: Sequence[ElfImage], vaddrs: UInt64 | None = None) -> Sym
     return Binary(images).table(vaddrs)
 
 
+def read_layer(images: Sequence[ElfImage]) -> SymbolLayer:
+    """The symbols of all files of a binary, united (rule R113), and bounded by the FDEs of the file that has some."""
+    tables = [table for image in images for table in symbol_tables(image)]
+    if not is_complete(images):
+        minis = [mini for image in images if (mini := mini_image(image)) is not None]
+        tables += [table for mini in minis for table in symbol_tables(mini)]
+    frames = NO_FRAMES
+    if tables and needs_frames(tables):
+        found = (frame_ranges(image) for image in images)
+        frames = next((ranges for ranges in found if len(ranges[0])), NO_FRAMES)
+    return symbol_layer(tables, frames)
+
+
 def symbol_tables(image: ElfImage) -> Iterator[Symbols]:
     """The symbol tables of a file; of .dynsym what .symtab has no symbol at the address of (rule R113)."""
     full = read_symbols(image, ".symtab")
@@ -154,12 +185,22 @@ def symbol_tables(image: ElfImage) -> Iterator[Symbols]:
         yield dynamic
 
 
+def is_complete(images: Sequence[ElfImage]) -> bool:
+    """Whether a file with DWARF has all symbols too, so that mini debug info would add none."""
+    return any(has_dwarf(image) and ".symtab" in source_names(image) for image in images)
+
+
+def source_names(image: ElfImage) -> set[str]:
+    """The names of the sections that have contents."""
+    return {section.name for section in image.sections if section.type != "SHT_NOBITS"}
+
+
 def source_rank(image: ElfImage) -> int:
-    """DWARF beats .symtab beats .dynsym: 0 to 3, the lower the better."""
+    """DWARF beats .symtab, also a compressed one, beats .dynsym: 0 to 3, the lower the better."""
     if has_dwarf(image):
         return 0
-    names = {section.name for section in image.sections if section.type != "SHT_NOBITS"}
-    return 1 if ".symtab" in names else 2 if ".dynsym" in names else 3
+    names = source_names(image)
+    return 1 if names & {".symtab", ".gnu_debugdata"} else 2 if ".dynsym" in names else 3
 
 
 def has_dwarf(image: ElfImage) -> bool:
@@ -170,10 +211,11 @@ def has_dwarf(image: ElfImage) -> bool:
 
 
 def debug_sections(image: ElfImage) -> DebugSections:
-    """The debug sections that lookups need, decompressed (rule R100)."""
+    """The debug sections that lookups need, decompressed (rule R100) and relocated (rule R93)."""
+    read = section_reader(image)
 
     def contents(names: Sequence[str]) -> dict[str, bytes | memoryview]:
-        return {name: image.contents(f".debug_{name}") or b"" for name in names}
+        return {name: read(f".debug_{name}") or b"" for name in names}
 
     # .debug_info is about as large as all others together.
     largest, others = together(lambda: contents(SECTIONS[:1]), lambda: contents(SECTIONS[1:]))

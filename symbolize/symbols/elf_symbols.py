@@ -24,6 +24,9 @@ Bool = NDArray[np.bool_]
 MAX_ALIASES = 64
 """How many symbols with one start are compared with DWARF."""
 
+TOP = (1 << 64) - 1
+NO_FRAMES = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+
 
 class SymbolNames(Sequence[bytes]):
     """The names of the symbols of some tables, one table after the other, each read when it is asked for."""
@@ -84,10 +87,11 @@ class SymbolLayer:
         return order, self.vaddr[order]
 
 
-def symbol_layer(tables: Sequence[Symbols]) -> SymbolLayer:
+def symbol_layer(tables: Sequence[Symbols], frames: tuple[UInt64, UInt64] = NO_FRAMES) -> SymbolLayer:
     """Unite symbol tables.
 
-    At an address the symbol with the nearest start answers among those that cover it (rules R107, R108).
+    At an address the symbol with the nearest start answers among those that cover it (rules R107, R108). `frames`
+    are begins (ascending) and ends of the FDEs of the binary; see `needs_frames`.
     """
     if not tables:
         none = np.zeros(0, np.uint64)
@@ -95,7 +99,7 @@ def symbol_layer(tables: Sequence[Symbols]) -> SymbolLayer:
         return SymbolLayer(none, nothing, none, none, none.astype(np.bool_), SymbolNames([]), nothing, [b""])
     vaddr = np.concatenate([table.vaddr for table in tables])
     sized = np.concatenate([table.size > 0 for table in tables])
-    end = np.concatenate([extents(table) for table in tables])
+    end = np.concatenate([extents(table, frames) for table in tables])
     kind = np.concatenate([table.type for table in tables])
     binding = np.concatenate([table.binding for table in tables])
     names = SymbolNames(tables)
@@ -125,16 +129,27 @@ def symbol_layer(tables: Sequence[Symbols]) -> SymbolLayer:
     return SymbolLayer(starts, symbol, vaddr, end, sized, names, np.concatenate(columns), files)
 
 
-def extents(symbols: Symbols) -> UInt64:
+def needs_frames(tables: Sequence[Symbols]) -> bool:
+    """Whether the ends of symbols depend on FDEs: some have no size, or exported ones are all there are."""
+    return any((table.size == 0).any() for table in tables) or all(table.dynamic for table in tables)
+
+
+def extents(symbols: Symbols, frames: tuple[UInt64, UInt64] = NO_FRAMES) -> UInt64:
     """Where each symbol ends: by its size, and no further than its section (rules R109, R111, R112).
 
-    A symbol of .symtab without a size reaches to the next symbol's start; one of .dynsym, which is sparse,
-    stands for its exact address only.
+    A symbol of .symtab without a size reaches to the next symbol's start, or to the end of its FDE. One of .dynsym,
+    which is sparse, ends at the end of its FDE, and stands for its exact address only if it has neither size nor
+    FDE.
     """
     sized = symbols.vaddr + np.minimum(symbols.size, ~symbols.vaddr)
     starts = distinct(symbols.vaddr)
-    following = np.append(starts, np.uint64(0xFFFFFFFFFFFFFFFF))[np.searchsorted(starts, symbols.vaddr, side="right")]
-    sizeless = symbols.vaddr + np.uint64(1) if symbols.dynamic else following
+    following = np.append(starts, np.uint64(TOP))[np.searchsorted(starts, symbols.vaddr, side="right")]
+    frame = frame_ends(symbols.vaddr, frames)
+    if symbols.dynamic:
+        sized = np.minimum(sized, frame)
+        sizeless = np.where(frame < np.uint64(TOP), frame, symbols.vaddr + np.uint64(1))
+    else:
+        sizeless = np.minimum(following, frame)
     end: UInt64 = np.minimum(np.where(symbols.size > 0, sized, sizeless), symbols.section_end)
     return end
 
@@ -154,6 +169,16 @@ def shared_ranges(symbols: SymbolLayer) -> tuple[UInt64, UInt64]:
             begin.append(symbols.vaddr[rows[0]])
             end.append(symbols.end[rows].max())
     return united(np.array(begin, np.uint64), np.array(end, np.uint64))
+
+
+def frame_ends(vaddr: UInt64, frames: tuple[UInt64, UInt64]) -> UInt64:
+    """The end of the FDE that covers each vaddr, the one with the nearest begin; TOP where none does."""
+    begin, end = frames
+    if not len(begin):
+        return np.full(len(vaddr), TOP, np.uint64)
+    place = np.searchsorted(begin, vaddr, side="right") - 1
+    found = np.where(place >= 0, end[place], 0)
+    return np.where(found > vaddr, found, np.uint64(TOP))
 
 
 def inside(vaddr: UInt64, begin: UInt64, end: UInt64) -> Bool:

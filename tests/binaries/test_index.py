@@ -16,7 +16,7 @@ from tests.support.fixture_files import BINARIES
 from tests.support.tiny_elf import elf, write
 
 ID_A, ID_B = "aa" * 20, "bb" * 20
-COMMITTED = sorted(path for path in BINARIES.rglob("*") if path.is_file())
+COMMITTED = sorted(path for path in BINARIES.rglob("*") if path.is_file() and path.suffix != ".o")
 
 
 def index(*roots: Path) -> BinaryIndex:

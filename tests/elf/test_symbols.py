@@ -105,6 +105,72 @@ def test_tagged_addresses(machine: int, expected: int) -> None:
     assert found.vaddr.tolist() == [expected, 0x1003]
 
 
+@pytest.mark.parametrize("kind", [elf_writer.ET_EXEC, elf_writer.ET_DYN])
+@pytest.mark.parametrize("big", [True, False])
+def test_descriptors(kind: int, big: bool) -> None:
+    """PPC64 ELFv1 symbols name descriptors, whose first word says where the code is (rule R134)."""
+    words = [0x1010, 0x8000, 0, 0x1020, 0x8000, 0, 0x9999, 0x8000, 0]
+    opd = b"".join(word.to_bytes(8, "big" if big else "little") for word in words)
+    section = Section(".opd", opd, flags=ALLOC | WRITE, address=0x5000)
+    symbols = [
+        Symbol("f", 0x5000, 0x10, section=".opd"),
+        Symbol("g", 0x5018, 0x8, section=".opd"),
+        Symbol("nowhere", 0x5030, 8, section=".opd"),
+        Symbol("cut", 0x5044, 8, section=".opd"),
+        Symbol("below", 0x4FF8, 8, section=".opd"),
+        Symbol("table", 0x5000, 8, OBJECT, section=".opd"),
+        Symbol(".g", 0x1020, 8),
+    ]
+    data = elf_file([*SECTIONS, section], symbols=symbols, machine=elf_writer.PPC64, big_endian=big, kind=kind)
+    found = read_symbols(ElfImage.parse(memoryview(data), "test"), ".symtab")
+    assert found is not None
+    rows = zip(found.name, found.vaddr, found.size, found.section_end, strict=True)
+    assert [(found.text(int(n)), *map(int, rest)) for n, *rest in rows] == [
+        (b"f", 0x1010, 0x10, 0x2000),
+        (b"g", 0x1020, 8, 0x2000),
+        (b".g", 0x1020, 8, 0x2000),
+    ]
+
+
+def test_no_descriptors() -> None:
+    """In a debug file, which has no bytes of .opd, and on other machines there is nothing to follow (rule R134)."""
+    symbol = Symbol("f", 0x5000, 0x10, section=".opd")
+    empty = Section(".opd", type=elf_writer.NOBITS, flags=ALLOC | WRITE, address=0x5000, size=24)
+    full = Section(".opd", (0x1010).to_bytes(8, "big") * 3, flags=ALLOC | WRITE, address=0x5000)
+    for section, machine in ((empty, elf_writer.PPC64), (full, elf_writer.AARCH64)):
+        data = elf_file([*SECTIONS, section], symbols=[symbol], machine=machine, big_endian=True)
+        found = read_symbols(ElfImage.parse(memoryview(data), "test"), ".symtab")
+        assert found is not None
+        assert len(found) == 0
+
+
+def test_extended_indices_of_two_tables() -> None:
+    """Each symbol table has its own table of section indices (rule R101)."""
+    here, there = Symbol("f", 0x1000, 4, extended=True), Symbol("d", 0x8000, 4, section=".data", extended=True)
+    data = elf_file(SECTIONS, symbols=[here, there], dynamic=[there, here])
+    image = ElfImage.parse(memoryview(data), "test")
+    for table in (".symtab", ".dynsym"):
+        found = read_symbols(image, table)
+        assert found is not None
+        assert [found.text(int(name)) for name in found.name] == [b"f"]
+
+
+def test_relocatable_symbols() -> None:
+    """In an object file the value of a symbol is an offset into its section (rule R94); one outside is none."""
+    sections = [elf_writer.text(0, 0x40), elf_writer.text(0, 0x20, ".text.hot")]
+    symbols = [
+        Symbol("f", 0, 8),
+        Symbol("h", 0x10, section=".text.hot"),
+        Symbol("outside", 0x41, 8),
+        Symbol("far", (1 << 64) - 0x10, 0x100, section=".text.hot"),
+    ]
+    image = ElfImage.parse(memoryview(elf_file(sections, symbols=symbols, kind=elf_writer.ET_REL)), "test")
+    found = read_symbols(image, ".symtab")
+    assert found is not None
+    assert found.vaddr.tolist() == [image.vaddr_of(".text", 0), image.vaddr_of(".text.hot", 0x10)]
+    assert found.section_end.tolist() == [image.vaddr_of(".text", 0x3F) + 1, image.vaddr_of(".text.hot", 0x1F) + 1]  # type: ignore[operator]
+
+
 def test_empty_tables() -> None:
     """No table, an empty one, and one without strings are no trouble."""
     assert read_symbols(ElfImage.parse(memoryview(elf_file(SECTIONS)), "test"), ".symtab") is None

@@ -4,17 +4,18 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-NULL, PROGBITS, SYMTAB, STRTAB, NOTE, NOBITS, DYNSYM, SYMTAB_SHNDX = 0, 1, 2, 3, 7, 8, 11, 18
+NULL, PROGBITS, SYMTAB, STRTAB, RELA, NOTE, NOBITS, REL, DYNSYM, SYMTAB_SHNDX = 0, 1, 2, 3, 4, 7, 8, 9, 11, 18
+CREL = 0x40000014
 WRITE, ALLOC, EXEC, COMPRESSED = 1, 2, 4, 0x800
 NOTYPE, OBJECT, FUNC, SECTION, FILE, COMMON, TLS, GNU_IFUNC = 0, 1, 2, 3, 4, 5, 6, 10
 LOCAL, GLOBAL, WEAK = 0, 1, 2
 UNDEF, ABS, COMMON_INDEX, XINDEX = 0, 0xFFF1, 0xFFF2, 0xFFFF
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
-X86_64, ARM, MIPS, AARCH64 = 62, 40, 8, 183
+X86_64, ARM, MIPS, AARCH64, PPC64, S390, RISCV, I386, LOONGARCH = 62, 40, 8, 183, 21, 22, 243, 3, 258
 
 
 class Section(NamedTuple):
-    """A section; `size` is that of a NOBITS section, `link` the name of another one."""
+    """A section; `size` is that of a NOBITS section, `link` and `info` are names of other ones."""
 
     name: str
     data: bytes = b""
@@ -24,6 +25,8 @@ class Section(NamedTuple):
     size: int | None = None
     link: str = ""
     entry_size: int = 0
+    info: str = ""
+    alignment: int = 1
 
 
 class Segment(NamedTuple):
@@ -115,8 +118,11 @@ def elf_file(
             link = index.index(section.link) if section.link else 0
             if i == 0 and escaped_count:
                 size, link = len(table), len(table) - 1
-            fields = (places[i], section.type, section.flags, section.address, offsets[i], size, link, 0, 1)
-            body += struct.pack(order + ("IIQQQQIIQQ" if is_64 else "10I"), *fields, section.entry_size)
+            info = index.index(section.info) if section.info else 0
+            fields = (places[i], section.type, section.flags, section.address, offsets[i], size, link, info)
+            body += struct.pack(
+                order + ("IIQQQQIIQQ" if is_64 else "10I"), *fields, section.alignment, section.entry_size
+            )
     for i, s in enumerate(segments):
         place = header_size + i * segment_size
         if is_64:

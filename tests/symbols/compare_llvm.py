@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.elf import ElfImage, read_build_id, read_symbols
+from symbolize.elf import ElfImage, frame_ranges, read_build_id, read_symbols
 from symbolize.symbols import build_table
 from tests.support.lookup import Frame, frames_of
 
@@ -38,6 +38,7 @@ CLASSES = {
     "symbol": "R6, R114: llvm-symbolizer takes the symbol whose name is spelled otherwise than the function's in DWARF",
     "path": "R46: llvm-symbolizer leaves `/./` in",
     "padding": "R38: no function covers the address, and we extend no row beyond its sequence",
+    "unsized": "R109: llvm-symbolizer takes a symbol without size to the next one, we end it with its FDE",
     "file-symbol": "R120: DWARF knows the function but not the file; llvm-symbolizer takes the FILE symbol's",
 }
 
@@ -74,7 +75,9 @@ def find_symbolizer() -> str | None:
 def subjects() -> list[Path]:
     """The files that are compared: fixtures with debug information, and large debug files of this machine."""
     folder = ROOT / "fixtures" / "bin"
-    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and "stripped" not in p.parts and is_elf(p)]
+    files = [
+        p for p in sorted(folder.rglob("*")) if p.is_file() and not {"stripped", "objects"} & {*p.parts} and is_elf(p)
+    ]
     if LIBPYTHON.exists() and (build_id := read_build_id(str(LIBPYTHON))):
         files.append(Path(f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"))
     files.append(LIBSTDCXX)
@@ -122,6 +125,7 @@ class Judge:
     def __init__(self, image: ElfImage) -> None:
         self.starts: dict[str, set[int]] = {}
         self.symbols: list[tuple[str, int, int, str]] = []
+        self.frames = [(int(begin), int(end)) for begin, end in zip(*frame_ranges(image), strict=True)]
         for name in (".symtab", ".dynsym"):
             table = read_symbols(image, name)
             for i in range(0 if table is None else len(table)):
@@ -138,6 +142,8 @@ class Judge:
         if not ours and len(theirs) == 1 and not theirs[0].name:
             covered = any(start <= vaddr < end for _, start, end, _ in self.symbols)
             return None if covered else "padding"
+        if not ours and len(theirs) == 1 and not theirs[0].line and self.behind_frame(vaddr, theirs[0].name):
+            return "unsized"
         if len(ours) != len(theirs):
             return None
         found = set()
@@ -147,6 +153,12 @@ class Judge:
             found.add(self.file_class(vaddr, our, their))
             found.add(self.name_class(vaddr, our.name, their.name, depth == len(ours) - 1))
         return None if None in found else max(found - {"equal"}, key=list(CLASSES).index)
+
+    def behind_frame(self, vaddr: int, name: str) -> bool:
+        """Whether a symbol without size is called `name` whose FDE ends before `vaddr`, which lies in no other."""
+        starts = {start for symbol, start, end, _ in self.symbols if symbol == name and start == end}
+        ends = [end for begin, end in self.frames if any(begin <= start < end for start in starts)]
+        return any(end <= vaddr for end in ends) and not any(begin <= vaddr < end for begin, end in self.frames)
 
     def file_class(self, vaddr: int, our: Frame, their: Frame) -> str | None:
         """The class of a difference in files."""

@@ -6,8 +6,22 @@ import pytest
 from symbolize.names import demangle
 from symbolize.symbols import build_table
 from tests.support import elf_writer
-from tests.support.elf_writer import ABS, FILE, FUNC, GLOBAL, GNU_IFUNC, LOCAL, NOTYPE, OBJECT, WEAK, Symbol
-from tests.support.lookup import frames_at, image_of
+from tests.support.eh_frame import Frames, eh_frame
+from tests.support.elf_writer import (
+    ABS,
+    ALLOC,
+    FILE,
+    FUNC,
+    GLOBAL,
+    GNU_IFUNC,
+    LOCAL,
+    NOTYPE,
+    OBJECT,
+    WEAK,
+    Section,
+    Symbol,
+)
+from tests.support.lookup import frames_at, frames_of, image_of
 
 S = Symbol
 
@@ -72,6 +86,52 @@ def test_sizeless_dynamic() -> None:
         "sized",
         "",
     ]
+
+
+FRAMES = Section(
+    ".eh_frame",
+    eh_frame([Frames([(0x1000, 0x10), (0x1040, 0x20), (0x1060, 0x10)])], 0x4000),
+    flags=ALLOC,
+    address=0x4000,
+)
+
+
+def framed(symbols: list[Symbol], dynamic: list[Symbol], *vaddrs: int) -> list[str]:
+    """The name at each address of a file with FRAMES, empty where there is none."""
+    image = image_of([], [elf_writer.text(0x1000, 0x100), FRAMES], symbols, dynamic)
+    return [frames[0].name if frames else "" for frames in frames_at(image, *vaddrs)]
+
+
+def test_sizeless_with_frames() -> None:
+    """A label without size ends with its FDE too; one without an FDE reaches to the next start (rule R109)."""
+    symbols = [S("a", 0x1000, type=NOTYPE), S("b", 0x1020), S("c", 0x1040), S("inner", 0x1050, type=NOTYPE)]
+    at = (0x1000, 0x100F, 0x1010, 0x1020, 0x103F, 0x104F, 0x1050, 0x105F, 0x1060)
+    assert framed(symbols, [], *at) == ["a", "a", "", "b", "b", "c", "inner", "inner", ""]
+
+
+def test_sizeless_dynamic_with_frames() -> None:
+    """A .dynsym symbol without size ends with its FDE, wherever in it it stands, without one at once (rule R111)."""
+    dynamic = [S("a", 0x1000), S("late", 0x1048), S("none", 0x1080)]
+    at = (0x1000, 0x100F, 0x1010, 0x1047, 0x1048, 0x105F, 0x1060, 0x1080, 0x1081)
+    assert framed([], dynamic, *at) == ["a", "a", "", "", "late", "late", "", "none", ""]
+
+
+def test_sized_dynamic_with_frames() -> None:
+    """A .dynsym symbol ends at its size and at its FDE, a .symtab symbol with a size at its size (rule R112)."""
+    dynamic = [S("long", 0x1000, 0x30), S("short", 0x1040, 8)]
+    at = (0x1000, 0x100F, 0x1010, 0x1047, 0x1048)
+    assert framed([], dynamic, *at) == ["long", "long", "", "short", ""]
+    assert framed(dynamic, [], *at) == ["long", "long", "long", "short", ""]
+
+
+def test_frames_of_another_file() -> None:
+    """The FDEs of the stripped binary bound the symbols of its debug file, which has none (rules R109, R142)."""
+    code = elf_writer.text(0x1000, 0x100)
+    empty = Section(".eh_frame", type=elf_writer.NOBITS, flags=ALLOC, address=0x4000, size=0x40)
+    debug = image_of([], [code, empty], [S("a", 0x1000)])
+    stripped = image_of([], [code, FRAMES], [])
+    table = build_table([debug, stripped], np.array([0x100F, 0x1010], np.uint64))
+    assert [len(frames) for frames in frames_of(table, (0x100F, 0x1010))] == [1, 0]
 
 
 def test_united_tables() -> None:

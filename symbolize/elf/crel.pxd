@@ -1,0 +1,1 @@
+from symbolize.cursor cimport Cursor

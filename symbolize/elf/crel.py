@@ -1,0 +1,60 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="valid-type"
+"""Relocations of SHT_CREL sections: a stream of LEB128 differences (gABI proposal, "CREL", rule R95)."""
+
+import cython
+import numpy as np
+
+if not cython.compiled:
+    from symbolize.cursor import Cursor
+
+MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+HAS_ADDEND = cython.declare(cython.int, 4)
+
+
+def read_crel(data: cython.const[cython.uchar][::1]):  # type: ignore[no-untyped-def]
+    """Offsets, symbols, types and addends (uint64[n]), and whether the section has addends.
+
+    Each relocation begins with a byte of flags, which say what differs from the one before, and the low bits of
+    the difference of the offsets; its high bits and the other differences follow. Raises ValueError if the
+    section is cut off.
+    """
+    c: Cursor = Cursor(data)
+    header: cython.ulonglong = c.uleb()
+    count: cython.ulonglong = header >> 3
+    flags: cython.int = 3 if header & HAS_ADDEND else 2
+    shift: cython.int = header & 3
+    i: cython.Py_ssize_t
+    byte: cython.ulonglong
+    offset: cython.ulonglong = 0
+    symbol: cython.ulonglong = 0
+    kind: cython.ulonglong = 0
+    addend: cython.ulonglong = 0
+    columns: cython.ulonglong[:, ::1]
+    if c.bad or count > cython.cast(cython.ulonglong, c.end - c.pos):  # a relocation takes a byte at least
+        raise ValueError("more relocations than bytes")
+    rows = np.zeros((4, count), np.uint64)
+    columns = rows.data
+    with cython.nogil:
+        for i in range(count):
+            byte = c.uint(1)
+            offset = (offset + (byte >> flags)) & MASK64
+            if byte >= 0x80:
+                # The bit that says "more" was added as a part of the offset.
+                offset = (offset + ((c.uleb() << (7 - flags)) & MASK64) - (0x80 >> flags)) & MASK64
+            if byte & 1:
+                symbol = (symbol + cython.cast(cython.ulonglong, c.sleb())) & MASK64
+            if byte & 2:
+                kind = (kind + cython.cast(cython.ulonglong, c.sleb())) & MASK64
+            if byte & 4 and flags == 3:
+                addend = (addend + cython.cast(cython.ulonglong, c.sleb())) & MASK64
+            if c.bad:
+                break
+            columns[0, i] = (offset << shift) & MASK64
+            columns[1, i] = symbol & MASK32
+            columns[2, i] = kind & MASK32
+            columns[3, i] = addend
+    if c.bad:
+        raise ValueError("cut off")
+    return (*rows, flags == 3)

@@ -1,0 +1,354 @@
+"""Relocatable files: virtual bases and relocated contents (rules R93–R95)."""
+
+import struct
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symbolize.elf import ElfImage, section_reader
+from symbolize.elf.crel import read_crel
+from tests.support.elf_writer import (
+    AARCH64,
+    ABS,
+    ALLOC,
+    ARM,
+    CREL,
+    ET_REL,
+    EXEC,
+    I386,
+    LOONGARCH,
+    MIPS,
+    NOBITS,
+    PPC64,
+    REL,
+    RELA,
+    RISCV,
+    S390,
+    X86_64,
+    Section,
+    Symbol,
+    elf_file,
+)
+from tests.support.line_writer import sleb, uleb
+
+TEXT = Section(".text", bytes(0x40), flags=ALLOC | EXEC, alignment=16)
+HOT = Section(".text.hot", bytes(0x20), flags=ALLOC | EXEC, alignment=64)
+SYMBOLS = [Symbol("f", 0x10, 4), Symbol("h", 0x4, 4, section=".text.hot"), Symbol("a", 0x7, section=ABS)]
+MASK64 = (1 << 64) - 1
+
+
+class Reloc(NamedTuple):
+    """A relocation; `symbol` counts SYMBOLS from 1."""
+
+    offset: int
+    type: int
+    symbol: int = 1
+    addend: int = 0
+
+
+class Machine(NamedTuple):
+    """How a machine writes object files."""
+
+    number: int
+    is_64: bool = True
+    big: bool = False
+    rela: bool = True
+
+
+def table_bytes(relocs: Sequence[Reloc], machine: Machine) -> bytes:
+    """A section of relocations."""
+    order, data = ">" if machine.big else "<", b""
+    for reloc in relocs:
+        if machine.is_64 and machine.number == MIPS:
+            data += struct.pack(order + "QIBBBB", reloc.offset, reloc.symbol, 0, 0, 0, reloc.type)
+        elif machine.is_64:
+            data += struct.pack(order + "QQ", reloc.offset, reloc.symbol << 32 | reloc.type)
+        else:
+            data += struct.pack(order + "II", reloc.offset, reloc.symbol << 8 | reloc.type)
+        if machine.rela:
+            data += struct.pack(order + ("q" if machine.is_64 else "i"), reloc.addend)
+    return data
+
+
+def object_file(contents: bytes, relocs: Sequence[Reloc] | bytes, machine: Machine, kind: int = 0) -> ElfImage:
+    """An object file whose .debug_info has these contents and relocations."""
+    raw = relocs if isinstance(relocs, bytes) else table_bytes(relocs, machine)
+    kind = kind or (RELA if machine.rela else REL)
+    sections = [TEXT, HOT, Section(".debug_info", contents)]
+    sections.append(Section(".rela.debug_info", raw, kind, link=".symtab", info=".debug_info"))
+    data = elf_file(
+        sections, symbols=SYMBOLS, is_64=machine.is_64, big_endian=machine.big, machine=machine.number, kind=ET_REL
+    )
+    return ElfImage.parse(memoryview(data), "test.o")
+
+
+def relocated(image: ElfImage) -> bytes:
+    """The relocated contents of .debug_info."""
+    return bytes(section_reader(image)(".debug_info") or b"")
+
+
+def base(image: ElfImage, section: str = ".text") -> int:
+    """The virtual base of a section."""
+    vaddr = image.vaddr_of(section, 0)
+    assert vaddr is not None
+    return vaddr
+
+
+I386_M = Machine(I386, False, rela=False)
+MACHINES = {
+    "x86-64": Machine(X86_64),
+    "i386": I386_M,
+    "aarch64": Machine(AARCH64),
+    "aarch64 big": Machine(AARCH64, big=True),
+    "arm": Machine(ARM, False, rela=False),
+    "arm big": Machine(ARM, False, True, rela=False),
+    "riscv": Machine(RISCV),
+    "loongarch": Machine(LOONGARCH),
+    "ppc64": Machine(PPC64, big=True),
+    "mips": Machine(MIPS, False, True, rela=False),
+    "mips64": Machine(MIPS, True, True),
+    "mips64el": Machine(MIPS),
+    "s390": Machine(S390, big=True),
+}
+VALUES = {
+    "x86-64": {1: 8, 10: 4, 11: 4, 12: 2, 14: 1},
+    "i386": {1: 4, 20: 2, 22: 1},
+    "aarch64": {257: 8, 258: 4, 259: 2},
+    "aarch64 big": {257: 8, 258: 4},
+    "arm": {2: 4},
+    "arm big": {2: 4},
+    "riscv": {1: 4, 2: 8, 54: 1, 55: 2, 56: 4},
+    "loongarch": {1: 4, 2: 8},
+    "ppc64": {1: 4, 38: 8},
+    "mips": {2: 4},
+    "mips64": {2: 4, 18: 8},
+    "mips64el": {2: 4, 18: 8},
+    "s390": {4: 4, 22: 8, 3: 2},
+}
+DISTANCES = {
+    "x86-64": {2: 4, 24: 8},
+    "i386": {2: 4},
+    "aarch64": {260: 8, 261: 4},
+    "arm": {3: 4},
+    "riscv": {57: 4},
+    "loongarch": {99: 4},
+    "ppc64": {26: 4, 44: 8},
+    "mips": {248: 4},
+    "s390": {5: 4, 23: 8},
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_values(name: str) -> None:
+    """Fields become symbol plus addend, which stands in the field where the relocation has none (rule R93)."""
+    machine = MACHINES[name]
+    order = "big" if machine.big else "little"
+    for number, size in VALUES[name].items():
+        addend = 0x12
+        field = bytes(size) if machine.rela else addend.to_bytes(size, order)  # type: ignore[arg-type]
+        junk = bytes([0xEE]) * size if machine.rela else field  # a field with an addend outside is overwritten
+        contents = b"\x55" * 3 + junk + b"\x55" * 5
+        image = object_file(contents, [Reloc(3, number, 2, addend if machine.rela else 0)], machine)
+        value = (base(image, ".text.hot") + 4 + addend) % (1 << 8 * size)
+        assert relocated(image) == b"\x55" * 3 + value.to_bytes(size, order) + b"\x55" * 5  # type: ignore[arg-type]
+        assert image.problems == []
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_distances(name: str) -> None:
+    """Fields that are relative to their place get the distance from there; debug sections lie at 0 (rule R93)."""
+    machine = MACHINES[name]
+    order = "big" if machine.big else "little"
+    for number, size in DISTANCES[name].items():
+        image = object_file(bytes(16), [Reloc(4, number, 1)], machine)
+        value = (base(image) + 0x10 - 4) % (1 << 8 * size)
+        assert relocated(image)[4 : 4 + size] == value.to_bytes(size, order)  # type: ignore[arg-type]
+
+
+def test_negative_addends() -> None:
+    """An addend may be negative."""
+    image = object_file(bytes(8), [Reloc(0, 1, 1, -0x10)], Machine(X86_64))
+    assert int.from_bytes(relocated(image), "little") == base(image)
+
+
+def test_sums() -> None:
+    """RISC-V and LoongArch write differences as pairs that add to a field and subtract from it (rule R93)."""
+    for number, widths in (
+        (RISCV, {8: (36, 40), 4: (35, 39), 2: (34, 38), 1: (33, 37)}),
+        (LOONGARCH, {8: (51, 56), 4: (50, 55), 2: (48, 53), 1: (47, 52)}),
+    ):
+        for size, (add, subtract) in widths.items():
+            relocs = [Reloc(0, add, 1, 0x22), Reloc(0, subtract, 1, 2)]
+            for each in (relocs, relocs[::-1]):
+                image = object_file((3).to_bytes(size, "little"), each, Machine(number))
+                assert int.from_bytes(relocated(image), "little") == 0x23
+
+
+@pytest.mark.parametrize(("number", "types"), [(RISCV, (53, 52)), (LOONGARCH, (105, 106))])
+def test_six_bits(number: int, types: tuple[int, int]) -> None:
+    """Pairs of 6 bits leave the upper two alone (rule R93)."""
+    image = object_file(b"\xc0", [Reloc(0, types[0], 1, 0x1F), Reloc(0, types[1], 1, 4)], Machine(number))
+    assert relocated(image) == bytes([0xC0 | 0x1B])
+
+
+@pytest.mark.parametrize(("number", "types"), [(RISCV, (60, 61)), (LOONGARCH, (107, 108))])
+@pytest.mark.parametrize(("difference", "width"), [(0, 1), (0x1C, 1), (0x1C, 3), (0x1234, 2), (0x1234, 4)])
+def test_leb_pairs(number: int, types: tuple[int, int], difference: int, width: int) -> None:
+    """A LEB128 number keeps its length, even where one of its two symbols alone would not fit (rule R93)."""
+    contents = uleb(0, width) + b"\x7f"
+    image = object_file(contents, [Reloc(0, types[0], 1, difference), Reloc(0, types[1], 1)], Machine(number))
+    assert relocated(image) == uleb(difference, width) + b"\x7f"
+
+
+def test_leb_without_end() -> None:
+    """A LEB128 number that is cut off is left."""
+    image = object_file(b"\x80\x80", [Reloc(0, 60, 1, 5)], Machine(RISCV))
+    assert relocated(image) == b"\x80\x80"
+
+
+def test_unknown_types() -> None:
+    """Types that nobody knows are left and named once; the others are applied (rule R93)."""
+    relocs = [Reloc(0, 99), Reloc(0, 99), Reloc(0, 98), Reloc(0, 97), Reloc(0, 96), Reloc(8, 1), Reloc(0, 0)]
+    image = object_file(bytes(16), relocs, Machine(X86_64))
+    relocated(image)
+    assert int.from_bytes(relocated(image), "little") == (base(image) + 0x10) << 64
+    assert image.problems == [
+        "section .debug_info: relocations of unknown type 96, 97, 98 and 1 more (X86_64) are left"
+    ]
+
+
+def test_thread_local_offsets() -> None:
+    """Offsets of thread-local variables do not concern code and are no problem."""
+    for number, kind in ((X86_64, 17), (AARCH64, 1029), (RISCV, 9), (S390, 53)):
+        machine = Machine(number, big=number == S390)
+        image = object_file(bytes(8), [Reloc(0, kind)], machine)
+        assert relocated(image) == bytes(8)
+        assert image.problems == []
+
+
+@pytest.mark.parametrize(
+    "bad", [Reloc(9, 1), Reloc(1 << 63, 1), Reloc(MASK64, 1), Reloc(0, 1, 4), Reloc(0, 1, 1 << 31)]
+)
+def test_out_of_bounds(bad: Reloc) -> None:
+    """A place outside of the section and a symbol that is not there are left, with a problem (rule R77)."""
+    image = object_file(bytes(16), [bad, Reloc(8, 1)], Machine(X86_64))
+    assert int.from_bytes(relocated(image), "little") == (base(image) + 0x10) << 64
+    assert image.problems == ["section .debug_info: relocations out of bounds are left"]
+
+
+def test_absolute_and_undefined_symbols() -> None:
+    """Absolute symbols have their value, undefined ones none."""
+    image = object_file(bytes(16), [Reloc(0, 1, 3, 1), Reloc(8, 1, 0, 5)], Machine(X86_64))
+    assert relocated(image) == struct.pack("<QQ", 8, 5)
+
+
+def test_linked_files_are_not_relocated() -> None:
+    """A linker that keeps relocations has applied them."""
+    machine = Machine(X86_64)
+    sections = [TEXT, Section(".debug_info", bytes(8))]
+    raw = table_bytes([Reloc(0, 1)], machine)
+    sections.append(Section(".rela.debug_info", raw, RELA, link=".symtab", info=".debug_info"))
+    symbols = [Symbol("f", 0x10, 4)]
+    image = ElfImage.parse(memoryview(elf_file(sections, symbols=symbols)), "test")
+    assert relocated(image) == bytes(8)
+
+
+def test_extended_indices() -> None:
+    """The sections of symbols may stand in a table of their own, here too (rule R101)."""
+    machine = Machine(X86_64)
+    raw = table_bytes([Reloc(0, 1)], machine)
+    sections = [TEXT, HOT, Section(".debug_info", bytes(8))]
+    sections.append(Section(".rela.debug_info", raw, RELA, link=".symtab", info=".debug_info"))
+    symbols = [Symbol("h", 4, section=".text.hot", extended=True)]
+    image = ElfImage.parse(memoryview(elf_file(sections, symbols=symbols, kind=ET_REL)), "test")
+    assert int.from_bytes(relocated(image), "little") == base(image, ".text.hot") + 4
+
+
+def test_bases() -> None:
+    """Loaded sections lie apart, aligned, and above every offset; others lie nowhere (rule R94)."""
+    sections = [
+        Section(".text", bytes(5), flags=ALLOC | EXEC),
+        Section(".data", flags=ALLOC, type=NOBITS, size=0x123456, alignment=32),
+        Section(".comment", bytes(9)),
+        Section(".text", bytes(7), flags=ALLOC | EXEC, alignment=4096),
+        Section(".huge", flags=ALLOC | EXEC, type=NOBITS, size=1 << 63),
+    ]
+    for is_64 in (True, False):
+        chosen = sections if is_64 else sections[:-1]
+        image = ElfImage.parse(memoryview(elf_file(chosen, kind=ET_REL, is_64=is_64)), "test")
+        loaded = [(s.vaddr, s.vaddr + s.size) for s in image.sections if s.flags & ALLOC]
+        assert len(loaded) == 3
+        assert loaded[0][0] > 0x123456
+        assert all(end < begin for (_, end), (begin, _) in pairwise(loaded))
+        assert loaded[1][0] % 32 == loaded[2][0] % 4096 == 0
+        assert image.vaddr_of(".text", 4) == loaded[0][0] + 4
+        assert image.vaddr_of(4, 6) == loaded[2][0] + 6
+        assert [image.vaddr_of(".text", 5), image.vaddr_of(".comment", 0), image.vaddr_of(".none", 0)] == [None] * 3
+        assert [image.vaddr_of(9, 0), image.vaddr_of(0, 0), image.vaddr_of(".text", -1)] == [None] * 3
+        assert [len(column) for column in image.code_ranges] == [2, 2]
+
+
+def crel(relocs: Sequence[Reloc], addends: bool = True, shift: int = 0) -> bytes:
+    """The relocations as a CREL stream."""
+    out = uleb(len(relocs) << 3 | addends << 2 | shift)
+    flag_bits = 3 if addends else 2
+    last = Reloc(0, 0, 0, 0)
+    for reloc in relocs:
+        step = ((reloc.offset - last.offset) & MASK64) >> shift
+        flags = (reloc.symbol != last.symbol) | (reloc.type != last.type) << 1
+        flags |= (addends and reloc.addend != last.addend) << 2
+        low = 7 - flag_bits
+        more = step >> low
+        out += bytes([(step & ((1 << low) - 1)) << flag_bits | flags | bool(more) << 7])
+        out += uleb(more) if more else b""
+        out += sleb(reloc.symbol - last.symbol) if flags & 1 else b""
+        out += sleb(reloc.type - last.type) if flags & 2 else b""
+        out += sleb(reloc.addend - last.addend) if flags & 4 else b""
+        last = reloc
+    return out
+
+
+U32 = st.integers(0, (1 << 32) - 1)
+RELOCS = st.lists(st.builds(Reloc, st.integers(0, 1 << 61), U32, U32, st.integers(-(1 << 62), 1 << 62)), max_size=8)
+
+
+@given(RELOCS, st.booleans(), st.integers(0, 3))
+def test_crel(relocs: list[Reloc], addends: bool, shift: int) -> None:
+    """A stream of differences gives the relocations back (rule R95)."""
+    ordered = [reloc._replace(offset=reloc.offset >> shift << shift) for reloc in sorted(relocs)]
+    offset, symbol, kind, addend, has_addend = read_crel(crel(ordered, addends, shift))
+    found = list(zip(offset.tolist(), kind.tolist(), symbol.tolist(), addend.tolist(), strict=True))
+    assert found == [(o, t, s, a & MASK64 if addends else 0) for o, t, s, a in ordered]
+    assert has_addend is addends
+
+
+@given(st.binary(max_size=60))
+def test_crel_of_any_bytes(data: bytes) -> None:
+    """Any bytes give relocations or a ValueError."""
+    try:
+        columns = read_crel(data)
+    except ValueError:
+        return
+    assert len({len(column) for column in columns[:4]}) == 1
+
+
+def test_relocations_in_crel() -> None:
+    """CREL sections are applied like others, with addends or with those in the fields (rule R95)."""
+    relocs = [Reloc(0, 1, 1, 8), Reloc(8, 1, 2, -4)]
+    image = object_file(bytes(16), crel(relocs, shift=3), Machine(X86_64), CREL)
+    expected = struct.pack("<QQ", base(image) + 0x18, base(image, ".text.hot"))
+    assert relocated(image) == expected
+    image = object_file(struct.pack("<QQ", 8, MASK64 - 3), crel(relocs, False), Machine(X86_64), CREL)
+    assert relocated(image) == expected
+
+
+@pytest.mark.parametrize("raw", [b"", b"\xff\xff\xff\x7f", crel([Reloc(0, 1), Reloc(8, 1)])[:-2]])
+def test_bad_crel(raw: bytes) -> None:
+    """A stream that is cut off leaves its section as it is, with a problem (rule R95)."""
+    image = object_file(bytes(16), raw, Machine(X86_64), CREL)
+    assert relocated(image) == bytes(16)
+    assert [".rela.debug_info" in problem for problem in image.problems] == [True]

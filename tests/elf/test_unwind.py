@@ -1,0 +1,115 @@
+"""Where FDEs say that functions begin and end (for rules R109, R111 and R112)."""
+
+import random
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symbolize.elf import ElfImage, frame_ranges
+from symbolize.elf.frames import read_frames
+from tests.support.eh_frame import ABSOLUTE, RELATIVE, Frames, eh_frame
+from tests.support.elf_writer import ALLOC, NOBITS, Section, elf_file, text
+
+BINARIES = Path(__file__).parents[2] / "fixtures" / "bin"
+RANGES = [(0x1000, 0x40), (0x1080, 0x10), (0x1040, 0x30)]
+EXPECTED = [(0x1000, 0x1040), (0x1040, 0x1070), (0x1080, 0x1090)]
+AT = 0x4000
+
+
+def ranges_of(contents: bytes, **options: bool) -> list[tuple[int, int]]:
+    """The FDEs of a file with one code section, 0x1000 to 0x2000."""
+    section = Section(".eh_frame", contents, flags=ALLOC, address=AT)
+    image = ElfImage.parse(memoryview(elf_file([text(), section], **options)), "test")  # type: ignore[arg-type]
+    begin, end = frame_ranges(image)
+    return list(zip(begin.tolist(), end.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("is_64", [True, False])
+@pytest.mark.parametrize("big", [True, False])
+def test_encodings(is_64: bool, big: bool) -> None:
+    """Addresses are absolute or relative to their place, of 2, 4 or 8 bytes or LEB128, signed or not (rule R109)."""
+    kinds = [0x00, 0x01, 0x02, 0x03, 0x04, 0x0A, 0x0B, 0x0C]
+    encodings: list[int | None] = [None, *kinds, *(RELATIVE | kind for kind in (0x00, 0x04, 0x09, 0x0A, 0x0B, 0x0C))]
+    for encoding in encodings:
+        for version in (1, 3):
+            for group in (Frames(RANGES, encoding, version), Frames(RANGES, encoding, version, wide=True)):
+                contents = eh_frame([group], AT, is_64=is_64, big_endian=big)
+                assert ranges_of(contents, is_64=is_64, big_endian=big) == EXPECTED, hex(encoding or 0)
+
+
+def test_several_cies() -> None:
+    """Each FDE follows its own CIE; those with a personality routine and padding between entries do no harm."""
+    first, second = Frames(RANGES[:1], RELATIVE | 0x0B, personality=True), Frames(RANGES[1:], ABSOLUTE | 0x04)
+    contents = eh_frame([first, second], AT)
+    assert ranges_of(contents) == EXPECTED
+    assert ranges_of(contents + bytes(4)) == EXPECTED
+    head = eh_frame([first], AT) + bytes(4)
+    assert ranges_of(head + eh_frame([second], AT + len(head))) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        Frames([(0x1200, 0x10)], 0x30 | 0x0B),  # relative to something else
+        Frames([(0x1200, 0x10)], 0x80 | RELATIVE | 0x0B),  # indirect
+        Frames([(0x1200, 0x10)], 0x05),  # no such size
+        Frames([(0x1200, 0x10)], version=7),
+        Frames([(0x1200, 0x10)], augmentation=b"eh"),
+        Frames([(0x1200, 0x10)], augmentation=b"z" + b"S" * 40),
+        Frames([(0x1200, 0)]),
+        Frames([(0x8000, 0x10)]),  # no code
+        Frames([(0x1200, (1 << 64) - 0x1000)], ABSOLUTE | 0x04),
+    ],
+)
+def test_entries_that_say_nothing(group: Frames) -> None:
+    """What cannot be read, or is no range of code, is left out and costs its neighbours nothing."""
+    head = (
+        eh_frame([group], AT)
+        if group.encoding != 0x05
+        else eh_frame([group._replace(encoding=0x04)], AT).replace(b"\x01\x04", b"\x01\x05")
+    )
+    assert ranges_of(head + eh_frame([Frames(RANGES)], AT + len(head))) == EXPECTED
+
+
+def test_no_frames() -> None:
+    """A file without the section, or whose section has no bytes, has no FDEs."""
+    image = ElfImage.parse(memoryview(elf_file([text()])), "test")
+    assert [len(column) for column in frame_ranges(image)] == [0, 0]
+    section = Section(".eh_frame", type=NOBITS, flags=ALLOC, size=64)
+    image = ElfImage.parse(memoryview(elf_file([text(), section])), "test")
+    assert [len(column) for column in frame_ranges(image)] == [0, 0]
+
+
+@given(st.binary(max_size=200), st.booleans(), st.sampled_from([4, 8]))
+def test_any_bytes(data: bytes, big: bool, size: int) -> None:
+    """Any bytes give ranges that are not empty, no more than there is room for."""
+    begin, end = read_frames(data, AT, size, big)
+    assert (begin < end).all()
+    assert len(begin) <= len(data) // 12
+
+
+@given(st.integers(0, 1 << 32), st.integers(1, 8))
+def test_damaged(seed: int, count: int) -> None:
+    """Damaged sections are read to some end."""
+    contents = bytearray(eh_frame([Frames(RANGES, personality=True), Frames(RANGES, 0x04)], AT))
+    dice = random.Random(seed)
+    for _ in range(count):
+        contents[dice.randrange(len(contents))] = dice.choice([0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256)])
+    begin, end = read_frames(bytes(contents), AT, 8, False)
+    assert (begin < end).all()
+
+
+@pytest.mark.parametrize("path", ["gcc-pie/spectra", "clang-nopie-dwarf4-lld/ledger", "aarch64/libresonance.so"])
+def test_real_files(path: str) -> None:
+    """The FDEs of real files are those that readelf shows."""
+    command = ["readelf", "--debug-dump=frames", "--wide", BINARIES / path]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    expected = {(int(a, 16), int(b, 16)) for a, b in re.findall(r" FDE .*pc=([0-9a-f]+)\.\.([0-9a-f]+)", shown)}
+    with ElfImage.open(BINARIES / path) as image:
+        begin, end = frame_ranges(image)
+    assert set(zip(begin.tolist(), end.tolist(), strict=True)) == expected
+    assert len(expected) > 20
