@@ -1,3 +1,5 @@
+cimport cython
+@cython.final
 cdef class Cursor:
     cdef const unsigned char[::1] data
     cdef public Py_ssize_t pos

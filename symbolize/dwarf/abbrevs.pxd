@@ -1,5 +1,7 @@
+cimport cython
 from symbolize.cursor cimport Cursor
 
+@cython.final
 cdef class AbbrevTables:
     cdef public unsigned char[::1] dense
     cdef public unsigned char[::1] has_code
@@ -9,12 +11,16 @@ cdef class AbbrevTables:
     cdef public unsigned short[::1] tag
     cdef public unsigned char[::1] flags
     cdef public int[::1] fixed_size
+    cdef public unsigned int[::1] step
+    cdef public int[::1] sibling_at
     cdef public int[::1] op_first
     cdef public int[::1] ops
     cdef public int[::1] attribute_first
     cdef public unsigned short[::1] attribute_name
     cdef public unsigned short[::1] attribute_form
+    cdef public unsigned short[::1] attribute_read
     cdef public long long[::1] attribute_constant
     cdef Py_ssize_t find(self, Py_ssize_t table, unsigned long long code) noexcept nogil
 
+cdef int read_operation(unsigned long long name, unsigned long long form, int skipped) noexcept nogil
 cdef int skip_operation(unsigned long long form, int address_size, int offset_size, int version) noexcept nogil

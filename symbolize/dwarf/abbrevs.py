@@ -18,6 +18,10 @@ SKIP_SUBTREE = cython.declare(cython.int, 4)
 SUBPROGRAM = cython.declare(cython.int, 8)
 TYPE_SUBTREE = cython.declare(cython.int, 16)
 BAD_FORM = cython.declare(cython.int, 32)
+FIXED = cython.declare(cython.int, 64)
+
+MAX_FIXED_SIZE = cython.declare(cython.int, 1 << 20)
+"""Attributes of a DIE that take more bytes than this are skipped one by one, so that no size overflows."""
 
 # Skip operations: the kind in the low 4 bits, a byte count above them.
 OP_FIXED = cython.declare(cython.int, 0)
@@ -26,8 +30,13 @@ OP_STRING = cython.declare(cython.int, 2)
 OP_BLOCK = cython.declare(cython.int, 3)
 OP_BLOCK_LEB = cython.declare(cython.int, 4)
 OP_INDIRECT = cython.declare(cython.int, 5)
-OP_SIBLING = cython.declare(cython.int, 6)
+OP_SIBLING = cython.declare(cython.int, 6 | (4 << 4))
 OP_BAD = cython.declare(cython.int, 15)
+
+# Read operations, see read_operation.
+READ_FIXED = cython.declare(cython.int, 0)
+READ_RELATIVE = cython.declare(cython.int, 32)
+READ_VALUE = cython.declare(cython.int, 64)
 
 TABLES_PER_BYTE = cython.declare(cython.int, 4)
 """A table may be compiled a few times, for units of different shape."""
@@ -78,10 +87,42 @@ def skip_operation(
     return OP_BAD
 
 
+def read_operation(name: cython.ulonglong, form: cython.ulonglong, skipped: cython.int) -> cython.int:
+    """How the walk reads an attribute of a function with code: the field in the bits from 8 on, 0 if it is of no use.
+
+    Below them `READ_FIXED` with a number of bytes, possibly `READ_RELATIVE` to the unit, or `READ_VALUE` for what
+    the reader reads. `skipped` is the skip operation of the attribute.
+    """
+    field: cython.int = 0
+    if name == 0x11 or name == 0x12:  # low_pc high_pc
+        field = cython.cast(cython.int, name) - 0x10
+    elif name == 0x55:  # ranges
+        field = 3
+    elif name == 0x52:  # entry_pc
+        field = 4
+    elif name == 0x31:  # abstract_origin
+        field = 5
+    elif name == 0x57 or name == 0x58 or name == 0x59:  # call_column call_file call_line
+        field = 6 + cython.cast(cython.int, name) - 0x57
+    if skipped & 15 != OP_FIXED and skipped != OP_SIBLING:
+        return READ_VALUE | (field << 8)
+    if field == 0 and form != 0x21:
+        return READ_FIXED | (skipped >> 4)
+    if form == 0x11 or form == 0x12 or form == 0x13 or form == 0x14:  # ref1 ref2 ref4 ref8
+        return READ_RELATIVE | (skipped >> 4) | (field << 8)
+    if form == 0x01 or form == 0x0B or form == 0x05 or form == 0x06 or form == 0x07:  # addr data1 data2 data4 data8
+        return READ_FIXED | (skipped >> 4) | (field << 8)
+    if form == 0x17 or form == 0x10:  # sec_offset ref_addr
+        return READ_FIXED | (skipped >> 4) | (field << 8)
+    return READ_VALUE | (field << 8)
+
+
 @cython.cclass
 class AbbrevTables:
     """Compiled tables, concatenated: table `t` has the abbreviations `[first[t], first[t + 1])`.
 
+    `step` is all that the walk needs of most DIEs: the flags, and above them the size of the attributes if it is fixed
+    (FIXED). `sibling_at` is where the sibling attribute lies behind the abbreviation code, -1 if that varies.
     `has_code` tells whether any abbreviation of a table can describe a function with code. A table whose codes are
     1, 2, 3 … is dense and indexed; the others have `codes` sorted and `order` beside it.
     """
@@ -170,6 +211,7 @@ def fill_tables(  # type: ignore[no-untyped-def]
     has_sibling: cython.bint
     declaration: cython.bint
     fixed: cython.bint
+    sibling_at: cython.int
     with cython.nogil:
         for i in range(n):
             tables.first[i] = abbreviation
@@ -195,6 +237,7 @@ def fill_tables(  # type: ignore[no-untyped-def]
                 declaration = False
                 fixed = True
                 size = 0
+                sibling_at = -1
                 while not c.bad:
                     name = c.uleb()
                     form = c.uleb()
@@ -205,7 +248,7 @@ def fill_tables(  # type: ignore[no-untyped-def]
                     tables.attribute_form[attribute] = form if form < 0xFFFF else 0xFFFF
                     tables.attribute_constant[attribute] = constant
                     attribute += 1
-                    if name == 0x11 or name == 0x55 or name == 0x52:  # low_pc ranges entry_pc
+                    if name == 0x11 or name == 0x55:  # low_pc ranges
                         has_pc = True
                     elif name == 0x3C:
                         declaration = True
@@ -218,15 +261,23 @@ def fill_tables(  # type: ignore[no-untyped-def]
                     if operation == OP_BAD:
                         flags |= BAD_FORM
                     if name == 0x01 and operation == OP_FIXED | (4 << 4) and form == 0x13:
+                        if fixed and not has_sibling:
+                            sibling_at = size
                         has_sibling = True
                         operation = OP_SIBLING
-                    if operation & 15 == OP_FIXED:
+                    tables.attribute_read[attribute - 1] = read_operation(name, form, operation)
+                    if operation & 15 == OP_FIXED or operation == OP_SIBLING:
                         size += operation >> 4
-                        if op > tables.op_first[abbreviation] and tables.ops[op - 1] & 15 == OP_FIXED:
+                        if size > MAX_FIXED_SIZE:
+                            fixed = False
+                            size = 0
+                        elif (
+                            operation != OP_SIBLING
+                            and op > tables.op_first[abbreviation]
+                            and tables.ops[op - 1] & 15 == OP_FIXED
+                        ):
                             tables.ops[op - 1] += operation & ~15
                             continue
-                    elif operation == OP_SIBLING:
-                        size += 4
                     else:
                         fixed = False
                     if operation != OP_FIXED:
@@ -238,13 +289,23 @@ def fill_tables(  # type: ignore[no-untyped-def]
                 if tag == 0x2E:
                     flags |= SUBPROGRAM
                 if has_sibling and flags & HAS_CHILDREN:
-                    # Subtrees that cannot hold code (rule R12): arrays, enumerations, subroutine types, declarations.
-                    if tag == 0x01 or tag == 0x04 or tag == 0x15 or (tag == 0x2E and declaration):
+                    # Subtrees that cannot hold code (rule R12): arrays, enumerations, subroutine types, call sites,
+                    # declarations.
+                    if (
+                        tag == 0x01
+                        or tag == 0x04
+                        or tag == 0x15
+                        or tag == 0x48
+                        or tag == 0x4109
+                        or (tag == 0x2E and declaration)
+                    ):
                         flags |= SKIP_SUBTREE
                     elif tag == 0x13 or tag == 0x17:  # structure and union: only in C, which the unit knows
                         flags |= TYPE_SUBTREE
                 tables.flags[abbreviation] = flags
                 tables.fixed_size[abbreviation] = size if fixed and not has_sibling else -1
+                tables.sibling_at[abbreviation] = sibling_at
+                tables.step[abbreviation] = flags | ((FIXED | (size << 8)) if fixed else 0)
                 abbreviation += 1
         tables.first[n] = abbreviation
         tables.op_first[abbreviation] = op
@@ -268,11 +329,14 @@ def compile_tables(data, offsets, address_sizes, offset_sizes, versions) -> Abbr
     tables.tag = memoryview(np.zeros(abbreviations, np.uint16))
     tables.flags = memoryview(np.zeros(abbreviations, np.uint8))
     tables.fixed_size = memoryview(np.zeros(abbreviations, np.int32))
+    tables.step = memoryview(np.zeros(abbreviations, np.uint32))
+    tables.sibling_at = memoryview(np.zeros(abbreviations, np.int32))
     tables.op_first = memoryview(np.zeros(abbreviations + 1, np.int32))
     tables.ops = memoryview(np.zeros(attributes + 1, np.int32))
     tables.attribute_first = memoryview(np.zeros(abbreviations + 1, np.int32))
     tables.attribute_name = memoryview(np.zeros(attributes + 1, np.uint16))
     tables.attribute_form = memoryview(np.zeros(attributes + 1, np.uint16))
+    tables.attribute_read = memoryview(np.zeros(attributes + 1, np.uint16))
     tables.attribute_constant = memoryview(np.zeros(attributes + 1, np.int64))
     fill_tables(
         tables,

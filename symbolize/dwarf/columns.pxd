@@ -1,3 +1,5 @@
+cimport cython
+@cython.final
 cdef class Ranges:
     cdef public unsigned long long[::1] begin
     cdef public unsigned long long[::1] end
@@ -7,6 +9,7 @@ cdef class Ranges:
     cdef void append(self, unsigned long long begin, unsigned long long end, long long owner) noexcept nogil
     cpdef grow(self)
 
+@cython.final
 cdef class Nodes:
     cdef public unsigned long long[::1] die
     cdef public unsigned long long[::1] origin

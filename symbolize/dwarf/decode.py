@@ -81,7 +81,9 @@ class Dwarf:
         self._claims = begin, end, unit[live]
         self.units = self.reader.units
         self.files = FileTables(make_reader(sections, self.units, self.reader.tables), sections, code, self.problems)
-        self._unclaiming = self._holds_code() & (np.asarray(self.units.bad) == 0)
+        self._unclaiming = np.zeros(len(self.units.offset), np.bool_)
+        self._unclaiming[self.holding_code()] = True
+        self._unclaiming &= np.asarray(self.units.bad) == 0
         self._unclaiming[self._claims[2]] = False
         self._report_bad_units()
 
@@ -113,10 +115,15 @@ class Dwarf:
         """The units that may hold code and claim nothing usable (rule R61)."""
         return np.flatnonzero(self._unclaiming)
 
+    def holding_code(self) -> Int64:
+        """The units that may hold code: compile and skeleton units (rule R90)."""
+        kind = np.asarray(self.units.kind)
+        return np.flatnonzero((kind == COMPILE_UNIT) | (kind == SKELETON_UNIT))
+
     def decode(self, units: Int64 | None = None) -> Decoded:
         """Decode `units`, or all that hold code."""
         if units is None:
-            units = np.flatnonzero(self._holds_code())
+            units = self.holding_code()
         nodes, ranges = Nodes(), Ranges()
         known = np.asarray(self.units.corrupt).copy()
         chosen = units
@@ -152,12 +159,6 @@ class Dwarf:
             np.asarray(lines.tables.line)[:count],
             np.asarray(lines.tables.column)[:count],
         )
-
-    def _holds_code(self) -> NDArray[np.bool_]:
-        """Which units may hold code: compile and skeleton units (rule R90)."""
-        kind = np.asarray(self.units.kind)
-        result: NDArray[np.bool_] = (kind == COMPILE_UNIT) | (kind == SKELETON_UNIT)
-        return result
 
     def _report_bad_units(self) -> None:
         end = int(self.units.end[len(self.units.end) - 1]) if len(self.units.end) else 0

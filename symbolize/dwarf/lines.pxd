@@ -1,6 +1,8 @@
+cimport cython
 from symbolize.cursor cimport Cursor
 from symbolize.dwarf.reader cimport Reader
 
+@cython.final
 cdef class LineTables:
     cdef public unsigned long long[::1] address
     cdef public unsigned int[::1] file
@@ -8,6 +10,7 @@ cdef class LineTables:
     cdef public unsigned int[::1] column
     cdef public Py_ssize_t row_count
     cdef Py_ssize_t row_capacity
+    cdef public long long emitted
 
     cdef public unsigned long long[::1] begin
     cdef public unsigned long long[::1] end
@@ -28,7 +31,6 @@ cdef class LineTables:
     cdef unsigned long long[::1] advances
     cdef unsigned long long[::1] line_advances
 
-    cdef void add_row(self, unsigned long long address, unsigned int file, unsigned int line, unsigned int column) noexcept nogil
     cdef void add_sequence(self, Py_ssize_t first_row, unsigned long long end, long long program, bint unsorted) noexcept nogil
     cdef void add_entry(self, unsigned long long name, unsigned int directory) noexcept nogil
     cpdef grow_rows(self)

@@ -24,13 +24,14 @@ class LineTables:
     """Decoded line programs.
 
     Rows: `address`, `file` (as the program counts files), `line`, `column`. Sequences `[begin, end)` own the
-    rows `[first_row, last_row)` and belong to `program`. File table entries: `name` (a string reference) and
+    rows `[first_row, last_row)` and belong to `program`. `emitted` counts what the programs emitted, of which not all
+    is kept. File table entries: `name` (a string reference) and
     `directory`; directories are entries of the same kind. `formats`, `operands`, `advances` and `line_advances`
     are scratch space for the program that is being decoded.
     """
 
     def __init__(self) -> None:
-        self.row_count = self.row_capacity = 0
+        self.row_count = self.row_capacity = self.emitted = 0
         self.sequence_count = self.sequence_capacity = 0
         self.entry_count = self.entry_capacity = 0
         u8, u4, i8 = (memoryview(np.zeros(0, dtype)) for dtype in (np.uint64, np.uint32, np.int64))
@@ -69,19 +70,6 @@ class LineTables:
         self.name = extended(self.name, "u8")
         self.directory = extended(self.directory, "u4")
         self.entry_capacity = len(self.name)
-
-    def add_row(
-        self, address: cython.ulonglong, file: cython.uint, line: cython.uint, column: cython.uint
-    ) -> cython.void:
-        """Add a row."""
-        if self.row_count == self.row_capacity:
-            with cython.gil:
-                self.grow_rows()
-        self.address[self.row_count] = address
-        self.file[self.row_count] = file
-        self.line[self.row_count] = line
-        self.column[self.row_count] = column
-        self.row_count += 1
 
     def add_sequence(
         self, first_row: cython.Py_ssize_t, end: cython.ulonglong, program: cython.longlong, unsorted: cython.bint
@@ -205,10 +193,8 @@ def read_string_tables(c: Cursor, tables: LineTables, directory_count: cython.ul
         tables.add_entry(name, directory if directory < MASK32 else 0)
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def run(
+@cython.ccall
+def run(  # type: ignore[no-untyped-def]
     c: Cursor,
     tables: LineTables,
     program: cython.longlong,
@@ -216,93 +202,175 @@ def run(
     max_ops: cython.ulonglong,
     opcode_base: cython.int,
     max_address: cython.ulonglong,
-) -> cython.void:
+):
     """Execute a line program (DWARF 5 §6.2.5) up to the end of the cursor.
 
-    Addresses wrap around behind `max_address` (rule R36). Rows at one address keep the last (rule R32). A
-    sequence whose addresses do not ascend is marked unsorted (rules R34, R35).
+    Addresses wrap around behind `max_address` (rule R36). Rows at one address keep the last (rule R32). A sequence
+    whose addresses do not ascend is marked unsorted (rules R34, R35); in the others a row that only repeats the row
+    before it is left out.
     """
+    data: cython.const[cython.uchar][::1] = c.data
+    advances: cython.ulonglong[::1] = tables.advances
+    line_advances: cython.ulonglong[::1] = tables.line_advances
+    addresses: cython.ulonglong[::1]
+    files: cython.uint[::1]
+    lines: cython.uint[::1]
+    columns: cython.uint[::1]
+    pos: cython.Py_ssize_t = c.pos
+    end: cython.Py_ssize_t = c.end
+    after: cython.Py_ssize_t
+    count: cython.Py_ssize_t = tables.row_count
+    capacity: cython.Py_ssize_t
+    first: cython.Py_ssize_t = count
+    sequence: cython.Py_ssize_t = pos
     address: cython.ulonglong = 0
     op_index: cython.ulonglong = 0
     file: cython.ulonglong = 1
     line: cython.ulonglong = 1
     column: cython.ulonglong = 0
-    first: cython.Py_ssize_t = tables.row_count
-    unsorted: cython.bint = False
-    emit: cython.bint
-    opcode: cython.int
-    advance: cython.ulonglong
-    length: cython.ulonglong
-    after: cython.Py_ssize_t
-    _: cython.ulonglong
     previous: cython.ulonglong = 0
-    while c.pos < c.end and not c.bad:
-        opcode = c.data[c.pos]
-        c.pos += 1
-        emit = False
-        if opcode >= opcode_base or opcode == 8 or opcode == 2:  # special, const_add_pc, advance_pc
-            if opcode == 2 and opcode_base > 2:
-                advance = c.uleb()
-            else:
-                advance = tables.advances[255 if opcode == 8 and opcode_base > 8 else opcode]
-                if opcode >= opcode_base:
-                    line = (line + tables.line_advances[opcode]) & MASK32
-                    emit = True
-            if max_ops == 1:
-                address = (address + min_inst_length * advance) & max_address
-            else:
-                advance = (advance + op_index) & MASK64
-                address = (address + min_inst_length * (advance // max_ops)) & max_address
-                op_index = advance % max_ops
-        elif opcode == 0:
-            length = c.uleb()
-            if length == 0 or length > cython.cast(cython.ulonglong, c.end - c.pos):
-                c.bad = length != 0
-                continue
-            after = c.pos + length
-            opcode = cython.cast(cython.int, c.uint(1))
-            if opcode == 1:  # end_sequence
-                tables.add_sequence(first, address, program, unsorted)
-                first = tables.row_count
-                address = op_index = column = 0
-                file = line = 1
-                unsorted = False
-            elif opcode == 2:  # set_address
-                if 1 < length <= 9:
-                    address = c.uint(cython.cast(cython.int, length) - 1)
-                op_index = 0
-            c.pos = after  # rule R51
-        elif opcode == 1:  # copy
-            emit = True
-        elif opcode == 3:  # advance_line
-            line = (line + (cython.cast(cython.ulonglong, c.sleb()) & MASK64)) & MASK32
-        elif opcode == 4:  # set_file
-            file = c.uleb()
-        elif opcode == 5:  # set_column
-            column = c.uleb()
-        elif opcode == 9:  # fixed_advance_pc
-            address = (address + c.uint(2)) & max_address
-            op_index = 0
-        elif opcode == 6 or opcode == 7 or opcode == 10 or opcode == 11:  # flags that do not matter here (rule R33)
-            pass
-        elif opcode == 12:  # set_isa
-            c.uleb()
-        else:  # an opcode of a later standard: its operands are LEB128 numbers (rule R49)
-            for _ in range(tables.operands[opcode]):
-                c.uleb()
-        if emit:
-            if tables.row_count > first:
-                if previous == address:
-                    tables.row_count -= 1
-                elif previous > address:
-                    unsorted = True
-            previous = address
-            tables.add_row(
-                address,
-                file if file < MASK32 else MASK32,
-                cython.cast(cython.uint, line),
-                column if column < MASK32 else 0,
-            )
+    row_file: cython.uint
+    row_line: cython.uint
+    row_column: cython.uint
+    unsorted: cython.bint = False
+    emitted: cython.bint = False
+    stored: cython.bint = False
+    dropped: cython.bint = False
+    opcode: cython.int
+    operand: cython.ulonglong
+    length: cython.ulonglong
+    _: cython.ulonglong
+    while pos < end and not c.bad:
+        if count == tables.row_capacity:
+            tables.grow_rows()
+        addresses = tables.address
+        files = tables.file
+        lines = tables.line
+        columns = tables.column
+        capacity = tables.row_capacity
+        with cython.nogil:
+            while pos < end and count < capacity:
+                opcode = data[pos]
+                pos += 1
+                if opcode >= opcode_base or opcode == 8 or opcode == 2:  # special, const_add_pc, advance_pc
+                    if opcode >= opcode_base:
+                        operand = advances[opcode]
+                        line = (line + line_advances[opcode]) & MASK32
+                    elif opcode == 8:
+                        operand = advances[255]
+                    elif pos < end and data[pos] < 0x80:
+                        operand = data[pos]
+                        pos += 1
+                    else:
+                        c.pos = pos
+                        operand = c.uleb()
+                        pos = c.pos
+                    if max_ops == 1:
+                        address = (address + min_inst_length * operand) & max_address
+                    else:
+                        operand = (operand + op_index) & MASK64
+                        address = (address + min_inst_length * (operand // max_ops)) & max_address
+                        op_index = operand % max_ops
+                    if opcode < opcode_base:
+                        if c.bad:
+                            break
+                        continue
+                elif opcode != 1:  # all but copy
+                    if opcode == 5 or opcode == 4 or opcode == 3 or opcode == 12:
+                        if pos < end and data[pos] < 0x80:
+                            operand = data[pos]
+                            pos += 1
+                            if opcode == 3 and operand >= 0x40:  # a negative number
+                                operand |= MASK64 ^ 0x7F
+                        else:
+                            c.pos = pos
+                            if opcode == 3:
+                                operand = cython.cast(cython.ulonglong, c.sleb()) & MASK64
+                            else:
+                                operand = c.uleb()
+                            pos = c.pos
+                        if opcode == 5:  # set_column
+                            column = operand
+                        elif opcode == 4:  # set_file
+                            file = operand
+                        elif opcode == 3:  # advance_line
+                            line = (line + operand) & MASK32
+                    elif opcode == 0:
+                        c.pos = pos
+                        length = c.uleb()
+                        pos = c.pos
+                        if length > cython.cast(cython.ulonglong, end - pos):
+                            c.bad = True
+                        if c.bad:
+                            break
+                        if length == 0:
+                            continue
+                        after = pos + cython.cast(cython.Py_ssize_t, length)
+                        opcode = data[pos]
+                        if opcode == 1:  # end_sequence
+                            tables.row_count = count
+                            tables.add_sequence(first, address, program, unsorted)
+                            first = count
+                            sequence = after
+                            address = op_index = column = 0
+                            file = line = 1
+                            unsorted = emitted = dropped = False
+                        elif opcode == 2:  # set_address
+                            if 1 < length <= 9:
+                                c.pos = pos + 1
+                                address = c.uint(cython.cast(cython.int, length) - 1)
+                            op_index = 0
+                        pos = after  # rule R51
+                    elif opcode == 9:  # fixed_advance_pc
+                        c.pos = pos
+                        address = (address + c.uint(2)) & max_address
+                        pos = c.pos
+                        op_index = 0
+                    elif opcode != 6 and opcode != 7 and opcode != 10 and opcode != 11:
+                        # An opcode of a later standard: its operands are LEB128 numbers (rule R49). The others are
+                        # flags that do not matter here (rule R33).
+                        c.pos = pos
+                        for _ in range(tables.operands[opcode]):
+                            c.uleb()
+                        pos = c.pos
+                    if c.bad:
+                        break
+                    continue
+                tables.emitted += 1
+                if emitted:
+                    if previous == address:
+                        if stored:
+                            count -= 1
+                    elif previous > address and not unsorted:
+                        unsorted = True
+                        if dropped:  # sorting needs all rows: decode the sequence again
+                            pos = sequence
+                            count = first
+                            address = op_index = column = 0
+                            file = line = 1
+                            emitted = False
+                            continue
+                emitted = True
+                previous = address
+                row_file = file if file < MASK32 else MASK32
+                row_line = line
+                row_column = column if column < MASK32 else 0
+                stored = (
+                    unsorted
+                    or count == first
+                    or lines[count - 1] != row_line
+                    or columns[count - 1] != row_column
+                    or files[count - 1] != row_file
+                )
+                if stored:
+                    addresses[count] = address
+                    files[count] = row_file
+                    lines[count] = row_line
+                    columns[count] = row_column
+                    count += 1
+                else:
+                    dropped = True
+    c.pos = pos
     tables.row_count = first  # rows without an end_sequence have no end (rule R31)
 
 
@@ -389,24 +457,17 @@ def read_program(  # type: ignore[no-untyped-def]
                 cython.cast(cython.ulonglong, line_base + cython.cast(cython.longlong, adjusted % line_range)) & MASK32
             )
         shape[0] = version
-        if rows:
-            c.pos = start
-            run(
-                c,
-                tables,
-                program,
-                min_inst_length,
-                max_ops,
-                opcode_base,
-                reader.max_address,
-            )
-        elif version >= 5:
-            read_entries(c, offset_size, reader, tables, scratch)
-            directories = tables.entry_count - first
-            read_entries(c, offset_size, reader, tables, scratch)
-        else:
-            read_string_tables(c, tables, scratch)
-            directories = scratch[0]
-        shape[2] = directories
-        shape[3] = tables.entry_count - first - directories
+        if not rows:
+            if version >= 5:
+                read_entries(c, offset_size, reader, tables, scratch)
+                directories = tables.entry_count - first
+                read_entries(c, offset_size, reader, tables, scratch)
+            else:
+                read_string_tables(c, tables, scratch)
+                directories = scratch[0]
+            shape[2] = directories
+            shape[3] = tables.entry_count - first - directories
+    if rows:
+        c.pos = start
+        run(c, tables, program, min_inst_length, max_ops, opcode_base, reader.max_address)
     return not c.bad

@@ -1,6 +1,8 @@
+cimport cython
 from symbolize.cursor cimport Cursor
 from symbolize.dwarf.abbrevs cimport AbbrevTables, skip_operation
 
+@cython.final
 cdef class Units:
     cdef public unsigned long long[::1] offset
     cdef public unsigned long long[::1] end
@@ -22,6 +24,7 @@ cdef class Units:
     cdef public unsigned long long[::1] addr_base
     cdef public unsigned long long[::1] rnglists_base
 
+@cython.final
 cdef class Reader:
     cdef public Cursor info
     cdef public Cursor addr

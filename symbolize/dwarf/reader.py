@@ -239,8 +239,8 @@ class Reader:
                 self.info.skip(self.info.uint(operation >> 4))
             elif kind == 4:
                 self.info.skip(self.info.uleb())
-            elif kind == 6:
-                self.info.skip(4)
+            elif kind == 6:  # the sibling, of fixed size
+                self.info.skip(operation >> 4)
             else:
                 self.info.bad = True
                 return
