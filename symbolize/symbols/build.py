@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from symbolize.arrays import distinct, layer_at
 from symbolize.dwarf.decode import Decoded, Dwarf
-from symbolize.dwarf.sections import DebugSections
 from symbolize.elf import ElfImage, Symbols, read_symbols
-from symbolize.parallel import together
 from symbolize.symbols.assemble import assemble
+from symbolize.symbols.debug_files import CompanionFiles, Finder, debug_sections
 from symbolize.symbols.elf_symbols import SymbolLayer, shared_ranges, symbol_layer
 from symbolize.symbols.table import SymbolTable
 
@@ -18,18 +17,19 @@ UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 
-SECTIONS = ("info", "abbrev", "str", "line", "line_str", "ranges", "rnglists", "addr", "str_offsets")
-
 
 class Binary:
     """A binary, opened: the files that share its build id, what was decoded of them, and their symbol tables.
 
     The first image with DWARF gives functions and lines; the symbol tables of all are united (rules R113,
-    R142). Units and symbols are read once, however many tables are built.
+    R142). Units and symbols are read once, however many tables are built. `finder` tells where further files with
+    DWARF may lie: split units and the supplementary file.
     """
 
-    def __init__(self, images: Sequence[ElfImage]) -> None:
+    def __init__(self, images: Sequence[ElfImage], finder: Finder | None = None) -> None:
         self.images = sorted(images, key=source_rank)
+        self._finder = finder
+        self._companions: CompanionFiles | None = None
         self._symbols: SymbolLayer | None = None
         self._dwarf: Dwarf | None = None
 
@@ -42,7 +42,8 @@ class Binary:
         if self._symbols is None:
             debug = next((image for image in self.images if has_dwarf(image)), None)
             if debug is not None:
-                self._dwarf = Dwarf(debug_sections(debug), debug.code_ranges)
+                self._companions = CompanionFiles(debug, self._finder)
+                self._dwarf = Dwarf(debug_sections(debug), debug.code_ranges, self._companions)
             self._symbols = symbol_layer([table for image in self.images for table in symbol_tables(image)])
         decoded = Decoded.nothing()
         if self._dwarf is not None:
@@ -53,6 +54,8 @@ class Binary:
         if self._dwarf is not None:
             table.problems += self._dwarf.problems
             table.doubtful_begin, table.doubtful_end = self._dwarf.doubtful()
+        if self._companions is not None:
+            table.problems += self._companions.problems
         if any(image.problems for image in self.images):
             table.doubtful_begin, table.doubtful_end = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
         return table
@@ -65,6 +68,9 @@ class Binary:
     def close(self) -> None:
         """Close the files."""
         self._dwarf = self._symbols = None
+        if self._companions is not None:
+            self._companions.close()
+            self._companions = None
         for image in self.images:
             image.close()
 
@@ -87,9 +93,9 @@ def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None) -> Decoded:
     return decoded
 
 
-def build_table(images: Sequence[ElfImage], vaddrs: UInt64 | None = None) -> SymbolTable:
-    """The symbol table of the binary whose files are `images`; see `Binary.table`."""
-    return Binary(images).table(vaddrs)
+def build_table(images: Sequence[ElfImage], vaddrs: UInt64 | None = None, finder: Finder | None = None) -> SymbolTable:
+    """The symbol table of the binary whose files are `images`; see `Binary`."""
+    return Binary(images, finder).table(vaddrs)
 
 
 def symbol_tables(image: ElfImage) -> Iterator[Symbols]:
@@ -119,14 +125,3 @@ def has_dwarf(image: ElfImage) -> bool:
     return any(
         section.name in (".debug_info", ".zdebug_info") and section.type != "SHT_NOBITS" for section in image.sections
     )
-
-
-def debug_sections(image: ElfImage) -> DebugSections:
-    """The debug sections that lookups need, decompressed (rule R100)."""
-
-    def contents(names: Sequence[str]) -> dict[str, bytes | memoryview]:
-        return {name: image.contents(f".debug_{name}") or b"" for name in names}
-
-    # .debug_info is about as large as all others together.
-    largest, others = together(lambda: contents(SECTIONS[:1]), lambda: contents(SECTIONS[1:]))
-    return DebugSections(**largest, **others, big_endian=image.big_endian)
