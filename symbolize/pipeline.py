@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.binaries import BinaryIndex, Found, find_binary, same_build_id
+from symbolize.binaries import BinaryIndex, Companions, Found, find_binary, same_build_id
 from symbolize.elf import ElfError, ElfImage, inside_calls, without_tag
 from symbolize.errors import UsageError
 from symbolize.expand import Resolved, demangle_existing, expand, named_locations, set_flags
@@ -190,7 +190,8 @@ class Symbolizer:
                     unreadable.append(str(error))
                 except OSError as error:
                     unreadable.append(f"{path}: {error.strerror or error}")
-            self._binaries[key] = (Binary(images, self._cache) if images else None), unreadable
+            finder = Companions(self._index, [image.path for image in images])
+            self._binaries[key] = (Binary(images, finder, self._cache) if images else None), unreadable
         return self._binaries[key]
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from symbolize.binaries import BinaryIndex, same_build_id
+from symbolize.binaries import BinaryIndex, Companions, same_build_id
 from symbolize.elf import ElfError, ElfImage
 from symbolize.errors import UsageError
 from symbolize.symbols import Binary, TableCache
@@ -28,17 +28,12 @@ class Built(NamedTuple):
     seconds: float = 0.0
 
 
-def find_binaries(roots: Sequence[str]) -> tuple[list[list[str]], list[str]]:
-    """The files of each binary below `roots`, largest first, and what could not be read on the way.
-
-    Files that share a build id are one binary. Raises UsageError for a root that is not there.
-    """
+def index_binaries(roots: Sequence[str]) -> BinaryIndex:
+    """The files below `roots`. Raises UsageError for a root that is not there."""
     for root in roots:
         if not os.path.exists(root):
             raise UsageError(f"{root}: no such folder or file")
-    index = BinaryIndex(roots)
-    binaries = index.binaries()
-    return sorted(binaries, key=lambda paths: -sum(map(size_of, paths))), index.problems
+    return BinaryIndex(roots)
 
 
 def size_of(path: str) -> int:
@@ -49,24 +44,26 @@ def size_of(path: str) -> int:
         return 0
 
 
-def prebuild(binaries: Sequence[list[str]], cache: TableCache, jobs: int) -> Iterator[Built]:
-    """Make the tables that `cache` lacks, `jobs` binaries at a time; what came of each, in the order in which they end.
+def prebuild(index: BinaryIndex, cache: TableCache, jobs: int) -> Iterator[Built]:
+    """Make the tables that `cache` lacks of the binaries in `index`, the largest first, `jobs` at a time.
 
-    Every table is complete in the cache once it is told of, so an interrupted run goes on where it stopped.
+    Files that share a build id are one binary. Yields what came of each, in the order in which they end. Every
+    table is complete in the cache once it is told of, so an interrupted run goes on where it stopped.
     """
+    binaries = sorted(index.binaries(), key=lambda paths: -sum(map(size_of, paths)))
     if jobs <= 1 or len(binaries) <= 1:
         for paths in binaries:
-            yield build_one(paths, os.path.dirname(cache.folder), cache.limit)
+            yield build_one(paths, index, cache)
         return
     from concurrent.futures import FIRST_COMPLETED, wait
     from multiprocessing import get_context
 
     from pebble import ProcessPool
 
-    with ProcessPool(max_workers=jobs, max_tasks=64, context=get_context("spawn")) as pool:
+    context = get_context("spawn")
+    with ProcessPool(jobs, initializer=start_worker, initargs=(index, cache), context=context) as pool:
         waiting: dict[Any, list[str]] = {
-            pool.schedule(build_one, (paths, os.path.dirname(cache.folder), cache.limit), timeout=TIME_LIMIT): paths
-            for paths in binaries
+            pool.schedule(build_in_worker, (paths,), timeout=TIME_LIMIT): paths for paths in binaries
         }
         while waiting:
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
@@ -80,8 +77,22 @@ def prebuild(binaries: Sequence[list[str]], cache: TableCache, jobs: int) -> Ite
                     yield Built(paths, failure=f"{paths[0]}: {type(error).__name__}: {error}")
 
 
-def build_one(paths: list[str], folder: str, limit: int) -> Built:
-    """Make the table of one binary, unless the cache in `folder` has it."""
+_worker: list[tuple[BinaryIndex, TableCache]] = []
+
+
+def start_worker(index: BinaryIndex, cache: TableCache) -> None:
+    """Give a worker process what all its tasks need, once."""
+    _worker[:] = [(index, cache)]
+
+
+def build_in_worker(paths: list[str]) -> Built:
+    """Make the table of one binary in a worker process."""
+    ((index, cache),) = _worker
+    return build_one(paths, index, cache)
+
+
+def build_one(paths: list[str], index: BinaryIndex, cache: TableCache) -> Built:
+    """Make the table of one binary, unless `cache` has it. Files without code, as split units are, have none."""
     started = time.perf_counter()
     images: list[ElfImage] = []
     failures: list[str] = []
@@ -101,8 +112,9 @@ def build_one(paths: list[str], folder: str, limit: int) -> Built:
         images.append(image)
     if not images:
         return Built(paths, failure="; ".join(failures))
-    cache = TableCache(folder, limit)
-    binary = Binary(images, cache)
+    if not any(len(image.code_ranges[0]) for image in images):
+        return Built(paths)
+    binary = Binary(images, Companions(index, [image.path for image in images]), cache)
     try:
         is_new = not binary.is_cached()
         table = binary.table()

@@ -1,7 +1,8 @@
 """Where a binary is found: an index of directories, and answers with the reason for a miss. Knows no profiles."""
 
 from symbolize.binaries.build_id import is_build_id, same_build_id
+from symbolize.binaries.companions import Companions
 from symbolize.binaries.finder import Attempt, Found, find_binary
 from symbolize.binaries.index import BinaryIndex
 
-__all__ = ["Attempt", "BinaryIndex", "Found", "find_binary", "is_build_id", "same_build_id"]
+__all__ = ["Attempt", "BinaryIndex", "Companions", "Found", "find_binary", "is_build_id", "same_build_id"]

@@ -13,7 +13,7 @@ from symbolize.errors import printable
 
 def run_index(arguments: Sequence[str]) -> int:
     """Run the command with `arguments`; the exit code: 4 if some binaries failed, 1 if all did."""
-    from symbolize.prebuild import find_binaries, prebuild
+    from symbolize.prebuild import index_binaries, prebuild
 
     parser = argparse.ArgumentParser(
         prog="symbolize index",
@@ -38,25 +38,26 @@ def run_index(arguments: Sequence[str]) -> int:
         parser.error("--jobs must be at least 1")
     cache = open_cache(options)
     started = time.perf_counter()
-    binaries, problems = find_binaries(options.binaries)
-    for problem in problems:
+    index = index_binaries(options.binaries)
+    count = len(index.binaries())
+    for problem in index.problems:
         tell(f"symbolize: {printable(problem)}")
     made = present = nameless = failed = 0
     bar = None
     if not options.quiet and sys.stderr is not None and sys.stderr.isatty():
         from tqdm import tqdm
 
-        bar = tqdm(total=len(binaries), unit="binary", leave=False, file=sys.stderr)
-    for built in prebuild(binaries, cache, options.jobs):
+        bar = tqdm(total=count, unit="binary", leave=False, file=sys.stderr)
+    for built in prebuild(index, cache, options.jobs):
         made += built.is_new
-        present += not built.is_new and not built.failure
+        present += not built.is_new and built.has_names
         nameless += not built.has_names and not built.failure
         failed += bool(built.failure)
         lines = [f"symbolize: {printable(built.failure)}"] if built.failure else []
         lines += [f"symbolize: {printable(problem)}" for problem in built.problems if not options.quiet]
         if options.verbose and not built.failure:
             state = "made" if built.is_new else "was there"
-            state += "" if built.has_names else ", no symbols in it"
+            state = state if built.has_names else "no symbols in it"
             lines.append(f"{printable(built.paths[0])}: {state}, {built.seconds:.2f} s")
         if bar is not None:
             bar.clear()
@@ -69,8 +70,8 @@ def run_index(arguments: Sequence[str]) -> int:
     if not options.quiet:
         stats = cache.stats()
         tell(
-            f"{len(binaries)} binaries: {made} tables made, {present} were there, {failed} failed; {nameless} have no "
+            f"{count} binaries: {made} tables made, {present} were there, {failed} failed; {nameless} have no "
             f"symbols; {time.perf_counter() - started:.1f} s\n"
             f"{printable(stats.folder)}: {stats.tables} tables, {megabytes(stats.size)} of {megabytes(stats.limit)}"
         )
-    return EXIT_DONE if not failed else EXIT_FAILED if failed == len(binaries) else EXIT_SOME
+    return EXIT_DONE if not failed else EXIT_FAILED if failed == count else EXIT_SOME

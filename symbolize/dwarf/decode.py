@@ -12,7 +12,8 @@ from symbolize.dwarf.files import FileTables
 from symbolize.dwarf.live import clip_to_code, united
 from symbolize.dwarf.sections import DebugSections
 from symbolize.dwarf.segments import function_segments, line_rows
-from symbolize.dwarf.units import make_reader, read_units
+from symbolize.dwarf.sources import SOURCE_SHIFT, SUPPLEMENTARY, Companions, Source, Sources
+from symbolize.dwarf.units import make_reader
 from symbolize.parallel import together
 
 UInt64 = NDArray[np.uint64]
@@ -28,6 +29,7 @@ class Decoded:
 
     Segment `i` is `[segment_start[i], segment_start[i + 1])` and belongs to node `segment_node[i]`, or to none
     (-1): the node is the innermost function there. Nodes are functions and inlined functions, see `Nodes`.
+    `node_die` and `node_origin` are references (see `Sources`), `node_unit` is a unit of the binary's own .debug_info.
     Line entry `j` reaches from `row_start[j]` to `row_start[j + 1]` and is row `row[j]` of the row columns, or a
     gap (-1).
     """
@@ -69,18 +71,24 @@ class Dwarf:
     """The DWARF of one binary. Units are indexed at once, decoded on demand.
 
     `code` are the begins and ends of where code can be (rule R54), both ascending.
-    `problems` lists what could not be read, a sentence each.
+    `companions` opens its other files: split units, the supplementary file. `problems` lists what could not be read,
+    a sentence each.
     """
 
-    def __init__(self, sections: DebugSections, code: tuple[UInt64, UInt64]) -> None:
+    def __init__(
+        self, sections: DebugSections, code: tuple[UInt64, UInt64], companions: Companions | None = None
+    ) -> None:
         self.sections = sections
         self.code = code
         self.problems = Problems()
-        self.reader, begin, end, unit = read_units(sections)
+        self.sources = Sources(sections, companions, self.problems)
+        self.reader = self.sources.main.reader
+        begin, end, unit = self.sources.claims
         live, begin, end = clip_to_code(begin, end, code)
         self._claims = begin, end, unit[live]
         self.units = self.reader.units
-        self.files = FileTables(make_reader(sections, self.units, self.reader.tables), sections, code, self.problems)
+        self.files = self._file_tables(self.sources.main)
+        self._supplementary_files: FileTables | None = None
         self._unclaiming = np.zeros(len(self.units.offset), np.bool_)
         self._unclaiming[self.holding_code()] = True
         self._unclaiming &= np.asarray(self.units.bad) == 0
@@ -120,6 +128,20 @@ class Dwarf:
         kind = np.asarray(self.units.kind)
         return np.flatnonzero((kind == COMPILE_UNIT) | (kind == SKELETON_UNIT))
 
+    def path(self, unit: int, index: int, is_row: bool) -> bytes:
+        """The path of file `index` in the file table of `unit`, as `FileTables.path`.
+
+        Units beyond those of the binary are those of the supplementary file.
+        """
+        own = len(self.units.offset)
+        if unit < own:
+            return self.files.path(unit, index, is_row)
+        if self._supplementary_files is None:
+            source = self.sources.get(SUPPLEMENTARY)
+            assert source is not None, "units of a file that was never read"
+            self._supplementary_files = self._file_tables(source)
+        return self._supplementary_files.path(unit - own, index, is_row)
+
     def decode(self, units: Int64 | None = None) -> Decoded:
         """Decode `units`, or all that hold code."""
         if units is None:
@@ -127,13 +149,16 @@ class Dwarf:
         nodes, ranges = Nodes(), Ranges()
         known = np.asarray(self.units.corrupt).copy()
         chosen = units
-        _, lines = together(
-            lambda: walk_units(self.reader, chosen, nodes, ranges), lambda: self.files.read_rows(chosen)
-        )
+        corrupt, lines = together(lambda: self._walk(chosen, nodes, ranges), lambda: self.files.read_rows(chosen))
         if self.reader.ranges_left < 0:
             self.problems.append("absurdly many range list entries; some functions are left out")
         for broken in np.flatnonzero(np.asarray(self.units.corrupt) != known):
             self.problems.append(f"corrupt DIEs in the unit at .debug_info offset {self.units.offset[broken]:#x}")
+        for skeleton in corrupt:
+            self.units.corrupt[skeleton] = 1
+            self.problems.append(
+                f"corrupt DIEs in the split unit of the one at .debug_info offset {self.units.offset[skeleton]:#x}"
+            )
         parent = np.asarray(nodes.parent)[: nodes.count]
         unit = np.asarray(nodes.unit)[: nodes.count]
         begin, end, owner = ranges.arrays()
@@ -158,6 +183,47 @@ class Dwarf:
             np.asarray(lines.tables.file)[:count],
             np.asarray(lines.tables.line)[:count],
             np.asarray(lines.tables.column)[:count],
+        )
+
+    def _walk(self, units: Int64, nodes: Nodes, ranges: Ranges) -> list[int]:
+        """Add the nodes and ranges of `units`, of skeletons those of their split units (rules R82, R83).
+
+        Returns the skeletons whose split units are corrupt.
+        """
+        self.reader.refill()
+        if not self.sources.has_skeletons:
+            walk_units(self.reader, units, nodes, ranges)
+            return []
+        split = {}
+        for skeleton in units[self.sources.is_skeleton[units]].tolist():
+            found = self.sources.split(skeleton)
+            if found is not None:
+                split[skeleton] = found
+        self.sources.report()
+        whole = np.ones(len(self.units.offset), np.bool_)
+        whole[list(split)] = False
+        walk_units(self.reader, units[whole[units]], nodes, ranges)
+        corrupt = []
+        for skeleton, (source, unit) in split.items():
+            first = nodes.count
+            # One budget for all: each split unit may name the same lists in the binary.
+            source.reader.ranges_left = self.reader.ranges_left + len(source.sections.info)
+            walk_units(source.reader, np.array([unit]), nodes, ranges)
+            self.reader.ranges_left = source.reader.ranges_left
+            own = slice(first, nodes.count)
+            die, origin = np.asarray(nodes.die)[own], np.asarray(nodes.origin)[own]
+            die |= np.uint64(source.number << SOURCE_SHIFT)
+            origin[:] = source.tagged(origin)
+            np.asarray(nodes.unit)[own] = skeleton
+            if source.reader.units.corrupt[unit]:
+                corrupt.append(skeleton)
+        return corrupt
+
+    def _file_tables(self, source: Source) -> FileTables:
+        """The line programs and file tables of a source, with a reader of their own."""
+        reader = make_reader(source.sections, source.reader.units, source.reader.tables)
+        return FileTables(
+            reader, source.sections, self.code, self.problems, lambda name: self.sources.string(source.tagged_one(name))
         )
 
     def _report_bad_units(self) -> None:

@@ -336,12 +336,14 @@ def walk_unit(
 
 
 def walk_units(reader: Reader, selected, nodes: Nodes, ranges: Ranges) -> int:  # type: ignore[no-untyped-def]
-    """Add the nodes and ranges of the units `selected` (int64[m]). Returns how many DIEs it read."""
+    """Add the nodes and ranges of the units `selected` (int64[m]), within `ranges_left` of the reader.
+
+    Returns how many DIEs it read.
+    """
     units: Units = reader.units
     tables: AbbrevTables = reader.tables
     stack = memoryview(np.full(MAX_DEPTH, -1, np.int64))
     read: cython.longlong = 0
-    reader.refill()
     for unit in selected.tolist():
         if not units.bad[unit] and units.kind[unit] not in (2, 6) and tables.has_code[units.table[unit]]:
             read += walk_unit(reader, unit, nodes, ranges, stack)

@@ -1,5 +1,6 @@
 """Line programs of units: which rows to trust, and the paths of files."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,14 +12,10 @@ from symbolize.dwarf.lines import LineTables, read_program
 from symbolize.dwarf.live import clip_to_code
 from symbolize.dwarf.reader import Reader
 from symbolize.dwarf.sections import DebugSections
-from symbolize.dwarf.strings import strings_at
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
 NOWHERE = (1 << 64) - 1
-SECTION_SHIFT = 60
-STRING_SECTIONS = {1: "info", 2: "str", 3: "line_str", 4: "line"}
-"""The sections of string references, by their top bits."""
 
 
 class FileTable(NamedTuple):
@@ -64,10 +61,18 @@ class Lines:
 
 
 class FileTables:
-    """The line programs and file tables of a binary; what cannot be read is added to `problems`."""
+    """The line programs and file tables of a binary; what cannot be read is added to `problems`.
+
+    `string` gives the string that a reference names, empty if it names none.
+    """
 
     def __init__(
-        self, reader: Reader, sections: DebugSections, code: tuple[UInt64, UInt64], problems: list[str]
+        self,
+        reader: Reader,
+        sections: DebugSections,
+        code: tuple[UInt64, UInt64],
+        problems: list[str],
+        string: Callable[[int], bytes],
     ) -> None:
         self._reader = reader
         self._units = reader.units
@@ -76,7 +81,7 @@ class FileTables:
         self._problems = problems
         self._headers = LineTables()
         self._tables: dict[tuple[int, int], FileTable] = {}
-        self._strings: dict[int, bytes] = {}
+        self.string = string
 
     def read_rows(self, units: Int64) -> Lines:
         """Decode the line programs of `units`, each program once."""
@@ -118,16 +123,6 @@ class FileTables:
         if not 0 <= index < len(table.names):
             return b""
         return join_path(b"", table.directories.get(table.directory[index], b""), self.string(table.names[index]))
-
-    def string(self, reference: int) -> bytes:
-        """The string that a reference names, empty if it names none."""
-        if reference not in self._strings:
-            section = STRING_SECTIONS.get(reference >> SECTION_SHIFT)
-            if section is None or reference == NOWHERE:
-                return b""
-            offset = reference & ((1 << SECTION_SHIFT) - 1)
-            self._strings[reference] = strings_at(getattr(self._sections, section), np.array([offset]))[0]
-        return self._strings[reference]
 
     def _table(self, unit: int) -> FileTable:
         """The file table of the line program of `unit`, read once; an empty one if it has none."""

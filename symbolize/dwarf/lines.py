@@ -16,7 +16,7 @@ MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 IN_STR = cython.declare(cython.ulonglong, 2 << 60)
 IN_LINE_STR = cython.declare(cython.ulonglong, 3 << 60)
 IN_LINE = cython.declare(cython.ulonglong, 4 << 60)
-OFFSET_MASK = cython.declare(cython.ulonglong, (1 << 60) - 1)
+OFFSET_MASK = cython.declare(cython.ulonglong, (1 << 40) - 1)
 
 
 @cython.cclass

@@ -31,6 +31,8 @@ def resolve(  # type: ignore[no-untyped-def]
     owner_unit: cython.longlong[::1],
     target: cython.ulonglong[::1],
     tag: cython.ushort[::1],
+    onward: cython.ulonglong[::1],
+    signature: cython.ulonglong[::1],
 ):
     """Names and declarations of the DIEs at the section offsets `dies`, one output element each.
 
@@ -38,7 +40,8 @@ def resolve(  # type: ignore[no-untyped-def]
     (rules R13, R14) and 2⁶⁴-1 where there is none; `decl_file` with `decl_line` counts in the file table of
     `decl_unit` (rule R22); `target` is the DIE at the end of the chain, whose parents qualify the name (rule
     R15), `tag` its tag and `owner_unit` its unit, whose language the name is in (rule R17). A DIE that cannot
-    be read has no name.
+    be read has no name. Where a chain leaves this source, `onward` is the reference that does, and where it goes to a
+    type unit, `signature` is that of the type (rule R16); otherwise they are 2⁶⁴-1.
     """
     c: Cursor = reader.info
     tables: AbbrevTables = reader.tables
@@ -51,6 +54,7 @@ def resolve(  # type: ignore[no-untyped-def]
     following: cython.ulonglong
     attribute: cython.int
     v: cython.ulonglong
+    signed: cython.ulonglong
     declared_in: cython.ulonglong
     with cython.nogil:
         for i in range(len(dies)):
@@ -63,9 +67,12 @@ def resolve(  # type: ignore[no-untyped-def]
             owner_unit[i] = -1
             target[i] = die
             tag[i] = 0
+            onward[i] = NOWHERE
+            signature[i] = NOWHERE
             for _ in range(MAX_CHAIN):
                 unit = reader.unit_at(die)
                 if unit < 0:
+                    onward[i] = die
                     break
                 reader.enter(unit)
                 c.pos = die
@@ -76,9 +83,13 @@ def resolve(  # type: ignore[no-untyped-def]
                 tag[i] = tables.tag[abbreviation]
                 owner_unit[i] = unit
                 following = NOWHERE
+                signed = NOWHERE
                 declared_in = NOWHERE
                 for k in range(tables.attribute_first[abbreviation], tables.attribute_first[abbreviation + 1]):
                     attribute = tables.attribute_name[k]
+                    if attribute == 0x69 and tables.attribute_form[k] == 0x20:  # signature, by ref_sig8
+                        signed = c.uint(8)
+                        continue
                     v = reader.value(tables.attribute_form[k], tables.attribute_constant[k])
                     if c.bad:
                         break
@@ -98,7 +109,10 @@ def resolve(  # type: ignore[no-untyped-def]
                 if declared_in < MASK32 and decl_unit[i] < 0:
                     decl_file[i] = declared_in
                     decl_unit[i] = unit
-                if following == NOWHERE or c.bad:
+                if c.bad:
+                    break
+                if following == NOWHERE:
+                    signature[i] = signed
                     break
                 die = following
 

@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from symbolize.arrays import distinct, distinct_inverse, views
 from symbolize.dwarf.decode import Dwarf
-from symbolize.dwarf.files import STRING_SECTIONS
 from symbolize.dwarf.names import Ancestors, find_ancestors, resolve
-from symbolize.dwarf.strings import strings_at
+from symbolize.dwarf.sources import NOWHERE, SOURCE_SHIFT, Source
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
@@ -26,6 +25,12 @@ ANONYMOUS = {
     0x04: b"(anonymous enum)",
 }
 """Names of scopes without a name, by tag."""
+
+MAX_SOURCE_HOPS = 4
+"""How often a chain may lead to another file or to a type unit."""
+
+MAX_UNITS = 1 << 40
+"""No section has as many units."""
 
 MAX_SCOPE_HOPS = 16
 """How often a class that is defined away from its declaration may lead to another scope."""
@@ -44,89 +49,147 @@ class ResolvedFunctions:
 
 @dataclass(eq=False)
 class _Resolved:
+    """What `resolve` says of some DIEs. Strings and `target` are references (see `Sources`), `unit` is a unit of the
+    target's source and `decl_unit` one of the binary; `language` is that of `unit`."""
+
     linkage: UInt64
     name: UInt64
     decl_file: UInt32
     decl_line: UInt32
     decl_unit: Int64
-    owner_unit: Int64
+    unit: Int64
     target: UInt64
     tag: NDArray[np.uint16]
+    onward: UInt64
+    signature: UInt64
+
+    @classmethod
+    def empty(cls, count: int) -> "_Resolved":
+        """Rows of which nothing is known."""
+        linkage, name, target, onward, signature = np.full((5, count), NOWHERE, np.uint64)
+        decl_unit, unit = np.full((2, count), -1, np.int64)
+        decl_file, decl_line = np.zeros((2, count), np.uint32)
+        tag = np.zeros(count, np.uint16)
+        return cls(linkage, name, decl_file, decl_line, decl_unit, unit, target, tag, onward, signature)
 
 
 def resolve_functions(dwarf: Dwarf, dies: UInt64) -> ResolvedFunctions:
-    """Names and declarations of the functions whose DIEs stand at the .debug_info offsets `dies`.
+    """Names and declarations of the functions whose DIEs are `dies` (references, see `Sources`).
 
     A function without a linkage name gets its plain name, qualified by the scopes around the DIE that declares
     it (rule R15).
     """
     resolved = _resolve(dwarf, dies)
-    linkage = _strings(dwarf, resolved.linkage)
-    names = _strings(dwarf, resolved.name)
-    languages = np.asarray(dwarf.units.language)
+    linkage = dwarf.sources.strings(resolved.linkage)
+    names = dwarf.sources.strings(resolved.name)
+    languages = _languages(dwarf, resolved)
     bare = [
         i
-        for i, (linked, unit) in enumerate(zip(linkage, resolved.owner_unit.tolist(), strict=True))
-        if not linked and unit >= 0 and int(languages[unit]) not in UNSCOPED_LANGUAGES
+        for i, (linked, unit) in enumerate(zip(linkage, resolved.unit.tolist(), strict=True))
+        if not linked and unit >= 0 and languages[i] not in UNSCOPED_LANGUAGES
     ]
-    for i, scope in zip(bare, _scopes(dwarf, resolved.target[bare], resolved.owner_unit[bare]), strict=True):
+    for i, scope in zip(bare, _scopes(dwarf, resolved.target[bare], resolved.unit[bare]), strict=True):
         names[i] = b"::".join([*scope, names[i]]) if names[i] else b""
     return ResolvedFunctions(linkage, names, resolved.decl_file, resolved.decl_line, resolved.decl_unit)
 
 
 def _resolve(dwarf: Dwarf, dies: UInt64) -> _Resolved:
-    count = len(dies)
-    result = _Resolved(
-        np.zeros(count, np.uint64),
-        np.zeros(count, np.uint64),
-        np.zeros(count, np.uint32),
-        np.zeros(count, np.uint32),
-        np.zeros(count, np.int64),
-        np.zeros(count, np.int64),
-        np.zeros(count, np.uint64),
-        np.zeros(count, np.uint16),
-    )
-    columns = [getattr(result, name) for name in _Resolved.__dataclass_fields__]
-    resolve(dwarf.reader, *views(dies, *columns))
+    """Resolve DIEs, along chains that lead from one source to another (rules R16, R91)."""
+    result = _Resolved.empty(len(dies))
+    result.target[:] = dies
+    rows, references = np.arange(len(dies)), dies
+    for _ in range(MAX_SOURCE_HOPS):
+        numbers = references >> np.uint64(SOURCE_SHIFT)
+        rows_onward, onward = [], []
+        for number in distinct(numbers).tolist():
+            source = dwarf.sources.get(number)
+            if source is None:
+                continue
+            here = np.flatnonzero(numbers == number)
+            leaving, following = _resolve_in(dwarf, source, rows[here], references[here], result)
+            rows_onward.append(leaving)
+            onward.append(following)
+        rows = np.concatenate(rows_onward) if rows_onward else rows[:0]
+        if not len(rows):
+            break
+        references = np.concatenate(onward)
     return result
 
 
-def _strings(dwarf: Dwarf, references: UInt64) -> list[bytes]:
-    """The strings that references name, empty where they name none."""
-    result = [b""] * len(references)
-    section = (references >> np.uint64(60)).astype(np.int64)
-    offset = (references & np.uint64((1 << 60) - 1)).astype(np.int64)
-    for number, name in STRING_SECTIONS.items():
-        rows = np.flatnonzero(section == number)
-        for row, value in zip(rows.tolist(), strings_at(getattr(dwarf.sections, name), offset[rows]), strict=True):
-            result[row] = value
-    return result
+def _resolve_in(
+    dwarf: Dwarf, source: Source, rows: Int64, references: UInt64, result: _Resolved
+) -> tuple[Int64, UInt64]:
+    """Add to the rows of `result` what one source says of DIEs there; which go on elsewhere, and with which DIEs."""
+    found = _Resolved.empty(len(rows))
+    offsets = references - np.uint64(source.number << SOURCE_SHIFT)
+    columns = [getattr(found, name) for name in _Resolved.__dataclass_fields__]
+    resolve(source.reader, *views(offsets, *columns))
+    for mine, new in ((result.linkage, found.linkage), (result.name, found.name)):
+        fresh = (mine[rows] == np.uint64(NOWHERE)) & (new != np.uint64(NOWHERE))
+        mine[rows[fresh]] = source.tagged(new[fresh])
+    fresh = (result.decl_line[rows] == 0) & (found.decl_line > 0)
+    result.decl_line[rows[fresh]] = found.decl_line[fresh]
+    declared = found.decl_unit >= 0
+    declared[declared] = source.file_unit[found.decl_unit[declared]] >= 0
+    fresh = (result.decl_unit[rows] < 0) & declared
+    result.decl_unit[rows[fresh]] = source.file_unit[found.decl_unit[fresh]]
+    result.decl_file[rows[fresh]] = found.decl_file[fresh]
+    read = found.unit >= 0
+    result.unit[rows[read]] = found.unit[read]
+    result.target[rows[read]] = source.tagged(found.target[read])
+    result.tag[rows[read]] = found.tag[read]
+    leaves = (found.onward != np.uint64(NOWHERE)) & (found.onward >> np.uint64(SOURCE_SHIFT) != 0)
+    following = found.onward
+    for k in np.flatnonzero(found.signature != np.uint64(NOWHERE)).tolist():
+        die = dwarf.sources.type_die(source, int(found.signature[k]))
+        if die is not None:
+            leaves[k], following[k] = True, die
+    return rows[leaves], following[leaves]
+
+
+def _languages(dwarf: Dwarf, resolved: _Resolved) -> list[int]:
+    """The language of each function, 0 where it is not known (rule R17)."""
+    result = np.zeros(len(resolved.unit), np.uint16)
+    numbers = resolved.target >> np.uint64(SOURCE_SHIFT)
+    for number in distinct(numbers).tolist():
+        source = dwarf.sources.get(number)
+        rows = np.flatnonzero((numbers == number) & (resolved.unit >= 0))
+        if source is not None and len(rows):
+            result[rows] = np.asarray(source.reader.units.language)[resolved.unit[rows]]
+    return result.tolist()
 
 
 def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> list[list[bytes]]:
-    """The names of the scopes around each DIE, outermost first.
+    """The names of the scopes around each DIE, outermost first; `units` are units of the DIEs' sources.
 
     A scope that only completes a declaration elsewhere (DW_AT_specification) has the scopes of that
-    declaration.
+    declaration, and one that stands for a type unit (DW_AT_signature) those of the type.
     """
     scopes: list[list[bytes]] = [[] for _ in range(len(dies))]
     waiting = np.arange(len(dies))
     for _ in range(MAX_SCOPE_HOPS):
         if not len(waiting):
             break
-        order = np.lexsort((dies, units))
+        order = np.argsort(dies, kind="stable")
         dies, units, waiting = dies[order], units[order], waiting[order]
         targets, which = distinct_inverse(dies)
         unit_of = np.empty(len(targets), np.int64)
         unit_of[which] = units
+        number_of = (targets >> np.uint64(SOURCE_SHIFT)).astype(np.int64)
+        place = np.where(unit_of >= 0, number_of * MAX_UNITS + unit_of, -1)
         found = Ancestors()
-        for unit in distinct(unit_of[unit_of >= 0]).tolist():
-            run = np.flatnonzero(unit_of == unit)
-            find_ancestors(dwarf.reader, unit, *views(targets[run]), int(run[0]), found)
-        parents = np.asarray(found.die)[: found.count].copy()
+        tags: list[int] = []
+        for key in distinct(place[place >= 0]).tolist():
+            source = dwarf.sources.get(key // MAX_UNITS)
+            if source is not None:
+                run = np.flatnonzero(place == key)
+                local = targets[run] - np.uint64(source.number << SOURCE_SHIFT)
+                find_ancestors(source.reader, key % MAX_UNITS, *views(local), int(run[0]), found)
+                tags += [source.number << SOURCE_SHIFT] * (found.count - len(tags))
+        parents: UInt64 = np.bitwise_or(np.asarray(found.die)[: found.count], np.array(tags, np.uint64))
         inside = np.asarray(found.target)[: found.count]
         resolved = _resolve(dwarf, parents)
-        names = _strings(dwarf, resolved.name)
+        names = dwarf.sources.strings(resolved.name)
         chains: list[list[bytes]] = [[] for _ in range(len(targets))]
         onward: dict[int, int] = {}
         for k, target in enumerate(inside.tolist()):
@@ -141,5 +204,5 @@ def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> list[list[bytes]]:
         again = np.array([i for i, w in enumerate(which.tolist()) if w in onward], np.int64)
         next_scope = np.array([onward[int(which[i])] for i in again.tolist()], np.int64)
         waiting = waiting[again]
-        dies, units = resolved.target[next_scope], resolved.owner_unit[next_scope]
+        dies, units = resolved.target[next_scope], resolved.unit[next_scope]
     return scopes

@@ -23,6 +23,11 @@ cdef class Units:
     cdef public unsigned long long[::1] str_offsets_base
     cdef public unsigned long long[::1] addr_base
     cdef public unsigned long long[::1] rnglists_base
+    cdef public unsigned long long[::1] ranges_base
+    cdef public unsigned long long[::1] list_base
+    cdef public unsigned long long[::1] signature
+    cdef public unsigned long long[::1] type_die
+    cdef public unsigned long long[::1] dwo_name
 
 @cython.final
 cdef class Reader:
@@ -40,6 +45,7 @@ cdef class Reader:
     cdef int offset_size
     cdef unsigned long long unit_offset
     cdef unsigned long long low_pc
+    cdef unsigned long long list_base
     cdef unsigned long long max_address
     cdef unsigned long long ranges_base
     cdef public Py_ssize_t ranges_left
@@ -56,10 +62,12 @@ cdef class Reader:
     cdef void skip_attributes(self, Py_ssize_t abbreviation) noexcept nogil
     cdef void skip_operations(self, int first, int last) noexcept nogil
     cdef void start_ranges(self, unsigned long long position) noexcept nogil
-    cdef void refill(self) noexcept nogil
+    cpdef refill(self)
     cdef bint may_read_range(self) noexcept nogil
     cdef bint next_range(self) noexcept nogil
     cdef bint next_range_4(self) noexcept nogil
     cdef bint next_range_5(self) noexcept nogil
+
+cdef unsigned long long bounded(unsigned long long offset) noexcept nogil
 
 cdef bint is_address_form(int form) noexcept nogil

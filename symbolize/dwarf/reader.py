@@ -12,11 +12,13 @@ MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 NOWHERE = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
-# A string reference: the section in the top 4 bits, the offset below.
+# A string reference: the section in the top 4 bits, the source in the next 20 (see sources.py), the offset below. A
+# reference to a DIE has no section. Source 0 is the one that is being read.
 IN_INFO = cython.declare(cython.ulonglong, 1 << 60)
 IN_STR = cython.declare(cython.ulonglong, 2 << 60)
 IN_LINE_STR = cython.declare(cython.ulonglong, 3 << 60)
-OFFSET_MASK = cython.declare(cython.ulonglong, (1 << 60) - 1)
+OFFSET_MASK = cython.declare(cython.ulonglong, (1 << 40) - 1)
+IN_SUPPLEMENTARY = cython.declare(cython.ulonglong, 1 << 40)
 
 MAX_INDIRECTIONS = cython.declare(cython.int, 8)
 
@@ -26,22 +28,34 @@ def is_address_form(form: cython.int) -> cython.bint:
     return form == 0x01 or form == 0x1B or 0x29 <= form <= 0x2C or form == 0x1F01
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def bounded(offset: cython.ulonglong) -> cython.ulonglong:
+    """An offset as it stands in a reference; none is as large as the largest, which no section reaches."""
+    return offset if offset < OFFSET_MASK else OFFSET_MASK
+
+
 @cython.cclass
 class Units:
     """Units of .debug_info, one row each in order of offset. Absent offsets and addresses are 2⁶⁴-1.
 
-    `bad` units have no readable header or root; in `corrupt` ones the DIEs end in nonsense.
+    `signature` is the dwo id of a skeleton or split unit, or the signature of a type unit, whose type is the DIE at
+    `type_die`; `dwo_name` names the file of a skeleton's other half. `ranges_base` is GNU_ranges_base, `list_base`
+    what is added to offsets of range lists. `bad` units have no readable header or root; in `corrupt` ones the DIEs
+    end in nonsense.
     """
 
     def __init__(self, count: int) -> None:
         nowhere = [
             "offset", "end", "first_die", "abbrev_offset", "name", "comp_dir", "line_program", "low_pc",
-            "str_offsets_base", "addr_base", "rnglists_base",
+            "str_offsets_base", "addr_base", "rnglists_base", "ranges_base", "signature", "type_die", "dwo_name",
         ]  # fmt: skip
         for name in nowhere:
             setattr(self, name, memoryview(np.full(count, 0xFFFFFFFFFFFFFFFF, np.uint64)))
         for name in ("version", "address_size", "offset_size", "kind", "bad", "corrupt"):
             setattr(self, name, memoryview(np.zeros(count, np.uint8)))
+        self.list_base = memoryview(np.zeros(count, np.uint64))
         self.language = memoryview(np.zeros(count, np.uint16))
         self.table = memoryview(np.zeros(count, np.int64))
 
@@ -74,6 +88,7 @@ class Reader:
         self.offset_size = self.units.offset_size[unit]
         self.unit_offset = self.units.offset[unit]
         self.low_pc = self.units.low_pc[unit]
+        self.list_base = self.units.list_base[unit]
         self.max_address = MASK32 if self.address_size == 4 else MASK64
         if self.address_size == 2:
             self.max_address = 0xFFFF
@@ -102,8 +117,9 @@ class Reader:
     def value(self, form: cython.int, constant: cython.longlong) -> cython.ulonglong:
         """Read one attribute value of `form` (rules R16, R68).
 
-        References come out as offsets in .debug_info, strings as string references, addresses resolved,
-        rnglistx as its index; what is not of use here (blocks, references elsewhere) as 2⁶⁴-1.
+        References come out as offsets in .debug_info, those into the supplementary file with its source (rule R91),
+        strings as string references, addresses resolved, rnglistx as its index; what is not of use here (blocks,
+        signatures) as 2⁶⁴-1.
         """
         nesting: cython.int = 0
         v: cython.ulonglong
@@ -146,9 +162,9 @@ class Reader:
         if form == 0x17:  # sec_offset
             return self.info.uint(self.offset_size)
         if form == 0x0E:  # strp
-            return IN_STR | (self.info.uint(self.offset_size) & OFFSET_MASK)
+            return IN_STR | bounded(self.info.uint(self.offset_size))
         if form == 0x1F:  # line_strp
-            return IN_LINE_STR | (self.info.uint(self.offset_size) & OFFSET_MASK)
+            return IN_LINE_STR | bounded(self.info.uint(self.offset_size))
         if form == 0x08:  # string
             v = IN_INFO | cython.cast(cython.ulonglong, self.info.pos)
             self.info.skip_string()
@@ -157,6 +173,12 @@ class Reader:
             return self.indexed_string(self.info.uint(form - 0x24) if 0x25 <= form <= 0x28 else self.info.uleb())
         if form == 0x1B or form == 0x1F01 or 0x29 <= form <= 0x2C:  # addrx GNU_addr_index addrx1–4
             return self.indexed_address(self.info.uint(form - 0x28) if 0x29 <= form <= 0x2C else self.info.uleb())
+        if form == 0x1F21 or form == 0x1D:  # GNU_strp_alt strp_sup
+            return IN_STR | IN_SUPPLEMENTARY | bounded(self.info.uint(self.offset_size))
+        if form == 0x1F20:  # GNU_ref_alt
+            return IN_SUPPLEMENTARY | bounded(self.info.uint(self.offset_size))
+        if form == 0x1C or form == 0x24:  # ref_sup4 ref_sup8
+            return IN_SUPPLEMENTARY | bounded(self.info.uint(4 if form == 0x1C else 8))
         self.skip_operation_of(form)
         return NOWHERE
 
@@ -180,7 +202,7 @@ class Reader:
         if base > limit or index > limit or base + index * self.offset_size + self.offset_size > limit:
             return NOWHERE
         self.str_offsets.pos = base + index * self.offset_size
-        return IN_STR | (self.str_offsets.uint(self.offset_size) & OFFSET_MASK)
+        return IN_STR | bounded(self.str_offsets.uint(self.offset_size))
 
     def indexed_address(self, index: cython.ulonglong) -> cython.ulonglong:
         """Entry `index` of the unit's part of .debug_addr, 2⁶⁴-1 if there is none."""
@@ -193,11 +215,11 @@ class Reader:
         return self.addr.uint(self.address_size)
 
     def range_list(self, form: cython.int, value: cython.ulonglong) -> cython.ulonglong:
-        """The section offset of the range list that an attribute of `form` names (rule R4)."""
+        """The section offset of the range list that an attribute of `form` names (rules R4, R79)."""
         base: cython.ulonglong
         limit: cython.ulonglong = self.rnglists.end
         if form != 0x23:
-            return value
+            return (value + self.list_base) & MASK64
         base = self.units.rnglists_base[self.unit]
         if base > limit or value > limit or base + value * self.offset_size > limit:
             self.rnglists.bad = True
@@ -245,7 +267,7 @@ class Reader:
                 self.info.bad = True
                 return
 
-    def refill(self):  # type: ignore[no-untyped-def]
+    def refill(self) -> None:
         """Allow as many range list entries as a file without overlapping lists can hold, and more.
 
         Each DIE may name the same long list, so that a small file could otherwise hold any number of ranges.

@@ -7,7 +7,11 @@ Buffer = bytes | memoryview
 
 @dataclass(frozen=True, eq=False)
 class DebugSections:
-    """Contents of the `.debug_*` sections, decompressed and relocated; an absent one is empty (rule R100)."""
+    """Contents of the `.debug_*` sections, decompressed and relocated; an absent one is empty (rule R100).
+
+    `is_split` says that they are the `.dwo` sections of a split unit, whose tables have other bases (rule R78). `types`
+    is `.debug_types`. If `holds_types`, `info` is such a section, whose unit headers have a signature.
+    """
 
     info: Buffer = b""
     abbrev: Buffer = b""
@@ -18,4 +22,7 @@ class DebugSections:
     rnglists: Buffer = b""
     addr: Buffer = b""
     str_offsets: Buffer = b""
+    types: Buffer = b""
     big_endian: bool = False
+    is_split: bool = False
+    holds_types: bool = False

@@ -17,12 +17,19 @@ MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 RESERVED = cython.declare(cython.ulonglong, 0xFFFFFFF0)
 NOWHERE = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
-# Kinds of units (DWARF 5 §7.5.1); older units count as compile units.
+# Kinds of units (DWARF 5 §7.5.1); older units count as compile units until their root says otherwise.
 COMPILE_UNIT = cython.declare(cython.int, 1)
+TYPE_UNIT = cython.declare(cython.int, 2)
+PARTIAL_UNIT = cython.declare(cython.int, 3)
+SKELETON_UNIT = cython.declare(cython.int, 4)
 
 
-def scan_headers(info: cython.const[cython.uchar][::1], big: cython.bint, units: Units, fill: cython.bint) -> int:  # type: ignore[no-untyped-def]
-    """Walk the unit headers of .debug_info; fill `units` if `fill`. Returns how many there are.
+def scan_headers(  # type: ignore[no-untyped-def]
+    info: cython.const[cython.uchar][::1], big: cython.bint, types: cython.bint, units: Units, fill: cython.bint
+) -> int:
+    """Walk the unit headers of .debug_info, or of .debug_types if `types`; fill `units` if `fill`.
+
+    Returns how many there are.
 
     A unit of an unknown version is kept as bad: its length still leads to the next one. A length that is
     reserved (rule R64) or runs past the section ends the walk, the latter with a last, shortened unit.
@@ -37,6 +44,8 @@ def scan_headers(info: cython.const[cython.uchar][::1], big: cython.bint, units:
     kind: cython.ulonglong
     address_size: cython.ulonglong
     abbrev_offset: cython.ulonglong
+    signature: cython.ulonglong
+    type_die: cython.ulonglong
     while c.pos < c.end:
         offset = c.pos
         offset_size = 4
@@ -54,18 +63,23 @@ def scan_headers(info: cython.const[cython.uchar][::1], big: cython.bint, units:
         if length < end - c.pos:
             end = c.pos + length
         version = c.uint(2)
-        kind = COMPILE_UNIT
+        kind = TYPE_UNIT if types else COMPILE_UNIT
+        signature = type_die = NOWHERE
         if version >= 5:
             kind = c.uint(1)
             address_size = c.uint(1)
             abbrev_offset = c.uint(offset_size)
             if kind == 4 or kind == 5:  # skeleton, split_compile: a dwo id
-                c.skip(8)
+                signature = c.uint(8)
             elif kind == 2 or kind == 6:  # type, split_type: a signature and the offset of the type
-                c.skip(8 + offset_size)
+                signature = c.uint(8)
+                type_die = (offset + c.uint(offset_size)) & MASK64
         else:
             abbrev_offset = c.uint(offset_size)
             address_size = c.uint(1)
+            if types:
+                signature = c.uint(8)
+                type_die = (offset + c.uint(offset_size)) & MASK64
         if fill:
             units.offset[count] = offset
             units.end[count] = end
@@ -73,6 +87,8 @@ def scan_headers(info: cython.const[cython.uchar][::1], big: cython.bint, units:
             units.abbrev_offset[count] = abbrev_offset
             units.version[count] = version if version < 256 else 255
             units.kind[count] = kind
+            units.signature[count] = signature
+            units.type_die[count] = type_die
             units.address_size[count] = address_size
             units.offset_size[count] = offset_size
             units.bad[count] = (
@@ -105,6 +121,7 @@ def read_root(
     i: cython.int
     name: cython.int
     form: cython.int
+    tag: cython.int
     v: cython.ulonglong
     high_is_address: cython.bint = False
     reader.enter(unit)
@@ -112,6 +129,9 @@ def read_root(
     abbreviation = reader.tables.find(units.table[unit], reader.info.uleb())
     if abbreviation < 0:
         return False
+    tag = reader.tables.tag[abbreviation]
+    if tag == 0x3C and units.kind[unit] == COMPILE_UNIT:  # partial_unit, which headers tell since DWARF 5 only
+        units.kind[unit] = PARTIAL_UNIT
     for i in range(reader.tables.attribute_first[abbreviation], reader.tables.attribute_first[abbreviation + 1]):
         name = reader.tables.attribute_name[i]
         form = reader.tables.attribute_form[i]
@@ -123,6 +143,8 @@ def read_root(
                 units.addr_base[unit] = v
             elif name == 0x74:  # rnglists_base
                 units.rnglists_base[unit] = v
+            elif name == 0x2132:  # GNU_ranges_base
+                units.ranges_base[unit] = v
         elif name == 0x03:  # name
             units.name[unit] = v
         elif name == 0x1B:  # comp_dir
@@ -138,6 +160,10 @@ def read_root(
             high_is_address = is_address_form(form)
         elif name == 0x55:  # ranges
             ranges[2] = reader.range_list(form, v)
+        elif name == 0x2131 and units.version[unit] < 5:  # GNU_dwo_id
+            units.signature[unit] = v
+        elif name == 0x76 or name == 0x2130:  # dwo_name, GNU_dwo_name
+            units.dwo_name[unit] = v
         if reader.info.bad:
             return False
     if not bases:
@@ -152,9 +178,11 @@ def read_units(sections) -> tuple[Reader, np.ndarray, np.ndarray, np.ndarray]:  
 
     Returns a Reader over them and the ranges that the roots claim: begin, end (uint64[m]) and unit (int64[m]).
     """
-    count = scan_headers(sections.info, sections.big_endian, Units(0), False)
+    count = scan_headers(sections.info, sections.big_endian, sections.holds_types, Units(0), False)
     units = Units(count)
-    scan_headers(sections.info, sections.big_endian, units, True)
+    scan_headers(sections.info, sections.big_endian, sections.holds_types, units, True)
+    if sections.is_split:
+        set_split_bases(units)
     keys = np.stack(
         [
             np.asarray(units.abbrev_offset).view(np.int64),
@@ -174,6 +202,17 @@ def read_units(sections) -> tuple[Reader, np.ndarray, np.ndarray, np.ndarray]:  
     reader = make_reader(sections, units, tables)
     begins, ends, owners = collect_root_ranges(reader)
     return reader, begins, ends, owners
+
+
+def set_split_bases(units: Units) -> None:
+    """The bases of split units, which have no attributes for them: behind the header of each table (rules R4, R78).
+
+    The tables of DWARF 4 have no header.
+    """
+    wide = np.asarray(units.offset_size) == 8
+    modern = np.asarray(units.version) >= 5
+    units.str_offsets_base = memoryview(np.where(modern, np.where(wide, 16, 8), 0).astype(np.uint64))
+    units.rnglists_base = memoryview(np.where(wide, 20, 12).astype(np.uint64))
 
 
 def make_reader(sections, units: Units, tables: AbbrevTables) -> Reader:  # type: ignore[no-untyped-def]

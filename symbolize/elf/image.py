@@ -266,6 +266,21 @@ class ElfImage:
         self._inflated[name] = inflated
         return inflated
 
+    def all_contents(self, name: str) -> list[Buffer]:
+        """The bytes of every section called `name`, decompressed. In relocatable files a name may stand for many."""
+        result: list[Buffer] = []
+        for section in self.sections:
+            if section.name != name or (data := self.raw(section)) is None:
+                continue
+            if not section.flags & SHF_COMPRESSED:
+                result.append(data)
+                continue
+            try:
+                result.append(inflate_section(data, self.is_64, self.big_endian))
+            except ValueError as error:
+                self.note(f"section {section.name}: {error}")
+        return result
+
     @cached_property
     def code_ranges(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Where code can be: begin and end vaddrs of executable sections, else of executable segments (rule R54).

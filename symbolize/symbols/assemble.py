@@ -250,7 +250,7 @@ class Files:
     def _resolve(self, dwarf: Dwarf, unit: Int64, index: Int64, is_row: bool) -> Int32:
         keys, inverse = distinct_inverse(pair(unit, index))
         resolved = [
-            self._add(dwarf.files.path(u, i & 0xFFFFFFFF, is_row)) if u >= 0 else -1
+            self._add(dwarf.path(u, i & 0xFFFFFFFF, is_row)) if u >= 0 else -1
             for u, i in zip(*(column.tolist() for column in unpair(keys)), strict=True)
         ]
         return np.array(resolved, np.int32)[inverse]

@@ -7,19 +7,16 @@ from numpy.typing import NDArray
 
 from symbolize.arrays import distinct, layer_at
 from symbolize.dwarf.decode import Decoded, Dwarf
-from symbolize.dwarf.sections import DebugSections
-from symbolize.elf import ElfImage, Symbols, frame_ranges, mini_image, read_symbols, section_reader
-from symbolize.parallel import together
+from symbolize.elf import ElfImage, Symbols, frame_ranges, mini_image, read_symbols
 from symbolize.symbols.assemble import assemble
 from symbolize.symbols.cache import TableCache, facts_of
+from symbolize.symbols.debug_files import CompanionFiles, Finder, debug_sections
 from symbolize.symbols.elf_symbols import NO_FRAMES, SymbolLayer, needs_frames, shared_ranges, symbol_layer
 from symbolize.symbols.table import SymbolTable
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
-
-SECTIONS = ("info", "abbrev", "str", "line", "line_str", "ranges", "rnglists", "addr", "str_offsets")
 
 
 WHOLE_SHARE = 0.5
@@ -30,11 +27,16 @@ class Binary:
     """A binary, opened: the files that share its build id, what was decoded of them, and their symbol tables.
 
     The first image with DWARF gives functions and lines; the symbol tables of all are united (rules R113,
-    R142). A whole table is kept in memory and, if there is one, in `cache`.
+    R142). A whole table is kept in memory and, if there is one, in `cache`. `finder` tells where further files with
+    DWARF may lie: split units and the supplementary file.
     """
 
-    def __init__(self, images: Sequence[ElfImage], cache: TableCache | None = None) -> None:
+    def __init__(
+        self, images: Sequence[ElfImage], finder: Finder | None = None, cache: TableCache | None = None
+    ) -> None:
         self.images = agreeing(sorted(images, key=source_rank))
+        self._finder = finder
+        self._companions: CompanionFiles | None = None
         self._cache = cache
         self._facts = facts_of(self.images) if cache is not None else None
         self._whole: SymbolTable | None = None
@@ -51,9 +53,8 @@ class Binary:
         """
         if not self.is_cached() and (vaddrs is None or self._is_worth_it(vaddrs)):
             self._whole = self._build(None)
+            self._keep(self._whole)
             self._forget()
-            if self._cache is not None and self._facts is not None:
-                self._cache.store(self._whole, self._facts)
         if self._whole is not None:
             return self._whole
         return self._build(vaddrs)
@@ -81,10 +82,14 @@ class Binary:
         decoded = decode_for(dwarf, vaddrs) if dwarf is not None else Decoded.nothing()
         table = assemble(dwarf, decoded, symbols, vaddrs)
         table.folded_begin, table.folded_end = shared_ranges(symbols)
+        table.folded_offset = np.zeros(len(table.folded_begin) + 1, np.uint64)
+        table.folded_evidence = np.ones(len(table.folded_begin), np.uint8)
         table.problems = [f"{image.path}: {problem}" for image in self.images for problem in image.problems]
         if dwarf is not None:
             table.problems += dwarf.problems
             table.doubtful_begin, table.doubtful_end = dwarf.doubtful()
+        if self._companions is not None:
+            table.problems += self._companions.problems
         if any(image.problems for image in self.images):
             table.doubtful_begin, table.doubtful_end = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
         return table
@@ -94,13 +99,28 @@ class Binary:
         if self._symbols is None:
             debug = next((image for image in self.images if has_dwarf(image)), None)
             if debug is not None:
-                self._dwarf = Dwarf(debug_sections(debug), debug.code_ranges)
+                self._companions = CompanionFiles(debug, self._finder)
+                self._dwarf = Dwarf(debug_sections(debug), debug.code_ranges, self._companions)
             self._symbols = read_layer(self.images)
         return self._dwarf, self._symbols
+
+    def _keep(self, table: SymbolTable) -> None:
+        """Write a whole table to the cache, unless files are missing that may be there the next time."""
+        companions = self._companions
+        if (self._dwarf is not None and not self._dwarf.sources.is_complete) or (companions and companions.problems):
+            return
+        if self._cache is not None and self._facts is not None:
+            opened = companions.opened if companions is not None else {}
+            self._cache.store(
+                table, self._facts._replace(companions=[(path, *known) for path, known in opened.items()])
+            )
 
     def _forget(self) -> None:
         """Let go of what only building a table needs."""
         self._dwarf = self._symbols = None
+        if self._companions is not None:
+            self._companions.close()
+            self._companions = None
         for image in self.images:
             image.forget()
 
@@ -153,9 +173,9 @@ def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None) -> Decoded:
     return decoded
 
 
-def build_table(images: Sequence[ElfImage], vaddrs: UInt64 | None = None) -> SymbolTable:
+def build_table(images: Sequence[ElfImage], vaddrs: UInt64 | None = None, finder: Finder | None = None) -> SymbolTable:
     """The symbol table of the binary whose files are `images`, the whole one or one for `vaddrs` (ascending) alone."""
-    return Binary(images).table(vaddrs)
+    return Binary(images, finder).table(vaddrs)
 
 
 def read_layer(images: Sequence[ElfImage]) -> SymbolLayer:
@@ -208,15 +228,3 @@ def has_dwarf(image: ElfImage) -> bool:
     return any(
         section.name in (".debug_info", ".zdebug_info") and section.type != "SHT_NOBITS" for section in image.sections
     )
-
-
-def debug_sections(image: ElfImage) -> DebugSections:
-    """The debug sections that lookups need, decompressed (rule R100) and relocated (rule R93)."""
-    read = section_reader(image)
-
-    def contents(names: Sequence[str]) -> dict[str, bytes | memoryview]:
-        return {name: read(f".debug_{name}") or b"" for name in names}
-
-    # .debug_info is about as large as all others together.
-    largest, others = together(lambda: contents(SECTIONS[:1]), lambda: contents(SECTIONS[1:]))
-    return DebugSections(**largest, **others, big_endian=image.big_endian)

@@ -53,6 +53,8 @@ class TableCache:
             table, found = read_table(path)
             if identities(found) != identities(facts):
                 raise DamagedTable("was made from other files")
+            if not all(map(is_unchanged, found.companions)):
+                return None
             if time.time() - os.stat(path).st_mtime > TOUCH_INTERVAL:
                 os.utime(path)
         except FileNotFoundError:
@@ -208,6 +210,16 @@ def source_of(image: ElfImage) -> dict[str, Any]:
         offset = max(size - SAMPLE_SIZE, 0) * sample // (SAMPLES - 1)
         check = crc32(image.data[offset : offset + SAMPLE_SIZE], check)
     return {"path": image.path, "size": size, "modified_ns": image.modified_ns, "check": check}
+
+
+def is_unchanged(companion: Sequence[Any]) -> bool:
+    """Whether a file still has the size and the time of modification that are on record: path, size, time."""
+    path, size, modified_ns = companion
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return (status.st_size, status.st_mtime_ns) == (size, modified_ns)
 
 
 def identities(facts: Facts) -> list[Any]:

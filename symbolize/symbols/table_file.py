@@ -14,7 +14,7 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -40,10 +40,14 @@ class DamagedTable(Exception):
 
 
 class Facts(NamedTuple):
-    """What a table file says of itself: the build id and the identities of the files it was made from."""
+    """What a table file says of itself: the build id and the identities of the files it was made from.
+
+    `companions` are path, size and time of modification of further files that were read for it.
+    """
 
     build_id: str
     sources: list[dict[str, Any]]
+    companions: Sequence[tuple[str, int, int]] = ()
 
 
 def write_table(table: SymbolTable, facts: Facts, path: str) -> int:
@@ -95,7 +99,7 @@ def read_table(path: str) -> tuple[SymbolTable, Facts]:
     try:
         header = json.loads(bytes(data[PREFIX.size : PREFIX.size + header_size]))
         columns = {name: column(data, header["columns"], name) for name in COLUMNS}
-        facts = Facts(header["build_id"], header["sources"])
+        facts = Facts(header["build_id"], header["sources"], header["companions"])
         return SymbolTable(**columns, has_names=header["has_names"], problems=header["problems"]), facts
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedTable(f"has an unreadable header ({error})") from error

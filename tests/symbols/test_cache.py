@@ -39,7 +39,7 @@ def vaddrs_of(image: ElfImage) -> list[int]:
 def ask(path: Path, cache: TableCache | None, vaddrs: list[int]) -> object:
     """The frames at addresses of the file `path`."""
     with ElfImage.open(path) as image:
-        return frames_of(Binary([image], cache).table(np.array(vaddrs, np.uint64)), vaddrs)
+        return frames_of(Binary([image], None, cache).table(np.array(vaddrs, np.uint64)), vaddrs)
 
 
 def tables(cache: TableCache) -> list[Path]:

@@ -1,0 +1,123 @@
+"""Packages of split units (`.dwp`): where in them each unit and type lies (DWARF 5 §7.3.5, rules R85–R87)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.dwarf.sections import Buffer, DebugSections
+
+UInt64 = NDArray[np.uint64]
+
+SECTION_IDS = {
+    2: {1: "info", 2: "types", 3: "abbrev", 6: "str_offsets"},
+    5: {1: "info", 3: "abbrev", 6: "str_offsets", 8: "rnglists"},
+}
+"""The sections of a contribution by number; GNU's version 2 numbers them otherwise than DWARF 5 (rule R85)."""
+
+MAX_COLUMNS = 16
+WRAP = 1 << 32
+
+
+class PackageError(Exception):
+    """A package or an index of it cannot be read; the text says why."""
+
+
+@dataclass(eq=False)
+class Index:
+    """A `.debug_cu_index` or `.debug_tu_index`: `signature` (ascending) of the units, and a row of contributions each.
+
+    Column `c` of `offset` and `size` belongs to the section `names[c]`, empty for one that is of no use here.
+    """
+
+    names: list[str]
+    signature: UInt64
+    offset: NDArray[np.uint32]
+    size: NDArray[np.uint32]
+
+    def row(self, signature: int) -> int:
+        """The row of a unit, -1 if it is not in the index."""
+        place = int(np.searchsorted(self.signature, np.uint64(signature)))
+        return place if place < len(self.signature) and int(self.signature[place]) == signature else -1
+
+
+def read_index(data: Buffer, big_endian: bool) -> Index:
+    """Read an index section; an empty one has no units. Raises PackageError if it is corrupt."""
+    if not len(data):
+        return Index([], np.zeros(0, np.uint64), *np.zeros((2, 0, 0), np.uint32))
+    order = ">" if big_endian else "<"
+    if len(data) < 16:
+        raise PackageError("its index is cut off")
+    version, columns, rows, slots = np.frombuffer(data, order + "u4", 4).tolist()
+    if version != 2:  # DWARF 5 has two bytes of padding behind a version of two bytes
+        version = int(np.frombuffer(data, order + "u2", 1)[0])
+    if version not in SECTION_IDS:
+        raise PackageError(f"its index has the unknown version {version}")
+    if columns > MAX_COLUMNS or 16 + 12 * slots + 4 * columns * (1 + 2 * rows) > len(data):
+        raise PackageError("its index is cut off")
+    keys = np.frombuffer(data, order + "u8", slots, 16)
+    numbers = np.frombuffer(data, order + "u4", slots, 16 + 8 * slots)
+    ids = np.frombuffer(data, order + "u4", columns, 16 + 12 * slots).tolist()
+    table = np.frombuffer(data, order + "u4", 2 * rows * columns, 16 + 12 * slots + 4 * columns)
+    used = np.flatnonzero((numbers > 0) & (numbers <= rows))  # an empty slot names row 0 (rule R86)
+    used = used[np.argsort(keys[used], kind="stable")]
+    row = numbers[used].astype(np.int64) - 1
+    offset, size = table.reshape(2, rows, columns).astype(np.uint32)
+    names = [SECTION_IDS[version].get(number, "") for number in ids]
+    return Index(names, keys[used].astype(np.uint64), offset[row], size[row])
+
+
+class Package:
+    """A package, whose `sections` are whole; `units` and `types` are its indexes. `label` names it in messages."""
+
+    def __init__(self, label: str, sections: DebugSections, units: Index, types: Index) -> None:
+        self.label = label
+        self._sections = sections
+        self._units = units
+        self._types = types
+
+    def unit(self, dwo_id: int) -> Iterator[DebugSections]:
+        """The sections of the unit `dwo_id`: none, one, or several of which one is right. Raises PackageError."""
+        return self._cut(self._units, dwo_id)
+
+    def type(self, signature: int) -> Iterator[DebugSections]:
+        """The sections of the type unit `signature`, as `unit` gives them."""
+        return self._cut(self._types, signature)
+
+    def _cut(self, index: Index, signature: int) -> Iterator[DebugSections]:
+        """The sections, each cut to the contribution before any offset counts (rule R86).
+
+        Offsets of contributions are 32 bits wide. In larger units' sections every place that an offset may stand
+        for is tried, and the unit there tells whether it is the right one (rule R87).
+        """
+        row = index.row(signature)
+        if row < 0:
+            return
+        parts: dict[str, Buffer] = dict.fromkeys(("abbrev", "str_offsets", "rnglists"), b"")
+        candidates: list[Buffer] = []
+        holds_types = False
+        for column, name in enumerate(index.names):
+            offset, size = int(index.offset[row, column]), int(index.size[row, column])
+            if not name or not size:
+                continue
+            whole = memoryview(getattr(self._sections, name))
+            if offset + size > len(whole):
+                raise PackageError(f"the .debug_{name}.dwo of {signature:#018x} lies outside of its section")
+            if name in ("info", "types"):
+                holds_types = name == "types"
+                candidates = [whole[at : at + size] for at in range(offset, len(whole) - size + 1, WRAP)]
+            elif len(whole) >= WRAP:
+                raise PackageError(f"its .debug_{name}.dwo is larger than the offsets into it")
+            else:
+                parts[name] = whole[offset : offset + size]
+        for info in candidates:
+            yield replace(
+                self._sections,
+                info=info,
+                types=b"",
+                abbrev=parts["abbrev"],
+                str_offsets=parts["str_offsets"],
+                rnglists=parts["rnglists"],
+                holds_types=holds_types,
+            )

@@ -1,0 +1,295 @@
+"""The places that the DWARF of one binary is in: its own sections, split units, a supplementary file, type units.
+
+Each is a source with a number. References to DIEs and to strings carry the number of the source that they lie in,
+20 bits above an offset of 40; the binary's own is 0.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.dwarf.package import Package, PackageError
+from symbolize.dwarf.reader import Reader
+from symbolize.dwarf.sections import Buffer, DebugSections
+from symbolize.dwarf.strings import strings_at
+from symbolize.dwarf.units import read_units
+
+UInt64 = NDArray[np.uint64]
+Int64 = NDArray[np.int64]
+
+NOWHERE = (1 << 64) - 1
+SOURCE_SHIFT = 40
+OFFSET_MASK = (1 << SOURCE_SHIFT) - 1
+SUPPLEMENTARY = 1
+MAX_SOURCES = 1 << 20
+
+SECTION_SHIFT = 60
+STRING_SECTIONS = {1: "info", 2: "str", 3: "line_str", 4: "line"}
+"""The sections of string references, by their top bits."""
+
+MAX_NAMED = 3
+"""So many split units that are missing are named, the others counted."""
+
+
+class Companions(Protocol):
+    """What opens the other files of a binary; it notes by itself what it cannot open or may not use."""
+
+    def packages(self) -> Iterable[Package]:
+        """The packages of split units."""
+
+    def split(self, name: bytes, comp_dir: bytes) -> Iterator[tuple[str, DebugSections]]:
+        """Files that may be the `.dwo` file recorded as `name`, the likeliest first: label and sections of each.
+
+        One file has the same sections whenever it is asked for.
+        """
+
+    def supplementary(self) -> DebugSections | None:
+        """The supplementary file, None if it is not there."""
+
+    def types(self) -> Buffer:
+        """The binary's own .debug_types section."""
+
+
+@dataclass(eq=False)
+class Source:
+    """One source. `file_unit` is the unit of the binary whose file table a unit of this source uses, -1 for none.
+
+    `parent` is the source whose types are these.
+    """
+
+    number: int
+    reader: Reader
+    sections: DebugSections
+    file_unit: Int64
+    parent: "Source | None" = None
+    types: "Source | None" = None
+    _signatures: tuple[UInt64, UInt64] | None = field(default=None, repr=False)
+
+    def tagged(self, references: UInt64) -> UInt64:
+        """References as this source's reader gives them, with the number of this source."""
+        tag = np.uint64(self.number << SOURCE_SHIFT)
+        foreign = (references >> np.uint64(SOURCE_SHIFT)) & np.uint64(MAX_SOURCES - 1) != 0
+        return np.where(foreign, references, references | tag)
+
+    def tagged_one(self, reference: int) -> int:
+        """One reference, as `tagged` does it."""
+        foreign = (reference >> SOURCE_SHIFT) & (MAX_SOURCES - 1)
+        return reference if foreign else reference | self.number << SOURCE_SHIFT
+
+    def type_die(self, signature: int) -> int | None:
+        """The DIE of a type, None if its unit is not here."""
+        if self._signatures is None:
+            units = self.reader.units
+            kind = np.asarray(units.kind)
+            rows = np.flatnonzero(((kind == 2) | (kind == 6)) & (np.asarray(units.bad) == 0))
+            rows = rows[np.argsort(np.asarray(units.signature)[rows], kind="stable")]
+            self._signatures = np.asarray(units.signature)[rows], np.asarray(units.type_die)[rows]
+        known, die = self._signatures
+        place = int(np.searchsorted(known, np.uint64(signature)))
+        if place == len(known) or int(known[place]) != signature:
+            return None
+        return self.tagged_one(min(int(die[place]), OFFSET_MASK))
+
+
+class Sources:
+    """All sources of a binary, opened when they are first needed. `problems` says what is missing or wrong."""
+
+    def __init__(self, sections: DebugSections, companions: Companions | None, problems: list[str]) -> None:
+        self._companions = companions
+        self._problems = problems
+        reader, begin, end, unit = read_units(sections)
+        self.claims: tuple[UInt64, UInt64, Int64] = begin, end, unit
+        self.main = Source(0, reader, sections, np.arange(len(reader.units.offset)))
+        self._sources: list[Source | None] = [self.main, None]
+        self._supplementary_is_read = self._types_are_read = False
+        self._packages: list[Package] | None = None
+        self._of_sections: dict[DebugSections, Source] = {}
+        self._splits: dict[int, tuple[Source, int] | None] = {}
+        self._types: dict[int, int | None] = {}
+        self._strings: dict[int, bytes] = {}
+        self._missing = 0
+        units = reader.units
+        named = np.asarray(units.dwo_name) != np.uint64(NOWHERE)
+        kind, old = np.asarray(units.kind), np.asarray(units.version) < 5
+        self.is_skeleton = named & ((kind == 4) | (old & (kind == 1)))
+        """Which units are skeletons (rule R82). A compile unit of DWARF 5 with a dwo id is none."""
+        self.has_skeletons = bool(self.is_skeleton.any())
+
+    def get(self, number: int) -> Source | None:
+        """The source with this number, None if there is none."""
+        if number == SUPPLEMENTARY and not self._supplementary_is_read:
+            self._supplementary_is_read = True
+            sections = self._companions.supplementary() if self._companions is not None else None
+            if sections is not None:
+                reader = read_units(sections)[0]
+                first = len(self.main.file_unit)
+                self._sources[1] = Source(1, reader, sections, first + np.arange(len(reader.units.offset)))
+        return self._sources[number] if 0 <= number < len(self._sources) else None
+
+    def split(self, skeleton: int) -> tuple[Source, int] | None:
+        """The split unit of a skeleton: its source and number there. None, with a problem, if it is missing."""
+        if skeleton not in self._splits:
+            found = self._find_split(skeleton)
+            self._splits[skeleton] = found
+            if found is not None:
+                self._attach(skeleton, *found)
+        return self._splits[skeleton]
+
+    def type_die(self, source: Source, signature: int) -> int | None:
+        """The DIE of the type with this signature (rule R16), looked for near `source` first; None if it is missing."""
+        if signature not in self._types:
+            self._types[signature] = self._find_type(source, signature)
+        return self._types[signature]
+
+    def string(self, reference: int) -> bytes:
+        """The string that a reference names, empty if it names none."""
+        if reference not in self._strings:
+            self._strings[reference] = self.strings(np.array([reference], np.uint64))[0]
+        return self._strings[reference]
+
+    def strings(self, references: UInt64) -> list[bytes]:
+        """The strings that references name, empty where they name none."""
+        result = [b""] * len(references)
+        place = (references >> np.uint64(SOURCE_SHIFT)).astype(np.int64)
+        offset = (references & np.uint64(OFFSET_MASK)).astype(np.int64)
+        for key in sorted(set(place.tolist())):
+            name = STRING_SECTIONS.get(key >> (SECTION_SHIFT - SOURCE_SHIFT))
+            source = self.get(key & (MAX_SOURCES - 1)) if name is not None else None
+            if name is None or source is None:
+                continue
+            rows = np.flatnonzero(place == key)
+            for row, value in zip(rows.tolist(), strings_at(getattr(source.sections, name), offset[rows]), strict=True):
+                result[row] = value
+        return result
+
+    def _find_split(self, skeleton: int) -> tuple[Source, int] | None:
+        units = self.main.reader.units
+        dwo_id = int(units.signature[skeleton])
+        name, comp_dir = self.string(units.dwo_name[skeleton]), self.string(units.comp_dir[skeleton])
+        rejected: list[str] = []
+        for label, sections in self._split_candidates(name, comp_dir, dwo_id, rejected):
+            source = self._source_of(sections)
+            if source is None:
+                break
+            kind, own = np.asarray(source.reader.units.kind), np.asarray(source.reader.units.signature)
+            rows = np.flatnonzero(((kind == 1) | (kind == 5)) & (own == np.uint64(dwo_id)))
+            if len(rows) and not source.reader.units.bad[int(rows[0])]:
+                return source, int(rows[0])
+            rejected.append(f"{label} has another dwo id")  # rule R81
+        self._missing += 1
+        text = name.decode(errors="backslashreplace")
+        reason = "; ".join(rejected[:MAX_NAMED]) or "not found"
+        if self._missing <= MAX_NAMED:
+            self._problems.append(
+                f"split unit {text} with dwo id {dwo_id:#018x}: {reason}; what its skeleton says is used"
+            )
+        return None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every split unit that was needed was found."""
+        return self._missing == 0
+
+    def report(self) -> None:
+        """Bring the sentence that counts the missing split units up to date."""
+        if self._missing > MAX_NAMED:
+            self._problems[:] = [p for p in self._problems if not p.endswith("more split units are missing")]
+            self._problems.append(f"{self._missing - MAX_NAMED} more split units are missing")
+
+    def _split_candidates(
+        self, name: bytes, comp_dir: bytes, dwo_id: int, rejected: list[str]
+    ) -> Iterator[tuple[str, DebugSections]]:
+        """Where the split unit may be, in the order of rule R88."""
+        if self._companions is None:
+            return
+        for package in self._all_packages():
+            try:
+                for sections in package.unit(dwo_id):
+                    yield package.label, sections
+            except PackageError as error:
+                rejected.append(f"{package.label}: {error}")
+        yield from self._companions.split(name, comp_dir)
+
+    def _all_packages(self) -> list[Package]:
+        if self._packages is None:
+            self._packages = list(self._companions.packages()) if self._companions is not None else []
+        return self._packages
+
+    def _find_type(self, source: Source, signature: int) -> int | None:
+        found = self._type_in(source, signature)
+        if found is None and source.parent is not None:
+            found = self._type_in(source.parent, signature)
+        if found is None and source is not self.main:
+            found = self._type_in(self.main, signature)
+        if found is not None:
+            return found
+        for package in self._all_packages():
+            try:
+                for sections in package.type(signature):
+                    unit = self._source_of(sections)
+                    if unit is not None and (found := unit.type_die(signature)) is not None:
+                        return found
+            except PackageError as error:
+                self._problems.append(f"{package.label}: {error}")
+        return None
+
+    def _type_in(self, source: Source, signature: int) -> int | None:
+        """The DIE of a type in a source or in the .debug_types that belongs to it."""
+        found = source.type_die(signature)
+        if found is not None:
+            return found
+        if source.types is None:
+            types = source.sections.types
+            if source is self.main and not self._types_are_read and self._companions is not None:
+                self._types_are_read = True
+                types = self._companions.types()
+            if not len(types):
+                return None
+            source.types = self._add(replace(source.sections, info=types, types=b"", holds_types=True), source)
+        return source.types.type_die(signature) if source.types is not None else None
+
+    def _source_of(self, sections: DebugSections) -> Source | None:
+        """The source of these sections of a split unit, opened once."""
+        if sections not in self._of_sections:
+            main = self.main.sections
+            source = self._add(
+                replace(
+                    sections,
+                    addr=main.addr,
+                    ranges=main.ranges,
+                    rnglists=sections.rnglists or main.rnglists,
+                    big_endian=main.big_endian,
+                    is_split=True,
+                )
+            )
+            if source is None:
+                return None
+            if not len(sections.rnglists):  # gcc before 11.1 left them in the binary (rule R84)
+                source.reader.units.rnglists_base = np.full(len(source.file_unit), NOWHERE, np.uint64).data
+            self._of_sections[sections] = source
+        return self._of_sections[sections]
+
+    def _add(self, sections: DebugSections, parent: Source | None = None) -> Source | None:
+        number = len(self._sources)
+        if number >= MAX_SOURCES - 1:
+            return None
+        reader = read_units(sections)[0]
+        source = Source(number, reader, sections, np.full(len(reader.units.offset), -1, np.int64), parent)
+        self._sources.append(source)
+        return source
+
+    def _attach(self, skeleton: int, source: Source, unit: int) -> None:
+        """Give a split unit what only its skeleton knows (rules R78, R79, R80)."""
+        own, units = source.reader.units, self.main.reader.units
+        source.file_unit[unit] = skeleton
+        own.addr_base[unit] = units.addr_base[skeleton]
+        own.low_pc[unit] = units.low_pc[skeleton]
+        if own.version[unit] < 5 and units.ranges_base[skeleton] != NOWHERE:
+            own.list_base[unit] = units.ranges_base[skeleton]
+        if own.rnglists_base[unit] == NOWHERE:
+            own.rnglists_base[unit] = units.rnglists_base[skeleton]
+        if units.name[skeleton] == NOWHERE:
+            units.name[skeleton] = source.tagged_one(own.name[unit]) if own.name[unit] != NOWHERE else NOWHERE

@@ -1,0 +1,42 @@
+"""What a file says of its supplementary file, and that file of itself (rule R91)."""
+
+from dataclasses import dataclass
+
+from symbolize.dwarf.sections import Buffer
+
+MAX_SIZE = 1 << 16
+"""Links are names; what is longer is none."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link to the supplementary file `name`, whose build id, or whose checksum if `is_checksum`, is `identifier`."""
+
+    name: bytes
+    identifier: bytes
+    is_checksum: bool
+
+
+def read_altlink(data: Buffer) -> Link | None:
+    """The link in a `.gnu_debugaltlink` section: a name, then a build id. None if it is cut off."""
+    name, end, identifier = bytes(data[:MAX_SIZE]).partition(b"\0")
+    return Link(name, identifier, False) if end and identifier else None
+
+
+def read_sup(data: Buffer, big_endian: bool) -> tuple[bool, Link] | None:
+    """A `.debug_sup` section (DWARF 5 §7.3.6): whether the file is a supplementary one, and the link.
+
+    A supplementary file's own section has no name, and the checksum of its file. None if it cannot be read.
+    """
+    raw = bytes(data[:MAX_SIZE])
+    if int.from_bytes(raw[:2], "big" if big_endian else "little") != 5:
+        return None
+    name, _, rest = raw[3:].partition(b"\0")
+    size = shift = 0
+    for k, byte in enumerate(rest[:5]):
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            checksum = rest[k + 1 : k + 1 + size]
+            return (raw[2] != 0, Link(name, checksum, True)) if len(checksum) == size else None
+    return None
