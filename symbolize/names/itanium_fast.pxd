@@ -1,0 +1,81 @@
+cdef class Walker:
+    cdef unsigned char[::1] text
+    cdef Py_ssize_t size
+    cdef unsigned char[::1] plain
+    cdef long long[::1] sizes
+    cdef Py_ssize_t at
+    cdef bytearray printed
+    cdef unsigned char[::1] out
+    cdef int used
+    cdef int begin
+    cdef bint bad
+    cdef int depth
+    cdef int steps
+    cdef long long weight
+    cdef int last_start
+    cdef int last_end
+    cdef int substitutions
+    cdef bint uncounted
+    cdef int[::1] sub_start
+    cdef int[::1] sub_end
+    cdef int[::1] sub_flags
+    cdef int[::1] sub_context
+    cdef long long[::1] sub_weight
+    cdef bint templated
+    cdef bint special
+    cdef int quals
+    cdef bint closure
+    cdef int args_count
+    cdef unsigned long long args_packs
+    cdef int args_length
+    cdef int args_flags
+    cdef long long args_weight
+    cdef int contexts
+    cdef int context
+    cdef int params
+    cdef unsigned long long params_packs
+    cdef int params_length
+    cdef int params_flags
+    cdef long long params_weight
+    cdef bint expanding
+    cdef int expanded
+    cdef bint args_even
+    cdef bint params_even
+    cdef bint silent
+    cdef bint keeping
+    cdef bint missed
+    cdef int last_operator
+    cdef bint anonymous
+
+    cdef bint load(self, bytes name)
+    cdef int parse(self)
+    cdef bint bounded(self)
+    cdef int special_name(self)
+    cdef int offset(self)
+    cdef int whole_encoding(self)
+    cdef int expression(self)
+    cdef int fail(self)
+    cdef int put(self, unsigned char byte)
+    cdef int put_word(self, bytes word)
+    cdef int copy(self, int start, int end)
+    cdef int step(self, int count, long long weight)
+    cdef int add(self, int start, int flags, long long weight)
+    cdef int number(self)
+    cdef int encoding(self, int start, bint top)
+    cdef int signature(self, bint top)
+    cdef int a_name(self, int start, bint in_type)
+    cdef int nested(self, int start, bint in_type)
+    cdef int local(self, int start, bint in_type)
+    cdef int unqualified(self, int start)
+    cdef int source_name(self)
+    cdef int tags(self)
+    cdef int operator_name(self)
+    cdef int closure_name(self, int start)
+    cdef int abbreviation(self, bint nested)
+    cdef int reference(self)
+    cdef int parameter(self)
+    cdef int arguments(self, int start)
+    cdef int argument_list(self, bint top)
+    cdef int literal(self)
+    cdef int a_type(self, int start)
+    cdef int function_type(self)
