@@ -47,35 +47,35 @@ cdef class Walker:
     cdef int last_operator
     cdef bint anonymous
 
-    cdef bint load(self, bytes name)
-    cdef int parse(self)
-    cdef bint bounded(self)
-    cdef int special_name(self)
-    cdef int offset(self)
-    cdef int whole_encoding(self)
-    cdef int expression(self)
-    cdef int fail(self)
-    cdef int put(self, unsigned char byte)
-    cdef int put_word(self, bytes word)
-    cdef int copy(self, int start, int end)
-    cdef int step(self, int count, long long weight)
-    cdef int add(self, int start, int flags, long long weight)
-    cdef int number(self)
-    cdef int encoding(self, int start, bint top)
-    cdef int signature(self, bint top)
-    cdef int a_name(self, int start, bint in_type)
-    cdef int nested(self, int start, bint in_type)
-    cdef int local(self, int start, bint in_type)
-    cdef int unqualified(self, int start)
-    cdef int source_name(self)
-    cdef int tags(self)
-    cdef int operator_name(self)
-    cdef int closure_name(self, int start)
-    cdef int abbreviation(self, bint nested)
-    cdef int reference(self)
-    cdef int parameter(self)
-    cdef int arguments(self, int start)
-    cdef int argument_list(self, bint top)
-    cdef int literal(self)
-    cdef int a_type(self, int start)
-    cdef int function_type(self)
+    cdef bint load(self, bytes name) except -1
+    cdef int parse(self) except -1
+    cdef bint bounded(self) except -1
+    cdef int special_name(self) except -1
+    cdef int offset(self) except -1
+    cdef int whole_encoding(self) except -1
+    cdef int expression(self) except -1
+    cdef int fail(self) except -1
+    cdef int put(self, unsigned char byte) except -1
+    cdef int put_word(self, bytes word) except -1
+    cdef int copy(self, int start, int end) except -1
+    cdef int step(self, int count, long long weight) except -1
+    cdef int add(self, int start, int flags, long long weight) except -1
+    cdef int number(self) except -1
+    cdef int encoding(self, int start, bint top) except -1
+    cdef int signature(self, bint top) except -1
+    cdef int a_name(self, int start, bint in_type) except -1
+    cdef int nested(self, int start, bint in_type) except -1
+    cdef int local(self, int start, bint in_type) except -1
+    cdef int unqualified(self, int start) except -1
+    cdef int source_name(self) except -1
+    cdef int tags(self) except -1
+    cdef int operator_name(self) except -1
+    cdef int closure_name(self, int start) except -1
+    cdef int abbreviation(self, bint nested) except -1
+    cdef int reference(self) except -1
+    cdef int parameter(self) except -1
+    cdef int arguments(self, int start) except -1
+    cdef int argument_list(self, bint top) except -1
+    cdef int literal(self) except -1
+    cdef int a_type(self, int start) except -1
+    cdef int function_type(self) except -1

@@ -13,6 +13,7 @@ of the runtime (R117). What the runtime at hand prints is tried with a few probe
 from __future__ import annotations
 
 from array import array
+from collections.abc import Hashable
 from functools import cache
 
 import cython
@@ -87,6 +88,7 @@ PROBES = (
 )  # fmt: skip
 
 
+@cython.final
 @cython.cclass
 class Walker:
     """One parse at a time; its buffers serve all names. Not for two threads at once.
@@ -131,6 +133,7 @@ class Walker:
         return bytes(self.printed[self.begin : self.used])
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def parse(self) -> cython.int:
         self.bad = False
         self.used = self.begin = self.depth = self.steps = self.substitutions = self.contexts = self.context = 0
@@ -147,6 +150,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def load(self, name: bytes) -> cython.bint:
         """Take a name in; False if it is too long, not C++, or might stand for too much text."""
         i: cython.Py_ssize_t
@@ -190,6 +194,7 @@ class Walker:
         return (growth <= _MAX_GROWTH and not packs) or self.bounded()
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def bounded(self) -> cython.bint:
         """Tell whether the runtime would be asked at all: the estimate of `itanium`, in one pass over the name."""
         i: cython.Py_ssize_t = 0
@@ -277,11 +282,13 @@ class Walker:
         return True
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def fail(self) -> cython.int:
         self.bad = True
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def put(self, byte: cython.uchar) -> cython.int:
         if self.silent:
             return 0
@@ -292,6 +299,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def put_word(self, word: bytes) -> cython.int:
         i: cython.Py_ssize_t
         if self.silent:
@@ -305,6 +313,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def copy(self, start: cython.int, end: cython.int) -> cython.int:
         """Repeat a part of the text at its end."""
         i: cython.int
@@ -318,6 +327,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def step(self, count: cython.int, weight: cython.longlong) -> cython.int:
         """Count components of the runtime's tree, and bytes of its text, from above."""
         self.steps += count
@@ -327,6 +337,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def add(self, start: cython.int, flags: cython.int, weight: cython.longlong) -> cython.int:
         """Enter a substitution candidate, whose text reaches from `start` to the end."""
         index: cython.int = self.substitutions
@@ -341,6 +352,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def special_name(self) -> cython.int:
         """Tables, guards and thunks (5.1.4.1); here the parameters of what a thunk leads to are printed."""
         byte: cython.uchar = self.text[3]
@@ -382,6 +394,7 @@ class Walker:
         return self.whole_encoding()
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def offset(self) -> cython.int:
         if self.text[self.at] == 0x6E:  # n
             self.at += 1
@@ -392,6 +405,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def whole_encoding(self) -> cython.int:
         """A function that is no template, with its parameters."""
         count: cython.int = 0
@@ -419,6 +433,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def encoding(self, start: cython.int, top: cython.bint) -> cython.int:
         """A name with the types of its function, if it is one (5.1.2); special names are left to the runtime.
 
@@ -466,6 +481,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def signature(self, top: cython.bint) -> cython.int:
         """The return type, which function templates have, and the parameters."""
         flags: cython.int
@@ -523,6 +539,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def a_name(self, start: cython.int, in_type: cython.bint) -> cython.int:
         """A name of any kind (5.1.3). Tells in attributes what a signature behind it means."""
         flags: cython.int
@@ -571,6 +588,7 @@ class Walker:
         return flags
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def nested(self, start: cython.int, in_type: cython.bint) -> cython.int:
         """`N` qualifiers, scopes and the last component, `E`."""
         flags: cython.int = 0
@@ -687,6 +705,7 @@ class Walker:
         return flags
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def local(self, start: cython.int, in_type: cython.bint) -> cython.int:
         """`Z` an enclosing function `E` and what it encloses."""
         flags: cython.int
@@ -711,6 +730,7 @@ class Walker:
         return flags
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def unqualified(self, start: cython.int) -> cython.int:
         """An identifier, operator or closure."""
         byte: cython.uchar = self.text[self.at]
@@ -737,6 +757,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def number(self) -> cython.int:
         """Decimal digits; -1 if there are none, or too many to be of use."""
         value: cython.int = 0
@@ -752,6 +773,7 @@ class Walker:
         return value
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def source_name(self) -> cython.int:
         """A length and an identifier of that length; `last_start`, `last_end` are where it stands."""
         i: cython.Py_ssize_t
@@ -809,6 +831,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def tags(self) -> cython.int:
         """ABI tags."""
         start: cython.int = self.last_start
@@ -825,6 +848,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def operator_name(self) -> cython.int:
         """An operator (5.1.4), other than conversions and literals."""
         self.last_operator = self.text[self.at] << 8 | self.text[self.at + 1]
@@ -836,6 +860,7 @@ class Walker:
         return self.put_word(text)
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def closure_name(self, start: cython.int) -> cython.int:
         """A lambda, whose parameters stay in the text, or an unnamed type (5.1.7)."""
         flags: cython.int
@@ -890,6 +915,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def abbreviation(self, nested: cython.bint) -> cython.int:
         """`Sa`, `Ss` and the like (5.1.10)."""
         abbreviation = _ABBREVIATIONS.get(self.text[self.at + 1])
@@ -915,6 +941,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def reference(self) -> cython.int:
         """`S_`, `S0_`: a substitution counted from the left (5.1.10)."""
         index: cython.int = 0
@@ -952,6 +979,7 @@ class Walker:
         return flags & ~_SILENT
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def parameter(self) -> cython.int:
         """`T_`, `T0_`: a parameter of the function template whose signature this is; it must have an argument."""
         index: cython.int = 0
@@ -971,6 +999,7 @@ class Walker:
         return _PARAMETER
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def arguments(self, start: cython.int) -> cython.int:
         """Template arguments, which are left out of the text."""
         flags: cython.int
@@ -992,6 +1021,7 @@ class Walker:
         return flags & (_PARAMETER | _PACK)
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def argument_list(self, top: cython.bint) -> cython.int:
         """`I` arguments `E`, or a pack of them, `J` arguments `E`; what they are is left in `args_...`."""
         flags: cython.int = 0
@@ -1041,6 +1071,7 @@ class Walker:
         return flags
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def expression(self) -> cython.int:
         """The few expressions that name a parameter, or what a pointer or reference argument is bound to."""
         flags: cython.int
@@ -1069,6 +1100,7 @@ class Walker:
         return self.fail()
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def literal(self) -> cython.int:
         """An integer, enumerator, null pointer or the name of a function or object (5.1.6)."""
         flags: cython.int
@@ -1103,6 +1135,7 @@ class Walker:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def a_type(self, start: cython.int) -> cython.int:
         """A type (5.1.5)."""
         flags: cython.int = 0
@@ -1238,6 +1271,7 @@ class Walker:
         return flags
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def function_type(self) -> cython.int:
         """`F` the return type and the parameters `E`."""
         flags: cython.int
@@ -1263,12 +1297,12 @@ _MAX_SPARE = 4
 
 def borrow() -> Walker | None:
     """A walker that nobody else uses; None where the runtime is another or the sources are not compiled."""
-    if _spare:
-        try:
-            return _spare.pop()
-        except IndexError:
-            pass
-    return Walker() if _agrees() else None
+    if not cython.compiled or not _agrees(itanium.runtimes()):
+        return None
+    try:
+        return _spare.pop()
+    except IndexError:
+        return Walker()
 
 
 def give_back(walker: Walker | None) -> None:
@@ -1278,6 +1312,6 @@ def give_back(walker: Walker | None) -> None:
 
 
 @cache
-def _agrees() -> bool:
-    """Tell whether the runtime prints what a walker leaves parts out of."""
-    return bool(cython.compiled) and all(itanium.demangle(name) == text for name, text in PROBES)
+def _agrees(runtimes: Hashable) -> bool:
+    """Tell whether the runtimes print what a walker leaves parts out of."""
+    return all(itanium.demangle(name) == text for name, text in PROBES)
