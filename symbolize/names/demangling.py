@@ -99,6 +99,11 @@ def same_function(a: bytes, b: bytes) -> bool:
         return True
     if not _is_cpp(a) or not _is_cpp(b):
         return False
+    walker = itanium_fast.borrow()
+    same = walker.same(a, b) if walker is not None else None
+    itanium_fast.give_back(walker)
+    if same is not None:
+        return same
     text_a, text_b = demangle([a, b], "full")
     return text_a == text_b and text_a != a
 

@@ -132,6 +132,22 @@ class Walker:
             return None
         return bytes(self.printed[self.begin : self.used])
 
+    def same(self, a: bytes, b: bytes) -> bool | None:
+        """Tell whether the runtime prints one text for two different names; None if it is to be asked.
+
+        It does for the variants of a constructor or destructor (5.1.4.3).
+        """
+        at: cython.Py_ssize_t
+        text = self.demangle(a)
+        if text is None:
+            return None
+        at = self.variant
+        if at >= 0 and len(a) == len(b) and a[:at] == b[:at] and a[at + 1 :] == b[at + 1 :]:
+            return True if self.demangle(b) is not None else None
+        other = self.demangle(b)
+        # Where texts without parameters differ, so do those with them.
+        return None if other is None or other == text else False
+
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def parse(self) -> cython.int:
@@ -139,6 +155,7 @@ class Walker:
         self.used = self.begin = self.depth = self.steps = self.substitutions = self.contexts = self.context = 0
         self.params = 0
         self.weight = 0
+        self.variant = -1
         self.uncounted = self.expanding = self.silent = False
         self.at = 2
         if self.text[2] == 0x54 or self.text[2] == 0x47:  # T, G
@@ -449,6 +466,8 @@ class Walker:
         self.step(4, 4)
         self.last_operator = 0
         flags = self.a_name(start, False)
+        if top:
+            self.variant = self.structor
         if self.bad or flags != 0:
             return self.fail()
         if not top and self.last_operator and self.last_operator != 0x636C:  # cl
@@ -581,6 +600,7 @@ class Walker:
             start = self.begin
             templated = True
         self.templated = templated
+        self.structor = -1
         self.special = False
         self.closure = closure
         self.quals = 0
@@ -597,6 +617,7 @@ class Walker:
         weight: cython.longlong = self.weight
         templated: cython.bint = False
         special: cython.bint = False
+        structor: cython.Py_ssize_t = -1
         # Behind constructors, destructors and operators come template arguments at most.
         last: cython.bint = False
         # Whether the class is known that a constructor would be named after.
@@ -663,12 +684,14 @@ class Walker:
                 if byte == 0x43:  # C
                     if not classed or in_type or not 0x31 <= next_byte <= 0x35:
                         return self.fail()
+                    structor = self.at + 1
                     self.at += 2
                     self.copy(self.last_start, self.last_end)
                     special = last = True
                 elif byte == 0x44:  # D
                     if not classed or in_type or not 0x30 <= next_byte <= 0x35 or next_byte == 0x33:
                         return self.fail()
+                    structor = self.at + 1
                     self.at += 2
                     self.put(0x7E)
                     self.copy(self.last_start, self.last_end)
@@ -699,6 +722,7 @@ class Walker:
         self.depth -= 1
         self.templated = templated
         self.special = special
+        self.structor = structor
         self.closure = False
         self.quals = quals
         self.begin = start
