@@ -44,6 +44,8 @@ cdef class Walker:
     cdef bint silent
     cdef bint keeping
     cdef bint missed
+    cdef unsigned long long args_values
+    cdef unsigned long long params_values
     cdef Py_ssize_t structor
     cdef Py_ssize_t variant
     cdef int last_operator

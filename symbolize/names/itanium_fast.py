@@ -3,11 +3,15 @@
 """The scopes and base name of an Itanium C++ linkage name, read off its grammar without the text of the rest.
 
 A `Walker` answers what `simplify` makes of the C++ runtime's text in mode `default`, or None for "ask the runtime".
-It knows the part of the grammar that most names keep to (Itanium C++ ABI 5.1.2 encodings, 5.1.3 names, 5.1.4 operators,
-5.1.5 types, 5.1.6 literals, 5.1.7 closures, 5.1.10 compression), and leaves all else to the runtime. As the runtime
-rejects names that are wrong anywhere, the whole name is parsed: substitutions are counted as the runtime counts them, and a
-template parameter must have an argument. Limits of length, depth, components and text keep every answer far from those
-of the runtime (R117). What the runtime at hand prints is tried with a few probes; if it deviates, nothing is answered.
+It knows the part of the grammar that most names keep to and leaves all else to the runtime (Itanium C++ ABI: 5.1.2
+General Structure, 5.1.3 Operator Encodings, 5.1.4 Other Special Functions and Entities, 5.1.5 Type Encodings, 5.1.6
+Expressions, and behind them Scope Encoding, Closure Types and Compression).
+
+The runtime rejects a name that is wrong anywhere, so the whole name is parsed: substitutions are counted as the runtime
+counts them, and a template parameter must have an argument. Texts that `simplify` cannot take apart, such as a
+declarator around the name, are left to it as well. Limits of length, depth, components and text keep every answer far
+from the limits of the runtime (R117). Releases of the runtime differ; if it prints one of the probes otherwise, nothing
+is answered.
 """
 
 from __future__ import annotations
@@ -34,6 +38,9 @@ _PACK = cython.declare(cython.int, 2)  # one that stands for a pack and is not e
 _DECLARATOR = cython.declare(cython.int, 4)  # a type that is not written from left to right
 _REFERENCE = cython.declare(cython.int, 8)  # a reference, which other references may collapse with
 _SILENT = cython.declare(cython.int, 16)  # a text that was not kept
+_COMPOUND = cython.declare(cython.int, 32)  # a pointer, reference or qualified type: no scope and no template
+_NO_TYPE = cython.declare(cython.int, 64)  # an operator, constructor or destructor
+_NAMESPACE = cython.declare(cython.int, 128)  # an anonymous namespace, in which something must follow
 
 _CONST = cython.declare(cython.int, 1)
 _OTHER_QUALIFIER = cython.declare(cython.int, 2)
@@ -104,7 +111,11 @@ class Walker:
         self.keeping = self.missed = self.bad = self.silent = self.anonymous = False
         self.params_packs = self.params_length = self.params_flags = self.params_weight = 0
         self.params_even = True
+        self.params_values = self.args_values = 0
         self.last_start = self.last_end = self.last_operator = 0
+        self.closure = self.templated = self.special = False
+        self.quals = self.expanded = 0
+        self.structor = self.variant = -1
         self.args_count = self.args_packs = self.args_length = self.args_flags = self.args_weight = 0
         self.text = memoryview(bytearray(MAX_NAME + 16))
         self.plain = memoryview(bytearray(MAX_NAME + 16))
@@ -135,7 +146,7 @@ class Walker:
     def same(self, a: bytes, b: bytes) -> bool | None:
         """Tell whether the runtime prints one text for two different names; None if it is to be asked.
 
-        It does for the variants of a constructor or destructor (5.1.4.3).
+        It does for the variants of a constructor or destructor (5.1.4).
         """
         at: cython.Py_ssize_t
         text = self.demangle(a)
@@ -371,7 +382,7 @@ class Walker:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def special_name(self) -> cython.int:
-        """Tables, guards and thunks (5.1.4.1); here the parameters of what a thunk leads to are printed."""
+        """Tables, guards and thunks (5.1.4); here the parameters of what a thunk leads to are printed."""
         byte: cython.uchar = self.text[3]
         guard: cython.bint = self.text[2] == 0x47
         flags: cython.int
@@ -387,7 +398,7 @@ class Walker:
             else:
                 self.put_word(b"typeinfo name for ")
             flags = self.a_type(0)
-            return self.fail() if flags & ~_REFERENCE else 0
+            return self.fail() if flags & ~(_REFERENCE | _COMPOUND) else 0
         if (guard and byte == 0x56) or (not guard and (byte == 0x48 or byte == 0x57)):  # GV, TH, TW
             if guard:
                 self.put_word(b"guard variable for ")
@@ -439,7 +450,7 @@ class Walker:
                     self.put(0x2C)
                     self.put(0x20)
                 flags = self.a_type(self.begin)
-                if flags & ~_REFERENCE:
+                if flags & ~(_REFERENCE | _COMPOUND):
                     return self.fail()
                 count += 1
             if count == 0:
@@ -511,6 +522,7 @@ class Walker:
         packs: cython.ulonglong = self.params_packs
         length: cython.int = self.params_length
         even: cython.bint = self.params_even
+        values: cython.ulonglong = self.params_values
         params_flags: cython.int = self.params_flags
         weight: cython.longlong = self.params_weight
         expanding: cython.bint = self.expanding
@@ -525,6 +537,7 @@ class Walker:
             self.params_packs = self.args_packs
             self.params_length = self.args_length
             self.params_even = self.args_even
+            self.params_values = self.args_values
             self.params_flags = self.args_flags
             self.params_weight = self.args_weight
             if not self.special:
@@ -551,6 +564,7 @@ class Walker:
         self.params_packs = packs
         self.params_length = length
         self.params_even = even
+        self.params_values = values
         self.params_flags = params_flags
         self.params_weight = weight
         self.expanding = expanding
@@ -560,7 +574,7 @@ class Walker:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def a_name(self, start: cython.int, in_type: cython.bint) -> cython.int:
-        """A name of any kind (5.1.3). Tells in attributes what a signature behind it means."""
+        """A name of any kind (5.1.2). Tells in attributes what a signature behind it means."""
         flags: cython.int
         lead: cython.int = self.used - start
         weight: cython.longlong = self.weight
@@ -595,7 +609,7 @@ class Walker:
             if closure:
                 return self.fail()
             if not abbreviated:
-                self.add(start + lead, flags, weight)
+                self.add(start + lead, flags | _NO_TYPE if 0x61 <= byte <= 0x7A else flags, weight)
             flags |= self.arguments(start)
             start = self.begin
             templated = True
@@ -672,6 +686,13 @@ class Walker:
                 else:
                     flags |= self.reference()
                     classed = False
+                    if flags & _NAMESPACE:
+                        flags &= ~_NAMESPACE
+                        next_byte = self.text[self.at]
+                        if next_byte == 0x45 or next_byte == 0x49:  # E, I
+                            return self.fail()
+                    if flags & (_COMPOUND | _REFERENCE | _DECLARATOR):
+                        return self.fail()
             elif byte == 0x54:  # T
                 if not first:
                     return self.fail()
@@ -701,7 +722,7 @@ class Walker:
                         return self.fail()
                     self.at += 2
                     self.put_word(b"operator ")
-                    if self.a_type(start):
+                    if self.a_type(start) & ~_COMPOUND:
                         return self.fail()
                     start = self.begin
                     special = last = True
@@ -710,7 +731,7 @@ class Walker:
                     flags |= self.unqualified(start)
                     start = self.begin
                     last = 0x61 <= byte <= 0x7A
-                    if last and in_type:
+                    if last and (in_type or first):
                         return self.fail()
                     if self.anonymous:
                         next_byte = self.text[self.at]
@@ -718,7 +739,12 @@ class Walker:
                             return self.fail()
             first = False
             if byte != 0x53 and self.text[self.at] != 0x45:
-                self.add(start + lead, flags, weight)
+                if last:
+                    self.add(start + lead, flags | _NO_TYPE, weight)
+                elif byte != 0x49 and self.anonymous:
+                    self.add(start + lead, flags | _NAMESPACE, weight)
+                else:
+                    self.add(start + lead, flags, weight)
         self.depth -= 1
         self.templated = templated
         self.special = special
@@ -837,7 +863,9 @@ class Walker:
         silent: cython.bint = self.silent
         for i in range(size):
             byte = self.text[at + i]
-            if not (0x61 <= byte <= 0x7A or byte == 0x5F or 0x30 <= byte <= 0x39 or 0x41 <= byte <= 0x5A or byte == 0x24):
+            if not (
+                0x61 <= byte <= 0x7A or byte == 0x5F or 0x30 <= byte <= 0x39 or 0x41 <= byte <= 0x5A or byte == 0x24
+            ):
                 return self.fail()
             if not silent:
                 self.out[start + i] = byte
@@ -874,7 +902,7 @@ class Walker:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def operator_name(self) -> cython.int:
-        """An operator (5.1.4), other than conversions and literals."""
+        """An operator (5.1.3), other than conversions and literals."""
         self.last_operator = self.text[self.at] << 8 | self.text[self.at + 1]
         text = _OPERATORS.get(self.last_operator)
         if text is None:
@@ -886,7 +914,7 @@ class Walker:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def closure_name(self, start: cython.int) -> cython.int:
-        """A lambda, whose parameters stay in the text, or an unnamed type (5.1.7)."""
+        """A lambda, whose parameters stay in the text, or an unnamed type."""
         flags: cython.int
         count: cython.int = 0
         number: cython.int = 1
@@ -909,7 +937,7 @@ class Walker:
                         self.put(0x20)
                     flags = self.a_type(start)
                     self.step(1, 2)
-                    if flags & ~_REFERENCE:
+                    if flags & ~(_REFERENCE | _COMPOUND):
                         return self.fail()
                     start = self.begin
                     count += 1
@@ -941,7 +969,7 @@ class Walker:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def abbreviation(self, nested: cython.bint) -> cython.int:
-        """`Sa`, `Ss` and the like (5.1.10)."""
+        """`Sa`, `Ss` and the like."""
         abbreviation = _ABBREVIATIONS.get(self.text[self.at + 1])
         if abbreviation is None:
             return self.fail()
@@ -967,7 +995,7 @@ class Walker:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def reference(self) -> cython.int:
-        """`S_`, `S0_`: a substitution counted from the left (5.1.10)."""
+        """`S_`, `S0_`: a substitution counted from the left."""
         index: cython.int = 0
         flags: cython.int
         byte: cython.uchar
@@ -990,6 +1018,8 @@ class Walker:
         if index >= self.substitutions or self.uncounted:
             return self.fail()
         flags = self.sub_flags[index]
+        if flags & _NO_TYPE:
+            return self.fail()
         if flags & _PARAMETER and self.sub_context[index] != self.context:
             return self.fail()
         if flags & _PACK and not (self.expanding and self.params_even):
@@ -1020,6 +1050,8 @@ class Walker:
                 return self.fail()
             self.expanded = index
             return _PARAMETER | _PACK
+        if (self.params_values >> index) & 1:
+            return _PARAMETER | _DECLARATOR
         return _PARAMETER
 
     @cython.cfunc
@@ -1051,6 +1083,7 @@ class Walker:
         flags: cython.int = 0
         count: cython.int = 0
         packs: cython.ulonglong = 0
+        values: cython.ulonglong = 0
         longest: cython.int = -1
         even: cython.bint = True
         weight: cython.longlong = self.weight
@@ -1074,9 +1107,13 @@ class Walker:
                     even = False
                 longest = max(longest, self.args_count)
             elif byte == 0x4C:  # L
+                if count < 60:
+                    values |= cython.cast(cython.ulonglong, 1) << count
                 flags |= self.literal()
             elif byte == 0x58:  # X
                 self.at += 1
+                if count < 60:
+                    values |= cython.cast(cython.ulonglong, 1) << count
                 flags |= self.expression()
                 if self.bad or self.text[self.at] != 0x45:
                     return self.fail()
@@ -1090,6 +1127,7 @@ class Walker:
         self.args_packs = packs
         self.args_length = longest
         self.args_even = even
+        self.args_values = values
         self.args_flags = flags
         self.args_weight = self.weight - weight
         return flags
@@ -1142,7 +1180,7 @@ class Walker:
             if byte == 0x76 or byte == 0x7A or byte == 0x66 or byte == 0x64 or byte == 0x65 or byte == 0x67:
                 return self.fail()
             flags = self.a_type(self.used)
-            if flags:
+            if flags & ~_COMPOUND:
                 return self.fail()
             if self.text[self.at] == 0x6E:
                 self.at += 1
@@ -1187,7 +1225,11 @@ class Walker:
             next_byte = self.text[self.at + 1]
             if next_byte == 0x5F or 0x30 <= next_byte <= 0x39 or 0x41 <= next_byte <= 0x5A:
                 flags = self.reference()
+                if flags & _NAMESPACE:
+                    return self.fail()
                 if self.text[self.at] == 0x49:  # I
+                    if flags & (_COMPOUND | _REFERENCE | _DECLARATOR):
+                        return self.fail()
                     flags |= self.arguments(start)
                     start = self.begin
                 else:
@@ -1205,7 +1247,7 @@ class Walker:
             start = self.begin
             if flags & _REFERENCE:
                 flags |= _DECLARATOR
-            flags |= _REFERENCE
+            flags |= _REFERENCE | _COMPOUND
             self.put(0x26)
             if byte == 0x4F:
                 self.put(0x26)
@@ -1215,6 +1257,7 @@ class Walker:
             start = self.begin
             if flags & _REFERENCE:
                 flags |= _DECLARATOR
+            flags |= _COMPOUND
             self.put(0x2A)
         elif byte == 0x4B or byte == 0x56:  # K, V
             self.at += 1
@@ -1228,6 +1271,7 @@ class Walker:
                 start = self.begin
             if flags & _REFERENCE:
                 flags |= _DECLARATOR
+            flags |= _COMPOUND
             self.put_word(b" const" if byte == 0x4B else b" volatile")
             self.step(0, 8)
         elif byte == 0x54:  # T
