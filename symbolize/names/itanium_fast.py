@@ -734,6 +734,7 @@ class Walker:
                     if last and (in_type or first):
                         return self.fail()
                     if self.anonymous:
+                        classed = False
                         next_byte = self.text[self.at]
                         if next_byte == 0x45 or next_byte == 0x49 or next_byte == 0x42:  # E, I, B
                             return self.fail()

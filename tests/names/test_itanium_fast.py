@@ -80,10 +80,10 @@ def test_shapes_of_names(name: bytes, text: bytes) -> None:
 
 TRAPS = [
     b"_ZN1AEvi",  # text behind the only parameter that may be void is read, but `E` ends nothing
-    b"_ZN1A1bES_",  # fewer substitutions than referred to
+    b"_ZN1A1bES0_",  # fewer substitutions than referred to
     b"_Z1fIiEvT0_",  # fewer arguments than parameters
     b"_Z1fIJEEvT_",  # a pack that is not expanded
-    b"_Z1fIJiEJicEEvDpNSt4pairIT_T0_EE",  # packs of two lengths
+    b"_Z1fIJiEJicEEvDpSt4pairIT_T0_E",  # packs of two lengths
     b"_Z1fv" + b"E",
     b"_Z1fi.",
     b"_Z1f",
@@ -99,10 +99,11 @@ TRAPS = [
     b"_ZNrsERm",
     b"_Z1fILN1A1BE2EET_i",  # the return type is a value
     b"_Z1gIXadL_Z3foovEEET_i",
-    b"_Z1fPK1ANS1_1BE",  # a scope with a qualifier
+    b"_ZThn8_N1A1B1CEPKNS_1DEPKNS2_1EEPNS_1FE",  # a scope with a qualifier
     b"_Z1fPFvvES_IiE",  # template arguments of a function type
     b"_ZNmiI1AS0_E1bES0_",
-    b"_ZN1AmiI1BEEvSt4lessIS0_E",
+    b"_ZN1AmiISt3setIS0_EEEvi",
+    b"_ZN1AIiE12_GLOBAL__N_1C1IiEET_",
     b"_ZNK1A1bE",
     b"_ZZ1fvENKUlT_E_clIiEEDaS0_",
     b"_Z1fRA3_RiRS0_",
