@@ -28,6 +28,7 @@ COMPILED = [
     "symbolize/dwarf/units.py",
     "symbolize/names/demangling.py",
     "symbolize/names/itanium.py",
+    "symbolize/names/itanium_fast.py",
     "symbolize/names/simplify.py",
     "symbolize/names/suffixes.py",
     "symbolize/report/weigh.py",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from symbolize.names import itanium, rust
+from symbolize.names import itanium, itanium_fast, rust
 from symbolize.names.simplify import drop_clone_notes, simplify
 from symbolize.names.suffixes import split_suffix, strip_version
 
@@ -31,19 +31,28 @@ def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
         raise ValueError(f"unknown demangling mode: {mode!r}")
     if mode == "none":
         return list(names)
+    walker = itanium_fast.borrow() if mode == "default" else None
     readable: dict[bytes, bytes] = {}
+    texts: list[bytes] = []
     for name in names:
-        if name not in readable:
-            readable[name] = _demangle_one(name, mode)
-    return [readable[name] for name in names]
+        text = readable.get(name)
+        if text is None:
+            # Most names are plain C++ names without a suffix.
+            text = walker.demangle(name) if walker is not None else None
+            if text is None:
+                text = _demangle_one(name, mode, walker)
+            readable[name] = text
+        texts.append(text)
+    itanium_fast.give_back(walker)
+    return texts
 
 
-def _demangle_one(name: bytes, mode: Mode) -> bytes:
+def _demangle_one(name: bytes, mode: Mode, walker: itanium_fast.Walker | None) -> bytes:
     if len(name) > MAX_INPUT:
         return name
     start = name[:3]
     if b"@" in name and start.startswith((b"_Z", b"_R", b"__Z", b"__R")):
-        return _demangle_versioned(name, mode)
+        return _demangle_versioned(name, mode, walker)
     if start.startswith((b"_Z", b"_R")):
         base, _ = split_suffix(name)
     elif start in (b"__Z", b"__R"):
@@ -54,6 +63,10 @@ def _demangle_one(name: bytes, mode: Mode) -> bytes:
         return base if suffix and _C_IDENTIFIER.fullmatch(base) else name
     if base[1:2] == b"R":
         return rust.demangle_v0(base, generics=mode != "default") or name
+    if walker is not None and len(base) != len(name):
+        text = walker.demangle(base)
+        if text is not None:
+            return text
     text = rust.demangle_legacy(base)
     if text is not None:
         return text
@@ -64,12 +77,12 @@ def _demangle_one(name: bytes, mode: Mode) -> bytes:
     return text if mode == "full" else simplify(text, keep_templates=mode == "templates")
 
 
-def _demangle_versioned(name: bytes, mode: Mode) -> bytes:
+def _demangle_versioned(name: bytes, mode: Mode, walker: itanium_fast.Walker | None) -> bytes:
     plt = b"@plt" if name.endswith(b"@plt") else b""
     bare = strip_version(name.removesuffix(b"@plt"))
     if b"@" in bare:
         return name
-    text = _demangle_one(bare, mode)
+    text = _demangle_one(bare, mode, walker)
     return name if text == bare else text + plt
 
 
@@ -86,6 +99,11 @@ def same_function(a: bytes, b: bytes) -> bool:
         return True
     if not _is_cpp(a) or not _is_cpp(b):
         return False
+    walker = itanium_fast.borrow()
+    same = walker.same(a, b) if walker is not None else None
+    itanium_fast.give_back(walker)
+    if same is not None:
+        return same
     text_a, text_b = demangle([a, b], "full")
     return text_a == text_b and text_a != a
 

@@ -98,6 +98,11 @@ def unavailable() -> str | None:
     return "no C++ runtime library found (libstdc++ or libc++abi): C++ names stay mangled"
 
 
+def runtimes() -> tuple[tuple[int, _Demangler], ...]:
+    """The runtimes that are asked in turn, each with the longest input it is given."""
+    return _demanglers()
+
+
 @cache
 def _demanglers() -> tuple[tuple[int, _Demangler], ...]:
     found = []
