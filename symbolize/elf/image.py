@@ -79,7 +79,7 @@ class ElfImage:
     problems: list[str] = field(default_factory=list)
     dynamic: tuple[int, int] | None = None
     modified_ns: int = 0
-    _inflated: dict[str, bytes | None] = field(default_factory=dict, repr=False)
+    _inflated: dict[str, bytes] = field(default_factory=dict, repr=False)
     _close: list[mmap.mmap] = field(default_factory=list, repr=False)
 
     @classmethod
@@ -253,18 +253,23 @@ class ElfImage:
         if name in self._inflated:
             return self._inflated[name]
         section = self.find_debug(name)
-        if section is None or (data := self.raw(section)) is None:
+        if section is None:
             return None
-        legacy = section.name != name
-        if not legacy and not section.flags & SHF_COMPRESSED:
+        contents = self.section_contents(section)
+        if isinstance(contents, bytes):
+            self._inflated[name] = contents
+        return contents
+
+    def section_contents(self, section: Section) -> Buffer | None:
+        """The bytes of a section, decompressed each time it is asked for (rules R97, R98); None if it is corrupt."""
+        data, legacy = self.raw(section), section.name.startswith(".zdebug_")
+        if data is None or not (legacy or section.flags & SHF_COMPRESSED):
             return data
         try:
-            inflated = inflate_zdebug(data) if legacy else inflate_section(data, self.is_64, self.big_endian)
+            return inflate_zdebug(data) if legacy else inflate_section(data, self.is_64, self.big_endian)
         except ValueError as error:
             self.note(f"section {section.name}: {error}")
-            inflated = None
-        self._inflated[name] = inflated
-        return inflated
+            return None
 
     def all_contents(self, name: str) -> list[Buffer]:
         """The bytes of every section called `name`, decompressed. In relocatable files a name may stand for many."""

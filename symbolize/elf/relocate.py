@@ -113,19 +113,49 @@ class Relocator:
         self.image = image
         self._values: dict[int, UInt64] = {}
         self._tables: dict[int, list[Section]] = {}
-        for section in image.sections:
-            if section.type in ("SHT_REL", "SHT_RELA", SHT_CREL):
+        self._pieces: dict[str, list[int]] = {}
+        budgets: dict[str, int] = {}
+
+        def fits(section: Section, use: str) -> bool:
+            # Sections that lie over one another could add up to any size; real ones do not fill the file.
+            budgets[use] = budgets.get(use, len(image.data)) - section.size
+            if budgets[use] < 0:
+                image.note(f"section {section.name}: left out, the sections of this kind are larger than the file")
+            return budgets[use] >= 0
+
+        for index, section in enumerate(image.sections):
+            if section.type in ("SHT_REL", "SHT_RELA", SHT_CREL) and fits(section, "relocations"):
                 self._tables.setdefault(section.info, []).append(section)
+            debug = section.name.startswith((".debug_", ".zdebug_")) and section.type != "SHT_NOBITS"
+            if debug and fits(section, name := section.name.replace(".zdebug_", ".debug_")):
+                self._pieces.setdefault(name, []).append(index)
+        bases = np.array([section.vaddr for section in image.sections], np.uint64)
+        for pieces in self._pieces.values():
+            if len(pieces) > 1:
+                sizes = [len(image.section_contents(image.sections[index]) or b"") for index in pieces]
+                bases[pieces] = np.cumsum([0, *sizes[:-1]])
         for link in {section.link for tables in self._tables.values() for section in tables}:
-            self._values[link] = symbol_values(image, link)
+            if 0 < link < len(image.sections) and fits(image.sections[link], "symbols"):
+                self._values[link] = symbol_values(image, link, bases)
 
     def contents(self, name: str) -> Buffer | None:
-        """The contents of the section `name`, relocated; None if there is none or it is corrupt."""
-        section, contents = self.image.find_debug(name), self.image.contents(name)
-        if section is None or contents is None:
-            return contents
-        tables = self._tables.get(self.image.sections.index(section), [])
-        if not tables:
+        """The contents of the section `name`, relocated; None if there is none or it is corrupt.
+
+        Of debug sections there may be several with one name, for types that object files share. A linker would put
+        them one behind the other, and so does this.
+        """
+        found = self.image.find(name)
+        pieces = self._pieces.get(name) or ([] if found is None else [self.image.sections.index(found)])
+        if len(pieces) > 1:
+            parts = [np.frombuffer(self._piece(index) or b"", np.uint8) for index in pieces]
+            return np.concatenate(parts).data
+        return self._piece(pieces[0]) if pieces else None
+
+    def _piece(self, index: int) -> Buffer | None:
+        """The relocated contents of one section."""
+        section = self.image.sections[index]
+        contents, tables = self.image.section_contents(section), self._tables.get(index, [])
+        if contents is None or not tables:
             return contents
         data = np.frombuffer(contents, np.uint8).copy()
         for table in tables:
@@ -146,7 +176,7 @@ class Relocator:
             numbers = ", ".join(map(str, unknown[:3])) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
             machine = str(self.image.machine).removeprefix("EM_")
             self.image.note(f"section {section.name}: relocations of unknown type {numbers} ({machine}) are left")
-        values = self._values[table.link]
+        values = self._values.get(table.link, np.zeros(0, np.uint64))
         outside = False
         for number in sorted(set(found) & known.keys(), key=lambda number: ORDER.index(known[number].effect)):
             if known[number].effect is Effect.NONE:
@@ -224,13 +254,12 @@ def relocate_uleb(data: NDArray[np.uint8], offset: NDArray[np.int64], value: UIn
         data[place] = data[place] & np.uint8(0x80) | byte
 
 
-def symbol_values(image: ElfImage, index: int) -> UInt64:
-    """The values of the symbols of section `index`: vaddrs, with the virtual bases of their sections."""
-    if not 0 < index < len(image.sections) or (raw := image.raw(image.sections[index])) is None:
+def symbol_values(image: ElfImage, index: int, bases: UInt64) -> UInt64:
+    """The values of the symbols of section `index`, which count from the `bases` of their sections."""
+    if (raw := image.raw(image.sections[index])) is None:
         return np.zeros(0, np.uint64)
     rows = symbol_rows(image, raw)
     place = section_indices(image, rows["shndx"], index)
-    bases = np.array([section.vaddr for section in image.sections], np.uint64)
     values: UInt64 = rows["value"].astype(np.uint64) + bases[np.where(place < len(bases), place, 0)]
     return values
 

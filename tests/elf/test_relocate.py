@@ -1,6 +1,7 @@
 """Relocatable files: virtual bases and relocated contents (rules R93–R95)."""
 
 import struct
+import zlib
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from tests.support.elf_writer import (
     ABS,
     ALLOC,
     ARM,
+    COMPRESSED,
     CREL,
     ET_REL,
     EXEC,
@@ -266,6 +268,43 @@ def test_extended_indices() -> None:
     symbols = [Symbol("h", 4, section=".text.hot", extended=True)]
     image = ElfImage.parse(memoryview(elf_file(sections, symbols=symbols, kind=ET_REL)), "test")
     assert int.from_bytes(relocated(image), "little") == base(image, ".text.hot") + 4
+
+
+def types_apart(*pieces: tuple[bytes, Sequence[Reloc]], packed: bool = False) -> ElfImage:
+    """An object file with several sections called .debug_info, whose symbols are 1, 2 and so on."""
+    machine, sections = Machine(X86_64), [TEXT]
+    for number, (contents, relocs) in enumerate(pieces):
+        data = struct.pack("<IIQQ", 1, 0, len(contents), 1) + zlib.compress(contents) if packed else contents
+        name = f".debug_info{number}"
+        sections.append(Section(name, data, flags=COMPRESSED if packed else 0))
+        sections.append(Section(f".rela{number}", table_bytes(relocs, machine), RELA, link=".symtab", info=name))
+    symbols = [Symbol("", section=f".debug_info{number}") for number in range(len(pieces))]
+    data = elf_file(sections, symbols=symbols, kind=ET_REL)
+    for number in range(len(pieces)):
+        data = data.replace(b".debug_info%d\0" % number, b".debug_info\0\0")
+    return ElfImage.parse(memoryview(data), "test.o")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_several_sections_of_one_name(packed: bool) -> None:
+    """Shared types lie in sections of their own, which a linker would join; references follow (rule R93)."""
+    first, second = (bytes(8), [Reloc(0, 1, 2, 3)]), (bytes(12), [Reloc(4, 1, 1, 1)])
+    image = types_apart(first, second, packed=packed)
+    assert relocated(image) == struct.pack("<QIQ", 8 + 3, 0, 1)
+    assert image.problems == []
+
+
+def test_sections_on_top_of_each_other() -> None:
+    """Many sections over the same bytes cannot make a small file expand without bound (rule R77)."""
+    data = bytearray(elf_file([TEXT, *[Section(".debug_info", bytes(1000))] * 200], kind=ET_REL))
+    image = ElfImage.parse(memoryview(bytes(data)), "test.o")
+    table = struct.unpack_from("<Q", data, 40)[0]
+    first = image.sections[2].file_offset
+    for index in range(2, 202):
+        struct.pack_into("<QQ", data, table + 64 * index + 24, 64, first + 100_000)
+    image = ElfImage.parse(memoryview(bytes(data)), "test.o")
+    assert len(relocated(image)) <= len(data)
+    assert image.problems[0].startswith("section .debug_info: left out")
 
 
 def test_bases() -> None:
