@@ -90,7 +90,7 @@ def measure_units(dwarf: Dwarf, runs: int) -> None:
     line("all DIEs visited", slow, f"{total / slow / 1e6:.0f} M/s")
     seconds, lines = fastest(runs, lambda: dwarf.files.read_rows(chosen))
     count = lines.tables.row_count
-    emitted = getattr(lines.tables, "emitted", count)
+    emitted = lines.tables.emitted
     note = f"{emitted / 1e6:.2f} M rows: {emitted / seconds / 1e6:.0f} M/s, {count / 1e6:.2f} M kept"
     line("line programs", seconds, note)
     parent, unit = np.asarray(nodes.parent)[: nodes.count], np.asarray(nodes.unit)[: nodes.count]
@@ -98,7 +98,7 @@ def measure_units(dwarf: Dwarf, runs: int) -> None:
     live, begin, end = clip_to_code(begin, end, dwarf.code)
     owner = owner[live]
     seconds, (starts, owners) = fastest(
-        runs, lambda: function_segments(begin, end, owner, parent, unit, lines, dwarf.problems)
+        runs, lambda: function_segments(begin.copy(), end.copy(), owner, parent, unit, lines, dwarf.problems)
     )
     rate = f"{nodes.count / 1e6:.2f} M nodes, {len(begin) / 1e6:.2f} M ranges to {len(starts) / 1e6:.2f} M"
     line("segments", seconds, f"{rate}: {len(starts) / seconds / 1e6:.1f} M/s")
