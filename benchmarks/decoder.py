@@ -101,7 +101,7 @@ def measure_units(dwarf: Dwarf, runs: int) -> None:
     live, begin, end = clip_to_code(begin, end, dwarf.code)
     owner = owner[live]
     seconds, (starts, owners) = fastest(
-        runs, lambda: function_segments(begin.copy(), end.copy(), owner, parent, unit, lines, dwarf.problems)
+        runs, lambda: function_segments(begin.copy(), end.copy(), owner.copy(), parent, unit, lines, dwarf.problems)
     )
     rate = f"{nodes.count / 1e6:.2f} M nodes, {len(begin) / 1e6:.2f} M ranges to {len(starts) / 1e6:.2f} M"
     line("segments", seconds, f"{rate}: {len(starts) / seconds / 1e6:.1f} M/s")
