@@ -3,7 +3,7 @@
     python benchmarks/decoder.py FILE... [--runs N]
 
 Printed is the fastest of N runs of each phase, in processor time of the one thread, which other load on the machine
-disturbs least; of the whole decoding with all its threads it is wall time. Nothing is looked up; see against_llvm.py for that.
+disturbs least; of the whole decoding with all its threads it is wall time.
 """
 
 import argparse
