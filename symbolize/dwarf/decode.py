@@ -1,14 +1,14 @@
 """From debug sections to flat arrays: the decoder of chosen units."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.dwarf.columns import Nodes, Ranges
 from symbolize.dwarf.dies import walk_units
-from symbolize.dwarf.files import FileTables
+from symbolize.dwarf.files import FileTables, Lines
 from symbolize.dwarf.live import clip_to_code, united
 from symbolize.dwarf.sections import DebugSections
 from symbolize.dwarf.segments import function_segments, line_rows
@@ -21,6 +21,14 @@ Int64 = NDArray[np.int64]
 UInt32 = NDArray[np.uint32]
 
 COMPILE_UNIT, SKELETON_UNIT = 1, 4
+
+MIN_SHARED_SIZE = 1 << 22
+"""DIEs of fewer bytes are not worth two threads."""
+
+LINE_COST = 5
+"""How much longer a byte of a line program takes than one of a DIE."""
+
+NODE_COLUMNS = ("die", "origin", "entry", "unit", "parent", "call_file", "call_line", "call_column")
 
 
 @dataclass(eq=False)
@@ -81,6 +89,7 @@ class Dwarf:
         self.sections = sections
         self.code = code
         self.problems = Problems()
+        self._corrupt_splits: list[int] = []
         self.sources = Sources(sections, companions, self.problems)
         self.reader = self.sources.main.reader
         begin, end, unit = self.sources.claims
@@ -146,22 +155,15 @@ class Dwarf:
         """Decode `units`, or all that hold code."""
         if units is None:
             units = self.holding_code()
-        nodes, ranges = Nodes(), Ranges()
         known = np.asarray(self.units.corrupt).copy()
-        chosen = units
-        corrupt, lines = together(lambda: self._walk(chosen, nodes, ranges), lambda: self.files.read_rows(chosen))
-        if self.reader.ranges_left < 0:
+        nodes, (begin, end, owner), lines, complete = self._read(units)
+        if not complete:
             self.problems.append("absurdly many range list entries; some functions are left out")
-        for broken in np.flatnonzero(np.asarray(self.units.corrupt) != known):
-            self.problems.append(f"corrupt DIEs in the unit at .debug_info offset {self.units.offset[broken]:#x}")
-        for skeleton in corrupt:
-            self.units.corrupt[skeleton] = 1
-            self.problems.append(
-                f"corrupt DIEs in the split unit of the one at .debug_info offset {self.units.offset[skeleton]:#x}"
-            )
-        parent = np.asarray(nodes.parent)[: nodes.count]
-        unit = np.asarray(nodes.unit)[: nodes.count]
-        begin, end, owner = ranges.arrays()
+        for broken in np.flatnonzero(np.asarray(self.units.corrupt) != known).tolist():
+            what = "the split unit of the one" if broken in self._corrupt_splits else "the unit"
+            offset = self.units.offset[broken]
+            self.problems.append(f"corrupt DIEs in {what} at .debug_info offset {offset:#x}")
+        parent, unit = nodes["parent"], nodes["unit"]
         live, begin, end = clip_to_code(begin, end, self.code)
         segment_start, segment_node = function_segments(begin, end, owner[live], parent, unit, lines, self.problems)
         row_start, row = line_rows(lines, segment_start, segment_node, unit)
@@ -169,14 +171,14 @@ class Dwarf:
         return Decoded(
             segment_start,
             segment_node,
-            np.asarray(nodes.die)[: nodes.count],
-            np.asarray(nodes.origin)[: nodes.count],
-            np.asarray(nodes.entry)[: nodes.count],
+            nodes["die"],
+            nodes["origin"],
+            nodes["entry"],
             unit,
             parent,
-            np.asarray(nodes.call_file)[: nodes.count],
-            np.asarray(nodes.call_line)[: nodes.count],
-            np.asarray(nodes.call_column)[: nodes.count],
+            nodes["call_file"],
+            nodes["call_line"],
+            nodes["call_column"],
             row_start,
             row,
             lines.unit_of_program[lines.row_program],
@@ -185,25 +187,50 @@ class Dwarf:
             np.asarray(lines.tables.column)[:count],
         )
 
-    def _walk(self, units: Int64, nodes: Nodes, ranges: Ranges) -> list[int]:
-        """Add the nodes and ranges of `units`, of skeletons those of their split units (rules R82, R83).
+    def _read(self, units: Int64) -> tuple[dict[str, NDArray[Any]], tuple[UInt64, UInt64, Int64], Lines, bool]:
+        """Walk the DIEs of `units` and run their line programs, in two threads.
 
-        Returns the skeletons whose split units are corrupt.
+        For a skeleton its split unit is walked, if it is found (rules R82, R83). Returns the columns of the nodes;
+        begin, end and node of the ranges; the lines; and whether no range list had to be left out.
         """
-        self.reader.refill()
-        if not self.sources.has_skeletons:
-            walk_units(self.reader, units, nodes, ranges)
-            return []
-        split = {}
-        for skeleton in units[self.sources.is_skeleton[units]].tolist():
-            found = self.sources.split(skeleton)
-            if found is not None:
-                split[skeleton] = found
-        self.sources.report()
+        split = self._split_units(units)
         whole = np.ones(len(self.units.offset), np.bool_)
         whole[list(split)] = False
-        walk_units(self.reader, units[whole[units]], nodes, ranges)
-        corrupt = []
+        walked = units[whole[units]]
+        first = self._share(walked)
+        self.reader.refill()
+        readers = self.reader, make_reader(self.sections, self.units, self.reader.tables)
+        nodes, ranges = (Nodes(), Nodes()), (Ranges(), Ranges())
+
+        def rest() -> Lines:
+            walk_units(readers[1], walked[first:], nodes[1], ranges[1])
+            return self.files.read_rows(units)
+
+        _, lines = together(lambda: walk_units(readers[0], walked[:first], nodes[0], ranges[0]), rest)
+        self._walk_split(split, nodes[1], ranges[1])
+        complete = all(reader.ranges_left >= 0 for reader in readers)
+        begin, end, owner = ranges[0].arrays()
+        columns = {name: np.asarray(getattr(nodes[0], name))[: nodes[0].count] for name in NODE_COLUMNS}
+        if nodes[1].count:
+            more = {name: np.asarray(getattr(nodes[1], name))[: nodes[1].count] for name in NODE_COLUMNS}
+            more["parent"] = np.where(more["parent"] < 0, -1, more["parent"] + nodes[0].count)
+            columns = {name: np.concatenate((column, more[name])) for name, column in columns.items()}
+            others = ranges[1].arrays()
+            begin, end = np.concatenate((begin, others[0])), np.concatenate((end, others[1]))
+            owner = np.concatenate((owner, others[2] + nodes[0].count))
+        return columns, (begin, end, owner), lines, complete
+
+    def _split_units(self, units: Int64) -> dict[int, tuple[Source, int]]:
+        """The split units of those of `units` that are skeletons, where they are found: source and unit in it."""
+        if not self.sources.has_skeletons:
+            return {}
+        skeletons = units[self.sources.is_skeleton[units]].tolist()
+        found = {skeleton: place for skeleton in skeletons if (place := self.sources.split(skeleton)) is not None}
+        self.sources.report()
+        return found
+
+    def _walk_split(self, split: dict[int, tuple[Source, int]], nodes: Nodes, ranges: Ranges) -> None:
+        """Add the nodes and ranges of split units, as those of their skeletons."""
         for skeleton, (source, unit) in split.items():
             first = nodes.count
             # One budget for all: each split unit may name the same lists in the binary.
@@ -216,8 +243,20 @@ class Dwarf:
             origin[:] = source.tagged(origin)
             np.asarray(nodes.unit)[own] = skeleton
             if source.reader.units.corrupt[unit]:
-                corrupt.append(skeleton)
-        return corrupt
+                self.units.corrupt[skeleton] = 1
+                self._corrupt_splits.append(skeleton)
+
+    def _share(self, units: Int64) -> int:
+        """How many of `units` the first thread walks, while the second one walks the others and runs line programs.
+
+        This hangs on their sizes alone, so that a table is the same on every machine.
+        """
+        offset, end = np.asarray(self.units.offset)[units], np.asarray(self.units.end)[units]
+        size = np.cumsum((end - offset).astype(np.int64))
+        if not len(size) or size[-1] < MIN_SHARED_SIZE:
+            return len(units)
+        lines = LINE_COST * len(self.sections.line) * (int(size[-1]) / len(self.sections.info))
+        return int(np.searchsorted(size, (int(size[-1]) + lines) / 2))
 
     def _file_tables(self, source: Source) -> FileTables:
         """The line programs and file tables of a source, with a reader of their own."""

@@ -97,7 +97,8 @@ def read_code_die(
 ) -> cython.longlong:
     """Read the DIE of a function or inlined function and add its node and ranges.
 
-    Returns the node, or -1 if no range is left (rules R7, R28).
+    Returns the node, or -1 if no range is left (rules R7, R28). A function whose ranges are all empty keeps the first
+    of them, which is its place (rule R8).
     """
     i: cython.int
     read: cython.int
@@ -110,6 +111,7 @@ def read_code_die(
     entry: cython.ulonglong = NOWHERE
     position: cython.ulonglong = NOWHERE
     origin: cython.ulonglong = NOWHERE
+    place: cython.ulonglong = NOWHERE
     call_file: cython.ulonglong = 0
     call_line: cython.ulonglong = 0
     call_column: cython.ulonglong = 0
@@ -156,14 +158,21 @@ def read_code_die(
     if position != NOWHERE:  # a range list wins over low_pc and high_pc (rule R2)
         reader.start_ranges(position)
         while reader.next_range():
-            ranges.append(reader.range_begin, reader.range_end, node)
+            if reader.range_begin < reader.range_end:
+                ranges.append(reader.range_begin, reader.range_end, node)
+            elif place == NOWHERE:
+                place = reader.range_begin
     elif low != NOWHERE and high != NOWHERE:
         if high_is_length:
             high = (low + high) & MASK64
         if low < high:
             ranges.append(low, high, node)
+        elif low == high:
+            place = low
     if ranges.count == first:
-        return -1
+        if place == NOWHERE or not tables.flags[abbreviation] & SUBPROGRAM:
+            return -1
+        ranges.append(place, place, node)
     if entry == NOWHERE:  # rule R5
         entry = low if low != NOWHERE else ranges.begin[first]
     nodes.add()
@@ -274,6 +283,8 @@ def walk_unit(
                     break
                 if node >= 0:
                     nodes.die[node] = die
+                    if ranges.begin[ranges.count - 1] == ranges.end[ranges.count - 1]:
+                        node = -1  # nothing is inlined into a function of length zero
             else:
                 if step & skip and sibling_at[abbreviation] >= 0:
                     # Past the subtree, unless the attribute that tells its end is of no use (rule R76).

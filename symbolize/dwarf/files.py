@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct
 from symbolize.dwarf.lines import LineTables, read_program
 from symbolize.dwarf.live import clip_to_code
 from symbolize.dwarf.reader import Reader
@@ -48,16 +47,17 @@ class Lines:
 
     def cover(self, vaddrs: UInt64, units: Int64) -> NDArray[np.bool_]:
         """Whether the line program of each unit has a sequence over the address beside it."""
-        wanted = self.program_of_unit[units]
-        result = np.zeros(len(vaddrs), np.bool_)
-        for program in distinct(wanted[wanted >= 0]):
-            own = np.flatnonzero(self.program == program)
-            own = own[np.argsort(self.begin[own], kind="stable")]
-            rows = np.flatnonzero(wanted == program)
-            place = np.searchsorted(self.begin[own], vaddrs[rows], side="right") - 1
-            if len(own):
-                result[rows] = (place >= 0) & (vaddrs[rows] < np.maximum.accumulate(self.end[own])[place])
-        return result
+        program = self.program_of_unit[units]
+        order = np.lexsort((self.begin, self.program))
+        begins, ends = np.sort(self.begin), np.sort(self.end)
+        # Addresses by their rank, so that a program and a rank are one number that sorts.
+        step = len(order) + 1
+        begin = self.program[order] * step + np.searchsorted(begins, self.begin[order], side="right")
+        end = np.maximum.accumulate(self.program[order] * step + np.searchsorted(ends, self.end[order]))
+        place = np.searchsorted(begin, program * step + np.searchsorted(begins, vaddrs, side="right"), side="right") - 1
+        found = (program >= 0) & (place >= 0)
+        found[found] = end[place[found]] >= program[found] * step + np.searchsorted(ends, vaddrs[found], side="right")
+        return found
 
 
 class FileTables:
@@ -156,15 +156,23 @@ def live_sequences(
     tables: LineTables, code: tuple[UInt64, UInt64], program_of_unit: Int64, unit_of_program: Int64
 ) -> Lines:
     """The sequences that lie where code can be (rules R54, R62), their rows in order of address."""
-    rows, count = tables.row_count, tables.sequence_count
-    address = np.asarray(tables.address)[:rows]
-    first_row, last_row = np.asarray(tables.first_row)[:count].copy(), np.asarray(tables.last_row)[:count].copy()
-    begin, end = np.asarray(tables.begin)[:count].copy(), np.asarray(tables.end)[:count].copy()
-    program = np.asarray(tables.program)[:count]
-    for i in np.flatnonzero(np.asarray(tables.unsorted)[:count]):
-        first_row[i], last_row[i] = sort_sequence(tables, first_row[i], last_row[i], code)
-        begin[i] = address[first_row[i]] if first_row[i] < last_row[i] else end[i]
-    row_program = np.repeat(program, np.asarray(tables.last_row)[:count] - np.asarray(tables.first_row)[:count])
+    count = tables.sequence_count
+    begin, end, first_row, last_row, program, unsorted = (
+        np.asarray(column)[:count]
+        for column in (tables.begin, tables.end, tables.first_row, tables.last_row, tables.program, tables.unsorted)
+    )
+    row_program = np.repeat(program, last_row - first_row)
+    if unsorted.any():
+        backward = np.flatnonzero(unsorted)
+        pieces = sort_sequences(tables, backward, code)
+        straight = np.flatnonzero(unsorted == 0)
+        sequence = np.concatenate((straight, backward[pieces[0]]))
+        order = np.argsort(sequence, kind="stable")
+        program = program[sequence[order]]
+        begin, end, first_row, last_row = (
+            np.concatenate((column[straight], piece))[order]
+            for column, piece in zip((begin, end, first_row, last_row), pieces[1:], strict=True)
+        )
     sound = np.flatnonzero(begin < end)
     live, begin, end = clip_to_code(begin[sound], end[sound], code)
     kept = sound[live]
@@ -175,29 +183,53 @@ def live_sequences(
         first_row[kept],
         last_row[kept],
         program[kept],
-        address,
+        np.asarray(tables.address)[: tables.row_count],
         row_program,
         program_of_unit,
         unit_of_program,
     )
 
 
-def sort_sequence(tables: LineTables, first: int, last: int, code: tuple[UInt64, UInt64]) -> tuple[int, int]:
-    """Sort the rows of a sequence whose addresses go backwards, stably, in place (rules R34, R35).
+def sort_sequences(
+    tables: LineTables, sequences: Int64, code: tuple[UInt64, UInt64]
+) -> tuple[Int64, UInt64, UInt64, Int64, Int64]:
+    """Sort the rows of `sequences`, whose addresses go backwards, stably, in place (rules R34, R35).
 
-    Rows outside of where code can be are dropped, and of rows at one address the last is kept (rule R32).
-    Returns where the rows lie now.
+    Rows outside of where code can be are dropped, and of rows at one address the last is kept (rule R32). Where
+    set_address led backwards, rows may lie behind the end of the sequence, or it ends in dropped rows: the last of
+    such rows answers for its own address only.
+    Returns what is left as pieces: of which of `sequences`, begin, end, first row, last row.
     """
-    columns = [np.asarray(column)[first:last] for column in (tables.address, tables.file, tables.line, tables.column)]
-    address = columns[0]
-    order, _, _ = clip_to_code(address, address, code)
-    order = order[np.argsort(address[order], kind="stable")]
+    columns = [np.asarray(column) for column in (tables.address, tables.file, tables.line, tables.column)]
+    first, last = np.asarray(tables.first_row)[sequences], np.asarray(tables.last_row)[sequences]
+    size = last - first
+    sequence = np.repeat(np.arange(len(size)), size)
+    row = np.arange(len(sequence)) - (np.cumsum(size) - size - first)[sequence]
+    address = columns[0][row]
+    live, _, _ = clip_to_code(address, address, code)
+    is_live = np.zeros(len(row), np.bool_)
+    is_live[live] = True
+    jumped = np.asarray(tables.unsorted)[sequences] == 2
+    end = np.asarray(tables.end)[sequences]
+    end[jumped & ~is_live[np.cumsum(size) - 1]] = 0
+    order = live[np.lexsort((address[live], sequence[live]))]
     final = np.ones(len(order), np.bool_)
-    final[:-1] = address[order][1:] != address[order][:-1]
+    final[:-1] = (sequence[order][1:] != sequence[order][:-1]) | (address[order][1:] != address[order][:-1])
     order = order[final]
+    sequence, address = sequence[order], address[order]
+    count = np.bincount(sequence, minlength=len(size))
+    place = np.arange(len(order)) - (np.cumsum(count) - count - first)[sequence]
     for column in columns:
-        column[: len(order)] = column[order]
-    return first, first + len(order)
+        column[place] = column[row[order]]
+    behind = address >= end[sequence]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (sequence[1:] != sequence[:-1]) | (behind[1:] != behind[:-1])
+    at = np.flatnonzero(new)
+    after = np.append(at[1:], len(order))
+    ends = np.where(behind[at], address[after - 1] + np.uint64(1), end[sequence[at]]) if len(at) else end[:0]
+    pieces = sequence[at], address[at], ends, place[at], place[after - 1] + 1 if len(at) else place
+    kept = ~behind[at] | jumped[sequence[at]]
+    return tuple(column[kept] for column in pieces)
 
 
 def join_path(comp_dir: bytes, directory: bytes, name: bytes) -> bytes:

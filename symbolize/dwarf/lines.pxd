@@ -31,7 +31,7 @@ cdef class LineTables:
     cdef unsigned long long[::1] advances
     cdef unsigned long long[::1] line_advances
 
-    cdef void add_sequence(self, Py_ssize_t first_row, unsigned long long end, long long program, bint unsorted) noexcept nogil
+    cdef void add_sequence(self, Py_ssize_t first_row, unsigned long long end, long long program, int unsorted) noexcept nogil
     cdef void add_entry(self, unsigned long long name, unsigned int directory) noexcept nogil
     cpdef grow_rows(self)
     cpdef grow_sequences(self)

@@ -72,7 +72,7 @@ class LineTables:
         self.entry_capacity = len(self.name)
 
     def add_sequence(
-        self, first_row: cython.Py_ssize_t, end: cython.ulonglong, program: cython.longlong, unsorted: cython.bint
+        self, first_row: cython.Py_ssize_t, end: cython.ulonglong, program: cython.longlong, unsorted: cython.int
     ) -> cython.void:
         """Close the rows from `first_row` as a sequence that ends at `end`; without rows there is none."""
         if first_row == self.row_count:
@@ -206,8 +206,8 @@ def run(  # type: ignore[no-untyped-def]
     """Execute a line program (DWARF 5 §6.2.5) up to the end of the cursor.
 
     Addresses wrap around behind `max_address` (rule R36). Rows at one address keep the last (rule R32). A sequence
-    whose addresses do not ascend is marked unsorted (rules R34, R35); in the others a row that only repeats the row
-    before it is left out.
+    whose addresses do not ascend is marked unsorted: 1, or 2 if DW_LNE_set_address led backwards (rules R34, R35). In
+    the others a row that only repeats the row before it is left out.
     """
     data: cython.const[cython.uchar][::1] = c.data
     advances: cython.ulonglong[::1] = tables.advances
@@ -232,7 +232,8 @@ def run(  # type: ignore[no-untyped-def]
     row_file: cython.uint
     row_line: cython.uint
     row_column: cython.uint
-    unsorted: cython.bint = False
+    unsorted: cython.int = 0
+    jumped: cython.bint = False
     emitted: cython.bint = False
     stored: cython.bint = False
     dropped: cython.bint = False
@@ -309,16 +310,18 @@ def run(  # type: ignore[no-untyped-def]
                         opcode = data[pos]
                         if opcode == 1:  # end_sequence
                             tables.row_count = count
-                            tables.add_sequence(first, address, program, unsorted)
+                            tables.add_sequence(first, address, program, 2 if jumped else unsorted)
                             first = count
                             sequence = after
                             address = op_index = column = 0
                             file = line = 1
-                            unsorted = emitted = dropped = False
+                            unsorted = 0
+                            jumped = emitted = dropped = False
                         elif opcode == 2:  # set_address
                             if 1 < length <= 9:
                                 c.pos = pos + 1
                                 address = c.uint(cython.cast(cython.int, length) - 1)
+                                jumped |= emitted and address < previous
                             op_index = 0
                         pos = after  # rule R51
                     elif opcode == 9:  # fixed_advance_pc
@@ -341,14 +344,14 @@ def run(  # type: ignore[no-untyped-def]
                     if previous == address:
                         if stored:
                             count -= 1
-                    elif previous > address and not unsorted:
-                        unsorted = True
+                    elif previous > address and unsorted == 0:
+                        unsorted = 1
                         if dropped:  # sorting needs all rows: decode the sequence again
                             pos = sequence
                             count = first
                             address = op_index = column = 0
                             file = line = 1
-                            emitted = False
+                            jumped = emitted = False
                             continue
                 emitted = True
                 previous = address
@@ -356,7 +359,7 @@ def run(  # type: ignore[no-untyped-def]
                 row_line = line
                 row_column = column if column < MASK32 else 0
                 stored = (
-                    unsorted
+                    unsorted != 0
                     or count == first
                     or lines[count - 1] != row_line
                     or columns[count - 1] != row_column

@@ -3,6 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import views
+from symbolize.dwarf.sweep import clip
+
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
 
@@ -12,13 +15,9 @@ def clip_to_code(begin: UInt64, end: UInt64, code: tuple[UInt64, UInt64]) -> tup
 
     Returns the indices of the ranges that are kept, with their begins and ends.
     """
-    code_begin, code_end = code
-    if not len(code_begin):
-        return np.zeros(0, np.int64), begin[:0], end[:0]
-    place = np.searchsorted(code_begin, begin, side="right") - 1
-    inside = (place >= 0) & (begin < code_end[np.maximum(place, 0)])
-    kept = np.flatnonzero(inside)
-    return kept, begin[kept], np.minimum(end[kept], code_end[place[kept]])
+    kept, begins, ends = np.empty(len(begin), np.int64), np.empty_like(begin), np.empty_like(end)
+    count = clip(*views(begin, end, *code, kept, begins, ends))
+    return kept[:count], begins[:count], ends[:count]
 
 
 def united(begin: UInt64, end: UInt64) -> tuple[UInt64, UInt64]:

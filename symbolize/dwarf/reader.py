@@ -290,8 +290,8 @@ class Reader:
     def next_range(self) -> cython.bint:
         """Advance to the next range; False at the end of the list or of the section.
 
-        `range_begin` and `range_end` hold it: empty, inverted and tombstoned entries are passed over
-        (rules R7, R57, R58), base selectors applied (rule R3).
+        `range_begin` and `range_end` hold it: inverted and tombstoned entries are passed over (rules R7, R57, R58),
+        base selectors applied (rule R3). Empty ranges do come out; they may be all that a function has (rule R8).
         """
         return self.next_range_4() if self.version < 5 else self.next_range_5()
 
@@ -306,10 +306,10 @@ class Reader:
                 return False
             if begin == self.max_address:
                 self.ranges_base = end
-            elif begin < end and begin != self.max_address - 1 and self.ranges_base < self.max_address - 1:
+            elif begin <= end and begin != self.max_address - 1 and self.ranges_base < self.max_address - 1:
                 self.range_begin = (begin + self.ranges_base) & self.max_address
                 self.range_end = (end + self.ranges_base) & self.max_address
-                if self.range_begin < self.range_end:
+                if self.range_begin <= self.range_end:
                     return True
         return False
 
@@ -352,7 +352,7 @@ class Reader:
                 return False
             if self.rnglists.bad:
                 return False
-            if begin < end and begin < self.max_address - 1:
+            if begin <= end and begin < self.max_address - 1:
                 self.range_begin = begin
                 self.range_end = end
                 return True

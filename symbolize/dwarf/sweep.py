@@ -32,6 +32,78 @@ MAX_ACTIVE = cython.declare(cython.Py_ssize_t, 1024)
 
 
 @cython.ccall
+def clip(
+    begins: cython.const[cython.ulonglong][::1],
+    ends: cython.const[cython.ulonglong][::1],
+    code_begins: cython.const[cython.ulonglong][::1],
+    code_ends: cython.const[cython.ulonglong][::1],
+    kept: cython.longlong[::1],
+    out_begins: cython.ulonglong[::1],
+    out_ends: cython.ulonglong[::1],
+) -> cython.Py_ssize_t:
+    """Keep the ranges that begin in one of the code ranges (ascending) and cut them at its end (rule R54).
+
+    The last three, as long as the ranges, receive their indices, begins and ends. Returns how many there are.
+    """
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t = 0
+    n: cython.Py_ssize_t = len(code_begins)
+    begin: cython.ulonglong
+    with cython.nogil:
+        for i in range(len(begins)):
+            begin = begins[i]
+            if k >= n or begin < code_begins[k] or begin >= code_ends[k]:
+                k = first_above(code_begins, 0, n, begin)
+                if k == 0:
+                    continue
+                k -= 1
+                if begin >= code_ends[k]:
+                    continue
+            kept[count] = i
+            out_begins[count] = begin
+            out_ends[count] = ends[i] if ends[i] < code_ends[k] else code_ends[k]
+            count += 1
+    return count
+
+
+@cython.ccall
+def sort_runs(
+    begins: cython.ulonglong[::1], ends: cython.ulonglong[::1], owners: cython.const[cython.longlong][::1]
+) -> cython.bint:
+    """Sort the ranges of each owner by begin, in place; owners come in ascending order.
+
+    False if that is not so, or if it is more work than another way of sorting: the ranges are then in any order
+    within their owner.
+    """
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    n: cython.Py_ssize_t = len(begins)
+    moves: cython.Py_ssize_t = 0
+    begin: cython.ulonglong
+    end: cython.ulonglong
+    with cython.nogil:
+        for i in range(1, n):
+            if owners[i] < owners[i - 1]:
+                return False
+            if owners[i] != owners[i - 1] or begins[i] >= begins[i - 1]:
+                continue
+            begin = begins[i]
+            end = ends[i]
+            k = i
+            while k > 0 and owners[k - 1] == owners[i] and begins[k - 1] > begin:
+                begins[k] = begins[k - 1]
+                ends[k] = ends[k - 1]
+                k -= 1
+            begins[k] = begin
+            ends[k] = end
+            moves += i - k
+            if moves > 8 * n:
+                return False
+    return True
+
+
+@cython.ccall
 def merge_runs(
     begins: cython.ulonglong[::1], ends: cython.ulonglong[::1], owners: cython.longlong[::1]
 ) -> cython.Py_ssize_t:
@@ -141,6 +213,7 @@ def sweep(
     parents: cython.const[cython.longlong][::1],
     starts: cython.ulonglong[::1],
     winners: cython.longlong[::1],
+    lost: cython.longlong[::1],
 ) -> cython.Py_ssize_t:
     """Lay nested and overlapping ranges out as disjoint segments.
 
@@ -148,8 +221,8 @@ def sweep(
     parent (or of none, `parents[owner]` = -1) the lower rank wins, of equal ones the lower
     owner. `starts` and `winners` (twice as long as
     the ranges, plus one) receive the segments: segment `i` reaches from `starts[i]` to `starts[i + 1]` and
-    belongs to the owner `winners[i]`, or to nobody (-1). Returns how many segments there are; the last is
-    nobody's.
+    belongs to the owner `winners[i]`, or to nobody (-1). `lost[0]` counts the ranges that are left out because
+    MAX_ACTIVE others are open. Returns how many segments there are; the last is nobody's.
     """
     stack: cython.longlong[::1] = memoryview(np.zeros(MAX_ACTIVE, np.int64))
     levels: cython.longlong[::1] = memoryview(np.zeros(MAX_ACTIVE, np.int64))
@@ -179,8 +252,19 @@ def sweep(
                     starts[count] = end
                     winners[count] = winner
                     count += 1
-            if i == n or depth >= MAX_ACTIVE:
-                continue
+            if i == n:
+                break
+            if depth >= MAX_ACTIVE:  # room is made of what has ended below ranges that have not
+                base = 0
+                for k in range(depth):
+                    if ends[stack[k]] > begin:
+                        stack[base] = stack[k]
+                        levels[base] = levels[k]
+                        base += 1
+                depth = base
+                if depth >= MAX_ACTIVE:
+                    lost[0] += 1
+                    continue
             parent = parents[owners[i]]
             base = depth
             level = 0

@@ -235,6 +235,9 @@ def collect_root_ranges(reader: Reader) -> tuple[np.ndarray, np.ndarray, np.ndar
     ranges: cython.ulonglong[::1] = memoryview(np.zeros(3, np.uint64))
     claimed: Ranges = Ranges()
     unit: cython.Py_ssize_t
+    first: cython.Py_ssize_t
+    end: cython.ulonglong
+    usable: cython.bint
     with cython.nogil:
         for unit in range(len(units.offset)):
             if units.bad[unit]:
@@ -248,8 +251,15 @@ def collect_root_ranges(reader: Reader) -> tuple[np.ndarray, np.ndarray, np.ndar
             if ranges[2] != NOWHERE:
                 reader.enter(unit)
                 reader.start_ranges(ranges[2])
+                first = claimed.count
+                usable = False
                 while reader.next_range():
-                    claimed.append(reader.range_begin, reader.range_end, unit)
+                    usable |= reader.range_begin < reader.range_end
+                    # The place of a function of length zero (rule R8).
+                    end = reader.range_begin + 1
+                    claimed.append(reader.range_begin, reader.range_end if reader.range_end > end else end, unit)
+                if not usable:
+                    claimed.count = first
             elif ranges[0] != NOWHERE and ranges[1] != NOWHERE and ranges[0] < ranges[1]:
                 claimed.append(ranges[0], ranges[1], unit)
     return claimed.arrays()  # type: ignore[no-any-return]

@@ -158,6 +158,30 @@ def test_inverted_ranges() -> None:
     assert one_name(image, 0x1010) == "rest"
 
 
+@pytest.mark.parametrize("extent_of", [{"low_pc": 0x1010, "high_pc": 0}, {"ranges": [(0x1010, 0x1010)]}])
+@pytest.mark.parametrize("fmt", [V4, Format()], ids=format_name)
+def test_function_of_length_zero(extent_of: dict[str, Any], fmt: Format) -> None:
+    """A function without a byte answers for its address where nothing else does, and takes nothing (rule R8)."""
+    empty = [die("subprogram", name=name, **extent_of) for name in ("f", "g")]
+    alone = image_of([unit(*empty, function("rest", 0x1011, 4), function("before", 0x1000, 0x10), fmt=fmt)])
+    assert names_at(alone, 0x100F, 0x1010, 0x1011) == [["before"], ["f"], ["rest"]]
+    covered = image_of([unit(*empty, function("rest", 0x1000, 0x20), fmt=fmt)])
+    assert extent(covered, 0xFFF, 0x1030) == list(range(0x1000, 0x1020))
+    assert one_name(covered, 0x1010) == "rest"
+    gap = image_of([unit(*empty, function("rest", 0x1000, 4), ranges=[(0x1000, 0x1040)], fmt=fmt)])
+    assert extent(gap, 0xFFF, 0x1030) == [*range(0x1000, 0x1004), 0x1010]
+    dead = image_of([unit(die("subprogram", name="f", low_pc=0, high_pc=0), function("rest", 0x1000, 4), fmt=fmt)])
+    assert extent(dead, 0, 0x20) == []
+
+
+def test_inlined_into_a_function_of_length_zero() -> None:
+    """What is inlined where no byte is left has no frame; a function with other ranges is not there (rules R7, R8)."""
+    inner = [inlined("g", [(0x1010, 0x1010)]), die("subprogram", name="g", label="g")]
+    other = die("subprogram", name="h", ranges=[(0x1018, 0x1018), (0x1020, 0x1024)])
+    image = image_of([unit(die("subprogram", inner[0], name="f", low_pc=0x1010, high_pc=0), inner[1], other)])
+    assert names_at(image, 0x1010, 0x1018, 0x1020) == [["f"], [], ["h"]]
+
+
 def test_smallest_function_wins() -> None:
     """Of overlapping functions the smallest range answers, in one unit and across units (rule R9)."""
     units = [unit(function("wide", 0x1000, 0x40), function("tail", 0x1030, 0x20)), unit(function("narrow", 0x1010, 8))]

@@ -119,3 +119,32 @@ def test_backward_jump_in_a_sequence() -> None:
     at = (0x1000, 0x100F, 0x1010, 0x1020, 0x1030)
     assert [place[1] for place in places_at(image, *at)] == [11, 11, 10, 13, 0]
     assert frames_at(image, 4) == [[]]
+
+
+@pytest.mark.parametrize(
+    ("jump", "expected"),
+    [
+        pytest.param(0x4, [10, 10, 11, 0, 10, 10], id="dead"),
+        pytest.param(0x1004, [10, 12, 11, 0, 12, 0], id="alive"),
+    ],
+)
+def test_backward_jump_at_the_end_of_a_sequence(jump: int, expected: list[int]) -> None:
+    """Rows before a jump back keep their places, whether those behind it are live or not (rules R34, R35)."""
+    operations = [
+        *(set_address(0x1000), advance_line(9), copy, set_address(0x1020), special(0, 1)),
+        *(set_address(jump), special(0, 1), set_address(jump + 8), end_sequence),
+    ]
+    image = image_of([unit(function("f", 0x1000, 0x40), lines=Lines(operations))])
+    at = (0x1000, 0x100B, 0x1020, 0x1021, 0x1004, 0x100C)
+    assert [place[1] for place in places_at(image, *at)] == expected
+    assert frames_at(image, 4) == [[]]
+
+
+def test_repeated_rows_before_a_backward_jump() -> None:
+    """A row that repeats the one before it counts where a jump back puts another row between them (rules R34, R35)."""
+    operations = [
+        *(set_address(0x1000), advance_line(9), copy, set_address(0x1010), copy),
+        *(set_address(0x1008), special(0, 1), set_address(0x1020), end_sequence),
+    ]
+    image = image_of([unit(function("f", 0x1000, 0x20), lines=Lines(operations))])
+    assert [place[1] for place in places_at(image, 0x1000, 0x1008, 0x1010, 0x101F)] == [10, 11, 10, 10]

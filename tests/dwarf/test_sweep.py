@@ -142,14 +142,29 @@ def test_sweep_up_to_the_top() -> None:
 
 
 def test_sweep_absurd_nesting() -> None:
-    """More ranges over one address than any program has cost answers there, nothing else."""
+    """More ranges over one address than any program has cost answers there, nothing else, and that is said."""
     count = 3000
     begin = np.arange(count, dtype=np.uint64)
     end = np.uint64(2 * count) - begin
     owner = np.arange(count)
-    starts, winners = disjoint(begin, end, owner, owner[::-1].copy(), owner - 1)
+    problems: list[str] = []
+    starts, winners = disjoint(begin, end, owner, owner[::-1].copy(), owner - 1, problems)
     assert winners[0] == 0
     assert starts[-1] == 2 * count
+    assert problems == [f"absurdly many functions at one address; {count - 1024} address ranges are left out"]
+
+
+def test_sweep_of_many_equal_functions() -> None:
+    """Ranges that have ended make room for others, also below one that goes on."""
+    count = 3000
+    begin = np.arange(count, dtype=np.uint64)
+    end = begin + np.uint64(8)
+    end[0] = 2 * count
+    rank = np.arange(count)[::-1].copy()
+    rank[0] = -1  # on top all the time
+    owner, parent, problems = np.arange(count), np.full(count, -1), list[str]()
+    starts, winners = disjoint(begin, end, owner, rank, parent, problems)
+    assert (starts.tolist(), winners.tolist(), problems) == ([0, 2 * count], [0, -1], [])
 
 
 @EXAMPLES
