@@ -124,8 +124,8 @@ def test_backward_jump_in_a_sequence() -> None:
 @pytest.mark.parametrize(
     ("jump", "expected"),
     [
-        pytest.param(0x4, [10, 10, 11, 0, 10, 10], id="dead"),
-        pytest.param(0x1004, [10, 12, 11, 0, 12, 0], id="alive"),
+        pytest.param(0x4, [10, 10, 10, 10, 11, 0], id="dead"),
+        pytest.param(0x1004, [10, 12, 12, 0, 11, 0], id="alive"),
     ],
 )
 def test_backward_jump_at_the_end_of_a_sequence(jump: int, expected: list[int]) -> None:
@@ -135,7 +135,7 @@ def test_backward_jump_at_the_end_of_a_sequence(jump: int, expected: list[int]) 
         *(set_address(jump), special(0, 1), set_address(jump + 8), end_sequence),
     ]
     image = image_of([unit(function("f", 0x1000, 0x40), lines=Lines(operations))])
-    at = (0x1000, 0x100B, 0x1020, 0x1021, 0x1004, 0x100C)
+    at = (0x1000, 0x1004, 0x100B, 0x100C, 0x1020, 0x1021)
     assert [place[1] for place in places_at(image, *at)] == expected
     assert frames_at(image, 4) == [[]]
 
