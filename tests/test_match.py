@@ -106,7 +106,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.desc)
 def test_vaddr(case: Case) -> None:
-    """An address becomes a vaddr through the segment that holds its file offset."""
+    """An address becomes a vaddr through the segment that holds its file offset (rules R125–R127)."""
     vaddr, found = to_vaddrs(
         np.array([case.address], np.uint64), case.start, case.limit, case.offset, case.segments, case.relocatable
     )

@@ -208,7 +208,7 @@ SUFFIXES = [
 
 @pytest.mark.parametrize(("name", "base", "suffix"), SUFFIXES)
 def test_clone_suffixes_are_split_off(name: bytes, base: bytes, suffix: bytes) -> None:
-    """Known suffixes, repeated ones too, are separated from the base; other dots belong to the name."""
+    """Known suffixes, repeated ones too, are separated from the base; other dots belong to the name (R115)."""
     assert names.split_suffix(name) == (base, suffix)
 
 
@@ -225,7 +225,7 @@ def test_clone_suffixes_are_split_off(name: bytes, base: bytes, suffix: bytes) -
     ],
 )
 def test_symbol_versions_are_dropped(name: bytes, bare: bytes) -> None:
-    """`@VER` and `@@VER` go, `@plt` and other uses of the sign stay."""
+    """`@VER` and `@@VER` go, `@plt` and other uses of the sign stay (R114)."""
     assert names.strip_version(name) == bare
 
 
@@ -261,7 +261,7 @@ RUST = [
 
 @pytest.mark.parametrize(("mangled", "text"), RUST)
 def test_rust_types_read_as_rust(mangled: bytes, text: bytes) -> None:
-    """Binders, ABIs, constants and closures are spelled as rustc-demangle spells them."""
+    """Binders, ABIs, constants and closures are spelled as rustc-demangle spells them (R116)."""
     assert one(mangled, "full") == text
 
 
@@ -300,7 +300,7 @@ HOSTILE = [
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.parametrize("mode", names.MODES)
 def test_hostile_names_cost_little(name: bytes, mode: names.Mode) -> None:
-    """Deep, long and self-referring names neither crash nor hang nor grow without bound."""
+    """Deep, long and self-referring names neither crash nor hang nor grow without bound (R117)."""
     text = one(name, mode)
     assert len(text) <= itanium.MAX_OUTPUT
 

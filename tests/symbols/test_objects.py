@@ -1,6 +1,7 @@
 """Object files of many machines: their frames, and the same frames once they are linked (rules R93–R95)."""
 
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from elftools.elf.elffile import ELFFile
 from symbolize.elf import ElfImage
 from symbolize.symbols import Binary, build_table
 from tests.support.dwarf_writer import function
-from tests.support.elf_writer import ALLOC, ET_REL, EXEC, Section, Symbol
-from tests.support.lookup import Frame, frames_at, frames_of, image_of, names_at
+from tests.support.elf_writer import ALLOC, COMPRESSED, ET_DYN, ET_REL, EXEC, Section, Symbol
+from tests.support.lookup import TEXT, Frame, frames_at, frames_of, image_of, names_at
 from tests.support.programs import unit
 from tests.symbols.compare_llvm import ask_llvm, find_symbolizer
 
@@ -96,6 +97,16 @@ def test_code_at_zero() -> None:
     code = Section(".text", bytes(0x40), flags=ALLOC | EXEC)
     image = image_of([unit(function("f", 0, 0x10))], [code], [Symbol("g", 0x10, 8)])
     assert names_at(image, 0, 0xF, 0x10, 0x18) == [["f"], ["f"], ["g"], []]
+
+
+def test_only_needed_sections_are_decompressed() -> None:
+    """Sections that lookups do not need may be corrupt, because they are never decompressed (rule R100)."""
+    broken = struct.pack("<IIQQ", 1, 0, 1000, 1) + b"no zlib"
+    names = ("loclists", "macro", "names", "aranges", "pubnames", "frame")
+    extra = [Section(f".debug_{name}", broken, flags=COMPRESSED) for name in names]
+    for kind in (ET_REL, ET_DYN):
+        image = image_of([unit(function("f", 0x1000, 0x10))], [TEXT, *extra], kind=kind)
+        assert build_table([image]).problems == []
 
 
 def test_files_with_other_sections() -> None:
