@@ -16,7 +16,7 @@ def distinct(values: NDArray[Scalar]) -> NDArray[Scalar]:
 
 def distinct_inverse(values: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray[np.int64]]:
     """The distinct values in ascending order, and for every element which of them it is."""
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(values)
     ordered = values[order]
     new = first_of_runs(ordered)
     inverse = np.empty(len(values), np.int64)

@@ -81,6 +81,8 @@ class FileTables:
         self._problems = problems
         self._headers = LineTables()
         self._tables: dict[tuple[int, int], FileTable] = {}
+        self._directories: dict[tuple[int, int], bytes] = {}
+        self._paths: dict[tuple[bytes, int], bytes] = {}
         self.string = string
 
     def read_rows(self, units: Int64) -> Lines:
@@ -122,7 +124,10 @@ class FileTables:
             index -= 1
         if not 0 <= index < len(table.names):
             return b""
-        return join_path(b"", table.directories.get(table.directory[index], b""), self.string(table.names[index]))
+        place = table.directories.get(table.directory[index], b""), table.names[index]
+        if place not in self._paths:
+            self._paths[place] = join_path(b"", place[0], self.string(place[1]))
+        return self._paths[place]
 
     def _table(self, unit: int) -> FileTable:
         """The file table of the line program of `unit`, read once; an empty one if it has none."""
@@ -130,6 +135,14 @@ class FileTables:
         if key not in self._tables:
             self._tables[key] = self._read_table(unit, key[0])
         return self._tables[key]
+
+    def _directory(self, comp_dir: int, name: int) -> bytes:
+        """The path of a directory, given by references, that is relative to `comp_dir`."""
+        key = comp_dir, name
+        if key not in self._directories:
+            base, directory = self.string(comp_dir), self.string(name)
+            self._directories[key] = join_path(b"", base, directory) if directory else base
+        return self._directories[key]
 
     def _read_table(self, unit: int, offset: int) -> FileTable:
         shape = np.zeros(5, np.uint64).data
@@ -141,14 +154,14 @@ class FileTables:
         entries = slice(directory_count, directory_count + file_count)
         names = np.asarray(self._headers.name)
         directory_of = np.asarray(self._headers.directory)[entries].tolist()
-        comp_dir = self.string(self._units.comp_dir[unit])
+        comp_dir = self._units.comp_dir[unit]
         # Directory 0 is the compilation directory, which DWARF 5 lists and older versions do not (rule R42).
-        listed = [self.string(name) for name in names[:directory_count].tolist()]
-        directories = {0: (listed[0] if version >= 5 and listed else b"") or comp_dir}
+        listed = names[:directory_count].tolist()
+        directories = {0: (self.string(listed[0]) if version >= 5 and listed else b"") or self.string(comp_dir)}
         first = 0 if version >= 5 else 1
         for number, directory in enumerate(listed, first):
             if number:
-                directories[number] = join_path(b"", comp_dir, directory) if directory else comp_dir
+                directories[number] = self._directory(comp_dir, directory)
         return FileTable(version, names[entries].tolist(), directory_of, directories)
 
 

@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import distinct, distinct_inverse
 from symbolize.dwarf.package import Package, PackageError
 from symbolize.dwarf.reader import Reader
 from symbolize.dwarf.sections import Buffer, DebugSections
@@ -152,10 +153,16 @@ class Sources:
 
     def strings(self, references: UInt64) -> list[bytes]:
         """The strings that references name, empty where they name none."""
+        if len(references) > 1:  # most strings stand in many places
+            references, inverse = distinct_inverse(references)
+            return [*map(self._distinct_strings(references).__getitem__, inverse.tolist())]
+        return self._distinct_strings(references)
+
+    def _distinct_strings(self, references: UInt64) -> list[bytes]:
         result = [b""] * len(references)
         place = (references >> np.uint64(SOURCE_SHIFT)).astype(np.int64)
         offset = (references & np.uint64(OFFSET_MASK)).astype(np.int64)
-        for key in sorted(set(place.tolist())):
+        for key in distinct(place).tolist():
             name = STRING_SECTIONS.get(key >> (SECTION_SHIFT - SOURCE_SHIFT))
             source = self.get(key & (MAX_SOURCES - 1)) if name is not None else None
             if name is None or source is None:

@@ -270,6 +270,16 @@ class ElfImage:
         except ValueError as error:
             self.note(f"section {section.name}: {error}")
             return None
+        finally:
+            self._let_go(section)
+
+    def _let_go(self, section: Section) -> None:
+        """Tell the system that the compressed bytes of a section are not needed in memory any more."""
+        begin = -(-section.file_offset // mmap.PAGESIZE) * mmap.PAGESIZE
+        size = section.file_offset + section.size - begin
+        for mapped in self._close:
+            if size > 0:
+                mapped.madvise(mmap.MADV_DONTNEED, begin, size)
 
     def all_contents(self, name: str) -> list[Buffer]:
         """The bytes of every section called `name`, decompressed. In relocatable files a name may stand for many."""

@@ -20,7 +20,7 @@ from symbolize.symbols.lay import (
     outermost,
     pack,
 )
-from symbolize.symbols.naming import FunctionNames, choose_names
+from symbolize.symbols.naming import UNKNOWN, FunctionNames, choose_names
 from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.texts import TextPool
 
@@ -31,6 +31,10 @@ Int32 = NDArray[np.int32]
 
 NOWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
 TOP = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+MAX_SLOTS = 1 << 24
+"""Up to so many pairs of unit and file number are told apart without sorting."""
 
 
 class Ranges(NamedTuple):
@@ -46,7 +50,8 @@ def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs
     """The table of everything that was decoded, or of what lookups of `vaddrs` (ascending) can meet."""
     ranges = all_ranges(decoded, symbols) if vaddrs is None else ranges_at(decoded, symbols, vaddrs)
     files = Files()
-    names, node_function, function = name_ranges(dwarf, decoded, symbols, ranges, files)
+    pool = TextPool()
+    functions, node_function, function = name_ranges(dwarf, decoded, symbols, ranges, files, pool)
     chains, node = lay_chains(dwarf, decoded, ranges, node_function, function, files)
     file, line, column = leaf_places(dwarf, decoded, symbols, ranges, node, files)
     count = len(node)
@@ -54,8 +59,7 @@ def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs
     block_start = np.zeros(count // BLOCK_SIZE + 2, np.uint64)
     block_offset = np.zeros(count // BLOCK_SIZE + 2, np.uint64)
     blocks = pack(*views(ranges.start, node, file, line, column, data, block_start, block_offset))
-    pool = TextPool()
-    linkage, name, paths = pool.add(names.linkage), pool.add(names.name), pool.add(files.paths)
+    paths = pool.add(files.paths)
     text, text_offset = pool.arrays()
     none = np.zeros(0, np.uint64)
     nodes = chains.count
@@ -68,10 +72,10 @@ def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs
         node_call_file=np.asarray(chains.file)[:nodes].copy(),
         node_call_line=np.asarray(chains.line)[:nodes].copy(),
         node_call_column=narrow(np.asarray(chains.column)[:nodes]),
-        function_linkage=linkage,
-        function_name=name,
-        function_decl_file=names.decl_file,
-        function_decl_line=names.decl_line,
+        function_linkage=functions.linkage,
+        function_name=functions.name,
+        function_decl_file=functions.decl_file,
+        function_decl_line=functions.decl_line,
         file_path=paths,
         text=text,
         text_offset=text_offset,
@@ -134,9 +138,18 @@ def ranges_at(decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64) -> Ranges:
     return Ranges(start[order], *(np.concatenate((column[new], nothing))[order] for column in columns))
 
 
+class Functions(NamedTuple):
+    """Functions, a row each: linkage name and qualified name as string numbers, file and line of the declaration."""
+
+    linkage: UInt32
+    name: UInt32
+    decl_file: Int32
+    decl_line: UInt32
+
+
 def name_ranges(
-    dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, ranges: Ranges, files: "Files"
-) -> tuple[FunctionNames, Int32, Int32]:
+    dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, ranges: Ranges, files: "Files", pool: TextPool
+) -> tuple[Functions, Int32, Int32]:
     """The functions of the table.
 
     Returns them with the row of each inlined node of the decoder and, since the symbol at an address has a say in
@@ -154,26 +167,37 @@ def name_ranges(
         known, dwarf_function[nodes] = name_functions(dwarf, decoded, nodes, files)
     inlined = nodes[parent[nodes] >= 0]
     outer_function = dwarf_function[np.append(outer, -1)[ranges.node]]
-    keys = np.concatenate((pair(outer_function + 1, ranges.symbol + 1), pair(dwarf_function[inlined] + 1, 0 * inlined)))
-    wanted, which = distinct_inverse(keys)
-    function, symbol = unpair(wanted)
-    here = wanted > 0  # 0 stands for nothing at all
-    chosen = choose_names(function[here] - 1, symbol[here] - 1, known, symbols)
-    row = np.full(len(wanted), -1, np.int32)
-    names, row[here] = without_repetition(chosen)
+    wanted, of_range = distinct_inverse(pair(outer_function + 1, ranges.symbol + 1))
+    function, symbol = (column.astype(np.int64) - 1 for column in unpair(wanted))
+    # First all functions of DWARF by themselves, then those that a symbol has a say in.
+    by_symbol = np.flatnonzero(symbol >= 0)
+    chosen = choose_names(function[by_symbol], symbol[by_symbol], known, symbols)
+    linkage = np.concatenate((pool.add(known.linkage), pool.add(chosen.linkage)))
+    name = np.concatenate((pool.add(known.name), pool.add(chosen.name)))
+    by_itself = slice(len(known))
+    name[by_itself][linkage[by_itself] > 0] = 0
+    name[by_itself][(linkage[by_itself] == 0) & (name[by_itself] == 0)] = pool.add([UNKNOWN])[0]
+    decl_file = np.concatenate((known.decl_file, chosen.decl_file))
+    decl_line = np.concatenate((known.decl_line, chosen.decl_line))
+    candidate = np.append(function, -1)[:-1]
+    candidate[by_symbol] = len(known) + np.arange(len(by_symbol))
+    range_candidate = candidate[of_range]
+    node_candidate = dwarf_function[inlined]
+    # Of all these the ones in use, each once.
+    present = np.zeros(len(linkage), np.bool_)
+    present[range_candidate[range_candidate >= 0]] = True
+    present[node_candidate] = True
+    used_rows = np.flatnonzero(present)
+    names, places = pair(linkage, name), pair(decl_file, decl_line)
+    order = used_rows[np.lexsort((places[used_rows], names[used_rows]))]
+    new = first_of_runs(names[order]) | first_of_runs(places[order])
+    row = np.full(len(linkage) + 1, -1, np.int32)
+    row[order] = np.cumsum(new) - 1
+    first = order[new]
+    functions = Functions(linkage[first], name[first], decl_file[first], decl_line[first])
     node_function = np.full(len(parent), -1, np.int32)
-    node_function[inlined] = row[which[len(ranges.start) :]]
-    return names, node_function, row[which[: len(ranges.start)]]
-
-
-def without_repetition(functions: FunctionNames) -> tuple[FunctionNames, Int32]:
-    """Functions with equal names and declarations made one; and the new row of each."""
-    numbers: dict[tuple[bytes, bytes, int, int], int] = {}
-    columns = (functions.linkage, functions.name, functions.decl_file.tolist(), functions.decl_line.tolist())
-    which = np.array([numbers.setdefault(key, len(numbers)) for key in zip(*columns, strict=True)], np.int32)
-    first = np.zeros(len(numbers), np.int64)
-    first[which[::-1]] = np.arange(len(which))[::-1]
-    return functions.take(first), which
+    node_function[inlined] = row[node_candidate]
+    return functions, node_function, row[range_candidate]
 
 
 def name_functions(dwarf: Dwarf, decoded: Decoded, nodes: Int64, files: "Files") -> tuple[FunctionNames, Int64]:
@@ -248,12 +272,23 @@ class Files:
         return np.array([self._add(path) for path in paths], np.int32)
 
     def _resolve(self, dwarf: Dwarf, unit: Int64, index: Int64, is_row: bool) -> Int32:
-        keys, inverse = distinct_inverse(pair(unit, index))
-        resolved = [
-            self._add(dwarf.path(u, i & 0xFFFFFFFF, is_row)) if u >= 0 else -1
-            for u, i in zip(*(column.tolist() for column in unpair(keys)), strict=True)
-        ]
-        return np.array(resolved, np.int32)[inverse]
+        result = np.full(len(unit), -1, np.int32)
+        width = int(index.max(initial=0)) + 1
+        count = (int(unit.max(initial=-1)) + 1) * width
+        known = np.flatnonzero(unit >= 0)
+        if count > MAX_SLOTS:  # no file table is so long; a file attribute may be any number
+            keys, inverse = distinct_inverse(pair(unit[known], index[known]))
+            pairs = list(zip(*(column.tolist() for column in unpair(keys)), strict=True))
+        else:
+            inverse = unit[known] * width + index[known]
+            present = np.zeros(count, np.bool_)
+            present[inverse] = True
+            slots = np.flatnonzero(present)
+            pairs = list(zip((slots // width).tolist(), (slots % width).tolist(), strict=True))
+            inverse = (np.cumsum(present, dtype=np.int32) - 1)[inverse].astype(np.int64)
+        resolved = np.array([self._add(dwarf.path(u, i & 0xFFFFFFFF, is_row)) for u, i in pairs], np.int32)
+        result[known] = resolved[inverse] if len(resolved) else -1
+        return result
 
     def _add(self, path: bytes) -> int:
         if not path:

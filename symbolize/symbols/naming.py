@@ -53,7 +53,7 @@ def chosen(names: Sequence[bytes], rows: Int64) -> list[bytes]:
 def choose_names(
     function: NDArray[Any], symbol: NDArray[Any], functions: FunctionNames, symbols: SymbolLayer
 ) -> FunctionNames:
-    """The names of the pairs of a function of `functions` and the symbol at the address (-1: none).
+    """The names of the pairs of a function of `functions` (-1: none) and the symbol at the address.
 
     The symbol's name is taken where there is no DWARF. Where there is, it is taken if it agrees with DWARF up
     to a clone suffix, so that the suffix is kept: of the sized symbols with the same start, the first that does.
@@ -62,10 +62,6 @@ def choose_names(
     linkage: list[bytes] = []
     name: list[bytes] = []
     for f, s in zip(function.tolist(), symbol.tolist(), strict=True):
-        if s < 0 and functions.linkage[f]:
-            linkage.append(functions.linkage[f])
-            name.append(b"")
-            continue
         if f < 0:
             linked = strip_version(symbols.names[s])
             base, suffix = split_suffix(linked)
@@ -77,7 +73,7 @@ def choose_names(
                 linked if unproven and not base.startswith((b"_Z", b"_R")) and base not in symbols.all_names else b""
             )
             continue
-        candidates = (strip_version(symbols.names[alias]) for alias in symbols.aliases(s)) if s >= 0 else ()
+        candidates = (strip_version(symbols.names[alias]) for alias in symbols.aliases(s))
         if not functions.linkage[f] and not functions.name[f]:  # its name lies in a file that is not there (rule R92)
             linked = next(iter(candidates), b"")
             linkage.append(linked)
