@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from symbolize.arrays import distinct, distinct_inverse, views
 from symbolize.dwarf.columns import Ranges
 from symbolize.dwarf.decode import Dwarf
-from symbolize.dwarf.definitions import walk_definitions
+from symbolize.dwarf.definitions import read_producers, walk_definitions
 from symbolize.dwarf.live import clip_to_code
 from symbolize.dwarf.names import resolve
 from symbolize.dwarf.qualify import resolve_functions
@@ -33,7 +33,7 @@ class Definitions:
 
     `is_live` tells whether the code is in the file (rule R54); where it is not, `begin` means nothing and
     `size` is that of the code that was discarded, 0 if there never was any. `path` and `line` are the place of
-    the declaration, empty and 0 where unknown.
+    the declaration, empty and 0 where unknown, `home` the unit that has it (-1: none).
     """
 
     die: UInt64
@@ -45,6 +45,7 @@ class Definitions:
     name: list[bytes]
     path: list[bytes]
     line: list[int]
+    home: Int64
 
 
 def definitions_of(dwarf: Dwarf, units: Int64) -> Definitions:
@@ -70,7 +71,21 @@ def definitions_of(dwarf: Dwarf, units: Int64) -> Definitions:
         resolved.name,
         [dwarf.files.path(unit, file, False) if unit >= 0 else b"" for unit, file in places],
         resolved.decl_line.tolist(),
+        resolved.decl_unit,
     )
+
+
+def lists_all_definitions(dwarf: Dwarf, units: Int64) -> NDArray[np.bool_]:
+    """Which units have a DIE for every function that they define, whatever became of its code (rule R162).
+
+    gcc describes functions before it optimizes; clang describes what is left. When gcc optimizes while linking, the
+    definitions are in other units.
+    """
+    producers = np.zeros(len(units), np.uint64)
+    if len(units):
+        read_producers(dwarf.reader, *views(units, producers))
+    texts = (dwarf.files.string(reference) for reference in producers.tolist())
+    return np.array([text.startswith(b"GNU C") for text in texts], np.bool_)
 
 
 def entries_of_several(dwarf: Dwarf, dies: UInt64, entries: UInt64) -> UInt64:

@@ -1,7 +1,7 @@
 """Demangling by language, simplification modes and clone suffixes (R114-R117)."""
 
 from symbolize.names.demangling import MODES, Mode, demangle, same_function
-from symbolize.names.identity import function_key, is_linker_made, is_mangled, public_name, variants
+from symbolize.names.identity import function_key, is_linker_made, is_mangled, may_be_local, public_name, variants
 from symbolize.names.itanium import unavailable
 from symbolize.names.simplify import drop_template_arguments
 from symbolize.names.suffixes import last_component, split_suffix, strip_version
@@ -15,6 +15,7 @@ __all__ = [
     "is_linker_made",
     "is_mangled",
     "last_component",
+    "may_be_local",
     "public_name",
     "same_function",
     "split_suffix",

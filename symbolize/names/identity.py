@@ -30,6 +30,7 @@ _EXACT_TYPES = re.compile(rb"f(?:32|64|32x)\Z")
 _KINDS = (b"_ifunc", b"_generic", b"_np", b"_compat")
 _CRATE = re.compile(rb"C(?:s[0-9a-zA-Z]*_)?u?([0-9]{1,5})_?")
 _REFERENCE = re.compile(rb"B[0-9a-zA-Z]*_\Z")
+_LOCAL = re.compile(rb"_GLOBAL__N_|L[0-9]|U[lt]|\A_ZZ|\.")
 _STRUCTOR = re.compile(rb"(?<=[CD])[0-5](?=[EI])")
 
 
@@ -62,6 +63,11 @@ def function_key(name: bytes) -> bytes:
     for words in THUNKS:
         text = text.removeprefix(words)
     return text
+
+
+def may_be_local(name: bytes) -> bool:
+    """Whether a C++ name may be one of a function that DWARF has no linked name of: local to a file or a function."""
+    return _LOCAL.search(name) is not None
 
 
 def _without_crate(name: bytes) -> bytes:

@@ -26,12 +26,22 @@ from symbolize.dwarf.sharing import (
     Definitions,
     definitions_of,
     entries_of_several,
+    lists_all_definitions,
     sequence_starts,
     sequences_at,
     units_at,
 )
 from symbolize.elf.symbols import STB_GLOBAL, STB_LOCAL
-from symbolize.names import demangle, function_key, is_linker_made, is_mangled, public_name, strip_version, variants
+from symbolize.names import (
+    demangle,
+    function_key,
+    is_linker_made,
+    is_mangled,
+    may_be_local,
+    public_name,
+    strip_version,
+    variants,
+)
 from symbolize.symbols.elf_symbols import SymbolLayer
 
 UInt64 = NDArray[np.uint64]
@@ -126,7 +136,7 @@ def find_shared(
     undecided: list[_Group] = []
     for group in _groups(symbols, vaddrs):
         keys = _functions(group)
-        if sum(map(_is_typed, keys.values())) > 1:
+        if dwarf is None and _are_typed(keys):
             verdicts.append(_verdict(group, Evidence.NAMES, (names[0] for names in keys.values())))
         elif len(keys) > 1 or (group.namesakes and dwarf is not None):
             undecided.append(group)
@@ -183,21 +193,16 @@ class _Index:
 
 def _groups(symbols: SymbolLayer, vaddrs: UInt64 | None) -> Iterator[_Group]:
     """The places with several sized function symbols of one size; with `vaddrs` those that answer for one of them."""
-    wanted = symbols.sized & symbols.is_function
+    order, starts = symbols.by_vaddr
+    same = starts[1:] == starts[:-1]
+    several = np.append(same, False) | np.append(False, same) if len(starts) else same
+    rows = order[several]
+    rows = rows[symbols.sized[rows] & symbols.is_function[rows]]
     if vaddrs is not None:
-        answering = np.searchsorted(symbols.start, vaddrs, side="right") - 1
-        answering = symbols.symbol[answering[answering >= 0]]
-        starts = distinct(symbols.vaddr[answering[answering >= 0]])
-        if not len(starts):
-            return
-        wanted &= starts[np.minimum(np.searchsorted(starts, symbols.vaddr), len(starts) - 1)] == symbols.vaddr
-    else:
-        starts = np.sort(symbols.vaddr[wanted])
-        starts = starts[1:][starts[1:] == starts[:-1]]
-        if not len(starts):
-            return
-        wanted &= starts[np.minimum(np.searchsorted(starts, symbols.vaddr), len(starts) - 1)] == symbols.vaddr
-    rows = np.flatnonzero(wanted)
+        answering = layer_at(symbols.start, symbols.symbol, vaddrs)
+        asked = distinct(symbols.vaddr[answering[answering >= 0]])
+        place = np.minimum(np.searchsorted(asked, symbols.vaddr[rows]), len(asked) - 1)
+        rows = rows[asked[place] == symbols.vaddr[rows]] if len(asked) else rows[:0]
     rows = rows[np.lexsort((symbols.end[rows], symbols.vaddr[rows]))]
     first = np.flatnonzero(first_of_runs(symbols.vaddr[rows]) | first_of_runs(symbols.end[rows]))
     last = np.append(first[1:], len(rows))
@@ -228,6 +233,11 @@ def _functions(group: _Group) -> dict[bytes, list[bytes]]:
     return keys
 
 
+def _are_typed(keys: dict[bytes, list[bytes]]) -> bool:
+    """Whether the names of several functions say their types (rule R157)."""
+    return sum(map(_is_typed, keys.values())) > 1
+
+
 def _is_typed(names: Sequence[bytes]) -> bool:
     """Whether a function's names say its type."""
     return is_mangled(names[0])
@@ -240,18 +250,33 @@ def _verdict(group: _Group, evidence: Evidence, names: Iterable[bytes]) -> _Verd
 def _decide(groups: list[_Group], dwarf: Dwarf | None) -> Iterator[_Verdict]:
     """Of `groups` whose names leave it open those that are several functions."""
     near: dict[int, set[int]] = {}
+    thorough: set[int] = set()
     if dwarf is not None:
         places = distinct(np.array([group.begin for group in groups], np.uint64))
         which, units = units_at(dwarf, places)
         described = _describes_c(dwarf, units)
-        for place, unit in zip(places[which[described]].tolist(), units[described].tolist(), strict=True):
+        which, units = which[described], units[described]
+        for place, unit in zip(places[which].tolist(), units.tolist(), strict=True):
             near.setdefault(place, set()).add(unit)
-        definitions = definitions_of(dwarf, distinct(units[described]))
+        units = distinct(units)
+        thorough = set(units[lists_all_definitions(dwarf, units)].tolist())
+        definitions = definitions_of(dwarf, units)
+        # What gcc optimizes while linking is defined in other units.
+        for row in np.flatnonzero(definitions.is_live & (definitions.home != definitions.unit)).tolist():
+            if int(definitions.begin[row]) in near and definitions.home[row] >= 0:
+                near[int(definitions.begin[row])].add(int(definitions.home[row]))
+        homes = distinct(np.array(sorted({unit for some in near.values() for unit in some}), np.int64))
+        if len(homes) > len(units):
+            definitions = definitions_of(dwarf, homes)
         index = _Index(definitions)
     for group in groups:
         verdict = None
-        if group.begin in near:
-            verdict = _by_definitions(group, definitions, index, near[group.begin])
+        around = near.get(group.begin, set())
+        typed = _are_typed(_functions(group))
+        if around and (not typed or around <= thorough):
+            verdict = _by_definitions(group, definitions, index, around)
+        if verdict is None and typed:
+            verdict = _verdict(group, Evidence.NAMES, (names[0] for names in _functions(group).values()))
         if verdict is None:
             verdict = _by_bindings(group)
         if len(verdict.candidates) > 1:
@@ -273,6 +298,7 @@ def _by_definitions(group: _Group, definitions: Definitions, index: _Index, unit
     begin, size = group.begin, group.end - group.begin
     known: dict[bytes, list[Candidate]] = {}
     covered = False
+    unnamed: list[Candidate] = []  # DWARF has no linked names of local functions
     for key, names in _functions(group).items():
         for row in index.rows(names):
             if int(definitions.unit[row]) not in units:
@@ -287,8 +313,12 @@ def _by_definitions(group: _Group, definitions: Definitions, index: _Index, unit
             places = known.setdefault(key, [])
             if not places or (group.namesakes and exact and not _is_declared(candidate, places)):
                 places.append(candidate)
+        if key not in known and _is_typed(names) and may_be_local(names[0]):
+            unnamed.append(Candidate(names[0], b"", 0))
     if not known or not (covered or len(known) > 1):
         return None
+    if unnamed:
+        known[b""] = unnamed
     return _Verdict(begin, group.end, Evidence.DEFINITIONS, [place for places in known.values() for place in places])
 
 

@@ -78,9 +78,7 @@ def find_symbolizer() -> str | None:
 def subjects() -> list[Path]:
     """The files that are compared: fixtures with debug information, and large debug files of this machine."""
     folder = ROOT / "fixtures" / "bin"
-    files = [
-        p for p in sorted(folder.rglob("*")) if p.is_file() and not LEFT_OUT & {*p.parts} and is_elf(p)
-    ]
+    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and not LEFT_OUT & {*p.parts} and is_elf(p)]
     if LIBPYTHON.exists() and (build_id := read_build_id(str(LIBPYTHON))):
         files.append(Path(f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"))
     files.append(LIBSTDCXX)

@@ -1,4 +1,4 @@
-"""Which functions share their code, against what linkers say that they folded (rules R119, R149-R161)."""
+"""Which functions share their code, against what linkers say that they folded (rules R119, R149-R162)."""
 
 import re
 from collections import Counter
@@ -20,7 +20,7 @@ from symbolize.symbols.elf_symbols import symbol_layer
 from symbolize.symbols.folding import Candidate, Evidence, SharedCode, find_shared
 from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.texts import Texts
-from tests.support.dwarf_writer import Die, Unit, die, function
+from tests.support.dwarf_writer import As, Die, Ref, Unit, die, function
 from tests.support.elf_writer import FILE, GNU_IFUNC, LOCAL, NOTYPE, WEAK, Symbol
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.line_writer import Format, Lines, sequence
@@ -407,3 +407,32 @@ def test_sequences_of_one_program() -> None:
             (place,), (other,) = places_at(image, 0x1000), places_at(image, 0x1008)
             expected = line if declared in (3, 9) else rows[0][1]
             assert (place[1], other[1]) == (expected, 30)
+
+
+def test_aliases_of_typed_names() -> None:
+    """In units of gcc a C++ name without a definition is an alias, unless DWARF cannot name it (rules R157, R162)."""
+    names = (S("_Z5firstv", size=4), S("_Z6secondv", size=4))
+    kept = defined("first", 0x1000, 3, linkage_name="_Z5firstv")
+    other = die("subprogram", name="second", linkage_name="_Z6secondv", decl_file=1, decl_line=9)
+    gcc, clang = {"producer": "GNU C++17 12.2.0"}, {"producer": "clang version 19"}
+    assert is_folded(names, [c_unit(kept, **clang)])
+    assert is_folded(names, [c_unit(kept)])
+    assert is_folded(names, [c_unit(kept, producer="GNU GIMPLE 12.2.0")])
+    assert not is_folded(names, [c_unit(kept, **gcc)])
+    assert is_folded(names, [c_unit(kept, other, **gcc)])
+    local = (names[0], S("_ZN12_GLOBAL__N_16secondEv", size=4, binding=LOCAL))
+    assert is_folded(local, [c_unit(kept, **gcc)])
+    lost = c_unit(defined("second", 0, 9, linkage_name="_Z6secondv"), rows=[(0x1000, 10)], **clang)
+    assert is_folded(names, [c_unit(kept, rows=[(0x1000, 4)], **gcc), lost])
+
+
+def test_definitions_of_what_gcc_optimized_while_linking() -> None:
+    """A function refers to the unit that it was compiled in, and there the others are defined (rules R155, R162)."""
+    named = [
+        die("subprogram", name=name, label=name, decl_file=1, decl_line=line)
+        for name, line in (("first", 3), ("second", 9))
+    ]
+    code = die("subprogram", abstract_origin=As("ref_addr", Ref("first")), low_pc=0x1000, high_pc=4)
+    linked = {"ranges": [(0x1000, 0x1004)], "producer": "GNU GIMPLE 12.2.0"}
+    assert is_folded(PAIR, [c_unit(*named), c_unit(code, **linked)])
+    assert not is_folded(PAIR, [c_unit(named[0]), c_unit(code, **linked)])
