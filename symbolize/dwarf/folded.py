@@ -70,10 +70,12 @@ def prefer_declared(
 
 
 def _declarations(reader: Reader, dies: UInt64) -> tuple[list[int], list[int]]:
-    """File number and line of the declaration of each DIE."""
+    """File number and line of the declaration of each DIE; 0 of those of other files."""
     count = len(dies)
-    linkage, name, target = (np.zeros(count, np.uint64) for _ in range(3))
-    decl_file, decl_line = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
-    decl_unit, owner_unit, tag = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.uint16)
-    resolve(reader, *views(dies, linkage, name, decl_file, decl_line, decl_unit, owner_unit, target, tag))
+    linkage, name, target, onward, signature = np.zeros((5, count), np.uint64)
+    decl_file, decl_line = np.zeros((2, count), np.uint32)
+    decl_unit, owner_unit = np.zeros((2, count), np.int64)
+    tag = np.zeros(count, np.uint16)
+    columns = (linkage, name, decl_file, decl_line, decl_unit, owner_unit, target, tag, onward, signature)
+    resolve(reader, *views(dies, *columns))
     return decl_file.tolist(), decl_line.tolist()

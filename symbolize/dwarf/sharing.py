@@ -11,8 +11,9 @@ from symbolize.dwarf.columns import Ranges
 from symbolize.dwarf.decode import Dwarf
 from symbolize.dwarf.definitions import read_producers, walk_definitions
 from symbolize.dwarf.live import clip_to_code
-from symbolize.dwarf.names import resolve
-from symbolize.dwarf.qualify import resolve_functions
+from symbolize.dwarf.qualify import resolve_functions, resolve_references
+from symbolize.dwarf.reader import Reader
+from symbolize.dwarf.sources import SOURCE_SHIFT
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
@@ -50,10 +51,19 @@ class Definitions:
 
 def definitions_of(dwarf: Dwarf, units: Int64) -> Definitions:
     """The definitions of functions in `units`."""
-    found = Ranges()
-    walk_definitions(dwarf.reader, units, found)
-    begin, end, owner = found.arrays()
-    die = owner.astype(np.uint64)
+    parts = []
+    plain = units
+    for skeleton in units[dwarf.sources.is_skeleton[units]].tolist() if dwarf.sources.has_skeletons else []:
+        split = dwarf.sources.split(skeleton)
+        if split is not None:
+            source, unit = split
+            plain = plain[plain != skeleton]
+            begin, end, die = _walk(source.reader, np.array([unit]))
+            parts.append((begin, end, die | np.uint64(source.number << SOURCE_SHIFT), np.full(len(die), skeleton)))
+    begin, end, die = _walk(dwarf.reader, plain)
+    of_unit = np.searchsorted(np.asarray(dwarf.units.offset), die, side="right") - 1
+    parts.insert(0, (begin, end, die, of_unit))
+    begin, end, die, of_unit = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     has_code = (begin != NOWHERE) & (begin < end)
     is_live = np.zeros(len(die), np.bool_)
     live, _, _ = clip_to_code(begin, end, dwarf.code)
@@ -63,16 +73,24 @@ def definitions_of(dwarf: Dwarf, units: Int64) -> Definitions:
     places = zip(resolved.decl_unit.tolist(), resolved.decl_file.tolist(), strict=True)
     return Definitions(
         die,
-        np.searchsorted(np.asarray(dwarf.units.offset), die, side="right") - 1,
+        of_unit,
         begin,
         np.where(has_code, end - begin, np.uint64(0)),
         is_live,
         resolved.linkage,
         resolved.name,
-        [dwarf.files.path(unit, file, False) if unit >= 0 else b"" for unit, file in places],
+        [dwarf.path(unit, file, False) if unit >= 0 else b"" for unit, file in places],
         resolved.decl_line.tolist(),
         resolved.decl_unit,
     )
+
+
+def _walk(reader: Reader, units: Int64) -> tuple[UInt64, UInt64, UInt64]:
+    """First begin and end of the definitions in `units`, and their DIEs."""
+    found = Ranges()
+    walk_definitions(reader, units, found)
+    begin, end, owner = found.arrays()
+    return begin, end, owner.astype(np.uint64)
 
 
 def lists_all_definitions(dwarf: Dwarf, units: Int64) -> NDArray[np.bool_]:
@@ -84,7 +102,7 @@ def lists_all_definitions(dwarf: Dwarf, units: Int64) -> NDArray[np.bool_]:
     producers = np.zeros(len(units), np.uint64)
     if len(units):
         read_producers(dwarf.reader, *views(units, producers))
-    texts = (dwarf.files.string(reference) for reference in producers.tolist())
+    texts = (dwarf.sources.string(reference) for reference in producers.tolist())
     return np.array([text.startswith(b"GNU C") for text in texts], np.bool_)
 
 
@@ -102,13 +120,8 @@ def entries_of_several(dwarf: Dwarf, dies: UInt64, entries: UInt64) -> UInt64:
     same = entries[1:] == entries[:-1]
     several = np.append(same, False) | np.append(False, same)
     dies, entries = dies[several], entries[several]
-    linkage, name, target = (np.zeros(len(dies), np.uint64) for _ in range(3))
-    decl_file, decl_line = np.zeros(len(dies), np.uint32), np.zeros(len(dies), np.uint32)
-    decl_unit, owner_unit = np.zeros(len(dies), np.int64), np.zeros(len(dies), np.int64)
-    tag = np.zeros(len(dies), np.uint16)
-    columns = views(dies, linkage, name, decl_file, decl_line, decl_unit, owner_unit, target, tag)
-    resolve(dwarf.reader, *columns)
-    said = np.where(linkage != NOWHERE, linkage, name)
+    resolved = resolve_references(dwarf, dies)
+    said, decl_line = np.where(resolved.linkage != NOWHERE, resolved.linkage, resolved.name), resolved.decl_line
     differ = (entries[1:] == entries[:-1]) & ((said[1:] != said[:-1]) | (decl_line[1:] != decl_line[:-1]))
     return distinct(entries[1:][differ])
 
@@ -213,7 +226,7 @@ def sequences_at(dwarf: Dwarf, units: Int64, vaddrs: UInt64) -> list[list[tuple[
             row = next((row for row in rows if number[row]), None)
             if row is not None:
                 unit = int(lines.unit_of_program[lines.program[sequence]])
-                said = unit, dwarf.files.path(unit, int(file[row]), True), int(number[row])
+                said = unit, dwarf.path(unit, int(file[row]), True), int(number[row])
                 if said not in result[i]:
                     result[i].append(said)
     return result
