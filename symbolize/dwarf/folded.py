@@ -15,7 +15,11 @@ Int64 = NDArray[np.int64]
 
 
 def prefer_declared(
-    reader: Reader, lines: Lines, nodes: dict[str, NDArray[Any]], segments: tuple[UInt64, Int64], rows: tuple[UInt64, Int64]
+    reader: Reader,
+    lines: Lines,
+    nodes: dict[str, NDArray[Any]],
+    segments: tuple[UInt64, Int64],
+    rows: tuple[UInt64, Int64],
 ) -> tuple[UInt64, Int64]:
     """The line entries `rows`, where one program has several sequences over a place those of the function there.
 
