@@ -19,6 +19,7 @@ COMPILED = [
     "symbolize/elf/frames.py",
     "symbolize/dwarf/abbrevs.py",
     "symbolize/dwarf/columns.py",
+    "symbolize/dwarf/definitions.py",
     "symbolize/dwarf/dies.py",
     "symbolize/dwarf/lines.py",
     "symbolize/dwarf/names.py",

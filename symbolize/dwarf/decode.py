@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from symbolize.dwarf.columns import Nodes, Ranges
 from symbolize.dwarf.dies import walk_units
 from symbolize.dwarf.files import FileTables, Lines
+from symbolize.dwarf.folded import prefer_declared
 from symbolize.dwarf.live import clip_to_code, united
 from symbolize.dwarf.sections import DebugSections
 from symbolize.dwarf.segments import function_segments, line_rows
@@ -79,8 +80,8 @@ class Dwarf:
     """The DWARF of one binary. Units are indexed at once, decoded on demand.
 
     `code` are the begins and ends of where code can be (rule R54), both ascending.
-    `companions` opens its other files: split units, the supplementary file. `problems` lists what could not be read,
-    a sentence each.
+    `companions` opens its other files: split units, the supplementary file. `claims` are the ranges of the roots:
+    begin, end, unit. `problems` lists what could not be read, a sentence each.
     """
 
     def __init__(
@@ -94,19 +95,19 @@ class Dwarf:
         self.reader = self.sources.main.reader
         begin, end, unit = self.sources.claims
         live, begin, end = clip_to_code(begin, end, code)
-        self._claims = begin, end, unit[live]
+        self.claims = begin, end, unit[live]
         self.units = self.reader.units
         self.files = self._file_tables(self.sources.main)
         self._supplementary_files: FileTables | None = None
         self._unclaiming = np.zeros(len(self.units.offset), np.bool_)
         self._unclaiming[self.holding_code()] = True
         self._unclaiming &= np.asarray(self.units.bad) == 0
-        self._unclaiming[self._claims[2]] = False
+        self._unclaiming[self.claims[2]] = False
         self._report_bad_units()
 
     def units_for(self, vaddrs: UInt64) -> Int64:
         """The units that claim any of `vaddrs` (ascending) by the ranges of their root."""
-        begin, end, unit = self._claims
+        begin, end, unit = self.claims
         first, last = np.searchsorted(vaddrs, begin), np.searchsorted(vaddrs, end)
         chosen = np.zeros(len(self._unclaiming), np.bool_)
         chosen[unit[first < last]] = True
@@ -119,7 +120,7 @@ class Dwarf:
         """
         if np.asarray(self.units.bad).any() or self._ends_early:
             return np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
-        begin, end, unit = self._claims
+        begin, end, unit = self.claims
         corrupt = np.asarray(self.units.corrupt)[unit] != 0
         return united(begin[corrupt], end[corrupt])
 
@@ -166,7 +167,9 @@ class Dwarf:
         parent, unit = nodes["parent"], nodes["unit"]
         live, begin, end = clip_to_code(begin, end, self.code)
         segment_start, segment_node = function_segments(begin, end, owner[live], parent, unit, lines, self.problems)
-        row_start, row = line_rows(lines, segment_start, segment_node, unit)
+        segments = segment_start, segment_node
+        rows = line_rows(lines, segment_start, segment_node, unit)
+        row_start, row = prefer_declared(self.reader, lines, nodes, segments, rows)
         count = lines.tables.row_count
         return Decoded(
             segment_start,

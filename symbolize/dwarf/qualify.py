@@ -79,7 +79,7 @@ def resolve_functions(dwarf: Dwarf, dies: UInt64) -> ResolvedFunctions:
     A function without a linkage name gets its plain name, qualified by the scopes around the DIE that declares
     it (rule R15).
     """
-    resolved = _resolve(dwarf, dies)
+    resolved = resolve_references(dwarf, dies)
     linkage = dwarf.sources.strings(resolved.linkage)
     names = dwarf.sources.strings(resolved.name)
     languages = _languages(dwarf, resolved)
@@ -93,7 +93,7 @@ def resolve_functions(dwarf: Dwarf, dies: UInt64) -> ResolvedFunctions:
     return ResolvedFunctions(linkage, names, resolved.decl_file, resolved.decl_line, resolved.decl_unit)
 
 
-def _resolve(dwarf: Dwarf, dies: UInt64) -> _Resolved:
+def resolve_references(dwarf: Dwarf, dies: UInt64) -> _Resolved:
     """Resolve DIEs, along chains that lead from one source to another (rules R16, R91)."""
     result = _Resolved.empty(len(dies))
     result.target[:] = dies
@@ -188,7 +188,7 @@ def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> list[list[bytes]]:
                 tags += [source.number << SOURCE_SHIFT] * (found.count - len(tags))
         parents: UInt64 = np.bitwise_or(np.asarray(found.die)[: found.count], np.array(tags, np.uint64))
         inside = np.asarray(found.target)[: found.count]
-        resolved = _resolve(dwarf, parents)
+        resolved = resolve_references(dwarf, parents)
         names = dwarf.sources.strings(resolved.name)
         chains: list[list[bytes]] = [[] for _ in range(len(targets))]
         onward: dict[int, int] = {}

@@ -10,6 +10,7 @@ from symbolize.arrays import distinct_inverse, first_of_runs, pair, unpair, view
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.qualify import resolve_functions
 from symbolize.symbols.elf_symbols import SymbolLayer
+from symbolize.symbols.folding import find_shared, locate
 from symbolize.symbols.lay import (
     BLOCK_SIZE,
     MAX_PACKED,
@@ -60,6 +61,10 @@ def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs
     block_offset = np.zeros(count // BLOCK_SIZE + 2, np.uint64)
     blocks = pack(*views(ranges.start, node, file, line, column, data, block_start, block_offset))
     paths = pool.add(files.paths)
+    shared = find_shared(symbols, dwarf, decoded, vaddrs)
+    if dwarf is not None:
+        shared = locate(shared, dwarf)
+    shared_name, shared_path = pool.add(shared.name), pool.add(shared.path)
     text, text_offset = pool.arrays()
     none = np.zeros(0, np.uint64)
     nodes = chains.count
@@ -79,13 +84,13 @@ def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs
         file_path=paths,
         text=text,
         text_offset=text_offset,
-        folded_begin=none,
-        folded_end=none,
-        folded_offset=np.zeros(1, np.uint64),
-        folded_evidence=none.astype(np.uint8),
-        folded_name=none.astype(np.uint32),
-        folded_path=none.astype(np.uint32),
-        folded_line=none.astype(np.uint32),
+        folded_begin=shared.begin,
+        folded_end=shared.end,
+        folded_offset=shared.offsets.astype(np.uint64),
+        folded_evidence=shared.evidence,
+        folded_name=shared_name,
+        folded_path=shared_path,
+        folded_line=np.array(shared.line, np.uint32),
         doubtful_begin=none,
         doubtful_end=none,
         has_names=dwarf is not None or len(symbols.vaddr) > 0,

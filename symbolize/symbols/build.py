@@ -11,7 +11,7 @@ from symbolize.elf import ElfImage, Symbols, frame_ranges, mini_image, read_symb
 from symbolize.symbols.assemble import assemble
 from symbolize.symbols.cache import TableCache, facts_of
 from symbolize.symbols.debug_files import CompanionFiles, Finder, debug_sections
-from symbolize.symbols.elf_symbols import NO_FRAMES, SymbolLayer, needs_frames, shared_ranges, symbol_layer
+from symbolize.symbols.elf_symbols import NO_FRAMES, SymbolLayer, needs_frames, symbol_layer
 from symbolize.symbols.table import SymbolTable
 
 UInt64 = NDArray[np.uint64]
@@ -81,9 +81,6 @@ class Binary:
         dwarf, symbols = self._sources()
         decoded = decode_for(dwarf, vaddrs) if dwarf is not None else Decoded.nothing()
         table = assemble(dwarf, decoded, symbols, vaddrs)
-        table.folded_begin, table.folded_end = shared_ranges(symbols)
-        table.folded_offset = np.zeros(len(table.folded_begin) + 1, np.uint64)
-        table.folded_evidence = np.ones(len(table.folded_begin), np.uint8)
         table.problems = [f"{image.path}: {problem}" for image in self.images for problem in image.problems]
         if dwarf is not None:
             table.problems += dwarf.problems

@@ -10,12 +10,10 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, distinct_inverse, first_of_runs
-from symbolize.dwarf.live import united
+from symbolize.arrays import distinct, distinct_inverse
 from symbolize.dwarf.segments import disjoint
 from symbolize.elf import Symbols
 from symbolize.elf.symbols import STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE
-from symbolize.names import same_function
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
@@ -49,12 +47,18 @@ class SymbolNames(Sequence[bytes]):
         table = self._tables[number]
         return table.text(int(table.name[row - self._ends[number] + len(table)]))
 
+    def table_of(self, row: int) -> int:
+        """Which of the tables a row is of."""
+        return bisect_right(self._ends, row)
+
 
 @dataclass(eq=False)
 class SymbolLayer:
     """Symbols, a row each, and the disjoint ranges in which they answer (see `SymbolTable`).
 
-    `file` is an index into `files`, the source files of local symbols; 0 stands for none.
+    `end` is where a symbol ends, `is_function` tells those of type FUNC and IFUNC. `file` is an index into
+    `files`, the source files of local symbols; 0 stands for none. `complete` tells whether there is a table of
+    all symbols among them, not only of those that are exported.
     """
 
     start: UInt64
@@ -62,6 +66,9 @@ class SymbolLayer:
     vaddr: UInt64
     end: UInt64
     sized: Bool
+    is_function: Bool
+    binding: NDArray[np.uint8]
+    complete: bool
     names: SymbolNames
     file: Int64
     files: list[bytes]
@@ -96,7 +103,10 @@ def symbol_layer(tables: Sequence[Symbols], frames: tuple[UInt64, UInt64] = NO_F
     if not tables:
         none = np.zeros(0, np.uint64)
         nothing = none.astype(np.int64)
-        return SymbolLayer(none, nothing, none, none, none.astype(np.bool_), SymbolNames([]), nothing, [b""])
+        no = none.astype(np.bool_)
+        return SymbolLayer(
+            none, nothing, none, none, no, no, none.astype(np.uint8), False, SymbolNames([]), nothing, [b""]
+        )
     vaddr = np.concatenate([table.vaddr for table in tables])
     sized = np.concatenate([table.size > 0 for table in tables])
     end = np.concatenate([extents(table, frames) for table in tables])
@@ -126,7 +136,10 @@ def symbol_layer(tables: Sequence[Symbols], frames: tuple[UInt64, UInt64] = NO_F
         offsets, which = distinct_inverse(np.append(table.file, 0))  # the first is 0, no file
         columns.append(np.where(which[:-1] > 0, which[:-1] + len(files) - 1, 0))
         files += [table.text(offset) for offset in offsets.tolist()[1:]]
-    return SymbolLayer(starts, symbol, vaddr, end, sized, names, np.concatenate(columns), files)
+    function = (kind == STT_FUNC) | (kind == STT_GNU_IFUNC)
+    complete = any(not table.dynamic for table in tables)
+    file = np.concatenate(columns)
+    return SymbolLayer(starts, symbol, vaddr, end, sized, function, binding, complete, names, file, files)
 
 
 def needs_frames(tables: Sequence[Symbols]) -> bool:
@@ -152,23 +165,6 @@ def extents(symbols: Symbols, frames: tuple[UInt64, UInt64] = NO_FRAMES) -> UInt
         sizeless = np.minimum(following, frame)
     end: UInt64 = np.minimum(np.where(symbols.size > 0, sized, sizeless), symbols.section_end)
     return end
-
-
-def shared_ranges(symbols: SymbolLayer) -> tuple[UInt64, UInt64]:
-    """Where sized symbols of several distinct functions have the same start: begins and ends, ascending."""
-    order, starts = symbols.by_vaddr
-    order = order[symbols.sized[order]]
-    starts = symbols.vaddr[order]
-    first = np.flatnonzero(first_of_runs(starts))
-    count = np.diff(np.append(first, len(starts)))
-    begin, end = [], []
-    for place, number in zip(first[count > 1].tolist(), count[count > 1].tolist(), strict=True):
-        rows = order[place : place + number]
-        names = [symbols.names[row] for row in rows.tolist()]
-        if any(not same_function(names[0], name) for name in names[1:]):
-            begin.append(symbols.vaddr[rows[0]])
-            end.append(symbols.end[rows].max())
-    return united(np.array(begin, np.uint64), np.array(end, np.uint64))
 
 
 def frame_ends(vaddr: UInt64, frames: tuple[UInt64, UInt64]) -> UInt64:

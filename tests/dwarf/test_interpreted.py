@@ -15,6 +15,7 @@ from tests.support.interpreted import run
 BINARIES = Path(__file__).parents[2] / "fixtures" / "bin"
 CHOSEN = ["gcc-pie/ledger", "gcc-nopie-dwarf4/libresonance.so", "clang-pie/spectra", "clang-nopie-dwarf4-lld/ledger"]
 CHOSEN += ["objects/x86_64-crel.o", "objects/riscv64.o"]
+CHOSEN += ["twins/lld-all/twins", "twins/gold-all/twins"]
 
 
 @pytest.mark.skipif(not COMPILED, reason="nothing is compiled")

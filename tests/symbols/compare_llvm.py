@@ -27,6 +27,8 @@ from tests.support.lookup import Frame, frames_of
 
 ROOT = Path(__file__).parents[2]
 SEED = 1
+LEFT_OUT = {"stripped", "objects", "lld-stripped", "gcc-icf-stripped", "versions"}
+"""Folders of fixtures without debug information, or with a few instructions only."""
 MIN_VERSION = 15
 LIBPYTHON = Path("/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0")
 LIBSTDCXX = Path("/usr/lib/x86_64-linux-gnu/debug/libstdc++.so.6")
@@ -39,6 +41,7 @@ CLASSES = {
     "path": "R46: llvm-symbolizer leaves `/./` in",
     "padding": "R38: no function covers the address, and we extend no row beyond its sequence",
     "unsized": "R109: llvm-symbolizer takes a symbol without size to the next one, we end it with its FDE",
+    "folded": "R119, R161: several functions or variants are this code; llvm-symbolizer names one with another's lines",
     "file-symbol": "R120: DWARF knows the function but not the file; llvm-symbolizer takes the FILE symbol's",
 }
 
@@ -75,9 +78,7 @@ def find_symbolizer() -> str | None:
 def subjects() -> list[Path]:
     """The files that are compared: fixtures with debug information, and large debug files of this machine."""
     folder = ROOT / "fixtures" / "bin"
-    files = [
-        p for p in sorted(folder.rglob("*")) if p.is_file() and not {"stripped", "objects"} & {*p.parts} and is_elf(p)
-    ]
+    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and not LEFT_OUT & {*p.parts} and is_elf(p)]
     if LIBPYTHON.exists() and (build_id := read_build_id(str(LIBPYTHON))):
         files.append(Path(f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"))
     files.append(LIBSTDCXX)
@@ -135,8 +136,20 @@ class Judge:
                 self.starts.setdefault(symbol, set()).add(start)
                 self.symbols.append((symbol, start, start + size, table.text(file).decode() if file else ""))
 
-    def classify(self, vaddr: int, ours: list[Frame], theirs: list[Frame]) -> str | None:
-        """The class of an address, None if the difference is not allowed. Several differences count as the last."""
+    def classify(self, vaddr: int, ours: list[Frame], theirs: list[Frame], folded: bool) -> str | None:
+        """The class of an address, None if the difference is not allowed. Several differences count as the last.
+
+        `folded` tells whether we say that several functions share the code.
+        """
+        kind = self.class_of(vaddr, ours, theirs)
+        if kind is None and ours and theirs:
+            names = self.starts.get(ours[-1].name, set()), self.starts.get(theirs[-1].name.partition("@")[0], set())
+            variants = ours[-1].name != theirs[-1].name and names[0] & names[1]
+            return "folded" if folded or variants else None
+        return kind
+
+    def class_of(self, vaddr: int, ours: list[Frame], theirs: list[Frame]) -> str | None:
+        """The class of an address where one function has the code."""
         if ours == theirs:
             return "equal"
         if not ours and len(theirs) == 1 and not theirs[0].name:
@@ -199,11 +212,12 @@ def compare(path: Path, count: int, symbolizer: str) -> Comparison:
     result = Comparison()
     with ElfImage.open(path) as image:
         vaddrs = sample(image, count)
-        ours = frames_of(build_table([image], np.array(vaddrs, np.uint64)), vaddrs)
+        table = build_table([image], np.array(vaddrs, np.uint64))
+        ours, folded = frames_of(table, vaddrs), table.lookup(np.array(vaddrs, np.uint64)).folded.tolist()
         judge = Judge(image)
     theirs = ask_llvm(symbolizer, path, vaddrs)
-    for vaddr, our, their in zip(vaddrs, ours, theirs, strict=True):
-        kind = judge.classify(vaddr, our, their)
+    for vaddr, our, their, is_folded in zip(vaddrs, ours, theirs, folded, strict=True):
+        kind = judge.classify(vaddr, our, their, is_folded)
         if kind is None:
             result.unexplained.append(Difference(vaddr, our, their))
         result.classes[kind or "unexplained"] += 1

@@ -1,0 +1,4 @@
+from symbolize.cursor cimport Cursor
+from symbolize.dwarf.abbrevs cimport AbbrevTables
+from symbolize.dwarf.columns cimport Ranges
+from symbolize.dwarf.reader cimport Reader, is_address_form

@@ -1,0 +1,85 @@
+"""Line rows of functions that were folded with a function of the same unit (rule R161)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.arrays import views
+from symbolize.dwarf.files import Lines
+from symbolize.dwarf.names import resolve
+from symbolize.dwarf.reader import Reader
+
+UInt64 = NDArray[np.uint64]
+Int64 = NDArray[np.int64]
+
+
+def prefer_declared(
+    reader: Reader,
+    lines: Lines,
+    nodes: dict[str, NDArray[Any]],
+    segments: tuple[UInt64, Int64],
+    rows: tuple[UInt64, Int64],
+) -> tuple[UInt64, Int64]:
+    """The line entries `rows`, where one program has several sequences over a place those of the function there.
+
+    That is the sequence with the row nearest behind the declaration of the function.
+    """
+    if not len(lines.begin) or not len(segments[0]):
+        return rows
+    order = np.argsort(lines.begin, kind="stable")
+    same = lines.begin[order][1:] == lines.begin[order][:-1]
+    several = order[np.append(same, False) | np.append(False, same)]
+    if not len(several):
+        return rows
+    several = several[np.lexsort((several, lines.program[several], lines.begin[several]))]
+    begin, program = lines.begin[several], lines.program[several]
+    new = np.append(True, (begin[1:] != begin[:-1]) | (program[1:] != program[:-1]))
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], len(several))
+    first, last = first[last - first > 1], last[last - first > 1]
+    node = segments[1][np.searchsorted(segments[0], begin[first], side="right") - 1]
+    node[begin[first] < segments[0][0]] = -1
+    parent, unit = nodes["parent"], nodes["unit"]
+    while (inlined := (node >= 0) & (parent[node] >= 0)).any():
+        node[inlined] = parent[node[inlined]]
+    own = (node >= 0) & (lines.program_of_unit[unit[node]] == program[first])
+    first, last, node = first[own], last[own], node[own]
+    decl_file, decl_line = _declarations(reader, nodes["die"][node])
+    file, line = np.asarray(lines.tables.file), np.asarray(lines.tables.line)
+    start, row = rows
+    pieces: list[tuple[UInt64, Int64]] = []
+    done = 0
+    for i, j, declared_file, declared in zip(first.tolist(), last.tolist(), decl_file, decl_line, strict=True):
+        sequences = several[i:j].tolist()
+        best, nearest = sequences[0], None
+        for sequence in sequences:
+            run = slice(int(lines.first_row[sequence]), int(lines.last_row[sequence]))
+            behind = line[run][(file[run] == declared_file) & (line[run] >= declared)]
+            if declared and len(behind) and (nearest is None or int(behind.min()) < nearest):
+                best, nearest = sequence, int(behind.min())
+        low = int(np.searchsorted(start, lines.begin[best]))
+        high = int(np.searchsorted(start, lines.end[best]))
+        present = int(row[low]) if low < len(row) and start[low] == lines.begin[best] else -1
+        shown = [s for s in sequences if lines.first_row[s] <= present < lines.last_row[s]]
+        if nearest is None or not shown or shown[0] == best or low < done or lines.end[shown[0]] != lines.end[best]:
+            continue
+        run = slice(int(lines.first_row[best]), int(lines.last_row[best]))
+        pieces += [(start[done:low], row[done:low]), (lines.address[run], np.arange(run.start, run.stop))]
+        done = high
+    if not pieces:
+        return rows
+    pieces.append((start[done:], row[done:]))
+    return np.concatenate([piece[0] for piece in pieces]), np.concatenate([piece[1] for piece in pieces])
+
+
+def _declarations(reader: Reader, dies: UInt64) -> tuple[list[int], list[int]]:
+    """File number and line of the declaration of each DIE; 0 of those of other files."""
+    count = len(dies)
+    linkage, name, target, onward, signature = np.zeros((5, count), np.uint64)
+    decl_file, decl_line = np.zeros((2, count), np.uint32)
+    decl_unit, owner_unit = np.zeros((2, count), np.int64)
+    tag = np.zeros(count, np.uint16)
+    columns = (linkage, name, decl_file, decl_line, decl_unit, owner_unit, target, tag, onward, signature)
+    resolve(reader, *views(dies, *columns))
+    return decl_file.tolist(), decl_line.tolist()

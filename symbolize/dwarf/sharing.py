@@ -1,0 +1,232 @@
+"""What DWARF knows of shared code: all definitions of functions in chosen units, and which sequences begin where."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.arrays import distinct, distinct_inverse, views
+from symbolize.dwarf.columns import Ranges
+from symbolize.dwarf.decode import Dwarf
+from symbolize.dwarf.definitions import read_producers, walk_definitions
+from symbolize.dwarf.live import clip_to_code
+from symbolize.dwarf.qualify import resolve_functions, resolve_references
+from symbolize.dwarf.reader import Reader
+from symbolize.dwarf.sources import SOURCE_SHIFT
+
+UInt64 = NDArray[np.uint64]
+Int64 = NDArray[np.int64]
+
+MAX_NEEDLES = 8
+"""So many addresses are searched for one by one; more are found in one pass."""
+
+CHUNK = 1 << 22
+"""Bytes of .debug_line that one step of the pass looks at."""
+
+SIZES = (8, 4, 2)
+NOWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@dataclass(eq=False)
+class Definitions:
+    """Definitions of functions, a row each, as `walk_definitions` finds them.
+
+    `is_live` tells whether the code is in the file (rule R54); where it is not, `begin` means nothing and
+    `size` is that of the code that was discarded, 0 if there never was any. `path` and `line` are the place of
+    the declaration, empty and 0 where unknown, `home` the unit that has it (-1: none).
+    """
+
+    die: UInt64
+    unit: Int64
+    begin: UInt64
+    size: UInt64
+    is_live: NDArray[np.bool_]
+    linkage: list[bytes]
+    name: list[bytes]
+    path: list[bytes]
+    line: list[int]
+    home: Int64
+
+
+def definitions_of(dwarf: Dwarf, units: Int64) -> Definitions:
+    """The definitions of functions in `units`."""
+    parts = []
+    plain = units
+    for skeleton in units[dwarf.sources.is_skeleton[units]].tolist() if dwarf.sources.has_skeletons else []:
+        split = dwarf.sources.split(skeleton)
+        if split is not None:
+            source, unit = split
+            plain = plain[plain != skeleton]
+            begin, end, die = _walk(source.reader, np.array([unit]))
+            parts.append((begin, end, die | np.uint64(source.number << SOURCE_SHIFT), np.full(len(die), skeleton)))
+    begin, end, die = _walk(dwarf.reader, plain)
+    of_unit = np.searchsorted(np.asarray(dwarf.units.offset), die, side="right") - 1
+    parts.insert(0, (begin, end, die, of_unit))
+    begin, end, die, of_unit = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    has_code = (begin != NOWHERE) & (begin < end)
+    is_live = np.zeros(len(die), np.bool_)
+    live, _, _ = clip_to_code(begin, end, dwarf.code)
+    is_live[live] = True
+    is_live &= has_code
+    resolved = resolve_functions(dwarf, die)
+    places = zip(resolved.decl_unit.tolist(), resolved.decl_file.tolist(), strict=True)
+    return Definitions(
+        die,
+        of_unit,
+        begin,
+        np.where(has_code, end - begin, np.uint64(0)),
+        is_live,
+        resolved.linkage,
+        resolved.name,
+        [dwarf.path(unit, file, False) if unit >= 0 else b"" for unit, file in places],
+        resolved.decl_line.tolist(),
+        resolved.decl_unit,
+    )
+
+
+def _walk(reader: Reader, units: Int64) -> tuple[UInt64, UInt64, UInt64]:
+    """First begin and end of the definitions in `units`, and their DIEs."""
+    found = Ranges()
+    walk_definitions(reader, units, found)
+    begin, end, owner = found.arrays()
+    return begin, end, owner.astype(np.uint64)
+
+
+def lists_all_definitions(dwarf: Dwarf, units: Int64) -> NDArray[np.bool_]:
+    """Which units have a DIE for every function that they define, whatever became of its code (rule R162).
+
+    gcc describes functions before it optimizes; clang describes what is left. When gcc optimizes while linking, the
+    definitions are in other units.
+    """
+    producers = np.zeros(len(units), np.uint64)
+    if len(units):
+        read_producers(dwarf.reader, *views(units, producers))
+    texts = (dwarf.sources.string(reference) for reference in producers.tolist())
+    return np.array([text.startswith(b"GNU C") for text in texts], np.bool_)
+
+
+def entries_of_several(dwarf: Dwarf, dies: UInt64, entries: UInt64) -> UInt64:
+    """Those of the entries at which functions begin that may be distinct: `dies` are their DIEs, `entries` of each.
+
+    Names are compared as references to strings, which linkers merge, so copies of one inline function in many
+    units drop out. Ascending.
+    """
+    live, _, _ = clip_to_code(entries, entries + np.uint64(1), dwarf.code)
+    order = live[np.argsort(entries[live], kind="stable")]
+    dies, entries = dies[order], entries[order]
+    if not len(entries):
+        return entries
+    same = entries[1:] == entries[:-1]
+    several = np.append(same, False) | np.append(False, same)
+    dies, entries = dies[several], entries[several]
+    resolved = resolve_references(dwarf, dies)
+    said, decl_line = np.where(resolved.linkage != NOWHERE, resolved.linkage, resolved.name), resolved.decl_line
+    differ = (entries[1:] == entries[:-1]) & ((said[1:] != said[:-1]) | (decl_line[1:] != decl_line[:-1]))
+    return distinct(entries[1:][differ])
+
+
+def units_at(dwarf: Dwarf, vaddrs: UInt64) -> tuple[Int64, Int64]:
+    """The units that have to do with code that begins at `vaddrs` (ascending): indices of `vaddrs`, and units.
+
+    These are the units whose roots claim the address, and those whose line program begins a sequence at it: of
+    functions that a linker folded, these are left of the units that lost their copy. Pairs are distinct, in
+    order of address. The answer does not depend on what was decoded before.
+    """
+    begin, end, unit = dwarf.claims
+    first, last = np.searchsorted(vaddrs, begin), np.searchsorted(vaddrs, end)
+    count = np.maximum(last - first, 0)
+    chosen = np.flatnonzero(count)
+    which = np.repeat(chosen, count[chosen])
+    step = np.arange(len(which)) - np.repeat(np.cumsum(count[chosen]) - count[chosen], count[chosen])
+    places, programs = sequence_starts(dwarf, vaddrs)
+    of_unit = np.asarray(dwarf.units.line_program)
+    order = np.argsort(of_unit, kind="stable")
+    low = np.searchsorted(of_unit[order], programs)
+    many = np.searchsorted(of_unit[order], programs, side="right") - low
+    row = np.repeat(np.arange(len(programs)), many)
+    further = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+    index = np.concatenate((first[which] + step, places[row]))
+    units = np.concatenate((unit[which], order[low[row] + further]))
+    pairs = distinct((index << 32) | units)
+    return pairs >> 32, pairs & 0xFFFFFFFF
+
+
+def sequence_starts(dwarf: Dwarf, vaddrs: UInt64) -> tuple[Int64, UInt64]:
+    """Where line programs set the address to one of `vaddrs` (ascending): its index, and the offset of the program.
+
+    Linkers fold whole sections, and a sequence cannot reach over sections, so a folded function begins a
+    sequence by `DW_LNE_set_address`: its opcode and the address are looked for in the bytes. A chance hit names
+    a unit that has nothing to do with the address, which does no harm.
+    """
+    lines = np.frombuffer(dwarf.sections.line, np.uint8)
+    programs = distinct(np.asarray(dwarf.units.line_program))
+    programs = programs[programs < len(lines)]
+    which, offsets = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    if not len(programs) or not len(vaddrs):
+        return which[0], offsets[0].astype(np.uint64)
+    present = np.asarray(dwarf.units.address_size)
+    haystack = bytes(dwarf.sections.line) if len(vaddrs) <= MAX_NEEDLES else b""
+    for size in SIZES:
+        if not (present == size).any():
+            continue
+        opcode = bytes([0, size + 1, 2])
+        if len(vaddrs) <= MAX_NEEDLES:
+            order: Literal["big", "little"] = "big" if dwarf.sections.big_endian else "little"
+            for i, vaddr in enumerate(vaddrs.tolist()):
+                if vaddr < 1 << 8 * size:
+                    found = _find_all(haystack, opcode + vaddr.to_bytes(size, order))
+                    which.append(np.full(len(found), i, np.int64))
+                    offsets.append(np.array(found, np.int64))
+            continue
+        for start in range(0, len(lines), CHUNK):
+            chunk = lines[start : start + CHUNK + size + 2]
+            room = len(chunk) - size - 2
+            if room <= 0:
+                break
+            place = np.flatnonzero(chunk[2 : room + 2] == 2)
+            place = place[(chunk[place] == 0) & (chunk[place + 1] == size + 1)]
+            operand = chunk[place[:, None] + np.arange(3, 3 + size)]
+            kind = (">" if dwarf.sections.big_endian else "<") + f"u{size}"
+            address = np.ascontiguousarray(operand).view(kind).ravel().astype(np.uint64)
+            index = np.minimum(np.searchsorted(vaddrs, address), len(vaddrs) - 1)
+            hit = vaddrs[index] == address
+            which.append(index[hit])
+            offsets.append(place[hit] + start)
+    where = np.concatenate(offsets).astype(np.uint64)
+    program = np.searchsorted(programs, where, side="right") - 1
+    inside = program >= 0
+    return np.concatenate(which)[inside], programs[program[inside]]
+
+
+def _find_all(haystack: bytes, needle: bytes) -> list[int]:
+    """All places of `needle` in `haystack`."""
+    places = []
+    place = haystack.find(needle)
+    while place >= 0:
+        places.append(place)
+        place = haystack.find(needle, place + 1)
+    return places
+
+
+def sequences_at(dwarf: Dwarf, units: Int64, vaddrs: UInt64) -> list[list[tuple[int, bytes, int]]]:
+    """For each of `vaddrs` the sequences of the line programs of `units` that begin there: unit, path and line of
+    the first row with a line. Sequences that say the same stand once."""
+    lines = dwarf.files.read_rows(units)
+    result: list[list[tuple[int, bytes, int]]] = [[] for _ in range(len(vaddrs))]
+    order = np.argsort(lines.begin, kind="stable")
+    begins = lines.begin[order]
+    of_vaddr, which = distinct_inverse(vaddrs)
+    first = np.searchsorted(begins, of_vaddr)[which]
+    last = np.searchsorted(begins, of_vaddr, side="right")[which]
+    file, number = np.asarray(lines.tables.file), np.asarray(lines.tables.line)
+    for i in range(len(vaddrs)):
+        for sequence in order[first[i] : last[i]].tolist():
+            rows = range(int(lines.first_row[sequence]), int(lines.last_row[sequence]))
+            row = next((row for row in rows if number[row]), None)
+            if row is not None:
+                unit = int(lines.unit_of_program[lines.program[sequence]])
+                said = unit, dwarf.path(unit, int(file[row]), True), int(number[row])
+                if said not in result[i]:
+                    result[i].append(said)
+    return result

@@ -1,0 +1,101 @@
+"""Which names are names of one function: the rules that put aliases aside before names count as functions."""
+
+from __future__ import annotations
+
+import re
+
+from symbolize.names import rust
+from symbolize.names.demangling import demangle
+from symbolize.names.suffixes import split_suffix, strip_version
+
+THUNKS = (b"non-virtual thunk to ", b"virtual thunk to ", b"covariant return thunk to ")
+"""How the text of an adjusting entry into a C++ function begins (rule R151)."""
+
+INTERNAL = (b"__GI_", b"__libc_", b"__new_", b"__old_", b"_IO_new_", b"_IO_old_", b"_IO_")
+"""What C libraries put before names for their own use (rule R152)."""
+
+LINKER_MADE = (
+    b"__AArch64ADRPThunk_",
+    b"__AArch64AbsLongThunk_",
+    b"__AArch64BTIThunk_",
+    b"__ARMv",
+    b"__Thumbv",
+    b"__LongThunk_",
+)
+LINKER_MADE_ENDS = (b"@plt", b"$plt", b"$pltgot", b"_veneer", b".plt")
+
+
+_LARGE_FILES = re.compile(rb"64(?=\Z|_)|64v(?=[0-9])")
+_EXACT_TYPES = re.compile(rb"f(?:32|64|32x)\Z")
+_KINDS = (b"_ifunc", b"_generic", b"_np", b"_compat")
+_CRATE = re.compile(rb"C(?:s[0-9a-zA-Z]*_)?u?([0-9]{1,5})_?")
+_REFERENCE = re.compile(rb"B[0-9a-zA-Z]*_\Z")
+_LOCAL = re.compile(rb"_GLOBAL__N_|L[0-9]|U[lt]|\A_ZZ|\.")
+_STRUCTOR = re.compile(rb"(?<=[CD])[0-5](?=[EI])")
+
+
+def is_linker_made(name: bytes) -> bool:
+    """Whether a symbol names a stub of the linker, a way to a function and no function (rule R151)."""
+    return name.startswith(LINKER_MADE) or name.endswith(LINKER_MADE_ENDS)
+
+
+def is_mangled(name: bytes) -> bool:
+    """Whether a linkage name says the full type of its function: C++ and Rust."""
+    return name.startswith((b"_Z", b"__Z", b"_R"))
+
+
+def function_key(name: bytes) -> bytes:
+    """What two linkage names of one function have in common.
+
+    Versions and clone suffixes are dropped (rules R114, R115). Of C++ names the full text counts, which the
+    variants of a constructor or destructor share (rule R149) and, without its first words, an adjusting thunk
+    (rule R151). Rust's v0 names count without the crate that made the copy (rule R150), legacy ones as they are:
+    their text leaves out what tells instances apart.
+    """
+    base, _ = split_suffix(strip_version(name))
+    if base.startswith(b"_R"):
+        return _without_crate(base)
+    if not base.startswith((b"_Z", b"__Z")) or rust.demangle_legacy(base.removeprefix(b"_")) is not None:
+        return base
+    if rust.demangle_legacy(base) is not None:
+        return base
+    text = demangle([base], "full")[0]
+    for words in THUNKS:
+        text = text.removeprefix(words)
+    return text
+
+
+def may_be_local(name: bytes) -> bool:
+    """Whether a C++ name may be one of a function that DWARF has no linked name of: local to a file or a function."""
+    return _LOCAL.search(name) is not None
+
+
+def _without_crate(name: bytes) -> bytes:
+    """A v0 name without the crate at its end, in which an instance of a generic function was made (rule R150)."""
+    for root in _CRATE.finditer(name):
+        if len(name) - root.end() == int(root[1]):
+            return name[: root.start()]
+    reference = _REFERENCE.search(name)
+    return name[: reference.start()] if reference is not None else name
+
+
+def public_name(name: bytes) -> bytes:
+    """The name of a C function as its users write it, without what marks internal names (rule R152)."""
+    changed = True
+    while changed:
+        changed = False
+        for prefix in INTERNAL:
+            if name.startswith(prefix) and len(name) > len(prefix):
+                name, changed = name[len(prefix) :], True
+    name = name.lstrip(b"_") or name
+    for suffix in _KINDS:
+        name = name.removesuffix(suffix) or name
+    name = _EXACT_TYPES.sub(b"", name) or name
+    return _LARGE_FILES.sub(b"", name) or name
+
+
+def variants(name: bytes) -> list[bytes]:
+    """Names that the other variants of a constructor or destructor may have, and the name itself (rule R149)."""
+    if not name.startswith((b"_Z", b"__Z")) or not _STRUCTOR.search(name):
+        return [name]
+    return [name, *(_STRUCTOR.sub(digit, name) for digit in (b"0", b"1", b"2", b"4"))]

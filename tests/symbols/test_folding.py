@@ -1,0 +1,438 @@
+"""Which functions share their code, against what linkers say that they folded (rules R119, R149-R162)."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from symbolize.arrays import distinct
+from symbolize.dwarf.decode import Decoded
+from symbolize.dwarf.sharing import sequence_starts
+from symbolize.elf import ElfImage
+from symbolize.names import demangle, function_key, public_name
+from symbolize.symbols import Binary
+from symbolize.symbols.assemble import assemble
+from symbolize.symbols.build import decode_for, symbol_tables
+from symbolize.symbols.elf_symbols import symbol_layer
+from symbolize.symbols.folding import Candidate, Evidence, SharedCode, find_shared
+from symbolize.symbols.table import SymbolTable
+from symbolize.symbols.texts import Texts
+from tests.support.dwarf_writer import As, Die, Ref, Unit, die, function
+from tests.support.elf_writer import FILE, GNU_IFUNC, LOCAL, NOTYPE, WEAK, Symbol
+from tests.support.fixture_files import BINARIES, FIXTURES
+from tests.support.line_writer import Format, Lines, sequence
+from tests.support.lookup import frames_of, image_of, places_at
+from tests.support.programs import unit
+
+TWINS = BINARIES / "twins"
+REPORTS = sorted(path.stem for path in (FIXTURES / "folded").glob("*.txt"))
+LENGTHS = ["shapes::Measured::length() const", "shapes::Measured::width() const", "shapes::Weighed::weight() const"]
+PAIRS = ["shapes::Pair::Pair(int, int)", "shapes::Range::Range(int, int)"]
+CLIMBS = ["climb_first", "climb_second"]
+
+BY_COMPILER = {
+    "gcc-icf": [LENGTHS[:2], CLIMBS],
+    "gcc-icf-stripped": [LENGTHS[:2], CLIMBS, ["plain_alias", "strong_name"]],
+    "gcc-plain": [],
+    "clang-merge": [LENGTHS, PAIRS],
+}
+"""What gcc's -fdump-ipa-icf and clang's output show of the variants that no linker folded."""
+
+Sets = Counter[tuple[str, ...]]
+
+
+def opened(name: str) -> Binary:
+    """A variant of the twins."""
+    return Binary([ElfImage.open(TWINS / name / "twins")])
+
+
+def shared_of(table: SymbolTable) -> SharedCode:
+    """The shared code of a table."""
+    names, paths = (
+        Texts(table.text, table.text_offset, rows).take(np.arange(len(rows)))
+        for rows in (table.folded_name, table.folded_path)
+    )
+    offsets = table.folded_offset.astype(np.int64)
+    lines = table.folded_line.tolist()
+    return SharedCode(table.folded_begin, table.folded_end, offsets, names, paths, lines, table.folded_evidence)
+
+
+def table_of(binary: Binary, vaddrs: Sequence[int]) -> SymbolTable:
+    """The table that is built for these addresses alone."""
+    dwarf, symbols = binary._sources()
+    asked = np.array(vaddrs, np.uint64)
+    decoded = decode_for(dwarf, asked) if dwarf is not None else Decoded.nothing()
+    return assemble(dwarf, decoded, symbols, asked)
+
+
+def full(name: bytes | str) -> str:
+    """A name as the tables here have it."""
+    return demangle([name.encode() if isinstance(name, str) else name], "full")[0].decode()
+
+
+def shared_by(shared: SharedCode) -> Sets:
+    """The functions of every range."""
+    return Counter(tuple(sorted(full(c.name) for c in shared.candidates(i))) for i in range(len(shared)))
+
+
+def reported(name: str) -> Sets:
+    """The functions that a linker says that it folded; variants of one destructor are one function (rule R149)."""
+    kept: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    section = re.compile(r"([a-z]+\.cc?)\.o'?:\(\.text\.(\w+)\)")
+    gold = re.compile(r"folding section '\.text\.(\w+)' in file '(\S+)\.o' into '\.text\.(\w+)' in file '(\S+)\.o'")
+    current = None
+    for line in (FIXTURES / "folded" / f"{name}.txt").read_text().splitlines():
+        found = gold.search(line)
+        if found:
+            kept.setdefault((found[4], found[3]), set()).add((found[2], found[1]))
+        place = section.search(line)
+        if line.startswith("selected"):
+            current = (place[1], place[2]) if place else None
+        elif place and current:
+            kept.setdefault(current, set()).add((place[1], place[2]))
+    groups = [{key, *others} for key, others in kept.items()]
+    named = [sorted({(full(symbol), file * (symbol == "namesake")) for file, symbol in group}) for group in groups]
+    return Counter(tuple(symbol for symbol, _ in group) for group in named if len(group) > 1)
+
+
+def test_reports_are_read() -> None:
+    """The tables of the linkers say what a person reads there."""
+    assert len(REPORTS) == 7
+    assert reported("lld-all")["namesake", "namesake"] == reported("gold-all")["namesake", "namesake"] == 1
+    assert reported("mold-all")[tuple(LENGTHS)] == 1
+    assert [sum(reported(name).values()) for name in ("lld-all", "lld-safe", "gold-all", "mold-all")] == [10, 9, 10, 10]
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_folded_by_linkers(name: str) -> None:
+    """Just what lld, gold and mold say that they folded is found, whatever each leaves of it (rule R119)."""
+    with_dwarf = reported(name)
+    if name == "lld-stripped":  # equal names show no difference, and names of C do not show that one is an alias
+        with_dwarf = with_dwarf - Counter([("namesake", "namesake")]) + Counter([("plain_alias", "strong_name")])
+    assert shared_by(shared_of(opened(name).table())) == with_dwarf
+
+
+@pytest.mark.parametrize("name", BY_COMPILER)
+def test_folded_by_compilers(name: str) -> None:
+    """What a compiler made one function is found, and where it made nothing one, nothing is (rules R119, R155)."""
+    assert shared_by(shared_of(opened(name).table())) == Counter(map(tuple, map(sorted, BY_COMPILER[name])))
+
+
+def test_versions_of_one_definition() -> None:
+    """Names in several versions are names of one function (rules R114, R155)."""
+    image = ElfImage.open(TWINS / "versions" / "libversions.so")
+    assert not len(shared_of(Binary([image]).table()))
+    layer = symbol_layer(list(symbol_tables(image)))
+    assert not len(find_shared(layer, None, Decoded.nothing()))
+
+
+@pytest.mark.parametrize("name", sorted({*REPORTS, *BY_COMPILER}))
+def test_one_address_at_a_time(name: str) -> None:
+    """What is said of an address is the same, whichever others are asked for and decoded (rule R159)."""
+    binary = opened(name)
+    whole = binary.table()
+    shared = shared_of(whole)
+    starts = distinct(binary._sources()[1].vaddr) + np.uint64(1)
+    asked = distinct(np.concatenate((starts, shared.begin, shared.end - np.uint64(1)))).tolist()
+    expected = whole.lookup(np.array(asked, np.uint64))
+    assert expected.folded.any() == (name != "gcc-plain")
+    for vaddr, folded in zip(asked, expected.folded.tolist(), strict=True):
+        one = np.array([vaddr], np.uint64)
+        table = table_of(binary, [vaddr])
+        assert table.lookup(one).folded.tolist() == [folded], hex(vaddr)
+        place = int(shared.at(one)[0])
+        if folded:
+            assert shared_of(table).candidates(0) == shared.candidates(place)
+
+
+def test_the_whole_range_is_folded() -> None:
+    """Every address of a function is folded, the first behind it is not, and inlined frames change nothing (R160)."""
+    table = opened("lld-all").table()
+    shared = shared_of(table)
+    (i,) = (i for i in range(len(shared)) if any(b"twin_left" in c.name for c in shared.candidates(i)))
+    begin, end = int(shared.begin[i]), int(shared.end[i])
+    vaddrs = np.arange(begin - 1, end + 1, dtype=np.uint64)
+    frames = table.lookup(vaddrs)
+    assert frames.folded.tolist() == [False] + [True] * (end - begin) + [False]
+    assert (np.diff(frames.offsets) > 1).any()
+
+
+@pytest.mark.parametrize("name", ["lld-all", "mold-all", "gold-all", "lld-gcc"])
+def test_without_symbols(name: str) -> None:
+    """DWARF alone finds the functions: by line tables where DIEs are dead, by DIEs where they are not (rule R158).
+
+    Two instances of one template stand in one line; only their DIEs tell them apart.
+    """
+    dwarf, _ = opened(name)._sources()
+    assert dwarf is not None
+    shared = find_shared(symbol_layer([]), dwarf, dwarf.decode())
+    spans = (
+        "int shapes::span<int>(int const*, int)",
+        "unsigned int shapes::span<unsigned int>(unsigned int const*, int)",
+    )
+    expected = reported(name)
+    if name != "gold-all":
+        expected -= Counter([spans])
+        assert set(shared.evidence.tolist()) == {Evidence.LINES}
+    else:
+        assert set(shared.evidence.tolist()) == {Evidence.DEFINITIONS}
+    assert shared_by(shared) == expected
+    for i in range(len(shared)):
+        one = shared.begin[i : i + 1] + np.uint64(1 if shared.end[i] > shared.begin[i] + np.uint64(1) else 0)
+        alone = find_shared(symbol_layer([]), dwarf, decode_for(dwarf, one), one)
+        assert alone.candidates(0) == shared.candidates(i)
+
+
+def test_places_of_all_candidates() -> None:
+    """All functions of a range can be listed with their declarations, that of the code that stayed first (R119)."""
+    shared = shared_of(opened("lld-all").table())
+    listed = [[(full(c.name), Path(c.path.decode()).name, c.line) for c in shared.candidates(i)] for i in range(10)]
+    assert [("namesake", "names.c", 40), ("namesake", "more.c", 9)] in listed
+    assert [(PAIRS[0], "shapes.cc", 63), (PAIRS[1], "shapes.cc", 64)] in listed
+    assert [(LENGTHS[0], "shapes.cc", 54), (LENGTHS[2], "shapes.cc", 56), (LENGTHS[1], "shapes.cc", 55)] in listed
+    left = next(names for names in listed if names[0][0].startswith("shapes::twin_left"))
+    assert [line for _, _, line in left] == [7, 13]
+
+
+S = Symbol
+ONE = {
+    "constructor (R149)": (S("_ZN1aC1Ev", size=4), S("_ZN1aC2Ev", size=4)),
+    "unified constructor (R149)": (S("_ZN1aC4Ev", size=4), S("_ZN1aC2Ev", size=4)),
+    "inherited constructor (R149)": (S("_ZN1bCI11aEi", size=4), S("_ZN1bCI21aEi", size=4)),
+    "deleting destructor (R149)": (S("_ZN1aD0Ev", size=4), S("_ZN1aD1Ev", size=4), S("_ZN1aD2Ev", size=4)),
+    "versions (R114)": (S("f@V1", size=4), S("f@@V2", size=4)),
+    "clones (R115)": (S("f", size=4), S("f.localalias", size=4, binding=LOCAL), S("f.constprop.0", size=4)),
+    "v0 copies in two crates (R150)": (
+        S("_RINvCs1_3lib3fooyECs2_3one", size=4), S("_RINvCs1_3lib3fooyECs3_5other", size=4),
+        S("_RINvCs1_3lib3fooyEB2_", size=4),
+    ),
+    "thunk (R151)": (S("_ZN1a1fEv", size=4), S("_ZThn8_N1a1fEv", size=4), S("_ZTv0_n24_N1a1fEv", size=4)),
+    "stub (R151)": (S("f", size=4), S("g@plt", size=4), S("__AArch64ADRPThunk_h", size=4)),
+    "glibc's names (R152)": (
+        S("__GI_read", size=4, binding=LOCAL), S("__libc_read", size=4), S("read", size=4), S("__read", size=4),
+    ),
+    "stdio's names (R152)": (S("_IO_puts", size=4), S("puts", size=4)),
+    "large files (R152)": (S("open", size=4), S("open64", size=4)),
+    "large files, inside of a name (R152)": (S("preadv64v2", size=4), S("preadv2", size=4)),
+    "weak name (R153)": (S("strong", size=4), S("weak", size=4, binding=WEAK)),
+    "weak names only (R153)": (S("a", size=4, binding=WEAK), S("b", size=4, binding=WEAK)),
+    "local name of an export (R154)": (S("a_impl", size=4, binding=LOCAL), S("a", size=4)),
+    "other sizes": (S("a", size=4), S("b", size=8)),
+    "no size": (S("a", size=4), S("b")),
+    "a label": (S("a", size=4), S("b", size=4, type=NOTYPE)),
+}  # fmt: skip
+SEVERAL = {
+    "global names of C (R154)": (S("a", size=4), S("b", size=4)),
+    "local names of C (R154)": (S("a", size=4, binding=LOCAL), S("b", size=4, binding=LOCAL)),
+    "indirect functions": (S("a", size=4, type=GNU_IFUNC), S("b", size=4, type=GNU_IFUNC)),
+    "C++ (R157)": (S("_Z1fv", size=4), S("_Z1gv", size=4, binding=WEAK)),
+    "C++ overloads (R157)": (S("_Z1fv", size=4, binding=WEAK), S("_Z1fi", size=4, binding=WEAK)),
+    "constructors of two classes (R157)": (S("_ZN1aC1Ev", size=4), S("_ZN1bC1Ev", size=4), S("_ZN1aC2Ev", size=4)),
+    "functions that look like variants (R157)": (S("_Z3fC1v", size=4), S("_Z3fC2v", size=4)),
+    "Rust instances (R157)": (
+        S("_ZN4core3fmt17h0123456789abcdefE", size=4), S("_ZN4core3fmt17h0123456789abcdeeE", size=4),
+    ),
+    "v0 functions (R157)": (S("_RNvCs1_3lib3foo", size=4), S("_RNvCs1_3lib3bar", size=4)),
+    "v0 instances (R157)": (S("_RINvCs1_3lib3fooyECs2_3one", size=4), S("_RINvCs1_3lib3foojECs2_3one", size=4)),
+    "C++ and C": (S("_Z1fv", size=4), S("g", size=4)),
+}  # fmt: skip
+
+
+def is_folded(symbols: Sequence[Symbol], units: Sequence[Unit] = ()) -> bool:
+    """Whether what stands at 0x1000 is folded; symbols move there. Asked alone and of the whole table."""
+    moved = [each._replace(value=0x1000 + each.value) if each.type != FILE else each for each in symbols]
+    vaddr = np.array([0x1000], np.uint64)
+    answers = set()
+    for order in (moved, moved[::-1]) if not any(each.type == FILE for each in moved) else (moved,):
+        binary = Binary([image_of(units, symbols=order)])
+        answers |= {bool(t.lookup(vaddr).folded[0]) for t in (table_of(binary, [0x1000]), binary.table())}
+    (answer,) = answers
+    return answer
+
+
+@pytest.mark.parametrize("case", ONE)
+def test_several_names_of_one_function(case: str) -> None:
+    """Names that are names of one function do not make it folded (rules R149-R154)."""
+    assert not is_folded(ONE[case])
+
+
+@pytest.mark.parametrize("case", SEVERAL)
+def test_several_functions(case: str) -> None:
+    """Names of functions that differ do (rules R119, R154, R157)."""
+    assert is_folded(SEVERAL[case])
+
+
+def defined(name: str, low: int, line: int, size: int = 4, **more: object) -> Die:
+    """A definition with the place of its declaration."""
+    return die("subprogram", name=name, low_pc=low, high_pc=size, decl_file=1, decl_line=line, **more)  # type: ignore[arg-type]
+
+
+def c_unit(*functions: Die, rows: Sequence[tuple[int, int]] = (), **more: object) -> Unit:
+    """A unit that claims its live functions and has a sequence for each of `rows`: address and line."""
+    lines = Lines([operation for address, line in rows for operation in sequence((address, line), end=address + 4)])
+    live = [value for f in functions for key, value in f.attributes if key == "low_pc" and value >= 0x1000]
+    claim: dict[str, object] = {"ranges": [(low, low + 4) for low in live]} if live else {}
+    return unit(*functions, lines=lines, **(claim | more))
+
+
+PAIR = (S("first", size=4), S("second", size=4))
+
+
+def test_definitions_tell_functions_from_aliases() -> None:
+    """A name with a definition of its own is a function, in whatever state, one without is an alias (rule R155)."""
+    live, dead = defined("first", 0x1000, 3), defined("second", 0, 9)
+    codeless = die("subprogram", name="second", decl_file=1, decl_line=9)
+    declared = die("subprogram", name="second", declaration=True, decl_file=1, decl_line=9)
+    inline = die("subprogram", name="second", inline=3, decl_file=1, decl_line=9)
+    assert is_folded(PAIR)
+    assert not is_folded(PAIR, [c_unit(live)])
+    assert is_folded(PAIR, [c_unit(live, dead)])
+    assert is_folded(PAIR, [c_unit(live, codeless)])
+    assert not is_folded(PAIR, [c_unit(live, declared)])
+    assert not is_folded(PAIR, [c_unit(live, inline)])
+    assert not is_folded(PAIR, [c_unit(live, defined("second", 0x1800, 9))])  # another one of this name
+    assert is_folded(PAIR, [c_unit(defined("other", 0x1800, 3))])  # names decide where DWARF has nothing
+
+
+def test_definitions_in_other_units() -> None:
+    """The unit that lost its copy is found by the sequence that its line program kept (rules R37, R62, R159)."""
+    kept = c_unit(defined("first", 0x1000, 3), rows=[(0x1000, 4)])
+    lost, row = defined("second", 0, 9), (0x1000, 10)
+    assert is_folded(PAIR, [kept, c_unit(lost, rows=[row])])
+    assert not is_folded(PAIR, [kept, c_unit(lost, rows=[(0x1800, 10)])])  # collected, not folded
+    assembly = {"language": 0x8001}
+    assert is_folded(PAIR, [c_unit(defined("first", 0x1000, 3), defined("second", 0x1000, 3), **assembly)])
+    weak = (PAIR[0], PAIR[1]._replace(binding=WEAK))
+    assert not is_folded(weak, [c_unit(defined("first", 0x1000, 3), defined("second", 0x1000, 3), **assembly)])
+
+
+def test_local_functions_of_one_name() -> None:
+    """Local functions of one name are as many as their places; code of another size was not this (rule R156)."""
+    names = (S("same", size=4, binding=LOCAL), S("same", size=4, binding=LOCAL))
+    kept = c_unit(defined("same", 0x1000, 3), rows=[(0x1000, 4)])
+    assert not is_folded(names)
+    assert is_folded(names, [kept, c_unit(defined("same", 0, 9), rows=[(0x1000, 10)])])
+    assert not is_folded(names, [kept, c_unit(defined("same", 0, 3), rows=[(0x1000, 4)])])  # of one header
+    assert not is_folded(names, [kept, c_unit(defined("same", 0, 9, size=8), rows=[(0x1000, 10)])])
+
+
+def test_definitions_at_one_place() -> None:
+    """Functions without symbols show by their DIEs at one address, as gold leaves them (rule R158)."""
+    one = (S("first", size=4, binding=LOCAL),)
+    assert is_folded(one, [c_unit(defined("first", 0x1000, 3), defined("second", 0x1000, 9))])
+    assert is_folded(one, [c_unit(defined("first", 0x1000, 3)), c_unit(defined("first", 0x1000, 9))])
+    copies = [c_unit(defined("first", 0x1000, 3, linkage_name="_Z5firstv")) for _ in range(2)]
+    assert not is_folded(one, copies)
+
+
+def test_only_a_place_is_known() -> None:
+    """Where no definition fits a folded sequence, the other function has no name, but a place (rules R119, R158)."""
+    kept = c_unit(defined("first", 0x1000, 3), rows=[(0x1000, 4)])
+    lost = c_unit(defined("other", 0, 9, size=16), rows=[(0x1000, 10)])
+    shared = shared_of(Binary([image_of([kept, lost])]).table())
+    assert [shared.candidates(i) for i in range(len(shared))] == [
+        [Candidate(b"first", b"/src/a.c", 3), Candidate(b"", b"/src/a.c", 10)]
+    ]
+
+
+def test_names_inside_a_function() -> None:
+    """Two names of a place inside a function do not share the function (rule R160)."""
+    symbols = [S("f", 0x1000, 0x20), S("a", 0x1010, 4), S("b", 0x1010, 4)]
+    vaddrs = np.array([0x1000, 0x1010, 0x1014], np.uint64)
+    image = image_of([unit(function("f", 0x1000, 0x20))], symbols=symbols)
+    assert Binary([image]).table().lookup(vaddrs).folded.tolist() == [False, False, False]
+    assert Binary([image_of(symbols=symbols)]).table().lookup(vaddrs).folded.tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("size", [4, 8])
+@pytest.mark.parametrize("big", [False, True])
+def test_sequence_starts(size: int, big: bool) -> None:
+    """Sequences are found by the address that they set, a few one by one or many in one pass (rule R159)."""
+    fmt = Format(4, big, size)
+    starts = list(range(0x1000, 0x1100, 8))
+    units = [unit(fmt=fmt, lines=Lines(sequence((start, 3), end=start + 4))) for start in starts]
+    dwarf, _ = Binary([image_of(units)])._sources()
+    assert dwarf is not None
+    programs = np.asarray(dwarf.units.line_program).tolist()
+    for asked in (starts, starts[3:5], [0x1004], []):
+        places, found = sequence_starts(dwarf, np.array(asked, np.uint64))
+        assert [programs[starts.index(asked[i])] for i in places.tolist()] == found.tolist()
+        assert len(found) == len(set(asked) & set(starts))
+
+
+def test_hostile_groups() -> None:
+    """A place with very many names is looked at for a part of them only."""
+    symbols = [S(f"f{i}x", 0x1000, 4) for i in range(5000)]
+    shared = shared_of(Binary([image_of(symbols=symbols)]).table())
+    assert len(shared.candidates(0)) == 4096
+
+
+def test_keys_and_public_names() -> None:
+    """How names are reduced to what their functions have in common (rules R149-R152)."""
+    assert function_key(b"_ZN1aC2Ev") == b"a::a()"
+    assert function_key(b"_ZThn8_N1a1fEv") == b"a::f()"
+    assert function_key(b"_RNvCs1_3lib5xC3ab") == b"_RNvCs1_3lib5xC3ab"
+    names = [b"__GI___libc_read", b"_IO_new_fopen64", b"__", b"modff64", b"__wcslen_ifunc", b"x_np", b"64"]
+    assert [public_name(name) for name in names] == [b"read", b"fopen", b"__", b"modf", b"wcslen", b"x", b"64"]
+
+
+@pytest.mark.parametrize("name", ["gold-all", "gold-safe", "lld-all", "lld-gcc", "mold-all"])
+def test_name_and_lines_agree(name: str) -> None:
+    """The line of folded code is one of the function that is named, not of another one (rules R37, R161)."""
+    places = {
+        "twin_left": range(7, 12), "twin_right": range(13, 18), "taken_first": [44], "taken_second": [45],
+        "length": [54], "width": [55], "weight": [56], "climb_first": range(31, 34), "climb_second": range(34, 37),
+        "tally_first": range(3, 8), "tally_second": range(9, 14), "PairC": [63], "RangeC": [64],
+    }  # fmt: skip
+    table = opened(name).table()
+    seen = set()
+    for begin, end in zip(table.folded_begin.tolist(), table.folded_end.tolist(), strict=True):
+        for frame in (frames[-1] for frames in frames_of(table, range(begin, end))):
+            (part,) = [part for part in places if part in frame.name] or [""]
+            if part:
+                seen.add(part)
+                assert frame.line in (0, *places[part]), frame
+    assert len(seen) >= 5
+
+
+def test_sequences_of_one_program() -> None:
+    """Of two sequences over one place the one behind the declaration of the function answers (rule R161)."""
+    for declared, line in ((3, 4), (9, 10), (20, 4), (0, 4)):
+        f = die("subprogram", name="f", low_pc=0x1000, high_pc=4, decl_file=1, decl_line=declared)
+        for rows in ([(0x1000, 4), (0x1000, 10)], [(0x1000, 10), (0x1000, 4)]):
+            image = image_of([c_unit(f, function("g", 0x1008, 4), rows=[*rows, (0x1008, 30)])])
+            (place,), (other,) = places_at(image, 0x1000), places_at(image, 0x1008)
+            expected = line if declared in (3, 9) else rows[0][1]
+            assert (place[1], other[1]) == (expected, 30)
+
+
+def test_aliases_of_typed_names() -> None:
+    """In units of gcc a C++ name without a definition is an alias, unless DWARF cannot name it (rules R157, R162)."""
+    names = (S("_Z5firstv", size=4), S("_Z6secondv", size=4))
+    kept = defined("first", 0x1000, 3, linkage_name="_Z5firstv")
+    other = die("subprogram", name="second", linkage_name="_Z6secondv", decl_file=1, decl_line=9)
+    gcc, clang = {"producer": "GNU C++17 12.2.0"}, {"producer": "clang version 19"}
+    assert is_folded(names, [c_unit(kept, **clang)])
+    assert is_folded(names, [c_unit(kept)])
+    assert is_folded(names, [c_unit(kept, producer="GNU GIMPLE 12.2.0")])
+    assert not is_folded(names, [c_unit(kept, **gcc)])
+    assert is_folded(names, [c_unit(kept, other, **gcc)])
+    local = (names[0], S("_ZN12_GLOBAL__N_16secondEv", size=4, binding=LOCAL))
+    assert is_folded(local, [c_unit(kept, **gcc)])
+    lost = c_unit(defined("second", 0, 9, linkage_name="_Z6secondv"), rows=[(0x1000, 10)], **clang)
+    assert is_folded(names, [c_unit(kept, rows=[(0x1000, 4)], **gcc), lost])
+
+
+def test_definitions_of_what_gcc_optimized_while_linking() -> None:
+    """A function refers to the unit that it was compiled in, and there the others are defined (rules R155, R162)."""
+    named = [
+        die("subprogram", name=name, label=name, decl_file=1, decl_line=line)
+        for name, line in (("first", 3), ("second", 9))
+    ]
+    code = die("subprogram", abstract_origin=As("ref_addr", Ref("first")), low_pc=0x1000, high_pc=4)
+    linked = {"ranges": [(0x1000, 0x1004)], "producer": "GNU GIMPLE 12.2.0"}
+    assert is_folded(PAIR, [c_unit(*named), c_unit(code, **linked)])
+    assert not is_folded(PAIR, [c_unit(named[0]), c_unit(code, **linked)])
