@@ -44,9 +44,22 @@ class Definitions:
     is_live: NDArray[np.bool_]
     linkage: list[bytes]
     name: list[bytes]
-    path: list[bytes]
+    path: "Paths"
     line: list[int]
     home: Int64
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """The files in which functions are declared, by row; each is resolved when it is asked for."""
+
+    dwarf: Dwarf
+    unit: Int64
+    file: NDArray[np.uint32]
+
+    def __getitem__(self, row: int) -> bytes:
+        unit = int(self.unit[row])
+        return self.dwarf.path(unit, int(self.file[row]), False) if unit >= 0 else b""
 
 
 def definitions_of(dwarf: Dwarf, units: Int64) -> Definitions:
@@ -70,7 +83,6 @@ def definitions_of(dwarf: Dwarf, units: Int64) -> Definitions:
     is_live[live] = True
     is_live &= has_code
     resolved = resolve_functions(dwarf, die)
-    places = zip(resolved.decl_unit.tolist(), resolved.decl_file.tolist(), strict=True)
     return Definitions(
         die,
         of_unit,
@@ -79,7 +91,7 @@ def definitions_of(dwarf: Dwarf, units: Int64) -> Definitions:
         is_live,
         resolved.linkage,
         resolved.name,
-        [dwarf.path(unit, file, False) if unit >= 0 else b"" for unit, file in places],
+        Paths(dwarf, resolved.decl_unit, resolved.decl_file),
         resolved.decl_line.tolist(),
         resolved.decl_unit,
     )

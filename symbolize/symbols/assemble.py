@@ -10,7 +10,7 @@ from symbolize.arrays import distinct_inverse, first_of_runs, pair, unpair, view
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.qualify import resolve_functions
 from symbolize.symbols.elf_symbols import SymbolLayer
-from symbolize.symbols.folding import find_shared, locate
+from symbolize.symbols.folding import find_shared
 from symbolize.symbols.lay import (
     BLOCK_SIZE,
     MAX_PACKED,
@@ -62,8 +62,6 @@ def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs
     blocks = pack(*views(ranges.start, node, file, line, column, data, block_start, block_offset))
     paths = pool.add(files.paths)
     shared = find_shared(symbols, dwarf, decoded, vaddrs)
-    if dwarf is not None:
-        shared = locate(shared, dwarf)
     shared_name, shared_path = pool.add(shared.name), pool.add(shared.path)
     text, text_offset = pool.arrays()
     none = np.zeros(0, np.uint64)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from symbolize.arrays import distinct, distinct_inverse
 from symbolize.dwarf.segments import disjoint
+from symbolize.dwarf.strings import strings_at
 from symbolize.elf import Symbols
 from symbolize.elf.symbols import STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE
 
@@ -42,10 +43,24 @@ class SymbolNames(Sequence[bytes]):
     def __getitem__(self, row: slice) -> list[bytes]: ...
     def __getitem__(self, row: int | slice) -> bytes | list[bytes]:
         if isinstance(row, slice):
-            return [self[i] for i in range(*row.indices(len(self)))]
+            return self.take(np.arange(*row.indices(len(self))))
         number = bisect_right(self._ends, row)
         table = self._tables[number]
         return table.text(int(table.name[row - self._ends[number] + len(table)]))
+
+    def take(self, rows: Int64) -> list[bytes]:
+        """The names of some rows."""
+        if len(self._tables) == 1:
+            return strings_at(self._tables[0].strings, self._tables[0].name[rows])
+        number = np.searchsorted(self._ends, rows, side="right")
+        result = [b""] * len(rows)
+        for i in distinct(number).tolist():
+            here = np.flatnonzero(number == i)
+            table = self._tables[i]
+            found = strings_at(table.strings, table.name[rows[here] - self._ends[i] + len(table)])
+            for place, name in zip(here.tolist(), found, strict=True):
+                result[place] = name
+        return result
 
     def table_of(self, row: int) -> int:
         """Which of the tables a row is of."""

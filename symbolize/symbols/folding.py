@@ -132,6 +132,7 @@ def find_shared(
     With `vaddrs` (ascending) only ranges that hold one of them are looked for. What is said of an address does
     not depend on the others, nor on which units were decoded besides those that its lookup needs.
     """
+    known = _Known(dwarf) if dwarf is not None else None
     verdicts: list[_Verdict] = []
     undecided: list[_Group] = []
     for group in _groups(symbols, vaddrs):
@@ -141,21 +142,21 @@ def find_shared(
         elif len(keys) > 1 or (group.namesakes and dwarf is not None):
             undecided.append(group)
     if undecided:
-        verdicts += _decide(undecided, dwarf)
+        verdicts += _decide(undecided, known)
     ranges = _answering(_outermost(verdicts, decoded), symbols)
-    if dwarf is not None:
-        ranges += _by_entries(dwarf, decoded, vaddrs, symbols.complete)
-    return _collect(ranges)
+    if known is not None:
+        ranges += _by_entries(known, decoded, vaddrs, symbols.complete)
+    shared = _collect(ranges)
+    return _located(shared, known) if known is not None else shared
 
 
-def locate(shared: SharedCode, dwarf: Dwarf) -> SharedCode:
+def _located(shared: SharedCode, known: "_Known") -> SharedCode:
     """`shared` with the declarations of all candidates that DWARF has a definition of.
 
     First among the functions of a range comes the one whose code it is: that of the first definition there.
     """
-    which, units = units_at(dwarf, shared.begin)
-    definitions = definitions_of(dwarf, distinct(units))
-    index = _Index(definitions)
+    which, units = units_at(known.dwarf, shared.begin)
+    definitions, index = known.definitions(units)
     path, line, order = list(shared.path), list(shared.line), list(range(len(shared.name)))
     for i in range(len(shared)):
         near = set(units[which == i].tolist())
@@ -163,9 +164,9 @@ def locate(shared: SharedCode, dwarf: Dwarf) -> SharedCode:
         kept: list[tuple[int, int]] = []
         for k in range(*ends):
             rows = [row for row in index.rows([shared.name[k]]) if int(definitions.unit[row]) in near]
-            known = [row for row in rows if definitions.line[row]]
-            if known and not line[k]:
-                path[k], line[k] = definitions.path[known[0]], definitions.line[known[0]]
+            declared = [row for row in rows if definitions.line[row]]
+            if declared and not line[k]:
+                path[k], line[k] = definitions.path[declared[0]], definitions.line[declared[0]]
             here = (row for row in rows if definitions.is_live[row] and definitions.begin[row] == shared.begin[i])
             kept.append((next(here, len(definitions.die)), k))
         order[slice(*ends)] = [k for _, k in sorted(kept)]
@@ -189,6 +190,25 @@ class _Index:
         """The definitions that one of `names` may be linked from, in order of the file."""
         spellings = {*map(function_key, names), *demangle(names), *(v for name in names for v in variants(name))}
         return sorted({row for name in spellings for row in self._rows.get(name, [])})
+
+
+class _Known:
+    """The definitions that were read so far: a walk over units costs as much as decoding them."""
+
+    def __init__(self, dwarf: Dwarf) -> None:
+        self.dwarf = dwarf
+        self._units: set[int] = set()
+        self._definitions = definitions_of(dwarf, np.zeros(0, np.int64))
+        self._index = _Index(self._definitions)
+
+    def definitions(self, units: Int64) -> tuple[Definitions, _Index]:
+        """The definitions in `units`, and perhaps in others, with their index."""
+        wanted = set(units.tolist())
+        if not wanted <= self._units:
+            self._units |= wanted
+            self._definitions = definitions_of(self.dwarf, np.array(sorted(self._units), np.int64))
+            self._index = _Index(self._definitions)
+        return self._definitions, self._index
 
 
 def _groups(symbols: SymbolLayer, vaddrs: UInt64 | None) -> Iterator[_Group]:
@@ -247,11 +267,12 @@ def _verdict(group: _Group, evidence: Evidence, names: Iterable[bytes]) -> _Verd
     return _Verdict(group.begin, group.end, evidence, [Candidate(name, b"", 0) for name in names])
 
 
-def _decide(groups: list[_Group], dwarf: Dwarf | None) -> Iterator[_Verdict]:
+def _decide(groups: list[_Group], known: _Known | None) -> Iterator[_Verdict]:
     """Of `groups` whose names leave it open those that are several functions."""
     near: dict[int, set[int]] = {}
     thorough: set[int] = set()
-    if dwarf is not None:
+    if known is not None:
+        dwarf = known.dwarf
         places = distinct(np.array([group.begin for group in groups], np.uint64))
         which, units = units_at(dwarf, places)
         described = _describes_c(dwarf, units)
@@ -260,15 +281,14 @@ def _decide(groups: list[_Group], dwarf: Dwarf | None) -> Iterator[_Verdict]:
             near.setdefault(place, set()).add(unit)
         units = distinct(units)
         thorough = set(units[lists_all_definitions(dwarf, units)].tolist())
-        definitions = definitions_of(dwarf, units)
+        definitions, index = known.definitions(units)
         # What gcc optimizes while linking is defined in other units.
-        for row in np.flatnonzero(definitions.is_live & (definitions.home != definitions.unit)).tolist():
+        elsewhere = definitions.is_live & (definitions.home != definitions.unit) & np.isin(definitions.unit, units)
+        for row in np.flatnonzero(elsewhere).tolist():
             if int(definitions.begin[row]) in near and definitions.home[row] >= 0:
                 near[int(definitions.begin[row])].add(int(definitions.home[row]))
         homes = distinct(np.array(sorted({unit for some in near.values() for unit in some}), np.int64))
-        if len(homes) > len(units):
-            definitions = definitions_of(dwarf, homes)
-        index = _Index(definitions)
+        definitions, index = known.definitions(homes)
     for group in groups:
         verdict = None
         around = near.get(group.begin, set())
@@ -379,17 +399,22 @@ def _outermost(verdicts: list[_Verdict], decoded: Decoded) -> list[_Verdict]:
 
 def _tops(decoded: Decoded, node: Int64) -> Int64:
     """The function that each node is inlined into, over all levels; -1 stays."""
-    while (inlined := (node >= 0) & (np.append(decoded.node_parent, -1)[node] >= 0)).any():
-        node = np.where(inlined, np.append(decoded.node_parent, -1)[node], node)
+    while len(inlined := np.flatnonzero(node >= 0)):
+        inlined = inlined[decoded.node_parent[node[inlined]] >= 0]
+        if not len(inlined):
+            break
+        node = node.copy()
+        node[inlined] = decoded.node_parent[node[inlined]]
     return node
 
 
-def _by_entries(dwarf: Dwarf, decoded: Decoded, vaddrs: UInt64 | None, complete: bool) -> list[_Verdict]:
+def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete: bool) -> list[_Verdict]:
     """What DWARF knows of functions whose symbols are gone (rule R158).
 
     These are functions with code at one place, which gold leaves without symbols if they are local, and, where
     the table of all symbols is gone, places where several sequences of line programs begin.
     """
+    dwarf = known.dwarf
     top = np.flatnonzero(decoded.node_parent < 0)
     entries = _entries(decoded, vaddrs)
     if not len(entries):
@@ -406,8 +431,8 @@ def _by_entries(dwarf: Dwarf, decoded: Decoded, vaddrs: UInt64 | None, complete:
         return []
     _, units = units_at(dwarf, chosen)
     units = distinct(units[_describes_c(dwarf, units)])
-    definitions = definitions_of(dwarf, units)
-    live = np.flatnonzero(definitions.is_live)
+    definitions, _ = known.definitions(units)
+    live = np.flatnonzero(definitions.is_live & np.isin(definitions.unit, units))
     live = live[np.argsort(definitions.begin[live], kind="stable")]
     low = np.searchsorted(definitions.begin[live], chosen)
     high = np.searchsorted(definitions.begin[live], chosen, side="right")

@@ -61,9 +61,14 @@ def choose_names(
     """
     linkage: list[bytes] = []
     name: list[bytes] = []
-    for f, s in zip(function.tolist(), symbol.tolist(), strict=True):
+    texts, sized = symbols.names.take(symbol), symbols.sized[symbol].tolist()
+    for f, s, text, is_sized in zip(function.tolist(), symbol.tolist(), texts, sized, strict=True):
+        if f >= 0 and is_sized and text and text == (functions.linkage[f] or functions.name[f]):
+            linkage.append(text)
+            name.append(b"")
+            continue
         if f < 0:
-            linked = strip_version(symbols.names[s])
+            linked = strip_version(text)
             base, suffix = split_suffix(linked)
             linkage.append(linked)
             # A word that looks like the suffix of a C function may be the name of a Go function: `main.cold`. A
