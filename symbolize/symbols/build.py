@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from symbolize.arrays import distinct, layer_at
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.elf import ElfImage, Symbols, frame_ranges, mini_image, read_symbols
+from symbolize.parallel import together
 from symbolize.symbols.assemble import assemble
 from symbolize.symbols.cache import TableCache, facts_of
 from symbolize.symbols.debug_files import CompanionFiles, Finder, debug_sections
@@ -93,12 +94,16 @@ class Binary:
 
     def _sources(self) -> tuple[Dwarf | None, SymbolLayer]:
         """The DWARF and the symbols of the files, read once."""
-        if self._symbols is None:
-            debug = next((image for image in self.images if has_dwarf(image)), None)
-            if debug is not None:
-                self._companions = CompanionFiles(debug, self._finder)
-                self._dwarf = Dwarf(debug_sections(debug), debug.code_ranges, self._companions)
+        if self._symbols is not None:
+            return self._dwarf, self._symbols
+        debug = next((image for image in self.images if has_dwarf(image)), None)
+        if debug is None:
             self._symbols = read_layer(self.images)
+            return None, self._symbols
+        companions = self._companions = CompanionFiles(debug, self._finder)
+        self._dwarf, self._symbols = together(
+            lambda: Dwarf(debug_sections(debug), debug.code_ranges, companions), lambda: read_layer(self.images)
+        )
         return self._dwarf, self._symbols
 
     def _keep(self, table: SymbolTable) -> None:
