@@ -56,8 +56,14 @@ class Part:
     def markdown(self) -> str:
         """The section of the page."""
         missing = "".join(f"\n- Not measured: {sentence}" for sentence in self.missing)
-        text = textwrap.fill(self.text, 120, break_on_hyphens=False, break_long_words=False)
-        return f"## {self.title}\n\n{text}\n\n{table(self.heading, self.rows)}\n" + (missing and f"{missing}\n")
+        return f"## {self.title}\n\n{fill(self.text)}\n\n{table(self.heading, self.rows)}\n" + (
+            missing and f"{missing}\n"
+        )
+
+
+def fill(text: str) -> str:
+    """A paragraph in lines."""
+    return textwrap.fill(text, 120, break_on_hyphens=False, break_long_words=False)
 
 
 def table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -62,10 +62,10 @@ class Peers:
         of_symbolic = "import importlib.metadata as m; print(m.version('symbolic'))"
         return {
             OURS: symbolize.__version__,
-            "llvm-symbolizer, llvm-gsymutil (LLVM)": version(self.llvm),
-            "addr2line (GNU binutils)": version(self.gnu, r"\d+\.\d[\d.]*(?=$|\n)"),
-            "eu-addr2line (elfutils)": version(self.elfutils, r"0\.\d+"),
-            "symbolic (PyPI)": output_of(self.symbolic, "-c", of_symbolic).strip() if self.symbolic else "not there",
+            "llvm-symbolizer and llvm-gsymutil": version(self.llvm),
+            "GNU addr2line": version(self.gnu, r"\d+\.\d[\d.]*(?=$|\n)"),
+            "eu-addr2line": version(self.elfutils, r"0\.\d+"),
+            "symbolic": output_of(self.symbolic, "-c", of_symbolic).strip() if self.symbolic else "not there",
         }
 
     def lookups(self, subject: Subject, addresses: Path, names: Sequence[str] = (LLVM,)) -> list[Contender]:
@@ -140,7 +140,8 @@ class Ours:
 
     def start(self, profile: Path, output: Path) -> Contender:
         """A whole command that looks nothing up."""
-        return Contender("start-up", [*self.command, "-q", profile, "-o", output])
+        cache = ["--no-cache"] if self.has_cache else []
+        return Contender("start-up", [*self.command, "-q", profile, "-o", output, *cache])
 
     def index(self, subject: Subject, cache: Path, jobs: int = 1) -> Contender:
         """Make the table of the whole binary in an empty cache."""
