@@ -16,6 +16,8 @@ CLASSES = {
     "symbol": "R6: others take the symbol where it is spelled otherwise than the function in DWARF",
     "label": "R110: others take a label without size that lies inside a sized symbol, there or behind the end of that",
     "alias": "R118: both names are symbols with one address",
+    "dropped copy": "R6: debug information of a copy that the linker dropped claims the code of another symbol; "
+    "others take the symbol",
     "no majority": "no two engines agree on anything",
     "unexplained": "no rule accounts for it",
 }
@@ -43,6 +45,12 @@ class Judge:
     def covering(self, vaddr: int) -> set[int]:
         """Where the symbols with a size start that cover an address."""
         return set(self.start[(self.start <= vaddr) & (vaddr < self.end)].tolist())
+
+    def is_elsewhere(self, vaddr: int, our: Answer, others: Sequence[Answer]) -> bool:
+        """Whether our outermost function has its symbols elsewhere, and that of others is a symbol over the address."""
+        covering, own = self.covering(vaddr), self.at.get(plain(our[-1].function), set())
+        names = {plain(other[-1].function) for other in others if other}
+        return bool(own) and not own & covering and all(self.at.get(name, set()) & covering for name in names)
 
     def is_label(self, name: str, vaddr: int) -> bool:
         """Whether `name` is a symbol without size, at `vaddr` or before, inside a symbol that has one."""
@@ -89,6 +97,8 @@ class Judge:
                 return "padding"
             names = {plain(other[0].function) for other in differing["function"]}
             return "label" if all(self.is_label(name, vaddr) for name in names) else "unexplained"
+        if self.is_elsewhere(vaddr, our, [other for voters in differing.values() for other in voters]):
+            return "dropped copy"
         if set(differing) == {"function"}:
             return max(
                 (self.function_class(vaddr, our, other) for other in differing["function"]), key=list(CLASSES).index

@@ -100,7 +100,8 @@ def decoder(bench: Bench) -> Part:
     """The DWARF decoder by itself, which decoder.py measures."""
     part = Part(
         "The decoder",
-        "DIEs and line rows a second in one thread over the whole file, the best of five (`benchmarks/decoder.py`).",
+        "DIEs and line rows a second of processor time in one thread over the whole file, the best of five runs "
+        "(`benchmarks/decoder.py`).",
         ("binary", "DIEs:", "DIEs/s:", "rows:", "rows/s:"),
     )
     script = p.HERE / "decoder.py"
