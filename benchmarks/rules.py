@@ -97,13 +97,12 @@ class Judge:
                 return "padding"
             names = {plain(other[0].function) for other in differing["function"]}
             return "label" if all(self.is_label(name, vaddr) for name in names) else "unexplained"
-        if self.is_elsewhere(vaddr, our, [other for voters in differing.values() for other in voters]):
-            return "dropped copy"
+        kind = "unexplained"
         if set(differing) == {"function"}:
-            return max(
-                (self.function_class(vaddr, our, other) for other in differing["function"]), key=list(CLASSES).index
-            )
-        return "unexplained"
+            kinds = [self.function_class(vaddr, our, other) for other in differing["function"]]
+            kind = max(kinds, key=list(CLASSES).index)
+        voters = [other for some in differing.values() for other in some]
+        return "dropped copy" if kind == "unexplained" and self.is_elsewhere(vaddr, our, voters) else kind
 
     def function_class(self, vaddr: int, our: Answer, other: Answer) -> str:
         """The class of a difference in the innermost function alone."""
