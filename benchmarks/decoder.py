@@ -22,7 +22,7 @@ from symbolize.dwarf.dies import walk_units
 from symbolize.dwarf.live import clip_to_code
 from symbolize.dwarf.segments import function_segments, line_rows
 from symbolize.elf import ElfImage
-from symbolize.symbols.build import SECTIONS, debug_sections
+from symbolize.symbols.debug_files import SECTIONS, debug_sections
 
 Result = TypeVar("Result")
 SKIPS = 4 | 16

@@ -1,0 +1,154 @@
+"""The commands that are compared: how each is called, which of them are there, in which versions."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from measure import Contender
+from subjects import Subject
+
+import symbolize
+
+HERE = Path(__file__).resolve().parent
+OURS, LLVM, GNU, ELFUTILS, SYMBOLIC, GSYM = (
+    "symbolize",
+    "llvm-symbolizer",
+    "addr2line",
+    "eu-addr2line",
+    "symbolic",
+    "gsym",
+)
+
+
+def output_of(*command: str | Path) -> str:
+    """What a command prints, empty if it cannot be run."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout + done.stderr
+
+
+@dataclass
+class Peers:
+    """Paths of the programs; `symbolic` is a Python that has the package. None for what is not there."""
+
+    llvm: str | None
+    gnu: str | None
+    elfutils: str | None
+    gsym: str | None
+    symbolic: Path | None
+
+    @classmethod
+    def find(cls, llvm_version: str, python: Path | None) -> "Peers":
+        """Look for them on the path."""
+        if python is not None and not output_of(python, "-c", "import symbolic; print('found')").startswith("found"):
+            python = None
+        llvm = shutil.which(f"llvm-symbolizer-{llvm_version}") or shutil.which("llvm-symbolizer")
+        gsym = shutil.which(f"llvm-gsymutil-{llvm_version}") or shutil.which("llvm-gsymutil")
+        return cls(llvm, shutil.which("addr2line"), shutil.which("eu-addr2line"), gsym, python)
+
+    def versions(self) -> dict[str, str]:
+        """The version of each, or that it is missing."""
+
+        def version(path: str | None, pattern: str = r"\d+\.[\d.]+\d") -> str:
+            found = re.search(pattern, output_of(path, "--version")) if path else None
+            return found[0] if found else "unknown version" if path else "not there"
+
+        of_symbolic = "import importlib.metadata as m; print(m.version('symbolic'))"
+        return {
+            OURS: symbolize.__version__,
+            "llvm-symbolizer and llvm-gsymutil": version(self.llvm),
+            "GNU addr2line": version(self.gnu, r"\d+\.\d[\d.]*(?=$|\n)"),
+            "eu-addr2line": version(self.elfutils, r"0\.\d+"),
+            "symbolic": output_of(self.symbolic, "-c", of_symbolic).strip() if self.symbolic else "not there",
+        }
+
+    def lookups(self, subject: Subject, addresses: Path, names: Sequence[str] = (LLVM,)) -> list[Contender]:
+        """The commands that answer for a list of addresses from the binary itself, with inline frames, demangled."""
+        debug = subject.debug
+        commands = {
+            LLVM: [self.llvm, f"--obj={debug}", "--output-style=JSON", "--inlines", "--demangle"],
+            GNU: [self.gnu, "-i", "-f", "-C", "-e", debug],
+            ELFUTILS: [self.elfutils, "-i", "-f", "-C", "-e", debug],
+        }
+        return [Contender(name, commands[name], addresses) for name in names if commands[name][0]]
+
+    def conversions(self, subject: Subject, folder: Path) -> list[Contender]:
+        """The commands that make a table of the whole binary."""
+        result = []
+        if self.symbolic:
+            command = [self.symbolic, HERE / "with_symbolic.py", "convert", subject.debug, symcache(subject, folder)]
+            result.append(Contender(SYMBOLIC, command))
+        if self.gsym:
+            for threads in (1, 2):
+                options = [f"--num-threads={threads}", f"--out-file={gsym(subject, folder)}", "--quiet"]
+                contender = Contender(f"{GSYM}, {count(threads)}", [self.gsym, f"--convert={subject.debug}", *options])
+                result.append(contender)
+        return result
+
+    def converted_lookups(self, subject: Subject, folder: Path, addresses: Path) -> list[Contender]:
+        """The commands that answer from such a table; it has to be there."""
+        result = []
+        if self.symbolic and symcache(subject, folder).exists():
+            command = [self.symbolic, HERE / "with_symbolic.py", "lookup", symcache(subject, folder), str(subject.base)]
+            result.append(Contender(SYMBOLIC, command, addresses))
+        if self.gsym and gsym(subject, folder).exists():
+            lines = folder / f"{addresses.stem}.gsym.txt"
+            lines.write_text("".join(f"{line} {gsym(subject, folder)}\n" for line in addresses.read_text().split()))
+            result.append(Contender(GSYM, [self.gsym, "--addresses-from-stdin"], lines))
+        return result
+
+
+def count(threads: int) -> str:
+    """`1 thread`, `2 threads`."""
+    return f"{threads} thread{'s' * (threads > 1)}"
+
+
+def symcache(subject: Subject, folder: Path) -> Path:
+    """Where the table of symbolic goes."""
+    return folder / f"{subject.key}.symcache"
+
+
+def gsym(subject: Subject, folder: Path) -> Path:
+    """Where the table of llvm-gsymutil goes."""
+    return folder / f"{subject.key}.gsym"
+
+
+class Ours:
+    """The commands of symbolize, as far as it has them."""
+
+    def __init__(self) -> None:
+        self.command = [sys.executable, "-m", "symbolize"]
+        self.has_cache = "--no-cache" in output_of(*self.command, "--help")
+        self.has_index = "--jobs" in output_of(*self.command, "index", "--help")
+
+    def lookup(self, subject: Subject, profile: Path, output: Path, cache: Path | None = None) -> Contender:
+        """Symbolize a profile, with the tables in `cache` or without any."""
+        command = [*self.command, "-q", profile, "-o", output]
+        for path in subject.files:
+            command += ["-b", path]
+        if cache:
+            command += ["--cache", cache]
+        elif self.has_cache:
+            command += ["--no-cache"]
+        return Contender(f"{OURS}, warm" if cache else OURS, command)
+
+    def start(self, profile: Path, output: Path) -> Contender:
+        """A whole command that looks nothing up."""
+        cache = ["--no-cache"] if self.has_cache else []
+        return Contender("start-up", [*self.command, "-q", profile, "-o", output, *cache])
+
+    def index(self, subject: Subject, cache: Path, jobs: int = 1) -> Contender:
+        """Make the table of the whole binary in an empty cache."""
+        command = [*self.command, "index", *subject.files, "--cache", cache, "--jobs", str(jobs)]
+        return Contender(f"{OURS}, {count(jobs)}", command, before=lambda: shutil.rmtree(cache, ignore_errors=True))
+
+    def probe(self, what: str, *arguments: object) -> Contender:
+        """A measurement of the library, which prints JSON."""
+        command = [sys.executable, HERE / "probe.py", what, *map(str, arguments)]
+        return Contender(what, command, keep_output=True)
