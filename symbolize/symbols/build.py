@@ -101,10 +101,11 @@ class Binary:
             self._symbols = read_layer(self.images)
             return None, self._symbols
         companions = self._companions = CompanionFiles(debug, self._finder)
-        self._dwarf, self._symbols = together(
+        dwarf, symbols = together(
             lambda: Dwarf(debug_sections(debug), debug.code_ranges, companions), lambda: read_layer(self.images)
         )
-        return self._dwarf, self._symbols
+        self._dwarf, self._symbols = dwarf, symbols
+        return dwarf, symbols
 
     def _keep(self, table: SymbolTable) -> None:
         """Write a whole table to the cache, unless files are missing that may be there the next time."""

@@ -220,7 +220,8 @@ class TestBinaries:
         os.mkfifo(root / "libm.so.6")
         root_of_package = Path(__file__).parent.parent.parent
         command = [sys.executable, "-m", "symbolize", str(self.PROFILE), "-b", str(root), "-o", "out", "-q"]
-        subprocess.run(command, timeout=60, check=True, env={"PYTHONPATH": str(root_of_package)})
+        environment = {"PYTHONPATH": str(root_of_package), "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]}
+        subprocess.run(command, timeout=60, check=True, env=environment)
         assert Path("out").read_bytes() == expected
 
     def test_junk(self, root: Path, expected: bytes, capsys: pytest.CaptureFixture[str]) -> None:
