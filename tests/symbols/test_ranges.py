@@ -4,7 +4,7 @@ from bisect import bisect_right
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symbolize.arrays import views
@@ -39,6 +39,7 @@ def found(columns: list[np.ndarray], vaddrs: list[int]) -> list[Range]:
     return list(zip(*(part.tolist() for part in (node, file, line, column)), strict=True))
 
 
+@settings(deadline=None)
 @given(RANGES, st.lists(ADDRESSES, max_size=40), st.booleans())
 def test_what_is_packed_is_found(ranges: dict[int, Range], others: list[int], ascending: bool) -> None:
     """At every address stands what the range before it says, whatever the order of the questions."""
@@ -62,6 +63,7 @@ def test_neighbours_that_agree_are_one() -> None:
     ]
 
 
+@settings(deadline=None)
 @given(st.lists(st.dictionaries(st.integers(0, 60), st.integers(-1, 9), max_size=12), min_size=3, max_size=3))
 def test_layers_are_cut_at_each_others_borders(layers: list[dict[int, int]]) -> None:
     """Each piece says what every layer says there."""
@@ -80,6 +82,7 @@ def test_layers_are_cut_at_each_others_borders(layers: list[dict[int, int]]) -> 
         assert values[:count].tolist() == expected
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_chains_are_kept_and_each_node_once(data: st.DataObject) -> None:
     """Behind every range stands the decoder's chain with the outermost function of the range; equal nodes are one."""
