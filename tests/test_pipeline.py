@@ -359,7 +359,7 @@ class TestProfile:
                 [*command, "-o", str(output), "-q"],
                 check=True,
                 cwd=Path(__file__).parent.parent,
-                env={"PYTHONHASHSEED": seed},
+                env={"PYTHONHASHSEED": seed, "XDG_CACHE_HOME": str(tmp_path / seed)},
             )
             outputs.append(output.read_bytes())
         assert outputs[0] == outputs[1]

@@ -1,8 +1,8 @@
 """Symbol tables: which frames stand at these addresses of this binary, asked in bulk."""
 
-from symbolize.symbols.build import Binary, build_table
+from symbolize.symbols.binary import Binary, build_table
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder
-from symbolize.symbols.naming import FunctionNames
+from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.table import Frames, SymbolTable
 
 __all__ = [

@@ -11,6 +11,7 @@ from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.qualify import resolve_functions
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.folding import find_shared
+from symbolize.symbols.functions import UNKNOWN, FunctionNames
 from symbolize.symbols.lay import (
     BLOCK_SIZE,
     MAX_PACKED,
@@ -21,7 +22,7 @@ from symbolize.symbols.lay import (
     outermost,
     pack,
 )
-from symbolize.symbols.naming import UNKNOWN, FunctionNames, choose_names
+from symbolize.symbols.naming import choose_names
 from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.texts import TextPool
 

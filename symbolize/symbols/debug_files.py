@@ -7,7 +7,8 @@ from typing import Protocol
 from symbolize.dwarf.package import Package, PackageError, read_index
 from symbolize.dwarf.sections import Buffer, DebugSections
 from symbolize.dwarf.supplementary import Link, read_altlink, read_sup
-from symbolize.elf import ElfError, ElfImage, section_reader
+from symbolize.elf import ElfError, ElfImage
+from symbolize.elf.relocate import section_reader
 from symbolize.parallel import together
 
 SECTIONS = ("info", "abbrev", "str", "line", "line_str", "ranges", "rnglists", "addr", "str_offsets")

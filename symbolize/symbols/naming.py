@@ -1,7 +1,6 @@
 """Which name a function gets when DWARF and the symbol table both have one (rules R6, R18)."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,45 +8,9 @@ from numpy.typing import NDArray
 
 from symbolize.names import demangle, last_component, same_function, split_suffix, strip_version
 from symbolize.symbols.elf_symbols import SymbolLayer
-from symbolize.symbols.texts import Texts
+from symbolize.symbols.functions import UNKNOWN, FunctionNames
 
 Int64 = NDArray[np.int64]
-
-UNKNOWN = b"??"
-"""Stands for a function that is known to be there while its name is not, so that the stack keeps its depth."""
-
-
-@dataclass(eq=False)
-class FunctionNames:
-    """Functions, a row each.
-
-    `linkage` is the name as linked, empty if there is none; `name` the qualified name from DWARF, empty where
-    only a linkage name is known; `decl_file` an index into the table's files (-1: unknown) and `decl_line` the
-    place of the declaration.
-    """
-
-    linkage: Sequence[bytes]
-    name: Sequence[bytes]
-    decl_file: NDArray[np.int32]
-    decl_line: NDArray[np.uint32]
-
-    def __len__(self) -> int:
-        return len(self.linkage)
-
-    def take(self, rows: Int64) -> "FunctionNames":
-        """The functions of some rows, with their names read."""
-        return FunctionNames(
-            chosen(self.linkage, rows), chosen(self.name, rows), self.decl_file[rows], self.decl_line[rows]
-        )
-
-    def unnamed(self) -> NDArray[np.bool_]:
-        """Which functions are there without a name that could be read."""
-        return np.array([name == UNKNOWN for name in self.name], np.bool_)
-
-
-def chosen(names: Sequence[bytes], rows: Int64) -> list[bytes]:
-    """Some of `names`, all at once where they are columns of a table."""
-    return names.take(rows) if isinstance(names, Texts) else [names[row] for row in rows.tolist()]
 
 
 def choose_names(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.arrays import distinct, views
-from symbolize.symbols.naming import FunctionNames
+from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.seek import count_frames, fill_frames, seek
 from symbolize.symbols.texts import Texts
 

@@ -4,8 +4,8 @@ import lzma
 
 import pytest
 
-from symbolize.elf import ElfImage, mini_image
-from symbolize.elf.minidebug import MAX_RATIO
+from symbolize.elf import ElfImage
+from symbolize.elf.minidebug import MAX_RATIO, mini_image
 from symbolize.symbols import Binary
 from tests.support.elf_writer import AARCH64, ALLOC, ARM, Section, Symbol, elf_file, text
 from tests.support.lookup import TEXT, frames_at, image_of

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symbolize.elf import ElfImage, section_reader
+from symbolize.elf import ElfImage
 from symbolize.elf.crel import read_crel
+from symbolize.elf.relocate import section_reader
 from tests.support.elf_writer import (
     AARCH64,
     ABS,

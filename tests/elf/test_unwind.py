@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symbolize.elf import ElfImage, frame_ranges
+from symbolize.elf import ElfImage
 from symbolize.elf.frames import read_frames
+from symbolize.elf.unwind import frame_ranges
 from tests.support.eh_frame import ABSOLUTE, RELATIVE, Frames, eh_frame
 from tests.support.elf_writer import ALLOC, NOBITS, Section, elf_file, text
 

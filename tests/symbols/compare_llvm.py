@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.elf import ElfImage, frame_ranges, read_build_id, read_symbols
+from symbolize.elf import ElfImage, read_build_id, read_symbols
+from symbolize.elf.unwind import frame_ranges
 from symbolize.symbols import build_table
 from tests.support.lookup import Frame, frames_of
 

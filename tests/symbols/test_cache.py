@@ -53,14 +53,14 @@ def test_second_visit_builds_the_table_and_the_third_reads_it(
     """Few addresses are looked up alone at first; the answers never differ."""
     with ElfImage.open(binary) as image:
         vaddrs = vaddrs_of(image)[:3]
-    monkeypatch.setattr("symbolize.symbols.build.WHOLE_SHARE", 1.1)
+    monkeypatch.setattr("symbolize.symbols.binary.WHOLE_SHARE", 1.1)
     expected = ask(binary, None, vaddrs)
     assert ask(binary, cache, vaddrs) == expected
     assert not tables(cache)
     assert ask(binary, cache, vaddrs) == expected
     assert len(tables(cache)) == 1
     assert not list(Path(cache.folder).glob("*" + SEEN))
-    monkeypatch.setattr("symbolize.symbols.build.Dwarf", None)  # decoding would fail
+    monkeypatch.setattr("symbolize.symbols.build.Builder", None)  # decoding would fail
     assert ask(binary, cache, vaddrs) == expected
     assert cache.problems == []
 

@@ -62,7 +62,7 @@ def shared_of(table: SymbolTable) -> SharedCode:
 
 def table_of(binary: Binary, vaddrs: Sequence[int]) -> SymbolTable:
     """The table that is built for these addresses alone."""
-    dwarf, symbols = binary._sources()
+    dwarf, symbols = binary._builder.dwarf, binary._builder.symbols
     asked = np.array(vaddrs, np.uint64)
     decoded = decode_for(dwarf, asked) if dwarf is not None else Decoded.nothing()
     return assemble(dwarf, decoded, symbols, asked)
@@ -135,7 +135,7 @@ def test_one_address_at_a_time(name: str) -> None:
     binary = opened(name)
     whole = binary.table()
     shared = shared_of(whole)
-    starts = distinct(binary._sources()[1].vaddr) + np.uint64(1)
+    starts = distinct(binary._builder.symbols.vaddr) + np.uint64(1)
     asked = distinct(np.concatenate((starts, shared.begin, shared.end - np.uint64(1)))).tolist()
     expected = whole.lookup(np.array(asked, np.uint64))
     assert expected.folded.any() == (name != "gcc-plain")
@@ -166,7 +166,7 @@ def test_without_symbols(name: str) -> None:
 
     Two instances of one template stand in one line; only their DIEs tell them apart.
     """
-    dwarf, _ = opened(name)._sources()
+    dwarf = opened(name)._builder.dwarf
     assert dwarf is not None
     shared = find_shared(symbol_layer([]), dwarf, dwarf.decode())
     spans = (
@@ -354,7 +354,7 @@ def test_sequence_starts(size: int, big: bool) -> None:
     fmt = Format(4, big, size)
     starts = list(range(0x1000, 0x1100, 8))
     units = [unit(fmt=fmt, lines=Lines(sequence((start, 3), end=start + 4))) for start in starts]
-    dwarf, _ = Binary([image_of(units)])._sources()
+    dwarf = Binary([image_of(units)])._builder.dwarf
     assert dwarf is not None
     programs = np.asarray(dwarf.units.line_program).tolist()
     for asked in (starts, starts[3:5], [0x1004], []):

@@ -1,0 +1,143 @@
+"""One binary: its files, and the symbol table that answers for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.elf import ElfImage
+from symbolize.symbols.cache import TableCache, facts_of
+from symbolize.symbols.table import SymbolTable
+
+if TYPE_CHECKING:
+    from symbolize.symbols.build import Builder
+    from symbolize.symbols.debug_files import Finder
+
+UInt64 = NDArray[np.uint64]
+
+WHOLE_SHARE = 0.5
+"""From this share of the debug information on, all of it is decoded, if the table can be kept."""
+
+
+class Binary:
+    """A binary, opened: the files that share its build id, and their symbol table.
+
+    The first image with DWARF gives functions and lines; the symbol tables of all are united (rules R113,
+    R142). A whole table is kept in memory and, if there is one, in `cache`. `finder` tells where further files with
+    DWARF may lie: split units and the supplementary file.
+    """
+
+    def __init__(
+        self, images: Sequence[ElfImage], finder: Finder | None = None, cache: TableCache | None = None
+    ) -> None:
+        self.images = agreeing(sorted(images, key=source_rank))
+        self._finder = finder
+        self._cache = cache
+        self._facts = facts_of(self.images) if cache is not None else None
+        self._whole: SymbolTable | None = None
+        self._asked = False
+        self._made: Builder | None = None
+
+    def table(self, vaddrs: UInt64 | None = None) -> SymbolTable:
+        """The symbol table; with `vaddrs` (ascending) it may be one that answers for these addresses alone.
+
+        What decides is the cost: where a whole table is at hand, or most of the debug information is needed anyway and
+        the table can be kept, or the binary is met for the second time, it is the whole one. The answers are the
+        same.
+        """
+        if not self.is_cached() and (vaddrs is None or self._is_worth_it(vaddrs)):
+            self._whole = self._builder.build(None)
+            if self._cache is not None and self._facts is not None and self._builder.is_complete:
+                self._cache.store(self._whole, self._facts._replace(companions=self._builder.companions))
+            self._forget()
+        return self._whole if self._whole is not None else self._builder.build(vaddrs)
+
+    def is_cached(self) -> bool:
+        """Whether the whole table is at hand, in memory or in the cache."""
+        if self._whole is None and self._cache is not None and self._facts is not None:
+            self._whole = self._cache.load(self._facts)
+        return self._whole is not None
+
+    def _is_worth_it(self, vaddrs: UInt64) -> bool:
+        """Whether to build the whole table for a lookup of `vaddrs`, and for those to come."""
+        asked, self._asked = self._asked, True
+        if asked:
+            return True
+        if self._cache is None or self._facts is None:
+            return False
+        return self._cache.was_seen(self._facts) or self._builder.share(vaddrs) >= WHOLE_SHARE
+
+    @property
+    def _builder(self) -> Builder:
+        """What reads the files, made when a table has to be built: one that is at hand needs none of it."""
+        if self._made is None:
+            from symbolize.symbols.build import Builder
+
+            self._made = Builder(self.images, self._finder)
+        return self._made
+
+    def _forget(self) -> None:
+        """Let go of what only building a table needs."""
+        if self._made is not None:
+            self._made.close()
+            self._made = None
+        for image in self.images:
+            image.forget()
+
+    @property
+    def is_stripped(self) -> bool:
+        """Whether the files have neither DWARF nor .symtab: exported symbols at most."""
+        return source_rank(self.images[0]) > 1
+
+    def close(self) -> None:
+        """Close the files."""
+        self._whole = None
+        self._forget()
+        for image in self.images:
+            image.close()
+
+
+def agreeing(images: Sequence[ElfImage]) -> list[ElfImage]:
+    """The files that agree with the first on where sections lie, if nothing is linked; the others are closed.
+
+    Virtual bases depend on all sections of a file (rule R94).
+    """
+    first = images[0]
+    kept = [first]
+    for image in images[1:]:
+        if image.is_relocatable == first.is_relocatable and (
+            not first.is_relocatable or image.loaded_sections == first.loaded_sections
+        ):
+            kept.append(image)
+        else:
+            first.note(f"{image.path} has other sections and is not used")
+            image.close()
+    return kept
+
+
+def source_names(image: ElfImage) -> set[str]:
+    """The names of the sections that have contents."""
+    return {section.name for section in image.sections if section.type != "SHT_NOBITS"}
+
+
+def source_rank(image: ElfImage) -> int:
+    """DWARF beats .symtab, also a compressed one, beats .dynsym: 0 to 3, the lower the better."""
+    if has_dwarf(image):
+        return 0
+    names = source_names(image)
+    return 1 if names & {".symtab", ".gnu_debugdata"} else 2 if ".dynsym" in names else 3
+
+
+def has_dwarf(image: ElfImage) -> bool:
+    """Whether a file has debug information that can describe code."""
+    return any(
+        section.name in (".debug_info", ".zdebug_info") and section.type != "SHT_NOBITS" for section in image.sections
+    )
+
+
+def build_table(images: Sequence[ElfImage], vaddrs: UInt64 | None = None, finder: Finder | None = None) -> SymbolTable:
+    """The symbol table of the binary whose files are `images`, the whole one or one for `vaddrs` (ascending) alone."""
+    return Binary(images, finder).table(vaddrs)
