@@ -167,8 +167,9 @@ class Dwarf:
             self.problems.append(f"corrupt DIEs in {what} at .debug_info offset {offset:#x}")
         parent, unit = nodes["parent"], nodes["unit"]
         live, begin, end = clip_to_code(begin, end, self.code)
-        segments = function_segments(begin, end, owner[live], parent, unit, lines, self.problems)
-        segment_start, segment_node, places = segments
+        segment_start, segment_node, places = function_segments(
+            begin, end, owner[live], parent, unit, lines, self.problems
+        )
         segments = segment_start, segment_node
         rows = line_rows(lines, segment_start, segment_node, unit)
         row_start, row = prefer_declared(self.reader, lines, nodes, segments, rows)
