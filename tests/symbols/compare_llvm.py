@@ -231,7 +231,7 @@ class Judge:
             return "label"
         if re.fullmatch(re.escape(our) + r"\.\d+", their):  # a nested function of C
             return "symbol"
-        if their in (our + ".abi0", our.replace("·", ".")):
+        if their in (our + ".abi0", our.replace("·", "."), our + "_"):  # Go, Fortran
             return "symbol"
         # An inherited constructor is called like its class in DWARF and like the class it comes from in the symbol.
         constructor = re.sub(r"<.*?>(?=::|$)", "", our).split("::")
