@@ -100,7 +100,7 @@ def measure_units(dwarf: Dwarf, runs: int) -> None:
     begin, end, owner = ranges.arrays()
     live, begin, end = clip_to_code(begin, end, dwarf.code)
     owner = owner[live]
-    seconds, (starts, owners) = fastest(
+    seconds, (starts, owners, _) = fastest(
         runs, lambda: function_segments(begin.copy(), end.copy(), owner.copy(), parent, unit, lines, dwarf.problems)
     )
     rate = f"{nodes.count / 1e6:.2f} M nodes, {len(begin) / 1e6:.2f} M ranges to {len(starts) / 1e6:.2f} M"

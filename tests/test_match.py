@@ -177,7 +177,8 @@ def test_segments_without_file_bytes(case: DebugCase) -> None:
     ],
 )
 def test_lost_offset(desc: str, segments: list[Segment], size: int, offset: int, expected: int | None) -> None:
-    """An offset that the memory map left out is told from the length of the mapping, and otherwise not guessed."""
+    """An offset that the memory map left out is told from the length of the mapping, and otherwise not guessed
+    (rule R147)."""
     assert true_offset(segments, BASE, BASE + size, offset) == expected
 
 

@@ -40,11 +40,12 @@ class Decoded:
     (-1): the node is the innermost function there. Nodes are functions and inlined functions, see `Nodes`.
     `node_die` and `node_origin` are references (see `Sources`), `node_unit` is a unit of the binary's own .debug_info.
     Line entry `j` reaches from `row_start[j]` to `row_start[j + 1]` and is row `row[j]` of the row columns, or a
-    gap (-1).
+    gap (-1). `places` are the starts of the segments that belong to functions of length zero.
     """
 
     segment_start: UInt64
     segment_node: Int64
+    places: UInt64
     node_die: UInt64
     node_origin: UInt64
     node_entry: UInt64
@@ -64,7 +65,7 @@ class Decoded:
     def nothing(cls) -> Self:
         """No code at all, as of a binary without debug information."""
         u8, i8, u4 = np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.uint32)
-        return cls(u8, i8, u8, u8, u8, i8, i8, u4, u4, u4, u8, i8, i8, u4, u4, u4)
+        return cls(u8, i8, u8, u8, u8, u8, i8, i8, u4, u4, u4, u8, i8, i8, u4, u4, u4)
 
 
 class Problems(list[str]):
@@ -166,7 +167,9 @@ class Dwarf:
             self.problems.append(f"corrupt DIEs in {what} at .debug_info offset {offset:#x}")
         parent, unit = nodes["parent"], nodes["unit"]
         live, begin, end = clip_to_code(begin, end, self.code)
-        segment_start, segment_node = function_segments(begin, end, owner[live], parent, unit, lines, self.problems)
+        segment_start, segment_node, places = function_segments(
+            begin, end, owner[live], parent, unit, lines, self.problems
+        )
         segments = segment_start, segment_node
         rows = line_rows(lines, segment_start, segment_node, unit)
         row_start, row = prefer_declared(self.reader, lines, nodes, segments, rows)
@@ -174,6 +177,7 @@ class Dwarf:
         return Decoded(
             segment_start,
             segment_node,
+            places,
             nodes["die"],
             nodes["origin"],
             nodes["entry"],

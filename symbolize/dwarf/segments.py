@@ -50,12 +50,13 @@ def disjoint(
 
 def function_segments(
     begin: UInt64, end: UInt64, owner: Int64, parent: Int64, unit: Int64, lines: Lines, problems: list[str]
-) -> tuple[UInt64, Int64]:
+) -> tuple[UInt64, Int64, UInt64]:
     """Segments and their innermost nodes from the ranges of all nodes, which may be reordered in place.
 
     An inlined function owns what it covers of the function around it (rules R25, R26), the smallest range
     first (rule R27). Of overlapping functions the smallest wins, then the one whose unit's line table covers
-    it, then the first (rule R9). Where nothing else is, an empty range is its owner's (rule R8).
+    it, then the first (rule R9). Where nothing else is, an empty range is its owner's (rule R8); the third column
+    is where these segments, of one byte each, start.
     """
     empty = begin == end
     places = None
@@ -96,13 +97,13 @@ def function_segments(
     outer = outer[~(apart[1:] & apart[:-1])]
     rank[outer] += ~lines.cover(begin[outer], unit[owner[outer]])
     starts, winners = disjoint(begin, end, owner, rank, parent, problems)
-    if places is not None:
-        starts, winners = with_places(starts, winners, *places)
-    return starts, winners
+    if places is None:
+        return starts, winners, np.zeros(0, np.uint64)
+    return with_places(starts, winners, *places)
 
 
-def with_places(starts: UInt64, winners: Int64, place: UInt64, owner: Int64) -> tuple[UInt64, Int64]:
-    """Segments with those of functions of length zero, a byte each, where nothing else is (rule R8)."""
+def with_places(starts: UInt64, winners: Int64, place: UInt64, owner: Int64) -> tuple[UInt64, Int64, UInt64]:
+    """Segments with those of empty functions, a byte each, where nothing else is (rule R8), and the starts of these."""
     order = np.lexsort((owner, place))
     order = order[first_of_runs(place[order])]
     place, owner = place[order], owner[order]
@@ -115,7 +116,7 @@ def with_places(starts: UInt64, winners: Int64, place: UInt64, owner: Int64) -> 
     starts, winners = np.concatenate(columns[0]), np.concatenate(columns[1])
     order = np.argsort(starts, kind="stable")
     order = order[first_of_runs(starts[order])]
-    return starts[order], winners[order]
+    return starts[order], winners[order], place
 
 
 def line_rows(lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64) -> tuple[UInt64, Int64]:

@@ -1,14 +1,16 @@
 """Puts what was decoded of a binary together as its symbol table."""
 
 import os
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct_inverse, first_of_runs, pair, unpair, views
+from symbolize.arrays import distinct_inverse, first_of_runs, layer_at, pair, unpair, views
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.qualify import resolve_functions
+from symbolize.names import strip_version
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.folding import find_shared
 from symbolize.symbols.functions import UNKNOWN, FunctionNames
@@ -22,7 +24,7 @@ from symbolize.symbols.lay import (
     outermost,
     pack,
 )
-from symbolize.symbols.naming import choose_names
+from symbolize.symbols.naming import agreeing, choose_names
 from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.texts import TextPool
 
@@ -50,6 +52,8 @@ class Ranges(NamedTuple):
 
 def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64 | None) -> SymbolTable:
     """The table of everything that was decoded, or of what lookups of `vaddrs` (ascending) can meet."""
+    if dwarf is not None and len(decoded.places):
+        decoded = without_covered(dwarf, decoded, symbols)
     ranges = all_ranges(decoded, symbols) if vaddrs is None else ranges_at(decoded, symbols, vaddrs)
     files = Files()
     pool = TextPool()
@@ -94,6 +98,33 @@ def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs
         doubtful_end=none,
         has_names=dwarf is not None or len(symbols.vaddr) > 0,
     )
+
+
+def without_covered(dwarf: Dwarf, decoded: Decoded, symbols: SymbolLayer) -> Decoded:
+    """`decoded` without the functions of length zero that lie in a sized symbol of another function (rule R8)."""
+    segment = np.searchsorted(decoded.segment_start, decoded.places)
+    symbol = layer_at(symbols.start, symbols.symbol, decoded.places)
+    covered = (symbol >= 0) & np.append(symbols.sized, False)[symbol]
+    segment, symbol = segment[covered], symbol[covered]
+    if not len(segment):
+        return decoded
+    node = decoded.segment_node[segment]
+    functions = resolve_functions(dwarf, decoded.node_die[node])
+    starts = symbols.vaddr[symbol] == decoded.segment_start[segment]
+    own = [
+        start and is_named(symbols, number, linkage, name)
+        for start, number, linkage, name in zip(
+            starts.tolist(), symbol.tolist(), functions.linkage, functions.name, strict=True
+        )
+    ]
+    nodes = decoded.segment_node.copy()
+    nodes[segment[~np.array(own)]] = -1
+    return replace(decoded, segment_node=nodes)
+
+
+def is_named(symbols: SymbolLayer, symbol: int, linkage: bytes, name: bytes) -> bool:
+    """Whether a symbol or one of its aliases is the DWARF function with these names."""
+    return bool(agreeing((strip_version(symbols.names[alias]) for alias in symbols.aliases(symbol)), linkage, name))
 
 
 def narrow(columns: UInt32) -> NDArray[np.uint16]:

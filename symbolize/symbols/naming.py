@@ -49,7 +49,8 @@ def choose_names(
             continue
         linked = agreeing(candidates, functions.linkage[f], functions.name[f])
         linkage.append(linked or functions.linkage[f])
-        name.append(b"" if functions.linkage[f] or linked else functions.name[f])
+        plain = not functions.linkage[f] and (not linked or is_numbered(split_suffix(linked)[0], functions.name[f]))
+        name.append(functions.name[f] if plain else b"")
     known = function >= 0
     decl_file = np.full(len(function), -1, np.int32)
     decl_line = np.zeros(len(function), np.uint32)
@@ -77,13 +78,18 @@ def agrees(linked: bytes, linkage: bytes, name: bytes) -> bool:
     """Whether the symbol `linked` is the DWARF function with the given linkage and qualified name.
 
     Without a linkage name, which gcc leaves out for functions that are local to a file, a symbol agrees when
-    its last component is that of the DWARF name.
+    its last component is that of the DWARF name. Link time optimization may leave a linkage name with a suffix.
     """
     base = split_suffix(linked)[0]
     if linkage:
-        return base == linkage
-    if base == name:
+        return base == linkage or base == split_suffix(linkage)[0]
+    if base == name or is_numbered(base, name):
         return True
     if not base.startswith(b"_Z"):  # C, or extern "C" in a namespace
         return base == last_component(name)
     return last_component(demangle([base], "default")[0]) == last_component(name)
+
+
+def is_numbered(base: bytes, name: bytes) -> bool:
+    """Whether `base` is `name` with a number, as gcc calls functions that are nested in others: `f.0`."""
+    return base.startswith(name + b".") and base[len(name) + 1 :].isdigit()

@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("build_id", [ID_A, ID_A.upper(), ID_A + "0000"])
 @pytest.mark.parametrize("filename", ["/opt/app/server", "/elsewhere/renamed", "", "[kernel.kallsyms]"])
 def test_by_build_id(root: Path, build_id: str, filename: str) -> None:
-    """With a build id all files that have it answer, verified, whatever the recorded name."""
+    """With a build id all files that have it answer, verified, whatever the recorded name (rule R138)."""
     found = find([root], build_id, filename)
     assert found.paths == ["root/debug/server.debug", "root/opt/app/server"]
     assert found.verified
@@ -52,7 +52,8 @@ def test_by_build_id(root: Path, build_id: str, filename: str) -> None:
     ],
 )
 def test_by_name(root: Path, filename: str, paths: list[str]) -> None:
-    """Without a build id the full path, then the name, then the name of a debug file answers, unverified."""
+    """Without a build id the full path, then the name, then the name of a debug file answers, unverified
+    (rule R144)."""
     found = find([root], "", filename)
     assert found.paths == paths
     assert not found.verified

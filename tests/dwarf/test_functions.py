@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from symbolize.elf import ElfImage
+from symbolize.symbols import build_table
 from tests.support.dwarf_writer import As, C, Die, Index, Ref, Unit, die, function, inlined
 from tests.support.elf_writer import Symbol
 from tests.support.line_writer import Format, Lines, sequence
@@ -172,6 +174,20 @@ def test_function_of_length_zero(extent_of: dict[str, Any], fmt: Format) -> None
     assert extent(gap, 0xFFF, 0x1030) == [*range(0x1000, 0x1004), 0x1010]
     dead = image_of([unit(die("subprogram", name="f", low_pc=0, high_pc=0), function("rest", 0x1000, 4), fmt=fmt)])
     assert extent(dead, 0, 0x20) == []
+
+
+def test_function_of_length_zero_in_a_symbol() -> None:
+    """A sized symbol of another function that covers its address answers, its own symbol does not (rule R8)."""
+    empty = unit(die("subprogram", name="f", low_pc=0x1010, high_pc=0), function("other", 0x1800, 4))
+
+    def names(*symbols: Symbol) -> list[list[str]]:
+        return names_at(image_of([empty], symbols=symbols), 0x100F, 0x1010, 0x1011)
+
+    assert names(Symbol("around", 0x1000, 0x20)) == [["around"]] * 3
+    assert names(Symbol("around", 0x1000, 0x20), Symbol("f", 0x1010, 0)) == [["around"]] * 3
+    assert names(Symbol("before", 0x1000, 0x10), Symbol("behind", 0x1010, 8)) == [["before"], ["behind"], ["behind"]]
+    assert names(Symbol("f", 0x1010, 1), Symbol("g", 0x1010, 1)) == [[], ["f"], []]
+    assert names(Symbol("before", 0x1000, 0)) == [["before"], ["f"], ["before"]]
 
 
 def test_inlined_into_a_function_of_length_zero() -> None:
@@ -343,6 +359,40 @@ def test_symbol_gives_the_suffix() -> None:
     assert names_at(image_of([unit(f)], symbols=symbols), 0x1000, 0x1100) == [["_Z1fv"], ["_Z1fv.cold"]]
     others = [Symbol("_Z1gv", 0x1000, 0x10), Symbol("_Z1fv.cold", 0x1100, 0)]
     assert names_at(image_of([unit(f)], symbols=others), 0x1000, 0x1100) == [["_Z1fv"], ["_Z1fv"]]
+
+
+def test_numbers_of_nested_functions() -> None:
+    """Symbols of nested functions have a number, which stays in the linked name (rules R6, R18); other dots part."""
+    f = [function("f", 0x1000 + 0x10 * i, 8) for i in range(5)]
+    linked = ["f.0", "f.12.constprop.0", "f.x", "f.", "g.0"]
+    symbols = [Symbol(name, 0x1000 + 0x10 * i, 8, binding=0) for i, name in enumerate(linked)]
+    image = image_of([unit(*f, language=As("data2", C))], symbols=symbols)
+    places = [0x1000 + 0x10 * i for i in range(5)]
+    assert names_at(image, *places) == [["f.0"], ["f.12.constprop.0"], ["f"], ["f"], ["f"]]
+    functions = build_table([image]).lookup(np.array(places, np.uint64)).functions
+    assert {name for name in functions.name if name} == {b"f"}
+
+
+def test_linkage_names_with_suffixes() -> None:
+    """What is left of a clone in another partition of the program keeps its whole suffix (rules R6, R18)."""
+    ranges = [(0x1000, 0x1010), (0x1100, 0x1108)]
+    f = die("subprogram", name="f", linkage_name="_Z1fv.constprop.0", ranges=ranges)
+    linked = ["_Z1fv.constprop.0", "_Z1fv.constprop.0.cold"]
+    symbols = [Symbol(linked[0], 0x1000, 0x10), Symbol(linked[1], 0x1100, 8, binding=0)]
+    assert names_at(image_of([unit(f)], symbols=symbols), 0x1000, 0x1100) == [linked[:1], linked[1:]]
+
+
+def test_names_in_a_file_that_is_not_there() -> None:
+    """A function whose name lies in a missing supplementary file takes the symbol's, else `??`; the rest of it, and
+    its neighbours, stand (rule R92)."""
+    away = {"abstract_origin": As("GNU_ref_alt", Index(0x40))}
+    inner = die("inlined_subroutine", **away, ranges=[(0x1004, 0x1008)], call_line=3, call_file=1)
+    children = [die("subprogram", inner, low_pc=low, high_pc=0x10, **away) for low in (0x1000, 0x1010)]
+    lines = Lines(sequence((0x1000, 7), end=0x1028))
+    both = unit(*children, function("f", 0x1020, 8), lines=lines)
+    image = image_of([both], symbols=[Symbol("known", 0x1000, 0x10)])
+    assert names_at(image, 0x1000, 0x1004, 0x1010, 0x1020) == [["known"], ["??", "known"], ["??"], ["f"]]
+    assert [frame.line for frame in frames_at(image, 0x1004)[0]] == [7, 3]
 
 
 def test_operators_agree_with_their_symbols() -> None:

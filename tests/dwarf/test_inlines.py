@@ -33,6 +33,15 @@ def test_frames_of_a_chain() -> None:
     ]
 
 
+def test_rows_that_disagree_with_the_tree() -> None:
+    """File and line of the leaf are those of the row, also where it stands in no file of the function (rule R29)."""
+    rows = sequence((0x1000, 10), (0x1010, 99, 2), (0x1018, 0, 2), end=0x1100)
+    g = inlined("g", [(0x1010, 0x1020)], line=4, call_file=1)
+    image = image_of([unit(function("f", 0x1000, 0x100, g), *ORIGINS, lines=Lines(rows, files=FILES))])
+    f = ("f", "/src/b.cc", 4, 0, 0)
+    assert frames_at(image, 0x1010, 0x1018) == [[("g", "/src/c.cc", 99, 0, 1), f], [("g", "/src/c.cc", 0, 0, 1), f]]
+
+
 @pytest.mark.parametrize("line", [{}, {"call_line": 0}])
 def test_unknown_call_line(line: dict[str, int]) -> None:
     """Without a call line, or with line 0, the frame is there with an unknown line (rule R21)."""

@@ -1,5 +1,6 @@
-"""What linkers leave of dead code answers nowhere, and address 0 is an address (rules R54–R58, R61, R62)."""
+"""What linkers leave of dead code answers nowhere, and address 0 is an address (rules R54–R62)."""
 
+import struct
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from tests.support.dwarf_writer import As, die, function
 from tests.support.elf_writer import ALLOC, EXEC, NOBITS, WRITE, Section, Segment, text
 from tests.support.line_writer import Format, Lines, advance_line, copy, end_sequence, sequence, set_address, special
-from tests.support.lookup import frames_at, image_of, names_at, places_at
+from tests.support.lookup import TEXT, frames_at, image_of, names_at, places_at
 from tests.support.programs import unit
 
 V4 = Format(version=4)
@@ -107,6 +108,37 @@ def test_units_that_claim_nothing(root: str) -> None:
     units = [unit(function("f", 0x1000, 8), **ROOTS[root]), unit(function("g", 0x1100, 8), low_pc=0x1100, high_pc=8)]
     for order in (units, units[::-1]):
         assert names_at(image_of(order), 0x1000, 0x1100) == [["f"], ["g"]]
+
+
+def aranges(unit_offset: int, *tuples: tuple[int, int], address_size: int = 8) -> bytes:
+    """A set of .debug_aranges: ranges of the unit at an offset of .debug_info, as begin and length."""
+    body = struct.pack("<HIBB", 2, unit_offset, address_size, 0)
+    body += bytes(-(4 + len(body)) % (2 * address_size))
+    order = "<QQ" if address_size == 8 else "<II"
+    body += b"".join(struct.pack(order, *entry) for entry in tuples)
+    return struct.pack("<I", len(body)) + body
+
+
+ARANGES = {
+    "of one unit only": aranges(0, (0x1000, 8), (0, 0)),
+    "without end": aranges(0, (0x1000, 8)),
+    "zeros in the middle": aranges(0, (0, 0), (0x1000, 8), (0, 0)),
+    "dead": aranges(0, (0, 0x100), (TOP, 8), (TOP - 1, 8), (0, 0)),
+    "of the other unit": aranges(0, (0x1100, 8), (0, 0)),
+    "of no unit": aranges(0x7FFFFFFF, (0x1000, 0x1000), (0, 0)),
+    "small addresses": aranges(0, (0x1000, 8), (0, 0), address_size=4),
+    "cut": aranges(0, (0x1000, 8), (0, 0))[:-9],
+    "no set": b"\xff" * 20,
+}
+
+
+@pytest.mark.parametrize("contents", ARANGES)
+def test_aranges_change_nothing(contents: str) -> None:
+    """Whatever .debug_aranges says or leaves out, the same functions are found (rules R59, R60)."""
+    units = [unit(function("f", 0x1000, 8)), unit(function("g", 0x1100, 8), low_pc=0x1100, high_pc=8)]
+    image = image_of(units, [TEXT, Section(".debug_aranges", ARANGES[contents])])
+    assert names_at(image, 0, 4, 0x1000, 0x1008, 0x1100) == [[], [], ["f"], [], ["g"]]
+    assert image.problems == []
 
 
 def test_backward_jump_in_a_sequence() -> None:

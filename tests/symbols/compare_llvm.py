@@ -43,6 +43,10 @@ CLASSES = {
     "padding": "R38: no function covers the address, and we extend no row beyond its sequence",
     "unsized": "R109: llvm-symbolizer takes a symbol without size to the next one, we end it with its FDE",
     "folded": "R119, R161: several functions or variants are this code; llvm-symbolizer names one with another's lines",
+    "label": "R110: llvm-symbolizer takes a label without size in a sized function, also behind that function",
+    "no-code": "R104: llvm-symbolizer takes a symbol of data, such as `_end`, without size",
+    "claim": "R61: no unit claims the address, so llvm-symbolizer has its symbol only",
+    "empty": "R8: a function of length zero; llvm-symbolizer knows its symbol only",
     "file-symbol": "R120: DWARF knows the function but not the file; llvm-symbolizer takes the FILE symbol's",
 }
 
@@ -128,6 +132,7 @@ class Judge:
         self.starts: dict[str, set[int]] = {}
         self.symbols: list[tuple[str, int, int, str]] = []
         self.frames = [(int(begin), int(end)) for begin, end in zip(*frame_ranges(image), strict=True)]
+        self.sections = [(s.vaddr, s.vaddr + s.size) for s in image.sections if s.is_code]
         for name in (".symtab", ".dynsym"):
             table = read_symbols(image, name)
             for i in range(0 if table is None else len(table)):
@@ -158,6 +163,14 @@ class Judge:
             return None if covered else "padding"
         if not ours and len(theirs) == 1 and not theirs[0].line and self.behind_frame(vaddr, theirs[0].name):
             return "unsized"
+        if not ours and len(theirs) == 1 and not theirs[0].line and theirs[0].name not in self.starts:
+            return "no-code"
+        if not ours and len(theirs) == 1 and self.in_function(theirs[0].name):
+            return "label"
+        if len(theirs) == 1 and theirs[0][2:] == (0, 0, 0) and ours and self.is_symbol(vaddr, ours[-1], theirs[0]):
+            return "claim"
+        if len(ours) == 1 and ours[0][:4] == theirs[0][:4] and self.is_empty(vaddr, ours[0].name):
+            return "empty"
         if len(ours) != len(theirs):
             return None
         found = set()
@@ -169,17 +182,36 @@ class Judge:
         return None if None in found else max(found - {"equal"}, key=list(CLASSES).index)
 
     def behind_frame(self, vaddr: int, name: str) -> bool:
-        """Whether a symbol without size is called `name` whose FDE ends before `vaddr`, which lies in no other."""
+        """Whether a symbol without size is called `name` that ends before `vaddr`, by FDE or section."""
         starts = {start for symbol, start, end, _ in self.symbols if symbol == name and start == end}
         ends = [end for begin, end in self.frames if any(begin <= start < end for start in starts)]
+        if any(begin <= start < end <= vaddr for begin, end in self.sections for start in starts):
+            return True
+        if any(not any(begin <= start < end for begin, end in self.sections) for start in starts):
+            return True
         return any(end <= vaddr for end in ends) and not any(begin <= vaddr < end for begin, end in self.frames)
+
+    def is_symbol(self, vaddr: int, our: Frame, their: Frame) -> bool:
+        """Whether `their` is what the symbol table alone says of our outermost function, which DWARF declares."""
+        named = self.name_class(vaddr, our.name, their.name, True) is not None
+        files = {file for symbol, start, end, file in self.symbols if start <= vaddr < end}
+        return named and our.start_line > 0 and their.file in files
+
+    def is_empty(self, vaddr: int, name: str) -> bool:
+        """Whether the symbol `name` stands at `vaddr` and has no size."""
+        return any(symbol == name and start == end == vaddr for symbol, start, end, _ in self.symbols)
+
+    def in_function(self, name: str) -> bool:
+        """Whether a symbol without size is called `name` that lies in one with a size."""
+        starts = {start for symbol, start, end, _ in self.symbols if symbol == name and start == end}
+        return any(begin < start < end for start in starts for _, begin, end, _ in self.symbols)
 
     def file_class(self, vaddr: int, our: Frame, their: Frame) -> str | None:
         """The class of a difference in files."""
         if our.file == their.file:
             return "equal"
         if not our.file and their.line == 0:
-            files = {file for _, start, end, file in self.symbols if start <= vaddr < end}
+            files = {file for _, start, end, file in self.symbols if start <= vaddr < end or start == end <= vaddr}
             return "file-symbol" if their.file in files else None
         return "path" if same_file(our.file, their.file) else None
 
@@ -196,7 +228,11 @@ class Judge:
             return "symbol"
         if any(start <= vaddr for start in self.starts.get(our, set()) & self.starts.get(plain, set())):
             return "alias"
-        if their in (our + ".abi0", our.replace("·", ".")):
+        if self.in_function(their):
+            return "label"
+        if re.fullmatch(re.escape(our) + r"\.\d+", their):  # a nested function of C
+            return "symbol"
+        if their in (our + ".abi0", our.replace("·", "."), our + "_"):  # Go, Fortran
             return "symbol"
         # An inherited constructor is called like its class in DWARF and like the class it comes from in the symbol.
         constructor = re.sub(r"<.*?>(?=::|$)", "", our).split("::")
