@@ -15,6 +15,7 @@ from symbolize.proto import profile_pb2
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 BINARIES = FIXTURES / "bin"
+PARTS = FIXTURES / "parts"
 GPERFTOOLS = sorted((FIXTURES / "profiles" / "gperftools").glob("*.prof"))
 PERF = sorted((FIXTURES / "profiles" / "perf").glob("*.pb.gz"))
 LLVM_SYMBOLIZER = shutil.which("llvm-symbolizer-19")

@@ -1,10 +1,12 @@
 """Short ways from the bytes of a test to frames."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from symbolize.binaries import BinaryIndex, Companions
 from symbolize.elf import ElfImage
 from symbolize.symbols import build_table
 from symbolize.symbols.table import SymbolTable
@@ -55,9 +57,14 @@ def frames_of(table: SymbolTable, vaddrs: Iterable[int]) -> list[list[Frame]]:
     return result
 
 
-def names_at(image: ElfImage, *vaddrs: int) -> list[list[str]]:
+def finder_of(path: Path, *roots: Path) -> Companions:
+    """What finds the companions of the binary `path` below some roots, or beside it if none are given."""
+    return Companions(BinaryIndex([str(root) for root in roots or (path.parent,)]), [str(path)])
+
+
+def names_at(image: ElfImage, *vaddrs: int, finder: Companions | None = None) -> list[list[str]]:
     """The names at each of the ascending addresses, innermost first; built for them and for all, which must agree."""
-    whole, some = build_table([image]), build_table([image], np.array(vaddrs, np.uint64))
+    whole, some = (build_table([image], asked, finder) for asked in (None, np.array(vaddrs, np.uint64)))
     names = [[frame.name for frame in frames] for frames in frames_of(whole, vaddrs)]
     assert names == [[frame.name for frame in frames] for frames in frames_of(some, vaddrs)]
     return names

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from symbolize.binaries import Companions
 from symbolize.elf import ElfImage, read_build_id, read_symbols
 from symbolize.elf.unwind import frame_ranges
 from symbolize.symbols import build_table
@@ -111,10 +112,13 @@ def sample(image: ElfImage, count: int) -> list[int]:
 
 def ask_llvm(symbolizer: str, path: Path, vaddrs: Sequence[int]) -> list[list[Frame]]:
     """What llvm-symbolizer says of each address; no frames where it knows neither name nor place."""
-    arguments = [symbolizer, f"--obj={path}", "--output-style=JSON", "--no-demangle", "--inlines"]
+    arguments = [symbolizer, f"--obj={path.resolve()}", "--output-style=JSON", "--no-demangle", "--inlines"]
     quiet = {name: value for name, value in os.environ.items() if not name.startswith("DEBUGINFOD")}
     text = "\n".join(map(hex, vaddrs))
-    output = subprocess.run(arguments, input=text, capture_output=True, text=True, env=quiet, check=True).stdout
+    # Split units that were compiled in "." are looked for where it runs.
+    output = subprocess.run(
+        arguments, input=text, capture_output=True, text=True, env=quiet, check=True, cwd=path.parent
+    ).stdout
     result = []
     for line in output.splitlines():
         frames = [
@@ -244,12 +248,12 @@ def same_file(one: str, other: str) -> bool:
     return one.replace("/./", "/") == other.replace("/./", "/")
 
 
-def compare(path: Path, count: int, symbolizer: str) -> Comparison:
-    """Compare `count` random addresses of a file."""
+def compare(path: Path, count: int, symbolizer: str, finder: Companions | None = None) -> Comparison:
+    """Compare `count` random addresses of a file; `finder` finds its split units."""
     result = Comparison()
     with ElfImage.open(path) as image:
         vaddrs = sample(image, count)
-        table = build_table([image], np.array(vaddrs, np.uint64))
+        table = build_table([image], np.array(vaddrs, np.uint64), finder)
         ours, folded = frames_of(table, vaddrs), table.lookup(np.array(vaddrs, np.uint64)).folded.tolist()
         judge = Judge(image)
     theirs = ask_llvm(symbolizer, path, vaddrs)
