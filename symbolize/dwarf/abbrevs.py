@@ -23,6 +23,9 @@ FIXED = cython.declare(cython.int, 64)
 MAX_FIXED_SIZE = cython.declare(cython.int, 1 << 20)
 """Attributes of a DIE that take more bytes than this are skipped one by one, so that no size overflows."""
 
+MAX_ATTRIBUTES = cython.declare(cython.Py_ssize_t, 256)
+"""Attributes of an abbreviation; real ones have a few dozen. A DIE that takes no bytes for thousands takes time."""
+
 # Skip operations: the kind in the low 4 bits, a byte count above them.
 OP_FIXED = cython.declare(cython.int, 0)
 OP_LEB = cython.declare(cython.int, 1)
@@ -244,6 +247,10 @@ def fill_tables(  # type: ignore[no-untyped-def]
                     constant = c.sleb() if form == 0x21 else 0
                     if name == 0 and form == 0:
                         break
+                    if attribute - tables.attribute_first[abbreviation] > MAX_ATTRIBUTES:
+                        continue
+                    if attribute - tables.attribute_first[abbreviation] == MAX_ATTRIBUTES:
+                        name = form = 0  # the last one stands for all others and cannot be read
                     tables.attribute_name[attribute] = name if name < 0xFFFF else 0xFFFF
                     tables.attribute_form[attribute] = form if form < 0xFFFF else 0xFFFF
                     tables.attribute_constant[attribute] = constant

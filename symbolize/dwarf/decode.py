@@ -26,6 +26,9 @@ COMPILE_UNIT, SKELETON_UNIT = 1, 4
 MIN_SHARED_SIZE = 1 << 22
 """DIEs of fewer bytes are not worth two threads."""
 
+MAX_SPLIT_WALKS = 4
+"""How often split units may be walked on average: more than one skeleton for each is corrupt data."""
+
 LINE_COST = 5
 """How much longer a byte of a line program takes than one of a DIE."""
 
@@ -171,7 +174,7 @@ class Dwarf:
             begin, end, owner[live], parent, unit, lines, self.problems
         )
         segments = segment_start, segment_node
-        rows = line_rows(lines, segment_start, segment_node, unit)
+        rows = line_rows(lines, segment_start, segment_node, unit, self.problems)
         row_start, row = prefer_declared(self.reader, lines, nodes, segments, rows)
         count = lines.tables.row_count
         return Decoded(
@@ -238,8 +241,15 @@ class Dwarf:
 
     def _walk_split(self, split: dict[int, tuple[Source, int]], nodes: Nodes, ranges: Ranges) -> None:
         """Add the nodes and ranges of split units, as those of their skeletons."""
+        room = MAX_SPLIT_WALKS * sum(
+            {source.number: len(source.sections.info) for source, _ in split.values()}.values()
+        )
         for skeleton, (source, unit) in split.items():
             first = nodes.count
+            room -= int(source.reader.units.end[unit] - source.reader.units.offset[unit])
+            if room < 0:
+                self.problems.append("absurdly many skeletons of the same split units; some are left out")
+                break
             # One budget for all: each split unit may name the same lists in the binary.
             source.reader.ranges_left = self.reader.ranges_left + len(source.sections.info)
             walk_units(source.reader, np.array([unit]), nodes, ranges)

@@ -15,15 +15,20 @@ from symbolize.dwarf.sections import DebugSections
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
 NOWHERE = (1 << 64) - 1
+HEADERS_PER_BYTE = 4
+"""Bytes of line programs that are read for file tables, for each byte of .debug_line."""
+PATHS_PER_BYTE = 32
+MORE_PATHS = 1 << 22
+"""Bytes that paths may take, for each byte of .debug_line and in addition."""
 
 
 class FileTable(NamedTuple):
-    """The file table of a line program: string references of the names, and the directory of each by number."""
+    """The file table of a line program: string references of names and of directories; the directory of each file."""
 
     version: int
-    names: list[int]
-    directory: list[int]
-    directories: dict[int, bytes]
+    names: UInt64
+    directory: NDArray[np.uint32]
+    directories: UInt64
 
 
 @dataclass(eq=False)
@@ -83,6 +88,8 @@ class FileTables:
         self._tables: dict[tuple[int, int], FileTable] = {}
         self._directories: dict[tuple[int, int], bytes] = {}
         self._paths: dict[tuple[bytes, int], bytes] = {}
+        self._header_bytes = 0
+        self._path_bytes = 0
         self.string = string
 
     def read_rows(self, units: Int64) -> Lines:
@@ -124,14 +131,31 @@ class FileTables:
             index -= 1
         if not 0 <= index < len(table.names):
             return b""
-        place = table.directories.get(table.directory[index], b""), table.names[index]
+        place = self._directory_of(table, unit, int(table.directory[index])), int(table.names[index])
         if place not in self._paths:
-            self._paths[place] = join_path(b"", place[0], self.string(place[1]))
+            path = join_path(b"", place[0], self.string(place[1]))
+            self._path_bytes += len(path)
+            if self._path_bytes > PATHS_PER_BYTE * len(self._sections.line) + MORE_PATHS:
+                self._problems.append("paths of files are absurdly long; some are missing")
+                return b""
+            self._paths[place] = path
         return self._paths[place]
+
+    def _directory_of(self, table: FileTable, unit: int, number: int) -> bytes:
+        """Directory `number` of a table, which the line program of `unit` has.
+
+        Number 0 is the compilation directory, which DWARF 5 lists and older versions do not (rule R42).
+        """
+        comp_dir = self._units.comp_dir[unit]
+        place = number if table.version >= 5 else number - 1
+        if number == 0:
+            listed = table.version >= 5 and len(table.directories) > 0
+            return (self.string(int(table.directories[0])) if listed else b"") or self.string(comp_dir)
+        return self._directory(comp_dir, int(table.directories[place])) if place < len(table.directories) else b""
 
     def _table(self, unit: int) -> FileTable:
         """The file table of the line program of `unit`, read once; an empty one if it has none."""
-        key = (self._units.line_program[unit], self._units.comp_dir[unit])
+        key = (self._units.line_program[unit], self._units.str_offsets_base[unit])
         if key not in self._tables:
             self._tables[key] = self._read_table(unit, key[0])
         return self._tables[key]
@@ -150,19 +174,15 @@ class FileTables:
         if offset != NOWHERE:
             if not read_program(self._sections.line, offset, self._reader, unit, self._headers, 0, False, shape):
                 self._problems.append(f"corrupt header of the line program at .debug_line offset {offset:#x}")
-        version, _, directory_count, file_count, _ = shape.tolist()
+        version, _, directory_count, file_count, length = shape.tolist()
+        self._header_bytes += length
+        if self._header_bytes > HEADERS_PER_BYTE * len(self._sections.line):
+            self._problems.append("line programs overlap absurdly; some files are left out")
+            directory_count = file_count = 0
         entries = slice(directory_count, directory_count + file_count)
         names = np.asarray(self._headers.name)
-        directory_of = np.asarray(self._headers.directory)[entries].tolist()
-        comp_dir = self._units.comp_dir[unit]
-        # Directory 0 is the compilation directory, which DWARF 5 lists and older versions do not (rule R42).
-        listed = names[:directory_count].tolist()
-        directories = {0: (self.string(listed[0]) if version >= 5 and listed else b"") or self.string(comp_dir)}
-        first = 0 if version >= 5 else 1
-        for number, directory in enumerate(listed, first):
-            if number:
-                directories[number] = self._directory(comp_dir, directory)
-        return FileTable(version, names[entries].tolist(), directory_of, directories)
+        directory = np.asarray(self._headers.directory)[entries].copy()
+        return FileTable(version, names[entries].copy(), directory, names[:directory_count].copy())
 
 
 def live_sequences(

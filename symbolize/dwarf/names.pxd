@@ -6,6 +6,8 @@ cdef class Ancestors:
     cdef public unsigned long long[::1] die
     cdef public long long[::1] target
     cdef public Py_ssize_t count
+    cdef Py_ssize_t limit
+    cdef public bint cut_off
     cdef Py_ssize_t capacity
     cdef void append(self, unsigned long long die, long long target) noexcept nogil
     cpdef grow(self)

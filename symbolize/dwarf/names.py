@@ -17,6 +17,9 @@ NOWHERE = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 MAX_CHAIN = cython.declare(cython.int, 16)
 """Longest chain of abstract_origin and specification that is followed (rule R14)."""
 MAX_DEPTH = cython.declare(cython.int, 4096)
+WORK_PER_BYTE = cython.declare(cython.longlong, 32)
+WORK = cython.declare(cython.longlong, 1 << 20)
+"""Bytes and attributes that a lookup of names may read, for each byte of the section and in addition."""
 
 
 @cython.ccall
@@ -33,7 +36,7 @@ def resolve(  # type: ignore[no-untyped-def]
     tag: cython.ushort[::1],
     onward: cython.ulonglong[::1],
     signature: cython.ulonglong[::1],
-):
+) -> cython.bint:
     """Names and declarations of the DIEs at the section offsets `dies`, one output element each.
 
     `linkage` and `name` are string references, the first found along abstract_origin and specification
@@ -42,6 +45,8 @@ def resolve(  # type: ignore[no-untyped-def]
     R15), `tag` its tag and `owner_unit` its unit, whose language the name is in (rule R17). A DIE that cannot
     be read has no name. Where a chain leaves this source, `onward` is the reference that does, and where it goes to a
     type unit, `signature` is that of the type (rule R16); otherwise they are 2⁶⁴-1.
+
+    False if some are left out because they lead to too many bytes, many of them to the same ones.
     """
     c: Cursor = reader.info
     tables: AbbrevTables = reader.tables
@@ -56,6 +61,7 @@ def resolve(  # type: ignore[no-untyped-def]
     v: cython.ulonglong
     signed: cython.ulonglong
     declared_in: cython.ulonglong
+    left: cython.longlong = WORK + WORK_PER_BYTE * len(c.data)
     with cython.nogil:
         for i in range(len(dies)):
             die = dies[i]
@@ -70,6 +76,8 @@ def resolve(  # type: ignore[no-untyped-def]
             onward[i] = NOWHERE
             signature[i] = NOWHERE
             for _ in range(MAX_CHAIN):
+                if left < 0:
+                    break
                 unit = reader.unit_at(die)
                 if unit < 0:
                     onward[i] = die
@@ -106,6 +114,8 @@ def resolve(  # type: ignore[no-untyped-def]
                             decl_line[i] = v
                     elif attribute == 0x31 or (attribute == 0x47 and following == NOWHERE):
                         following = v  # abstract_origin before specification
+                left -= c.pos - cython.cast(cython.longlong, die)
+                left -= tables.attribute_first[abbreviation + 1] - tables.attribute_first[abbreviation]
                 if declared_in < MASK32 and decl_unit[i] < 0:
                     decl_file[i] = declared_in
                     decl_unit[i] = unit
@@ -115,13 +125,19 @@ def resolve(  # type: ignore[no-untyped-def]
                     signature[i] = signed
                     break
                 die = following
+    return left >= 0
 
 
 @cython.cclass
 class Ancestors:
-    """Scopes around DIEs: `die` encloses DIE number `target`; the scopes of one target run innermost first."""
+    """Scopes around DIEs: `die` encloses DIE number `target`; the scopes of one target run innermost first.
 
-    def __init__(self) -> None:
+    There are no more than `limit`: DIEs whose scopes are too many have none, and set `cut_off`.
+    """
+
+    def __init__(self, limit: cython.Py_ssize_t) -> None:
+        self.limit = limit
+        self.cut_off = False
         self.count = 0
         self.capacity = 0
         self.die = memoryview(np.zeros(0, np.uint64))
@@ -200,6 +216,9 @@ def find_ancestors(  # type: ignore[no-untyped-def]
             while i < n and dies[i] <= die:
                 if dies[i] == die:
                     level = depth
+                    if found.count + depth > found.limit:
+                        found.cut_off = True
+                        level = 0
                     while level > 1:
                         level -= 1
                         tag = tags[level]

@@ -32,6 +32,16 @@ MAX_SOURCE_HOPS = 4
 MAX_UNITS = 1 << 40
 """No section has as many units."""
 
+SCOPES_PER_NAME = 16
+MORE_SCOPES = 1 << 16
+"""Scopes around all functions that are named at a time: so many for each, and in addition."""
+
+NAMES_PER_BYTE = 8
+MORE_NAMES = 1 << 20
+"""Bytes that qualified names may take, for each byte of debug information and in addition."""
+
+TOO_MUCH = "names of functions lead to absurdly much debug information; some are missing or not qualified"
+
 MAX_SCOPE_HOPS = 16
 """How often a class that is defined away from its declaration may lead to another scope."""
 
@@ -88,8 +98,14 @@ def resolve_functions(dwarf: Dwarf, dies: UInt64) -> ResolvedFunctions:
         for i, (linked, unit) in enumerate(zip(linkage, resolved.unit.tolist(), strict=True))
         if not linked and unit >= 0 and languages[i] not in UNSCOPED_LANGUAGES
     ]
+    room = NAMES_PER_BYTE * dwarf.sources.size + MORE_NAMES
     for i, scope in zip(bare, _scopes(dwarf, resolved.target[bare], resolved.unit[bare]), strict=True):
-        names[i] = b"::".join([*scope, names[i]]) if names[i] else b""
+        if names[i]:
+            room -= sum(map(len, scope))
+            if room < 0:
+                dwarf.problems.append(TOO_MUCH)
+                break
+            names[i] = b"::".join([*scope, names[i]])
     return ResolvedFunctions(linkage, names, resolved.decl_file, resolved.decl_line, resolved.decl_unit)
 
 
@@ -123,7 +139,8 @@ def _resolve_in(
     found = _Resolved.empty(len(rows))
     offsets = references - np.uint64(source.number << SOURCE_SHIFT)
     columns = [getattr(found, name) for name in _Resolved.__dataclass_fields__]
-    resolve(source.reader, *views(offsets, *columns))
+    if not resolve(source.reader, *views(offsets, *columns)):
+        dwarf.problems.append(TOO_MUCH)
     for mine, new in ((result.linkage, found.linkage), (result.name, found.name)):
         fresh = (mine[rows] == np.uint64(NOWHERE)) & (new != np.uint64(NOWHERE))
         mine[rows[fresh]] = source.tagged(new[fresh])
@@ -177,7 +194,7 @@ def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> list[list[bytes]]:
         unit_of[which] = units
         number_of = (targets >> np.uint64(SOURCE_SHIFT)).astype(np.int64)
         place = np.where(unit_of >= 0, number_of * MAX_UNITS + unit_of, -1)
-        found = Ancestors()
+        found = Ancestors(SCOPES_PER_NAME * len(targets) + MORE_SCOPES)
         tags: list[int] = []
         for key in distinct(place[place >= 0]).tolist():
             source = dwarf.sources.get(key // MAX_UNITS)
@@ -186,13 +203,17 @@ def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> list[list[bytes]]:
                 local = targets[run] - np.uint64(source.number << SOURCE_SHIFT)
                 find_ancestors(source.reader, key % MAX_UNITS, *views(local), int(run[0]), found)
                 tags += [source.number << SOURCE_SHIFT] * (found.count - len(tags))
-        parents: UInt64 = np.bitwise_or(np.asarray(found.die)[: found.count], np.array(tags, np.uint64))
+        if found.cut_off:
+            dwarf.problems.append(TOO_MUCH)
+        parents, scope_of = distinct_inverse(
+            np.bitwise_or(np.asarray(found.die)[: found.count], np.array(tags, np.uint64))
+        )
         inside = np.asarray(found.target)[: found.count]
         resolved = resolve_references(dwarf, parents)
         names = dwarf.sources.strings(resolved.name)
         chains: list[list[bytes]] = [[] for _ in range(len(targets))]
         onward: dict[int, int] = {}
-        for k, target in enumerate(inside.tolist()):
+        for k, target in zip(scope_of.tolist(), inside.tolist(), strict=True):
             if target in onward:
                 continue
             tag = int(resolved.tag[k])

@@ -13,6 +13,10 @@ Int64 = NDArray[np.int64]
 MAX_RANKED_SIZE = 1 << 62
 """Functions at least this large rank alike."""
 
+PIECES_PER_SEQUENCE = 16
+MORE_PIECES = 1 << 16
+"""Pieces that line sequences may be cut into, for each sequence or function and in addition."""
+
 MAX_INLINE_DEPTH = 256
 """Inlining deeper than this is not followed (rule R30)."""
 
@@ -119,17 +123,19 @@ def with_places(starts: UInt64, winners: Int64, place: UInt64, owner: Int64) -> 
     return starts[order], winners[order], place
 
 
-def line_rows(lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64) -> tuple[UInt64, Int64]:
+def line_rows(
+    lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64, problems: list[str]
+) -> tuple[UInt64, Int64]:
     """Line entries in order of address: where each starts and its row, -1 for gaps (rule R38).
 
     Where sequences of several programs cover an address, the program of the unit whose function is there
-    answers, otherwise the first (rule R37).
+    answers, otherwise the first (rule R37). What is in the way of that is added to `problems`.
     """
     begin, end, sequence = lines.begin, lines.end, np.arange(len(lines.begin))
     order = np.lexsort((end, begin))
     begin, end, sequence = begin[order], end[order], sequence[order]
     if (begin[1:] < np.maximum.accumulate(end)[:-1]).any():
-        begin, end, sequence = prefer_owners(lines, segment_start, segment_node, unit)
+        begin, end, sequence = prefer_owners(lines, segment_start, segment_node, unit, problems)
     pieces = views(begin, end, lines.first_row[sequence], lines.last_row[sequence], lines.address)
     count = lay_rows(*pieces, *views(np.zeros(0, np.uint64), np.zeros(0, np.int64)), False)
     starts, rows = np.zeros(count, np.uint64), np.zeros(count, np.int64)
@@ -138,7 +144,7 @@ def line_rows(lines: Lines, segment_start: UInt64, segment_node: Int64, unit: In
 
 
 def prefer_owners(
-    lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64
+    lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64, problems: list[str]
 ) -> tuple[UInt64, UInt64, Int64]:
     """Disjoint pieces of overlapping sequences: begin, end and sequence of each, in order of address.
 
@@ -154,6 +160,9 @@ def prefer_owners(
     first = np.searchsorted(cut, lines.begin, side="right")
     last = np.searchsorted(cut, lines.end, side="left")
     pieces = np.maximum(last - first, 0) + 1
+    if pieces.sum() > PIECES_PER_SEQUENCE * (len(pieces) + len(cut)) + MORE_PIECES:
+        problems.append("line sequences overlap absurdly; some lines may be those of other functions")
+        last, pieces = first, np.ones_like(pieces)
     offset = np.concatenate(([0], np.cumsum(pieces)))
     sequence = np.repeat(np.arange(len(pieces)), pieces)
     step = np.arange(offset[-1]) - offset[sequence]

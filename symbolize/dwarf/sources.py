@@ -31,6 +31,13 @@ SECTION_SHIFT = 60
 STRING_SECTIONS = {1: "info", 2: "str", 3: "line_str", 4: "line"}
 """The sections of string references, by their top bits."""
 
+MAX_PATH = 1 << 14
+"""Names of files and directories that are longer are none."""
+
+PATHS_PER_BYTE = 8
+MORE_PATHS = 1 << 20
+"""Bytes that such names may take, for each byte of debug information and in addition."""
+
 MAX_NAMED = 3
 """So many split units that are missing are named, the others counted."""
 
@@ -111,6 +118,7 @@ class Sources:
         self._splits: dict[int, tuple[Source, int] | None] = {}
         self._types: dict[int, int | None] = {}
         self._strings: dict[int, bytes] = {}
+        self._path_bytes = 0
         self._missing = 0
         units = reader.units
         named = np.asarray(units.dwo_name) != np.uint64(NOWHERE)
@@ -146,10 +154,35 @@ class Sources:
         return self._types[signature]
 
     def string(self, reference: int) -> bytes:
-        """The string that a reference names, empty if it names none."""
+        """The path that a reference names, empty if it names none or an absurdly long one."""
         if reference not in self._strings:
-            self._strings[reference] = self.strings(np.array([reference], np.uint64))[0]
+            self._strings[reference] = self._path(reference)
         return self._strings[reference]
+
+    @property
+    def size(self) -> int:
+        """Bytes of debug information in all sources that are open."""
+        known = [source.sections for source in self._sources if source is not None]
+        # Split units out of one package share all but their .debug_info.
+        shared = max(len(sections.str) + len(sections.line_str) + len(sections.line) for sections in known)
+        return shared + sum(len(sections.info) for sections in known)
+
+    def _path(self, reference: int) -> bytes:
+        place = reference >> SOURCE_SHIFT
+        name = STRING_SECTIONS.get(place >> (SECTION_SHIFT - SOURCE_SHIFT))
+        source = self.get(place & (MAX_SOURCES - 1)) if name is not None else None
+        if name is None or source is None:
+            return b""
+        offset = reference & OFFSET_MASK
+        path, end, _ = bytes(getattr(source.sections, name)[offset : offset + MAX_PATH]).partition(b"\0")
+        if not end and len(path) == MAX_PATH:
+            self._problems.append(f"names of files longer than {MAX_PATH} bytes are left out")
+            return b""
+        self._path_bytes += len(path)
+        if self._path_bytes > PATHS_PER_BYTE * self.size + MORE_PATHS:
+            self._problems.append("names of files overlap absurdly; some are missing")
+            return b""
+        return path
 
     def strings(self, references: UInt64) -> list[bytes]:
         """The strings that references name, empty where they name none."""
@@ -168,7 +201,8 @@ class Sources:
             if name is None or source is None:
                 continue
             rows = np.flatnonzero(place == key)
-            for row, value in zip(rows.tolist(), strings_at(getattr(source.sections, name), offset[rows]), strict=True):
+            values = strings_at(getattr(source.sections, name), offset[rows], self._problems)
+            for row, value in zip(rows.tolist(), values, strict=True):
                 result[row] = value
         return result
 

@@ -10,8 +10,11 @@ ZSTD_MAX_RATIO = 4096
 MAX_SIZE = 1 << 34
 
 
-def inflate_section(data: memoryview, is_64: bool, big_endian: bool) -> bytes:
-    """The contents of an SHF_COMPRESSED section. Raises ValueError with a sentence if it is corrupt (rule R97)."""
+def inflate_section(data: memoryview, is_64: bool, big_endian: bool, limit: int = MAX_SIZE) -> bytes:
+    """The contents of an SHF_COMPRESSED section. Raises ValueError with a sentence if it is corrupt (rule R97).
+
+    It is also raised if the contents are larger than `limit` bytes.
+    """
     header_size = 24 if is_64 else 12
     if len(data) < header_size:
         raise ValueError("compression header is cut off")
@@ -19,6 +22,7 @@ def inflate_section(data: memoryview, is_64: bool, big_endian: bool) -> bytes:
     kind = int.from_bytes(data[0:4], order)
     size = int.from_bytes(data[8:16] if is_64 else data[4:8], order)
     body = data[header_size:]
+    check_limit(size, len(data), limit)
     if kind == 1:
         return inflate_zlib(body, size)
     if kind == 2:
@@ -26,11 +30,19 @@ def inflate_section(data: memoryview, is_64: bool, big_endian: bool) -> bytes:
     raise ValueError(f"unknown compression type {kind}")
 
 
-def inflate_zdebug(data: memoryview) -> bytes:
+def inflate_zdebug(data: memoryview, limit: int = MAX_SIZE) -> bytes:
     """The contents of a .zdebug section: `ZLIB`, a big-endian size, a zlib stream (rule R98)."""
     if bytes(data[:4]) != b"ZLIB" or len(data) < 12:
         raise ValueError("no ZLIB header")
-    return inflate_zlib(data[12:], int.from_bytes(data[4:12], "big"))
+    size = int.from_bytes(data[4:12], "big")
+    check_limit(size, len(data), limit)
+    return inflate_zlib(data[12:], size)
+
+
+def check_limit(size: int, compressed: int, limit: int) -> None:
+    """Refuse a size that is out of all proportion to the file (rule R99)."""
+    if size > limit:
+        raise ValueError(f"claims to expand from {compressed} to {size} bytes, out of all proportion to the file")
 
 
 def check_size(size: int, compressed: int, ratio: int) -> None:

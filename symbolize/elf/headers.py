@@ -8,6 +8,8 @@ from typing import Any
 
 PN_XNUM = 0xFFFF
 SHN_XINDEX = 0xFFFF
+MAX_NAME = 1 << 12
+"""Longer names of sections are cut off; they could overlap and add up to any size."""
 
 
 class Headers:
@@ -57,7 +59,7 @@ class Headers:
             self._names = self._stream.read(table["sh_size"])
             if len(self._names) < table["sh_size"]:
                 raise ValueError("the names of the sections reach past the end of the file")
-        return self._names[offset:].partition(b"\0")[0].decode("utf-8", "replace")
+        return self._names[offset : offset + MAX_NAME].partition(b"\0")[0].decode("utf-8", "replace")
 
     def _parse(self, structure: Any, position: int) -> Any:
         from elftools.common.utils import struct_parse

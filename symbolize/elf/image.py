@@ -21,6 +21,9 @@ SHF_COMPRESSED = 0x800
 PF_X = 0x1
 MAX_SECTIONS = 1 << 20
 MAX_SEGMENTS = 1 << 16
+MAX_EXPANSION = 64
+MORE_EXPANSION = 1 << 24
+"""Bytes that the decompressed sections of a file may take, for each byte of the file and in addition."""
 
 Buffer = bytes | memoryview
 
@@ -109,6 +112,7 @@ class ElfImage:
             raise ElfError(path, "absurd number of segments or sections in the ELF header")
         segments: list[Segment] = []
         build_id = dynamic = None
+        notes_left = 2 * len(data)  # many headers could name the same long notes
         for number in range(headers.segment_count):
             try:
                 segment = headers.segment(number)
@@ -129,7 +133,8 @@ class ElfImage:
             elif segment["p_type"] == "PT_DYNAMIC":
                 dynamic = segment["p_offset"], segment["p_filesz"]
             elif segment["p_type"] == "PT_NOTE" and build_id is None:
-                notes = data[segment["p_offset"] : segment["p_offset"] + segment["p_filesz"]]
+                notes = data[segment["p_offset"] : segment["p_offset"] + min(segment["p_filesz"], notes_left)]
+                notes_left -= len(notes)
                 build_id = gnu_build_id(notes, headers.big_endian)
         sections: list[Section] = []
         try:
@@ -166,7 +171,8 @@ class ElfImage:
         if build_id is None:
             for found in image.sections:
                 if found.type == "SHT_NOTE" and (raw := image.raw(found)) is not None:
-                    image.build_id = gnu_build_id(memoryview(raw), image.big_endian)
+                    image.build_id = gnu_build_id(memoryview(raw)[:notes_left], image.big_endian)
+                    notes_left -= min(len(raw), notes_left)
                     if image.build_id is not None:
                         break
         return image
@@ -266,7 +272,7 @@ class ElfImage:
         if data is None or not (legacy or section.flags & SHF_COMPRESSED):
             return data
         try:
-            return inflate_zdebug(data) if legacy else inflate_section(data, self.is_64, self.big_endian)
+            return self._inflate(data, legacy, sum(map(len, self._inflated.values())))
         except ValueError as error:
             self.note(f"section {section.name}: {error}")
             return None
@@ -284,6 +290,7 @@ class ElfImage:
     def all_contents(self, name: str) -> list[Buffer]:
         """The bytes of every section called `name`, decompressed. In relocatable files a name may stand for many."""
         result: list[Buffer] = []
+        inflated = sum(map(len, self._inflated.values()))
         for section in self.sections:
             if section.name != name or (data := self.raw(section)) is None:
                 continue
@@ -291,10 +298,21 @@ class ElfImage:
                 result.append(data)
                 continue
             try:
-                result.append(inflate_section(data, self.is_64, self.big_endian))
+                result.append(self._inflate(data, False, inflated))
+                inflated += len(result[-1])
             except ValueError as error:
                 self.note(f"section {section.name}: {error}")
         return result
+
+    @property
+    def max_inflated(self) -> int:
+        """Bytes that all decompressed sections of the file may take together (rule R99)."""
+        return MAX_EXPANSION * len(self.data) + MORE_EXPANSION
+
+    def _inflate(self, data: memoryview, legacy: bool, others: int) -> bytes:
+        """Decompress a section beside `others`, bytes of other sections. Raises ValueError if it is corrupt."""
+        limit = self.max_inflated - others
+        return inflate_zdebug(data, limit) if legacy else inflate_section(data, self.is_64, self.big_endian, limit)
 
     @cached_property
     def code_ranges(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:

@@ -133,6 +133,10 @@ class Relocator:
         for pieces in self._pieces.values():
             if len(pieces) > 1:
                 sizes = [len(image.section_contents(image.sections[index]) or b"") for index in pieces]
+                fitting = int(np.searchsorted(np.cumsum(sizes), image.max_inflated, side="right"))
+                if fitting < len(pieces):
+                    image.note(f"sections {image.sections[pieces[0]].name} expand out of all proportion to the file")
+                    del pieces[fitting:], sizes[fitting:]
                 bases[pieces] = np.cumsum([0, *sizes[:-1]])
         for link in {section.link for tables in self._tables.values() for section in tables}:
             if 0 < link < len(image.sections) and fits(image.sections[link], "symbols"):

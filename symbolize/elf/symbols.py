@@ -24,6 +24,12 @@ CODE_TYPES[[STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC]] = True
 ARM_MAPPING = np.zeros(256, np.bool_)
 ARM_MAPPING[list(b"adtx")] = True
 
+NAMES_PER_BYTE = 8
+MORE_NAMES = 1 << 16
+LONG_NAME = 1 << 12
+"""Where the names of symbols, which may overlap, are longer together than so many bytes for each byte of their strings
+and in addition, those of LONG_NAME bytes and more are left out."""
+
 NAME_PREFIX = 9
 """How many bytes of a name the rejection of rule R106 looks at."""
 
@@ -93,6 +99,10 @@ def read_symbols(image: ElfImage, table: str) -> Symbols | None:
     name = rows["name"].astype(np.int64)
     blob = bytes(strings)
     kept = ~rejected(blob, name)
+    lengths = name_lengths(blob, name)
+    if lengths.sum() > NAMES_PER_BYTE * len(blob) + MORE_NAMES:
+        image.note(f"section {table}: names of symbols overlap absurdly; those of {LONG_NAME} bytes are left out")
+        kept &= lengths < LONG_NAME
     if image.machine in TAGGED_MACHINES:
         vaddr = np.where(kind == STT_FUNC, vaddr & ~np.uint64(1), vaddr)
     return Symbols(
@@ -211,6 +221,13 @@ def section_indices(image: ElfImage, shndx: NDArray[np.uint16], table: int) -> I
             escaped[len(words) :] = False
             index[escaped] = words[: len(index)][escaped[: len(words)]]
     return index
+
+
+def name_lengths(strings: bytes, name: Int64) -> Int64:
+    """The lengths of the names at offsets `name`; one without an end reaches to the end of the table (rule R75)."""
+    ends = np.append(np.flatnonzero(np.frombuffer(strings, np.uint8) == 0), len(strings))
+    result: Int64 = ends[np.searchsorted(ends, name)] - name
+    return result
 
 
 def rejected(strings: bytes, name: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -33,6 +33,10 @@ UInt32 = NDArray[np.uint32]
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 
+CHAINS_PER_RANGE = 4
+MORE_CHAINS = 1 << 16
+"""Nodes of a table, for each node and range that was decoded and in addition."""
+
 NOWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
 TOP = np.uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -259,9 +263,12 @@ def lay_chains(
     inputs = (decoded.node_parent, node_function, call_file, decoded.node_call_line, decoded.node_call_column)
     node = np.empty(len(ranges.start), np.int32)
     room = len(inlined) + int(function.max(initial=0)) + 1024
+    limit = CHAINS_PER_RANGE * (len(inlined) + len(node)) + MORE_CHAINS
     while True:
-        chains = Chains(room, int.from_bytes(os.urandom(8)))
+        chains = Chains(room, limit, int.from_bytes(os.urandom(8)))
         if chain_nodes(*views(ranges.node, function, *inputs), chains, *views(node)):
+            if chains.cut_off and dwarf is not None:
+                dwarf.problems.append("absurdly many symbols in inlined functions; some are left out")
             return chains, node
         room *= 2
 

@@ -217,7 +217,7 @@ def is_unchanged(companion: Sequence[Any]) -> bool:
     path, size, modified_ns = companion
     try:
         status = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return False
     return (status.st_size, status.st_mtime_ns) == (size, modified_ns)
 

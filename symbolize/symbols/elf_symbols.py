@@ -51,13 +51,13 @@ class SymbolNames(Sequence[bytes]):
     def take(self, rows: Int64) -> list[bytes]:
         """The names of some rows."""
         if len(self._tables) == 1:
-            return strings_at(self._tables[0].strings, self._tables[0].name[rows])
+            return strings_at(self._tables[0].strings, self._tables[0].name[rows], [])
         number = np.searchsorted(self._ends, rows, side="right")
         result = [b""] * len(rows)
         for i in distinct(number).tolist():
             here = np.flatnonzero(number == i)
             table = self._tables[i]
-            found = strings_at(table.strings, table.name[rows[here] - self._ends[i] + len(table)])
+            found = strings_at(table.strings, table.name[rows[here] - self._ends[i] + len(table)], [])
             for place, name in zip(here.tolist(), found, strict=True):
                 result[place] = name
         return result

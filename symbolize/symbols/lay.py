@@ -114,10 +114,13 @@ def mark_chains(  # type: ignore[no-untyped-def]
 class Chains:
     """The nodes of a table, each combination of parent, function and call site once, parents before children.
 
-    `slots` is a hash table of rows + 1; the random `mixer` keeps a file from choosing values that collide.
+    `slots` is a hash table of rows + 1; the random `mixer` keeps a file from choosing values that collide. From `limit`
+    rows on only functions of their own are entered, and `cut_off` is set.
     """
 
-    def __init__(self, room: cython.Py_ssize_t, mixer: cython.ulonglong) -> None:
+    def __init__(self, room: cython.Py_ssize_t, limit: cython.Py_ssize_t, mixer: cython.ulonglong) -> None:
+        self.limit = limit
+        self.cut_off = False
         size: cython.Py_ssize_t = 16
         while size < 2 * room:
             size *= 2
@@ -215,7 +218,10 @@ def chain_nodes(  # type: ignore[no-untyped-def]
                 stack[depth] = k
                 depth += 1
                 k = parents[k]
-            if leaves[i] < 0:
+            if chains.count >= chains.limit and depth > 0 and row < 0:
+                chains.cut_off = True
+                depth = 0
+            if depth == 0 and row < 0:
                 row = chains.row(-1, outer, -1, 0, 0)
                 if row < 0:
                     return False

@@ -8,6 +8,9 @@ MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 LINE_BIAS = cython.declare(cython.longlong, 10)
 LINE_ESCAPE = cython.declare(cython.longlong, 31)
 
+MAX_FRAMES = cython.declare(cython.int, 4096)
+"""Frames of an address; the decoder follows 256 inlined functions (rule R30)."""
+
 
 @cython.ccall
 def seek(  # type: ignore[no-untyped-def]
@@ -19,8 +22,13 @@ def seek(  # type: ignore[no-untyped-def]
     files: cython.int[::1],
     lines: cython.uint[::1],
     columns: cython.uint[::1],
+    node_count: cython.longlong,
+    file_count: cython.longlong,
 ):
-    """Fill node (-1: nothing there), file (-1: none), line and column at `vaddrs` (ascending), in one pass."""
+    """Fill node (-1: nothing there), file (-1: none), line and column at `vaddrs` (ascending), in one pass.
+
+    Nodes and files beyond their counts, which a table that was made up could name, are none.
+    """
     blocks: cython.Py_ssize_t = len(block_starts)
     block: cython.Py_ssize_t = -1
     low: cython.Py_ssize_t
@@ -81,12 +89,13 @@ def seek(  # type: ignore[no-untyped-def]
                         continue
                     value = 0
                     shift = 0
-                    while True:
+                    byte = 0
+                    while position < end:
                         byte = data[position]
                         position += 1
                         value |= (byte & 0x7F) << shift
                         shift += 7
-                        if byte < 0x80 or shift > 56:
+                        if byte < 0x80 or shift > 49:
                             break
                     if field == 2:
                         column = value
@@ -103,20 +112,21 @@ def seek(  # type: ignore[no-untyped-def]
                 if position < end:
                     value = 0
                     shift = 0
-                    while True:
+                    while position < end:
                         byte = data[position]
                         position += 1
                         if shift < 64:
                             value |= ((byte & 0x7F) << shift) & MASK64
-                        shift += 7
+                            shift += 7
                         if byte < 0x80:
                             break
                     following = (following + value) & MASK64
                 else:
                     following = MASK64
-            if node > 0:
+            if 0 < node <= node_count:
                 nodes[i] = cython.cast(cython.int, node - 1)
-                files[i] = cython.cast(cython.int, file - 1)
+                if 0 < file <= file_count:
+                    files[i] = cython.cast(cython.int, file - 1)
                 lines[i] = cython.cast(cython.uint, line & MASK32)
                 columns[i] = cython.cast(cython.uint, column & MASK32)
 
@@ -125,17 +135,23 @@ def seek(  # type: ignore[no-untyped-def]
 def count_frames(  # type: ignore[no-untyped-def]
     nodes: cython.const[cython.int][::1], parents: cython.const[cython.int][::1], offsets: cython.longlong[::1]
 ):
-    """Fill `offsets` (int64[n + 1]) with where the frames of each address begin: one for its node and each parent."""
+    """Fill `offsets` (int64[n + 1]) with where the frames of each address begin: one for its node and each parent.
+
+    No address has more than MAX_FRAMES.
+    """
     i: cython.Py_ssize_t
     k: cython.int
+    depth: cython.int
     total: cython.longlong = 0
     with cython.nogil:
         for i in range(len(nodes)):
             offsets[i] = total
             k = nodes[i]
-            while k >= 0:
-                total += 1
+            depth = 0
+            while k >= 0 and depth < MAX_FRAMES:
+                depth += 1
                 k = parents[k] if parents[k] < k else -1
+            total += depth
         offsets[len(nodes)] = total
 
 

@@ -32,7 +32,15 @@ ALIGNMENT = 64
 MAX_HEADER = 1 << 24
 
 COLUMNS = [column.name for column in fields(SymbolTable) if column.name not in ("has_names", "problems")]
-TYPES = ("|u1", "<u2", "<i4", "<u4", "<u8")
+TYPES = {
+    "|u1": "ranges text folded_evidence",
+    "<u2": "node_call_column",
+    "<i4": "node_parent node_function node_call_file function_decl_file",
+    "<u4": "node_call_line function_linkage function_name function_decl_line file_path folded_name folded_path "
+    "folded_line text_offset",
+    "<u8": "block_start block_offset folded_begin folded_end folded_offset doubtful_begin doubtful_end text_offset",
+}
+"""The columns of each type; `text_offset` is of either size."""
 
 
 class DamagedTable(Exception):
@@ -99,16 +107,73 @@ def read_table(path: str) -> tuple[SymbolTable, Facts]:
     try:
         header = json.loads(bytes(data[PREFIX.size : PREFIX.size + header_size]))
         columns = {name: column(data, header["columns"], name) for name in COLUMNS}
-        facts = Facts(header["build_id"], header["sources"], header["companions"])
-        return SymbolTable(**columns, has_names=header["has_names"], problems=header["problems"]), facts
-    except (ValueError, KeyError, TypeError) as error:
+        facts = Facts(str(header["build_id"]), [source_of(source) for source in header["sources"]])
+        facts = facts._replace(companions=[(str(p), int(s), int(t)) for p, s, t in header["companions"]])
+        problems = [str(problem) for problem in header["problems"]]
+        table = SymbolTable(**columns, has_names=bool(header["has_names"]), problems=problems)
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise DamagedTable(f"has an unreadable header ({error})") from error
+    if not is_sound(table):
+        raise DamagedTable("has columns that do not agree with one another")
+    return table, facts
+
+
+def source_of(source: Mapping[str, Any]) -> dict[str, Any]:
+    """The identity of a file, out of a header. Raises one of several exceptions if it is none."""
+    return {"path": str(source["path"])} | {name: int(source[name]) for name in ("size", "modified_ns", "check")}
+
+
+def is_sound(table: SymbolTable) -> bool:
+    """Whether every row and offset that one column gives lies within another, so that no lookup leaves the table.
+
+    The checksum keeps damage out, but not a file that somebody made up.
+    """
+    nodes, functions, files = len(table.node_parent), len(table.function_name), len(table.file_path)
+    strings = len(table.text_offset) - 1
+    lengths = (
+        {len(table.block_start), len(table.block_offset) - 1},
+        {nodes, len(table.node_function), len(table.node_call_file), len(table.node_call_line)},
+        {nodes, len(table.node_call_column)},
+        {functions, len(table.function_linkage), len(table.function_decl_file), len(table.function_decl_line)},
+        {len(table.folded_begin), len(table.folded_end), len(table.folded_offset) - 1, len(table.folded_evidence)},
+        {len(table.folded_name), len(table.folded_path), len(table.folded_line)},
+        {len(table.doubtful_begin), len(table.doubtful_end)},
+    )
+    texts = (table.function_linkage, table.function_name, table.file_path, table.folded_name, table.folded_path)
+    return (
+        all(len(equal) == 1 for equal in lengths)
+        and ascends(table.block_start)
+        and divides(table.block_offset, len(table.ranges))
+        and divides(table.text_offset, len(table.text))
+        and divides(table.folded_offset, len(table.folded_name))
+        and bool((table.node_parent < np.arange(nodes, dtype=np.int32)).all())
+        and all(int(column.max(initial=0)) < max(strings, 1) for column in texts)
+        and within(table.node_parent, -1, nodes)
+        and within(table.node_function, 0, functions)
+        and within(table.node_call_file, -1, files)
+        and within(table.function_decl_file, -1, files)
+    )
+
+
+def ascends(column: NDArray[Any]) -> bool:
+    """Whether no value is less than the one before it."""
+    return bool((column[1:] >= column[:-1]).all())
+
+
+def divides(offsets: NDArray[Any], size: int) -> bool:
+    """Whether `offsets` cut `size` elements into runs."""
+    return ascends(offsets) and (int(offsets[0]), int(offsets[-1])) == (0, size)
+
+
+def within(rows: NDArray[Any], first: int, count: int) -> bool:
+    """Whether all `rows` are at least `first` and less than `count`."""
+    return not len(rows) or (int(rows.min()) >= first and int(rows.max()) < count)
 
 
 def column(data: memoryview, places: Mapping[str, tuple[str, int, int]], name: str) -> NDArray[Any]:
     """One column of a mapped table."""
     kind, offset, count = places[name]
-    if kind not in TYPES:
+    if name not in TYPES.get(kind, "").split():
         raise ValueError(f"column {name} is of type {kind}")
     return np.frombuffer(data, np.dtype(kind), count, offset) if count else np.zeros(0, kind)
 

@@ -69,6 +69,14 @@ def test_cut_files(number: int) -> None:
         look_up(FILES[number][:end])
 
 
+def test_each_byte() -> None:
+    """Bytes all over a file, each flipped once."""
+    for place in range(0, len(FILES[0]), 7 if COMPILED else 101):
+        damaged = bytearray(FILES[0])
+        damaged[place] ^= 0xFF
+        look_up(bytes(damaged))
+
+
 SECTIONS = ["info", "abbrev", "line", "ranges", "rnglists", "addr", "str_offsets", "str", "line_str"]
 
 

@@ -35,7 +35,7 @@ def found(columns: list[np.ndarray], vaddrs: list[int]) -> list[Range]:
     """What seek finds at addresses."""
     node, file = np.empty(len(vaddrs), np.int32), np.empty(len(vaddrs), np.int32)
     line, column = np.empty(len(vaddrs), np.uint32), np.empty(len(vaddrs), np.uint32)
-    seek(*views(*columns, np.array(vaddrs, np.uint64), node, file, line, column))
+    seek(*views(*columns, np.array(vaddrs, np.uint64), node, file, line, column), 1 << 31, 1 << 31)
     return list(zip(*(part.tolist() for part in (node, file, line, column)), strict=True))
 
 
@@ -103,8 +103,8 @@ def test_chains_are_kept_and_each_node_once(data: st.DataObject) -> None:
     columns_in = [np.array(leaves, np.int32), np.array(outer, np.int32), np.array(parents, np.int64)]
     columns_in += [np.array(functions, np.int32), np.array(files, np.int32)]
     columns_in += [np.array(lines, np.uint32), np.array(columns, np.uint32)]
-    assert not chain_nodes(*views(*columns_in), Chains(0, 7), *views(node)) or all(value < 0 for value in outer)
-    chains = Chains(100, 12345)
+    assert not chain_nodes(*views(*columns_in), Chains(0, 100, 7), *views(node)) or all(value < 0 for value in outer)
+    chains = Chains(100, 100, 12345)
     assert chain_nodes(*views(*columns_in), chains, *views(node))
     made = [
         (chains.parent[i], chains.function[i], chains.file[i], chains.line[i], chains.column[i])

@@ -1,0 +1,15 @@
+"""A small part of what `tests.fuzz.run` does, the same inputs each time."""
+
+import pytest
+
+from symbolize.cursor import COMPILED
+from tests.fuzz.targets import TARGETS
+
+COUNTS = {"files": 400, "names": 20, "tables": 300}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_slice(name: str) -> None:
+    """Damaged input raises nothing but what says that it is damaged (rules R69, R77)."""
+    for seed in range(COUNTS[name] if COMPILED else COUNTS[name] // 20):
+        TARGETS[name](seed)
