@@ -31,6 +31,7 @@ from tests.symbols.compare_llvm import CLASSES, SEED, Judge, ask_llvm, find_symb
 
 SOURCES = Path(__file__).parent / "matrix_sources"
 MAX_ADDRESSES = 4000
+LARGE = 1 << 20
 SHOWN = 3
 """Differences of a kind that are shown of each binary."""
 
@@ -223,7 +224,7 @@ def variants() -> Iterator[Variant]:
         "size": ("-Cdebuginfo=2", "-Copt-level=s", "-Ccodegen-units=1"),
         "lto": ("-Cdebuginfo=2", "-Copt-level=3", "-Clto=fat"),
         "v0": ("-Cdebuginfo=2", "-Copt-level=2", "-Csymbol-mangling-version=v0"),
-        "gc-lld": ("-Cdebuginfo=2", "-Copt-level=2", "-Clink-arg=-fuse-ld=lld-19"),
+        "gc-lld": ("-Cdebuginfo=2", "-Copt-level=2", "-Clink-arg=-fuse-ld=lld"),
         "mold": ("-Cdebuginfo=2", "-Copt-level=2", "-Clink-arg=-fuse-ld=mold"),
         "split": ("-Cdebuginfo=2", "-Copt-level=2", "-Csplit-debuginfo=unpacked"),
         "no-symbols": ("-Copt-level=2",),
@@ -286,7 +287,8 @@ def build(variant: Variant, folder: Path) -> Path | str:
         if done.returncode:
             return done.stderr[:300]
         objects.append(str(target))
-    tools = ["-B" + str(folder.parent / "tools")] if "gcc" in variant.link[0] or "g++" in variant.link[0] else []
+    gcc = "gcc" in variant.link[0] or "g++" in variant.link[0]
+    tools = [f"{'' if gcc else '-Clink-arg='}-B{folder.parent / 'tools'}"] if gcc or "rustc" in variant.link[0] else []
     link = [*variant.link, *tools, "-o", str(path), *objects]
     done = subprocess.run(link, capture_output=True, text=True, cwd=folder, env=quiet)
     return path if not done.returncode and path.exists() else done.stderr[:300]
@@ -309,10 +311,11 @@ class SplitFinder:
 
 
 def addresses(image: ElfImage) -> list[int]:
-    """Every byte of the executable sections, or MAX_ADDRESSES random ones if they have more."""
+    """Every byte of executable sections, or MAX_ADDRESSES random ones if they have more, fewer of large files."""
     ranges = [range(int(b), int(e)) for b, e in zip(*image.code_ranges, strict=True)]
     every = list(itertools.chain.from_iterable(ranges))
-    return every if len(every) <= MAX_ADDRESSES else sorted(random.Random(SEED).sample(every, MAX_ADDRESSES))
+    count = MAX_ADDRESSES if len(image.data) < LARGE else MAX_ADDRESSES // 4
+    return every if len(every) <= count else sorted(random.Random(SEED).sample(every, count))
 
 
 def dead_addresses(image: ElfImage) -> list[int]:
