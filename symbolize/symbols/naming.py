@@ -28,7 +28,9 @@ def choose_names(
     for f, s, text, is_sized in zip(function.tolist(), symbol.tolist(), texts, sized, strict=True):
         if f >= 0 and is_sized and text and text == (functions.linkage[f] or functions.name[f]):
             linkage.append(text)
-            name.append(b"")
+            # Of a Go function that is called `main.cold` DWARF says so.
+            literal = not functions.linkage[f] and b"." in text and split_suffix(text)[1]
+            name.append(text if literal else b"")
             continue
         if f < 0:
             linked = strip_version(text)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from symbolize.elf import ElfImage
+from symbolize.names import demangle
 from symbolize.symbols import build_table
 from tests.support.dwarf_writer import As, C, Die, Index, Ref, Unit, die, function, inlined
 from tests.support.elf_writer import Symbol
@@ -371,6 +372,18 @@ def test_numbers_of_nested_functions() -> None:
     assert names_at(image, *places) == [["f.0"], ["f.12.constprop.0"], ["f"], ["f"], ["f"]]
     functions = build_table([image]).lookup(np.array(places, np.uint64)).functions
     assert {name for name in functions.name if name} == {b"f"}
+
+
+def test_functions_called_like_a_suffix() -> None:
+    """A Go function may be called `cold`: where DWARF has the name whole it is no clone of another one (rule R18)."""
+    names = ["main.cold", "main.eh", "main.part.1", "main.other"]
+    children = [function(name, 0x1000 + 0x10 * i, 8) for i, name in enumerate(names)]
+    symbols = [Symbol(name, 0x1000 + 0x10 * i, 8) for i, name in enumerate([*names, "main"])]
+    image = image_of([unit(*children, language=As("data2", 0x16))], symbols=symbols)
+    frames = build_table([image]).lookup(np.array([0x1000, 0x1010, 0x1020, 0x1030], np.uint64))
+    functions = frames.functions.take(frames.function)
+    readable = demangle(functions.linkage, "default")
+    assert [(n or r).decode() for n, r in zip(functions.name, readable, strict=True)] == names
 
 
 def test_linkage_names_with_suffixes() -> None:

@@ -186,6 +186,8 @@ SUFFIXES = [
     (b"foo.constprop.0", b"foo", b".constprop.0"),
     (b"foo.part.1.cold", b"foo", b".part.1.cold"),
     (b"foo.constprop.0.isra.0", b"foo", b".constprop.0.isra.0"),
+    (b"foo.__part.12", b"foo", b".__part.12"),
+    (b"_ZN3foo3barEv.eh", b"_ZN3foo3barEv", b".eh"),
     (b"foo.cold.12", b"foo", b".cold.12"),
     (b"foo.localalias", b"foo", b".localalias"),
     (b"foo.lto_priv.3", b"foo", b".lto_priv.3"),

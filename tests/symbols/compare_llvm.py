@@ -45,7 +45,7 @@ CLASSES = {
     "unsized": "R109: llvm-symbolizer takes a symbol without size to the next one, we end it with its FDE",
     "folded": "R119, R161: several functions or variants are this code; llvm-symbolizer names one with another's lines",
     "label": "R110: llvm-symbolizer takes a label without size in a sized function, also behind that function",
-    "no-code": "R104: llvm-symbolizer takes a symbol of data, such as `_end`, without size",
+    "no-code": "R104, R106: llvm-symbolizer takes a symbol of data without size, such as `_end`, or a temporary",
     "claim": "R61: no unit claims the address, so llvm-symbolizer has its symbol only",
     "empty": "R8: a function of length zero; llvm-symbolizer knows its symbol only",
     "file-symbol": "R120: DWARF knows the function but not the file; llvm-symbolizer takes the FILE symbol's",
@@ -167,7 +167,8 @@ class Judge:
             return None if covered else "padding"
         if not ours and len(theirs) == 1 and not theirs[0].line and self.behind_frame(vaddr, theirs[0].name):
             return "unsized"
-        if not ours and len(theirs) == 1 and not theirs[0].line and theirs[0].name not in self.starts:
+        temporary = len(theirs) == 1 and theirs[0].name.startswith(".L")
+        if not ours and len(theirs) == 1 and theirs[0].name not in self.starts and (temporary or not theirs[0].line):
             return "no-code"
         if not ours and len(theirs) == 1 and self.in_function(theirs[0].name):
             return "label"

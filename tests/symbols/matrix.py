@@ -31,6 +31,7 @@ from tests.symbols.compare_llvm import CLASSES, SEED, Judge, ask_llvm, find_symb
 
 SOURCES = Path(__file__).parent / "matrix_sources"
 MAX_ADDRESSES = 4000
+LARGE = 1 << 20
 SHOWN = 3
 """Differences of a kind that are shown of each binary."""
 
@@ -56,8 +57,12 @@ class Variant:
     compile: tuple[str, ...]
     link: tuple[str, ...]
     sources: tuple[str, ...] = PROGRAM
-    after: tuple[str, ...] = ()
-    asm: tuple[str, ...] | None = None
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether only llvm-symbolizer reads all of it: the others neither split units, nor sources in line tables,
+        nor bases in range lists of DWARF 5."""
+        return not {"-gsplit-dwarf", "-gembed-source", "-fdebug-ranges-base-address"}.isdisjoint(self.compile)
 
 
 class Opinion(NamedTuple):
@@ -72,14 +77,13 @@ def hosted(name: str, compiler: str, *flags: str, link: Sequence[str] = ()) -> V
     """A variant for this machine, with its libraries."""
     cxx = compiler.replace("gcc", "g++").replace("clang", "clang++")
     nested = ("-DNESTED", "-DIFUNC", "-DHOSTED")
-    # -x is derived from the suffix; one driver compiles all.
     command = (compiler, *nested, *flags)
     return Variant(f"{compiler}.{name}", command, (cxx, *flags, *link))
 
 
 def bare(name: str, compiler: str, *flags: str, link: Sequence[str] = ()) -> Variant:
     """A variant for this machine without libraries."""
-    nested = () if "-mcmodel=large" in flags else ("-DIFUNC",)
+    nested = () if {"-mcmodel=large", "-funique-internal-linkage-names"} & {*flags} else ("-DIFUNC",)
     command = (compiler, *FREESTANDING, "-DNESTED", *nested, *flags)
     return Variant(f"{compiler}.{name}", command, (compiler, "-nostdlib", "-static", "-no-pie", *flags, *link))
 
@@ -115,6 +119,40 @@ def variants() -> Iterator[Variant]:
             "large": ("-g", "-mcmodel=large"),
         }.items():
             yield bare(name, compiler, *flags, "-O2")
+        extra = {
+            "entries": ("-fpatchable-function-entry=4,2", "-fcf-protection=full"),
+            "frames": ("-pg", "-fstack-clash-protection"),
+        }
+        if compiler == "clang-19":
+            extra |= {
+                "blocks": (
+                    "-fbasic-block-sections=all",
+                    "-funique-basic-block-section-names",
+                    f"-fuse-ld={shutil.which(LLD)}",
+                ),
+                "unique": ("-funique-internal-linkage-names",),
+                "machine-split": ("-fsplit-machine-functions", "-mllvm", "-hot-cold-split"),
+                "inline-tree": ("-gsplit-dwarf", "-fsplit-dwarf-inlining"),
+                "ranges": ("-fdebug-ranges-base-address", "-gdwarf-aranges"),
+                "simple-names": ("-gsimple-template-names",),
+                "source": ("-gembed-source",),
+                "relr": ("-fomit-frame-pointer", f"-fuse-ld={shutil.which(LLD)}"),
+            }
+        else:
+            extra |= (
+                {"sanitized": ("-fsanitize=undefined", "-fsanitize-trap=undefined")}
+                if compiler != "gcc"
+                else {
+                    "reordered": (
+                        "-freorder-functions",
+                        "-fno-toplevel-reorder",
+                        "-fipa-cp-clone",
+                        "-fno-inline-small-functions",
+                    ),
+                }
+            )
+        for name, flags in extra.items():
+            yield bare(name, compiler, "-g", "-O2", "-Wl,--unresolved-symbols=ignore-all", *flags)
         for version in (4, 5):
             yield bare(f"split{version}", compiler, f"-gdwarf-{version}", "-gsplit-dwarf", "-O2")
         for linker in LINKERS:
@@ -186,7 +224,7 @@ def variants() -> Iterator[Variant]:
         "size": ("-Cdebuginfo=2", "-Copt-level=s", "-Ccodegen-units=1"),
         "lto": ("-Cdebuginfo=2", "-Copt-level=3", "-Clto=fat"),
         "v0": ("-Cdebuginfo=2", "-Copt-level=2", "-Csymbol-mangling-version=v0"),
-        "gc-lld": ("-Cdebuginfo=2", "-Copt-level=2", "-Clink-arg=-fuse-ld=lld-19"),
+        "gc-lld": ("-Cdebuginfo=2", "-Copt-level=2", "-Clink-arg=-fuse-ld=lld"),
         "mold": ("-Cdebuginfo=2", "-Copt-level=2", "-Clink-arg=-fuse-ld=mold"),
         "split": ("-Cdebuginfo=2", "-Copt-level=2", "-Csplit-debuginfo=unpacked"),
         "no-symbols": ("-Copt-level=2",),
@@ -240,44 +278,44 @@ def build(variant: Variant, folder: Path) -> Path | str:
             objects.append(str(SOURCES / source))
             continue
         target = folder / (source + ".o")
-        flags = [f for f in variant.compile[1:] if not (source.endswith(".S") and f.startswith("-flto"))]
-        flags = [f for f in flags if not f.startswith("-fuse-ld") and f != "-nostdlib"]
+        unfit = ("-fuse-ld", "-nostdlib", "-Wl,") + (
+            ("-flto", "-gdwarf-2", "-gdwarf-3") if source.endswith(".S") else ()
+        )
+        flags = [flag for flag in variant.compile[1:] if not flag.startswith(unfit)]
         command = [variant.compile[0], *flags, "-w", "-c", str(SOURCES / source), "-o", str(target)]
-        if source == "labels.S" and "-gdwarf-2" in flags:
-            command.remove("-gdwarf-2")
-        if source == "labels.S" and "-gdwarf-3" in flags:
-            command.remove("-gdwarf-3")
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
         if done.returncode:
             return done.stderr[:300]
         objects.append(str(target))
-    tools = ["-B" + str(folder.parent / "tools")] if "gcc" in variant.link[0] or "g++" in variant.link[0] else []
-    link = [*variant.link, *tools, "-o", str(path), *objects, *variant.after]
+    gcc = "gcc" in variant.link[0] or "g++" in variant.link[0]
+    tools = [f"{'' if gcc else '-Clink-arg='}-B{folder.parent / 'tools'}"] if gcc or "rustc" in variant.link[0] else []
+    link = [*variant.link, *tools, "-o", str(path), *objects]
     done = subprocess.run(link, capture_output=True, text=True, cwd=folder, env=quiet)
     return path if not done.returncode and path.exists() else done.stderr[:300]
 
 
-class FolderFinder:
-    """Finds `.dwo` files by name."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+class SplitFinder:
+    """Finds `.dwo` files where they are recorded to be."""
 
     def packages(self) -> Sequence[str]:
+        """No packages."""
         return ()
 
     def split(self, name: str, comp_dir: str) -> Sequence[str]:
+        """The file as it is recorded; what was built here may be trusted."""
         return [str(path) for path in (Path(comp_dir) / name,) if path.exists()]
 
     def supplementary(self, name: str, identifier: str) -> Sequence[str]:
+        """No supplementary file."""
         return ()
 
 
 def addresses(image: ElfImage) -> list[int]:
-    """Every byte of the executable sections, or MAX_ADDRESSES random ones if they have more."""
+    """Every byte of executable sections, or MAX_ADDRESSES random ones if they have more, fewer of large files."""
     ranges = [range(int(b), int(e)) for b, e in zip(*image.code_ranges, strict=True)]
     every = list(itertools.chain.from_iterable(ranges))
-    return every if len(every) <= MAX_ADDRESSES else sorted(random.Random(SEED).sample(every, MAX_ADDRESSES))
+    count = MAX_ADDRESSES if len(image.data) < LARGE else MAX_ADDRESSES // 4
+    return every if len(every) <= count else sorted(random.Random(SEED).sample(every, count))
 
 
 def dead_addresses(image: ElfImage) -> list[int]:
@@ -365,21 +403,22 @@ def agree(one: Sequence[Opinion], other: Sequence[Opinion]) -> bool:
 
 @dataclass
 class Outcome:
-    """What came of a variant: number of addresses of each kind and examples."""
+    """What came of a variant: how many addresses of each kind there are, and examples."""
 
     kinds: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
 
     def add(self, kind: str, example: str = "") -> None:
+        """Count an address; the first examples of a kind are kept."""
         self.kinds[kind] += 1
         if example and self.kinds[kind] <= SHOWN:
             self.examples.append(f"{kind} {example}")
 
 
-def compare(path: Path, symbolizer: str) -> Outcome:
+def compare(path: Path, symbolizer: str, is_hard: bool) -> Outcome:
     """Compare all engines over a file."""
     outcome = Outcome()
-    finder = FolderFinder(path.parent)
+    finder = SplitFinder()
     with ElfImage.open(path) as image:
         vaddrs, dead = addresses(image), dead_addresses(image)
         whole = build_table([image], finder=finder)
@@ -409,10 +448,9 @@ def compare(path: Path, symbolizer: str) -> Outcome:
         kind = judge.classify(vaddr, ours[i], theirs[i], folded[i])
         mine = opinions(ours[i])
         others = {"llvm": opinions(theirs[i])}
-        split = ".split" in path.parent.name or "-split" in path.parent.name or (path.parent / "plain.c.dwo").exists()
-        if len(eu) == len(vaddrs) and not split:  # neither reads inlined functions of split units
+        if len(eu) == len(vaddrs) and not is_hard:
             others["eu"] = eu[i]
-        if len(gnu) == len(vaddrs) and not split:
+        if len(gnu) == len(vaddrs) and not is_hard:
             others["gnu"] = gnu[i]
         if kind in NAMED_OTHERWISE:  # the names differ by a rule, so the places decide
             mine, others = nameless(mine), {name: nameless(said) for name, said in others.items()}
@@ -422,9 +460,10 @@ def compare(path: Path, symbolizer: str) -> Outcome:
         votes = sum(agree(others[one], others[two]) for one, two in itertools.combinations(against, 2))
         said = "\n".join(f"    {name:5}{others[name]}" for name in others)
         text = f"{vaddr:#x}\n    ours {ours[i]}\n    full {theirs[i]}\n{said}"
+        has_lines = ours[i] and all(frame.line for frame in ours[i])
         if kind is None:
             outcome.add("unexplained by " + "+".join(against), text)
-        elif votes and kind not in VOTES_EXPECTED and not folded[i] and ours[i] and ours[i][0].line and not icf:
+        elif votes and kind not in VOTES_EXPECTED and not folded[i] and has_lines and not icf:
             outcome.add(f"outvoted ({kind})", text)
         else:
             outcome.add(kind)
@@ -453,7 +492,7 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{variant.name}: not built: {path.strip()}", flush=True)
             total["not built"] += 1
             continue
-        outcome = compare(path, symbolizer)
+        outcome = compare(path, symbolizer, variant.is_hard)
         total += outcome.kinds
         total["binaries"] += 1
         print(f"{variant.name}: {dict(outcome.kinds)}", flush=True)

@@ -34,11 +34,14 @@ func deferred(n int) (err error) {
 	return fmt.Errorf("%d", []int{1}[n])
 }
 
+//go:noinline
+func cold(n int) int { return n * 7 }
+
 func main() {
 	n := len(os.Args)
 	s := square{n}
 	s.grow(n)
-	items := apply([]int{n, 3}, func(x int) int { return double(x) + s.side })
+	items := apply([]int{n, 3}, func(x int) int { return double(x) + cold(s.side) })
 	sort.Slice(items, func(i, j int) bool { return items[i] < items[j] })
 	var any shape = s
 	fmt.Println(any.area(), items, pair[int]{1, n}.swap(), deferred(n))
