@@ -97,6 +97,8 @@ def test_references_and_strings(style: str, fmt: Format, tmp_path: Path) -> None
         assert found == [["f"], ["n::g", "f"], ["common.h"]]
         table = build_table([image], None, finder)
         assert table.problems == []
+        declared = {table.files[file] for file in table.function_decl_file.tolist() if file >= 0}
+        assert declared == {b"/common/x.h" if fmt.version < 5 else b"/src/y.h"}
         ((inner, outer),) = frames_of(table, [0x1004])
         assert inner == Frame("n::g", "", 0, 0, 3)
         assert outer.line == 7
