@@ -246,7 +246,7 @@ def collect_root_ranges(reader: Reader) -> tuple[np.ndarray, np.ndarray, np.ndar
             if not read_root(reader, units, unit, True, ranges) or not read_root(reader, units, unit, False, ranges):
                 units.bad[unit] = 1
                 continue
-            if units.kind[unit] == 2 or units.kind[unit] == 6:  # type units hold no code (rule R90)
+            if units.kind[unit] != COMPILE_UNIT and units.kind[unit] != SKELETON_UNIT:  # others hold no code (rule R90)
                 continue
             if ranges[2] != NOWHERE:
                 reader.enter(unit)

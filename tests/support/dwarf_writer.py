@@ -15,7 +15,7 @@ from elftools.dwarf.enums import ENUM_DW_AT, ENUM_DW_FORM, ENUM_DW_TAG
 from tests.support.elf_writer import Section, Strings
 from tests.support.line_writer import FIXED, Format, Lines, line_program, number, sleb, uleb
 
-COMPILE, TYPE, PARTIAL, SKELETON = 1, 2, 3, 4
+COMPILE, TYPE, PARTIAL, SKELETON, SPLIT, SPLIT_TYPE = 1, 2, 3, 4, 5, 6
 C_PLUS_PLUS, C = 0x1A, 0x1D
 
 
@@ -70,7 +70,8 @@ class Unit:
     """A unit of .debug_info. `shared` units with one key have one abbreviation table (rule R73).
 
     `bases` says where the base attributes stand in the root: "first", "last" (rule R67) or "none"; `code` maps
-    abbreviation numbers 1, 2, 3 … to codes (rule R71); `tail` follows the last DIE, `padding` the unit.
+    abbreviation numbers 1, 2, 3 … to codes (rule R71); `tail` follows the last DIE, `padding` the unit. `signature` is
+    that of a type, which is the DIE labelled `type`, or a dwo id. Type units before DWARF 5 go to .debug_types.
     """
 
     root: Die
@@ -83,6 +84,8 @@ class Unit:
     tail: bytes = b""
     padding: bytes = b""
     header_version: int | None = None
+    signature: int = 0
+    type: str = ""
 
 
 DEFAULT_FORMS = {"low_pc": "addr", "entry_pc": "addr", "high_pc": "udata", "stmt_list": "sec_offset"}
@@ -94,7 +97,7 @@ class Writer:
     """The debug sections while they grow. Values that are not known yet are patched in at the end."""
 
     def __init__(self) -> None:
-        self.sections = {name: bytearray() for name in ("info", "abbrev", "line", "ranges", "rnglists")}
+        self.sections = {name: bytearray() for name in ("info", "types", "abbrev", "line", "ranges", "rnglists")}
         self.sections |= {"addr": bytearray(), "str_offsets": bytearray()}
         self.strings = {"strp": Strings(b""), "line_strp": Strings(b"")}
         self.labels: dict[str, int] = {}
@@ -120,7 +123,8 @@ class UnitWriter:
 
     def __init__(self, writer: Writer, unit: Unit) -> None:
         self.writer, self.unit, self.format = writer, unit, unit.format
-        self.info = writer.sections["info"]
+        self.section = "types" if unit.kind == TYPE and unit.format.version < 5 else "info"
+        self.info = writer.sections[self.section]
         self.start = len(self.info)
         self.codes: dict[Any, int] = {}
         self.strings: list[int] = []
@@ -144,18 +148,21 @@ class UnitWriter:
             first = unit.bases == "first"
             root = replace(root, attributes=(bases + root.attributes) if first else (root.attributes + bases))
         length_size = 12 if fmt.dwarf64 else 4
-        writer.later("info", length_size, lambda: fmt.length(end - self.start - length_size))
+        writer.later(self.section, length_size, lambda: fmt.length(end - self.start - length_size))
         version = fmt.version if unit.header_version is None else unit.header_version
         self.info += fmt.uint(version, 2)
         abbrev = lambda: fmt.uint(abbrev_offset, fmt.offset_size)  # noqa: E731
         if fmt.version >= 5:
             self.info += bytes([unit.kind, fmt.address_size])
-            writer.later("info", fmt.offset_size, abbrev)
-            extra = {TYPE: 8 + fmt.offset_size, SKELETON: 8}.get(unit.kind, 0)
-            self.info += bytes(extra)
+            writer.later(self.section, fmt.offset_size, abbrev)
         else:
-            writer.later("info", fmt.offset_size, abbrev)
+            writer.later(self.section, fmt.offset_size, abbrev)
             self.info += bytes([fmt.address_size])
+        if self.section == "types" or (fmt.version >= 5 and unit.kind in (TYPE, SKELETON, SPLIT, SPLIT_TYPE)):
+            self.info += fmt.uint(unit.signature, 8)
+            if unit.kind in (TYPE, SPLIT_TYPE):
+                place = lambda: fmt.uint(writer.labels.get(unit.type, self.start) - self.start, fmt.offset_size)  # noqa: E731
+                writer.later(self.section, fmt.offset_size, place)
         if unit.shared in writer.shared:
             abbrev_offset, self.codes = writer.shared[unit.shared]
         self.die(root)
@@ -220,7 +227,7 @@ class UnitWriter:
                 self.info += uleb(number_of_list)
             else:
                 size = FIXED.get(str(form), fmt.offset_size)
-                later("info", size, lambda: fmt.uint(self.bases[f"list {number_of_list}"], size))
+                later(self.section, size, lambda: fmt.uint(self.bases[f"list {number_of_list}"], size))
         elif form in ("strp", "line_strp") and not isinstance(value, int):
             self.info += fmt.uint(self.writer.strings[str(form)].add(value), fmt.offset_size)
         elif isinstance(form, str) and form.startswith(("strx", "addrx", "GNU_str_index", "GNU_addr_index")):
@@ -252,15 +259,15 @@ class UnitWriter:
         fmt, labels = self.format, self.writer.labels
         if label.startswith("base:"):
             size = FIXED.get(form, fmt.offset_size)
-            self.writer.later("info", size, lambda: fmt.uint(self.bases[label[5:]], size))
+            self.writer.later(self.section, size, lambda: fmt.uint(self.bases[label[5:]], size))
         elif form == "ref_addr":
             size = fmt.address_size if fmt.version <= 2 else fmt.offset_size
-            self.writer.later("info", size, lambda: fmt.uint(labels[label], size))
+            self.writer.later(self.section, size, lambda: fmt.uint(labels[label], size))
         elif form == "ref_udata":
-            self.writer.later("info", 5, lambda: uleb(labels[label] - self.start, 5))
+            self.writer.later(self.section, 5, lambda: uleb(labels[label] - self.start, 5))
         else:
             size = FIXED[form]
-            self.writer.later("info", size, lambda: fmt.uint(labels[label] - self.start, size))
+            self.writer.later(self.section, size, lambda: fmt.uint(labels[label] - self.start, size))
 
     def indexed(self, form: str, value: Any) -> int:
         """The index of a string or address in the unit's table."""
@@ -351,6 +358,6 @@ def dwarf_contents(units: Sequence[Unit]) -> dict[str, bytes]:
     return writer.finish()
 
 
-def dwarf_sections(units: Sequence[Unit]) -> list[Section]:
-    """The debug sections of these units, without the empty ones."""
-    return [Section(f".debug_{name}", data) for name, data in dwarf_contents(units).items() if data]
+def dwarf_sections(units: Sequence[Unit], ending: str = "") -> list[Section]:
+    """The debug sections of these units, without the empty ones; `ending` is ".dwo" for those of split units."""
+    return [Section(f".debug_{name}{ending}", data) for name, data in dwarf_contents(units).items() if data]

@@ -3,7 +3,9 @@
 The same on made input: tests/dwarf/test_split_units.py, test_packages.py, test_supplementary.py.
 """
 
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from symbolize.binaries import Companions
 from symbolize.cursor import COMPILED
 from symbolize.elf import ElfImage
-from symbolize.symbols import build_table
+from symbolize.symbols import Binary, TableCache, build_table
 from symbolize.symbols.table import SymbolTable
 from tests.support.fixture_files import BINARIES, PARTS
 from tests.support.lookup import Frame, finder_of, frames_of
@@ -55,9 +57,9 @@ def answers(path: Path, finder: Companions | None) -> tuple[list[list[Frame]], S
     [*((name, units_of) for name in WITH_UNITS), *((name, package_of) for name in WITH_PACKAGE)],
     ids=lambda value: getattr(value, "__name__", value),
 )
-def test_split_units_against_llvm(name: str, arrange: object, tmp_path: Path) -> None:
+def test_split_units_against_llvm(name: str, arrange: Callable[[str, Path], Path], tmp_path: Path) -> None:
     """Frames of split units, as files or in a package, are those of llvm-symbolizer (rules R78–R88)."""
-    path = arrange(name, tmp_path)  # type: ignore[operator]
+    path = arrange(name, tmp_path)
     result = compare(path, ADDRESSES, SYMBOLIZER or "", finder_of(path))
     assert result.unexplained == []
     assert result.classes["equal"] > ADDRESSES // 3
@@ -216,3 +218,78 @@ def test_type_units_qualify_names(name: str, tmp_path: Path) -> None:
 def unlinked(frames: list[list[Frame]]) -> set[str]:
     """The names that are no linked ones."""
     return {frame.name for chain in frames for frame in chain if not frame.name.startswith("_Z")}
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> TableCache:
+    """An empty cache."""
+    return TableCache(tmp_path / "cache")
+
+
+def kept(cache: TableCache) -> list[Path]:
+    """The tables in a cache."""
+    return sorted(Path(cache.folder).glob("*.symtab"))
+
+
+def build(path: Path, cache: TableCache) -> tuple[bool, SymbolTable]:
+    """Whether the table of a binary is in the cache, and the table."""
+    with ElfImage.open(path) as image:
+        binary = Binary([image], finder_of(path), cache)
+        return binary.is_cached(), binary.table()
+
+
+@pytest.mark.parametrize("arrange", [units_of, package_of], ids=["units", "package"])
+def test_tables_are_kept_with_their_companions(
+    arrange: Callable[[str, Path], Path], tmp_path: Path, cache: TableCache
+) -> None:
+    """A table is that of the binary and of all companions: when one of them changes, or goes, it is made anew."""
+    path = arrange("clang-dwarf5", tmp_path / "roots")
+    assert not build(path, cache)[0]
+    assert len(kept(cache)) == 1
+    was_kept, table = build(path, cache)
+    assert was_kept
+    companion = next(
+        other for other in (tmp_path / "roots").iterdir() if other.name[:4] in ("main", "ledg") and other != path
+    )
+    status = companion.stat()
+    os.utime(companion, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    was_kept, again = build(path, cache)
+    assert not was_kept
+    assert again.problems == []
+    assert build(path, cache)[0]
+    companion.unlink()
+    was_kept, poorer = build(path, cache)
+    assert not was_kept
+    assert any("main.cc.dwo" in problem for problem in poorer.problems)
+    assert len(poorer.functions.name) < len(table.functions.name)
+    assert cache.problems == []
+
+
+def test_tables_without_companions_are_not_kept(tmp_path: Path, cache: TableCache) -> None:
+    """What is missing may be there the next time, so that a table without it is made anew."""
+    for path in (PARTS / "gcc-dwarf5" / "ledger.debug", PARTS / "dwz" / "ledger.debug"):
+        alone = Path(shutil.copy(path, tmp_path / f"{path.parent.name}.debug"))
+        for _ in range(2):
+            was_kept, table = build(alone, cache)
+            assert not was_kept
+            assert table.problems
+        assert kept(cache) == []
+    shutil.copy(PARTS / "dwz" / "common.dwz", tmp_path)
+    assert build(tmp_path / "dwz.debug", cache)[1].problems == []
+    assert build(tmp_path / "dwz.debug", cache)[0]
+    os.utime(tmp_path / "common.dwz", (0, 0))
+    assert not build(tmp_path / "dwz.debug", cache)[0]
+
+
+def test_truncated_companions_never_crash(tmp_path: Path) -> None:
+    """A companion that ends anywhere costs its own units, never the run (rule R77)."""
+    for arrange, name in ((units_of, "main.cc.dwo"), (package_of, "ledger.debug.dwp")):
+        path = arrange("clang-dwarf5", tmp_path / name)
+        companion = path.parent / name
+        whole = companion.read_bytes()
+        for part in range(1, 8):
+            companion.write_bytes(whole[: len(whole) * part // 8])
+            with ElfImage.open(path) as image:
+                table = build_table([image], None, finder_of(path))
+                assert table.problems
+                assert any(frames_of(table, sample(image, 50)))
