@@ -85,6 +85,8 @@ def test_lines_and_files_are_the_skeletons(tmp_path: Path) -> None:
         [Frame("f", "/src/a.cc", 10, 0, 5)],
         [Frame("g", "/src/b.h", 20, 0, 3), Frame("f", "/src/b.h", 7, 0, 5)],
     ]
+    declared = {table.files[file] for file in table.function_decl_file.tolist() if file >= 0}
+    assert declared == {b"/src/b.h"}
     assert table.problems == []
 
 
@@ -138,16 +140,18 @@ def test_range_lists_of_split_units(form: str, wide: bool, tmp_path: Path) -> No
     """They are in .debug_rnglists.dwo, or in the binary if there is none (rule R84)."""
     fmt = Format(dwarf64=wide)
     held = As("rnglistx", [(0x1100, 0x1104)])
+    before = unit(die("subprogram", name="x", ranges=As("rnglistx", [(0x1800, 0x1801)])), fmt=fmt)
+    table = (20 if wide else 12) + fmt.offset_size + 18
     # The skeleton's own list is the first of its table, the one of the function the second.
     main = skeleton(fmt=fmt, ranges=As("rnglistx", [(0x1000, 0x1200)]), _0x4000=held)
     own = die("subprogram", name=As("strx", "f"), ranges=As(form, [("startx_length", Index(0), 4)]))
-    assert names(tmp_path, [main], 0x1000, 0x1100, a=[split_unit(own, fmt=fmt)]) == [["f"], []]
+    assert names(tmp_path, [before, main], 0x1000, 0x1100, a=[split_unit(own, fmt=fmt)]) == [["f"], []]
     if form == "rnglistx":
         named = As("rnglistx", Index(1))
-    else:  # behind the header and both offsets, the first list
-        named = As("sec_offset", Index((20 if wide else 12) + 2 * fmt.offset_size + 18))
+    else:  # behind the other table, the header, both offsets and the first list
+        named = As("sec_offset", Index(table + (20 if wide else 12) + 2 * fmt.offset_size + 18))
     elsewhere = die("subprogram", name=As("strx", "f"), ranges=named)
-    assert names(tmp_path, [main], 0x1000, 0x1100, a=[split_unit(elsewhere, fmt=fmt)]) == [[], ["f"]]
+    assert names(tmp_path, [before, main], 0x1000, 0x1100, a=[split_unit(elsewhere, fmt=fmt)]) == [[], ["f"]]
 
 
 def test_recorded_path_leads(tmp_path: Path) -> None:
