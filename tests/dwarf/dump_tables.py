@@ -4,12 +4,14 @@ python tests/dwarf/dump_tables.py FILE...
 """
 
 import hashlib
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
 
 import numpy as np
 
+from symbolize.binaries import BinaryIndex, Companions
 from symbolize.cursor import COMPILED
 from symbolize.elf import ElfImage
 from symbolize.symbols import build_table
@@ -34,12 +36,17 @@ def digest(table: SymbolTable) -> str:
     return state.hexdigest()
 
 
+def table_of(path: str) -> SymbolTable:
+    """The whole table of a binary, with what lies below its folder of its debug information."""
+    with ElfImage.open(path) as image:
+        return build_table([image], None, Companions(BinaryIndex([os.path.dirname(path)]), [path]))
+
+
 def main(paths: list[str]) -> None:
     """Print the digests, a line a file."""
     print(COMPILED)
     for path in paths:
-        with ElfImage.open(path) as image:
-            print(digest(build_table([image])), path)
+        print(digest(table_of(path)), path)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pytest
 from symbolize.binaries import Companions
 from symbolize.cursor import COMPILED
 from symbolize.elf import ElfImage
+from symbolize.prebuild import build_one, index_binaries
 from symbolize.symbols import Binary, TableCache, build_table
 from symbolize.symbols.table import SymbolTable
 from tests.support.fixture_files import BINARIES, PARTS
@@ -279,6 +280,15 @@ def test_tables_without_companions_are_not_kept(tmp_path: Path, cache: TableCach
     assert build(tmp_path / "dwz.debug", cache)[0]
     os.utime(tmp_path / "common.dwz", (0, 0))
     assert not build(tmp_path / "dwz.debug", cache)[0]
+
+
+@pytest.mark.parametrize("name", ["gcc-dwarf5", "gcc-dwarf4", "dwz", "dwz-dwarf5"])
+def test_tables_made_ahead_have_the_companions(name: str, cache: TableCache) -> None:
+    """`symbolize index` finds them below the folders that it is given (rules R88, R91)."""
+    built = build_one([str(PARTS / name / "ledger.debug")], index_binaries([str(PARTS / name)]), cache)
+    assert built.failure == ""
+    assert built.problems == ()
+    assert len(kept(cache)) == 1
 
 
 def test_truncated_companions_never_crash(tmp_path: Path) -> None:
