@@ -62,7 +62,9 @@ class Variant:
     def is_hard(self) -> bool:
         """Whether only llvm-symbolizer reads all of it: the others neither split units, nor sources in line tables,
         nor bases in range lists of DWARF 5."""
-        return not {"-gsplit-dwarf", "-gembed-source", "-fdebug-ranges-base-address"}.isdisjoint(self.compile)
+        return not {"-gsplit-dwarf", "-gembed-source", "-fdebug-ranges-base-address"}.isdisjoint(self.compile) or (
+            "-Csplit-debuginfo=unpacked" in self.link
+        )
 
 
 class Opinion(NamedTuple):
@@ -250,6 +252,10 @@ def combinations() -> Iterator[Variant]:
         linker = chance.choice(LINKERS)
         fuse = fused(compiler, linker)
         link = [f for f in ("-Wl,--gc-sections", "-Wl,-z,separate-code", "-Wl,--build-id") if chance.random() < 0.4]
+        if "-gdwarf-3" in flags and "-gsplit-dwarf" in flags:  # llvm-symbolizer loses its range lists
+            flags.remove("-gsplit-dwarf")
+        if linker == "gold" and "-Wl,-z,separate-code" in link:
+            link.remove("-Wl,-z,separate-code")
         yield bare(f"random{number}-{linker}", compiler, *flags, fuse, link=link)
 
 
