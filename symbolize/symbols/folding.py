@@ -39,6 +39,7 @@ from symbolize.names import (
     is_mangled,
     may_be_local,
     public_name,
+    same_function,
     strip_version,
     variants,
 )
@@ -136,6 +137,8 @@ def find_shared(
     verdicts: list[_Verdict] = []
     undecided: list[_Group] = []
     for group in _groups(symbols, vaddrs):
+        if not group.namesakes and all(same_function(group.names[0], name) for name in group.names[1:]):
+            continue  # as most are: the variants of a constructor
         keys = _functions(group)
         if dwarf is None and _are_typed(keys):
             verdicts.append(_verdict(group, Evidence.NAMES, (names[0] for names in keys.values())))
