@@ -8,13 +8,14 @@ import threading
 from collections.abc import Callable
 from functools import cache
 
+import cython
+
 MAX_OUTPUT = 1 << 20
 
 # Soname and the longest input it is given. libstdc++ itself refuses more than 1024 characters. libc++abi recurses
 # on the C stack without a limit of its own, so the limit here is what fits an 8 MiB stack by a wide margin.
 _RUNTIMES = (("libstdc++.so.6", 1024), ("libc++abi.so.1", 8192), ("libc++.1.dylib", 8192))
 
-_LENGTH = re.compile(rb"[0-9]+")
 _REFERENCE = re.compile(rb"S([0-9A-Z]*)_|T[0-9A-Z]*_|(?:Dp|sp)(?![ORKVP]*T[0-9A-Z]*_)")
 _UNRESOLVED = re.compile(rb"sr[0-9]")
 _PATIENCE_SECONDS = 1.0
@@ -34,6 +35,8 @@ def demangle(name: bytes) -> bytes | None:
     None is the answer to a malformed name, to a name longer than the runtime takes, to one whose text would be
     too large, and to every name when the machine has no C++ runtime (see `unavailable`).
     """
+    if b"Q" not in name and all(len(name) > limit for limit, _ in _demanglers()):
+        return None
     if b"\0" in name or _may_explode(name):
         return None
     text = _ask_runtimes(name)
@@ -199,17 +202,32 @@ def _may_explode(name: bytes) -> bool:
 
 def _without_identifiers(name: bytes) -> bytes:
     """Put a `#` in place of every identifier, whose letters mean nothing to the grammar."""
-    pieces: list[bytes] = []
-    position = 0
-    while (length := _LENGTH.search(name, position)) is not None:
-        pieces.append(name[position : length.start()])
-        digits = length.group()
-        before = name[length.start() - 1 : length.start()]
-        if before in (b"S", b"T", b"_", b"L", b"C") or len(digits) > 5:
-            pieces.append(digits)
-            position = length.end()
+    kept = bytearray()
+    i: cython.Py_ssize_t = 0
+    start: cython.Py_ssize_t
+    size: cython.Py_ssize_t = len(name)
+    length: cython.Py_ssize_t
+    byte: cython.int
+    before: cython.int = 0
+    while i < size:
+        byte = name[i]
+        if not 0x30 <= byte <= 0x39:
+            kept.append(byte)
+            before = byte
+            i += 1
+            continue
+        start = i
+        length = 0
+        while i < size and 0x30 <= name[i] <= 0x39:
+            if i - start < 5:
+                length = 10 * length + name[i] - 0x30
+            i += 1
+        # Behind S, T, _, L and C digits are an index, a literal or a variant.
+        if i - start > 5 or before == 0x53 or before == 0x54 or before == 0x5F or before == 0x4C or before == 0x43:
+            kept += name[start:i]
+            before = 0x30
         else:
-            pieces.append(b"#")
-            position = length.end() + int(digits)
-    pieces.append(name[position:])
-    return b"".join(pieces)
+            kept.append(0x23)
+            i += length
+            before = name[i - 1] if 0 < i <= size else 0
+    return bytes(kept)
