@@ -62,19 +62,23 @@ def prebuild(index: BinaryIndex, cache: TableCache, jobs: int) -> Iterator[Built
 
     context = get_context("spawn")
     with ProcessPool(jobs, initializer=start_worker, initargs=(index, cache), context=context) as pool:
-        waiting: dict[Any, list[str]] = {
-            pool.schedule(build_in_worker, (paths,), timeout=TIME_LIMIT): paths for paths in binaries
-        }
-        while waiting:
-            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            for task in done:
-                paths = waiting.pop(task)
-                try:
-                    yield task.result()
-                except TimeoutError:
-                    yield Built(paths, failure=f"{paths[0]}: took longer than {TIME_LIMIT} s")
-                except Exception as error:  # a worker that died, of memory as a rule
-                    yield Built(paths, failure=f"{paths[0]}: {type(error).__name__}: {error}")
+        try:
+            waiting: dict[Any, list[str]] = {
+                pool.schedule(build_in_worker, (paths,), timeout=TIME_LIMIT): paths for paths in binaries
+            }
+            while waiting:
+                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for task in done:
+                    paths = waiting.pop(task)
+                    try:
+                        yield task.result()
+                    except TimeoutError:
+                        yield Built(paths, failure=f"{paths[0]}: took longer than {TIME_LIMIT} s")
+                    except Exception as error:  # a worker that died, of memory as a rule
+                        yield Built(paths, failure=f"{paths[0]}: {type(error).__name__}: {error}")
+        except BaseException:  # leaving the pool would first make all tables that are left
+            pool.stop()  # type: ignore[no-untyped-call]
+            raise
 
 
 _worker: list[tuple[BinaryIndex, TableCache]] = []
@@ -93,6 +97,7 @@ def build_in_worker(paths: list[str]) -> Built:
 
 def build_one(paths: list[str], index: BinaryIndex, cache: TableCache) -> Built:
     """Make the table of one binary, unless `cache` has it. Files without code, as split units are, have none."""
+    cache.problems.clear()  # each is told once, with the binary at which it was met
     started = time.perf_counter()
     images: list[ElfImage] = []
     failures: list[str] = []
@@ -118,6 +123,8 @@ def build_one(paths: list[str], index: BinaryIndex, cache: TableCache) -> Built:
     try:
         is_new = not binary.is_cached()
         table = binary.table()
+        if binary.is_refused:
+            return Built(paths, failure="; ".join([f"{paths[0]}: its table was not kept", *cache.problems]))
         problems = tuple(dict.fromkeys([*failures, *table.problems, *cache.problems]))
         return Built(paths, is_new, table.has_names, "", problems, time.perf_counter() - started)
     except MemoryError:

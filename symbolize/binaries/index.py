@@ -51,12 +51,14 @@ class BinaryIndex:
         return self._by_name.get(name, [])
 
     def binaries(self) -> list[list[str]]:
-        """The paths of all files, those that share a build id together, in order of the roots."""
+        """The paths of all files, those that share a build id together, as `with_build_id` has them."""
         self._walk()
         groups: dict[str, list[str]] = {}
         for entry in dict.fromkeys(entry for entries in self._by_path.values() for entry in entries):
-            group = "/" + entry.path if entry.build_id is None else build_id_key(entry.build_id)
-            groups.setdefault(group, []).append(entry.path)
+            if entry.build_id is None:
+                groups["/" + entry.path] = [entry.path]
+            elif (key := build_id_key(entry.build_id)) not in groups:
+                groups[key] = [same.path for same in self._by_id[key]]
         return list(groups.values())
 
     def _walk(self) -> None:
@@ -101,6 +103,9 @@ class BinaryIndex:
             return
         if stat.S_ISREG(status.st_mode):
             yield root, os.path.basename(root), (status.st_dev, status.st_ino)
+            return
+        if not stat.S_ISDIR(status.st_mode):
+            self.problems.append(f"{root}: is neither a folder nor a regular file")
             return
         seen = {(status.st_dev, status.st_ino)}
         stack = [(root, "", 0)]

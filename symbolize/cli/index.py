@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from symbolize.cli.cache import megabytes
 from symbolize.cli.main import EXIT_DONE, EXIT_FAILED, EXIT_SOME, add_cache_options, open_cache, tell
-from symbolize.errors import printable
+from symbolize.errors import OutputError, printable
 
 
 def run_index(arguments: Sequence[str]) -> int:
@@ -37,6 +37,8 @@ def run_index(arguments: Sequence[str]) -> int:
     if options.jobs < 1:
         parser.error("--jobs must be at least 1")
     cache = open_cache(options)
+    if not cache.is_writable():
+        raise OutputError(cache.problems[-1])
     started = time.perf_counter()
     index = index_binaries(options.binaries)
     count = len(index.binaries())

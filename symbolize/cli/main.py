@@ -170,6 +170,8 @@ def run(options: argparse.Namespace) -> int:
     """Symbolize every profile; a profile that cannot be read does not stop the others."""
     from symbolize.pipeline import Symbolizer
 
+    if options.folded_report in ("", "-"):
+        raise UsageError("--folded-report needs the name of a file")
     cache = None if options.no_cache or not options.binaries else open_cache(options)
     outputs = output_paths(options.profiles, options.output)
     warn_if_interpreted(options.quiet)

@@ -37,6 +37,7 @@ class Binary:
         self._finder = finder
         self._cache = cache
         self._facts = facts_of(self.images) if cache is not None else None
+        self.is_refused = False  # whether the cache could not write the table
         self._whole: SymbolTable | None = None
         self._asked = False
         self._made: Builder | None = None
@@ -51,7 +52,8 @@ class Binary:
         if not self.is_cached() and (vaddrs is None or self._is_worth_it(vaddrs)):
             self._whole = self._builder.build(None)
             if self._cache is not None and self._facts is not None and self._builder.is_complete:
-                self._cache.store(self._whole, self._facts._replace(companions=self._builder.companions))
+                facts = self._facts._replace(companions=self._builder.companions)
+                self.is_refused = not self._cache.store(self._whole, facts)
             self._forget()
         return self._whole if self._whole is not None else self._builder.build(vaddrs)
 

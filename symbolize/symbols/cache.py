@@ -55,9 +55,10 @@ class TableCache:
                 raise DamagedTable("was made from other files")
             if not all(map(is_unchanged, found.companions)):
                 return None
-            if time.time() - os.stat(path).st_mtime > TOUCH_INTERVAL:
-                os.utime(path)
-        except FileNotFoundError:
+            with suppress(OSError):  # in a folder that is only read, or evicted by another process meanwhile
+                if time.time() - os.stat(path).st_mtime > TOUCH_INTERVAL:
+                    os.utime(path)
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except DamagedTable as error:
             self._note(f"{path}: {error}; it is removed and made anew")
@@ -69,10 +70,13 @@ class TableCache:
             return None
         return table
 
-    def store(self, table: SymbolTable, facts: Facts) -> None:
-        """Write a table, whole or not at all, and remove the ones used least recently if there are too many."""
+    def store(self, table: SymbolTable, facts: Facts) -> bool:
+        """Write a table, whole or not at all, and remove the ones used least recently if there are too many.
+
+        False, with a problem, if it could not be written.
+        """
         path = self._path(facts, ENDING)
-        temporary = os.path.join(self.folder, f".{os.path.basename(path)}.{os.urandom(6).hex()}")
+        temporary = self._unfinished(path)
         try:
             os.makedirs(self.folder, exist_ok=True)
             try:
@@ -85,9 +89,10 @@ class TableCache:
             with suppress(OSError):
                 os.unlink(self._path(facts, SEEN))
         except OSError as error:
-            self._note(f"{self.folder}: cannot be written, tables are not kept ({error.strerror or error})")
-            return
+            self._note_unwritable(error)
+            return False
         self.evict(keep=path)
+        return True
 
     def was_seen(self, facts: Facts) -> bool:
         """Whether these files were met before; from now on they were."""
@@ -97,11 +102,25 @@ class TableCache:
                 return True
         except OSError:
             pass
-        with suppress(OSError):
+        try:
             os.makedirs(self.folder, exist_ok=True)
             with open(path, "wb"):
                 os.utime(path)
+        except OSError as error:
+            self._note_unwritable(error)
         return False
+
+    def is_writable(self) -> bool:
+        """Whether tables can be kept; if not, `problems` says why."""
+        path = self._unfinished("trial")
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+            with open(path, "xb"):
+                os.unlink(path)
+        except OSError as error:
+            self._note_unwritable(error)
+            return False
+        return True
 
     def evict(self, keep: str | None = None) -> int:
         """Remove tables, the least recently used first, until the rest is small enough; how many were removed."""
@@ -155,6 +174,10 @@ class TableCache:
         digest = f"{crc32(text):08x}{crc32(text[::-1]):08x}"
         return os.path.join(self.folder, f"{facts.build_id or 'no-build-id'}-{digest}{ending}")
 
+    def _unfinished(self, path: str) -> str:
+        """A new name for what becomes the file `path`."""
+        return os.path.join(self.folder, f".{os.path.basename(path)}.{os.urandom(6).hex()}")
+
     def _other_versions(self) -> list[str]:
         """The folders of other versions of the layout."""
         base = os.path.dirname(self.folder)
@@ -173,6 +196,10 @@ class TableCache:
                         status = entry.stat(follow_symlinks=False)
                         found.append((entry.path, status.st_size, status.st_mtime))
         return found
+
+    def _note_unwritable(self, error: OSError) -> None:
+        reason = error.strerror or error
+        self._note(f"{self.folder}: cannot be written, tables are not kept ({reason}); name a folder with --cache")
 
     def _note(self, problem: str) -> None:
         if problem not in self.problems:
@@ -223,6 +250,5 @@ def is_unchanged(companion: Sequence[Any]) -> bool:
 
 
 def identities(facts: Facts) -> list[Any]:
-    """What has to agree for a table to be that of the files at hand."""
-    files = [[source["size"], source["modified_ns"], source["check"]] for source in facts.sources]
-    return [facts.build_id, *sorted(files)]
+    """What has to agree for a table to be that of the files at hand, in their order: the first with DWARF is read."""
+    return [facts.build_id, *([source["size"], source["modified_ns"], source["check"]] for source in facts.sources)]

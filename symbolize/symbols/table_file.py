@@ -143,11 +143,12 @@ def is_sound(table: SymbolTable) -> bool:
     return (
         all(len(equal) == 1 for equal in lengths)
         and ascends(table.block_start)
+        and strings > 0
         and divides(table.block_offset, len(table.ranges))
         and divides(table.text_offset, len(table.text))
         and divides(table.folded_offset, len(table.folded_name))
         and bool((table.node_parent < np.arange(nodes, dtype=np.int32)).all())
-        and all(int(column.max(initial=0)) < max(strings, 1) for column in texts)
+        and all(int(column.max(initial=0)) < strings for column in texts)
         and within(table.node_parent, -1, nodes)
         and within(table.node_function, 0, functions)
         and within(table.node_call_file, -1, files)

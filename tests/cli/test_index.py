@@ -7,6 +7,8 @@ import pytest
 
 from symbolize.cli import main
 from symbolize.cli.main import byte_size
+from symbolize.prebuild import index_binaries, prebuild
+from symbolize.symbols import TableCache
 from tests.support.fixture_files import BINARIES, FIXTURES
 
 PROF = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
@@ -60,6 +62,8 @@ def test_bad_files_do_not_stop_the_others(tmp_path: Path, capsys: pytest.Capture
         ["cache"],
         ["index", ".", "--jobs", "0"],
         ["index", ".", "--cache", ""],
+        ["profile", "--folded-report", "-"],
+        ["profile", "--folded-report", ""],
     ],
 )
 def test_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,6 +105,40 @@ def test_failures_have_their_exit_code(
     arguments = ["index", str(BINARIES / "gcc-pie"), "-j", "1", "--cache", str(tmp_path / "cache")]
     assert main(arguments) == 1
     assert "ledger: out of memory" in capsys.readouterr().err
+
+
+def test_folder_that_cannot_be_written_is_told_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before hours of work come to nothing."""
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    assert main(["index", str(BINARIES / "gcc-pie"), "-q", "--cache", str(tmp_path / "cache")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"symbolize: {tmp_path}/cache/tables-")
+    assert line.endswith("; name a folder with --cache")
+
+
+def test_table_that_cannot_be_written_is_a_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full leaves nothing for profiles to find, so the command has failed."""
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("symbolize.symbols.cache.write_table", fail)
+    arguments = ["index", str(BINARIES / "gcc-pie"), "-q", "-j", "1", "--cache", str(tmp_path / "cache")]
+    assert main(arguments) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert all("No space left on device" in line for line in lines)
+
+
+def test_interrupted_run_stops(tmp_path: Path) -> None:
+    """Whoever stops listening does not wait for the binaries that are left."""
+    index, cache = index_binaries([str(BINARIES)]), TableCache(tmp_path / "cache")
+    run = prebuild(index, cache, 2)
+    next(run)
+    run.close()  # type: ignore[attr-defined]
+    assert 1 <= cache.stats().tables < len(index.binaries()) // 2
 
 
 def test_sizes() -> None:

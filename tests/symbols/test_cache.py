@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from symbolize.elf import ElfImage
 from symbolize.symbols import Binary, TableCache, build_table
 from symbolize.symbols.cache import SEEN, facts_of
-from symbolize.symbols.table_file import PREFIX, read_table
+from symbolize.symbols.table_file import PREFIX, DamagedTable, read_table, write_table
 from tests.support.fixture_files import BINARIES
 from tests.support.lookup import frames_of
 
@@ -166,7 +167,55 @@ def test_unusable_folder_costs_nothing_but_time(binary: Path, tmp_path: Path) ->
     with ElfImage.open(binary) as image:
         vaddrs = vaddrs_of(image)
     assert ask(binary, cache, vaddrs) == ask(binary, None, vaddrs)
-    assert len(cache.problems) >= 1
+    assert [problem.partition(" (")[0] for problem in cache.problems] == [
+        f"{cache.folder}: cannot be written, tables are not kept"
+    ]
+    assert ask(binary, TableCache(tmp_path / "cache"), vaddrs[:1]) == ask(binary, None, vaddrs[:1])
+
+
+def test_unusable_folder_is_told_at_the_first_visit(binary: Path, tmp_path: Path) -> None:
+    """Also where no table is made yet: without a note that the binary was seen, none ever would be."""
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    cache = TableCache(tmp_path / "cache")
+    with ElfImage.open(binary) as image:
+        assert not cache.was_seen(facts_of([image]))
+    assert len(cache.problems) == 1
+
+
+def test_folder_of_somebody_else_is_read(binary: Path, cache: TableCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table whose last use cannot be noted is used all the same."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with ElfImage.open(binary) as image:
+        facts = facts_of([image])
+        assert cache.store(build_table([image]), facts)
+    (path,) = tables(cache)
+    os.utime(path, (0, 0))
+    monkeypatch.setattr("os.utime", refuse)
+    assert cache.load(facts) is not None
+    assert cache.problems == []
+
+
+def test_order_of_the_files_counts(cache: TableCache) -> None:
+    """Of several files with DWARF the first is read, so the table of one order is not that of the other."""
+    with ElfImage.open(LEDGER) as first, ElfImage.open(BINARIES / "gcc-o0" / "ledger") as second:
+        facts = facts_of([first, second])
+        cache.store(build_table([first, second]), facts)
+        assert cache.load(facts) is not None
+        assert cache.load(facts._replace(sources=facts.sources[::-1])) is None
+
+
+@pytest.mark.parametrize("strings", [0, 1])
+def test_table_without_strings_is_damaged(strings: int, binary: Path, tmp_path: Path) -> None:
+    """String 0 is always there; a file that somebody made up without it is refused."""
+    with ElfImage.open(binary) as image:
+        table, facts = build_table([image]), facts_of([image])
+    made_up = replace(table, text=np.zeros(0, np.uint8), text_offset=np.zeros(strings, np.uint32))
+    write_table(made_up, facts, str(tmp_path / "table"))
+    with pytest.raises(DamagedTable):
+        read_table(str(tmp_path / "table"))
 
 
 def test_collect_removes_what_was_left_behind(cache: TableCache) -> None:
