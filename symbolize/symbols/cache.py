@@ -123,33 +123,31 @@ class TableCache:
         return True
 
     def evict(self, keep: str | None = None) -> int:
-        """Remove tables, the least recently used first, until the rest is small enough; how many were removed."""
-        files = sorted(self._files(ENDING), key=lambda file: file[2])
-        total, removed = sum(size for _, size, _ in files), 0
-        for path, size, _ in files:
-            if total <= self.limit:
+        """Remove what dead processes left, and tables, the least recently used first, until the rest is small enough.
+
+        Returns how many files were removed.
+        """
+        files, now = self._files(""), time.time()
+        doomed = [path for path, _, modified in files if is_unfinished(path) and now - modified > ABANDONED]
+        tables = sorted((file for file in files if file[0].endswith(ENDING)), key=lambda file: file[2])
+        excess = sum(size for _, size, _ in tables) - self.limit
+        for path, size, _ in tables:
+            if excess <= 0:
                 break
             if path != keep:
-                with suppress(OSError):
-                    os.unlink(path)
-                    total, removed = total - size, removed + 1
-        return removed
+                doomed.append(path)
+                excess -= size  # also if another process is faster
+        return sum(map(remove, doomed))
 
     def collect(self) -> int:
-        """Evict, and remove what dead processes and older versions left; how many files were removed."""
-        removed = self.evict()
+        """Evict, and remove what was forgotten and what older versions left; how many files were removed."""
         now = time.time()
         stale = [path for path, _, modified in self._files(SEEN) if now - modified > FORGOTTEN]
-        stale += [path for path, _, modified in self._files("") if is_unfinished(path) and now - modified > ABANDONED]
         for folder in self._other_versions():
             with suppress(OSError):
                 paths = [os.path.join(folder, name) for name in os.listdir(folder)]
                 stale += [path for path in paths if path.endswith((ENDING, SEEN)) or is_unfinished(path)]
-        for path in stale:
-            with suppress(OSError):
-                os.unlink(path)
-                removed += 1
-        return removed
+        return self.evict() + sum(map(remove, stale))
 
     def verify(self) -> Iterator[tuple[str, str]]:
         """Check every table: its path, and what is wrong with it, empty for a sound one. Damaged ones are removed."""
@@ -204,6 +202,15 @@ class TableCache:
     def _note(self, problem: str) -> None:
         if problem not in self.problems:
             self.problems.append(problem)
+
+
+def remove(path: str) -> bool:
+    """Remove a file, if it is there and that is allowed; whether it was."""
+    try:
+        os.unlink(path)
+    except OSError:
+        return False
+    return True
 
 
 def is_unfinished(path: str) -> bool:

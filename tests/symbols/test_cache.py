@@ -235,6 +235,20 @@ def test_collect_removes_what_was_left_behind(cache: TableCache) -> None:
     assert not (old / "x.symtab").exists()
 
 
+def test_writing_a_table_removes_what_dead_processes_left(binary: Path, cache: TableCache) -> None:
+    """Unfinished tables do not pile up beside the limit."""
+    folder = Path(cache.folder)
+    folder.mkdir(parents=True)
+    unfinished, fresh = folder / ".a.symtab.123", folder / ".b.symtab.456"
+    for path in (unfinished, fresh):
+        path.write_bytes(b"part")
+    os.utime(unfinished, (0, 0))
+    with ElfImage.open(binary) as image:
+        cache.store(build_table([image]), facts_of([image]))
+    assert not unfinished.exists()
+    assert fresh.exists()
+
+
 def test_verify_finds_the_damaged(binary: Path, cache: TableCache) -> None:
     """Every table is read; a damaged one is told and removed."""
     for path in (binary, BINARIES / "gcc-o0" / "ledger"):
