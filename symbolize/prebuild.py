@@ -17,11 +17,13 @@ TIME_LIMIT = 3600
 class Built(NamedTuple):
     """What came of one binary: its files, whether a table was made (else it was there or failed), and its cost.
 
-    `failure` says why there is no table, empty if there is one; `problems` what could not be read in it.
+    `failure` says why there is no table, empty if there is one; `problems` what could not be read in it. `is_kept` is
+    false while further files with debug information are missing, which `problems` name.
     """
 
     paths: list[str]
     is_new: bool = False
+    is_kept: bool = True
     has_names: bool = False
     failure: str = ""
     problems: tuple[str, ...] = ()
@@ -123,10 +125,13 @@ def build_one(paths: list[str], index: BinaryIndex, cache: TableCache) -> Built:
     try:
         is_new = not binary.is_cached()
         table = binary.table()
-        if binary.is_refused:
+        if binary.is_kept is False:
             return Built(paths, failure="; ".join([f"{paths[0]}: its table was not kept", *cache.problems]))
-        problems = tuple(dict.fromkeys([*failures, *table.problems, *cache.problems]))
-        return Built(paths, is_new, table.has_names, "", problems, time.perf_counter() - started)
+        known = tuple(f"{image.path}: " for image in images)
+        found = [text if text.startswith(known) else f"{paths[0]}: {text}" for text in table.problems]
+        problems = tuple(dict.fromkeys([*failures, *found, *cache.problems]))
+        is_kept = binary.is_kept is not None
+        return Built(paths, is_new, is_kept, table.has_names, "", problems, time.perf_counter() - started)
     except MemoryError:
         return Built(paths, failure=f"{paths[0]}: out of memory")
     finally:

@@ -44,21 +44,22 @@ def run_index(arguments: Sequence[str]) -> int:
     count = len(index.binaries())
     for problem in index.problems:
         tell(f"symbolize: {printable(problem)}")
-    made = present = nameless = failed = 0
+    made = present = nameless = unkept = failed = 0
     bar = None
     if not options.quiet and sys.stderr is not None and sys.stderr.isatty():
         from tqdm import tqdm
 
         bar = tqdm(total=count, unit="binary", leave=False, file=sys.stderr)
     for built in prebuild(index, cache, options.jobs):
-        made += built.is_new
+        made += built.is_new and built.is_kept
+        unkept += not built.is_kept
         present += not built.is_new and built.has_names
         nameless += not built.has_names and not built.failure
         failed += bool(built.failure)
         lines = [f"symbolize: {printable(built.failure)}"] if built.failure else []
         lines += [f"symbolize: {printable(problem)}" for problem in built.problems if not options.quiet]
         if options.verbose and not built.failure:
-            state = "made" if built.is_new else "was there"
+            state = "was there" if not built.is_new else "made" if built.is_kept else "not kept, files are missing"
             state = state if built.has_names else "no symbols in it"
             lines.append(f"{printable(built.paths[0])}: {state}, {built.seconds:.2f} s")
         if bar is not None:
@@ -71,8 +72,9 @@ def run_index(arguments: Sequence[str]) -> int:
         bar.close()
     if not options.quiet:
         stats = cache.stats()
+        without = f"{unkept} not kept, files are missing; " if unkept else ""
         tell(
-            f"{count} binaries: {made} tables made, {present} were there, {failed} failed; {nameless} have no "
+            f"{count} binaries: {made} tables made, {present} were there, {failed} failed; {without}{nameless} have no "
             f"symbols; {time.perf_counter() - started:.1f} s\n"
             f"{printable(stats.folder)}: {stats.tables} tables, {megabytes(stats.size)} of {megabytes(stats.limit)}"
         )

@@ -27,7 +27,8 @@ class Binary:
 
     The first image with DWARF gives functions and lines; the symbol tables of all are united (rules R113,
     R142). A whole table is kept in memory and, if there is one, in `cache`. `finder` tells where further files with
-    DWARF may lie: split units and the supplementary file.
+    DWARF may lie: split units and the supplementary file. `is_kept` tells whether the whole table is in the cache;
+    it is False if that could not be written, None as long as there is none or some of the further files are missing.
     """
 
     def __init__(
@@ -37,8 +38,8 @@ class Binary:
         self._finder = finder
         self._cache = cache
         self._facts = facts_of(self.images) if cache is not None else None
-        self.is_refused = False  # whether the cache could not write the table
         self._whole: SymbolTable | None = None
+        self.is_kept: bool | None = None
         self._asked = False
         self._made: Builder | None = None
 
@@ -53,7 +54,7 @@ class Binary:
             self._whole = self._builder.build(None)
             if self._cache is not None and self._facts is not None and self._builder.is_complete:
                 facts = self._facts._replace(companions=self._builder.companions)
-                self.is_refused = not self._cache.store(self._whole, facts)
+                self.is_kept = self._cache.store(self._whole, facts)
             self._forget()
         return self._whole if self._whole is not None else self._builder.build(vaddrs)
 
@@ -61,6 +62,7 @@ class Binary:
         """Whether the whole table is at hand, in memory or in the cache."""
         if self._whole is None and self._cache is not None and self._facts is not None:
             self._whole = self._cache.load(self._facts)
+            self.is_kept = True if self._whole is not None else None
         return self._whole is not None
 
     def _is_worth_it(self, vaddrs: UInt64) -> bool:

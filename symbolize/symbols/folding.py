@@ -94,14 +94,6 @@ class SharedCode:
     def __len__(self) -> int:
         return len(self.begin)
 
-    def at(self, vaddrs: UInt64) -> Int64:
-        """The range that holds each of `vaddrs`, -1 for none."""
-        if not len(self.begin):
-            return np.full(len(vaddrs), -1, np.int64)
-        place = np.searchsorted(self.begin, vaddrs, side="right") - 1
-        inside = (place >= 0) & (vaddrs < self.end[np.maximum(place, 0)])
-        return np.where(inside, place, -1)
-
     def candidates(self, i: int) -> list[Candidate]:
         """The functions that share range `i`."""
         rows = range(int(self.offsets[i]), int(self.offsets[i + 1]))

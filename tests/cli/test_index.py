@@ -132,6 +132,17 @@ def test_table_that_cannot_be_written_is_a_failure(
     assert all("No space left on device" in line for line in lines)
 
 
+def test_table_with_missing_parts_is_not_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without its split units a binary has no table to keep; which are missing is told with the binary."""
+    binary = str(shutil.copy(FIXTURES / "parts" / "gcc-dwarf5" / "ledger.debug", tmp_path / "ledger.debug"))
+    assert main(["index", binary, "-j", "1", "--cache", str(tmp_path / "cache")]) == 0
+    *missing, summary, stats = capsys.readouterr().err.splitlines()
+    assert missing
+    assert all(line.startswith(f"symbolize: {binary}: split unit ") for line in missing)
+    assert summary.startswith("1 binaries: 0 tables made, 0 were there, 0 failed; 1 not kept, files are missing; ")
+    assert ": 0 tables" in stats
+
+
 def test_interrupted_run_stops(tmp_path: Path) -> None:
     """Whoever stops listening does not wait for the binaries that are left."""
     index, cache = index_binaries([str(BINARIES)]), TableCache(tmp_path / "cache")

@@ -18,7 +18,7 @@ from symbolize.symbols.assemble import assemble
 from symbolize.symbols.build import decode_for, symbol_tables
 from symbolize.symbols.elf_symbols import symbol_layer
 from symbolize.symbols.folding import Candidate, Evidence, SharedCode, find_shared
-from symbolize.symbols.table import SymbolTable
+from symbolize.symbols.table import SymbolTable, range_at
 from symbolize.symbols.texts import Texts
 from tests.support.dwarf_writer import As, Die, Ref, Unit, die, function
 from tests.support.elf_writer import FILE, GNU_IFUNC, LOCAL, NOTYPE, WEAK, Symbol
@@ -143,7 +143,7 @@ def test_one_address_at_a_time(name: str) -> None:
         one = np.array([vaddr], np.uint64)
         table = table_of(binary, [vaddr])
         assert table.lookup(one).folded.tolist() == [folded], hex(vaddr)
-        place = int(shared.at(one)[0])
+        place = int(range_at(one, shared.begin, shared.end)[0])
         if folded:
             assert shared_of(table).candidates(0) == shared.candidates(place)
 
