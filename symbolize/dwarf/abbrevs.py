@@ -17,8 +17,7 @@ CODE = cython.declare(cython.int, 2)
 SKIP_SUBTREE = cython.declare(cython.int, 4)
 SUBPROGRAM = cython.declare(cython.int, 8)
 TYPE_SUBTREE = cython.declare(cython.int, 16)
-BAD_FORM = cython.declare(cython.int, 32)
-FIXED = cython.declare(cython.int, 64)
+FIXED = cython.declare(cython.int, 32)
 
 MAX_FIXED_SIZE = cython.declare(cython.int, 1 << 20)
 """Attributes of a DIE that take more bytes than this are skipped one by one, so that no size overflows."""
@@ -265,8 +264,6 @@ def fill_tables(  # type: ignore[no-untyped-def]
                         cython.cast(cython.int, offset_sizes[i]),
                         cython.cast(cython.int, versions[i]),
                     )
-                    if operation == OP_BAD:
-                        flags |= BAD_FORM
                     if name == 0x01 and operation == OP_FIXED | (4 << 4) and form == 0x13:
                         if fixed and not has_sibling:
                             sibling_at = size

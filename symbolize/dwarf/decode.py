@@ -72,11 +72,16 @@ class Decoded:
 
 
 class Problems(list[str]):
-    """Sentences, each once."""
+    """Sentences, each once. A corrupt file may be good for a hundred thousand of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: set[str] = set()
 
     def append(self, problem: str) -> None:
         """Add a sentence if it is new."""
-        if problem not in self:
+        if problem not in self._known:
+            self._known.add(problem)
             super().append(problem)
 
 

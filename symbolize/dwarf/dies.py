@@ -20,7 +20,7 @@ CODE = cython.declare(cython.int, 2)
 SKIP_SUBTREE = cython.declare(cython.int, 4)
 SUBPROGRAM = cython.declare(cython.int, 8)
 TYPE_SUBTREE = cython.declare(cython.int, 16)
-FIXED = cython.declare(cython.int, 64)
+FIXED = cython.declare(cython.int, 32)
 
 MAX_DEPTH = cython.declare(cython.int, 4096)
 """DIEs nested deeper than this are corrupt data; real ones stay below a few hundred."""

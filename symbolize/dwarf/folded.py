@@ -65,6 +65,8 @@ def prefer_declared(
         if nearest is None or not shown or shown[0] == best or low < done or lines.end[shown[0]] != lines.end[best]:
             continue
         run = slice(int(lines.first_row[best]), int(lines.last_row[best]))
+        # Of a sequence that is cut at the end of its section some rows lie behind it.
+        run = slice(run.start, run.start + int(np.searchsorted(lines.address[run], lines.end[best])))
         pieces += [(start[done:low], row[done:low]), (lines.address[run], np.arange(run.start, run.stop))]
         done = high
     if not pieces:

@@ -19,6 +19,9 @@ SECTION_IDS = {
 MAX_COLUMNS = 16
 WRAP = 1 << 32
 
+CUTS_PER_BYTE = 4
+"""How often a byte of the units may be handed out: the contributions of a sound package do not overlap."""
+
 
 class PackageError(Exception):
     """A package or an index of it cannot be read; the text says why."""
@@ -76,6 +79,8 @@ class Package:
         self._sections = sections
         self._units = units
         self._types = types
+        size = len(sections.info) + len(sections.types)
+        self._left = CUTS_PER_BYTE * size * (1 + size // WRAP)
 
     def unit(self, dwo_id: int) -> Iterator[DebugSections]:
         """The sections of the unit `dwo_id`: none, one, or several of which one is right. Raises PackageError."""
@@ -112,6 +117,9 @@ class Package:
             else:
                 parts[name] = whole[offset : offset + size]
         for info in candidates:
+            self._left -= len(info)
+            if self._left < 0:
+                raise PackageError("its units overlap absurdly")
             yield replace(
                 self._sections,
                 info=info,

@@ -338,6 +338,8 @@ class Reader:
             elif kind == 2:  # startx_endx
                 begin = self.indexed_address(self.rnglists.uleb())
                 end = self.indexed_address(self.rnglists.uleb())
+                if end == NOWHERE:
+                    continue
             elif kind == 3:  # startx_length
                 begin = self.indexed_address(self.rnglists.uleb())
                 end = (begin + self.rnglists.uleb()) & self.max_address

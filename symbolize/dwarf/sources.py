@@ -120,6 +120,7 @@ class Sources:
         self._strings: dict[int, bytes] = {}
         self._path_bytes = 0
         self._missing = 0
+        self._counted = ""
         units = reader.units
         named = np.asarray(units.dwo_name) != np.uint64(NOWHERE)
         kind, old = np.asarray(units.kind), np.asarray(units.version) < 5
@@ -236,9 +237,12 @@ class Sources:
 
     def report(self) -> None:
         """Bring the sentence that counts the missing split units up to date."""
-        if self._missing > MAX_NAMED:
-            self._problems[:] = [p for p in self._problems if not p.endswith("more split units are missing")]
-            self._problems.append(f"{self._missing - MAX_NAMED} more split units are missing")
+        count = f"{self._missing - MAX_NAMED} more split units are missing"
+        if self._missing > MAX_NAMED and count != self._counted:
+            if self._counted:
+                self._problems.remove(self._counted)
+            self._problems.append(count)
+            self._counted = count
 
     def _split_candidates(
         self, name: bytes, comp_dir: bytes, dwo_id: int, rejected: list[str]

@@ -11,7 +11,7 @@ from symbolize.names.suffixes import split_suffix, strip_version
 THUNKS = (b"non-virtual thunk to ", b"virtual thunk to ", b"covariant return thunk to ")
 """How the text of an adjusting entry into a C++ function begins (rule R151)."""
 
-INTERNAL = (b"__GI_", b"__libc_", b"__new_", b"__old_", b"_IO_new_", b"_IO_old_", b"_IO_")
+_INTERNAL = re.compile(rb"(?:(?:__GI_|__libc_|__new_|__old_|_IO_new_|_IO_old_|_IO_)(?=.))*", re.DOTALL)
 """What C libraries put before names for their own use (rule R152)."""
 
 LINKER_MADE = (
@@ -28,8 +28,9 @@ LINKER_MADE_ENDS = (b"@plt", b"$plt", b"$pltgot", b"_veneer", b".plt")
 _LARGE_FILES = re.compile(rb"64(?=\Z|_)|64v(?=[0-9])")
 _EXACT_TYPES = re.compile(rb"f(?:32|64|32x)\Z")
 _KINDS = (b"_ifunc", b"_generic", b"_np", b"_compat")
-_CRATE = re.compile(rb"C(?:s[0-9a-zA-Z]*_)?u?([0-9]{1,5})_?")
-_REFERENCE = re.compile(rb"B[0-9a-zA-Z]*_\Z")
+# Numbers of base 62 are of 64 bits.
+_CRATE = re.compile(rb"C(?:s[0-9a-zA-Z]{0,11}_)?u?([0-9]{1,5})_?")
+_REFERENCE = re.compile(rb"B[0-9a-zA-Z]{0,11}_\Z")
 _LOCAL = re.compile(rb"_GLOBAL__N_|L[0-9]|U[lt]|\A_ZZ|\.")
 _STRUCTOR = re.compile(rb"(?<=[CD])[0-5](?=[EI])")
 
@@ -81,12 +82,8 @@ def _without_crate(name: bytes) -> bytes:
 
 def public_name(name: bytes) -> bytes:
     """The name of a C function as its users write it, without what marks internal names (rule R152)."""
-    changed = True
-    while changed:
-        changed = False
-        for prefix in INTERNAL:
-            if name.startswith(prefix) and len(name) > len(prefix):
-                name, changed = name[len(prefix) :], True
+    internal = _INTERNAL.match(name)
+    name = name[internal.end() :] if internal is not None else name
     name = name.lstrip(b"_") or name
     for suffix in _KINDS:
         name = name.removesuffix(suffix) or name
@@ -98,4 +95,6 @@ def variants(name: bytes) -> list[bytes]:
     """Names that the other variants of a constructor or destructor may have, and the name itself (rule R149)."""
     if not name.startswith((b"_Z", b"__Z")) or not _STRUCTOR.search(name):
         return [name]
-    return [name, *(_STRUCTOR.sub(digit, name) for digit in (b"0", b"1", b"2", b"4"))]
+    key = function_key(name)
+    spelled = (_STRUCTOR.sub(digit, name) for digit in (b"0", b"1", b"2", b"4"))
+    return [name, *(other for other in spelled if function_key(other) == key)]  # a function may be called `C1`

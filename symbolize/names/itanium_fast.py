@@ -1270,6 +1270,11 @@ class Walker:
             else:
                 flags = self.a_type(start)
                 start = self.begin
+                if flags & _COMPOUND and not self.silent:
+                    next_byte = self.out[self.used - 1]
+                    # What is qualified already the runtime does not qualify again.
+                    if next_byte != 0x2A and next_byte != 0x26:  # *, &
+                        return self.fail()
             if flags & _REFERENCE:
                 flags |= _DECLARATOR
             flags |= _COMPOUND

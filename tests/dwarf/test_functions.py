@@ -149,6 +149,14 @@ def test_rnglistx_without_a_base() -> None:
     assert one_name(image_of([written]), 0x1000) == "g"
 
 
+def test_range_whose_end_cannot_be_read() -> None:
+    """A range that ends at an address of no table is none; those beside it stay (rules R7, R77)."""
+    index = Index(1 << 20)
+    entries = [("startx_endx", 0x1000, 0x1001), ("startx_endx", 0x1010, index), ("start_end", 0x1020, 0x1021)]
+    image = image_of([unit(die("subprogram", name="f", ranges=entries))])
+    assert extent(image, 0x1000, 0x1040) == [0x1000, 0x1020]
+
+
 def test_inverted_ranges() -> None:
     """An empty or inverted low_pc and high_pc costs that function only (rule R7)."""
     inverted = [

@@ -10,7 +10,7 @@ import pytest
 from symbolize.dwarf.package import PackageError, read_index
 from symbolize.elf import ElfImage
 from symbolize.symbols import build_table
-from tests.support.dwarf_writer import TYPE, As, Index, Ref, Unit, die
+from tests.support.dwarf_writer import TYPE, As, Index, Ref, Unit, die, dwarf_contents
 from tests.support.elf_writer import Section, elf_file
 from tests.support.line_writer import Format
 from tests.support.lookup import finder_of, frames_of, image_of, names_at
@@ -109,6 +109,20 @@ def test_contributions_outside_are_reported(tmp_path: Path) -> None:
     found, problems = answer(tmp_path, image, bytes(data), F, G)
     assert found == [["f"], []]
     assert "binary.dwp: the .debug_str_offsets.dwo of 0x0000000000000002 lies outside of its section" in problems
+
+
+def test_contributions_that_overlap_are_bounded(tmp_path: Path) -> None:
+    """Units that all are the whole package would take memory and time without bound (rule R77)."""
+    count = 100
+    image = image_of([skeleton(dwo_id=i, addresses=[F + i], low_pc=F + i, high_pc=1) for i in range(count)])
+    contents = dwarf_contents([split_unit(at("f", 0, 1), dwo_id=i) for i in range(count)])
+    names = ("info", "abbrev", "str_offsets")
+    places = [(0, len(contents[name])) for name in names]
+    sections = [Section(f".debug_{name}.dwo", contents[name]) for name in (*names, "str")]
+    table = Section(".debug_cu_index", index(5, dict.fromkeys(range(count), places), names))
+    _, problems = answer(tmp_path, image, elf_file([*sections, table]), F)
+    assert "binary.dwp: its units overlap absurdly" in problems
+    assert f"{count - 7} more split units are missing" in problems
 
 
 def test_a_wrong_unit_is_not_used(tmp_path: Path) -> None:

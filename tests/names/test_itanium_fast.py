@@ -107,6 +107,7 @@ TRAPS = [
     b"_ZNK1A1bE",
     b"_ZZ1fvENKUlT_E_clIiEEDaS0_",
     b"_Z1fRA3_RiRS0_",
+    b"_ZThn8_N1A1bEPKNS_1CEPKS2_",  # what is const already becomes const
     b"_Z1f" + b"P" * 900 + b"i",
     b"_Z1f" + b"i" * 700,
     b"_Z1f" + b"1AIPS_" * 40 + b"E" * 40,

@@ -60,6 +60,14 @@ def long_origin() -> Made:
     return file_of(origin, *functions(many(20000), abstract_origin=Ref("f"))), ["names of functions"]
 
 
+def corrupt_line_programs() -> Made:
+    """Units whose line programs are all corrupt."""
+    units = [unit(stmt_list=i, low_pc=0x1000 + i, high_pc=1) for i in range(many(120_000))]
+    return elf_file([TEXT, *dwarf_sections(units), Section(".debug_line", bytes(many(120_000)))]), [
+        "corrupt line program"
+    ]
+
+
 def deep_scopes() -> Made:
     """Functions in a thousand namespaces within one another."""
     inner = functions(many(20000), name="f")
@@ -184,6 +192,7 @@ def same_compressed_section_often() -> Made:
 BOMBS: list[Callable[[], Made]] = [
     many_attributes,
     long_origin,
+    corrupt_line_programs,
     deep_scopes,
     long_scope,
     overlapping_strings,
