@@ -134,5 +134,7 @@ def build_one(paths: list[str], index: BinaryIndex, cache: TableCache) -> Built:
         return Built(paths, is_new, is_kept, table.has_names, "", problems, time.perf_counter() - started)
     except MemoryError:
         return Built(paths, failure=f"{paths[0]}: out of memory")
+    except Exception as error:  # one binary must not stop the others
+        return Built(paths, failure=f"{paths[0]}: {type(error).__name__}: {error}")
     finally:
         binary.close()

@@ -12,7 +12,8 @@ import pytest
 from symbolize.elf import ElfImage
 from symbolize.symbols import Binary, TableCache, build_table
 from symbolize.symbols.cache import SEEN, facts_of
-from symbolize.symbols.table_file import PREFIX, DamagedTable, read_table, write_table
+from symbolize.symbols.table_file import FORMAT, PREFIX, DamagedTable, crc32, read_table, write_table
+from tests.dwarf.dump_tables import digest, table_of
 from tests.support.fixture_files import BINARIES
 from tests.support.lookup import frames_of
 
@@ -247,6 +248,20 @@ def test_writing_a_table_removes_what_dead_processes_left(binary: Path, cache: T
         cache.store(build_table([image]), facts_of([image]))
     assert not unfinished.exists()
     assert fresh.exists()
+
+
+PINNED = {
+    1: "5a6439eb",
+}
+"""For each FORMAT a digest of what the tables of some fixtures hold."""
+
+
+def test_format_is_raised_when_tables_change() -> None:
+    """Kept tables of an older version are not read by one that would make other ones of the same files."""
+    files = ["gcc-pie/ledger", "clang-nopie-dwarf4-lld/spectra", "gcc-o0/ledger", "twins/lld-all/twins"]
+    digests = [digest(table_of(str(BINARIES / name))) for name in files]
+    told = "what is decoded has changed: raise FORMAT in symbols/table_file.py, and pin the new digest here"
+    assert PINNED.get(FORMAT) == f"{crc32(''.join(digests).encode()):08x}", told
 
 
 def test_verify_finds_the_damaged(binary: Path, cache: TableCache) -> None:
