@@ -105,7 +105,7 @@ def measure_units(dwarf: Dwarf, runs: int) -> None:
     )
     rate = f"{nodes.count / 1e6:.2f} M nodes, {len(begin) / 1e6:.2f} M ranges to {len(starts) / 1e6:.2f} M"
     line("segments", seconds, f"{rate}: {len(starts) / seconds / 1e6:.1f} M/s")
-    seconds, (starts, _) = fastest(runs, lambda: line_rows(lines, starts, owners, unit))
+    seconds, (starts, _) = fastest(runs, lambda: line_rows(lines, starts, owners, unit, dwarf.problems))
     line("rows by vaddr", seconds, f"{len(starts) / 1e6:.2f} M: {len(starts) / seconds / 1e6:.1f} M/s")
     seconds, _ = fastest(runs, dwarf.decode, time.perf_counter)
     line("decode, all threads", seconds)
