@@ -24,6 +24,7 @@ ALLOWED = {
     "errors": set(),
     "expand": {"names", "profile", "symbols"},
     "fold": {"profile", "symbols"},
+    "listings": {"cursor"},
     "load": {"cursor", "profile", "proto"},
     "match": {"elf", "profile"},
     "names": set(),
@@ -34,7 +35,7 @@ ALLOWED = {
     "prune": {"names", "profile"},
     "reasons": set(),
     "report": {"profile", "reasons"},
-    "symbols": {"cursor", "dwarf", "elf", "names"},
+    "symbols": {"cursor", "dwarf", "elf", "listings", "names"},
     "write": {"profile", "proto"},
 }
 """For each room the rooms it may know besides the foundation. `pipeline`, which knows the order of the stages, and

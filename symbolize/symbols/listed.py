@@ -1,0 +1,83 @@
+"""The symbol table of a binary whose functions come from a listing; symbols fill the gaps."""
+
+import numpy as np
+
+from symbolize.arrays import distinct_inverse, views
+from symbolize.listings import Listing
+from symbolize.symbols.elf_symbols import SymbolLayer
+from symbolize.symbols.functions import FunctionNames
+from symbolize.symbols.lay import BLOCK_SIZE, MAX_PACKED, merge_layers, pack
+from symbolize.symbols.naming import choose_names
+from symbolize.symbols.table import SymbolTable
+from symbolize.symbols.texts import TextPool
+
+
+def listed_table(listing: Listing, symbols: SymbolLayer) -> SymbolTable:
+    """The table of everything that `listing` has; where it has no function, a symbol answers."""
+    layers = (
+        listing.start,
+        listing.node.astype(np.int64),
+        listing.row_start,
+        np.arange(len(listing.row_start)),
+        symbols.start,
+        symbols.symbol,
+    )
+    room = len(listing.start) + len(listing.row_start) + len(symbols.start)
+    start = np.empty(room, np.uint64)
+    columns = [np.empty(room, np.int32) for _ in range(3)]
+    count = merge_layers(*views(*layers, start, *columns))
+    start, (node, row, symbol) = start[:count], (column[:count] for column in columns)
+    file, line = np.full(count, -1, np.int32), np.zeros(count, np.uint32)
+    at = np.flatnonzero((node >= 0) & (row >= 0))
+    at = at[listing.row_file[row[at]] >= 0]  # a line of no file says nothing
+    file[at], line[at] = listing.row_file[row[at]], listing.row_line[row[at]]
+    alone = np.flatnonzero((node < 0) & (symbol >= 0))
+    wanted, of_range = distinct_inverse(symbol[alone].astype(np.int64))
+    none = FunctionNames([], [], np.zeros(0, np.int32), np.zeros(0, np.uint32))
+    chosen = choose_names(np.full(len(wanted), -1, np.int64), wanted, none, symbols)
+    node[alone] = len(listing.node_parent) + of_range
+    file[alone] = len(listing.files) + symbols.file[wanted[of_range]]
+    pool = TextPool()
+    paths = pool.add([*listing.files, *symbols.files])
+    file[file >= 0] = np.where(paths[file[file >= 0]] > 0, file[file >= 0], -1)
+    linkage = pool.add([*listing.function_linkage, *chosen.linkage])
+    name = pool.add([*listing.function_name, *chosen.name])
+    name[: len(listing.function_name)][linkage[: len(listing.function_name)] > 0] = 0
+    data = np.empty(MAX_PACKED * count + 1, np.uint8)
+    block_start = np.zeros(count // BLOCK_SIZE + 2, np.uint64)
+    block_offset = np.zeros(count // BLOCK_SIZE + 2, np.uint64)
+    no_columns = np.zeros(count, np.uint32)
+    blocks = pack(*views(start, node, file, line, no_columns, data, block_start, block_offset))
+    text, text_offset = pool.arrays()
+    more = len(wanted)
+    nothing = np.zeros(0, np.uint64)
+    return SymbolTable(
+        block_start=block_start[:blocks].copy(),
+        block_offset=block_offset[: blocks + 1].copy(),
+        ranges=data[: int(block_offset[blocks])].copy(),
+        node_parent=np.concatenate((listing.node_parent, np.full(more, -1, np.int32))),
+        node_function=np.concatenate(
+            (listing.node_function, len(listing.function_linkage) + np.arange(more, dtype=np.int32))
+        ).astype(np.int32),
+        node_call_file=np.concatenate((listing.node_call_file, np.full(more, -1, np.int32))),
+        node_call_line=np.concatenate((listing.node_call_line, np.zeros(more, np.uint32))),
+        node_call_column=np.zeros(len(listing.node_parent) + more, np.uint16),
+        function_linkage=linkage,
+        function_name=name,
+        function_decl_file=np.concatenate((listing.function_decl_file, chosen.decl_file)),
+        function_decl_line=np.concatenate((listing.function_decl_line, chosen.decl_line)),
+        file_path=paths,
+        text=text,
+        text_offset=text_offset,
+        folded_begin=nothing,
+        folded_end=nothing,
+        folded_offset=np.zeros(1, np.uint64),
+        folded_evidence=np.zeros(0, np.uint8),
+        folded_name=np.zeros(0, np.uint32),
+        folded_path=np.zeros(0, np.uint32),
+        folded_line=np.zeros(0, np.uint32),
+        doubtful_begin=nothing,
+        doubtful_end=nothing,
+        has_names=len(linkage) > 0,
+        problems=list(listing.problems),
+    )
