@@ -30,6 +30,7 @@ COMPILED = [
     "symbolize/names/demangling.py",
     "symbolize/names/itanium.py",
     "symbolize/names/itanium_fast.py",
+    "symbolize/names/rust_fast.py",
     "symbolize/names/simplify.py",
     "symbolize/names/suffixes.py",
     "symbolize/report/weigh.py",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from symbolize.names import itanium, itanium_fast, rust
+from symbolize.names import itanium, itanium_fast, rust, rust_fast
 from symbolize.names.simplify import drop_clone_notes, simplify
 from symbolize.names.suffixes import split_suffix, strip_version
 
@@ -32,18 +32,23 @@ def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
     if mode == "none":
         return list(names)
     walker = itanium_fast.borrow() if mode == "default" else None
+    rust_walker = rust_fast.borrow()
+    generics = mode != "default"
     readable: dict[bytes, bytes] = {}
     texts: list[bytes] = []
     for name in names:
         text = readable.get(name)
         if text is None:
-            # Most names are plain C++ names without a suffix.
+            # Most names are plain C++ or Rust names without a suffix.
             text = walker.demangle(name) if walker is not None else None
+            if text is None:
+                text = rust_walker.demangle(name, generics)
             if text is None:
                 text = _demangle_one(name, mode, walker)
             readable[name] = text
         texts.append(text)
     itanium_fast.give_back(walker)
+    rust_fast.give_back(rust_walker)
     return texts
 
 
