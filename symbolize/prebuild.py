@@ -18,7 +18,8 @@ class Built(NamedTuple):
     """What came of one binary: its files, whether a table was made (else it was there or failed), and its cost.
 
     `failure` says why there is no table, empty if there is one; `problems` what could not be read in it. `is_kept` is
-    false while further files with debug information are missing, which `problems` name.
+    false while further files with debug information are missing, which `problems` name. `size` are the bytes
+    of the kept table.
     """
 
     paths: list[str]
@@ -28,6 +29,7 @@ class Built(NamedTuple):
     failure: str = ""
     problems: tuple[str, ...] = ()
     seconds: float = 0.0
+    size: int = 0
 
 
 def index_binaries(roots: Sequence[str]) -> BinaryIndex:
@@ -131,7 +133,8 @@ def build_one(paths: list[str], index: BinaryIndex, cache: TableCache) -> Built:
         found = [text if text.startswith(known) else f"{paths[0]}: {text}" for text in table.problems]
         problems = tuple(dict.fromkeys([*failures, *found, *cache.problems]))
         is_kept = binary.is_kept is not None
-        return Built(paths, is_new, is_kept, table.has_names, "", problems, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        return Built(paths, is_new, is_kept, table.has_names, "", problems, seconds, table.file_size)
     except MemoryError:
         return Built(paths, failure=f"{paths[0]}: out of memory")
     except Exception as error:  # one binary must not stop the others

@@ -25,11 +25,13 @@ class Entry:
 class BinaryIndex:
     """Index of the ELF files below `roots` (folders or single files), made at the first question.
 
-    `problems` lists what could not be read, a sentence each.
+    `problems` lists what could not be read or was left out, a sentence each; `unread` has the paths of folders and
+    files that the system did not let us read.
     """
 
     roots: Sequence[str]
     problems: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
     _by_id: dict[str, list[Entry]] = field(default_factory=dict, repr=False)
     _by_path: dict[str, list[Entry]] = field(default_factory=dict, repr=False)
     _by_name: dict[str, list[Entry]] = field(default_factory=dict, repr=False)
@@ -78,6 +80,10 @@ class BinaryIndex:
                         if entry not in names.setdefault(key, []):
                             names[key].append(entry)
 
+    def _cannot_read(self, path: str, error: OSError) -> None:
+        self.unread.append(path)
+        self.problems.append(f"{path}: {error.strerror or error}")
+
     def _entry(self, path: str, root: int) -> Entry | None:
         """The entry of a file; None if it is no ELF file or cannot be read."""
         try:
@@ -86,7 +92,7 @@ class BinaryIndex:
             self.problems.append(str(error))
             return None
         except OSError as error:
-            self.problems.append(f"{path}: {error.strerror or error}")
+            self._cannot_read(path, error)
             return None
         return None if build_id is None else Entry(path, root, build_id if is_build_id(build_id) else None)
 
@@ -99,7 +105,7 @@ class BinaryIndex:
         try:
             status = os.stat(root)
         except OSError as error:
-            self.problems.append(f"{root}: {error.strerror or error}")
+            self._cannot_read(root, error)
             return
         if stat.S_ISREG(status.st_mode):
             yield root, os.path.basename(root), (status.st_dev, status.st_ino)
@@ -122,7 +128,7 @@ class BinaryIndex:
                 with os.scandir(folder) as scan:
                     entries = sorted(scan, key=lambda entry: entry.name)
             except OSError as error:
-                self.problems.append(f"{folder}: {error.strerror or error}")
+                self._cannot_read(folder, error)
                 continue
             folders = []
             for entry in entries:
@@ -146,7 +152,7 @@ class BinaryIndex:
                         status = entry.stat()
                         yield entry.path, relative, (status.st_dev, status.st_ino)
                 except OSError as error:
-                    self.problems.append(f"{entry.path}: {error.strerror or error}")
+                    self._cannot_read(entry.path, error)
             stack.extend(reversed(folders))
 
 

@@ -12,7 +12,7 @@ from symbolize.errors import OutputError, printable
 
 
 def run_index(arguments: Sequence[str]) -> int:
-    """Run the command with `arguments`; the exit code: 4 if some binaries failed, 1 if all did."""
+    """Run the command with `arguments`; the exit code: 4 if some binaries or folders failed, 1 if all did."""
     from symbolize.prebuild import index_binaries, prebuild
 
     parser = argparse.ArgumentParser(
@@ -44,7 +44,7 @@ def run_index(arguments: Sequence[str]) -> int:
     count = len(index.binaries())
     for problem in index.problems:
         tell(f"symbolize: {printable(problem)}")
-    made = present = nameless = unkept = failed = 0
+    made = present = nameless = unkept = failed = size = 0
     bar = None
     if not options.quiet and sys.stderr is not None and sys.stderr.isatty():
         from tqdm import tqdm
@@ -56,6 +56,7 @@ def run_index(arguments: Sequence[str]) -> int:
         present += not built.is_new and built.has_names
         nameless += not built.has_names and not built.failure
         failed += bool(built.failure)
+        size += built.size
         lines = [f"symbolize: {printable(built.failure)}"] if built.failure else []
         lines += [f"symbolize: {printable(problem)}" for problem in built.problems if not options.quiet]
         if options.verbose and not built.failure:
@@ -70,6 +71,11 @@ def run_index(arguments: Sequence[str]) -> int:
             bar.update()
     if bar is not None:
         bar.close()
+    if size > cache.limit and not options.quiet:
+        tell(
+            f"symbolize: the tables of these binaries take {megabytes(size)}, more than the limit of "
+            f"{megabytes(cache.limit)}, so that some were removed again; give --cache-limit {-(-size // (1 << 20))}M"
+        )
     if not options.quiet:
         stats = cache.stats()
         without = f"{unkept} not kept, files are missing; " if unkept else ""
@@ -78,4 +84,6 @@ def run_index(arguments: Sequence[str]) -> int:
             f"symbols; {time.perf_counter() - started:.1f} s\n"
             f"{printable(stats.folder)}: {stats.tables} tables, {megabytes(stats.size)} of {megabytes(stats.limit)}"
         )
-    return EXIT_DONE if not failed else EXIT_FAILED if failed == count else EXIT_SOME
+    if not failed and not index.unread:
+        return EXIT_DONE
+    return EXIT_FAILED if failed == count else EXIT_SOME

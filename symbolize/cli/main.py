@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import resource
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -29,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # A command is over before cycles of objects could add up, and looking for them takes a tenth of its time.
     collecting = gc.isenabled()
     gc.disable()
+    allow_open_files()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if given[:1] == ["index"]:
@@ -55,6 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         if collecting:
             gc.enable()
+
+
+def allow_open_files() -> None:
+    """Have as many files open as the system lets us: a mapped binary or table is one, and they stay open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # some systems have a limit below the one that they tell
+        if soft != hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def tell(text: str) -> None:
@@ -174,6 +184,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--folded-report needs the name of a file")
     cache = None if options.no_cache or not options.binaries else open_cache(options)
     outputs = output_paths(options.profiles, options.output)
+    if options.folded_report is not None and any(is_same_file(options.folded_report, path) for path in outputs):
+        raise UsageError(f"--folded-report {options.folded_report} is the output of a profile too")
     warn_if_interpreted(options.quiet)
     code = EXIT_DONE
     folded: list[dict[str, object]] = []
@@ -258,6 +270,12 @@ def output_paths(profiles: Sequence[str], output: str | None) -> list[str]:
             raise UsageError(f"several profiles would be written to {path}; rename one or name different folders")
         seen.add(path)
     return paths
+
+
+def is_same_file(a: str, b: str) -> bool:
+    """Whether writing `a` would overwrite what was written to `b`; devices and pipes take both."""
+    path = os.path.realpath(a)
+    return b != "-" and path == os.path.realpath(b) and (os.path.isfile(path) or not os.path.exists(path))
 
 
 def stem(profile: str) -> str:

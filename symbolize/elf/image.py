@@ -67,7 +67,8 @@ class ElfImage:
     """An ELF file, mapped into memory; a context manager that unmaps it.
 
     `problems` lists, a sentence each, what is wrong with the parts that could not be read. `dynamic` is where
-    PT_DYNAMIC lies in the file: offset and size; `modified_ns` when the file was last changed.
+    PT_DYNAMIC lies in the file: offset and size. `modified_ns` is the file's time of modification; `changed_ns` when it
+    was last changed in any way, which no program can set.
     """
 
     path: str
@@ -82,6 +83,7 @@ class ElfImage:
     problems: list[str] = field(default_factory=list)
     dynamic: tuple[int, int] | None = None
     modified_ns: int = 0
+    changed_ns: int = 0
     _inflated: dict[str, bytes] = field(default_factory=dict, repr=False)
     _close: list[mmap.mmap] = field(default_factory=list, repr=False)
 
@@ -94,7 +96,7 @@ class ElfImage:
                 raise ElfError(str(path), "the file is empty")
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         image = cls.parse(memoryview(mapped), str(path))
-        image.modified_ns = status.st_mtime_ns
+        image.modified_ns, image.changed_ns = status.st_mtime_ns, status.st_ctime_ns
         image._close.append(mapped)
         return image
 
@@ -231,16 +233,6 @@ class ElfImage:
         """The first section called `name`, and for `.debug_x` else the first called `.zdebug_x`."""
         section = self.find(name)
         return self.find(".z" + name[1:]) if section is None and name.startswith(".debug_") else section
-
-    def vaddr_of(self, section: str | int, offset: int) -> int | None:
-        """The vaddr of an offset into a section, given by name or index (rule R94); None if it has no such place."""
-        if isinstance(section, int):
-            found = self.sections[section] if 0 <= section < len(self.sections) else None
-        else:
-            found = self.find(section)
-        if found is None or not found.flags & SHF_ALLOC or not 0 <= offset < found.size:
-            return None
-        return found.vaddr + offset
 
     def raw(self, section: Section) -> memoryview | None:
         """The bytes of a section as they are in the file; None if it has none there or is out of bounds."""

@@ -125,8 +125,8 @@ def _bind(library: ctypes.CDLL) -> _Demangler:
     cxa_demangle = library.__getattr__("__cxa_demangle")
     cxa_demangle.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
     cxa_demangle.restype = ctypes.c_void_p
-    # The result is from malloc of the C library that the runtime is linked to, which this handle reaches as well.
-    free = library.free
+    # The result is from the malloc of the process, which need not be that of the C library: another may be preloaded.
+    free = ctypes.CDLL(None).free
     free.argtypes = [ctypes.c_void_p]
     free.restype = None
     string_at = ctypes.string_at

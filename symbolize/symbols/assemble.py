@@ -41,8 +41,10 @@ NOWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
 TOP = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-MAX_SLOTS = 1 << 24
-"""Up to so many pairs of unit and file number are told apart without sorting."""
+SLOTS_PER_ROW = 4
+MORE_SLOTS = 1 << 16
+"""Up to so many pairs of unit and file number, for each row that has one and in addition, are told apart by a table of
+all possible ones instead of by sorting."""
 
 
 class Ranges(NamedTuple):
@@ -318,7 +320,7 @@ class Files:
         width = int(index.max(initial=0)) + 1
         count = (int(unit.max(initial=-1)) + 1) * width
         known = np.flatnonzero(unit >= 0)
-        if count > MAX_SLOTS:  # no file table is so long; a file attribute may be any number
+        if count > SLOTS_PER_ROW * len(known) + MORE_SLOTS:  # a file attribute may be any number
             keys, inverse = distinct_inverse(pair(unit[known], index[known]))
             pairs = list(zip(*(column.tolist() for column in unpair(keys)), strict=True))
         else:

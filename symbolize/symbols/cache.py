@@ -53,6 +53,7 @@ class TableCache:
             table, found = read_table(path)
             if identities(found) != identities(facts):
                 raise DamagedTable("was made from other files")
+            table.problems = [renamed(problem, found, facts) for problem in table.problems]
             if not all(map(is_unchanged, found.companions)):
                 return None
             with suppress(OSError):  # in a folder that is only read, or evicted by another process meanwhile
@@ -73,14 +74,14 @@ class TableCache:
     def store(self, table: SymbolTable, facts: Facts) -> bool:
         """Write a table, whole or not at all, and remove the ones used least recently if there are too many.
 
-        False, with a problem, if it could not be written.
+        False, with a problem, if it could not be written; else the table's `file_size` is set.
         """
         path = self._path(facts, ENDING)
         temporary = self._unfinished(path)
         try:
             os.makedirs(self.folder, exist_ok=True)
             try:
-                write_table(table, facts, temporary)
+                size = write_table(table, facts, temporary)
                 os.replace(temporary, path)
             except BaseException:
                 with suppress(OSError):
@@ -91,6 +92,7 @@ class TableCache:
         except OSError as error:
             self._note_unwritable(error)
             return False
+        table.file_size = size
         self.evict(keep=path)
         return True
 
@@ -154,7 +156,9 @@ class TableCache:
         for path, _, _ in sorted(self._files(ENDING)):
             try:
                 _, facts = read_table(path)
-                yield path, "" if self._path(facts, ENDING) == path else "goes by the name of another table"
+                if self._path(facts, ENDING) != path:
+                    raise DamagedTable("goes by the name of another table")
+                yield path, ""
             except DamagedTable as error:
                 with suppress(OSError):
                     os.unlink(path)
@@ -228,7 +232,8 @@ def facts_of(images: Sequence[ElfImage]) -> Facts:
     """What identifies the files of a binary: the build id and, of each file, size, time and a checksum of samples.
 
     Files that share a build id may differ, as a stripped file and its debug file do; reading all of a large file
-    for one would take longer than the lookup.
+    for one would take longer than the lookup. Of a file without a build id that leaves another build open, where
+    packers give all files one time, so what counts is also when it was last changed in any way.
     """
     build_id = next((image.build_id for image in images if image.build_id), "")
     return Facts(
@@ -239,7 +244,8 @@ def facts_of(images: Sequence[ElfImage]) -> Facts:
 def source_of(image: ElfImage) -> dict[str, Any]:
     """The identity of a file, and its path, which is not part of it."""
     size = len(image.data)
-    check = 0
+    has_build_id = (image.build_id or "").strip("0")
+    check = 0 if has_build_id else crc32(image.changed_ns.to_bytes(8, "little", signed=True))
     for sample in range(SAMPLES):
         offset = max(size - SAMPLE_SIZE, 0) * sample // (SAMPLES - 1)
         check = crc32(image.data[offset : offset + SAMPLE_SIZE], check)
@@ -254,6 +260,14 @@ def is_unchanged(companion: Sequence[Any]) -> bool:
     except (OSError, ValueError):
         return False
     return (status.st_size, status.st_mtime_ns) == (size, modified_ns)
+
+
+def renamed(problem: str, found: Facts, facts: Facts) -> str:
+    """A problem that a table was kept with, under the path that its file has now; it may be a copy of what was read."""
+    for old, new in zip(found.sources, facts.sources, strict=True):
+        if problem.startswith(f"{old['path']}: "):
+            return f"{new['path']}{problem[len(old['path']) :]}"
+    return problem
 
 
 def identities(facts: Facts) -> list[Any]:

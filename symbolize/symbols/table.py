@@ -67,7 +67,7 @@ class SymbolTable:
     unknown; `folded_evidence` says what tells (`FOLDED_EVIDENCE`).
     At `doubtful` ranges a name may be missing because debug information could not be read. `has_names` tells
     whether the binary had DWARF or symbols at all. A table that was built for certain addresses answers for those
-    only.
+    only. `file_size` are the bytes of the file that it was written to or read from, 0 if there is none.
     """
 
     block_start: UInt64
@@ -96,6 +96,7 @@ class SymbolTable:
     doubtful_end: UInt64
     has_names: bool = True
     problems: list[str] = field(default_factory=list)
+    file_size: int = 0
 
     def lookup(self, vaddrs: UInt64) -> Frames:
         """The frames at `vaddrs` (ELF vaddrs, ascending). An address that nothing covers has none."""

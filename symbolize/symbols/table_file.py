@@ -31,7 +31,7 @@ PREFIX = struct.Struct("<8sIIQI4x")
 ALIGNMENT = 64
 MAX_HEADER = 1 << 24
 
-COLUMNS = [column.name for column in fields(SymbolTable) if column.name not in ("has_names", "problems")]
+COLUMNS = [column.name for column in fields(SymbolTable) if column.name not in ("has_names", "problems", "file_size")]
 TYPES = {
     "|u1": "ranges text folded_evidence",
     "<u2": "node_call_column",
@@ -110,7 +110,7 @@ def read_table(path: str) -> tuple[SymbolTable, Facts]:
         facts = Facts(str(header["build_id"]), [source_of(source) for source in header["sources"]])
         facts = facts._replace(companions=[(str(p), int(s), int(t)) for p, s, t in header["companions"]])
         problems = [str(problem) for problem in header["problems"]]
-        table = SymbolTable(**columns, has_names=bool(header["has_names"]), problems=problems)
+        table = SymbolTable(**columns, has_names=bool(header["has_names"]), problems=problems, file_size=size)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise DamagedTable(f"has an unreadable header ({error})") from error
     if not is_sound(table):

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from symbolize.cli import main
 from symbolize.cli.main import progress_bar
 from symbolize.proto import profile_pb2
 from tests.support import fixture_files as fixtures
+from tests.support.elf_writer import ALLOC, NOTE, Section, Segment, Symbol, build_id_note, elf_file, text
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 
@@ -141,6 +143,8 @@ def test_reader_goes_away() -> None:
         (["x.pb", "-o", "nowhere/"], "no such folder"),
         (["-", "-"], "once only"),
         (["a/x.pb", "b/x.pb"], "several profiles would be written to x.symbolized.pb.gz"),
+        (["x.pb", "-o", "a.gz", "--folded-report", "./a.gz"], "--folded-report ./a.gz is the output of a profile too"),
+        (["x.pb", "--folded-report", "x.symbolized.pb.gz"], "is the output of a profile too"),
         (["x.pb", "x.pb.gz"], "several profiles would be written to x.symbolized.pb.gz"),
     ],
 )
@@ -154,6 +158,28 @@ def test_usage(arguments: list[str], message: str, capsys: pytest.CaptureFixture
     assert code == 2
     assert os.listdir() == ["x.pb"]
     assert message in capsys.readouterr().err
+
+
+def test_more_binaries_than_open_files() -> None:
+    """A binary and its kept table stay open, so the limit that processes start with is raised as far as it goes."""
+    Path("bin").mkdir()
+    mappings, places = [], []
+    for number in range(1, 101):
+        build_id = number.to_bytes(20)
+        sections = [text(), Section(".note.gnu.build-id", build_id_note(build_id), NOTE, ALLOC)]
+        data = elf_file(sections, [Segment(0x1000, 0x1000)], [Symbol(f"f{number}", 0x1000, 16)])
+        Path(f"bin/{number}").write_bytes(data)
+        mappings.append(Mapping(number << 16, (number << 16) + 0x1000, 0, f"/{number}", build_id.hex()))
+        places.append(Place(number << 16, number))
+    Path("x.pb").write_bytes(profile(mappings, [(places, [1])]))
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    few = 64, hard
+    for _ in range(3):
+        run = process(
+            *("x.pb", "-b", "bin", "-o", "y.pb.gz", "--cache", "cache", "--fail-under", "100"),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, few),
+        )
+        assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.parametrize(

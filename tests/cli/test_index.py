@@ -1,5 +1,6 @@
 """`symbolize index` and `symbolize cache`."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -141,6 +142,40 @@ def test_table_with_missing_parts_is_not_counted(tmp_path: Path, capsys: pytest.
     assert all(line.startswith(f"symbolize: {binary}: split unit ") for line in missing)
     assert summary.startswith("1 binaries: 0 tables made, 0 were there, 0 failed; 1 not kept, files are missing; ")
     assert ": 0 tables" in stats
+
+
+def test_folder_that_cannot_be_read_is_a_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The binaries in it have no tables, so the work is not done: 4, and 1 if there is nothing else."""
+    shutil.copytree(BINARIES / "gcc-pie", tmp_path / "bin" / "open")
+    (tmp_path / "bin" / "closed").mkdir()
+    scandir = os.scandir
+
+    def refuse(folder: str) -> object:
+        if str(folder).endswith("closed"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(folder)
+
+    monkeypatch.setattr("symbolize.binaries.index.os.scandir", refuse)
+    arguments = ["-q", "-j", "1", "--cache", str(tmp_path / "cache")]
+    assert main(["index", str(tmp_path / "bin"), *arguments]) == 4
+    assert capsys.readouterr().err == f"symbolize: {tmp_path}/bin/closed: Permission denied\n"
+    assert main(["index", str(tmp_path / "bin" / "closed"), *arguments]) == 1
+
+
+def test_limit_that_is_too_small_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tables that make room for one another are made in vain; the size that is named is enough."""
+    arguments = ["index", str(BINARIES / "gcc-o0"), str(BINARIES / "gcc-pie"), "-j", "1"]
+    assert main([*arguments, "--cache", str(tmp_path / "small"), "--cache-limit", "50K"]) == 0
+    (told,) = (line for line in capsys.readouterr().err.splitlines() if "removed again" in line)
+    limit = told.rpartition(" ")[2]
+    assert "more than the limit of 0.1 MB, " in told
+    for _ in range(2):
+        assert main([*arguments, "--cache", str(tmp_path / "large"), "--cache-limit", limit]) == 0
+        assert "removed again" not in capsys.readouterr().err
+    made, kept = (TableCache(tmp_path / name).stats().tables for name in ("small", "large"))
+    assert made < kept == len(index_binaries(arguments[1:3]).binaries())
 
 
 def test_interrupted_run_stops(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from tests.support.elf_writer import (
     Symbol,
     elf_file,
 )
+from tests.support.lookup import vaddr_in
 
 BINARIES = Path(__file__).parents[2] / "fixtures" / "bin"
 SECTIONS = [elf_writer.text(), Section(".data", bytes(64), flags=ALLOC | WRITE, address=0x8000)]
@@ -167,8 +168,8 @@ def test_relocatable_symbols() -> None:
     image = ElfImage.parse(memoryview(elf_file(sections, symbols=symbols, kind=elf_writer.ET_REL)), "test")
     found = read_symbols(image, ".symtab")
     assert found is not None
-    assert found.vaddr.tolist() == [image.vaddr_of(".text", 0), image.vaddr_of(".text.hot", 0x10)]
-    assert found.section_end.tolist() == [image.vaddr_of(".text", 0x3F) + 1, image.vaddr_of(".text.hot", 0x1F) + 1]  # type: ignore[operator]
+    assert found.vaddr.tolist() == [vaddr_in(image, ".text"), vaddr_in(image, ".text.hot", 0x10)]
+    assert found.section_end.tolist() == [vaddr_in(image, ".text", 0x40), vaddr_in(image, ".text.hot", 0x20)]
 
 
 def test_empty_tables() -> None:

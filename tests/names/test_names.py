@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import get_args
@@ -407,3 +410,41 @@ def test_a_runtime_is_found_here() -> None:
 def test_last_component(name: bytes, expected: bytes) -> None:
     """The last component has no scopes, template arguments or ABI tags, and an operator stays whole (R6)."""
     assert names.last_component(name) == expected
+
+
+ALLOCATOR = """
+#include <stddef.h>
+#include <string.h>
+static _Alignas(64) char arena[1 << 29];
+static size_t used;
+void *memalign(size_t alignment, size_t size) {
+    size_t need = size + 2 * alignment + 64;
+    char *block = arena + __atomic_fetch_add(&used, (need + 63) & ~(size_t)63, __ATOMIC_RELAXED);
+    block += 16 + alignment - ((size_t)(block + 16) & (alignment - 1));
+    ((size_t *)block)[-1] = size;
+    return block;
+}
+void *malloc(size_t size) { return memalign(16, size); }
+void *calloc(size_t count, size_t size) { return malloc(count * size); }
+void free(void *block) {}
+void *aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
+int posix_memalign(void **block, size_t alignment, size_t size) { *block = memalign(alignment, size); return 0; }
+void *realloc(void *old, size_t size) {
+    void *block = malloc(size);
+    if (old) { size_t had = ((size_t *)old)[-1]; memcpy(block, old, had < size ? had : size); }
+    return block;
+}
+"""
+
+
+@needs_libstdcpp
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+def test_preloaded_allocator(tmp_path: Path) -> None:
+    """Where tcmalloc or another malloc is preloaded, what the runtime hands out goes back to that one."""
+    (tmp_path / "a.c").write_text(ALLOCATOR)
+    library = str(tmp_path / "a.so")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-fno-builtin", "-o", library, tmp_path / "a.c"], check=True)
+    code = f"from symbolize.names import demangle; print(demangle([{TABLE[4][0]!r}], 'full')[0].decode())"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "LD_PRELOAD": library}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, check=True)
+    assert run.stdout.strip() == TABLE[4][3]

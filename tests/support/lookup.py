@@ -40,6 +40,13 @@ def image_of(
     return ElfImage.parse(memoryview(data), "test")
 
 
+def vaddr_in(image: ElfImage, section: str, offset: int = 0) -> int:
+    """The vaddr of an offset into the first section with a name (rule R94)."""
+    found = image.find(section)
+    assert found is not None
+    return found.vaddr + offset
+
+
 def frames_of(table: SymbolTable, vaddrs: Iterable[int]) -> list[list[Frame]]:
     """The frames at each of the ascending addresses, innermost first."""
     found = table.lookup(np.array(list(vaddrs), np.uint64))

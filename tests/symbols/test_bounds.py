@@ -116,6 +116,11 @@ def long_directory() -> Made:
     return file_of(function("f", 0x1000, 1 << 16), lines=lines), ["names of files"]
 
 
+def large_file_number() -> Made:
+    """A function that says to be declared in the file of the highest number that there could be tables for."""
+    return file_of(*functions(1, name="f", decl_file=As("data4", 0xFFFFF0))), []
+
+
 def overlapping_sequences() -> Made:
     """Line sequences that all reach over all functions, of two units in turn."""
     count = many(10000)
@@ -198,6 +203,7 @@ BOMBS: list[Callable[[], Made]] = [
     overlapping_strings,
     shared_file_tables,
     long_directory,
+    large_file_number,
     overlapping_sequences,
     overlapping_notes,
     long_section_names,

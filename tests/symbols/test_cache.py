@@ -14,6 +14,7 @@ from symbolize.symbols import Binary, TableCache, build_table
 from symbolize.symbols.cache import SEEN, facts_of
 from symbolize.symbols.table_file import FORMAT, PREFIX, DamagedTable, crc32, read_table, write_table
 from tests.dwarf.dump_tables import digest, table_of
+from tests.support.elf_writer import ALLOC, NOTE, Section, Symbol, build_id_note, elf_file, text
 from tests.support.fixture_files import BINARIES
 from tests.support.lookup import frames_of
 
@@ -107,6 +108,41 @@ def test_other_contents_are_another_table(binary: Path, cache: TableCache) -> No
     with ElfImage.open(binary) as image:
         assert facts_of([image]) != facts
         assert cache.load(facts_of([image])) is None
+
+
+@pytest.mark.parametrize("has_build_id", [True, False])
+def test_other_build_of_equal_size_and_time(has_build_id: bool, tmp_path: Path, cache: TableCache) -> None:
+    """Packers give all files one time; two builds then differ where nobody looks, unless a build id tells them."""
+
+    def build(name: str) -> bytes:
+        note = [Section(".note", build_id_note(name.encode() * 20), NOTE, ALLOC)] if has_build_id else []
+        front = Section(".front", bytes(200_001))
+        return elf_file([text(), *note, front, Section(".rear", bytes(200_003))], symbols=[Symbol(name, 0x1000, 16)])
+
+    answers = []
+    for name in "fg":
+        # Moved into its place, as installers do it.
+        (tmp_path / "new").write_bytes(build(name))
+        os.utime(tmp_path / "new", (0, 0))
+        os.replace(tmp_path / "new", tmp_path / "app")
+        with ElfImage.open(tmp_path / "app") as image:
+            table = Binary([image], None, cache).table()
+            answers.append(frames_of(table, [0x1000])[0][0].name)
+    assert answers == ["f", "g"]
+    with ElfImage.open(shutil.copy2(tmp_path / "app", tmp_path / "copy")) as image:
+        assert (cache.load(facts_of([image])) is not None) == has_build_id
+
+
+def test_problems_name_the_file_as_it_is_called_now(binary: Path, cache: TableCache) -> None:
+    """A table is kept for contents, whatever their path; what it complains of lies where the file is now."""
+    with ElfImage.open(binary) as image:
+        image.note("something is wrong")
+        Binary([image], None, cache).table()
+    moved = binary.rename(binary.with_name("moved"))
+    with ElfImage.open(moved) as image:
+        again = Binary([image], None, cache)
+        assert again.is_cached()
+        assert again.table().problems == [f"{moved}: something is wrong"]
 
 
 @pytest.mark.parametrize("place", [0, 9, 13, 17, 25, 40, 300, -1, -500])
@@ -273,3 +309,13 @@ def test_verify_finds_the_damaged(binary: Path, cache: TableCache) -> None:
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"\x01")
     assert sorted(problem != "" for _, problem in cache.verify()) == [False, True]
     assert not damaged.exists()
+
+
+def test_verify_finds_what_goes_by_another_name(binary: Path, cache: TableCache) -> None:
+    """A table that was renamed, or copied over another, would answer for the wrong binary."""
+    with ElfImage.open(binary) as image:
+        cache.store(build_table([image]), facts_of([image]))
+    (table,) = tables(cache)
+    renamed = Path(shutil.copy(table, table.with_name("no-build-id-0000000000000000.symtab")))
+    assert dict(cache.verify()) == {str(table): "", str(renamed): "goes by the name of another table; removed"}
+    assert tables(cache) == [table]
