@@ -1,0 +1,352 @@
+"""The folder of downloaded files, in the layout that elfutils' client and others share.
+
+    ID/debuginfo  ID/executable  ID/section-HASH-NAME      files; one of size zero is a miss
+    cache_miss_s  cache_clean_interval_s  max_unused_age_s   numbers that whoever owns the folder may change
+    symbolize/                                              what only we know: locks, verdicts, who was asked
+
+Files appear whole, by a rename, and never change, so that they can be mapped while others fetch.
+"""
+
+import hashlib
+import json
+import os
+import re
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, NamedTuple
+
+MISS_LIFE = 3600.0
+"""Seconds for which a miss is believed, unless the folder's `cache_miss_s` says otherwise."""
+CLEAN_INTERVAL = 86400
+MAX_UNUSED_AGE = 604800
+ABANDONED = 3600
+"""Seconds after which an unfinished file was left by a process that died."""
+
+HEARTBEAT = 5.0
+"""Seconds between two signs of life of who fetches a file."""
+MAX_CONTROL_BYTES = 4096
+
+OWN = "symbolize"
+COMPOSED = "section-symbolize-composed"
+"""A debug file composed of sections, beside them: other clients clean it away like a section."""
+
+_SHARED = re.compile(r"debuginfo|executable|section-.*|source-.*|hdr-.*")
+_FOLDER = re.compile(r"[0-9a-f]{4,128}")
+_UNFINISHED = ".symbolize-"
+
+
+def default_folder(environment: Mapping[str, str] | None = None) -> str:
+    """The folder that elfutils' client uses where DEBUGINFOD_CACHE_PATH says nothing."""
+    variables = os.environ if environment is None else environment
+    home = variables.get("HOME") or "/"
+    old = os.path.join(home, ".debuginfod_client_cache")
+    if os.path.exists(old):
+        return old
+    return os.path.join(variables.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "debuginfod_client")
+
+
+def section_entry(name: str) -> str:
+    """The name of the file with a section: a hash (djb2) and the name with all odd characters replaced."""
+    value = 5381
+    for byte in name.encode():
+        value = (value * 33 + byte) & 0xFFFFFFFF
+    return f"section-{value:08x}-" + re.sub(r"[^A-Za-z0-9._-]", "#", name)[-100:]
+
+
+class Miss(NamedTuple):
+    """A miss on record: its age in seconds, and when it was found out."""
+
+    age: float
+    when: float
+
+
+class Unfinished(NamedTuple):
+    """A file that is being written."""
+
+    path: str
+    file: BinaryIO
+
+
+class Lock:
+    """The right to fetch a file. `beat` has to be called more often than every few seconds."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._last = time.monotonic()
+
+    def beat(self) -> None:
+        """Give a sign of life."""
+        if time.monotonic() - self._last >= HEARTBEAT:
+            self._last = time.monotonic()
+            with suppress(OSError):
+                os.utime(self._path)
+
+
+class ClientCache:
+    """The folder at `path`. Nothing is made before something is written."""
+
+    def __init__(self, path: str | os.PathLike[str], heartbeat_gap: float = 6 * HEARTBEAT) -> None:
+        self.path = os.fspath(path)
+        self._gap = heartbeat_gap
+
+    def find(self, build_id: str, entry: str) -> str | None:
+        """The path of a file, if it is there; it counts as used."""
+        path = self._path(build_id, entry)
+        try:
+            status = os.stat(path)
+            if not status.st_size:
+                return None
+            if not os.access(path, os.R_OK):
+                return None
+        except OSError:
+            return None
+        with suppress(OSError):  # cleaning goes by the time of the last access, which not every mount keeps
+            os.utime(path, ns=(time.time_ns(), status.st_mtime_ns))
+        return path
+
+    def miss(self, build_id: str, entry: str, asked: str) -> Miss | None:
+        """The miss on record, if it is still believed and was found out by asking the same servers or by others.
+
+        `asked` identifies the servers. A miss that another client left does not say whom it asked.
+        """
+        try:
+            status = os.stat(self._path(build_id, entry))
+        except OSError:
+            return None
+        age = time.time() - status.st_mtime
+        if status.st_size or age > self._number("cache_miss_s", MISS_LIFE) or age < -60:
+            return None
+        note = self._read(os.path.join(self._own("misses"), f"{build_id}-{entry}"))
+        if note is not None and note.get("time_ns") == status.st_mtime_ns and note.get("asked") != asked:
+            return None
+        return Miss(max(age, 0.0), status.st_mtime)
+
+    def write_miss(self, build_id: str, entry: str, asked: str) -> None:
+        """Put a miss on record. Raises OSError."""
+        with self.unfinished(build_id) as new:
+            pass
+        self.publish(new.path, build_id, entry)
+        status = os.stat(self._path(build_id, entry))
+        self._write(os.path.join(self._own("misses"), f"{build_id}-{entry}"), asked=asked, time_ns=status.st_mtime_ns)
+
+    def remove(self, build_id: str, entry: str) -> None:
+        """Remove a file, or the record of a miss."""
+        with suppress(OSError):
+            os.unlink(self._path(build_id, entry))
+
+    @contextmanager
+    def unfinished(self, build_id: str) -> Iterator[Unfinished]:
+        """A new file beside those of the binary, which has a name of its own, removed if the block fails.
+
+        Raises OSError.
+        """
+        folder = os.path.join(self.path, build_id)
+        for attempt in range(2):  # who cleans may remove the empty folder meanwhile
+            os.makedirs(folder, 0o700, exist_ok=True)
+            try:
+                descriptor, path = tempfile.mkstemp(prefix=_UNFINISHED, dir=folder)
+                break
+            except FileNotFoundError:
+                if attempt:
+                    raise
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield Unfinished(path, file)
+                file.flush()
+                os.fsync(file.fileno())
+                os.fchmod(file.fileno(), 0o400)
+        except BaseException:
+            discard(path)
+            raise
+
+    def publish(self, unfinished: str, build_id: str, entry: str) -> str:
+        """Give a finished file its name; the path. Raises OSError."""
+        path = self._path(build_id, entry)
+        try:
+            os.replace(unfinished, path)
+        except OSError:
+            discard(unfinished)
+            raise
+        with suppress(OSError):
+            descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        return path
+
+    @contextmanager
+    def only_one(self, build_id: str, entry: str, patience: float, stop: Callable[[], bool]) -> Iterator[Lock | None]:
+        """The right to fetch a file, shared among all processes; None if another one has it for too long.
+
+        Waits at most `patience` seconds, or until `stop` tells to. Raises OSError if nothing can be written.
+        """
+        folder = self._own("locks")
+        os.makedirs(folder, 0o700, exist_ok=True)
+        path = os.path.join(folder, f"{build_id}-{entry}")
+        text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "token": os.urandom(8).hex()}).encode()
+        deadline, pause = time.monotonic() + patience, 0.02
+        while not self._take(path, text):
+            if self._is_stale(path):
+                discard(path)
+            if time.monotonic() >= deadline or stop():
+                yield None
+                return
+            time.sleep(pause)
+            pause = min(2 * pause, 0.5)
+        try:
+            yield Lock(path)
+        finally:
+            if read_small(path) == text:
+                discard(path)
+
+    def _take(self, path: str, text: bytes) -> bool:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            return False
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text)
+        return True
+
+    def _is_stale(self, path: str) -> bool:
+        """Whether who holds a lock has given no sign of life, or is a process of this machine that is gone."""
+        try:
+            age = time.time() - os.stat(path).st_mtime
+        except OSError:
+            return False
+        if age > self._gap:
+            return True
+        holder = self._read(path)
+        if holder is None or holder.get("host") != socket.gethostname():
+            return False
+        pid = holder.get("pid")
+        if not isinstance(pid, int) or not 0 < pid < 1 << 31:
+            return False
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:
+            pass
+        return False
+
+    def read_verdict(self, server: str, life: float) -> dict[str, object] | None:
+        """What was last found out about a server, if that is not older than `life` seconds."""
+        found = self._read(self._verdict(server))
+        when = None if found is None else found.get("time")
+        if isinstance(when, int | float) and -60 < time.time() - when < life and isinstance(found, dict):
+            return found
+        return None
+
+    def write_verdict(self, server: str, is_up: bool, text: str) -> None:
+        """Let other processes know about a server."""
+        with suppress(OSError):
+            self._write(self._verdict(server), is_up=is_up, text=text, time=time.time())
+
+    def clean(self) -> int:
+        """Remove files that were not used for long, if that was not done lately; how many were removed.
+
+        The same files, ages and control files as elfutils' client has, and what dead processes of ours left.
+        """
+        control = os.path.join(self.path, "cache_clean_interval_s")
+        try:
+            if time.time() - os.stat(control).st_mtime < self._number("cache_clean_interval_s", CLEAN_INTERVAL):
+                return 0
+            os.utime(control)  # first, so that not everybody begins
+        except FileNotFoundError:
+            with suppress(OSError), open(control, "x") as new:
+                new.write(str(CLEAN_INTERVAL))
+            return 0
+        except OSError:
+            return 0
+        oldest = time.time() - self._number("max_unused_age_s", MAX_UNUSED_AGE)
+        removed = 0
+        for folder in list_folder(self.path):
+            if not _FOLDER.fullmatch(folder.name) or not folder.is_dir(follow_symlinks=False):
+                continue
+            for file in list_folder(folder.path):
+                removed += self._clean_file(file, oldest)
+            with suppress(OSError):
+                os.rmdir(folder.path)
+        for file in [each for part in ("misses", "locks", "servers") for each in list_folder(self._own(part))]:
+            removed += remove_older(file, min(oldest, time.time() - ABANDONED))
+        return removed
+
+    def _clean_file(self, file: os.DirEntry[str], oldest: float) -> int:
+        if file.name.startswith(_UNFINISHED):
+            return remove_older(file, time.time() - ABANDONED)
+        return remove_older(file, oldest) if _SHARED.fullmatch(file.name) else 0
+
+    def _path(self, build_id: str, entry: str) -> str:
+        return os.path.join(self.path, build_id, entry)
+
+    def _own(self, part: str) -> str:
+        return os.path.join(self.path, OWN, part)
+
+    def _verdict(self, server: str) -> str:
+        return os.path.join(self._own("servers"), hashlib.sha256(server.encode()).hexdigest()[:32])
+
+    def _number(self, control: str, default: float) -> float:
+        """The number in a control file."""
+        try:
+            text = read_small(os.path.join(self.path, control)).decode("ascii", "replace").strip()
+        except OSError:
+            return default
+        return float(text) if re.fullmatch(r"[0-9]{1,12}", text) else default
+
+    def _read(self, path: str) -> dict[str, object] | None:
+        try:
+            found = json.loads(read_small(path))
+        except (OSError, ValueError, RecursionError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _write(self, path: str, **facts: object) -> None:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=_UNFINISHED, dir=os.path.dirname(path))
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                json.dump(facts, file)
+            os.replace(temporary, path)
+        except BaseException:
+            discard(temporary)
+            raise
+
+
+def read_small(path: str) -> bytes:
+    """The beginning of a small file; b"" if it is gone."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(MAX_CONTROL_BYTES)
+    except FileNotFoundError:
+        return b""
+
+
+def list_folder(path: str) -> list[os.DirEntry[str]]:
+    """What is in a folder; nothing if it cannot be read."""
+    try:
+        with os.scandir(path) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def remove_older(file: os.DirEntry[str], oldest: float) -> int:
+    """Remove a regular file that was neither used nor changed since; whether it was, as a number."""
+    with suppress(OSError):
+        if file.is_file(follow_symlinks=False):
+            status = file.stat(follow_symlinks=False)
+            if max(status.st_atime, status.st_mtime) < oldest:
+                os.unlink(file.path)
+                return 1
+    return 0
+
+
+def discard(path: str) -> None:
+    """Remove a file, if it is there."""
+    with suppress(OSError):
+        os.unlink(path)

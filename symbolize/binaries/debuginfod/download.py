@@ -1,0 +1,241 @@
+"""The download of one file: all servers at once, the first that has it sends it."""
+
+import queue
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from symbolize.binaries.build_id import same_build_id
+from symbolize.binaries.debuginfod.cache import ClientCache, discard
+from symbolize.binaries.debuginfod.model import Limits, Outcome, Progress, Request
+from symbolize.binaries.debuginfod.server import Server
+from symbolize.binaries.debuginfod.transport import (
+    Answer,
+    Call,
+    Cancelled,
+    NetworkFailure,
+    Refused,
+    TooLarge,
+    Transport,
+)
+from symbolize.elf import ElfError, ElfImage
+from symbolize.errors import printable
+
+PROGRESS_INTERVAL = 0.1
+
+
+class Large(Exception):
+    """The debug file is so large that its sections are to be fetched one by one."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+
+class Again(Exception):
+    """The server is to be asked again, after a while that it may have named."""
+
+    def __init__(self, text: str, after: float | None = None) -> None:
+        super().__init__(text)
+        self.after = after
+
+
+class Wrong(Exception):
+    """The file that came is not the one that was asked for."""
+
+
+class Downloader:
+    """Downloads files into a folder."""
+
+    def __init__(
+        self, transport: Transport, cache: ClientCache, limits: Limits, progress: Callable[[Progress], None] | None
+    ) -> None:
+        self._transport = transport
+        self._cache = cache
+        self._limits = limits
+        self._progress = progress
+
+    def race(self, request: Request, servers: Sequence[Server]) -> None:
+        """Ask all servers at once; the first that has the file sends it, the others are left alone.
+
+        If it then fails, those are asked again.
+        """
+        pending = list(servers)
+        while pending and not request.won and request.large is None and not self._transport.closed:
+            request.claimed = None
+            calls = {server: self._transport.new_call() for server in pending}
+            events: queue.SimpleQueue[Server] = queue.SimpleQueue()
+            threads = [
+                threading.Thread(target=self._ask, args=(request, server, calls, events), daemon=True)
+                for server in pending
+            ]
+            try:
+                for thread in threads:
+                    thread.start()
+                left = len(threads)
+                # Who is left alone may take a while to notice; nobody waits for it.
+                while left and not request.won and request.large is None:
+                    request.lock.beat()
+                    with suppress(queue.Empty):
+                        events.get(timeout=1.0)
+                        left -= 1
+            finally:
+                for call in calls.values():
+                    call.cancel()
+            # Without an outcome are those that were left alone.
+            pending = [server for server in pending if server not in request.outcomes]
+        if self._transport.closed:
+            for server in pending:
+                request.outcomes.setdefault(server, Outcome("skipped", "the client was closed"))
+
+    def _ask(
+        self, request: Request, server: Server, calls: Mapping[Server, Call], events: queue.SimpleQueue[Server]
+    ) -> None:
+        """In a thread of its own: ask one server, several times if that may help."""
+        call, tries = calls[server], 0
+        try:
+            while True:
+                wait: float | None = None
+                try:
+                    outcome = self._ask_once(request, server, calls)
+                    break
+                except NetworkFailure as error:
+                    server.failed(str(error))
+                    outcome = Outcome("failed", str(error))
+                except Again as again:
+                    outcome, wait = Outcome("failed", str(again)), again.after
+                    if wait is not None and wait > self._limits.longest_wait:
+                        server.pause(wait)
+                        break
+                except TooLarge as error:
+                    outcome = Outcome("too-large", f"too large: {error}")
+                    break
+                except Refused as error:
+                    outcome = Outcome("failed", f"refused: {error}")
+                    break
+                except Wrong as error:
+                    outcome = Outcome("wrong", str(error))
+                    break
+                except Large as large:
+                    outcome = Outcome("too-large", f"{large.size:,} bytes announced, so sections are fetched instead")
+                    request.large = server
+                    break
+                except OSError as error:
+                    outcome = Outcome("failed", f"cannot be written: {error.strerror or error}")
+                    break
+                # Whoever had the file and lost it makes room for the others first.
+                if tries >= self._limits.retries or server.closed() or (request.claimed is server and len(calls) > 1):
+                    break
+                if wait is None:
+                    wait = self._limits.first_wait * 2**tries
+                tries += 1
+                call.sleep(min(wait, self._limits.longest_wait))
+            request.outcomes[server] = outcome
+        except Cancelled:
+            pass
+        except NetworkFailure as error:  # ended while waiting
+            request.outcomes[server] = Outcome("failed", str(error))
+        except Exception as error:  # never without an outcome
+            request.outcomes[server] = Outcome("failed", f"{type(error).__name__}: {printable(str(error))[:200]}")
+        finally:
+            self._transport.end_call(call)
+            events.put(server)
+
+    def _ask_once(self, request: Request, server: Server, calls: Mapping[Server, Call]) -> Outcome:
+        call, limits = calls[server], self._limits
+        timer = threading.Timer(limits.answer_time, call.cancel, [f"no answer in {limits.answer_time:g} s"])
+        timer.daemon = True
+        timer.start()
+        try:
+            answer = self._transport.get(
+                server,
+                f"/buildid/{request.build_id}/{request.path}",
+                call,
+                limits.answer_time,
+                {"X-DEBUGINFOD-MAXSIZE": str(request.limit)},
+            )
+        finally:
+            timer.cancel()
+        try:
+            server.answered()
+            status = answer.status
+            if status == 404:
+                return Outcome("missing", "has no such file")
+            if status in (401, 403):
+                return Outcome("denied", f"access denied (HTTP {status})")
+            if status == 406:
+                return Outcome("too-large", f"too large: more than {request.limit:,} bytes (HTTP 406)")
+            if status == 429 or status >= 500:
+                raise Again(f"HTTP {status}", retry_after(answer.header("Retry-After")))
+            if status != 200:
+                return Outcome("failed", f"HTTP {status}")
+            self._claim(request, server, calls)
+            size = answer.announced
+            if request.sections_above is not None and size is not None and request.sections_above < size:
+                raise Large(size)
+            self._receive(request, server, answer)
+            return Outcome("found", "found")
+        finally:
+            answer.close()
+
+    def _claim(self, request: Request, server: Server, calls: Mapping[Server, Call]) -> None:
+        """Become the one that sends the file, and end the others; the second one to try ends itself."""
+        with request.mutex:
+            if request.claimed is None:
+                request.claimed = server
+            if request.claimed is not server:
+                raise Cancelled
+        for other, call in calls.items():
+            if other is not server:
+                call.cancel()
+
+    def _receive(self, request: Request, server: Server, answer: Answer) -> None:
+        """Write the file, check it, and give it its name."""
+        limits, total = self._limits, answer.announced
+        with self._cache.unfinished(request.build_id) as new:
+            done, told = 0, time.monotonic()
+            for data in answer.body(
+                request.limit, limits.answer_time, limits.stall_time, limits.min_rate, limits.total_time
+            ):
+                new.file.write(data)
+                done += len(data)
+                if self._progress is not None and time.monotonic() - told >= PROGRESS_INTERVAL:
+                    told = time.monotonic()
+                    self._progress(Progress(request.build_id, request.kind, server.url, done, total))
+        if self._progress is not None:
+            self._progress(Progress(request.build_id, request.kind, server.url, done, done))
+        try:
+            if not done:
+                raise Wrong("refused: an empty file came")
+            if request.is_elf:
+                verify_file(new.path, request.build_id)
+        except BaseException:
+            discard(new.path)
+            raise
+        request.won = self._cache.publish(new.path, request.build_id, request.entry)
+        request.winner, request.origin = server, answer.header("X-DEBUGINFOD-FILE")
+
+
+def verify_file(path: str, build_id: str) -> None:
+    """Check that what came is the file with a build id, and all of it. Raises Wrong."""
+    try:
+        with ElfImage.open(path) as image:
+            if image.build_id is None or not same_build_id(image.build_id, build_id):
+                raise Wrong(f"refused: has {image.build_id or 'no build id'}, wanted {build_id}")
+            cut = [
+                problem for problem in image.problems if "section headers" in problem or "program headers" in problem
+            ]
+            if cut:
+                raise Wrong(f"refused: {cut[0]}")
+            for section in image.sections:
+                if section.type != "SHT_NOBITS" and section.file_offset + section.size > len(image.data):
+                    raise Wrong(f"refused: cut off, section {printable(section.name)} reaches past the end")
+    except ElfError as error:
+        raise Wrong(f"refused: {error.problem}") from None
+
+
+def retry_after(text: str) -> float | None:
+    """The seconds of a Retry-After header; None if there is none or it is a date."""
+    return float(text) if re.fullmatch(r"[0-9]{1,9}", text.strip()) else None

@@ -1,0 +1,90 @@
+"""The variables that elfutils documents for debuginfod clients. Read only when a user asks for it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from symbolize.binaries.debuginfod.cache import default_folder
+from symbolize.binaries.debuginfod.model import Limits
+from symbolize.binaries.debuginfod.server import Server, check_header, parse_servers
+from symbolize.errors import UsageError
+
+MAX_HEADERS_FILE = 1 << 16
+FOREVER = 2e6
+"""Seconds that stand for no limit; sockets take no more."""
+
+
+@dataclass
+class Found:
+    """What the variables say."""
+
+    servers: list[Server]
+    cache: str
+    limits: Limits
+    headers: dict[str, str] = field(default_factory=dict)
+    wants_progress: bool = False
+    problems: list[str] = field(default_factory=list)
+
+
+def read_environment(variables: Mapping[str, str]) -> Found:
+    """Servers, folder, limits and headers; `problems` says what was left out, a sentence each."""
+    servers, problems = parse_servers(variables.get("DEBUGINFOD_URLS", "").split())
+    if not servers:
+        problems.append("DEBUGINFOD_URLS names no server")
+    limits = Limits()
+    if (number := read_number(variables, "DEBUGINFOD_TIMEOUT", problems)) is not None:
+        # Zero or less is no limit; a stalled download still ends by its rate.
+        limits = replace(limits, answer_time=float(number) if number > 0 else FOREVER)
+    if (number := read_number(variables, "DEBUGINFOD_MAXTIME", problems)) is not None:
+        limits = replace(limits, total_time=float(number) if number > 0 else FOREVER)
+    if (number := read_number(variables, "DEBUGINFOD_MAXSIZE", problems)) is not None and number > 0:
+        limits = replace(limits, max_size=number)
+    if (number := read_number(variables, "DEBUGINFOD_RETRY_LIMIT", problems)) is not None:
+        limits = replace(limits, retries=max(0, min(number, 10)))
+    headers = {}
+    if path := variables.get("DEBUGINFOD_HEADERS_FILE"):
+        headers = read_headers(path, problems)
+    return Found(
+        servers,
+        variables.get("DEBUGINFOD_CACHE_PATH") or default_folder(variables),
+        limits,
+        headers,
+        bool(variables.get("DEBUGINFOD_PROGRESS") or variables.get("DEBUGINFOD_VERBOSE")),
+        problems,
+    )
+
+
+def read_number(variables: Mapping[str, str], name: str, problems: list[str]) -> int | None:
+    """The whole number in a variable, None if it is not set or none."""
+    text = variables.get(name, "").strip()
+    if not text:
+        return None
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        problems.append(f"{name} is no whole number and was ignored")
+        return None
+    return int(text)
+
+
+def read_headers(path: str, problems: list[str]) -> dict[str, str]:
+    """Request headers, one a line. Their values may be secrets, so that no problem shows one."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read(MAX_HEADERS_FILE)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        problems.append(f"DEBUGINFOD_HEADERS_FILE {path} cannot be read ({reason})")
+        return {}
+    headers = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        name, colon, value = line.partition(":")
+        if not line.strip():
+            continue
+        try:
+            if not colon or not value.strip():
+                raise UsageError("no header")
+            check_header(name, value.strip())
+        except UsageError:
+            problems.append(f"DEBUGINFOD_HEADERS_FILE {path}: line {number} is no header and was left out")
+            continue
+        headers[name] = value.strip()
+    return headers

@@ -1,0 +1,93 @@
+"""What the parts of the client hand to each other."""
+
+import threading
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from symbolize.binaries.debuginfod.cache import Lock
+from symbolize.binaries.debuginfod.server import Server
+from symbolize.binaries.finder import Attempt
+
+Kind = Literal["debuginfo", "executable"]
+Status = Literal["found", "missing", "denied", "too-large", "wrong", "failed", "skipped", "invalid"]
+"""How a fetch ended: there it is; all servers say that they have no such file; access was denied; the file is too
+large; a server sent another file; network, overload or disk failed; a server that may have it was not asked; that is
+no build id."""
+
+WORST_FIRST: tuple[Status, ...] = ("denied", "too-large", "wrong", "failed", "skipped", "missing")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Times in seconds, sizes in bytes.
+
+    `connect_time` to connect, `answer_time` until an answer begins, `stall_time` over which `min_rate` bytes a second
+    have to come, `total_time` for a file, `probe_time` for the answer of a server that is tried out. `max_size` of a
+    file; a debug file above `sections_above` is fetched by sections. `retries` after network failures, 429 and 5xx,
+    waiting at most `longest_wait` before each. `patience` with another process that is fetching the same file.
+    """
+
+    connect_time: float = 3.0
+    probe_time: float = 5.0
+    answer_time: float = 90.0
+    stall_time: float = 30.0
+    min_rate: float = 1024.0
+    total_time: float = 3600.0
+    max_size: int = 8 << 30
+    sections_above: int = 256 << 20
+    retries: int = 2
+    first_wait: float = 0.5
+    longest_wait: float = 10.0
+    patience: float = 600.0
+    workers: int = 4
+
+
+class Progress(NamedTuple):
+    """How far a download is; `total` is None where the server does not say."""
+
+    build_id: str
+    kind: str
+    server: str
+    done: int
+    total: int | None
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A file, or why there is none: `attempts` tells of each place that was asked.
+
+    `is_composed` marks a debug file with only the sections that lookups need.
+    """
+
+    path: str | None
+    status: Status
+    attempts: list[Attempt] = field(default_factory=list)
+    is_composed: bool = False
+
+
+class Outcome(NamedTuple):
+    """What came of asking one server."""
+
+    status: Status
+    text: str
+
+
+@dataclass(eq=False)
+class Request:
+    """A file to fetch from whichever server has it."""
+
+    build_id: str
+    kind: str
+    path: str
+    entry: str
+    limit: int
+    sections_above: int | None
+    lock: Lock
+    is_elf: bool = True
+    outcomes: dict[Server, Outcome] = field(default_factory=dict)
+    won: str = ""
+    winner: Server | None = None
+    claimed: Server | None = None
+    large: Server | None = None
+    origin: str = ""
+    mutex: threading.Lock = field(default_factory=threading.Lock)

@@ -1,0 +1,201 @@
+"""A small ELF file composed of the sections that lookups need and the headers of the executable."""
+
+import os
+import shutil
+import struct
+from collections.abc import Mapping
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+from symbolize.elf import ElfImage
+from symbolize.elf.image import SHF_COMPRESSED, Buffer
+from symbolize.elf.layout import SHF_ALLOC
+from symbolize.elf.symbols import SHN_LORESERVE, STT_FUNC, STT_OBJECT, symbol_rows
+
+REQUIRED = (".debug_info", ".debug_abbrev")
+NOTE = ".note.gnu.build-id"
+NEEDED = (
+    *REQUIRED,
+    ".debug_line",
+    ".debug_str",
+    ".debug_line_str",
+    ".debug_ranges",
+    ".debug_rnglists",
+    ".debug_addr",
+    ".debug_str_offsets",
+    ".debug_types",
+    ".symtab",
+    ".strtab",
+    ".gnu_debugaltlink",
+)
+"""The sections that lookups read. Left out are, above all, where variables live, macros, and indexes for debuggers."""
+
+SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_NOTE, SHT_NOBITS = 0, 1, 2, 3, 7, 8
+ET_REL = 1
+MAX_SECTIONS = 0xFE00
+STT_SECTION = 3
+PLACED = (STT_OBJECT, STT_FUNC, STT_SECTION)
+STRAY = 100
+"""One symbol in so many may lie elsewhere than in its section."""
+COPY_CHUNK = 1 << 20
+
+
+class NotComposable(Exception):
+    """A file cannot be composed of what there is."""
+
+
+class Header(NamedTuple):
+    """A section to write: its bytes are `data`, or those of the file at `path`."""
+
+    name: str
+    type: int = SHT_NULL
+    flags: int = 0
+    address: int = 0
+    size: int = 0
+    data: bytes = b""
+    path: str = ""
+    link: int = 0
+    info: int = 0
+    alignment: int = 1
+    entry_size: int = 0
+
+
+def compose(executable: ElfImage, sections: Mapping[str, str], out: BinaryIO) -> None:
+    """Write an ELF file to `out`: the sections, each in a file at a path, and what `executable` has in memory.
+
+    Loaded sections keep their index, address, size and flags, without bytes (rule R103), save the build id; PT_LOAD
+    segments are those of the executable. Raises NotComposable, OSError.
+    """
+    ident = bytes(executable.data[:16])
+    order = ">" if executable.big_endian else "<"
+    kind, machine, version = struct.unpack_from(order + "HHI", executable.data, 16)
+    is_64 = executable.is_64
+    flags = struct.unpack_from(order + "I", executable.data, 48 if is_64 else 36)[0]
+    if kind == ET_REL:
+        raise NotComposable("sections of a relocatable file refer to each other by their numbers")
+    if any(not sections.get(name) for name in REQUIRED):
+        raise NotComposable("there is no " + " or ".join(name for name in REQUIRED if not sections.get(name)))
+    if not executable.sections:
+        raise NotComposable("the executable has no section headers")
+    table = loaded_sections(executable)
+    if sections.get(".symtab") and sections.get(".strtab"):
+        entry_size = 24 if is_64 else 16
+        with open(sections[".symtab"], "rb") as file:
+            symtab = file.read()
+        check_symbols(executable, symtab, table)
+        strings = len(table) + 1
+        is_global = symbol_rows(executable, symtab)["info"] >= 16
+        first = int(is_global.argmax()) if is_global.any() else len(is_global)
+        table.append(of_file(".symtab", sections, SHT_SYMTAB, link=strings, info=first, entry_size=entry_size))
+        table.append(of_file(".strtab", sections, SHT_STRTAB))
+    for name, path in sections.items():
+        if path and name not in (".symtab", ".strtab", NOTE):
+            packed = SHF_COMPRESSED if is_compressed(path, is_64, order) else 0
+            table.append(of_file(name, sections, SHT_PROGBITS, packed))
+    names = bytearray(b"\0")
+    places = []
+    for header in [*table, Header(".shstrtab")]:
+        places.append(len(names) if header.name else 0)
+        names += header.name.encode("utf-8", "replace") + b"\0" if header.name else b""
+    table.append(Header(".shstrtab", SHT_STRTAB, size=len(names), data=bytes(names)))
+    if len(table) > MAX_SECTIONS:
+        raise NotComposable(f"{len(table)} sections are too many")
+
+    header_size, segment_size, row_size = (64, 56, 64) if is_64 else (52, 32, 40)
+    segments = executable.segments
+    out.write(bytes(header_size + segment_size * len(segments)))
+    offsets = []
+    for header in table:
+        out.write(bytes(-out.tell() % max(header.alignment, 8)))
+        offsets.append(out.tell())
+        if header.path:
+            with open(header.path, "rb") as file:
+                shutil.copyfileobj(file, out, COPY_CHUNK)
+            if out.tell() - offsets[-1] != header.size:
+                raise NotComposable(f"{header.name} changed its size")
+        else:
+            out.write(header.data)
+    out.write(bytes(-out.tell() % 8))
+    start = out.tell()
+    for header, place, offset in zip(table, places, offsets, strict=True):
+        row = (place, header.type, header.flags, header.address, offset, header.size, header.link, header.info)
+        out.write(struct.pack(order + ("IIQQQQIIQQ" if is_64 else "10I"), *row, header.alignment, header.entry_size))
+    out.seek(0)
+    out.write(ident)
+    programs = header_size if segments else 0
+    sizes = (header_size, segment_size, len(segments), row_size, len(table), len(table) - 1)
+    out.write(
+        struct.pack(
+            order + ("HHIQQQI6H" if is_64 else "HHIIIII6H"), kind, machine, version, 0, programs, start, flags, *sizes
+        )
+    )
+    for segment in segments:
+        rights = 5 if segment.executable else 4
+        place_of = (segment.file_offset, segment.vaddr, segment.vaddr, segment.file_size, segment.memory_size)
+        if is_64:
+            out.write(struct.pack(order + "IIQQQQQQ", 1, rights, *place_of, segment.alignment))
+        else:
+            out.write(struct.pack(order + "8I", 1, *place_of, rights, segment.alignment))
+    out.seek(0, os.SEEK_END)
+
+
+def loaded_sections(executable: ElfImage) -> list[Header]:
+    """The sections that are loaded, at the index that they have in the executable; others before them are empty."""
+    last = max((i for i, section in enumerate(executable.sections) if section.flags & SHF_ALLOC), default=0)
+    table = []
+    for section in executable.sections[: last + 1]:
+        if not section.flags & SHF_ALLOC:
+            table.append(Header(""))
+        elif section.name == NOTE and (data := executable.raw(section)) is not None:
+            table.append(Header(NOTE, SHT_NOTE, section.flags, section.vaddr, section.size, bytes(data), alignment=4))
+        else:
+            table.append(Header(section.name, SHT_NOBITS, section.flags, section.vaddr, section.size))
+    return table
+
+
+def of_file(
+    name: str, sections: Mapping[str, str], kind: int, flags: int = 0, link: int = 0, info: int = 0, entry_size: int = 0
+) -> Header:
+    """A section whose bytes are in a file."""
+    path = sections[name]
+    size = os.stat(path).st_size
+    return Header(name, kind, flags, 0, size, b"", path, link, info, 8, entry_size)
+
+
+def is_compressed(path: str, is_64: bool, order: str) -> bool:
+    """Whether the bytes of a section begin with a compression header and what follows looks like such data.
+
+    A section comes without its flags, but no section of DWARF begins so.
+    """
+    size = 24 if is_64 else 12
+    with open(path, "rb") as file:
+        head = file.read(size + 4)
+    if len(head) < size + 4:
+        return False
+    kind, reserved = struct.unpack_from(order + "II", head)
+    payload = head[size:]
+    if is_64 and reserved:
+        return False
+    if kind == 1:
+        return payload[0] & 0xF == 8 and (payload[0] << 8 | payload[1]) % 31 == 0
+    return bool(kind == 2 and payload == b"\x28\xb5\x2f\xfd")
+
+
+def check_symbols(executable: ElfImage, symtab: Buffer, table: list[Header]) -> None:
+    """Symbols name their sections by number, so the debug file has to number them as the executable does.
+
+    Raises NotComposable if more than a stray symbol does not lie in its section.
+    """
+    rows = symbol_rows(executable, symtab)
+    number = rows["shndx"].astype(np.int64)
+    placed = np.isin(rows["info"] & 15, PLACED) & (number > 0) & (number < SHN_LORESERVE)
+    number, vaddr = number[placed], rows["value"][placed].astype(np.uint64)
+    known = number < len(table)
+    number, vaddr = number[known], vaddr[known]
+    begin = np.array([header.address for header in table], np.uint64)[number]
+    size = np.array([header.size if header.flags & SHF_ALLOC else 0 for header in table], np.uint64)[number]
+    inside = (vaddr >= begin) & (vaddr - begin <= size) & (size > 0)
+    wrong = int(placed.sum()) - int(inside.sum())
+    if wrong * STRAY > len(rows):
+        raise NotComposable(f"{wrong} symbols do not lie in the sections of the executable")

@@ -1,0 +1,137 @@
+"""A debuginfod server: where it is, what may be sent to it, and whether it is worth asking at the moment."""
+
+import base64
+import re
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from symbolize.errors import UsageError, printable
+
+FAILURES_TO_OPEN = 5
+"""So many network failures in a row, and a server is not asked for a while."""
+OPEN_TIME = 60.0
+"""Seconds for which it is not asked then."""
+LONGEST_PAUSE = 600.0
+"""Seconds that a server may ask us to wait for."""
+
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+Origin = tuple[str, str, int]
+"""Scheme, host and port."""
+
+
+@dataclass(eq=False)
+class Server:
+    """A server, and how it did lately. `url` has no credentials and no slash at the end; safe to show.
+
+    `ima` is the policy for signatures that applies to it, as in DEBUGINFOD_URLS.
+    """
+
+    url: str
+    origin: Origin
+    path: str
+    authorization: str = field(default="", repr=False)
+    ima: str = "ignore"
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _failures: int = 0
+    _closed_until: float = 0.0
+    _why: str = ""
+
+    @classmethod
+    def parse(cls, text: str, ima: str = "ignore") -> "Server":
+        """The server at a URL, which may carry a user and a password. Raises UsageError, which shows neither."""
+        if not re.fullmatch(r"[\x21-\x7e]+", text):
+            raise UsageError("the URL of a debuginfod server has blanks or characters that are not ASCII")
+        try:
+            parts = urlsplit(text)
+            origin = origin_of(parts)
+        except ValueError:
+            raise UsageError("the URL of a debuginfod server cannot be read") from None
+        if origin is None:
+            raise UsageError("the URL of a debuginfod server has to begin with http:// or https:// and a host")
+        if parts.query or parts.fragment:
+            raise UsageError(f"the URL of the debuginfod server at {origin[1]} has a query or a fragment")
+        path = parts.path.rstrip("/")
+        authorization = ""
+        if parts.username is not None:
+            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            authorization = "Basic " + base64.b64encode(pair.encode()).decode()
+        return cls(url_of(origin) + path, origin, path, authorization, ima)
+
+    def answered(self) -> None:
+        """The server gave an HTTP answer, of whatever kind."""
+        with self._lock:
+            self._failures = 0
+
+    def failed(self, why: str) -> None:
+        """The server could not be reached, or the connection broke."""
+        with self._lock:
+            self._failures += 1
+            if self._failures >= FAILURES_TO_OPEN:
+                self._close(OPEN_TIME, f"{self._failures} network failures in a row, the last: {why}")
+
+    def pause(self, seconds: float) -> None:
+        """The server asked not to be asked for a while."""
+        with self._lock:
+            self._close(min(seconds, LONGEST_PAUSE), "it asked to wait")
+
+    def closed(self) -> str:
+        """Why the server is not to be asked now; empty if it may be."""
+        with self._lock:
+            left = self._closed_until - time.monotonic()
+            return f"not asked for {left:.0f} s more: {self._why}" if left > 0 else ""
+
+    def _close(self, seconds: float, why: str) -> None:
+        until = time.monotonic() + seconds
+        if until > self._closed_until:
+            self._closed_until, self._why = until, why
+
+
+def origin_of(parts: SplitResult) -> Origin | None:
+    """Scheme, host and port of an http or https URL, None of any other. Raises ValueError for an absurd port."""
+    scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")
+    if scheme not in DEFAULT_PORTS or not re.fullmatch(r"[a-z0-9._-]+|[0-9a-f:.]+", host):
+        return None
+    return scheme, host, parts.port if parts.port is not None else DEFAULT_PORTS[scheme]
+
+
+def url_of(origin: Origin) -> str:
+    """The URL of an origin, without its port if that is the usual one."""
+    scheme, host, port = origin
+    name = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{name}" + ("" if port == DEFAULT_PORTS[scheme] else f":{port}")
+
+
+def parse_servers(words: Iterable[str]) -> tuple[list[Server], list[str]]:
+    """The servers that a list like DEBUGINFOD_URLS names, each once, and what is wrong with others, a sentence each.
+
+    A tag `ima:...` holds for the URLs after it. One that is not known counts as `ima:enforcing`.
+    """
+    servers: dict[tuple[str, str], Server] = {}
+    problems: list[str] = []
+    ima = "ignore"
+    for word in words:
+        if word.startswith("ima:"):
+            ima = word[4:]
+            if ima not in ("ignore", "enforcing"):
+                problems.append(f"{printable(word)} is no policy that is known; taken for ima:enforcing")
+                ima = "enforcing"
+            continue
+        try:
+            server = Server.parse(word, ima)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        servers.setdefault((server.url, server.authorization), server)
+    return list(servers.values()), problems
+
+
+def check_header(name: str, value: str) -> None:
+    """Raise UsageError if a request header would break the request. Its value may be a secret and is not shown."""
+    if not HEADER_NAME.fullmatch(name) or any(ord(c) < 32 or ord(c) > 126 for c in value):
+        raise UsageError(f"the request header {printable(name)!r} has characters that are not allowed")

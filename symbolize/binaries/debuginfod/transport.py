@@ -1,0 +1,388 @@
+"""One HTTP request with everything bounded: redirects, waiting, bytes. The only module that knows urllib3."""
+
+import re
+import socket
+import threading
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    NameResolutionError,
+    NewConnectionError,
+    ReadTimeoutError,
+    SSLError,
+)
+
+from symbolize.binaries.debuginfod.server import DEFAULT_PORTS, Origin, Server, origin_of, url_of
+from symbolize.errors import printable
+
+MAX_REDIRECTS = 3
+CHUNK = 1 << 16
+FIRST_BYTES = 100_000
+"""So many bytes, or all, have to come within the time in which a server has to answer."""
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+class NetworkFailure(Exception):
+    """The server could not be reached, or the connection broke, stalled or took too long."""
+
+
+class Refused(Exception):
+    """The answer is none that we take."""
+
+
+class TooLarge(Exception):
+    """The file is larger than allowed."""
+
+
+class Cancelled(Exception):
+    """The call was ended from another thread."""
+
+
+class Call:
+    """A request that another thread can end, in whatever it waits for."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._sockets: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self.reason = ""
+
+    def cancel(self, reason: str = "") -> None:
+        """End the call. With a `reason` it counts as a network failure."""
+        with self._lock:
+            if self._ended.is_set():
+                return
+            self.reason = reason
+            self._ended.set()
+            for each in self._sockets:
+                shut(each)
+
+    def uses(self, used: Any) -> None:
+        """Remember the socket that the call waits on."""
+        with self._lock:
+            if isinstance(used, socket.socket) and used not in self._sockets:
+                self._sockets.append(used)
+                if self._ended.is_set():
+                    shut(used)
+
+    def forget(self) -> None:
+        """The sockets are not the call's any more."""
+        with self._lock:
+            self._sockets.clear()
+
+    def set_timeout(self, seconds: float) -> None:
+        """How long a single wait for bytes may take from now on."""
+        with self._lock, suppress(OSError):
+            for each in self._sockets:
+                each.settimeout(seconds)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, unless the call is ended."""
+        self._ended.wait(seconds)
+        self.check()
+
+    def check(self) -> None:
+        """Raise if the call was ended: Cancelled, or NetworkFailure where that was for a reason."""
+        if self._ended.is_set():
+            raise NetworkFailure(self.reason) if self.reason else Cancelled
+
+
+def shut(used: socket.socket) -> None:
+    """Wake who waits on a socket. That of TLS is not to say goodbye first, its other thread is in the middle of it."""
+    with suppress(OSError):
+        socket.socket.shutdown(used, socket.SHUT_RDWR)
+
+
+_thread = threading.local()
+"""`call`: the call that the thread is in."""
+
+
+class _Connection(HTTPConnection):
+    def connect(self) -> None:
+        super().connect()
+        note_socket(self)
+
+    def request(self, *args: Any, **options: Any) -> None:
+        note_socket(self)
+        super().request(*args, **options)
+
+
+class _SecureConnection(HTTPSConnection):
+    def connect(self) -> None:
+        super().connect()
+        note_socket(self)
+
+    def request(self, *args: Any, **options: Any) -> None:
+        note_socket(self)
+        super().request(*args, **options)
+
+
+def note_socket(connection: Any) -> None:
+    """Tell the call of this thread which socket it uses."""
+    call = getattr(_thread, "call", None)
+    if call is not None:
+        call.uses(connection.sock)
+
+
+class _Pool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _SecurePool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _SecureConnection
+
+
+class Answer:
+    """The head of an HTTP answer. `body` reads the rest; `close` has to follow."""
+
+    def __init__(self, response: Any, call: Call) -> None:
+        self._response = response
+        self._call = call
+        self._done = False
+        self.status = int(response.status)
+
+    def header(self, name: str) -> str:
+        """A header, without control characters; empty if there is none."""
+        return printable(str(self._response.headers.get(name, "")))[:1000]
+
+    def number(self, name: str) -> int | None:
+        """A header that is a number, None if it is none."""
+        text = self.header(name).strip()
+        return int(text) if re.fullmatch(r"[0-9]{1,19}", text) else None
+
+    @property
+    def encoding(self) -> str:
+        """How the body is encoded, "" for not at all."""
+        text = self.header("Content-Encoding").strip().lower()
+        return "" if text == "identity" else text
+
+    @property
+    def announced(self) -> int | None:
+        """Bytes that the file has, if the server says so; the larger number if it says two."""
+        sizes = [self.number("X-DEBUGINFOD-SIZE"), None if self.encoding else self.number("Content-Length")]
+        known = [size for size in sizes if size is not None]
+        return max(known) if known else None
+
+    def body(self, limit: int, answer_time: float, stall_time: float, min_rate: float, total: float) -> Iterator[bytes]:
+        """The file, decoded, at most `limit` bytes of it.
+
+        Raises NetworkFailure if fewer than `min_rate` bytes a second come over `stall_time` seconds, the beginning
+        takes longer than `answer_time` or all of it longer than `total`, or the connection breaks; TooLarge; Refused.
+        """
+        if self.encoding not in ("", "gzip", "x-gzip"):
+            raise Refused(f"content encoding {self.encoding!r} was not asked for")
+        announced = self.announced
+        if announced is not None and announced > limit:
+            raise TooLarge(f"{announced:,} bytes announced, {limit:,} allowed")
+        # What is encoded may be longer than what it stands for, by a little.
+        raw = self._raw(limit + (limit >> 8) + CHUNK, answer_time, stall_time, min_rate, total)
+        count = 0
+        for data in inflated(raw) if self.encoding else raw:
+            count += len(data)
+            if count > limit:
+                raise TooLarge(f"more than the {limit:,} bytes allowed")
+            yield data
+        size = self.number("X-DEBUGINFOD-SIZE")
+        if size is not None and size != count:
+            raise NetworkFailure(f"cut off: {count:,} of {size:,} bytes")
+        self._done = True
+
+    def _raw(self, limit: int, answer_time: float, stall_time: float, min_rate: float, total: float) -> Iterator[bytes]:
+        length, count = self.number("Content-Length"), 0
+        began = since = time.monotonic()
+        at = 0
+        self._call.set_timeout(stall_time)
+        while True:
+            try:
+                data = self._response.read1(CHUNK, decode_content=False)
+            except (HTTPError, OSError, ValueError, AttributeError) as error:
+                self._call.check()
+                if isinstance(error, ReadTimeoutError | TimeoutError):
+                    raise NetworkFailure(f"stalled: nothing came for {stall_time:g} s") from None
+                if length is not None:
+                    raise NetworkFailure(f"cut off: {count:,} of {length:,} bytes") from None
+                raise NetworkFailure(f"cut off after {count:,} bytes: {explain(error)}") from None
+            self._call.check()
+            if not data:
+                break
+            count += len(data)
+            if count > limit:
+                raise TooLarge(f"more than {limit:,} bytes")
+            yield data
+            now = time.monotonic()
+            if now - since >= stall_time:
+                if count - at < min_rate * (now - since):
+                    raise NetworkFailure(f"stalled: {count - at:,} bytes in {now - since:.0f} s")
+                since, at = now, count
+            if now - began > total:
+                raise NetworkFailure(f"not done after {total:g} s, {count:,} bytes came")
+            if count < FIRST_BYTES and now - began > answer_time:
+                raise NetworkFailure(f"stalled: only {count:,} bytes in {answer_time:g} s")
+        if length is not None and count != length:
+            raise NetworkFailure(f"cut off: {count:,} of {length:,} bytes")
+
+    def close(self) -> None:
+        """Give the connection back, or close it if the body was not read to its end."""
+        self._call.forget()
+        with suppress(HTTPError, OSError, ValueError, AttributeError):
+            if self._done:
+                self._response.release_conn()
+            else:
+                self._response.close()
+
+
+class Transport:
+    """Sends requests to `servers`, and follows redirects among their hosts only."""
+
+    def __init__(self, servers: Iterable[Server], headers: Mapping[str, str], connect_time: float) -> None:
+        self._origins = {server.origin for server in servers}
+        self._headers = dict(headers)
+        self._connect_time = connect_time
+        self._lock = threading.Lock()
+        self._calls: set[Call] = set()
+        self.closed = False
+        self._pools = urllib3.PoolManager(num_pools=16, maxsize=8, retries=False)
+        self._pools.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
+
+    def new_call(self) -> Call:
+        """A call that `cancel_all` ends."""
+        call = Call()
+        with self._lock:
+            self._calls.add(call)
+            if self.closed:
+                call.cancel()
+        return call
+
+    def end_call(self, call: Call) -> None:
+        """The call is over."""
+        with self._lock:
+            self._calls.discard(call)
+
+    def cancel_all(self) -> None:
+        """End all calls, now and in the future."""
+        with self._lock:
+            self.closed = True
+            calls = list(self._calls)
+        for call in calls:
+            call.cancel()
+
+    def close(self) -> None:
+        """End all calls and close idle connections."""
+        self.cancel_all()
+        self._pools.clear()
+
+    def get(self, server: Server, path: str, call: Call, answer_time: float, headers: Mapping[str, str]) -> Answer:
+        """The answer to a GET of `path` below the URL of the server.
+
+        Raises NetworkFailure, Refused for a redirect that is not followed, Cancelled.
+        """
+        url = server.url + path
+        for _ in range(MAX_REDIRECTS + 1):
+            response = self._send(server, url, call, answer_time, headers)
+            if response.status not in REDIRECTS:
+                return Answer(response, call)
+            target = str(response.headers.get("Location", ""))
+            Answer(response, call).close()
+            url = self._redirected(url, target)
+        raise Refused(f"more than {MAX_REDIRECTS} redirects")
+
+    def _redirected(self, url: str, target: str) -> str:
+        """The URL that a redirect leads to. Raises Refused if that is none to go to."""
+        try:
+            parts = urlsplit(urljoin(url, target))
+            origin = origin_of(parts)
+            came_from = origin_of(urlsplit(url))
+        except ValueError:
+            origin = came_from = None
+        if not target or origin is None or came_from is None or not re.fullmatch(r"[\x21-\x7e]+", target):
+            raise Refused(f"redirect to {printable(target)[:80]!r}, which is no http URL")
+        if not self._may_go_to(origin):
+            raise Refused(f"redirect to {url_of(origin)}, which is none of the servers given")
+        if came_from[0] == "https" and origin[0] == "http":
+            raise Refused(f"redirect from https to {url_of(origin)}")
+        query = f"?{parts.query}" if parts.query else ""
+        return url_of(origin) + (parts.path or "/") + query
+
+    def _may_go_to(self, origin: Origin) -> bool:
+        """Whether the host is one of the servers', and the port one of its or the usual one of the scheme."""
+        ports = {port for _, host, port in self._origins if host == origin[1]}
+        return bool(ports) and (origin[2] in ports or origin[2] == DEFAULT_PORTS[origin[0]])
+
+    def _send(self, server: Server, url: str, call: Call, answer_time: float, headers: Mapping[str, str]) -> Any:
+        parts = urlsplit(url)
+        sent = {"User-Agent": "symbolize", "Accept-Encoding": "gzip", **headers}
+        if origin_of(parts) == server.origin:
+            # What tells who we are goes to those that it was given for, never to where they send us.
+            sent |= self._headers
+            if server.authorization:
+                sent["Authorization"] = server.authorization
+        timeout = urllib3.Timeout(connect=self._connect_time, read=answer_time)
+        call.check()
+        _thread.call = call
+        try:
+            pool = self._pools.connection_from_url(url)
+            return pool.urlopen(
+                "GET",
+                parts.path + (f"?{parts.query}" if parts.query else "") or "/",
+                headers=sent,
+                retries=False,
+                redirect=False,
+                preload_content=False,
+                decode_content=False,
+                assert_same_host=False,
+                timeout=timeout,
+            )
+        # urllib3 and http.client meet garbage with exceptions of many kinds, and so do sockets shut under them.
+        except Exception as error:
+            call.check()
+            raise NetworkFailure(explain(error)) from None
+        finally:
+            _thread.call = None
+
+
+def explain(error: BaseException) -> str:
+    """What went wrong, briefly and without URLs."""
+    if isinstance(error, NameResolutionError):
+        return "the name of the host cannot be resolved"
+    if isinstance(error, ConnectTimeoutError) and not isinstance(error, NewConnectionError):
+        return "no connection in time"
+    if isinstance(error, ReadTimeoutError):
+        return "no answer in time"
+    if isinstance(error, SSLError):
+        return printable(f"TLS: {error}")[:200]
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return f"the connection broke or the answer is no HTTP ({type(error).__name__})"
+
+
+def inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """What is compressed with gzip, decompressed in pieces of bounded size. Raises Refused, NetworkFailure."""
+    decoder = zlib.decompressobj(wbits=31)
+    for chunk in chunks:
+        while chunk:
+            if decoder.eof:  # the next member
+                decoder = zlib.decompressobj(wbits=31)
+            try:
+                data = decoder.decompress(chunk, CHUNK)
+            except zlib.error as error:
+                raise Refused(f"bad content encoding ({error})") from None
+            chunk = decoder.unconsumed_tail or decoder.unused_data
+            if data:
+                yield data
+    rest = decoder.flush()
+    if rest:
+        yield rest
+    if not decoder.eof:
+        raise NetworkFailure("cut off: the compressed data has no end")
