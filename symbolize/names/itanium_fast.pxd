@@ -1,8 +1,6 @@
 cdef class Walker:
     cdef unsigned char[::1] text
     cdef Py_ssize_t size
-    cdef unsigned char[::1] plain
-    cdef long long[::1] sizes
     cdef Py_ssize_t at
     cdef bytearray printed
     cdef unsigned char[::1] out
@@ -50,14 +48,17 @@ cdef class Walker:
     cdef Py_ssize_t variant
     cdef int last_operator
     cdef bint anonymous
+    cdef int conditions
 
     cdef bint load(self, bytes name) except -1
     cdef int parse(self) except -1
-    cdef bint bounded(self) except -1
     cdef int special_name(self) except -1
     cdef int offset(self) except -1
     cdef int whole_encoding(self) except -1
     cdef int expression(self) except -1
+    cdef int unresolved_name(self) except -1
+    cdef int plain_name(self) except -1
+    cdef int inherited_from(self, int start) except -1
     cdef int fail(self) except -1
     cdef int put(self, unsigned char byte) except -1
     cdef int put_word(self, bytes word) except -1

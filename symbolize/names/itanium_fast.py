@@ -9,9 +9,12 @@ Expressions, and behind them Scope Encoding, Closure Types and Compression).
 
 The runtime rejects a name that is wrong anywhere, so the whole name is parsed: substitutions are counted as the runtime
 counts them, and a template parameter must have an argument. Texts that `simplify` cannot take apart, such as a
-declarator around the name, are left to it as well. Limits of length, depth, components and text keep every answer far
-from the limits of the runtime (R117). Releases of the runtime differ; if it prints one of the probes otherwise, nothing
-is answered.
+declarator around the name, are left to it as well. Releases of the runtime differ; if it prints one of the probes
+otherwise, nothing is answered.
+
+What a name stands for is weighed while it is read, back references and packs included, so that none is answered whose
+whole text would be too large (R117). That is exact where `itanium` has to guess from above before it asks; and as no
+text is made of template arguments, names are answered that are too long or too deep for the runtime.
 """
 
 from __future__ import annotations
@@ -24,13 +27,12 @@ import cython
 
 from symbolize.names import itanium
 
-MAX_NAME = cython.declare(cython.int, 1000)
-_MAX_TEXT = cython.declare(cython.int, 8192)
-_MAX_DEPTH = cython.declare(cython.int, 64)
-_MAX_STEPS = cython.declare(cython.int, 500)
+MAX_NAME = cython.declare(cython.int, 8192)
+_MAX_TEXT = cython.declare(cython.int, 32768)
+_MAX_DEPTH = cython.declare(cython.int, 200)
+_MAX_STEPS = cython.declare(cython.int, 8000)
 _MAX_WEIGHT = cython.declare(cython.longlong, 1 << 19)
-_MAX_SUBSTITUTIONS = cython.declare(cython.int, 256)
-_MAX_GROWTH = cython.declare(cython.longlong, 1 << 28)
+_MAX_SUBSTITUTIONS = cython.declare(cython.int, 2048)
 
 # What a component has, or has in a part of it.
 _PARAMETER = cython.declare(cython.int, 1)  # a template parameter, whose argument is not put in
@@ -41,6 +43,7 @@ _SILENT = cython.declare(cython.int, 16)  # a text that was not kept
 _COMPOUND = cython.declare(cython.int, 32)  # a pointer, reference or qualified type: no scope and no template
 _NO_TYPE = cython.declare(cython.int, 64)  # an operator, constructor or destructor
 _NAMESPACE = cython.declare(cython.int, 128)  # an anonymous namespace, in which something must follow
+_DECLTYPE = cython.declare(cython.int, 256)  # a type whose text, an expression, is not put in
 
 _CONST = cython.declare(cython.int, 1)
 _OTHER_QUALIFIER = cython.declare(cython.int, 2)
@@ -91,6 +94,11 @@ PROBES = (
     (b"_ZN3fooC5Ev", b"foo::foo()"),
     (b"_ZNSsC1ERKSs", b"std::basic_string<char, std::char_traits<char>, std::allocator<char> >::basic_string("
      b"std::string const&)"),
+    (b"_Z1fI1AENSt9enable_ifIXaasrT_1bntsrSt8is_arrayIT_E5valueEvE4typeES2_", b"std::enable_if<A::b&&"
+     b"(!std::is_array<A>::value), void>::type f<A>(A)"),
+    (b"_Z1fI1AENSt9enable_ifIXsr3stdE1vIT_EEvE4typeES2_", b"std::enable_if<std::v<A>, void>::type f<A>(A)"),
+    (b"_Z5beginI1AEDTcldtfp_5beginEERT_", b"decltype (({parm#1}.begin)()) begin<A>(A&)"),
+    (b"_ZN1ACI2N1B1CEEi", b"A::C(int)"),
     (b"_Z1fILDn0ELin5EEvDnDiDsDu", b"void f<(decltype(nullptr))0, -5>(decltype(nullptr), char32_t, char16_t, char8_t)"),
 )  # fmt: skip
 
@@ -114,12 +122,10 @@ class Walker:
         self.params_values = self.args_values = 0
         self.last_start = self.last_end = self.last_operator = 0
         self.closure = self.templated = self.special = False
-        self.quals = self.expanded = 0
+        self.quals = self.expanded = self.conditions = 0
         self.structor = self.variant = -1
         self.args_count = self.args_packs = self.args_length = self.args_flags = self.args_weight = 0
         self.text = memoryview(bytearray(MAX_NAME + 16))
-        self.plain = memoryview(bytearray(MAX_NAME + 16))
-        self.sizes = memoryview(array("q", bytes(8 * (MAX_NAME + 16))))
         self.printed = bytearray(_MAX_TEXT)
         self.out = memoryview(self.printed)
         self.sub_start = memoryview(array("i", bytes(4 * _MAX_SUBSTITUTIONS)))
@@ -164,7 +170,7 @@ class Walker:
     def parse(self) -> cython.int:
         self.bad = False
         self.used = self.begin = self.depth = self.steps = self.substitutions = self.contexts = self.context = 0
-        self.params = 0
+        self.params = self.conditions = 0
         self.weight = 0
         self.variant = -1
         self.uncounted = self.expanding = self.silent = False
@@ -180,13 +186,8 @@ class Walker:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def load(self, name: bytes) -> cython.bint:
-        """Take a name in; False if it is too long, not C++, or might stand for too much text."""
+        """Take a name in; False if it is too long or not C++."""
         i: cython.Py_ssize_t
-        byte: cython.uchar
-        before: cython.uchar = 0
-        referring: cython.bint = False
-        growth: cython.longlong
-        packs: cython.bint = False
         size: cython.Py_ssize_t = len(name)
         if size < 4 or size > MAX_NAME or name[0] != 0x5F or name[1] != 0x5A:
             return False
@@ -199,114 +200,11 @@ class Walker:
             and name[size - 20] == 0x31
         ):
             return False
-        growth = size
         for i in range(size):
-            byte = name[i]
-            self.text[i] = byte
-            # A bound of the estimate that the demangling by the runtime makes: each reference doubles the text.
-            if byte == 0x5F:
-                if referring:
-                    growth = min(growth * 2, _MAX_GROWTH + 1)
-                    referring = False
-            elif byte == 0x53 or byte == 0x54:
-                referring = True
-            elif byte == 0x70:
-                packs = packs or before == 0x44 or before == 0x73
-                referring = False
-            elif referring and not (0x30 <= byte <= 0x39 or 0x41 <= byte <= 0x5A):
-                referring = False
-            before = byte
+            self.text[i] = name[i]
         for i in range(size, size + 8):
             self.text[i] = 0
         self.size = size
-        return (growth <= _MAX_GROWTH and not packs) or self.bounded()
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def bounded(self) -> cython.bint:
-        """Tell whether the runtime would be asked at all: the estimate of `itanium`, in one pass over the name."""
-        i: cython.Py_ssize_t = 0
-        end: cython.Py_ssize_t
-        after: cython.Py_ssize_t
-        size: cython.Py_ssize_t = 0
-        count: cython.Py_ssize_t = 0
-        index: cython.longlong
-        value: cython.longlong
-        byte: cython.uchar
-        before: cython.uchar = 0
-        total: cython.longlong = self.size
-        # Without identifiers.
-        while i < self.size:
-            byte = self.text[i]
-            if not 0x30 <= byte <= 0x39:
-                self.plain[size] = byte
-                size += 1
-                i += 1
-                continue
-            before = self.text[i - 1] if i else 0
-            end = i
-            value = 0
-            while 0x30 <= self.text[end] <= 0x39:
-                if value < 1 << 20:
-                    value = value * 10 + (self.text[end] - 0x30)
-                end += 1
-            if before == 0x53 or before == 0x54 or before == 0x5F or before == 0x4C or before == 0x43 or end - i > 5:
-                while i < end:
-                    self.plain[size] = self.text[i]
-                    size += 1
-                    i += 1
-            else:
-                self.plain[size] = 0x23
-                size += 1
-                i = end + value
-        self.plain[size] = 0
-        i = 0
-        while i < size:
-            byte = self.plain[i]
-            if byte == 0x53 or byte == 0x54:  # S, T
-                end = i + 1
-                index = 0
-                while 0x30 <= self.plain[end] <= 0x39 or 0x41 <= self.plain[end] <= 0x5A:
-                    if index < 1 << 30:
-                        index = index * 36 + (self.plain[end] - (0x30 if self.plain[end] <= 0x39 else 0x37))
-                    end += 1
-                if self.plain[end] != 0x5F:
-                    # What begins in between ends here as well.
-                    i = max(i + 1, end - 1)
-                    continue
-                if byte == 0x54:
-                    total *= 2
-                else:
-                    after = size
-                    if end - i < 6:
-                        after = min(index + 1, size) if end > i + 1 else 0
-                    while count <= after:
-                        self.sizes[count] = total
-                        count += 1
-                    total += self.sizes[after]
-                i = end + 1
-            elif (byte == 0x44 or byte == 0x73) and self.plain[i + 1] == 0x70:  # Dp, sp
-                end = i + 2
-                i = end
-                while (
-                    self.plain[end] == 0x4F
-                    or self.plain[end] == 0x52
-                    or self.plain[end] == 0x4B
-                    or self.plain[end] == 0x56
-                    or self.plain[end] == 0x50
-                ):
-                    end += 1
-                if self.plain[end] == 0x54:
-                    end += 1
-                    while 0x30 <= self.plain[end] <= 0x39 or 0x41 <= self.plain[end] <= 0x5A:
-                        end += 1
-                    if self.plain[end] == 0x5F:
-                        continue
-                total *= size
-            else:
-                i += 1
-            if total > _MAX_GROWTH:
-                return False
         return True
 
     @cython.cfunc
@@ -636,6 +534,7 @@ class Walker:
         last: cython.bint = False
         # Whether the class is known that a constructor would be named after.
         classed: cython.bint = False
+        inherited: cython.bint = False
         first: cython.bint = True
         byte: cython.uchar
         next_byte: cython.uchar
@@ -703,10 +602,16 @@ class Walker:
                     self.put(0x3A)
                     self.put(0x3A)
                 if byte == 0x43:  # C
+                    if next_byte == 0x49:  # I
+                        self.at += 1
+                        next_byte = self.text[self.at + 1]
+                        inherited = True
                     if not classed or in_type or not 0x31 <= next_byte <= 0x35:
                         return self.fail()
                     structor = self.at + 1
                     self.at += 2
+                    if inherited:
+                        start = self.inherited_from(start)
                     self.copy(self.last_start, self.last_end)
                     special = last = True
                 elif byte == 0x44:  # D
@@ -718,11 +623,12 @@ class Walker:
                     self.copy(self.last_start, self.last_end)
                     special = last = True
                 elif byte == 0x63 and next_byte == 0x76:  # cv
-                    if in_type:
+                    # In an expression it would be a cast.
+                    if in_type or self.conditions:
                         return self.fail()
                     self.at += 2
                     self.put_word(b"operator ")
-                    if self.a_type(start) & ~_COMPOUND:
+                    if self.a_type(start) & ~(_COMPOUND | _REFERENCE):
                         return self.fail()
                     start = self.begin
                     special = last = True
@@ -754,6 +660,26 @@ class Walker:
         self.quals = quals
         self.begin = start
         return flags
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def inherited_from(self, start: cython.int) -> cython.int:
+        """The class whose constructor is inherited, which the runtime names the constructor after.
+
+        Its text may be referred to, so that the one from `start` on is repeated behind it. Returns where that is.
+        """
+        end: cython.int = self.used
+        moved: cython.int
+        byte: cython.uchar = self.text[self.at]
+        named: cython.bint = byte == 0x4E or 0x31 <= byte <= 0x39 or (byte == 0x53 and self.text[self.at + 1] == 0x74)
+        if not named or self.silent:
+            return self.fail()
+        self.last_start = self.last_end = 0
+        if self.a_type(end) & ~_PARAMETER or self.closure or self.last_start == self.last_end:
+            return self.fail()
+        moved = self.used
+        self.copy(start, end)
+        return moved
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -1136,31 +1062,122 @@ class Walker:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def expression(self) -> cython.int:
-        """The few expressions that name a parameter, or what a pointer or reference argument is bound to."""
+        """An expression of those that conditions and `decltype` are made of, without `<` and `>` as operators.
+
+        Its text is not put in.
+        """
         flags: cython.int
+        code: cython.int
         byte: cython.uchar = self.text[self.at]
         weight: cython.longlong = self.weight
         self.step(1, 4)
         if byte == 0x54:  # T
             return self.parameter()
-        if byte == 0x61 and self.text[self.at + 1] == 0x64:  # ad
+        if byte == 0x4C:  # L
+            return self.literal()
+        if 0x31 <= byte <= 0x39:
+            return self.plain_name()
+        code = byte << 8 | self.text[self.at + 1]
+        if code == 0x6164:  # ad
             self.at += 2
             if self.text[self.at] != 0x4C or self.text[self.at + 1] != 0x5F:  # L_
                 return self.fail()
             return self.literal()
-        if byte == 0x73 and self.text[self.at + 1] == 0x70 and self.text[self.at + 2] == 0x54:  # spT
+        if code == 0x6670:  # fp
+            self.at += 2
+            if self.text[self.at] != 0x5F:
+                self.number()
+            if self.text[self.at] != 0x5F:
+                return self.fail()
+            self.at += 1
+            self.step(1, 16)
+            return 0
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            return self.fail()
+        self.conditions += 1
+        self.step(2, 16)
+        if code == 0x7372:  # sr
+            flags = self.unresolved_name()
+        elif code == 0x7370:  # sp
             if self.expanding or not self.params:
                 return self.fail()
             self.at += 2
             self.expanding = True
             self.expanded = -1
-            flags = self.parameter()
+            flags = self.expression()
             self.expanding = False
             if not flags & _PACK:
                 return self.fail()
+            flags &= ~_PACK
             self.step(1, (self.weight - weight) * self.params_length)
-            return _PARAMETER
-        return self.fail()
+        elif code == 0x6E74:  # nt
+            self.at += 2
+            flags = self.expression()
+        elif code == 0x636C:  # cl
+            self.at += 2
+            flags = self.expression()
+            while self.text[self.at] != 0x45 and not self.bad:  # E
+                flags |= self.expression()
+                self.step(1, 2)
+            self.at += 1
+        elif code == 0x6474:  # dt
+            self.at += 2
+            flags = self.expression()
+            if not 0x31 <= self.text[self.at] <= 0x39:
+                return self.fail()
+            flags |= self.plain_name()
+        elif (
+            code == 0x6161  # aa
+            or code == 0x6F6F  # oo
+            or code == 0x6571  # eq
+            or code == 0x6E65  # ne
+            or code == 0x706C  # pl
+            or code == 0x6D69  # mi
+            or code == 0x6D6C  # ml
+        ):
+            self.at += 2
+            flags = self.expression()
+            if not self.bad:
+                flags |= self.expression()
+        else:
+            return self.fail()
+        self.conditions -= 1
+        self.depth -= 1
+        return flags
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def unresolved_name(self) -> cython.int:
+        """`sr` a type and a member of it; where names come first, `E` stands between them and the member."""
+        flags: cython.int = 0
+        byte: cython.uchar
+        self.at += 2
+        byte = self.text[self.at]
+        if 0x31 <= byte <= 0x39:
+            while 0x31 <= self.text[self.at] <= 0x39 and not self.bad:
+                flags |= self.plain_name()
+            if self.text[self.at] != 0x45:
+                return self.fail()
+            self.at += 1
+        elif byte == 0x4E or byte == 0x53 or byte == 0x54:  # N, S, T
+            flags = self.a_type(self.used) & (_PARAMETER | _PACK)
+        else:
+            return self.fail()
+        return flags | self.plain_name()
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def plain_name(self) -> cython.int:
+        """An identifier in an expression, with its template arguments if it has some."""
+        self.anonymous = False
+        self.step(1, 2)
+        self.source_name()
+        if self.bad or self.anonymous or self.text[self.at] == 0x42:  # B
+            return self.fail()
+        if self.text[self.at] != 0x49:  # I
+            return 0
+        return self.argument_list(True) & (_PARAMETER | _PACK)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -1270,6 +1287,8 @@ class Walker:
             else:
                 flags = self.a_type(start)
                 start = self.begin
+                if flags & _DECLTYPE:
+                    return self.fail()
                 if flags & _COMPOUND and not self.silent:
                     next_byte = self.out[self.used - 1]
                     # What is qualified already the runtime does not qualify again.
@@ -1322,6 +1341,12 @@ class Walker:
                     return self.fail()
                 flags = flags & ~_PACK | _DECLARATOR
                 self.step(1, (self.weight - weight) * self.params_length)
+                candidate = True
+            elif next_byte == 0x54 or next_byte == 0x74:  # T, t
+                flags = self.expression() & (_PARAMETER | _PACK) | _DECLTYPE | _COMPOUND
+                if self.text[self.at] != 0x45:  # E
+                    return self.fail()
+                self.at += 1
                 candidate = True
             elif next_byte == 0x6E:  # n
                 self.put_word(b"decltype(nullptr)")

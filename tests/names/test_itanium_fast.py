@@ -34,6 +34,16 @@ def by_runtime(name: bytes) -> bytes | None:
     return None if text is None else simplify(drop_clone_notes(text), keep_templates=False)
 
 
+def agrees(name: bytes) -> bool:
+    """Whether the walker has no answer, or that of the runtime; a name that it answers is safe to ask for."""
+    text = walk(name)
+    if text is None:
+        return True
+    limit, ask = itanium.runtimes()[0]
+    full = ask(name) if len(name) <= limit else None
+    return len(name) > limit if full is None else text == simplify(drop_clone_notes(full), keep_templates=False)
+
+
 def walk(name: bytes) -> bytes | None:
     walker = itanium_fast.borrow()
     assert walker is not None
@@ -66,6 +76,16 @@ SHAPES = [
     (b"_ZThn16_N3foo3barERKSt6vectorIiSaIiEEi", b"non-virtual thunk to foo::bar(std::vector const&, int)"),
     (b"_ZTVN3fooI3barEE", b"vtable for foo"),
     (b"_ZGVZ1fvE1x", b"guard variable for f()::x"),
+    (b"_Z1fI1AENSt9enable_ifIXoosr3stdE1vIT_Esr1AIiEE1bEvE4typeES2_", b"f"),
+    (b"_Z1fI1AENSt9enable_ifIXaasrT_1bntsrSt8is_arrayIT_E5valueEvE4typeES2_", b"f"),
+    (b"_Z1fI1AENSt9enable_ifIX6is_ok_IT_EEvE4typeES2_S3_", b"f"),
+    (b"_Z1fILi3EENSt9enable_ifIXeqT_Li4EEvE4typeEv", b"f"),
+    (b"_Z5beginI1AEDTcldtfp_5beginEERT_", b"begin"),
+    (b"_Z1fIiEPDTplfp_Li1EET_", b"f"),
+    (b"_ZN1AC2Ev", b"A::A"),
+    (b"_ZN1ACI2N1B1CIiEEEi", b"A::C"),
+    (b"_ZN1ACI1St1BEi", b"A::B"),
+    (b"_ZNK1AcvRKmEv", b"A::operator unsigned long const&"),
     (b"_ZNSt4pairIK1AN1B1CEEC2IJRS1_EJEEESt21piecewise_construct_tSt5tupleIJDpT_EES8_IJDpT0_EE", b"std::pair::pair"),
 ]  # fmt: skip
 
@@ -76,6 +96,24 @@ def test_shapes_of_names(name: bytes, text: bytes) -> None:
     """Every part of the grammar that needs no runtime gives the text of the runtime."""
     assert by_runtime(name) == text
     assert walk(name) == text
+
+
+@needs_walker
+def test_names_that_the_runtime_is_not_asked_for() -> None:
+    """A name is answered by what it stands for, not by how many back references and packs it has (R117).
+
+    The runtime takes no more than 1024 characters, and is not asked for names that look as if they could explode.
+    """
+    construct = (
+        b"_ZNSt16allocator_traitsIN7mempool14pool_allocatorILNS0_12pool_index_tE23ESt13_Rb_tree_nodeISt4pairIK4pg_tSt6"
+        b"vectorIiNS1_ILS2_23EiEEEEEEEE9constructISA_JRKSA_EEEDTcl12_S_constructfp_fp0_spcl7forwardIT0_Efp1_EEERSC_PT_"
+        b"DpOSH_"
+    )
+    assert itanium.demangle(construct) is None
+    assert agrees(construct)
+    long = b"_ZN1AI" + b"N4name5innerE" * 200 + b"E1fEv"
+    assert len(long) > 1024
+    assert names.demangle([construct, long]) == [b"std::allocator_traits::construct", b"A::f"]
 
 
 TRAPS = [
@@ -105,6 +143,20 @@ TRAPS = [
     b"_ZN1AmiISt3setIS0_EEEvi",
     b"_ZN1AIiE12_GLOBAL__N_1C1IiEET_",
     b"_ZNK1A1bE",
+    b"_Z1fIiEN1AIXsrE4typeET_",
+    b"_Z1fIiEN1AIXsr3stdEE4typeET_",
+    b"_Z1fIiEN1AIXsr3std1vEE4typeET_",
+    b"_Z1fIiEN1AIXsrT0_1vEE4typeET_",
+    b"_Z1fIiEN1AIXaasrT_1vEE4typeET_",
+    b"_Z1fIiEN1AIXltsrT_1vLi4EEE4typeET_",  # a text that looks like the start of template arguments
+    b"_Z1fIJicEEN1AIXsrT_1vEE4typeEv",  # a pack that is not expanded
+    b"_Z1fIiEvKDTcl1gfp_EET_",
+    b"_Z1fIiEDTcl1gfp_ET_",
+    b"_Z1fIiEN1AIXLZN1BcvT_EvEEE4typeES1_",
+    b"_ZN1ACI2S_Ei",
+    b"_ZN1ACI2Ei",
+    b"_ZN1ACI2iEi",
+    b"_ZN1ACI23fooIiEEi",
     b"_ZZ1fvENKUlT_E_clIiEEDaS0_",
     b"_Z1fRA3_RiRS0_",
     b"_ZThn8_N1A1bEPKNS_1CEPKS2_",  # what is const already becomes const
@@ -120,14 +172,16 @@ TRAPS = [
 @pytest.mark.parametrize("name", TRAPS)
 def test_what_only_the_runtime_knows_is_left_to_it(name: bytes) -> None:
     """A name that is wrong, deep, long or odd is not answered differently than by the runtime (R117)."""
-    assert walk(name) in (None, by_runtime(name))
+    assert agrees(name)
 
 
 PIECES = [
     b"S_", b"S0_", b"S1_", b"T_", b"T0_", b"DpOT_", b"I", b"E", b"J", b"N", b"K", b"P", b"R", b"O", b"v",
     b"i", b"z", b"C1", b"D0", b"St", b"Ss", b"Sa", b"Z", b"3foo", b"UlvE_", b"UliE0_", b"Ut_", b"Li5E", b"XT_E", b"F",
     b"A3_", b"M", b"V", b"L", b"B3tag", b"cl", b"lt", b"cv", b"_", b"0", b"n", b"TV", b"GV", b"Th8_", b"8operator",
-    b"12_GLOBAL__N_1", b"NS_", b"XadL_Z3foovEE", b"IiE", b"PFvvE", b"_0",
+    b"12_GLOBAL__N_1", b"NS_", b"XadL_Z3foovEE", b"IiE", b"PFvvE", b"_0", b"sr", b"srT_1b",
+    b"sr3stdE1vIT_E", b"aa", b"nt", b"eq", b"XsrSt1aIT_E1bE", b"X1aIT_EE", b"DTcl1gfp_EE", b"spT_", b"spcl1gIT_Efp_E",
+    b"dtfp_1a", b"CI21B", b"CI1N1A1BE", b"cvRi", b"Li5E", b"DpT_",
 ]  # fmt: skip
 
 
@@ -142,8 +196,7 @@ def mutations(draw: st.DrawFn) -> bytes:
         name[at:end] = piece
         if draw(st.integers(0, 9)) == 0:
             del name[at:]
-    # On such names some runtimes do not return.
-    return bytes(name).replace(b"sr", b"s")
+    return bytes(name)
 
 
 @needs_walker
@@ -153,7 +206,7 @@ def mutations(draw: st.DrawFn) -> bytes:
 @example(b"")
 def test_damaged_names_are_answered_as_by_the_runtime(name: bytes) -> None:
     """Whatever is done to a name, it is answered as before or not at all (R117)."""
-    assert walk(name) in (None, by_runtime(name))
+    assert agrees(name)
 
 
 @needs_walker
