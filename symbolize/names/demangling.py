@@ -31,18 +31,23 @@ def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
         raise ValueError(f"unknown demangling mode: {mode!r}")
     if mode == "none":
         return list(names)
-    walker = itanium_fast.borrow() if mode == "default" else None
+    walker: itanium_fast.Walker | None = None
     rust_walker = rust_fast.borrow()
     generics = mode != "default"
+    # The C++ runtime is loaded for C++ names only.
+    asked = mode != "default"
     readable: dict[bytes, bytes] = {}
     texts: list[bytes] = []
     for name in names:
         text = readable.get(name)
         if text is None:
             # Most names are plain C++ or Rust names without a suffix.
-            text = walker.demangle(name) if walker is not None else None
-            if text is None:
-                text = rust_walker.demangle(name, generics)
+            text = rust_walker.demangle(name, generics)
+            if text is None and not asked and name.startswith((b"_Z", b"__Z")):
+                walker = itanium_fast.borrow()
+                asked = True
+            if text is None and walker is not None:
+                text = walker.demangle(name)
             if text is None:
                 text = _demangle_one(name, mode, walker)
             readable[name] = text

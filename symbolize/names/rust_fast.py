@@ -23,6 +23,7 @@ _BASIC = {
     b"f": b"f32", b"d": b"f64", b"z": b"!", b"p": b"_", b"v": b"...",
 }  # fmt: skip
 _BASIC_TABLE = cython.declare(list, [_BASIC.get(bytes([letter])) for letter in range(256)])
+_HEX_DIGITS = b"0123456789abcdefABCDEF"
 _ESCAPED = {b"SP": b"@", b"BP": b"*", b"RF": b"&", b"LT": b"<", b"GT": b">", b"LP": b"(", b"RP": b")", b"C": b","}
 
 
@@ -74,6 +75,11 @@ class Walker:
         size: cython.Py_ssize_t = len(name)
         if size < 4 or size > _MAX_NAME or name[0] != 0x5F:
             return False
+        if legacy and name[size - 1] != 0x45:  # E
+            # The clone suffix that most legacy names with one have (R115).
+            size = name.rfind(b".llvm.")
+            if size < 24 or size + 6 == len(name) or name[size + 6 :].strip(_HEX_DIGITS):
+                return False
         if legacy:
             # A legacy name ends in the hash, `17h` sixteen digits `E`, by which C++ names are told apart.
             if (
@@ -755,7 +761,17 @@ class Walker:
                 self.skip_type()
         elif byte == 0x42:  # B
             self.referred()
-        elif byte == 0x46 or byte == 0x44:  # F, D
+        elif byte == 0x44:  # D
+            self.tagged_integer(0x47)  # G
+            while not self.bad and not self.eat(0x45):
+                self.skip_path()
+                while not self.bad and self.eat(0x70):  # p
+                    self.identifier()
+                    self.skip_type()
+            if not self.eat(0x4C):  # L
+                return self.fail()
+            self.integer()
+        elif byte == 0x46:  # F
             return self.fail()
         else:
             self.at -= 1

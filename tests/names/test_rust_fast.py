@@ -64,10 +64,12 @@ SHAPES = [
      b"a::f::<dyn for<'a> a::T<&'a u8, Out = u32> + a::Z>"),
     (b"_RNvMC1aDNtB2_1Tp3OutmEL_1f", b"<dyn a::T<>>::f", b"<dyn a::T<Out = u32>>::f"),
     (b"_RNvMC1aDINtB2_1TmEp3OutmEL_1f", b"<dyn a::T<>>::f", b"<dyn a::T<u32, Out = u32>>::f"),
+    (b"_RNvXNvMC1aDNtB5_1Tp3OutmEL_1fNtB5_1ZNtB5_1Y1g", b"<a::Z as a::Y>::g", b"<a::Z as a::Y>::g"),
     (b"_RNvC1a1b.llvm.123", b"a::b", b"a::b"),
     (b"_ZN3foo3bar17h0123456789abcdefE", b"foo::bar", b"foo::bar"),
     (b"_ZN34_$LT$a..B$u20$as$u20$c..D$GT$$u5b$1f17h0123456789abcdefE", b"<a::B as c::D>[::f",
      b"<a::B as c::D>[::f"),
+    (b"_ZN3foo17h0123456789abcdefE.llvm.12aF", b"foo", b"foo"),
     (b"_ZN5a.$b$1$17h0123456789abcdefE", b"a.$b$::$", b"a.$b$::$"),
 ]  # fmt: skip
 
@@ -108,6 +110,10 @@ TRAPS = [
     b"_ZN7$u20ac$17h0123456789abcdefE",
     b"_ZN8a.arch_x17h0123456789abcdefE",
     b"_ZN3foo17h0123456789ABCDEFE",
+    b"_ZN3foo17h0123456789abcdefE.llvm.",
+    b"_ZN3foo17h0123456789abcdefE.llvm.x",
+    b"_ZN3foo17h0123456789abcdefE.cold.llvm.1",
+    b"_ZN8a.arch_x17h0123456789abcdefE.llvm.1",
 ]
 
 
