@@ -421,7 +421,8 @@ void *memalign(size_t alignment, size_t size) {
     size_t need = size + 2 * alignment + 64;
     char *block = arena + __atomic_fetch_add(&used, (need + 63) & ~(size_t)63, __ATOMIC_RELAXED);
     block += 16 + alignment - ((size_t)(block + 16) & (alignment - 1));
-    ((size_t *)block)[-1] = size;
+    ((size_t *)block)[-2] = size;
+    ((size_t *)block)[-1] = 1;  // which free of the C library refuses
     return block;
 }
 void *malloc(size_t size) { return memalign(16, size); }
@@ -431,7 +432,7 @@ void *aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, 
 int posix_memalign(void **block, size_t alignment, size_t size) { *block = memalign(alignment, size); return 0; }
 void *realloc(void *old, size_t size) {
     void *block = malloc(size);
-    if (old) { size_t had = ((size_t *)old)[-1]; memcpy(block, old, had < size ? had : size); }
+    if (old) { size_t had = ((size_t *)old)[-2]; memcpy(block, old, had < size ? had : size); }
     return block;
 }
 """
