@@ -15,7 +15,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from symbolize.dwarf import units as unit_reader
 from symbolize.dwarf.columns import Nodes, Ranges
 from symbolize.dwarf.decode import Dwarf
 from symbolize.dwarf.dies import walk_units
@@ -58,17 +57,12 @@ def measure(path: Path, runs: int) -> None:
     line("read and inflate", seconds, f"{size / 1e6:.0f} MB")
     with ElfImage.open(path) as image:
         sections, code = debug_sections(image), image.code_ranges
-        compile_tables, spent = unit_reader.compile_tables, [0.0]
-
-        def timed(*inputs: object) -> object:
-            spent[0], tables = fastest(runs, lambda: compile_tables(*inputs))
-            return tables
-
-        unit_reader.compile_tables = timed
         dwarf = Dwarf(sections, code)
-        unit_reader.compile_tables = compile_tables
-        line("abbreviations", spent[0], f"{len(sections.abbrev) / 1e6:.1f} MB")
-        line("units, with those", fastest(runs, lambda: Dwarf(sections, code))[0], f"{len(dwarf.units.offset)} units")
+        line("units", fastest(runs, lambda: Dwarf(sections, code))[0], f"{len(dwarf.units.offset)} units")
+        tables = [Dwarf(sections, code).reader.tables for _ in range(runs)]
+        every = np.asarray(dwarf.units.table)
+        seconds, _ = fastest(runs, lambda: tables.pop().compile(every))
+        line("abbreviations", seconds, f"{len(sections.abbrev) / 1e6:.1f} MB")
         measure_units(dwarf, runs)
 
 

@@ -3,9 +3,22 @@ from symbolize.cursor cimport Cursor
 
 @cython.final
 cdef class AbbrevTables:
+    cdef const unsigned char[::1] data
+    cdef long long[::1] offsets
+    cdef long long[::1] address_sizes
+    cdef long long[::1] offset_sizes
+    cdef long long[::1] versions
+    cdef object lock
+    cdef Py_ssize_t abbreviations
+    cdef Py_ssize_t attributes
+    cdef Py_ssize_t operations
+    cdef Py_ssize_t max_abbreviations
+    cdef Py_ssize_t max_attributes
+    cdef public unsigned char[::1] ready
     cdef public unsigned char[::1] dense
     cdef public unsigned char[::1] has_code
     cdef public long long[::1] first
+    cdef public long long[::1] last
     cdef public long long[::1] codes
     cdef public long long[::1] order
     cdef public unsigned short[::1] tag
@@ -21,6 +34,8 @@ cdef class AbbrevTables:
     cdef public unsigned short[::1] attribute_read
     cdef public long long[::1] attribute_constant
     cdef Py_ssize_t find(self, Py_ssize_t table, unsigned long long code) noexcept nogil
+    cdef void need(self, Py_ssize_t table) noexcept nogil
 
+cpdef fill_tables(AbbrevTables tables, const long long[::1] selected)
 cdef int read_operation(unsigned long long name, unsigned long long form, int skipped) noexcept nogil
 cdef int skip_operation(unsigned long long form, int address_size, int offset_size, int version) noexcept nogil

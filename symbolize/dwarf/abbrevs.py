@@ -1,12 +1,16 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-"""Abbreviation tables (DWARF 5 §7.5.3), compiled once per table and shared by all units that name it (rule R73).
+"""Abbreviation tables (DWARF 5 §7.5.3), compiled when first needed and shared by all units that name them (rule R73).
 
 Each abbreviation becomes a run of skip operations in which neighbouring fixed-size attributes are one step,
 so a DIE that is of no interest costs one table look-up, and a list of its attributes for the DIEs that are.
 """
 
+from threading import Lock
+
 import cython
 import numpy as np
+
+from symbolize.arrays import distinct
 
 if not cython.compiled:
     from symbolize.cursor import Cursor
@@ -40,8 +44,14 @@ READ_FIXED = cython.declare(cython.int, 0)
 READ_RELATIVE = cython.declare(cython.int, 32)
 READ_VALUE = cython.declare(cython.int, 64)
 
+MIN_ABBREVIATION = cython.declare(cython.int, 5)
+"""Bytes of the shortest abbreviation: code, tag, whether it has children, two zeros."""
+
 TABLES_PER_BYTE = cython.declare(cython.int, 4)
 """A table may be compiled a few times, for units of different shape."""
+
+ROOTS_PER_BYTE = cython.declare(cython.int, 16)
+"""A table may be searched for a few roots; those of all units are few different ones."""
 
 
 def skip_operation(
@@ -121,7 +131,12 @@ def read_operation(name: cython.ulonglong, form: cython.ulonglong, skipped: cyth
 
 @cython.cclass
 class AbbrevTables:
-    """Compiled tables, concatenated: table `t` has the abbreviations `[first[t], first[t + 1])`.
+    """The tables at `offsets` of .debug_abbrev for units of the given sizes and versions (int64[n] each).
+
+    They are compiled by `compile` into common arrays; table `t`, if `ready`, has the abbreviations
+    `[first[t], last[t])`. A table that is cut off or out of bounds holds the abbreviations that could be read. The
+    arrays never move: threads may read tables that are ready while others are compiled. Their sizes are bounds, and
+    what is never written of them takes no memory.
 
     `step` is all that the walk needs of most DIEs: the flags, and above them the size of the attributes if it is fixed
     (FIXED). `sibling_at` is where the sibling attribute lies behind the abbreviation code, -1 if that varies.
@@ -129,10 +144,69 @@ class AbbrevTables:
     1, 2, 3 … is dense and indexed; the others have `codes` sorted and `order` beside it.
     """
 
+    def __init__(self, data, offsets, address_sizes, offset_sizes, versions):  # type: ignore[no-untyped-def]
+        count = len(offsets)
+        self.data = data
+        self.offsets = memoryview(offsets)
+        self.address_sizes = memoryview(address_sizes)
+        self.offset_sizes = memoryview(offset_sizes)
+        self.versions = memoryview(versions)
+        self.lock = Lock()
+        self.abbreviations = self.attributes = self.operations = 0
+        # A table ends where the next one begins; tables that overlap could add up to any size.
+        size = len(data)
+        begin = np.clip(offsets, 0, size)
+        following = np.append(distinct(begin), size)
+        end = following[np.searchsorted(following[:-1], begin, side="right")]
+        room = min(int((end - begin).sum()), TABLES_PER_BYTE * size)
+        abbreviations, attributes = room // MIN_ABBREVIATION + count + 1, room // 2 + count + 1
+        self.max_abbreviations = abbreviations - 1
+        self.max_attributes = attributes - 1
+        self.dense = memoryview(np.zeros(count + 1, np.uint8))
+        self.has_code = memoryview(np.zeros(count + 1, np.uint8))
+        self.ready = memoryview(np.zeros(count + 1, np.uint8))
+        self.first = memoryview(np.zeros(count + 1, np.int64))
+        self.last = memoryview(np.zeros(count + 1, np.int64))
+        self.codes = memoryview(np.zeros(abbreviations, np.int64))
+        self.order = memoryview(np.zeros(abbreviations, np.int64))
+        self.tag = memoryview(np.zeros(abbreviations, np.uint16))
+        self.flags = memoryview(np.zeros(abbreviations, np.uint8))
+        self.fixed_size = memoryview(np.zeros(abbreviations, np.int32))
+        self.step = memoryview(np.zeros(abbreviations, np.uint32))
+        self.sibling_at = memoryview(np.zeros(abbreviations, np.int32))
+        self.op_first = memoryview(np.zeros(abbreviations, np.int32))
+        self.ops = memoryview(np.zeros(attributes, np.int32))
+        self.attribute_first = memoryview(np.zeros(abbreviations, np.int32))
+        self.attribute_name = memoryview(np.zeros(attributes, np.uint16))
+        self.attribute_form = memoryview(np.zeros(attributes, np.uint16))
+        self.attribute_read = memoryview(np.zeros(attributes, np.uint16))
+        self.attribute_constant = memoryview(np.zeros(attributes, np.int64))
+
+    def compile(self, selected):  # type: ignore[no-untyped-def]
+        """Compile those of the tables `selected` (int64[m]) that are not ready."""
+        with self.lock:
+            wanted = distinct(selected)
+            wanted = wanted[np.asarray(self.ready)[wanted] == 0]
+            if not len(wanted):
+                return
+            fill_tables(self, memoryview(wanted))
+            codes, order, ready = np.asarray(self.codes), np.asarray(self.order), np.asarray(self.ready)
+            for table in wanted[np.asarray(self.dense)[wanted] == 0].tolist():
+                run = slice(self.first[table], self.last[table])
+                order[run] = self.first[table] + np.argsort(codes[run], kind="stable")
+                codes[run] = np.sort(codes[run], kind="stable")
+            ready[wanted] = 1
+
+    def need(self, table: cython.Py_ssize_t) -> cython.void:
+        """Make `table` ready."""
+        if not self.ready[table]:
+            with cython.gil:
+                self.compile(np.array([table], np.int64))
+
     def find(self, table: cython.Py_ssize_t, code: cython.ulonglong) -> cython.Py_ssize_t:
         """The abbreviation of `code` in `table`, -1 if there is none; codes may be sparse (rule R71)."""
         low: cython.Py_ssize_t = self.first[table]
-        high: cython.Py_ssize_t = self.first[table + 1]
+        high: cython.Py_ssize_t = self.last[table]
         middle: cython.Py_ssize_t
         if code > 0x7FFFFFFF:
             return -1
@@ -145,61 +219,18 @@ class AbbrevTables:
                 low = middle + 1
             else:
                 high = middle
-        return self.order[low] if low < self.first[table + 1] and self.codes[low] == wanted else -1
+        return self.order[low] if low < self.last[table] and self.codes[low] == wanted else -1
 
 
-def count_tables(data: cython.const[cython.uchar][::1], offsets: cython.longlong[::1], counts: cython.longlong[::1]):  # type: ignore[no-untyped-def]
-    """Fill counts[0] and counts[1] with the abbreviations and attributes of the tables at `offsets`.
-
-    Tables that overlap could add up to any size; where they do, counts[2] tells how many of them are to be read.
-    """
-    c: Cursor = Cursor(data)
-    abbreviations: cython.longlong = 0
-    attributes: cython.longlong = 0
-    limit: cython.longlong = TABLES_PER_BYTE * c.end
+@cython.ccall
+def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::1]):  # type: ignore[no-untyped-def]
+    """Decode the tables `selected` behind what `tables` has already."""
+    c: Cursor = Cursor(tables.data)
     i: cython.Py_ssize_t
-    n: cython.Py_ssize_t = len(offsets)
-    name: cython.ulonglong
-    form: cython.ulonglong
-    with cython.nogil:
-        for i in range(n):
-            c.bad = offsets[i] < 0 or offsets[i] > c.end
-            c.pos = 0 if c.bad else offsets[i]
-            while not c.bad and c.uleb() != 0:
-                c.uleb()
-                c.uint(1)
-                abbreviations += 1
-                while not c.bad:
-                    name = c.uleb()
-                    form = c.uleb()
-                    if form == 0x21:
-                        c.sleb()
-                    if name == 0 and form == 0:
-                        break
-                    attributes += 1
-            counts[2] = i + 1
-            if abbreviations + attributes > limit:
-                break
-    counts[0] = abbreviations
-    counts[1] = attributes
-
-
-def fill_tables(  # type: ignore[no-untyped-def]
-    tables: AbbrevTables,
-    data: cython.const[cython.uchar][::1],
-    offsets: cython.longlong[::1],
-    address_sizes: cython.longlong[::1],
-    offset_sizes: cython.longlong[::1],
-    versions: cython.longlong[::1],
-    readable: cython.Py_ssize_t,
-):
-    """Decode the first `readable` of the tables at `offsets` into `tables`, which count_tables has measured."""
-    c: Cursor = Cursor(data)
-    i: cython.Py_ssize_t
-    n: cython.Py_ssize_t = len(offsets)
-    abbreviation: cython.Py_ssize_t = 0
-    attribute: cython.Py_ssize_t = 0
-    op: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t
+    abbreviation: cython.Py_ssize_t = tables.abbreviations
+    attribute: cython.Py_ssize_t = tables.attributes
+    op: cython.Py_ssize_t = tables.operations
     code: cython.ulonglong
     name: cython.ulonglong
     form: cython.ulonglong
@@ -215,15 +246,16 @@ def fill_tables(  # type: ignore[no-untyped-def]
     fixed: cython.bint
     sibling_at: cython.int
     with cython.nogil:
-        for i in range(n):
+        for k in range(len(selected)):
+            i = selected[k]
             tables.first[i] = abbreviation
             tables.dense[i] = 1
             last = 0
-            c.bad = i >= readable or offsets[i] < 0 or offsets[i] > c.end
-            c.pos = 0 if c.bad else offsets[i]
+            c.bad = tables.offsets[i] < 0 or tables.offsets[i] > c.end
+            c.pos = 0 if c.bad else tables.offsets[i]
             while not c.bad:
                 code = c.uleb()
-                if code == 0:
+                if code == 0 or abbreviation >= tables.max_abbreviations:
                     break
                 tag = c.uleb()
                 flags = HAS_CHILDREN if c.uint(1) else 0
@@ -231,6 +263,7 @@ def fill_tables(  # type: ignore[no-untyped-def]
                     tables.dense[i] = 0
                 last = code if code < 0x7FFFFFFF else 0x7FFFFFFF
                 tables.codes[abbreviation] = last
+                tables.order[abbreviation] = abbreviation
                 tables.tag[abbreviation] = tag if tag < 0xFFFF else 0xFFFF
                 tables.op_first[abbreviation] = op
                 tables.attribute_first[abbreviation] = attribute
@@ -244,7 +277,7 @@ def fill_tables(  # type: ignore[no-untyped-def]
                     name = c.uleb()
                     form = c.uleb()
                     constant = c.sleb() if form == 0x21 else 0
-                    if name == 0 and form == 0:
+                    if (name == 0 and form == 0) or attribute >= tables.max_attributes:
                         break
                     if attribute - tables.attribute_first[abbreviation] > MAX_ATTRIBUTES:
                         continue
@@ -260,9 +293,9 @@ def fill_tables(  # type: ignore[no-untyped-def]
                         declaration = True
                     operation = skip_operation(
                         form,
-                        cython.cast(cython.int, address_sizes[i]),
-                        cython.cast(cython.int, offset_sizes[i]),
-                        cython.cast(cython.int, versions[i]),
+                        cython.cast(cython.int, tables.address_sizes[i]),
+                        cython.cast(cython.int, tables.offset_sizes[i]),
+                        cython.cast(cython.int, tables.versions[i]),
                     )
                     if name == 0x01 and operation == OP_FIXED | (4 << 4) and form == 0x13:
                         if fixed and not has_sibling:
@@ -311,49 +344,70 @@ def fill_tables(  # type: ignore[no-untyped-def]
                 tables.sibling_at[abbreviation] = sibling_at
                 tables.step[abbreviation] = flags | ((FIXED | (size << 8)) if fixed else 0)
                 abbreviation += 1
-        tables.first[n] = abbreviation
+            tables.last[i] = abbreviation
         tables.op_first[abbreviation] = op
         tables.attribute_first[abbreviation] = attribute
+        tables.abbreviations = abbreviation
+        tables.attributes = attribute
+        tables.operations = op
 
 
-def compile_tables(data, offsets, address_sizes, offset_sizes, versions) -> AbbrevTables:  # type: ignore[no-untyped-def]
-    """Compile the tables at `offsets` of .debug_abbrev for units of the given sizes and versions (int64[n] each).
+def find_roots(  # type: ignore[no-untyped-def]
+    data: cython.const[cython.uchar][::1],
+    offsets: cython.const[cython.ulonglong][::1],
+    codes: cython.const[cython.ulonglong][::1],
+    order: cython.const[cython.longlong][::1],
+    places: cython.longlong[::1],
+):
+    """Where in .debug_abbrev the abbreviations of root DIEs stand: fill `places`, -1 where there is none.
 
-    A table that is cut off or out of bounds holds the abbreviations that could be read.
+    Row `i` is code `codes[i]` in the table at `offsets[i]`; `order` leads through the rows by offset, then code. The
+    position is that of the tag.
     """
-    counts = np.zeros(3, np.int64)
-    count_tables(data, memoryview(offsets), memoryview(counts))
-    abbreviations, attributes = int(counts[0]) + 1, int(counts[1])
-    tables = AbbrevTables()
-    tables.dense = memoryview(np.zeros(len(offsets) + 1, np.uint8))
-    tables.has_code = memoryview(np.zeros(len(offsets) + 1, np.uint8))
-    tables.first = memoryview(np.zeros(len(offsets) + 1, np.int64))
-    tables.codes = memoryview(np.zeros(abbreviations, np.int64))
-    tables.order = memoryview(np.arange(abbreviations, dtype=np.int64))
-    tables.tag = memoryview(np.zeros(abbreviations, np.uint16))
-    tables.flags = memoryview(np.zeros(abbreviations, np.uint8))
-    tables.fixed_size = memoryview(np.zeros(abbreviations, np.int32))
-    tables.step = memoryview(np.zeros(abbreviations, np.uint32))
-    tables.sibling_at = memoryview(np.zeros(abbreviations, np.int32))
-    tables.op_first = memoryview(np.zeros(abbreviations + 1, np.int32))
-    tables.ops = memoryview(np.zeros(attributes + 1, np.int32))
-    tables.attribute_first = memoryview(np.zeros(abbreviations + 1, np.int32))
-    tables.attribute_name = memoryview(np.zeros(attributes + 1, np.uint16))
-    tables.attribute_form = memoryview(np.zeros(attributes + 1, np.uint16))
-    tables.attribute_read = memoryview(np.zeros(attributes + 1, np.uint16))
-    tables.attribute_constant = memoryview(np.zeros(attributes + 1, np.int64))
-    fill_tables(
-        tables,
-        data,
-        memoryview(offsets),
-        memoryview(address_sizes),
-        memoryview(offset_sizes),
-        memoryview(versions),
-        int(counts[2]),
-    )
-    codes, order, first = np.asarray(tables.codes), np.asarray(tables.order), np.asarray(tables.first)
-    for table in np.flatnonzero(np.asarray(tables.dense)[: len(offsets)] == 0):
-        run = slice(first[table], first[table + 1])
-        order[run] = first[table] + np.argsort(codes[run], kind="stable")
-        codes[run] = codes[order[run]]
-    return tables
+    c: Cursor = Cursor(data)
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    place: cython.longlong = -1
+    left: cython.longlong = ROOTS_PER_BYTE * c.end
+    with cython.nogil:
+        for k in range(len(order)):
+            i = order[k]
+            if k == 0 or offsets[i] != offsets[order[k - 1]] or codes[i] != codes[order[k - 1]]:
+                c.seek(offsets[i])
+                place = find_abbreviation(data, c, codes[i]) if left > 0 and not c.bad else -1
+                left -= c.pos - cython.cast(cython.longlong, offsets[i])
+            places[i] = place
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def find_abbreviation(data: cython.const[cython.uchar][::1], c: Cursor, wanted: cython.ulonglong) -> cython.longlong:
+    """The position behind the code `wanted` in the table that `c` stands at, -1 if the table does not have it.
+
+    Leaves the cursor where the search ended.
+    """
+    code: cython.ulonglong
+    name: cython.ulonglong
+    form: cython.ulonglong
+    pos: cython.Py_ssize_t
+    while not c.bad:
+        code = c.uleb()
+        if code == 0 or c.bad:
+            break
+        if code == wanted:
+            return c.pos
+        c.uleb()
+        c.uint(1)
+        while not c.bad:
+            pos = c.pos
+            while pos + 2 <= c.end and 0 < data[pos] < 0x80 and data[pos + 1] < 0x80 and data[pos + 1] != 0x21:
+                pos += 2  # most attributes: a name and a form of a byte each
+            c.pos = pos
+            name = c.uleb()
+            form = c.uleb()
+            if form == 0x21:
+                c.sleb()
+            if name == 0 and form == 0:
+                break
+    return -1

@@ -1,18 +1,20 @@
 """From debug sections to flat arrays: the decoder of chosen units."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import distinct
 from symbolize.dwarf.columns import Nodes, Ranges
 from symbolize.dwarf.dies import walk_units
 from symbolize.dwarf.files import FileTables, Lines
-from symbolize.dwarf.folded import prefer_declared
+from symbolize.dwarf.folded import begins_of_several, prefer_declared
 from symbolize.dwarf.live import clip_to_code, united
 from symbolize.dwarf.sections import DebugSections
-from symbolize.dwarf.segments import function_segments, line_rows
+from symbolize.dwarf.segments import function_segments, line_rows, only_around
 from symbolize.dwarf.sources import SOURCE_SHIFT, SUPPLEMENTARY, Companions, Source, Sources
 from symbolize.dwarf.units import make_reader
 from symbolize.parallel import together
@@ -161,8 +163,12 @@ class Dwarf:
             self._supplementary_files = self._file_tables(source)
         return self._supplementary_files.path(unit - own, index, is_row)
 
-    def decode(self, units: Int64 | None = None) -> Decoded:
-        """Decode `units`, or all that hold code."""
+    def decode(self, units: Int64 | None = None, places: Callable[[], UInt64] | None = None) -> Decoded:
+        """Decode `units`, or all that hold code.
+
+        `places` gives vaddrs, in any order, outside of which segments need not be right. It is asked when the units
+        are read.
+        """
         if units is None:
             units = self.holding_code()
         known = np.asarray(self.units.corrupt).copy()
@@ -175,9 +181,11 @@ class Dwarf:
             self.problems.append(f"corrupt DIEs in {what} at .debug_info offset {offset:#x}")
         parent, unit = nodes["parent"], nodes["unit"]
         live, begin, end = clip_to_code(begin, end, self.code)
-        segment_start, segment_node, places = function_segments(
-            begin, end, owner[live], parent, unit, lines, self.problems
-        )
+        owner = owner[live]
+        if places is not None:
+            asked = distinct(np.concatenate((places(), begins_of_several(lines))))
+            begin, end, owner = only_around(begin, end, owner, asked, len(parent))
+        segment_start, segment_node, of_empty = function_segments(begin, end, owner, parent, unit, lines, self.problems)
         segments = segment_start, segment_node
         rows = line_rows(lines, segment_start, segment_node, unit, self.problems)
         row_start, row = prefer_declared(self.reader, lines, nodes, segments, rows)
@@ -185,7 +193,7 @@ class Dwarf:
         return Decoded(
             segment_start,
             segment_node,
-            places,
+            of_empty,
             nodes["die"],
             nodes["origin"],
             nodes["entry"],
@@ -218,8 +226,9 @@ class Dwarf:
         nodes, ranges = (Nodes(), Nodes()), (Ranges(), Ranges())
 
         def rest() -> Lines:
+            lines = self.files.read_rows(units)
             walk_units(readers[1], walked[first:], nodes[1], ranges[1])
-            return self.files.read_rows(units)
+            return lines
 
         _, lines = together(lambda: walk_units(readers[0], walked[:first], nodes[0], ranges[0]), rest)
         self._walk_split(split, nodes[1], ranges[1])

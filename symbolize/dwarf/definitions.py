@@ -2,6 +2,7 @@
 """The walk that finds all definitions of functions in a unit, those whose code is gone too."""
 
 import cython
+import numpy as np
 
 if not cython.compiled:
     from symbolize.cursor import Cursor
@@ -109,6 +110,7 @@ def find_definitions(reader: Reader, unit: cython.Py_ssize_t, found: Ranges):  #
 def walk_definitions(reader: Reader, selected, found: Ranges) -> None:  # type: ignore[no-untyped-def]
     """Add the definitions of functions in the units `selected` (int64[m])."""
     reader.refill()
+    reader.tables.compile(np.asarray(reader.units.table)[selected])
     for unit in selected.tolist():
         if not reader.units.bad[unit]:
             find_definitions(reader, unit, found)

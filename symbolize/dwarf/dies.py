@@ -204,9 +204,9 @@ def walk_unit(
     op_first: cython.int[::1] = tables.op_first
     ops: cython.int[::1] = tables.ops
     table: cython.Py_ssize_t = units.table[unit]
-    first: cython.Py_ssize_t = tables.first[table]
-    known: cython.ulonglong = tables.first[table + 1] - first
-    dense: cython.bint = tables.dense[table]
+    first: cython.Py_ssize_t
+    known: cython.ulonglong
+    dense: cython.bint
     skip: cython.uint = SKIP_SUBTREE
     # Module variables would be loaded again for every DIE.
     has_children: cython.uint = HAS_CHILDREN
@@ -235,6 +235,9 @@ def walk_unit(
     slow = CODE | skip | FIXED
     with cython.nogil:
         reader.enter(unit)
+        first = tables.first[table]
+        known = tables.last[table] - first
+        dense = tables.dense[table]
         end = c.end
         while pos < end:
             die = pos
@@ -355,6 +358,7 @@ def walk_units(reader: Reader, selected, nodes: Nodes, ranges: Ranges) -> int:  
     tables: AbbrevTables = reader.tables
     stack = memoryview(np.full(MAX_DEPTH, -1, np.int64))
     read: cython.longlong = 0
+    tables.compile(np.asarray(units.table)[selected])
     for unit in selected.tolist():
         if not units.bad[unit] and units.kind[unit] not in (2, 6) and tables.has_code[units.table[unit]]:
             read += walk_unit(reader, unit, nodes, ranges, stack)

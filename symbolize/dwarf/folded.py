@@ -25,12 +25,8 @@ def prefer_declared(
 
     That is the sequence with the row nearest behind the declaration of the function.
     """
-    if not len(lines.begin) or not len(segments[0]):
-        return rows
-    order = np.argsort(lines.begin, kind="stable")
-    same = lines.begin[order][1:] == lines.begin[order][:-1]
-    several = order[np.append(same, False) | np.append(False, same)]
-    if not len(several):
+    several = _several(lines)
+    if not len(several) or not len(segments[0]):
         return rows
     several = several[np.lexsort((several, lines.program[several], lines.begin[several]))]
     begin, program = lines.begin[several], lines.program[several]
@@ -73,6 +69,19 @@ def prefer_declared(
         return rows
     pieces.append((start[done:], row[done:]))
     return np.concatenate([piece[0] for piece in pieces]), np.concatenate([piece[1] for piece in pieces])
+
+
+def begins_of_several(lines: Lines) -> UInt64:
+    """Where several sequences begin: `prefer_declared` asks for the functions there."""
+    return lines.begin[_several(lines)]
+
+
+def _several(lines: Lines) -> Int64:
+    """The sequences that begin where others begin, in order of address."""
+    order = np.argsort(lines.begin, kind="stable")
+    same = np.zeros(len(order) + 1, np.bool_)
+    same[1:-1] = lines.begin[order][1:] == lines.begin[order][:-1]
+    return order[same[1:] | same[:-1]]
 
 
 def _declarations(reader: Reader, dies: UInt64) -> tuple[list[int], list[int]]:

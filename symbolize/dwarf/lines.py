@@ -416,7 +416,7 @@ def read_program(  # type: ignore[no-untyped-def]
         shape[2] = 0
         shape[3] = 0
         shape[4] = 0
-        reader.enter(unit)
+        reader.settle(unit)
         if offset >= cython.cast(cython.ulonglong, c.end):
             return False
         c.pos = offset

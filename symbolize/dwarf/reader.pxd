@@ -53,6 +53,7 @@ cdef class Reader:
     cdef public unsigned long long range_end
 
     cdef void enter(self, Py_ssize_t unit) noexcept nogil
+    cdef void settle(self, Py_ssize_t unit) noexcept nogil
     cdef Py_ssize_t unit_at(self, unsigned long long offset) noexcept nogil
     cdef unsigned long long value(self, int form, long long constant) noexcept nogil
     cdef unsigned long long indexed_string(self, unsigned long long index) noexcept nogil

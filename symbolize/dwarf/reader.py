@@ -80,7 +80,12 @@ class Reader:
         self.refill()
 
     def enter(self, unit: cython.Py_ssize_t) -> cython.void:
-        """Read in the context of `unit` from now on; the position of `info` stays."""
+        """Read DIEs in the context of `unit` from now on; the position of `info` stays."""
+        self.settle(unit)
+        self.tables.need(self.table)
+
+    def settle(self, unit: cython.Py_ssize_t) -> cython.void:
+        """Read values in the context of `unit` from now on, without its abbreviations; the position of `info` stays."""
         self.unit = unit
         self.table = self.units.table[unit]
         self.version = self.units.version[unit]

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from symbolize.arrays import first_of_runs, views
 from symbolize.dwarf.files import Lines
-from symbolize.dwarf.sweep import clip_to_parents, inline_depths, lay_rows, merge_runs, sort_runs, sweep
+from symbolize.dwarf.sweep import clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs, sort_runs, sweep
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
@@ -50,6 +50,18 @@ def disjoint(
     if problems is not None and lost[0]:
         problems.append(f"absurdly many functions at one address; {lost[0]} address ranges are left out")
     return starts[:count].copy(), winners[:count].copy()
+
+
+def only_around(begin: UInt64, end: UInt64, owner: Int64, vaddrs: UInt64, count: int) -> tuple[UInt64, UInt64, Int64]:
+    """The ranges of those of `count` nodes that have code at one of `vaddrs` (ascending).
+
+    Which function answers for an address depends on the ranges around it and on the sizes of their owners' ranges, so
+    that the segments of these ranges hold at `vaddrs` what those of all hold.
+    """
+    chosen = np.zeros(count, np.uint8)
+    mark_owners(*views(begin, end, owner, vaddrs, chosen))
+    kept = np.flatnonzero(chosen[owner])
+    return begin[kept], end[kept], owner[kept]
 
 
 def function_segments(

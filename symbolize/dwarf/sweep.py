@@ -68,6 +68,40 @@ def clip(
 
 
 @cython.ccall
+def mark_owners(  # type: ignore[no-untyped-def]
+    begins: cython.const[cython.ulonglong][::1],
+    ends: cython.const[cython.ulonglong][::1],
+    owners: cython.const[cython.longlong][::1],
+    vaddrs: cython.const[cython.ulonglong][::1],
+    chosen: cython.uchar[::1],
+):
+    """Set `chosen` of the owners of ranges that hold one of `vaddrs` (ascending), or are empty and at one."""
+    i: cython.Py_ssize_t
+    low: cython.Py_ssize_t
+    high: cython.Py_ssize_t
+    middle: cython.Py_ssize_t
+    k: cython.Py_ssize_t = 0
+    n: cython.Py_ssize_t = len(vaddrs)
+    begin: cython.ulonglong
+    with cython.nogil:
+        for i in range(len(begins)):
+            begin = begins[i]
+            # The first address from `begin` on; most ranges have the same one as the range before.
+            if (k < n and vaddrs[k] < begin) or (k > 0 and vaddrs[k - 1] >= begin):
+                low = 0
+                high = n
+                while low < high:
+                    middle = (low + high) // 2
+                    if vaddrs[middle] < begin:
+                        low = middle + 1
+                    else:
+                        high = middle
+                k = low
+            if k < n and (vaddrs[k] < ends[i] or (vaddrs[k] == begin and begin == ends[i])):
+                chosen[owners[i]] = 1
+
+
+@cython.ccall
 def sort_runs(
     begins: cython.ulonglong[::1], ends: cython.ulonglong[::1], owners: cython.const[cython.longlong][::1]
 ) -> cython.bint:

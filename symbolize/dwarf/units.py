@@ -4,11 +4,10 @@
 import cython
 import numpy as np
 
-from symbolize.dwarf.abbrevs import compile_tables
+from symbolize.dwarf.abbrevs import AbbrevTables, find_roots
 
 if not cython.compiled:
     from symbolize.cursor import Cursor
-    from symbolize.dwarf.abbrevs import AbbrevTables
     from symbolize.dwarf.columns import Ranges
     from symbolize.dwarf.reader import Reader, Units, is_address_form
 
@@ -22,6 +21,9 @@ COMPILE_UNIT = cython.declare(cython.int, 1)
 TYPE_UNIT = cython.declare(cython.int, 2)
 PARTIAL_UNIT = cython.declare(cython.int, 3)
 SKELETON_UNIT = cython.declare(cython.int, 4)
+
+MAX_ATTRIBUTES = cython.declare(cython.int, 256)
+"""Attributes of a root, as in abbrevs.py."""
 
 
 def scan_headers(  # type: ignore[no-untyped-def]
@@ -110,32 +112,45 @@ def scan_headers(  # type: ignore[no-untyped-def]
 @cython.nogil
 @cython.exceptval(check=False)
 def read_root(
-    reader: Reader, units: Units, unit: cython.Py_ssize_t, bases: cython.bint, ranges: cython.ulonglong[::1]
+    reader: Reader,
+    units: Units,
+    unit: cython.Py_ssize_t,
+    abbreviation: Cursor,
+    place: cython.ulonglong,
+    bases: cython.bint,
+    ranges: cython.ulonglong[::1],
 ) -> cython.bint:
     """Read the root DIE of `unit`: the bases alone, or all else (rule R67: bases first, whatever the order).
 
-    In the second pass `ranges[0:3]` receive low_pc, high_pc (as an address) and the position of a range
+    Its abbreviation is read where it stands, at `place` of .debug_abbrev: for their roots alone most tables need not
+    be compiled. In the second pass `ranges[0:3]` receive low_pc, high_pc (as an address) and the position of a range
     list. False if the DIE cannot be read.
     """
-    abbreviation: cython.Py_ssize_t
-    i: cython.int
-    name: cython.int
+    count: cython.int = 0
+    name: cython.ulonglong
     form: cython.int
-    tag: cython.int
+    raw_form: cython.ulonglong
+    constant: cython.longlong
     v: cython.ulonglong
     high_is_address: cython.bint = False
-    reader.enter(unit)
+    reader.settle(unit)
     reader.info.pos = units.first_die[unit]
-    abbreviation = reader.tables.find(units.table[unit], reader.info.uleb())
-    if abbreviation < 0:
-        return False
-    tag = reader.tables.tag[abbreviation]
-    if tag == 0x3C and units.kind[unit] == COMPILE_UNIT:  # partial_unit, which headers tell since DWARF 5 only
-        units.kind[unit] = PARTIAL_UNIT
-    for i in range(reader.tables.attribute_first[abbreviation], reader.tables.attribute_first[abbreviation + 1]):
-        name = reader.tables.attribute_name[i]
-        form = reader.tables.attribute_form[i]
-        v = reader.value(form, reader.tables.attribute_constant[i])
+    reader.info.uleb()
+    abbreviation.seek(place)
+    if abbreviation.uleb() == 0x3C and units.kind[unit] == COMPILE_UNIT:
+        units.kind[unit] = PARTIAL_UNIT  # partial_unit, which headers tell since DWARF 5 only
+    abbreviation.uint(1)
+    while True:
+        name = abbreviation.uleb()
+        raw_form = abbreviation.uleb()
+        constant = abbreviation.sleb() if raw_form == 0x21 else 0
+        if name == 0 and raw_form == 0:
+            break
+        count += 1
+        if count > MAX_ATTRIBUTES:
+            return False
+        form = cython.cast(cython.int, raw_form if raw_form < 0xFFFF else 0xFFFF)
+        v = reader.value(form, constant)
         if bases:
             if name == 0x72:  # str_offsets_base
                 units.str_offsets_base[unit] = v
@@ -198,9 +213,9 @@ def read_units(sections) -> tuple[Reader, np.ndarray, np.ndarray, np.ndarray]:  
     table = np.empty(count, np.int64)
     table[order] = np.cumsum(new) - 1
     units.table = memoryview(table)
-    tables = compile_tables(sections.abbrev, *(np.ascontiguousarray(row[new]) for row in keys))
+    tables = AbbrevTables(sections.abbrev, *(np.ascontiguousarray(row[new]) for row in keys))
     reader = make_reader(sections, units, tables)
-    begins, ends, owners = collect_root_ranges(reader)
+    begins, ends, owners = collect_root_ranges(reader, sections.abbrev)
     return reader, begins, ends, owners
 
 
@@ -229,9 +244,31 @@ def make_reader(sections, units: Units, tables: AbbrevTables) -> Reader:  # type
     )
 
 
-def collect_root_ranges(reader: Reader) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def root_places(reader: Reader, abbrev: cython.const[cython.uchar][::1]):  # type: ignore[no-untyped-def]
+    """Where in .debug_abbrev the abbreviation of each root DIE stands: int64[n], -1 for none."""
+    units: Units = reader.units
+    count: cython.Py_ssize_t = len(units.offset)
+    found = np.zeros(count, np.uint64), np.full(count, -1, np.int64)
+    codes: cython.ulonglong[::1] = memoryview(found[0])
+    unit: cython.Py_ssize_t
+    with cython.nogil:
+        for unit in range(count):
+            if not units.bad[unit]:
+                reader.settle(unit)
+                reader.info.pos = units.first_die[unit]
+                codes[unit] = reader.info.uleb()
+    order = memoryview(np.lexsort((found[0], np.asarray(units.abbrev_offset))))
+    find_roots(abbrev, units.abbrev_offset, codes, order, memoryview(found[1]))
+    return found[1]
+
+
+def collect_root_ranges(  # type: ignore[no-untyped-def]
+    reader: Reader, abbrev: cython.const[cython.uchar][::1]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
     """Read every root DIE into the reader's units; the claimed ranges as arrays begin, end, unit."""
     units: Units = reader.units
+    abbreviation: Cursor = Cursor(abbrev)
+    places: cython.longlong[::1] = memoryview(root_places(reader, abbrev))
     ranges: cython.ulonglong[::1] = memoryview(np.zeros(3, np.uint64))
     claimed: Ranges = Ranges()
     unit: cython.Py_ssize_t
@@ -243,13 +280,17 @@ def collect_root_ranges(reader: Reader) -> tuple[np.ndarray, np.ndarray, np.ndar
             if units.bad[unit]:
                 continue
             ranges[0] = ranges[1] = ranges[2] = NOWHERE
-            if not read_root(reader, units, unit, True, ranges) or not read_root(reader, units, unit, False, ranges):
+            if (
+                places[unit] < 0
+                or not read_root(reader, units, unit, abbreviation, places[unit], True, ranges)
+                or not read_root(reader, units, unit, abbreviation, places[unit], False, ranges)
+            ):
                 units.bad[unit] = 1
                 continue
             if units.kind[unit] != COMPILE_UNIT and units.kind[unit] != SKELETON_UNIT:  # others hold no code (rule R90)
                 continue
             if ranges[2] != NOWHERE:
-                reader.enter(unit)
+                reader.settle(unit)
                 reader.start_ranges(ranges[2])
                 first = claimed.count
                 usable = False

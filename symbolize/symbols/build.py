@@ -1,6 +1,7 @@
 """Builds the symbol table of a binary from the files that share its build id."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.elf import ElfImage, Symbols, read_symbols
 from symbolize.elf.minidebug import mini_image
 from symbolize.elf.unwind import frame_ranges
-from symbolize.parallel import together
+from symbolize.parallel import beside
 from symbolize.symbols.assemble import assemble
 from symbolize.symbols.binary import has_dwarf, source_names
 from symbolize.symbols.debug_files import CompanionFiles, Finder, debug_sections
@@ -23,7 +24,7 @@ UInt64 = NDArray[np.uint64]
 class Builder:
     """Reads the files of a binary, once, and builds its tables; see `Binary`.
 
-    `dwarf` is their debug information, if there is any, `symbols` those of all files united.
+    `dwarf` is their debug information, if there is any.
     """
 
     def __init__(self, images: Sequence[ElfImage], finder: Finder | None) -> None:
@@ -31,18 +32,24 @@ class Builder:
         debug = next((image for image in images if has_dwarf(image)), None)
         self.dwarf: Dwarf | None = None
         self._files: CompanionFiles | None = None
-        if debug is None:
-            self.symbols = read_layer(images)
-            return
-        files = self._files = CompanionFiles(debug, finder)
-        self.dwarf, self.symbols = together(
-            lambda: Dwarf(debug_sections(debug), debug.code_ranges, files), lambda: read_layer(images)
-        )
+        self._symbols = beside(lambda: read_layer(images))
+        if debug is not None:
+            self._files = CompanionFiles(debug, finder)
+            try:
+                self.dwarf = Dwarf(debug_sections(debug), debug.code_ranges, self._files)
+            except BaseException:
+                self.close()
+                raise
+
+    @property
+    def symbols(self) -> SymbolLayer:
+        """The symbols of all files. They are read beside the debug information, and not waited for before."""
+        return self._symbols()
 
     def build(self, vaddrs: UInt64 | None) -> SymbolTable:
         """The whole table, or one for lookups of `vaddrs` (ascending)."""
         dwarf, images = self.dwarf, self._images
-        decoded = decode_for(dwarf, vaddrs) if dwarf is not None else Decoded.nothing()
+        decoded = decode_for(dwarf, vaddrs, self._symbols) if dwarf is not None else Decoded.nothing()
         table = assemble(dwarf, decoded, self.symbols, vaddrs)
         table.problems = [f"{image.path}: {problem}" for image in images for problem in image.problems]
         if dwarf is not None and self._files is not None:
@@ -70,25 +77,38 @@ class Builder:
 
     def close(self) -> None:
         """Close the further files."""
+        with suppress(Exception):
+            self._symbols()  # reads the files until it is done
         if self._files is not None:
             self._files.close()
 
 
-def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None) -> Decoded:
+def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None, symbols: Callable[[], SymbolLayer] | None = None) -> Decoded:
     """Decode the units that may hold one of `vaddrs` (ascending), or all.
 
     Where no unit that claims an address has a function there, the claim may be wrong, and the units that claim
-    nothing are decoded too (rule R61).
+    nothing are decoded too (rule R61). With the `symbols` of the binary, which are asked for when the units are read,
+    only what lookups of `vaddrs` ask of the segments is right.
     """
     if vaddrs is None:
         return dwarf.decode()
+
+    def asked() -> UInt64:
+        # What is said of shared code hangs on the functions at and before the begins of symbols (rule R160).
+        assert symbols is not None
+        layer = symbols()
+        symbol = layer_at(layer.start, layer.symbol, vaddrs)
+        begin = layer.vaddr[symbol[symbol >= 0]]
+        return np.concatenate((vaddrs, begin, begin - np.minimum(begin, np.uint64(1))))
+
+    places = asked if symbols is not None else None
     units = dwarf.units_for(vaddrs)
-    decoded = dwarf.decode(units)
+    decoded = dwarf.decode(units, places)
     if (layer_at(decoded.segment_start, decoded.segment_node, vaddrs) < 0).any():
         unclaiming = dwarf.unclaiming_units()
         others = dwarf.decode(unclaiming)
         if len(others.segment_start) or len(others.row_start):
-            decoded = dwarf.decode(distinct(np.concatenate((units, unclaiming))))
+            decoded = dwarf.decode(distinct(np.concatenate((units, unclaiming))), places)
     return decoded
 
 

@@ -1,16 +1,17 @@
 """Ranges to segments, against brute force over small address spaces (rules R9, R25, R26, R27, R37)."""
 
 import itertools
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from symbolize.arrays import views
+from symbolize.arrays import layer_at, views
 from symbolize.cursor import COMPILED
-from symbolize.dwarf.segments import disjoint
+from symbolize.dwarf.files import Lines
+from symbolize.dwarf.segments import disjoint, function_segments, only_around
 from symbolize.dwarf.sweep import clip_to_parents, inline_depths, lay_rows, merge_runs
 
 SPACE = 24
@@ -131,6 +132,30 @@ def test_sweep(forest: Forest, random: "np.random.Generator") -> None:
         place = int(np.searchsorted(starts, x, side="right")) - 1
         found = int(winners[place]) if place >= 0 else -1
         assert found == winner_at(x, ranges, ranks, forest.parents), x
+
+
+@EXAMPLES
+@given(forests(), st.sets(st.integers(0, SPACE)), st.lists(st.tuples(st.integers(0, SPACE), st.integers(0, 7))))
+def test_segments_around_addresses(forest: Forest, wanted: set[int], empty: list[tuple[int, int]]) -> None:
+    """Ranges that are not around the addresses that count change nothing there (rules R8, R9, R25, R27)."""
+    parents = np.array(forest.parents, np.int64)
+    empty_ranges = [(x, x, owner) for x, owner in empty if owner < len(parents) and parents[owner] < 0]
+    begin, end, owner = columns(forest.ranges + empty_ranges)
+    addresses = np.array(sorted(wanted), np.uint64)
+    found = []
+    for ranges in ((begin, end, owner), only_around(begin, end, owner, addresses, len(parents))):
+        lines = cast(Lines, Uncovered())
+        starts, nodes, _ = function_segments(*(r.copy() for r in ranges), parents, parents * 0, lines, [])
+        found.append(layer_at(starts, nodes, addresses).tolist())
+    assert found[0] == found[1]
+
+
+class Uncovered:
+    """Line programs that cover the first half of the addresses."""
+
+    def cover(self, vaddrs: NDArray[np.uint64], units: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which addresses are covered."""
+        return vaddrs < SPACE // 2
 
 
 def test_sweep_up_to_the_top() -> None:

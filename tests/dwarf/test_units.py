@@ -7,10 +7,22 @@ import pytest
 
 from symbolize.elf import ElfImage
 from symbolize.symbols import Binary, build_table
-from tests.support.dwarf_writer import COMPILE, PARTIAL, SKELETON, TYPE, As, Index, Ref, Unit, die, function
+from tests.support.dwarf_writer import (
+    COMPILE,
+    PARTIAL,
+    SKELETON,
+    TYPE,
+    As,
+    Die,
+    Index,
+    Ref,
+    Unit,
+    die,
+    function,
+)
 from tests.support.elf_writer import Section, elf_file
-from tests.support.line_writer import Format
-from tests.support.lookup import TEXT, frames_at, image_of, names_at
+from tests.support.line_writer import Format, uleb
+from tests.support.lookup import TEXT, frames_at, frames_of, image_of, names_at
 from tests.support.programs import FORMATS, format_name, unit
 
 BEFORE, AFTER = unit(function("before", 0x1100, 1)), unit(function("after", 0x1200, 1))
@@ -175,6 +187,39 @@ def test_shared_abbreviations() -> None:
         f = die("subprogram", name=f"f{i}", low_pc=0x1000 + i, high_pc=1, **sized)
         units.append(Unit(die("compile_unit", f), fmt, shared="one"))
     assert names_at(image_of(units, is_64=True), *range(0x1000, 0x1004)) == [[f"f{i}"] for i in range(4)]
+
+
+def test_names_out_of_units_that_were_not_decoded() -> None:
+    """A lookup needs the abbreviations of units that it decodes none of: what is inlined from there (rule R73)."""
+    home = unit(die("namespace", function("f", 0x1800, 8, inline=1, label="f"), name="n"), function("g", 0x1900, 8))
+    origin = As("ref_addr", Ref("f"))
+    call = die("inlined_subroutine", abstract_origin=origin, ranges=[(0x1004, 0x1008)], call_line=3)
+    user = unit(function("main", 0x1000, 16, call))
+    for units in ([home, user], [user, home]):
+        table = build_table([image_of(units)], np.array([0x1005], np.uint64))
+        assert [[frame.name for frame in frames] for frames in frames_of(table, [0x1005])] == [["n::f", "main"]]
+
+
+def test_root_with_very_many_attributes() -> None:
+    """A root with more attributes than any producer writes is unreadable, the units beside it are not."""
+    absurd = unit(function("f", 0x1000, 8))
+    attributes = tuple((0x3000 + i, As("flag_present", True)) for i in range(300))
+    absurd.root = Die("compile_unit", absurd.root.attributes + attributes, absurd.root.children)
+    table = build_table([image_of([BEFORE, absurd, AFTER])])
+    assert [[frame.name for frame in frames] for frames in frames_of(table, [0x1100, 0x1200])] == SOUND
+    assert any("unreadable units" in problem for problem in table.problems)
+
+
+def test_many_roots_of_one_table() -> None:
+    """Roots are found in a table that many units share, each with an abbreviation of its own (rules R71, R73)."""
+    codes = [*range(100, 112), 300, 5]
+    abbrev = b"".join(uleb(code) + bytes([0x11, 0, 0x11, 0x01, 0x12, 0x0B, 0, 0]) for code in codes) + b"\0"
+    roots = [uleb(code) + (0x1000 + i).to_bytes(8, "little") + b"\1" for i, code in enumerate([*codes, 301])]
+    info = b"".join((len(root) + 7).to_bytes(4, "little") + b"\4\0" + bytes(4) + b"\x08" + root for root in roots)
+    data = elf_file([TEXT, Section(".debug_info", info), Section(".debug_abbrev", abbrev)])
+    table = build_table([ElfImage.parse(memoryview(data), "test")])
+    last = len(info) - len(roots[-1]) - 11
+    assert table.problems == [f"unreadable units at .debug_info offset {last:#x}"]
 
 
 def test_strings_are_bytes() -> None:

@@ -65,7 +65,7 @@ def table_of(binary: Binary, vaddrs: Sequence[int]) -> SymbolTable:
     """The table that is built for these addresses alone."""
     dwarf, symbols = binary._builder.dwarf, binary._builder.symbols
     asked = np.array(vaddrs, np.uint64)
-    decoded = decode_for(dwarf, asked) if dwarf is not None else Decoded.nothing()
+    decoded = decode_for(dwarf, asked, lambda: symbols) if dwarf is not None else Decoded.nothing()
     return assemble(dwarf, decoded, symbols, asked)
 
 
