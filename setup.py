@@ -36,6 +36,7 @@ COMPILED = [
     "symbolize/report/weigh.py",
     "symbolize/symbols/lay.py",
     "symbolize/symbols/seek.py",
+    "symbolize/symbols/texts.py",
 ]
 
 

@@ -16,12 +16,25 @@ def distinct(values: NDArray[Scalar]) -> NDArray[Scalar]:
 
 def distinct_inverse(values: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray[np.int64]]:
     """The distinct values in ascending order, and for every element which of them it is."""
+    new = first_of_runs(values)
+    if 4 * np.count_nonzero(new) < len(values):
+        ordered, which = distinct_inverse(values[new])
+        return ordered, which[np.cumsum(new) - 1]
     order = np.argsort(values)
     ordered = values[order]
     new = first_of_runs(ordered)
     inverse = np.empty(len(values), np.int64)
     inverse[order] = np.cumsum(new) - 1
     return ordered[new], inverse
+
+
+def is_among(values: NDArray[Scalar], some: NDArray[Scalar]) -> NDArray[np.bool_]:
+    """Which values occur in `some`; numpy's `isin` would import what its `unique` does."""
+    known = np.sort(some)
+    if not len(known):
+        return np.zeros(len(values), np.bool_)
+    found: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, values), len(known) - 1)] == values
+    return found
 
 
 def first_of_runs(ordered: NDArray[Any]) -> NDArray[np.bool_]:

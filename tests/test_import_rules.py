@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "symbolize"
 
-FOUNDATION = {"arrays", "errors", "parallel"}
+FOUNDATION = {"arrays", "errors", "parallel", "texts"}
 """What every room may use."""
 
 ALLOWED = {
@@ -36,6 +36,7 @@ ALLOWED = {
     "reasons": set(),
     "report": {"profile", "reasons"},
     "symbols": {"cursor", "dwarf", "elf", "listings", "names"},
+    "texts": set(),
     "write": {"profile", "proto"},
 }
 """For each room the rooms it may know besides the foundation. `pipeline`, which knows the order of the stages, and

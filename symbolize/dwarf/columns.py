@@ -4,6 +4,8 @@
 import cython
 import numpy as np
 
+RANGE_COLUMNS = ("begin", "end", "owner")
+NODE_COLUMNS = ("die", "origin", "entry", "unit", "parent", "call_file", "call_line", "call_column")
 FIRST_CAPACITY = cython.declare(cython.Py_ssize_t, 4096)
 
 
@@ -42,6 +44,16 @@ class Ranges:
         self.end = extended(self.end, "u8")
         self.owner = extended(self.owner, "i8")
         self.capacity = len(self.begin)
+
+    def extend(self, other, shift) -> None:  # type: ignore[no-untyped-def]
+        """Add all ranges of `other`, to whose owners `shift` is added."""
+        first, count = self.count, self.count + other.count
+        while self.capacity < count:
+            self.grow()
+        for name in RANGE_COLUMNS:
+            np.asarray(getattr(self, name))[first:count] = np.asarray(getattr(other, name))[: other.count]
+        np.asarray(self.owner)[first:count] += shift
+        self.count = count
 
     def arrays(self) -> tuple:  # type: ignore[type-arg]
         """Copies of begin, end and owner, as long as there are ranges."""
@@ -89,3 +101,14 @@ class Nodes:
         self.call_line = extended(self.call_line, "u4")
         self.call_column = extended(self.call_column, "u4")
         self.capacity = len(self.die)
+
+    def extend(self, other) -> None:  # type: ignore[no-untyped-def]
+        """Add all nodes of `other`."""
+        first, count = self.count, self.count + other.count
+        while self.capacity < count:
+            self.grow()
+        for name in NODE_COLUMNS:
+            np.asarray(getattr(self, name))[first:count] = np.asarray(getattr(other, name))[: other.count]
+        parent = np.asarray(self.parent)[first:count]
+        parent[parent >= 0] += first
+        self.count = count

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.arrays import distinct
-from symbolize.dwarf.columns import Nodes, Ranges
+from symbolize.dwarf.columns import NODE_COLUMNS, RANGE_COLUMNS, Nodes, Ranges
 from symbolize.dwarf.dies import walk_units
 from symbolize.dwarf.files import FileTables, Lines
 from symbolize.dwarf.folded import begins_of_several, prefer_declared
@@ -33,8 +33,6 @@ MAX_SPLIT_WALKS = 4
 
 LINE_COST = 5
 """How much longer a byte of a line program takes than one of a DIE."""
-
-NODE_COLUMNS = ("die", "origin", "entry", "unit", "parent", "call_file", "call_line", "call_column")
 
 
 @dataclass(eq=False)
@@ -150,18 +148,28 @@ class Dwarf:
         return np.flatnonzero((kind == COMPILE_UNIT) | (kind == SKELETON_UNIT))
 
     def path(self, unit: int, index: int, is_row: bool) -> bytes:
-        """The path of file `index` in the file table of `unit`, as `FileTables.path`.
+        """The path of file `index` in the file table of `unit`, empty if there is none; see `paths`."""
+        paths, which = self.paths(np.array([unit]), np.array([index]), is_row)
+        return paths[which[0]] if which[0] >= 0 else b""
+
+    def paths(self, unit: Int64, index: Int64, is_row: bool) -> tuple[list[bytes], Int64]:
+        """The paths of files `index` in the file tables of `unit`, as `FileTables.paths`.
 
         Units beyond those of the binary are those of the supplementary file.
         """
         own = len(self.units.offset)
-        if unit < own:
-            return self.files.path(unit, index, is_row)
+        foreign = unit >= own
+        if not foreign.any():
+            return self.files.paths(unit, index, is_row)
         if self._supplementary_files is None:
             source = self.sources.get(SUPPLEMENTARY)
             assert source is not None, "units of a file that was never read"
             self._supplementary_files = self._file_tables(source)
-        return self._supplementary_files.path(unit - own, index, is_row)
+        paths, here = self.files.paths(unit[~foreign], index[~foreign], is_row)
+        more, there = self._supplementary_files.paths(unit[foreign] - own, index[foreign], is_row)
+        which = np.empty(len(unit), np.int64)
+        which[~foreign], which[foreign] = here, np.where(there >= 0, there + len(paths), -1)
+        return paths + more, which
 
     def decode(self, units: Int64 | None = None, places: Callable[[], UInt64] | None = None) -> Decoded:
         """Decode `units`, or all that hold code.
@@ -233,15 +241,10 @@ class Dwarf:
         _, lines = together(lambda: walk_units(readers[0], walked[:first], nodes[0], ranges[0]), rest)
         self._walk_split(split, nodes[1], ranges[1])
         complete = all(reader.ranges_left >= 0 for reader in readers)
-        begin, end, owner = ranges[0].arrays()
+        ranges[0].extend(ranges[1], nodes[0].count)
+        nodes[0].extend(nodes[1])
         columns = {name: np.asarray(getattr(nodes[0], name))[: nodes[0].count] for name in NODE_COLUMNS}
-        if nodes[1].count:
-            more = {name: np.asarray(getattr(nodes[1], name))[: nodes[1].count] for name in NODE_COLUMNS}
-            more["parent"] = np.where(more["parent"] < 0, -1, more["parent"] + nodes[0].count)
-            columns = {name: np.concatenate((column, more[name])) for name, column in columns.items()}
-            others = ranges[1].arrays()
-            begin, end = np.concatenate((begin, others[0])), np.concatenate((end, others[1]))
-            owner = np.concatenate((owner, others[2] + nodes[0].count))
+        begin, end, owner = (np.asarray(getattr(ranges[0], name))[: ranges[0].count] for name in RANGE_COLUMNS)
         return columns, (begin, end, owner), lines, complete
 
     def _split_units(self, units: Int64) -> dict[int, tuple[Source, int]]:
@@ -293,7 +296,7 @@ class Dwarf:
         """The line programs and file tables of a source, with a reader of their own."""
         reader = make_reader(source.sections, source.reader.units, source.reader.tables)
         return FileTables(
-            reader, source.sections, self.code, self.problems, lambda name: self.sources.string(source.tagged_one(name))
+            reader, source.sections, self.code, self.problems, lambda names: self.sources.paths(source.tagged(names))
         )
 
     def _report_bad_units(self) -> None:

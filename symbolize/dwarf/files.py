@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import distinct_inverse, pair, unpair
 from symbolize.dwarf.lines import LineTables, read_program
 from symbolize.dwarf.live import clip_to_code
 from symbolize.dwarf.reader import Reader
@@ -68,7 +69,7 @@ class Lines:
 class FileTables:
     """The line programs and file tables of a binary; what cannot be read is added to `problems`.
 
-    `string` gives the string that a reference names, empty if it names none.
+    `strings` gives the strings that references name, empty where they name none.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class FileTables:
         sections: DebugSections,
         code: tuple[UInt64, UInt64],
         problems: list[str],
-        string: Callable[[int], bytes],
+        strings: Callable[[UInt64], list[bytes]],
     ) -> None:
         self._reader = reader
         self._units = reader.units
@@ -86,11 +87,10 @@ class FileTables:
         self._problems = problems
         self._headers = LineTables()
         self._tables: dict[tuple[int, int], FileTable] = {}
-        self._directories: dict[tuple[int, int], bytes] = {}
-        self._paths: dict[tuple[bytes, int], bytes] = {}
+        self._paths: dict[tuple[bytes, bytes, bytes], bytes] = {}
         self._header_bytes = 0
         self._path_bytes = 0
-        self.string = string
+        self._strings = strings
 
     def read_rows(self, units: Int64) -> Lines:
         """Decode the line programs of `units`, each program once."""
@@ -119,54 +119,95 @@ class FileTables:
         unit_of_program[program_of_unit[rows]] = rows
         return live_sequences(tables, self._code, program_of_unit, unit_of_program)
 
-    def path(self, unit: int, index: int, is_row: bool) -> bytes:
-        """The path of file `index` in the file table of `unit`, empty if there is none.
+    def paths(self, unit: Int64, index: Int64, is_row: bool) -> tuple[list[bytes], Int64]:
+        """The paths of files `index` in the file tables of `unit`.
 
-        Line rows and attributes differ in what index 0 means before DWARF 5 (rules R23, R44).
+        Returns distinct paths in the order in which they come first, and which of them each is, -1 where there is no
+        such file. Line rows and attributes differ in what index 0 means before DWARF 5 (rules R23, R44).
         """
-        table = self._table(unit)
-        if is_row and index == 0 and table.version < 5:
-            return join_path(self.string(self._units.comp_dir[unit]), b"", self.string(self._units.name[unit]))
-        if table.version < 5:  # rule R41
-            index -= 1
-        if not 0 <= index < len(table.names):
-            return b""
-        place = self._directory_of(table, unit, int(table.directory[index])), int(table.names[index])
-        if place not in self._paths:
-            path = join_path(b"", place[0], self.string(place[1]))
+        units, of_unit = distinct_inverse(unit)
+        tables, of_unit = self._tables_of(units, of_unit)
+        is_old = np.array([table.version < 5 for table in tables], np.bool_)[of_unit]
+        comp_dir, own_name = np.asarray(self._units.comp_dir)[unit], np.asarray(self._units.name)[unit]
+        listed, first, count = joined([table.names for table in tables])
+        numbers, _, _ = joined([table.directory for table in tables])
+        name, base, directory = np.full((3, len(unit)), NOWHERE, np.uint64)
+        itself = (index == 0) & is_old & is_row
+        name[itself], directory[itself] = own_name[itself], comp_dir[itself]
+        index = index - is_old  # rule R41
+        known = np.flatnonzero((index >= 0) & (index < count[of_unit]))
+        place = first[of_unit[known]] + index[known]
+        name[known] = listed[place]
+        base[known], directory[known] = self._directories(tables, of_unit[known], comp_dir[known], numbers[place])
+        itself[known] = True
+        there, result = np.flatnonzero(itself), np.full(len(unit), -1, np.int64)
+        paths, result[there] = self._join(base[there], directory[there], name[there])
+        return paths, result
+
+    def _directories(
+        self, tables: list[FileTable], table: Int64, comp_dir: UInt64, number: NDArray[np.uint32]
+    ) -> tuple[UInt64, UInt64]:
+        """Directories `number` of tables: references of what each is relative to, and of its own path.
+
+        Number 0 is the compilation directory, which DWARF 5 lists and older versions do not (rule R42).
+        """
+        listed, first, count = joined([some.directories for some in tables])
+        is_new = np.array([some.version >= 5 for some in tables], np.bool_)
+        has_top = np.flatnonzero(is_new & (count > 0))
+        tops = np.full(len(tables), NOWHERE, np.uint64)
+        tops[has_top] = listed[first[has_top]]
+        tops[[not top for top in self._strings(tops)]] = NOWHERE
+        base, directory = np.full((2, len(number)), NOWHERE, np.uint64)
+        place = number.astype(np.int64) - ~is_new[table]
+        known = np.flatnonzero((number > 0) & (place < count[table]))
+        base[known], directory[known] = comp_dir[known], listed[first[table[known]] + place[known]]
+        top = number == 0
+        directory[top] = np.where(tops[table] != np.uint64(NOWHERE), tops[table], comp_dir)[top]
+        return base, directory
+
+    def _join(self, base: UInt64, directory: UInt64, name: UInt64) -> tuple[list[bytes], Int64]:
+        """The paths of files `name` in `directory`, which is relative to `base`: distinct ones, which each is."""
+        references, which = distinct_inverse(np.concatenate((base, directory, name)))
+        texts = self._strings(references)
+        base_text, directory_text, name_text = which.reshape(3, -1)
+        folders, folder = distinct_inverse(pair(base_text, directory_text))
+        folder_parts = [(texts[b], texts[d]) for b, d in zip(*(c.tolist() for c in unpair(folders)), strict=True)]
+        files, file = distinct_inverse(pair(folder, name_text))
+        earliest = np.empty(len(files), np.int64)
+        earliest[file[::-1]] = np.arange(len(file))[::-1]
+        order = np.argsort(earliest)
+        number = np.empty(len(files), np.int64)
+        result: dict[bytes, int] = {}
+        for i, f, n in zip(order.tolist(), *(c.tolist() for c in unpair(files[order])), strict=True):
+            number[i] = result.setdefault(self._path(folder_parts[f], texts[n]), len(result))
+        return list(result), number[file]
+
+    def _path(self, folder: tuple[bytes, bytes], name: bytes) -> bytes:
+        """The path of file `name` in a directory, which is given by what it is relative to and its own path."""
+        key = *folder, name
+        if key not in self._paths:
+            base, directory = folder
+            path = join_path(b"", join_path(b"", base, directory) if directory else base, name)
             self._path_bytes += len(path)
             if self._path_bytes > PATHS_PER_BYTE * len(self._sections.line) + MORE_PATHS:
                 self._problems.append("paths of files are absurdly long; some are missing")
                 return b""
-            self._paths[place] = path
-        return self._paths[place]
+            self._paths[key] = path
+        return self._paths[key]
 
-    def _directory_of(self, table: FileTable, unit: int, number: int) -> bytes:
-        """Directory `number` of a table, which the line program of `unit` has.
+    def _tables_of(self, units: Int64, which: Int64) -> tuple[list[FileTable], Int64]:
+        """The file tables of the line programs of `units[which]`, each read once, and which of them each is.
 
-        Number 0 is the compilation directory, which DWARF 5 lists and older versions do not (rule R42).
+        Those of units without a line program are empty.
         """
-        comp_dir = self._units.comp_dir[unit]
-        place = number if table.version >= 5 else number - 1
-        if number == 0:
-            listed = table.version >= 5 and len(table.directories) > 0
-            return (self.string(int(table.directories[0])) if listed else b"") or self.string(comp_dir)
-        return self._directory(comp_dir, int(table.directories[place])) if place < len(table.directories) else b""
-
-    def _table(self, unit: int) -> FileTable:
-        """The file table of the line program of `unit`, read once; an empty one if it has none."""
-        key = (self._units.line_program[unit], self._units.str_offsets_base[unit])
-        if key not in self._tables:
-            self._tables[key] = self._read_table(unit, key[0])
-        return self._tables[key]
-
-    def _directory(self, comp_dir: int, name: int) -> bytes:
-        """The path of a directory, given by references, that is relative to `comp_dir`."""
-        key = comp_dir, name
-        if key not in self._directories:
-            base, directory = self.string(comp_dir), self.string(name)
-            self._directories[key] = join_path(b"", base, directory) if directory else base
-        return self._directories[key]
+        numbers: dict[tuple[int, int], int] = {}
+        table = np.empty(len(units), np.int64)
+        for i, unit in enumerate(units.tolist()):
+            key = (self._units.line_program[unit], self._units.str_offsets_base[unit])
+            if key not in self._tables:
+                self._tables[key] = self._read_table(unit, key[0])
+            table[i] = numbers.setdefault(key, len(numbers))
+        return [self._tables[key] for key in numbers], table[which]
 
     def _read_table(self, unit: int, offset: int) -> FileTable:
         shape = np.zeros(5, np.uint64).data
@@ -263,6 +304,12 @@ def sort_sequences(
     pieces = sequence[at], address[at], ends, place[at], place[after - 1] + 1 if len(at) else place
     kept = ~behind[at] | jumped[sequence[at]]
     return tuple(column[kept] for column in pieces)
+
+
+def joined(columns: list[NDArray[Any]]) -> tuple[NDArray[Any], Int64, Int64]:
+    """Columns behind one another, where each begins, and how long each is."""
+    count = np.array([len(column) for column in columns], np.int64)
+    return np.concatenate(columns) if columns else np.zeros(0, np.int64), np.cumsum(count) - count, count
 
 
 def join_path(comp_dir: bytes, directory: bytes, name: bytes) -> bytes:

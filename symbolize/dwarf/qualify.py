@@ -5,16 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, distinct_inverse, views
+from symbolize.arrays import distinct, distinct_inverse, is_among, views
 from symbolize.dwarf.decode import Dwarf
 from symbolize.dwarf.names import Ancestors, find_ancestors, resolve
 from symbolize.dwarf.sources import NOWHERE, SOURCE_SHIFT, Source
+from symbolize.texts import Texts
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
 UInt32 = NDArray[np.uint32]
 
-UNSCOPED_LANGUAGES = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E, 0x8001})
+UNSCOPED_LANGUAGES = np.array([0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E, 0x8001], np.uint16)
 """C89, C, C99, C11, C17, C23, assembly: names have no scopes there."""
 
 ANONYMOUS = {
@@ -50,8 +51,8 @@ MAX_SCOPE_HOPS = 16
 class ResolvedFunctions:
     """Functions, a row each: linkage name (empty: none), qualified name, declaration."""
 
-    linkage: list[bytes]
-    name: list[bytes]
+    linkage: Texts
+    name: Texts
     decl_file: UInt32
     decl_line: UInt32
     decl_unit: Int64
@@ -92,20 +93,20 @@ def resolve_functions(dwarf: Dwarf, dies: UInt64) -> ResolvedFunctions:
     resolved = resolve_references(dwarf, dies)
     linkage = dwarf.sources.strings(resolved.linkage)
     names = dwarf.sources.strings(resolved.name)
-    languages = _languages(dwarf, resolved)
-    bare = [
-        i
-        for i, (linked, unit) in enumerate(zip(linkage, resolved.unit.tolist(), strict=True))
-        if not linked and unit >= 0 and languages[i] not in UNSCOPED_LANGUAGES
-    ]
+    scoped = ~is_among(_languages(dwarf, resolved), UNSCOPED_LANGUAGES)
+    bare = np.flatnonzero((linkage.lengths() == 0) & (names.lengths() > 0) & (resolved.unit >= 0) & scoped)
     room = NAMES_PER_BYTE * dwarf.sources.size + MORE_NAMES
-    for i, scope in zip(bare, _scopes(dwarf, resolved.target[bare], resolved.unit[bare]), strict=True):
-        if names[i]:
+    rows, qualified = [], []
+    scopes = _scopes(dwarf, resolved.target[bare], resolved.unit[bare])
+    for i, name, scope in zip(bare.tolist(), names.take(bare), scopes, strict=True):
+        if scope:
             room -= sum(map(len, scope))
             if room < 0:
                 dwarf.problems.append(TOO_MUCH)
                 break
-            names[i] = b"::".join([*scope, names[i]])
+            rows.append(i)
+            qualified.append(b"::".join([*scope, name]))
+    names = names.with_changed(np.array(rows, np.int64), qualified)
     return ResolvedFunctions(linkage, names, resolved.decl_file, resolved.decl_line, resolved.decl_unit)
 
 
@@ -164,7 +165,7 @@ def _resolve_in(
     return rows[leaves], following[leaves]
 
 
-def _languages(dwarf: Dwarf, resolved: _Resolved) -> list[int]:
+def _languages(dwarf: Dwarf, resolved: _Resolved) -> NDArray[np.uint16]:
     """The language of each function, 0 where it is not known (rule R17)."""
     result = np.zeros(len(resolved.unit), np.uint16)
     numbers = resolved.target >> np.uint64(SOURCE_SHIFT)
@@ -173,7 +174,7 @@ def _languages(dwarf: Dwarf, resolved: _Resolved) -> list[int]:
         rows = np.flatnonzero((numbers == number) & (resolved.unit >= 0))
         if source is not None and len(rows):
             result[rows] = np.asarray(source.reader.units.language)[resolved.unit[rows]]
-    return result.tolist()
+    return result
 
 
 def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> list[list[bytes]]:
@@ -210,7 +211,7 @@ def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> list[list[bytes]]:
         )
         inside = np.asarray(found.target)[: found.count]
         resolved = resolve_references(dwarf, parents)
-        names = dwarf.sources.strings(resolved.name)
+        names = [*dwarf.sources.strings(resolved.name)]
         chains: list[list[bytes]] = [[] for _ in range(len(targets))]
         onward: dict[int, int] = {}
         for k, target in zip(scope_of.tolist(), inside.tolist(), strict=True):

@@ -14,6 +14,7 @@ from symbolize.dwarf.live import clip_to_code
 from symbolize.dwarf.qualify import resolve_functions, resolve_references
 from symbolize.dwarf.reader import Reader
 from symbolize.dwarf.sources import SOURCE_SHIFT
+from symbolize.texts import Texts
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
@@ -42,8 +43,8 @@ class Definitions:
     begin: UInt64
     size: UInt64
     is_live: NDArray[np.bool_]
-    linkage: list[bytes]
-    name: list[bytes]
+    linkage: Texts
+    name: Texts
     path: "Paths"
     line: list[int]
     home: Int64

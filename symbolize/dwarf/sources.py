@@ -4,19 +4,21 @@ Each is a source with a number. References to DIEs and to strings carry the numb
 20 bits above an offset of 40; the binary's own is 0.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, distinct_inverse
+from symbolize.arrays import distinct, distinct_inverse, first_of_runs, views
 from symbolize.dwarf.package import Package, PackageError
 from symbolize.dwarf.reader import Reader
 from symbolize.dwarf.sections import Buffer, DebugSections
-from symbolize.dwarf.strings import strings_at
+from symbolize.dwarf.strings import sound_lengths, string_lengths, texts_of_lengths
 from symbolize.dwarf.units import read_units
+from symbolize.texts import Texts, joined_texts
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
@@ -157,8 +159,31 @@ class Sources:
     def string(self, reference: int) -> bytes:
         """The path that a reference names, empty if it names none or an absurdly long one."""
         if reference not in self._strings:
-            self._strings[reference] = self._path(reference)
+            self.paths(np.array([reference], np.uint64))
         return self._strings[reference]
+
+    def paths(self, references: UInt64) -> list[bytes]:
+        """The paths that references name, empty where they name none or an absurdly long one."""
+        known = self._strings
+        missing = [reference for reference in references.tolist() if reference not in known]
+        if missing:
+            new = distinct(np.array(missing, np.uint64))
+            known.update(zip(new.tolist(), self._distinct_strings(new, self._path_lengths), strict=True))
+        return [known[reference] for reference in references.tolist()]
+
+    def _path_lengths(self, data: Buffer, offsets: Int64) -> Int64:
+        """The lengths of the paths at `offsets` (ascending) of a section, 0 for those that are left out."""
+        lengths = np.zeros(len(offsets), np.int64)
+        string_lengths(*views(np.frombuffer(data, np.uint8), offsets, lengths), 1 << 62)
+        if (lengths >= MAX_PATH).any():
+            self._problems.append(f"names of files longer than {MAX_PATH} bytes are left out")
+            lengths[lengths >= MAX_PATH] = 0
+        total = self._path_bytes + np.cumsum(lengths)
+        self._path_bytes = int(total[-1])
+        if self._path_bytes > PATHS_PER_BYTE * self.size + MORE_PATHS:
+            self._problems.append("names of files overlap absurdly; some are missing")
+            lengths[total > PATHS_PER_BYTE * self.size + MORE_PATHS] = 0
+        return lengths
 
     @property
     def size(self) -> int:
@@ -168,44 +193,29 @@ class Sources:
         shared = max(len(sections.str) + len(sections.line_str) + len(sections.line) for sections in known)
         return shared + sum(len(sections.info) for sections in known)
 
-    def _path(self, reference: int) -> bytes:
-        place = reference >> SOURCE_SHIFT
-        name = STRING_SECTIONS.get(place >> (SECTION_SHIFT - SOURCE_SHIFT))
-        source = self.get(place & (MAX_SOURCES - 1)) if name is not None else None
-        if name is None or source is None:
-            return b""
-        offset = reference & OFFSET_MASK
-        path, end, _ = bytes(getattr(source.sections, name)[offset : offset + MAX_PATH]).partition(b"\0")
-        if not end and len(path) == MAX_PATH:
-            self._problems.append(f"names of files longer than {MAX_PATH} bytes are left out")
-            return b""
-        self._path_bytes += len(path)
-        if self._path_bytes > PATHS_PER_BYTE * self.size + MORE_PATHS:
-            self._problems.append("names of files overlap absurdly; some are missing")
-            return b""
-        return path
-
-    def strings(self, references: UInt64) -> list[bytes]:
+    def strings(self, references: UInt64) -> Texts:
         """The strings that references name, empty where they name none."""
-        if len(references) > 1:  # most strings stand in many places
-            references, inverse = distinct_inverse(references)
-            return [*map(self._distinct_strings(references).__getitem__, inverse.tolist())]
-        return self._distinct_strings(references)
+        references, inverse = distinct_inverse(references)  # most strings stand in many places
+        return self._distinct_strings(
+            references, lambda section, offsets: sound_lengths(section, offsets, self._problems)
+        ).only(inverse)
 
-    def _distinct_strings(self, references: UInt64) -> list[bytes]:
-        result = [b""] * len(references)
+    def _distinct_strings(self, references: UInt64, measure: Callable[[Buffer, Int64], Int64]) -> Texts:
+        """The strings that references (ascending) name; `measure` gives their lengths, by section and offsets."""
         place = (references >> np.uint64(SOURCE_SHIFT)).astype(np.int64)
         offset = (references & np.uint64(OFFSET_MASK)).astype(np.int64)
-        for key in distinct(place).tolist():
+        first = np.flatnonzero(first_of_runs(place))
+        parts = [Texts.empty(0)]
+        for i, j in pairwise([*first.tolist(), len(place)]):
+            key = int(place[i])
             name = STRING_SECTIONS.get(key >> (SECTION_SHIFT - SOURCE_SHIFT))
             source = self.get(key & (MAX_SOURCES - 1)) if name is not None else None
             if name is None or source is None:
+                parts.append(Texts.empty(j - i))
                 continue
-            rows = np.flatnonzero(place == key)
-            values = strings_at(getattr(source.sections, name), offset[rows], self._problems)
-            for row, value in zip(rows.tolist(), values, strict=True):
-                result[row] = value
-        return result
+            section = getattr(source.sections, name)
+            parts.append(texts_of_lengths(section, offset[i:j], measure(section, offset[i:j])))
+        return joined_texts(parts) if len(parts) > 2 else parts[-1]
 
     def _find_split(self, skeleton: int) -> tuple[Source, int] | None:
         units = self.main.reader.units

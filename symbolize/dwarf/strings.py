@@ -3,8 +3,10 @@
 
 import cython
 import numpy as np
+from numpy.typing import NDArray
 
-from symbolize.arrays import distinct_inverse
+from symbolize.arrays import distinct_inverse, views
+from symbolize.texts import Texts
 
 TOTAL_PER_BYTE = 8
 MORE_TOTAL = 1 << 20
@@ -45,16 +47,53 @@ def string_lengths(  # type: ignore[no-untyped-def]
     return sound
 
 
-def strings_at(data, offsets, problems) -> list[bytes]:  # type: ignore[no-untyped-def]
+@cython.ccall
+def gather(  # type: ignore[no-untyped-def]
+    data: cython.const[cython.uchar][::1],
+    begins: cython.const[cython.longlong][::1],
+    offsets: cython.const[cython.longlong][::1],
+    out: cython.uchar[::1],
+):
+    """Copy from each of `begins` on as many bytes to `out` as there are between two of `offsets`, where they go."""
+    i: cython.Py_ssize_t
+    k: cython.longlong
+    shift: cython.longlong
+    with cython.nogil:
+        for i in range(len(begins)):
+            shift = begins[i] - offsets[i]
+            for k in range(offsets[i], offsets[i + 1]):
+                out[k] = data[k + shift]
+
+
+def sound_lengths(data, offsets, problems) -> NDArray[np.int64]:  # type: ignore[no-untyped-def]
+    """The lengths of the names of section `data` at `offsets` (int64[n], ascending), 0 outside.
+
+    What is wrong is added to the list `problems`.
+    """
+    lengths = np.zeros(len(offsets), np.int64)
+    limit = TOTAL_PER_BYTE * len(data) + MORE_TOTAL
+    if not string_lengths(*views(bytes_of(data), offsets, lengths), limit):
+        problems.append("names overlap absurdly; some are missing")
+    return lengths
+
+
+def texts_of_lengths(data, offsets, lengths) -> Texts:  # type: ignore[no-untyped-def]
+    """The strings of section `data` at `offsets` that are so long (int64[n] both)."""
+    places = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+    out = np.empty(int(places[-1]), np.uint8)
+    gather(*views(bytes_of(data), offsets, places, out))
+    return Texts(out, places, np.arange(len(offsets)))
+
+
+def texts_at(data, offsets, problems) -> Texts:  # type: ignore[no-untyped-def]
     """The strings of section `data` at `offsets` (int64[n]), empty where an offset lies outside.
 
     What is wrong is added to the list `problems`.
     """
     offsets, which = distinct_inverse(offsets)
-    lengths = np.zeros(len(offsets), np.int64)
-    limit = TOTAL_PER_BYTE * len(data) + MORE_TOTAL
-    if not string_lengths(data, memoryview(offsets), memoryview(lengths), limit):
-        problems.append("names overlap absurdly; some are missing")
-    view = memoryview(data)
-    texts = [bytes(view[place : place + size]) for place, size in zip(offsets.tolist(), lengths.tolist(), strict=True)]
-    return [texts[i] for i in which.tolist()]
+    return texts_of_lengths(data, offsets, sound_lengths(data, offsets, problems)).only(which)
+
+
+def bytes_of(data):  # type: ignore[no-untyped-def]
+    """A buffer as an array (uint8)."""
+    return np.frombuffer(data, np.uint8)

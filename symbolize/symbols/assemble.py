@@ -11,6 +11,7 @@ from symbolize.arrays import distinct_inverse, first_of_runs, layer_at, pair, un
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.qualify import resolve_functions
 from symbolize.names import strip_version
+from symbolize.parallel import together
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.folding import find_shared
 from symbolize.symbols.functions import UNKNOWN, FunctionNames
@@ -64,23 +65,24 @@ def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs
     files = Files()
     pool = TextPool()
     functions, node_function, function = name_ranges(dwarf, decoded, symbols, ranges, files, pool)
-    chains, node = lay_chains(dwarf, decoded, ranges, node_function, function, files)
-    file, line, column = leaf_places(dwarf, decoded, symbols, ranges, node, files)
-    count = len(node)
-    data = np.empty(MAX_PACKED * count + 1, np.uint8)
-    block_start = np.zeros(count // BLOCK_SIZE + 2, np.uint64)
-    block_offset = np.zeros(count // BLOCK_SIZE + 2, np.uint64)
-    blocks = pack(*views(ranges.start, node, file, line, column, data, block_start, block_offset))
+    calls = call_files(dwarf, decoded, node_function, files)
+    places = leaf_places(dwarf, decoded, symbols, ranges, function, files)
+    # All paths are known by now, so that the two share nothing that changes.
+    shared, (chains, packed) = together(
+        lambda: find_shared(symbols, dwarf, decoded, vaddrs),
+        lambda: lay_ranges(decoded, ranges, node_function, function, calls, places),
+    )
+    if chains.cut_off and dwarf is not None:
+        dwarf.problems.append("absurdly many symbols in inlined functions; some are left out")
     paths = pool.add(files.paths)
-    shared = find_shared(symbols, dwarf, decoded, vaddrs)
     shared_name, shared_path = pool.add(shared.name), pool.add(shared.path)
     text, text_offset = pool.arrays()
     none = np.zeros(0, np.uint64)
     nodes = chains.count
     return SymbolTable(
-        block_start=block_start[:blocks].copy(),
-        block_offset=block_offset[: blocks + 1].copy(),
-        ranges=data[: int(block_offset[blocks])].copy(),
+        block_start=packed.start,
+        block_offset=packed.offset,
+        ranges=packed.data,
         node_parent=np.asarray(chains.parent)[:nodes].copy(),
         node_function=np.asarray(chains.function)[:nodes].copy(),
         node_call_file=np.asarray(chains.file)[:nodes].copy(),
@@ -254,36 +256,57 @@ def name_functions(dwarf: Dwarf, decoded: Decoded, nodes: Int64, files: "Files")
     return FunctionNames(resolved.linkage, resolved.name, decl_file, resolved.decl_line), function
 
 
-def lay_chains(
-    dwarf: Dwarf | None, decoded: Decoded, ranges: Ranges, node_function: Int32, function: Int32, files: "Files"
-) -> tuple[Chains, Int32]:
-    """The nodes of the table, and the innermost one of each range (-1: none)."""
-    inlined = np.flatnonzero(node_function >= 0)
-    call_file = np.full(len(node_function), -1, np.int32)
+def call_files(dwarf: Dwarf | None, decoded: Decoded, node_function: Int32, files: "Files") -> Int32:
+    """The file of the call site of each inlined node of the decoder (-1: unknown)."""
+    result = np.full(len(node_function), -1, np.int32)
     if dwarf is not None:
-        call_file[inlined] = files.attribute(dwarf, decoded.node_unit[inlined], decoded.node_call_file[inlined])
-    inputs = (decoded.node_parent, node_function, call_file, decoded.node_call_line, decoded.node_call_column)
-    node = np.empty(len(ranges.start), np.int32)
-    room = len(inlined) + int(function.max(initial=0)) + 1024
-    limit = CHAINS_PER_RANGE * (len(inlined) + len(node)) + MORE_CHAINS
-    while True:
-        chains = Chains(room, limit, int.from_bytes(os.urandom(8)))
-        if chain_nodes(*views(ranges.node, function, *inputs), chains, *views(node)):
-            if chains.cut_off and dwarf is not None:
-                dwarf.problems.append("absurdly many symbols in inlined functions; some are left out")
-            return chains, node
+        inlined = np.flatnonzero(node_function >= 0)
+        result[inlined] = files.attribute(dwarf, decoded.node_unit[inlined], decoded.node_call_file[inlined])
+    return result
+
+
+class Packed(NamedTuple):
+    """Packed ranges: where blocks start, their offsets in `data`, with the end of the last."""
+
+    start: UInt64
+    offset: UInt64
+    data: NDArray[np.uint8]
+
+
+def lay_ranges(
+    decoded: Decoded,
+    ranges: Ranges,
+    node_function: Int32,
+    function: Int32,
+    calls: Int32,
+    places: tuple[Int32, UInt32, UInt32],
+) -> tuple[Chains, Packed]:
+    """The nodes of the table, and its ranges with their nodes and their `places`: file, line, column."""
+    inputs = (decoded.node_parent, node_function, calls, decoded.node_call_line, decoded.node_call_column)
+    count, inlined = len(ranges.start), int(np.count_nonzero(node_function >= 0))
+    node = np.empty(count, np.int32)
+    room = inlined + int(function.max(initial=0)) + 1024
+    limit = CHAINS_PER_RANGE * (inlined + count) + MORE_CHAINS
+    chains = Chains(room, limit, int.from_bytes(os.urandom(8)))
+    while not chain_nodes(*views(ranges.node, function, *inputs), chains, *views(node)):
         room *= 2
+        chains = Chains(room, limit, int.from_bytes(os.urandom(8)))
+    data = np.empty(MAX_PACKED * count + 1, np.uint8)
+    start = np.zeros(count // BLOCK_SIZE + 2, np.uint64)
+    offset = np.zeros(count // BLOCK_SIZE + 2, np.uint64)
+    blocks = pack(*views(ranges.start, node, *places, data, start, offset))
+    return chains, Packed(start[:blocks].copy(), offset[: blocks + 1].copy(), data[: int(offset[blocks])].copy())
 
 
 def leaf_places(
-    dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, ranges: Ranges, node: Int32, files: "Files"
+    dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, ranges: Ranges, function: Int32, files: "Files"
 ) -> tuple[Int32, UInt32, UInt32]:
-    """File (-1: unknown), line and column of each range."""
-    count = len(node)
+    """File (-1: unknown), line and column of each range where there is a function."""
+    count = len(function)
     file = np.full(count, -1, np.int32)
     line, column = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
     if dwarf is not None:
-        at = np.flatnonzero((ranges.row >= 0) & (node >= 0))
+        at = np.flatnonzero((ranges.row >= 0) & (function >= 0))
         row = ranges.row[at]
         found = files.of_rows(dwarf, decoded, row)
         at, row = at[found >= 0], row[found >= 0]  # a line of no file says nothing
@@ -322,16 +345,16 @@ class Files:
         known = np.flatnonzero(unit >= 0)
         if count > SLOTS_PER_ROW * len(known) + MORE_SLOTS:  # a file attribute may be any number
             keys, inverse = distinct_inverse(pair(unit[known], index[known]))
-            pairs = list(zip(*(column.tolist() for column in unpair(keys)), strict=True))
+            units, indices = (column.astype(np.int64) for column in unpair(keys))
         else:
             inverse = unit[known] * width + index[known]
             present = np.zeros(count, np.bool_)
             present[inverse] = True
-            slots = np.flatnonzero(present)
-            pairs = list(zip((slots // width).tolist(), (slots % width).tolist(), strict=True))
+            units, indices = np.divmod(np.flatnonzero(present), width)
             inverse = (np.cumsum(present, dtype=np.int32) - 1)[inverse].astype(np.int64)
-        resolved = np.array([self._add(dwarf.path(u, i & 0xFFFFFFFF, is_row)) for u, i in pairs], np.int32)
-        result[known] = resolved[inverse] if len(resolved) else -1
+        paths, which = dwarf.paths(units, indices & 0xFFFFFFFF, is_row)
+        resolved = np.append(self.of_symbols(paths), np.int32(-1))[which]  # -1 is the last
+        result[known] = resolved[inverse]
         return result
 
     def _add(self, path: bytes) -> int:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from symbolize.arrays import distinct, distinct_inverse
 from symbolize.dwarf.segments import disjoint
-from symbolize.dwarf.strings import strings_at
+from symbolize.dwarf.strings import texts_at
 from symbolize.elf import Symbols
 from symbolize.elf.symbols import STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE
+from symbolize.texts import Texts, joined_texts
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
@@ -48,19 +49,25 @@ class SymbolNames(Sequence[bytes]):
         table = self._tables[number]
         return table.text(int(table.name[row - self._ends[number] + len(table)]))
 
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.take(np.arange(len(self))))
+
     def take(self, rows: Int64) -> list[bytes]:
         """The names of some rows."""
+        return list(self.texts(rows))
+
+    def texts(self, rows: Int64) -> Texts:
+        """The names of some rows, in one array."""
         if len(self._tables) == 1:
-            return strings_at(self._tables[0].strings, self._tables[0].name[rows], [])
+            return texts_at(self._tables[0].strings, self._tables[0].name[rows], [])
         number = np.searchsorted(self._ends, rows, side="right")
-        result = [b""] * len(rows)
+        parts, places = [Texts.empty(0)], [np.zeros(0, np.int64)]
         for i in distinct(number).tolist():
             here = np.flatnonzero(number == i)
             table = self._tables[i]
-            found = strings_at(table.strings, table.name[rows[here] - self._ends[i] + len(table)], [])
-            for place, name in zip(here.tolist(), found, strict=True):
-                result[place] = name
-        return result
+            parts.append(texts_at(table.strings, table.name[rows[here] - self._ends[i] + len(table)], []))
+            places.append(here)
+        return joined_texts(parts).only(np.argsort(np.concatenate(places)))
 
     def table_of(self, row: int) -> int:
         """Which of the tables a row is of."""

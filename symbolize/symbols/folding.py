@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, first_of_runs, layer_at
+from symbolize.arrays import distinct, first_of_runs, is_among, layer_at, views
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.sharing import (
     Definitions,
@@ -44,6 +44,9 @@ from symbolize.names import (
     variants,
 )
 from symbolize.symbols.elf_symbols import SymbolLayer
+from symbolize.symbols.lay import outermost
+from symbolize.symbols.texts import TextPool
+from symbolize.texts import joined_texts
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
@@ -177,14 +180,20 @@ class _Index:
     """Definitions by the names that symbols may have for them."""
 
     def __init__(self, definitions: Definitions) -> None:
-        self._rows: dict[bytes, list[int]] = {}
-        for row, (linkage, name) in enumerate(zip(definitions.linkage, definitions.name, strict=True)):
-            self._rows.setdefault(linkage or name, []).append(row)
+        linked = definitions.linkage.lengths() > 0
+        names = joined_texts([definitions.linkage, definitions.name])
+        self._names = TextPool()
+        numbers = self._names.add(names.only(np.arange(len(linked)) + np.where(linked, 0, len(linked))))
+        self._order = np.argsort(numbers, kind="stable")
+        self._numbers = numbers[self._order]
 
     def rows(self, names: list[bytes]) -> list[int]:
         """The definitions that one of `names` may be linked from, in order of the file."""
         spellings = {*map(function_key, names), *demangle(names), *(v for name in names for v in variants(name))}
-        return sorted({row for name in spellings for row in self._rows.get(name, [])})
+        found = {number for name in spellings if (number := self._names.find(name)) >= 0}
+        first = np.searchsorted(self._numbers, sorted(found))
+        last = np.searchsorted(self._numbers, sorted(found), side="right")
+        return sorted(row for i, j in zip(first, last, strict=True) for row in self._order[i:j].tolist())
 
 
 class _Known:
@@ -278,7 +287,7 @@ def _decide(groups: list[_Group], known: _Known | None) -> Iterator[_Verdict]:
         thorough = set(units[lists_all_definitions(dwarf, units)].tolist())
         definitions, index = known.definitions(units)
         # What gcc optimizes while linking is defined in other units.
-        elsewhere = definitions.is_live & (definitions.home != definitions.unit) & np.isin(definitions.unit, units)
+        elsewhere = definitions.is_live & (definitions.home != definitions.unit) & is_among(definitions.unit, units)
         for row in np.flatnonzero(elsewhere).tolist():
             if int(definitions.begin[row]) in near and definitions.home[row] >= 0:
                 near[int(definitions.begin[row])].add(int(definitions.home[row]))
@@ -369,7 +378,7 @@ def _answering(verdicts: list[_Verdict], symbols: SymbolLayer) -> list[_Verdict]
     order = sorted(verdicts)
     begins = np.array([verdict.begin for verdict in order], np.uint64)
     starts = np.where(symbols.symbol >= 0, symbols.vaddr[symbols.symbol], np.uint64(0))
-    pieces = np.flatnonzero((symbols.symbol >= 0) & np.isin(starts, begins))
+    pieces = np.flatnonzero((symbols.symbol >= 0) & is_among(starts, begins))
     result: list[_Verdict] = []
     first = np.searchsorted(begins, starts[pieces])
     last = np.searchsorted(begins, starts[pieces], side="right")
@@ -386,6 +395,8 @@ def _answering(verdicts: list[_Verdict], symbols: SymbolLayer) -> list[_Verdict]
 def _outermost(verdicts: list[_Verdict], decoded: Decoded) -> list[_Verdict]:
     """Without names of a place inside a function, which do not share the function (rule R160)."""
     begin = np.array([verdict.begin for verdict in verdicts], np.uint64)
+    if not verdicts:
+        return []
     here = layer_at(decoded.segment_start, decoded.segment_node, begin)
     before = layer_at(decoded.segment_start, decoded.segment_node, begin - np.minimum(begin, np.uint64(1)))
     inside = (here >= 0) & (_tops(decoded, here) == _tops(decoded, before))
@@ -394,13 +405,10 @@ def _outermost(verdicts: list[_Verdict], decoded: Decoded) -> list[_Verdict]:
 
 def _tops(decoded: Decoded, node: Int64) -> Int64:
     """The function that each node is inlined into, over all levels; -1 stays."""
-    while len(inlined := np.flatnonzero(node >= 0)):
-        inlined = inlined[decoded.node_parent[node[inlined]] >= 0]
-        if not len(inlined):
-            break
-        node = node.copy()
-        node[inlined] = decoded.node_parent[node[inlined]]
-    return node
+    outer = np.empty(len(decoded.node_parent) + 1, np.int64)
+    outer[-1] = -1
+    outermost(*views(decoded.node_parent, outer[:-1]))
+    return outer[node]
 
 
 def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete: bool) -> list[_Verdict]:
@@ -427,7 +435,7 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
     _, units = units_at(dwarf, chosen)
     units = distinct(units[_describes_c(dwarf, units)])
     definitions, _ = known.definitions(units)
-    live = np.flatnonzero(definitions.is_live & np.isin(definitions.unit, units))
+    live = np.flatnonzero(definitions.is_live & is_among(definitions.unit, units))
     live = live[np.argsort(definitions.begin[live], kind="stable")]
     low = np.searchsorted(definitions.begin[live], chosen)
     high = np.searchsorted(definitions.begin[live], chosen, side="right")
@@ -470,12 +478,13 @@ def _identity(definitions: Definitions, row: int) -> bytes:
 
 def _entries(decoded: Decoded, vaddrs: UInt64 | None) -> UInt64:
     """Where the functions that are there begin, or those of them that answer for one of `vaddrs`."""
-    node = distinct(decoded.segment_node)
+    node = decoded.segment_node
     if vaddrs is not None:
         place = np.searchsorted(decoded.segment_start, vaddrs, side="right") - 1
-        node = distinct(decoded.segment_node[place[place >= 0]])
-    node = distinct(_tops(decoded, node[node >= 0]))
-    return distinct(decoded.node_entry[node])
+        node = node[place[place >= 0]]
+    is_there = np.zeros(len(decoded.node_parent) + 1, np.bool_)  # the last is for gaps
+    is_there[_tops(decoded, node)] = True
+    return distinct(decoded.node_entry[np.flatnonzero(is_there[:-1])])
 
 
 def _defined_at(definitions: Definitions, unit: int, path: bytes, line: int, size: int) -> int | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.symbols.texts import Texts
+from symbolize.texts import Texts
 
 Int64 = NDArray[np.int64]
 

@@ -1,37 +1,45 @@
 """Which name a function gets when DWARF and the symbol table both have one (rules R6, R18)."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import views
 from symbolize.names import demangle, last_component, same_function, split_suffix, strip_version
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.functions import UNKNOWN, FunctionNames
+from symbolize.symbols.texts import equal_texts, holding
+from symbolize.texts import Texts
 
 Int64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
 
 
-def choose_names(
-    function: NDArray[Any], symbol: NDArray[Any], functions: FunctionNames, symbols: SymbolLayer
-) -> FunctionNames:
+def choose_names(function: Int64, symbol: Int64, functions: FunctionNames, symbols: SymbolLayer) -> FunctionNames:
     """The names of the pairs of a function of `functions` (-1: none) and the symbol at the address.
 
     The symbol's name is taken where there is no DWARF. Where there is, it is taken if it agrees with DWARF up
     to a clone suffix, so that the suffix is kept: of the sized symbols with the same start, the first that does.
     Without DWARF a word is taken for a clone suffix only where the base is a symbol too.
     """
+    texts, names = symbols.names.texts(symbol), Texts.empty(len(symbol))
+    linked_as, named = as_texts(functions.linkage), as_texts(functions.name)
+    plain = agree_literally(function, texts, linked_as, named) & symbols.sized[symbol]
+    unlinked = plain.copy()
+    unlinked[plain] = linked_as.only(function[plain]).lengths() == 0
+    # Of a Go function that is called `main.cold` DWARF says so.
+    dotted = np.zeros(len(symbol), np.uint8)
+    holding(*views(texts.data, *texts.places()), ord("."), dotted.data)
+    literal = np.flatnonzero(unlinked & (dotted > 0))
+    suffixed = [
+        (row, text) for row, text in zip(literal.tolist(), texts.take(literal), strict=True) if split_suffix(text)[1]
+    ]
+    names = names.with_changed(np.array([row for row, _ in suffixed], np.int64), [text for _, text in suffixed])
+    rows = np.flatnonzero(~plain)
     linkage: list[bytes] = []
     name: list[bytes] = []
-    texts, sized = symbols.names.take(symbol), symbols.sized[symbol].tolist()
-    for f, s, text, is_sized in zip(function.tolist(), symbol.tolist(), texts, sized, strict=True):
-        if f >= 0 and is_sized and text and text == (functions.linkage[f] or functions.name[f]):
-            linkage.append(text)
-            # Of a Go function that is called `main.cold` DWARF says so.
-            literal = not functions.linkage[f] and b"." in text and split_suffix(text)[1]
-            name.append(text if literal else b"")
-            continue
+    for f, s, text in zip(function[rows].tolist(), symbol[rows].tolist(), texts.take(rows), strict=True):
         if f < 0:
             linked = strip_version(text)
             base, suffix = split_suffix(linked)
@@ -44,21 +52,41 @@ def choose_names(
             )
             continue
         candidates = (strip_version(symbols.names[alias]) for alias in symbols.aliases(s))
-        if not functions.linkage[f] and not functions.name[f]:  # its name lies in a file that is not there (rule R92)
+        said, called = linked_as[f], named[f]
+        if not said and not called:  # its name lies in a file that is not there (rule R92)
             linked = next(iter(candidates), b"")
             linkage.append(linked)
             name.append(b"" if linked else UNKNOWN)
             continue
-        linked = agreeing(candidates, functions.linkage[f], functions.name[f])
-        linkage.append(linked or functions.linkage[f])
-        plain = not functions.linkage[f] and (not linked or is_numbered(split_suffix(linked)[0], functions.name[f]))
-        name.append(functions.name[f] if plain else b"")
+        linked = agreeing(candidates, said, called)
+        linkage.append(linked or said)
+        is_own = not said and (not linked or is_numbered(split_suffix(linked)[0], called))
+        name.append(called if is_own else b"")
+    texts, names = texts.with_changed(rows, linkage), names.with_changed(rows, name)
     known = function >= 0
     decl_file = np.full(len(function), -1, np.int32)
     decl_line = np.zeros(len(function), np.uint32)
     decl_file[known] = functions.decl_file[function[known]]
     decl_line[known] = functions.decl_line[function[known]]
-    return FunctionNames(linkage, name, decl_file, decl_line)
+    return FunctionNames(texts, names, decl_file, decl_line)
+
+
+def agree_literally(function: Int64, texts: Texts, linkage: Texts, name: Texts) -> Bool:
+    """Which of `texts` are the linkage name of the function beside them, or its name if it has none; none are empty."""
+    result = np.zeros(len(function), np.uint8)
+    linked = np.zeros(len(function), np.bool_)
+    linked[function >= 0] = linkage.only(function[function >= 0]).lengths() > 0
+    for rows, names in ((np.flatnonzero(linked), linkage), (np.flatnonzero((function >= 0) & ~linked), name)):
+        same = np.zeros(len(rows), np.uint8)
+        here, there = texts.only(rows), names.only(function[rows])
+        equal_texts(*views(here.data, *here.places(), there.data, *there.places(), same))
+        result[rows] = same
+    return (result > 0) & (texts.lengths() > 0)
+
+
+def as_texts(names: Sequence[bytes]) -> Texts:
+    """Names in one array."""
+    return names if isinstance(names, Texts) else Texts.of(names)
 
 
 def agreeing(candidates: Iterable[bytes], linkage: bytes, name: bytes) -> bytes:

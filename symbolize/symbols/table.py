@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from symbolize.arrays import distinct, views
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.seek import count_frames, fill_frames, seek
-from symbolize.symbols.texts import Texts
+from symbolize.texts import Texts
 
 UInt64 = NDArray[np.uint64]
 UInt32 = NDArray[np.uint32]

@@ -20,7 +20,7 @@ from symbolize.symbols.build import decode_for, symbol_tables
 from symbolize.symbols.elf_symbols import symbol_layer
 from symbolize.symbols.folding import Candidate, Evidence, SharedCode, find_shared
 from symbolize.symbols.table import SymbolTable, range_at
-from symbolize.symbols.texts import Texts
+from symbolize.texts import Texts
 from tests.support.dwarf_writer import Die, Unit, die, function
 from tests.support.elf_writer import FILE, GNU_IFUNC, LOCAL, NOTYPE, WEAK, Symbol, text
 from tests.support.fixture_files import BINARIES, FIXTURES
