@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from symbolize.elf import ElfImage, Symbols, read_symbols
 from symbolize.elf.minidebug import mini_image
 from symbolize.elf.unwind import frame_ranges
 from symbolize.parallel import beside
-from symbolize.symbols.assemble import assemble
+from symbolize.symbols.assemble import assemble, resolve_nodes
 from symbolize.symbols.binary import has_dwarf, source_names
 from symbolize.symbols.debug_files import CompanionFiles, Finder, debug_sections
 from symbolize.symbols.elf_symbols import NO_FRAMES, SymbolLayer, needs_frames, symbol_layer
@@ -49,8 +50,12 @@ class Builder:
     def build(self, vaddrs: UInt64 | None) -> SymbolTable:
         """The whole table, or one for lookups of `vaddrs` (ascending)."""
         dwarf, images = self.dwarf, self._images
-        decoded = decode_for(dwarf, vaddrs, self._symbols) if dwarf is not None else Decoded.nothing()
-        table = assemble(dwarf, decoded, self.symbols, vaddrs)
+        decoded, resolved = Decoded.nothing(), None
+        if dwarf is not None and vaddrs is None:
+            decoded, resolved = dwarf.decode_beside(partial(resolve_nodes, dwarf))
+        elif dwarf is not None:
+            decoded = decode_for(dwarf, vaddrs, self._symbols)
+        table = assemble(dwarf, decoded, self.symbols, vaddrs, resolved)
         table.problems = [f"{image.path}: {problem}" for image in images for problem in image.problems]
         if dwarf is not None and self._files is not None:
             table.problems += [*dwarf.problems, *self._files.problems]
