@@ -191,6 +191,8 @@ class Answer:
             if count > limit:
                 raise TooLarge(f"more than the {limit:,} bytes allowed")
             yield data
+        if not count and self.number("Content-Length") is None:
+            raise NetworkFailure("nothing came")
         size = self.number("X-DEBUGINFOD-SIZE")
         if size is not None and size != count:
             raise NetworkFailure(f"cut off: {count:,} of {size:,} bytes")
