@@ -17,6 +17,7 @@ from symbolize.binaries.debuginfod import Debuginfod, Limits
 from symbolize.binaries.debuginfod.cache import COMPOSED
 from symbolize.binaries.debuginfod.sections import NEEDED
 from symbolize.elf import ElfImage, read_build_id
+from symbolize.errors import UsageError
 from symbolize.symbols import build_table
 from tests.support.fixture_files import BINARIES
 from tests.support.http_server import HttpServer, Request
@@ -230,3 +231,18 @@ def test_sections_with_the_executable_at_hand(server: str, tmp_path: Path) -> No
     with Debuginfod([server], cache=tmp_path, limits=LIMITS) as client:
         assert client.fetch_sections(id_of(debug), executable=stripped / debug.stem).is_composed
     assert [each.name for each in (tmp_path / id_of(debug)).iterdir()] == [COMPOSED]
+
+
+def test_chosen_sections(server: str, tmp_path: Path) -> None:
+    """Who asks for other sections gets a file of its own; names that are none become no path."""
+    build_id = id_of(SPLIT[0])
+    with Debuginfod([server], cache=tmp_path, limits=LIMITS) as client:
+        few = client.fetch_sections(build_id, [".debug_loclists", ".debug_absent"])
+        assert few.path
+        assert few.path != client.fetch_sections(build_id).path
+        with ElfImage.open(few.path) as image:
+            names = {section.name for section in image.sections if section.name.startswith(".debug")}
+            assert names == {".debug_info", ".debug_abbrev", ".debug_loclists"}
+        for name in ("../x", "", ".debug/../../x", ".debug info"):
+            with pytest.raises(UsageError):
+                client.fetch_sections(build_id, [name])

@@ -5,7 +5,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 from symbolize.binaries.build_id import same_build_id
 from symbolize.binaries.debuginfod.cache import ClientCache, discard
@@ -77,10 +76,8 @@ class Downloader:
                 left = len(threads)
                 # Who is left alone may take a while to notice; nobody waits for it.
                 while left and not request.won and request.large is None:
-                    request.lock.beat()
-                    with suppress(queue.Empty):
-                        events.get(timeout=1.0)
-                        left -= 1
+                    events.get()
+                    left -= 1
             finally:
                 for call in calls.values():
                     call.cancel()
@@ -207,9 +204,9 @@ class Downloader:
         if self._progress is not None:
             self._progress(Progress(request.build_id, request.kind, server.url, done, done))
         try:
-            if not done:
-                raise Wrong("refused: an empty file came")
             if request.is_elf:
+                if not done:
+                    raise Wrong("refused: an empty file came")
                 verify_file(new.path, request.build_id)
         except BaseException:
             discard(new.path)

@@ -4,7 +4,6 @@ import threading
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from symbolize.binaries.debuginfod.cache import Lock
 from symbolize.binaries.debuginfod.server import Server
 from symbolize.binaries.finder import Attempt
 
@@ -82,7 +81,6 @@ class Request:
     entry: str
     limit: int
     sections_above: int | None
-    lock: Lock
     is_elf: bool = True
     outcomes: dict[Server, Outcome] = field(default_factory=dict)
     won: str = ""
