@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -255,16 +256,21 @@ def test_stalls(tmp_path: Path) -> None:
         request.head(200, Content_Length="100000")
         request.drip(FILE[:1000], 0.02)
 
+    def drips_in_the_end(request: Request) -> None:
+        request.head(200, Content_Length="300000")
+        request.send(bytes(200_000))
+        request.drip(FILE[:1000], 0.02)
+
     def drips_headers(request: Request) -> None:
         request.drip(b"HTTP/1.1 200 OK\r\nX-Long: " + b"y" * 1000, 0.02)
 
-    for number, behave in enumerate((nothing, drips, drips_headers, lambda request: time.sleep(3))):
+    for number, behave in enumerate((nothing, drips, drips_in_the_end, drips_headers, lambda request: time.sleep(3))):
         with HttpServer(behave) as server:
             began = time.monotonic()
             fetched = fetch(tmp_path / str(number), server, limits=replace(FAST, retries=0))
             assert fetched.status == "failed"
             assert "stalled" in outcome(fetched) or "no answer" in outcome(fetched)
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < 2.5
 
 
 def test_too_slow_as_a_whole(tmp_path: Path) -> None:
@@ -617,6 +623,73 @@ def test_one_download_for_all_processes(slow_server: HttpServer, tmp_path: Path)
     running = [start(10) for _ in range(3)]
     assert [process.communicate()[0] for process in running] == ["found\n"] * 3
     assert len(slow_server.asked) == 1
+
+
+def test_proxies(tmp_path: Path) -> None:
+    """A proxy is used for the hosts that need one, and gets its own password and no other."""
+    with HttpServer(sends(), probe=lambda request: request.reply(200)) as proxy, HttpServer(sends()) as near:
+        proxies = {"all": proxy.url.replace("//", "//p:s3cret@"), "no": "127.0.0.1,other.example"}
+        far = "http://far.example/symbols"
+        with Debuginfod([far], cache=tmp_path / "1", limits=FAST, proxies=proxies) as client:
+            assert client.fetch(ID, "debuginfo").status == "found"
+            assert "s3cret" not in str(client.probe())
+        assert proxy.asked == [f"{far}/", f"{far}/buildid/{ID}/debuginfo"]
+        assert proxy.requests[1].headers["proxy-authorization"] == "Basic cDpzM2NyZXQ="
+        assert proxy.requests[1].headers["host"] == "far.example"
+        with Debuginfod([near.url], cache=tmp_path / "2", limits=FAST, proxies=proxies) as client:
+            assert client.fetch(ID, "debuginfo").status == "found"
+        assert len(proxy.asked) == 2
+    with pytest.raises(UsageError) as error:
+        Debuginfod([], cache=tmp_path, proxies={"http": "socks5://p:s3cret@x"})
+    assert "s3cret" not in str(error.value)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate for localhost, with its key, that nobody signed."""
+    if not shutil.which("openssl"):
+        pytest.skip("needs openssl")
+    path = tmp_path / "certificate.pem"
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        "-",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=x",
+    ]
+    made = subprocess.run([*command, "-addext", "subjectAltName=DNS:localhost"], capture_output=True, check=True)
+    path.write_bytes(made.stdout)
+    return path
+
+
+def test_https(certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Certificates are verified; a download by TLS can be ended."""
+
+    def behave(request: Request) -> None:
+        if request.path.endswith("executable"):
+            time.sleep(3)
+        request.reply(200, SMALL)
+
+    with HttpServer(behave, certificate=certificate) as server:
+        url = server.url.replace("127.0.0.1", "localhost")
+        with Debuginfod([url], cache=tmp_path / "1", limits=FAST) as client:
+            fetched = client.fetch(ID, "debuginfo")
+            assert fetched.status == "skipped"
+            assert "certificate" in outcome(fetched)
+        assert server.asked == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        with Debuginfod([url], cache=tmp_path / "2", limits=replace(FAST, retries=0)) as client:
+            assert client.fetch(ID, "debuginfo").status == "found"
+            began = time.monotonic()
+            assert "no answer in 0.5 s" in outcome(client.fetch(ID, "executable"))
+            assert time.monotonic() - began < 1.5
 
 
 def test_urllib3_is_imported_late() -> None:

@@ -184,6 +184,9 @@ def test_environment(tmp_path: Path) -> None:
             "DEBUGINFOD_MAXSIZE": "9",
             "DEBUGINFOD_RETRY_LIMIT": "1000000",
             "DEBUGINFOD_PROGRESS": "1",
+            "HTTP_PROXY": "http://not.example",
+            "HTTPS_PROXY": "proxy:3128",
+            "no_proxy": "a.example",
             "DEBUGINFOD_HEADERS_FILE": str(headers),
         }
     )
@@ -196,6 +199,7 @@ def test_environment(tmp_path: Path) -> None:
     limits = found.limits
     assert (limits.answer_time, limits.total_time, limits.max_size, limits.retries) == (7, 8, 9, 10)
     assert found.headers == {"X-One": "1", "X-Two": "a: b"}
+    assert found.proxies == {"https": "proxy:3128", "no": "a.example"}
     assert len(found.problems) == 6
     assert not any("s3c" in problem for problem in found.problems)
 

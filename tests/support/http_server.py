@@ -1,11 +1,13 @@
 """A web server on a loopback port that misbehaves as a test wants, down to the bytes."""
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -45,14 +47,19 @@ class Request(NamedTuple):
 
 @dataclass(eq=False)
 class HttpServer:
-    """Answers `GET /` with 200 and everything else with `behave`. `requests` are the paths asked for, without `/`."""
+    """Answers `GET /` with 200 and everything else with `behave`. `requests` are those without `GET /`. By TLS with a `certificate`."""
 
     behave: Callable[[Request], None]
     probe: Callable[[Request], None] = lambda request: request.reply(200)
     requests: list[Request] = field(default_factory=list)
+    certificate: Path | None = None
 
     def __enter__(self) -> Self:
         self._socket = socket.create_server(("127.0.0.1", 0))
+        if self.certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate)
+            self._socket = context.wrap_socket(self._socket, server_side=True)
         self.port = self._socket.getsockname()[1]
         self._open: list[socket.socket] = [self._socket]
         threading.Thread(target=self._serve, daemon=True).start()
@@ -69,7 +76,7 @@ class HttpServer:
     @property
     def url(self) -> str:
         """Where it is."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self.certificate else ''}://127.0.0.1:{self.port}"
 
     @property
     def asked(self) -> list[str]:
@@ -77,8 +84,8 @@ class HttpServer:
         return [request.path for request in self.requests]
 
     def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
+        while self._socket.fileno() >= 0:
+            with suppress(OSError):  # closed, or a handshake that failed
                 connection, _ = self._socket.accept()
                 self._open.append(connection)
                 threading.Thread(target=self._answer, args=(connection,), daemon=True).start()

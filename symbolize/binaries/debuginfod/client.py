@@ -40,22 +40,27 @@ class Debuginfod:
         cache: str | os.PathLike[str] | None = None,
         limits: Limits | None = None,
         headers: Mapping[str, str] | None = None,
+        proxies: Mapping[str, str] | None = None,
         refresh_misses: bool = False,
         tell: Callable[[str], None] | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
-        """`urls` as in DEBUGINFOD_URLS, tags included. Raises UsageError, without credentials in its text."""
+        """`urls` as in DEBUGINFOD_URLS, tags included; `proxies` by scheme (`http`, `https`, `all`), and `no`, as in no_proxy.
+
+        Raises UsageError, without credentials in its text.
+        """
         servers, problems = parse_servers(urls)
         if problems:
             raise UsageError(problems[0])
-        self._set_up(servers, cache, limits or Limits(), dict(headers or {}), refresh_misses, tell, progress)
+        self._set_up(servers, cache, limits or Limits(), headers or {}, proxies or {}, refresh_misses, tell, progress)
 
     def _set_up(
         self,
         servers: Sequence[Server],
         cache: str | os.PathLike[str] | None,
         limits: Limits,
-        headers: dict[str, str],
+        headers: Mapping[str, str],
+        proxies: Mapping[str, str],
         refresh_misses: bool,
         tell: Callable[[str], None] | None,
         progress: Callable[[Progress], None] | None,
@@ -74,7 +79,7 @@ class Debuginfod:
         self.wants_progress = False
         self._tell = tell or (lambda line: None)
         self._skipped = [server for server in servers if server.ima == "enforcing"]
-        self._transport = Transport(self.servers, headers, limits.connect_time)
+        self._transport = Transport(self.servers, headers, limits.connect_time, proxies)
         self._roster = Roster(self.servers, self._transport, self.cache, limits, refresh_misses, self._tell)
         self._downloader = Downloader(self._transport, self.cache, limits, progress)
         self._asked = hashlib.sha256("\n".join(sorted(server.url for server in self.servers)).encode()).hexdigest()[:32]
@@ -106,7 +111,9 @@ class Debuginfod:
             if tell is not None:
                 tell(problem)
         folder = found.cache if cache is None else cache
-        client._set_up(found.servers, folder, found.limits, found.headers, refresh_misses, tell, progress)
+        client._set_up(
+            found.servers, folder, found.limits, found.headers, found.proxies, refresh_misses, tell, progress
+        )
         client.wants_progress = found.wants_progress
         return client
 
