@@ -47,7 +47,10 @@ class Request(NamedTuple):
 
 @dataclass(eq=False)
 class HttpServer:
-    """Answers `GET /` with 200 and everything else with `behave`. `requests` are those without `GET /`. By TLS with a `certificate`."""
+    """Answers `GET /` with 200 and everything else with `behave`; by TLS with a `certificate`.
+
+    `requests` are those without `GET /`.
+    """
 
     behave: Callable[[Request], None]
     probe: Callable[[Request], None] = lambda request: request.reply(200)

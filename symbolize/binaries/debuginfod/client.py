@@ -45,7 +45,7 @@ class Debuginfod:
         tell: Callable[[str], None] | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
-        """`urls` as in DEBUGINFOD_URLS, tags included; `proxies` by scheme (`http`, `https`, `all`), and `no`, as in no_proxy.
+        """`urls` as in DEBUGINFOD_URLS, tags included; `proxies` for `http`, `https` or `all`, and `no` as in no_proxy.
 
         Raises UsageError, without credentials in its text.
         """
