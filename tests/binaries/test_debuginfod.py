@@ -3,6 +3,7 @@
 import gzip
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -28,9 +29,9 @@ SMALL = elf(bytes.fromhex(ID))
 
 FAST = Limits(
     connect_time=1.0,
-    probe_time=0.5,
-    answer_time=0.5,
-    stall_time=0.3,
+    probe_time=1.0,
+    answer_time=1.0,
+    stall_time=0.4,
     min_rate=1000,
     total_time=5.0,
     retries=1,
@@ -60,6 +61,13 @@ def fetch(tmp_path: Path, *servers: HttpServer, limits: Limits = FAST, build_id:
     """What a client gets from the servers."""
     with Debuginfod([server.url for server in servers], cache=tmp_path / "cache", limits=limits) as client:
         return client.fetch(build_id, "debuginfo")
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until something happened, two seconds at most."""
+    deadline = time.monotonic() + 2
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
 
 
 def left_behind(tmp_path: Path) -> list[str]:
@@ -267,7 +275,7 @@ def test_stalls(tmp_path: Path) -> None:
     for number, behave in enumerate((nothing, drips, drips_in_the_end, drips_headers, lambda request: time.sleep(3))):
         with HttpServer(behave) as server:
             began = time.monotonic()
-            fetched = fetch(tmp_path / str(number), server, limits=replace(FAST, retries=0))
+            fetched = fetch(tmp_path / str(number), server, limits=replace(FAST, retries=0, answer_time=0.5))
             assert fetched.status == "failed"
             assert "stalled" in outcome(fetched) or "no answer" in outcome(fetched)
             assert time.monotonic() - began < 2.5
@@ -351,8 +359,13 @@ def unreachable() -> str:
 
 def test_verdicts_are_told_and_shared(tmp_path: Path) -> None:
     """Each server is tried out once, and the next client knows."""
-    dead, told = unreachable(), []
-    with HttpServer(says(404)) as server, HttpServer(says(404), probe=lambda request: time.sleep(2)) as mute:
+    dead, told, probed = unreachable(), [], []
+
+    def says_nothing(request: Request) -> None:
+        probed.append(request)
+        time.sleep(3)
+
+    with HttpServer(says(404)) as server, HttpServer(says(404), probe=says_nothing) as mute:
         urls = [dead, server.url, mute.url]
         began = time.monotonic()
         with Debuginfod(urls, cache=tmp_path, limits=FAST, tell=told.append) as client:
@@ -361,22 +374,21 @@ def test_verdicts_are_told_and_shared(tmp_path: Path) -> None:
                 # Nobody can say that the file is nowhere.
                 assert fetched.status == "skipped"
                 assert [attempt.place for attempt in fetched.attempts] == urls
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 2.5
         assert mute.asked == []
         assert len(server.asked) == 8
         assert sorted(line.partition(": ")[2].partition(" (")[0] for line in told) == [
             "answers",
             "unreachable, not asked: Connection refused",
-            "unreachable, not asked: no answer in 0.5 s",
+            "unreachable, not asked: no answer in 1 s",
         ]
         assert not (tmp_path / ("01" * 20) / "debuginfo").exists()
 
         told.clear()
-        began = time.monotonic()
         with Debuginfod(urls, cache=tmp_path, limits=FAST, tell=told.append) as client:
             verdicts = client.probe()
             assert [verdicts[url][0] for url in urls] == [False, True, False]
-        assert time.monotonic() - began < 0.3
+        assert len(probed) == 1
         assert len(told) == 3
         assert all(line.endswith(" s ago)") for line in told)
 
@@ -385,13 +397,17 @@ def test_several_servers(tmp_path: Path) -> None:
     """Who has the file sends it; who does not, or is slow, does no harm."""
 
     def slow(request: Request) -> None:
-        time.sleep(0.4)
+        time.sleep(3)
         request.reply(200, SMALL)
 
-    with HttpServer(says(404)) as without, HttpServer(slow) as late, HttpServer(sends()) as has:
+    def behave(request: Request) -> None:
+        wait_for(lambda: bool(without.asked and late.asked))
+        request.reply(200, SMALL)
+
+    with HttpServer(says(404)) as without, HttpServer(slow) as late, HttpServer(behave) as has:
         began = time.monotonic()
         assert fetch(tmp_path, without, late, has).status == "found"
-        assert time.monotonic() - began < 0.35
+        assert time.monotonic() - began < 2
         assert len(without.asked) == len(late.asked) == len(has.asked) == 1
 
 
@@ -403,7 +419,8 @@ def test_next_server(first: Callable[[Request], None], tmp_path: Path) -> None:
     """Another server is asked when the first one to answer fails, and the report has both."""
 
     def later(request: Request) -> None:
-        time.sleep(0.1)
+        wait_for(lambda: bool(bad.asked))
+        time.sleep(0.15)
         request.reply(200, SMALL)
 
     with HttpServer(first) as bad, HttpServer(later) as good:
@@ -552,11 +569,33 @@ def test_closing_ends_downloads(tmp_path: Path) -> None:
         began = time.monotonic()
         with Debuginfod([server.url], cache=tmp_path, limits=replace(FAST, answer_time=30)) as client:
             (future,) = client.prefetch([(ID, "debuginfo", 1.0)])
-            while not server.asked and time.monotonic() - began < 2:
-                time.sleep(0.01)
+            wait_for(lambda: bool(server.asked))
         assert future.result().path is None
         assert time.monotonic() - began < 2.5
         assert client.fetch(ID, "executable").status == "skipped"
+
+
+def test_interrupt(tmp_path: Path) -> None:
+    """Ctrl-C ends a fetch at once and leaves no lock and no half of a file."""
+    code = (
+        "import sys\nfrom symbolize.binaries.debuginfod import Debuginfod\n"
+        "with Debuginfod([sys.argv[1]], cache=sys.argv[2]) as client:\n    client.fetch(sys.argv[3], 'debuginfo')\n"
+    )
+
+    def behave(request: Request) -> None:
+        request.head(200, Content_Length="100000")
+        request.send(FILE[:1000])
+        time.sleep(10)
+
+    with HttpServer(behave) as server:
+        command = [sys.executable, "-c", code, server.url, str(tmp_path / "cache"), ID]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: len(left_behind(tmp_path)) == 2)
+        assert len(left_behind(tmp_path)) == 2
+        process.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in process.communicate(timeout=5)[1]
+    wait_for(lambda: not left_behind(tmp_path))
+    assert left_behind(tmp_path) == []
 
 
 def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
@@ -639,6 +678,11 @@ def test_proxies(tmp_path: Path) -> None:
         with Debuginfod([near.url], cache=tmp_path / "2", limits=FAST, proxies=proxies) as client:
             assert client.fetch(ID, "debuginfo").status == "found"
         assert len(proxy.asked) == 2
+        # That a server cannot be reached without a proxy says nothing of the way through it.
+        dead = unreachable()
+        for settings, status in (({}, "skipped"), ({"http": proxy.url}, "found")):
+            with Debuginfod([dead], cache=tmp_path / "3", limits=FAST, proxies=settings) as client:
+                assert client.fetch(ID, "debuginfo").status == status
     with pytest.raises(UsageError) as error:
         Debuginfod([], cache=tmp_path, proxies={"http": "socks5://p:s3cret@x"})
     assert "s3cret" not in str(error.value)
@@ -674,8 +718,9 @@ def test_https(certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     def behave(request: Request) -> None:
         if request.path.endswith("executable"):
-            time.sleep(3)
-        request.reply(200, SMALL)
+            time.sleep(5)
+        else:
+            request.reply(200, SMALL)
 
     with HttpServer(behave, certificate=certificate) as server:
         url = server.url.replace("127.0.0.1", "localhost")
@@ -685,11 +730,13 @@ def test_https(certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             assert "certificate" in outcome(fetched)
         assert server.asked == []
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        with Debuginfod([url], cache=tmp_path / "2", limits=replace(FAST, retries=0)) as client:
+        with Debuginfod([url], cache=tmp_path / "2", limits=replace(FAST, answer_time=30)) as client:
             assert client.fetch(ID, "debuginfo").status == "found"
             began = time.monotonic()
-            assert "no answer in 0.5 s" in outcome(client.fetch(ID, "executable"))
-            assert time.monotonic() - began < 1.5
+            (future,) = client.prefetch([(ID, "executable", 1.0)])
+            wait_for(lambda: len(server.asked) == 2)
+        assert future.result().path is None
+        assert time.monotonic() - began < 2.5
 
 
 def test_urllib3_is_imported_late() -> None:

@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from symbolize.binaries.build_id import same_build_id
 from symbolize.binaries.debuginfod.cache import ClientCache, discard
@@ -23,6 +24,8 @@ from symbolize.elf import ElfError, ElfImage
 from symbolize.errors import printable
 
 PROGRESS_INTERVAL = 0.1
+LAST_WAIT = 1.0
+"""Seconds that downloads which were ended have to tidy up."""
 
 
 class Large(Exception):
@@ -76,11 +79,20 @@ class Downloader:
                 left = len(threads)
                 # Who is left alone may take a while to notice; nobody waits for it.
                 while left and not request.won and request.large is None:
-                    events.get()
-                    left -= 1
+                    with suppress(queue.Empty):
+                        events.get(timeout=0.5)
+                        left -= 1
+                    if self._transport.closed:
+                        break
             finally:
                 for call in calls.values():
                     call.cancel()
+                if not request.won and request.large is None:
+                    # Interrupted or closed: they have files to remove before the process ends.
+                    deadline = time.monotonic() + LAST_WAIT
+                    for thread in threads:
+                        if thread.ident is not None:
+                            thread.join(max(deadline - time.monotonic(), 0.0))
             # Without an outcome are those that were left alone.
             pending = [server for server in pending if server not in request.outcomes]
         if self._transport.closed:

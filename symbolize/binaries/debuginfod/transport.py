@@ -337,6 +337,11 @@ class Transport:
         ports = {port for _, host, port in self._origins if host == origin[1]}
         return bool(ports) and (origin[2] in ports or origin[2] == DEFAULT_PORTS[origin[0]])
 
+    def route(self, server: Server) -> str:
+        """What tells apart the ways to a server: its URL and the proxy's, without passwords."""
+        pools = self._pools(urlsplit(server.url))
+        return server.url if pools is self._direct else f"{server.url} {pools.connection_pool_kw['_proxy']}"
+
     def _pools(self, parts: SplitResult) -> urllib3.PoolManager:
         """The connections that lead to a URL, directly or through a proxy."""
         if self._without and proxy_bypass_environment(parts.netloc, {"no": self._without}):
