@@ -129,6 +129,7 @@ class Downloader:
                     break
                 except Large as large:
                     outcome = Outcome("too-large", f"{large.size:,} bytes announced, so sections are fetched instead")
+                    request.outcomes[server] = outcome
                     request.large = server
                     break
                 except OSError as error:
@@ -223,8 +224,10 @@ class Downloader:
         except BaseException:
             discard(new.path)
             raise
-        request.won = self._cache.publish(new.path, request.build_id, request.entry)
-        request.winner, request.origin = server, answer.header("X-DEBUGINFOD-FILE")
+        path = self._cache.publish(new.path, request.build_id, request.entry)
+        request.outcomes[server] = Outcome("found", "found")
+        request.origin = answer.header("X-DEBUGINFOD-FILE")
+        request.won = path  # last: whoever waits looks at the others then
 
 
 def verify_file(path: str, build_id: str) -> None:
