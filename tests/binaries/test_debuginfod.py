@@ -63,9 +63,9 @@ def fetch(tmp_path: Path, *servers: HttpServer, limits: Limits = FAST, build_id:
         return client.fetch(build_id, "debuginfo")
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until something happened, two seconds at most."""
-    deadline = time.monotonic() + 2
+def wait_for(condition: Callable[[], bool], seconds: float = 2.0) -> None:
+    """Wait until something happened, but not for ever."""
+    deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.005)
 
@@ -339,6 +339,14 @@ def test_breaker(tmp_path: Path) -> None:
     ):
         assert {client.fetch(each, "debuginfo").status for each in ids} == {"failed"}
         assert len(server.asked) == len(ids)
+    behave = in_turn(*[lambda request: None] * (FAILURES_TO_OPEN - 1), says(404), lambda request: None)
+    with (
+        HttpServer(behave) as server,
+        Debuginfod([server.url], cache=tmp_path / "3", limits=replace(FAST, retries=0)) as client,
+    ):
+        for each in ids:
+            client.fetch(each, "debuginfo")
+        assert len(server.asked) == 2 * FAILURES_TO_OPEN
 
 
 def test_failure_is_not_tried_again(tmp_path: Path) -> None:
@@ -590,10 +598,10 @@ def test_interrupt(tmp_path: Path) -> None:
     with HttpServer(behave) as server:
         command = [sys.executable, "-c", code, server.url, str(tmp_path / "cache"), ID]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        wait_for(lambda: len(left_behind(tmp_path)) == 2)
+        wait_for(lambda: len(left_behind(tmp_path)) == 2, 10)
         assert len(left_behind(tmp_path)) == 2
         process.send_signal(signal.SIGINT)
-        assert "KeyboardInterrupt" in process.communicate(timeout=5)[1]
+        assert "KeyboardInterrupt" in process.communicate(timeout=8)[1]
     wait_for(lambda: not left_behind(tmp_path))
     assert left_behind(tmp_path) == []
 
