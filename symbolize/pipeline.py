@@ -9,7 +9,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.binaries import BinaryIndex, Companions, Found, find_binary, same_build_id
+from symbolize.binaries import BinaryIndex, Companions, Found, find_binary, has_build_id
+from symbolize.binaries import roots_from_environment as roots_from_environment
 from symbolize.elf import ElfError, ElfImage, inside_calls, without_tag
 from symbolize.errors import UsageError
 from symbolize.expand import Resolved, demangle_existing, expand, named_locations, set_flags
@@ -72,7 +73,7 @@ class Symbolizer:
         for root in roots:
             if not os.path.exists(root):
                 raise UsageError(f"--binaries {root}: no such folder or file")
-        self._index = BinaryIndex(roots)
+        self._index = BinaryIndex(roots, cache.base if cache is not None else None)
         self._cache = cache
         self._mode: Mode = demangle
         self._binaries: dict[tuple[str, ...], tuple[Binary | None, list[str]]] = {}
@@ -135,6 +136,7 @@ class Symbolizer:
             if binary is not None:
                 binary.close()
         self._binaries.clear()
+        self._index.close()
 
     def __enter__(self) -> Self:
         return self
@@ -169,7 +171,7 @@ class Symbolizer:
             outcome.reason, outcome.detail = Reason.UNREADABLE, "; ".join(unreadable)
             return None
         outcome.problems += unreadable
-        outcome.files = [image.path for image in binary.images]
+        outcome.files = list(dict.fromkeys(image.path for image in (*binary.images, binary.loaded)))
         return binary
 
     def _open(self, found: Found) -> tuple[Binary | None, list[str]]:
@@ -181,7 +183,7 @@ class Symbolizer:
             for path in found.paths:
                 try:
                     image = ElfImage.open(path)
-                    if same_build_id(image.build_id or "", found.build_id):
+                    if has_build_id(image.build_id, found.expects(path)):
                         images.append(image)
                     else:
                         image.close()
@@ -212,18 +214,17 @@ def place_locations(
         if placed is None:
             outcome.detail = "not linked: only a kernel module is placed, found by build id and mapped from .text on"
     else:
-        loaded = next((image for image in binary.images if has_file_offsets(image)), None)
         placed = place(
             address,
             start,
             limit,
             file_offset,
-            loaded.segments if loaded is not None else None,
+            binary.loaded.segments if has_file_offsets(binary.loaded) else None,
             image.segments,
             kind=image.kind,
             verified=outcome.verified,
         )
-    code = next((image for image in binary.images if has_code(image)), None)
+    code = next((image for image in (binary.loaded, *binary.images) if has_code(image)), None)
     if placed is not None and not outcome.verified and code is not None:
         outcome.detail = doubt(code, placed[0][placed[1] & callers[rows]])
     if placed is None or outcome.detail:
@@ -232,7 +233,7 @@ def place_locations(
         outcome.files = []
         return None
     vaddrs, inside = placed
-    return Placed(outcome, rows[inside], without_tag(image, vaddrs[inside]))
+    return Placed(outcome, rows[inside], without_tag(image, vaddrs[inside] + np.uint64(binary.shift)))
 
 
 def look_up(binary: Binary, places: Sequence[Placed], reasons: UInt8, mode: Mode) -> tuple[Resolved, list[FoldedCode]]:

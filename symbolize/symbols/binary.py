@@ -26,7 +26,9 @@ class Binary:
     """A binary, opened: the files that share its build id, and their symbol table.
 
     The first image with DWARF gives functions and lines; the symbol tables of all are united (rules R113,
-    R142). A whole table is kept in memory and, if there is one, in `cache`. `finder` tells where further files with
+    R142). Files that lie at other addresses are left out, apart from the one with the code: `loaded` has the
+    segments by which addresses are placed, and what `shift` adds to their vaddrs gives those of the names (rule R145).
+    A whole table is kept in memory and, if there is one, in `cache`. `finder` tells where further files with
     DWARF may lie: split units and the supplementary file. `is_kept` tells whether the whole table is in the cache;
     it is False if that could not be written, None as long as there is none or some of the further files are missing.
     """
@@ -34,7 +36,8 @@ class Binary:
     def __init__(
         self, images: Sequence[ElfImage], finder: Finder | None = None, cache: TableCache | None = None
     ) -> None:
-        self.images = agreeing(sorted(images, key=source_rank))
+        ordered = agreeing(sorted(images, key=source_rank))
+        self.loaded, self.images, self.shift = aligned(ordered)
         self._finder = finder
         self._cache = cache
         self._facts = facts_of(self.images) if cache is not None else None
@@ -100,8 +103,50 @@ class Binary:
         """Close the files."""
         self._whole = None
         self._forget()
-        for image in self.images:
+        for image in {id(image): image for image in (*self.images, self.loaded)}.values():
             image.close()
+
+
+def aligned(images: Sequence[ElfImage]) -> tuple[ElfImage, list[ElfImage], int]:
+    """The file that tells where segments lie, the files with the names, and the way from its vaddrs to theirs.
+
+    prelink and eu-strip may leave other addresses in a binary than in its debug file: then all executable segments are
+    shifted by one difference. A file whose segments are laid out in another way is of another build, whatever its
+    build id says, and is closed (rule R145). The order of `images` decides which of the others give the names.
+    """
+    loaded = next((image for image in images if code_segments(image, of_file=True)), images[0])
+    distances: list[tuple[ElfImage, int]] = []
+    for image in images:
+        distance = 0 if image is loaded else distance_between(loaded, image)
+        if distance is None:
+            loaded.note(f"{image.path} has segments that do not agree with those of {loaded.path} and is not used")
+            image.close()
+        else:
+            distances.append((image, distance))
+    shift = distances[0][1]
+    kept = [image for image, distance in distances if distance == shift]
+    for image, distance in distances:
+        if distance != shift and image is not loaded:
+            kept[0].note(f"{image.path} lies at other addresses than {kept[0].path} and is not used")
+            image.close()
+    return loaded, kept, shift & (1 << 64) - 1
+
+
+def code_segments(image: ElfImage, of_file: bool = False) -> list[int]:
+    """The vaddrs of the executable segments; `of_file`: of those that have bytes in the file."""
+    return [s.vaddr for s in image.segments if s.executable and (s.file_size if of_file else s.memory_size)]
+
+
+def distance_between(loaded: ElfImage, image: ElfImage) -> int | None:
+    """By how much the code of `image` lies higher than that of `loaded`; None if there is not one such distance.
+
+    A file without segments, as some debug files are, has nothing to compare and lies where the other one does.
+    """
+    own, others = code_segments(loaded), code_segments(image)
+    if not own or not others or image.is_relocatable:
+        return 0
+    distances = {other - mine for mine, other in zip(own, others, strict=False)}
+    return distances.pop() if len(own) == len(others) and len(distances) == 1 else None
 
 
 def agreeing(images: Sequence[ElfImage]) -> list[ElfImage]:
