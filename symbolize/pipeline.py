@@ -19,7 +19,7 @@ from symbolize.names import MODES, Mode, demangle, unavailable
 from symbolize.profile import Profile, compact
 from symbolize.reasons import Reason
 from symbolize.report import FoldedCode, MappingOutcome, Report, build_report
-from symbolize.symbols import Binary, TableCache
+from symbolize.symbols import Binary, TableCache, has_file_offsets
 
 UInt8 = NDArray[np.uint8]
 
@@ -170,7 +170,7 @@ class Symbolizer:
         if binary is None:
             outcome.reason, outcome.detail = Reason.UNREADABLE, "; ".join(unreadable)
             return None
-        outcome.problems += unreadable
+        outcome.problems += [*unreadable, *binary.refused]
         outcome.files = list(dict.fromkeys(image.path for image in (*binary.images, binary.loaded)))
         return binary
 
@@ -291,11 +291,6 @@ def has_code(image: ElfImage) -> bool:
     """Whether a file holds the bytes of its code, which a debug file does not (rule R103)."""
     code = [section for section in image.sections if section.is_code]
     return any(section.type != "SHT_NOBITS" for section in code) or (not code and has_file_offsets(image))
-
-
-def has_file_offsets(image: ElfImage) -> bool:
-    """Whether the executable segments of a file have bytes in it, and so true file offsets (rule R103)."""
-    return any(segment.executable and segment.file_size for segment in image.segments)
 
 
 def rows_by_mapping(profile: Profile) -> list[NDArray[np.int64]]:

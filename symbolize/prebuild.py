@@ -138,7 +138,7 @@ def build_one(files: list[tuple[str, str]], index: BinaryIndex, cache: TableCach
             return Built(paths, failure="; ".join([f"{paths[0]}: its table was not kept", *cache.problems]))
         known = tuple(f"{image.path}: " for image in images)
         found = [text if text.startswith(known) else f"{paths[0]}: {text}" for text in table.problems]
-        problems = tuple(dict.fromkeys([*failures, *found, *cache.problems]))
+        problems = tuple(dict.fromkeys([*failures, *binary.refused, *found, *cache.problems]))
         is_kept = binary.is_kept is not None
         seconds = time.perf_counter() - started
         return Built(paths, is_new, is_kept, table.has_names, "", problems, seconds, table.file_size)

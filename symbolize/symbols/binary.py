@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.elf import ElfImage
+from symbolize.elf import ElfImage, Segment
 from symbolize.symbols.cache import TableCache, facts_of
 from symbolize.symbols.table import SymbolTable
 
@@ -31,13 +31,15 @@ class Binary:
     A whole table is kept in memory and, if there is one, in `cache`. `finder` tells where further files with
     DWARF may lie: split units and the supplementary file. `is_kept` tells whether the whole table is in the cache;
     it is False if that could not be written, None as long as there is none or some of the further files are missing.
+    `refused` says which files do not fit the others.
     """
 
     def __init__(
         self, images: Sequence[ElfImage], finder: Finder | None = None, cache: TableCache | None = None
     ) -> None:
         ordered = agreeing(sorted(images, key=source_rank))
-        self.loaded, self.images, self.shift = aligned(ordered)
+        self.refused: list[str] = []
+        self.loaded, self.images, self.shift = aligned(ordered, self.refused)
         self._finder = finder
         self._cache = cache
         self._facts = facts_of(self.images) if cache is not None else None
@@ -107,19 +109,20 @@ class Binary:
             image.close()
 
 
-def aligned(images: Sequence[ElfImage]) -> tuple[ElfImage, list[ElfImage], int]:
+def aligned(images: Sequence[ElfImage], refused: list[str]) -> tuple[ElfImage, list[ElfImage], int]:
     """The file that tells where segments lie, the files with the names, and the way from its vaddrs to theirs.
 
     prelink and eu-strip may leave other addresses in a binary than in its debug file: then all executable segments are
     shifted by one difference. A file whose segments are laid out in another way is of another build, whatever its
-    build id says, and is closed (rule R145). The order of `images` decides which of the others give the names.
+    build id says; it is closed, and a sentence added to `refused` (rule R145). The order of `images` decides which of the
+    others give the names.
     """
-    loaded = next((image for image in images if code_segments(image, of_file=True)), images[0])
+    loaded = next((image for image in images if has_file_offsets(image)), images[0])
     distances: list[tuple[ElfImage, int]] = []
     for image in images:
         distance = 0 if image is loaded else distance_between(loaded, image)
         if distance is None:
-            loaded.note(f"{image.path} has segments that do not agree with those of {loaded.path} and is not used")
+            refused.append(f"{image.path} has segments that do not agree with those of {loaded.path} and is not used")
             image.close()
         else:
             distances.append((image, distance))
@@ -127,26 +130,40 @@ def aligned(images: Sequence[ElfImage]) -> tuple[ElfImage, list[ElfImage], int]:
     kept = [image for image, distance in distances if distance == shift]
     for image, distance in distances:
         if distance != shift and image is not loaded:
-            kept[0].note(f"{image.path} lies at other addresses than {kept[0].path} and is not used")
+            refused.append(f"{image.path} lies at other addresses than {kept[0].path} and is not used")
             image.close()
     return loaded, kept, shift & (1 << 64) - 1
 
 
-def code_segments(image: ElfImage, of_file: bool = False) -> list[int]:
-    """The vaddrs of the executable segments; `of_file`: of those that have bytes in the file."""
-    return [s.vaddr for s in image.segments if s.executable and (s.file_size if of_file else s.memory_size)]
+def has_file_offsets(image: ElfImage) -> bool:
+    """Whether the executable segments of a file have bytes in it, and so true file offsets (rule R103)."""
+    return any(segment.executable and segment.file_size for segment in image.segments)
 
 
 def distance_between(loaded: ElfImage, image: ElfImage) -> int | None:
-    """By how much the code of `image` lies higher than that of `loaded`; None if there is not one such distance.
+    """By how much `image` lies higher than `loaded`; None if their segments are not the same but for one distance.
 
-    A file without segments, as some debug files are, has nothing to compare and lies where the other one does.
+    Where the executable segments lie at the same addresses the others do not matter. Where tools have added or dropped
+    segments, the executable ones decide. A file without segments, as some debug files are, has nothing to compare and
+    lies where the other one does.
     """
-    own, others = code_segments(loaded), code_segments(image)
-    if not own or not others or image.is_relocatable:
+    if image.is_relocatable or not loaded.segments or not image.segments:
         return 0
-    distances = {other - mine for mine, other in zip(own, others, strict=False)}
-    return distances.pop() if len(own) == len(others) and len(distances) == 1 else None
+    code = distances([s for s in loaded.segments if s.executable], [s for s in image.segments if s.executable])
+    every = distances(loaded.segments, image.segments)
+    if code == {0} or every == {0}:
+        return 0
+    found = every if len(loaded.segments) == len(image.segments) else code
+    return found.pop() if len(found) == 1 else None
+
+
+def distances(own: Sequence[Segment], others: Sequence[Segment]) -> set[int]:
+    """By how much each of the other segments lies higher than its counterpart; empty if they are no counterparts."""
+    if len(own) != len(others):
+        return set()
+    found = {other.vaddr - mine.vaddr for mine, other in zip(own, others, strict=True)}
+    sizes = ([segment.memory_size for segment in each] for each in (own, others))
+    return found if found == {0} or next(sizes) == next(sizes) else set()
 
 
 def agreeing(images: Sequence[ElfImage]) -> list[ElfImage]:
