@@ -25,11 +25,11 @@ import symbolize.binaries.index, sqlite3
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 from symbolize.binaries import BinaryIndex
 index = BinaryIndex([sys.argv[1]], sys.argv[2])
-started = time.perf_counter()
+started, used = time.perf_counter(), time.process_time()
 found = index.with_build_id(f"{7:040x}"[::-1])
-seconds = time.perf_counter() - started
+seconds, cpu = time.perf_counter() - started, time.process_time() - used
 assert len(found) == 1, found
-print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(seconds, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
@@ -47,13 +47,13 @@ def make_files(folder: Path, count: int) -> None:
         path.write_bytes(data[:at] + own + data[at + len(own) :])
 
 
-def ask(folder: Path, cache: Path) -> tuple[float, int]:
-    """Seconds and KiB of additional peak memory of one process that asks for one build id."""
+def ask(folder: Path, cache: Path) -> tuple[float, float, int]:
+    """Seconds, seconds of CPU and KiB of additional peak memory of one process that asks for one build id."""
     text = subprocess.run(
         [sys.executable, "-c", ASK, str(folder), str(cache), str(ROOT)], capture_output=True, text=True, check=True
     ).stdout
-    seconds, memory = text.split()
-    return float(seconds), int(memory)
+    seconds, cpu, memory = text.split()
+    return float(seconds), float(cpu), int(memory)
 
 
 def main() -> None:
@@ -73,9 +73,11 @@ def main() -> None:
         second = [ask(folder, cache) for _ in range(options.runs)]
         size = sum(os.path.getsize(path) for path in cache.rglob("*") if path.is_file())
     for name, runs in (("first walk", first), ("second walk", second)):
-        seconds, memory = min(runs)[0], min(run[1] for run in runs)
-        rate = options.files / seconds
-        print(f"{name}: {seconds:.3f} s, {rate:,.0f} files a second, {memory / 1024:.1f} MiB of memory in addition")
+        seconds, cpu, memory = (min(run[part] for run in runs) for part in range(3))
+        print(
+            f"{name}: {seconds:.3f} s ({options.files / seconds:,.0f} files a second), {cpu:.3f} s of CPU "
+            f"({options.files / cpu:,.0f} files a second), {memory / 1024:.1f} MiB of memory in addition"
+        )
     print(f"database: {size / 1e6:.1f} MB, {size / options.files:.0f} bytes a file")
 
 

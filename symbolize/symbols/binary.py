@@ -112,10 +112,10 @@ class Binary:
 def aligned(images: Sequence[ElfImage], refused: list[str]) -> tuple[ElfImage, list[ElfImage], int]:
     """The file that tells where segments lie, the files with the names, and the way from its vaddrs to theirs.
 
-    prelink and eu-strip may leave other addresses in a binary than in its debug file: then all executable segments are
-    shifted by one difference. A file whose segments are laid out in another way is of another build, whatever its
-    build id says; it is closed, and a sentence added to `refused` (rule R145). The order of `images` decides which of the
-    others give the names.
+    prelink and eu-strip may leave other addresses in a binary than in its debug file: then all segments are shifted by
+    one distance. A file whose segments are laid out in another way is of another build, whatever its build id says; it
+    is closed, and a sentence added to `refused` (rule R145). The order of `images` decides which of the others give the
+    names.
     """
     loaded = next((image for image in images if has_file_offsets(image)), images[0])
     distances: list[tuple[ElfImage, int]] = []
