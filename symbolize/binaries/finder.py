@@ -12,6 +12,7 @@ from symbolize.reasons import Reason
 MAX_FILES = 8
 """Files of one build that are opened. Of many copies the first few with debug information and with code do."""
 MAX_ATTEMPTS = 32
+MAX_SHOWN = 400
 
 
 @dataclass(eq=False)
@@ -58,9 +59,9 @@ def _by_name(index: BinaryIndex, filename: str) -> Found:
         return found
     name = filename.rpartition("/")[2]
     for place, entries in (
-        (f"path {filename.lstrip('/')}", index.at_path(filename)),
-        (f"name {name}", index.with_name(name)),
-        *((f"name {name + suffix}", index.with_name(name + suffix)) for suffix in DEBUG_SUFFIXES),
+        (f"path {shown(filename.lstrip('/'))}", index.at_path(filename)),
+        (f"name {shown(name)}", index.with_name(name)),
+        *((f"name {shown(name)}{suffix}", index.with_name(name + suffix)) for suffix in DEBUG_SUFFIXES),
     ):
         if not entries:
             found.tried.append(Attempt(place, "nothing there"))
@@ -196,6 +197,11 @@ def distinct_builds(entries: list[Entry]) -> set[str]:
 def describe(entry: Entry) -> str:
     """A file with its build id, for a message."""
     return f"{entry.path} ({entry.build_id or 'no build id'})"
+
+
+def shown(name: str) -> str:
+    """A recorded name for a message, cut off where it is absurdly long."""
+    return name if len(name) <= MAX_SHOWN else name[:MAX_SHOWN] + "…"
 
 
 def unique(paths: Iterable[str]) -> list[str]:

@@ -105,22 +105,21 @@ class BinaryIndex:
 
     def __getstate__(self) -> dict[str, Any]:
         """For worker processes, which ask the same database, or walk anew if there is none."""
-        return {"roots": self.roots, "folder": self.folder, "walked": self._walked, "order": self._order}
+        return {"roots": self.roots, "folder": self.folder, "walked": self._walked}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.roots, self.folder = state["roots"], state["folder"]
         self.problems = []
         self._lock = threading.RLock()
         self._reset()
-        if state["walked"] and self.folder is not None:
-            self._walked, self._order = True, state["order"]
+        self._walked = state["walked"] and self.folder is not None
 
     def close(self) -> None:
         """Close the database; another question opens it again."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
-            if self.folder is None or self._connection is None:
+            if self.folder is None:
                 self._walked = False
             self._connection = None
 
@@ -247,6 +246,7 @@ class BinaryIndex:
         with self._lock:
             while True:
                 try:
+                    self._connect()
                     self._walk()
                     roots = ", ".join(map(str, self._order))
                     return self._connect().execute(question.format(roots=roots), parameters).fetchall()
@@ -256,7 +256,24 @@ class BinaryIndex:
     def _connect(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = store.connect(self.folder)
+            if self._walked:  # by this process before it closed the database, or by the one that started it
+                order = self._number_roots(self._connection)
+                self._walked, self._order = order is not None, order or {}
         return self._connection
+
+    def _number_roots(self, connection: sqlite3.Connection) -> dict[int, int] | None:
+        """The numbers that the roots have in the database; None if one is not in it, which may be a new one."""
+        order: dict[int, int] = {}
+        for number, root in enumerate(self.roots):
+            try:
+                status = os.stat(root)
+            except OSError:
+                continue
+            known = store.known_root(connection, *root_key(root, status))
+            if known is None:
+                return None
+            order.setdefault(known, number)
+        return order
 
     def _recover(self, error: Exception) -> None:
         """Go on without the database, or with a new one if it was damaged."""
@@ -306,7 +323,7 @@ class BinaryIndex:
                 self._tell(f"{root}: is neither a folder nor a regular file")
                 continue
             real = os.path.realpath(root)
-            known = store.root_id(connection, real, status.st_dev, status.st_ino if not is_file else 0)
+            known = store.root_id(connection, *root_key(root, status))
             if known in self._order:
                 continue
             self._order[known] = number
@@ -331,14 +348,12 @@ class BinaryIndex:
         """
         relative = os.fsencode(folder.relative)
         linked = int(folder.is_linked) if linked is None else linked
-        row = connection.execute(
-            "SELECT id, linked FROM folder WHERE root = ? AND path = ?", (root, relative)
-        ).fetchone()
+        place = (root, relative)
+        question = "SELECT id, linked FROM folder WHERE root = ? AND path = ?"
+        row = connection.execute(question, place).fetchone()
         if row is None:
-            number = connection.execute(
-                "INSERT INTO folder(root, path, linked) VALUES (?, ?, ?)", (root, relative, linked)
-            ).lastrowid
-            assert number is not None
+            connection.execute("INSERT OR IGNORE INTO folder(root, path, linked) VALUES (?, ?, ?)", (*place, linked))
+            number = int(connection.execute(question, place).fetchone()[0])
             known = {}
         else:
             number = int(row[0])
@@ -366,14 +381,18 @@ class BinaryIndex:
                     self._tell(f"{os.path.join(folder.path, name)}: {before[6]}")
                 continue
             self._look(connection, number, folder, File(name, status), state, real)
-            if time.monotonic() - self._committed > COMMIT_SECONDS:
-                connection.commit()
-                self._committed = time.monotonic()
+            self._commit_sometimes(connection)
         for name, gone in known.items():
             connection.execute("DELETE FROM file WHERE id = ?", (gone[5],))
             if name == os.fsencode(LIST_NAME):
                 connection.execute("DELETE FROM listed WHERE folder = ?", (number,))
+        self._commit_sometimes(connection)
         return number
+
+    def _commit_sometimes(self, connection: sqlite3.Connection) -> None:
+        if time.monotonic() - self._committed > COMMIT_SECONDS:
+            connection.commit()
+            self._committed = time.monotonic()
 
     def _look(
         self,
@@ -434,6 +453,11 @@ class BinaryIndex:
                 "INSERT INTO listed(folder, key, path) VALUES (?, ?, ?)",
                 [(number, key, os.fsencode(name)) for key, name in entries],
             )
+
+
+def root_key(root: str, status: os.stat_result) -> tuple[str, int, int]:
+    """By what a root is known: its resolved path, device and inode. A file stays the root when it is replaced."""
+    return os.path.realpath(root), status.st_dev, 0 if stat.S_ISREG(status.st_mode) else status.st_ino
 
 
 def as_bytes(text: str) -> bytes:

@@ -84,20 +84,30 @@ def remove_database(folder: str) -> None:
             pass
 
 
+def known_root(connection: sqlite3.Connection, path: str, device: int, inode: int) -> int | None:
+    """The number of a root whose files were met before; None if they were not."""
+    row = connection.execute(
+        "SELECT id FROM root WHERE path = ? AND device = ? AND inode = ?",
+        (os.fsencode(path), signed(device), signed(inode)),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
 def root_id(connection: sqlite3.Connection, path: str, device: int, inode: int) -> int:
     """The number of a root, whose files were met before or will be."""
-    key = (os.fsencode(path), signed(device), signed(inode))
     now = int(time.time())
-    row = connection.execute("SELECT id, used FROM root WHERE path = ? AND device = ? AND inode = ?", key).fetchone()
-    if row is None:
+    known = known_root(connection, path, device, inode)
+    if known is None:
         forget(connection, now - FORGOTTEN)
-        connection.execute("INSERT OR IGNORE INTO root(path, device, inode, used) VALUES (?, ?, ?, ?)", (*key, now))
-        row = connection.execute(
-            "SELECT id, used FROM root WHERE path = ? AND device = ? AND inode = ?", key
-        ).fetchone()
-    elif now - row[1] > 86400:
-        connection.execute("UPDATE root SET used = ? WHERE id = ?", (now, row[0]))
-    return int(row[0])
+        connection.execute(
+            "INSERT OR IGNORE INTO root(path, device, inode, used) VALUES (?, ?, ?, ?)",
+            (os.fsencode(path), signed(device), signed(inode), now),
+        )
+        known = known_root(connection, path, device, inode)
+        assert known is not None
+    elif connection.execute("SELECT used FROM root WHERE id = ?", (known,)).fetchone()[0] < now - 86400:
+        connection.execute("UPDATE root SET used = ? WHERE id = ?", (now, known))
+    return known
 
 
 def forget(connection: sqlite3.Connection, before: int) -> None:

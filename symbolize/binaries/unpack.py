@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 MAX_BYTES = 8 << 30
 """Bytes that one file may take when it is decompressed."""
+MAX_ALL = 16 << 30
+"""Bytes that all together may take; those that were used least recently go first."""
 MAX_RATIO = 64
 FREE_BYTES = 1 << 24
 """A file may expand to this many bytes and MAX_RATIO times its size in addition."""
@@ -46,7 +48,6 @@ class Unpacked:
                 return target
             except FileNotFoundError:
                 pass
-            self._forget(folder)
             limit = min(MAX_BYTES, MAX_RATIO * status.st_size + FREE_BYTES)
             temporary = os.path.join(folder, f".{os.urandom(8).hex()}")
             try:
@@ -60,6 +61,7 @@ class Unpacked:
                             raise ValueError(f"expands to more than {limit} bytes, out of all proportion to its size")
                         output.write(block)
                 os.replace(temporary, target)
+                self._forget(folder, target)
             except BaseException:
                 with suppress(OSError):
                     os.unlink(temporary)
@@ -78,15 +80,21 @@ class Unpacked:
         return self._temporary.name
 
     @staticmethod
-    def _forget(folder: str) -> None:
-        """Remove what was not used for a long time, and what dead processes left."""
-        now = time.time()
+    def _forget(folder: str, keep: str) -> None:
+        """Remove what was not used for a long time, what is too much, and what dead processes left."""
+        now, total = time.time(), 0
+        files = []
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 with suppress(OSError):
-                    age = now - entry.stat(follow_symlinks=False).st_mtime
-                    if age > (3600 if entry.name.startswith(".") else FORGOTTEN):
-                        os.unlink(entry.path)
+                    status = entry.stat(follow_symlinks=False)
+                    files.append((now - status.st_mtime, status.st_size, entry.path))
+        for age, size, path in sorted(files):
+            total += size
+            unfinished = os.path.basename(path).startswith(".")
+            if path != keep and (age > (3600 if unfinished else FORGOTTEN) or (total > MAX_ALL and not unfinished)):
+                with suppress(OSError):
+                    os.unlink(path)
 
 
 class Codec(NamedTuple):

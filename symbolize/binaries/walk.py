@@ -104,8 +104,8 @@ class Walk:
         try:
             if stat.S_ISLNK(os.lstat(path).st_mode):
                 path = os.path.realpath(path)
-        except FileNotFoundError:
-            pass
+        except (FileNotFoundError, NotADirectoryError):
+            pass  # leads to nothing, which is no problem
         return inside(path, self._roots)
 
 

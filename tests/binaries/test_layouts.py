@@ -355,3 +355,18 @@ def test_decompressed_without_a_cache(tmp_path: Path) -> None:
     assert Path(path).read_bytes() == DEBUG.read_bytes()
     del unpacked
     assert not Path(path).exists()
+
+
+def test_decompressed_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was decompressed and not used for long, or is too much, goes."""
+    unified_gzip(tmp_path / "root")
+    files = sorted(str(path) for path in (tmp_path / "root").rglob("*") if path.is_file())
+    unpacked = Unpacked(str(tmp_path / "cache"))
+    first = unpacked.path_of(files[0], "aa")
+    os.utime(first, (1, 1))
+    second = unpacked.path_of(files[1], "bb")
+    assert not os.path.exists(first)
+    monkeypatch.setattr("symbolize.binaries.unpack.MAX_ALL", 100)
+    third = unpacked.path_of(files[0], "cc")
+    assert os.path.exists(third)
+    assert not os.path.exists(second)

@@ -135,6 +135,13 @@ def test_chains_and_circles(tmp_path: Path) -> None:
     put(tmp_path / "middle.debug", middle)
     put(tmp_path / "last.debug", last)
     assert [Path(path).name for path in find(tmp_path).paths] == ["server", "middle.debug", "last.debug"]
+    # The same file by another name.
+    twice = elf_file([Section(".tag", b"twice"), link_to("again.debug", b"x")])
+    put(tmp_path / "server", elf_file([link_to("twice.debug", twice)]))
+    os.link(put(tmp_path / "twice.debug", twice), tmp_path / "again.debug")
+    found = find(tmp_path)
+    assert len(found.paths) == 2
+    assert "visited already" in found.tried[-1].outcome
     # A checksum cannot be its own, but a file may lead back to where the search came from.
     back = elf_file([Section(".tag", b"back"), link_to("server", b"x")])
     put(tmp_path / "server", elf_file([link_to("back.debug", back)]))
@@ -170,14 +177,16 @@ def test_checksum_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(calls) == 2
 
 
-def test_file_that_changed_since_the_walk(tmp_path: Path) -> None:
-    """A file that took the place of another one after the walk is not read (rule R143)."""
-    put(tmp_path / "server", elf_file([link_to("server.debug", RIGHT)]))
-    debug = put(tmp_path / "server.debug", RIGHT)
-    index = BinaryIndex([str(tmp_path)])
+@pytest.mark.parametrize("target", ["/dev/zero", "../outside"])
+def test_file_that_changed_since_the_walk(target: str, tmp_path: Path) -> None:
+    """A link that took the place of a file after the walk leads nowhere (rule R143)."""
+    put(tmp_path / "root/server", elf_file([link_to("server.debug", RIGHT)]))
+    debug = put(tmp_path / "root/server.debug", RIGHT)
+    put(tmp_path / "outside", RIGHT)
+    index = BinaryIndex([str(tmp_path / "root")])
     index.with_name("server")
     debug.unlink()
-    debug.symlink_to("/dev/zero")
+    debug.symlink_to(target)
     found = find_binary(index, "", "/server")
     assert len(found.paths) == 1
     assert "cannot be checked" in found.tried[-1].outcome

@@ -1,12 +1,14 @@
 """What the index remembers from run to run."""
 
 import os
+import pickle
 import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -91,11 +93,13 @@ def test_changes_are_noticed(root: Path, tmp_path: Path, looks: Looks) -> None:
     cache = str(tmp_path / "cache")
     write(root / "c/gone", ID_A)
     write(root / "d/kept", ID_A)
+    write(root / "a/removed", ID_A)
     times = os.stat(root / "a/x")
     BinaryIndex([str(root)], cache).with_name("x")
     (root / "a/x").write_bytes(elf(bytes.fromhex(ID_C)))  # of the same size
     os.utime(root / "a/x", ns=(times.st_atime_ns, times.st_mtime_ns))
     shutil.rmtree(root / "c")
+    (root / "a/removed").unlink()
     os.rename(root / "d", root / "e")
     (root / "new").symlink_to("b/y")
     write(root / "other", ID_B)
@@ -110,12 +114,15 @@ def test_changes_are_noticed(root: Path, tmp_path: Path, looks: Looks) -> None:
     assert looks() == ["kept", "new", "x", "y"]
 
 
-def test_a_file_that_just_changed_is_looked_at_again(tmp_path: Path, looks: Looks) -> None:
+def test_a_file_that_just_changed_is_looked_at_again(
+    tmp_path: Path, looks: Looks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A clock has ticks: a file may change twice in one, and only a later look can be trusted (rule R140)."""
-    path, cache = write(tmp_path / "root/x", ID_A), str(tmp_path / "cache")
+    monkeypatch.setattr(index_module, "SETTLED_NS", 60_000_000_000)
+    write(tmp_path / "root/x", ID_A)
+    cache = str(tmp_path / "cache")
     BinaryIndex([str(tmp_path / "root")], cache).with_name("x")
     looks()
-    os.stat(path)
     assert names_of(BinaryIndex([str(tmp_path / "root")], cache), ID_A) == ["x"]
     assert looks() == ["x"]
 
@@ -303,3 +310,47 @@ def test_asked_from_several_threads(root: Path, tmp_path: Path) -> None:
     for thread in threads:
         thread.join(30)
     assert answers == [["a/x"]] * 8
+
+
+def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
+    """The files are rows of the database, and none is an object of the program."""
+    for number in range(3000):
+        write(tmp_path / f"root/{number % 100}/lib{number}.so", f"{number + 1:040x}")
+    index = BinaryIndex([str(tmp_path / "root")], str(tmp_path / "cache"))
+    tracemalloc.start()
+    try:
+        assert len(index.with_name("lib7.so")) == 1
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 150_000
+    assert peak < 600_000
+
+
+def test_sent_to_a_worker(root: Path, tmp_path: Path, looks: Looks) -> None:
+    """A worker process asks the same database, and walks itself if that has gone or there is none."""
+    cache = tmp_path / "cache"
+    for folder in (str(cache), None):
+        index = BinaryIndex([str(root / "b"), str(root)], folder)
+        expected = [entry.path for entry in index.with_build_id(ID_A)]
+        looks()
+        assert [entry.path for entry in pickle.loads(pickle.dumps(index)).with_build_id(ID_A)] == expected
+        assert (looks() == []) == (folder is not None)
+    index = BinaryIndex([str(root / "b"), str(root)], str(cache))
+    index.with_name("x")
+    sent = pickle.dumps(index)
+    index.close()
+    shutil.rmtree(cache)
+    BinaryIndex([str(tmp_path / "other")], str(cache)).with_name("x")
+    assert [entry.path for entry in pickle.loads(sent).with_build_id(ID_A)] == expected
+
+
+def test_closed_and_asked_again(root: Path, tmp_path: Path) -> None:
+    """A closed index opens its database again."""
+    for folder in (str(tmp_path / "cache"), None):
+        index = BinaryIndex([str(root)], folder)
+        assert names_of(index, ID_A) == ["a/x"]
+        index.close()
+        assert names_of(index, ID_B) == ["b/y"]
+        index.close()
+        index.close()
