@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from symbolize.binaries import store
 from symbolize.binaries.build_id import is_build_id, plain_build_id, same_build_id
 from symbolize.binaries.index import BinaryIndex, Entry
-from symbolize.binaries.links import DEBUG_SUFFIXES, Attempt, beside, linked_files
+from symbolize.binaries.links import DEBUG_SUFFIXES, beside, linked_files
+from symbolize.binaries.links import Attempt as Attempt
 from symbolize.reasons import Reason
 
 MAX_FILES = 8

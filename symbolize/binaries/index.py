@@ -83,7 +83,8 @@ class BinaryIndex:
     """Index of the ELF files below `roots` (folders or single files), made at the first question.
 
     `folder` is the cache folder in which what is known of the files is kept; without one it is known to this process
-    only. `problems` lists what could not be read, a sentence each. Nothing here raises OSError: a database that is
+    only. `problems` lists what could not be read or was left out, a sentence each; `unread` has the paths of folders
+    and files that the system did not let us read, up to a number. Nothing here raises OSError: a database that is
     locked, damaged or cannot be written costs time, not answers.
     """
 
@@ -91,6 +92,7 @@ class BinaryIndex:
         self.roots = roots
         self.folder = None if folder is None else os.fspath(folder)
         self.problems: list[str] = []
+        self.unread: list[str] = []
         self._lock = threading.RLock()
         self._reset()
 
@@ -109,7 +111,7 @@ class BinaryIndex:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.roots, self.folder = state["roots"], state["folder"]
-        self.problems = []
+        self.problems, self.unread = [], []
         self._lock = threading.RLock()
         self._reset()
         self._walked = state["walked"] and self.folder is not None
@@ -292,7 +294,12 @@ class BinaryIndex:
         else:
             said, self.folder = f"{path}: cannot be used ({error}); the folders are read without it", None
         self._connection, self._walked, self._untold = None, False, 0
-        self.problems[:] = [said]
+        self.problems[:], self.unread[:] = [said], []
+
+    def _cannot_read(self, path: str, error: OSError) -> None:
+        if len(self.unread) < MAX_PROBLEMS:
+            self.unread.append(path)
+        self._tell(f"{path}: {error.strerror or error}")
 
     def _tell(self, problem: str) -> None:
         if problem in self.problems[-MAX_PROBLEMS:]:
@@ -311,12 +318,12 @@ class BinaryIndex:
         connection = self._connect()
         self._order.clear()
         self._committed = time.monotonic()
-        walk = Walk([os.path.realpath(root) for root in self.roots], self._tell)
+        walk = Walk([os.path.realpath(root) for root in self.roots], self._tell, self._cannot_read)
         for number, root in enumerate(self.roots):
             try:
                 status = os.stat(root)
             except OSError as error:
-                self._tell(f"{root}: {error.strerror or error}")
+                self._cannot_read(root, error)
                 continue
             is_file = stat.S_ISREG(status.st_mode)
             if not is_file and not stat.S_ISDIR(status.st_mode):
@@ -422,7 +429,7 @@ class BinaryIndex:
             problem = error.problem if error.offset is None else f"{error.problem} at offset {error.offset:#x}"
             self._tell(f"{path}: {problem}")
         except OSError as error:
-            self._tell(f"{path}: {error.strerror or error}")
+            self._cannot_read(path, error)
             connection.execute(
                 "DELETE FROM file WHERE folder = ? AND name = ?", (number, os.fsencode(file.name))
             )  # it is tried again next time

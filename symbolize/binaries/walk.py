@@ -31,12 +31,13 @@ class Folder(NamedTuple):
 class Walk:
     """Walks below folders; links are followed where they lead to something inside one of `roots` (resolved paths).
 
-    `tell` gets a sentence for each thing that cannot be read or is not entered.
+    `tell` gets a sentence for each thing that is not entered, `fail` the path of what cannot be read, and why.
     """
 
-    def __init__(self, roots: Sequence[str], tell: Callable[[str], None]) -> None:
+    def __init__(self, roots: Sequence[str], tell: Callable[[str], None], fail: Callable[[str, OSError], None]) -> None:
         self._roots = roots
         self._tell = tell
+        self._fail = fail
         self._known: dict[str, str] = {}
 
     def folders(self, root: str, status: os.stat_result) -> Iterator[Folder]:
@@ -62,7 +63,7 @@ class Walk:
                 with os.scandir(folder) as scan:
                     entries = sorted(scan, key=lambda entry: entry.name)
             except OSError as error:
-                self._tell(f"{folder}: {error.strerror or error}")
+                self._fail(folder, error)
                 continue
             files: list[File] = []
             folders = []
@@ -86,7 +87,7 @@ class Walk:
                     elif entry.is_file():
                         files.append(File(entry.name, entry.stat()))
                 except OSError as error:
-                    self._tell(f"{entry.path}: {error.strerror or error}")
+                    self._fail(entry.path, error)
             yield Folder(folder, prefix, linked > 0, files)
             stack.extend(reversed(folders))
 
