@@ -9,7 +9,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.binaries import BinaryIndex, Companions, Found, find_binary, same_build_id
+from symbolize.binaries import BinaryIndex, Companions, Found, find_binary, has_build_id
+from symbolize.binaries import roots_from_environment as roots_from_environment
 from symbolize.elf import ElfError, ElfImage, inside_calls, without_tag
 from symbolize.errors import UsageError
 from symbolize.expand import Resolved, demangle_existing, expand, named_locations, set_flags
@@ -18,7 +19,7 @@ from symbolize.names import MODES, Mode, demangle, unavailable
 from symbolize.profile import Profile, compact
 from symbolize.reasons import Reason
 from symbolize.report import FoldedCode, MappingOutcome, Report, build_report
-from symbolize.symbols import Binary, TableCache
+from symbolize.symbols import Binary, TableCache, has_file_offsets
 
 UInt8 = NDArray[np.uint8]
 
@@ -72,7 +73,7 @@ class Symbolizer:
         for root in roots:
             if not os.path.exists(root):
                 raise UsageError(f"--binaries {root}: no such folder or file")
-        self._index = BinaryIndex(roots)
+        self._index = BinaryIndex(roots, cache.base if cache is not None else None)
         self._cache = cache
         self._mode: Mode = demangle
         self._binaries: dict[tuple[str, ...], tuple[Binary | None, list[str]]] = {}
@@ -135,6 +136,7 @@ class Symbolizer:
             if binary is not None:
                 binary.close()
         self._binaries.clear()
+        self._index.close()
 
     def __enter__(self) -> Self:
         return self
@@ -168,8 +170,8 @@ class Symbolizer:
         if binary is None:
             outcome.reason, outcome.detail = Reason.UNREADABLE, "; ".join(unreadable)
             return None
-        outcome.problems += unreadable
-        outcome.files = [image.path for image in binary.images]
+        outcome.problems += [*unreadable, *binary.refused]
+        outcome.files = list(dict.fromkeys(image.path for image in (*binary.images, binary.loaded)))
         return binary
 
     def _open(self, found: Found) -> tuple[Binary | None, list[str]]:
@@ -181,7 +183,7 @@ class Symbolizer:
             for path in found.paths:
                 try:
                     image = ElfImage.open(path)
-                    if same_build_id(image.build_id or "", found.build_id):
+                    if has_build_id(image.build_id, found.expects(path)):
                         images.append(image)
                     else:
                         image.close()
@@ -212,18 +214,17 @@ def place_locations(
         if placed is None:
             outcome.detail = "not linked: only a kernel module is placed, found by build id and mapped from .text on"
     else:
-        loaded = next((image for image in binary.images if has_file_offsets(image)), None)
         placed = place(
             address,
             start,
             limit,
             file_offset,
-            loaded.segments if loaded is not None else None,
+            binary.loaded.segments if has_file_offsets(binary.loaded) else None,
             image.segments,
             kind=image.kind,
             verified=outcome.verified,
         )
-    code = next((image for image in binary.images if has_code(image)), None)
+    code = next((image for image in (binary.loaded, *binary.images) if has_code(image)), None)
     if placed is not None and not outcome.verified and code is not None:
         outcome.detail = doubt(code, placed[0][placed[1] & callers[rows]])
     if placed is None or outcome.detail:
@@ -232,7 +233,7 @@ def place_locations(
         outcome.files = []
         return None
     vaddrs, inside = placed
-    return Placed(outcome, rows[inside], without_tag(image, vaddrs[inside]))
+    return Placed(outcome, rows[inside], without_tag(image, vaddrs[inside] + np.uint64(binary.shift)))
 
 
 def look_up(binary: Binary, places: Sequence[Placed], reasons: UInt8, mode: Mode) -> tuple[Resolved, list[FoldedCode]]:
@@ -290,11 +291,6 @@ def has_code(image: ElfImage) -> bool:
     """Whether a file holds the bytes of its code, which a debug file does not (rule R103)."""
     code = [section for section in image.sections if section.is_code]
     return any(section.type != "SHT_NOBITS" for section in code) or (not code and has_file_offsets(image))
-
-
-def has_file_offsets(image: ElfImage) -> bool:
-    """Whether the executable segments of a file have bytes in it, and so true file offsets (rule R103)."""
-    return any(segment.executable and segment.file_size for segment in image.segments)
 
 
 def rows_by_mapping(profile: Profile) -> list[NDArray[np.int64]]:
