@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.elf import ElfImage
+from symbolize.elf.gotable import GO_SECTIONS, go_table
 from symbolize.symbols.cache import TableCache, facts_of
 from symbolize.symbols.table import SymbolTable
 
@@ -93,8 +94,8 @@ class Binary:
 
     @property
     def is_stripped(self) -> bool:
-        """Whether the files have neither DWARF nor .symtab: exported symbols at most."""
-        return source_rank(self.images[0]) > 1
+        """Whether the files have neither DWARF nor .symtab nor a line table of Go: exported symbols at most."""
+        return source_rank(self.images[0]) > 1 and not any(go_table(image) for image in self.images)
 
     def close(self) -> None:
         """Close the files."""
@@ -128,11 +129,11 @@ def source_names(image: ElfImage) -> set[str]:
 
 
 def source_rank(image: ElfImage) -> int:
-    """DWARF beats .symtab, also a compressed one, beats .dynsym: 0 to 3, the lower the better."""
+    """DWARF beats .symtab, also a compressed one, and Go's line table, beats .dynsym: 0 to 3, the lower the better."""
     if has_dwarf(image):
         return 0
     names = source_names(image)
-    return 1 if names & {".symtab", ".gnu_debugdata"} else 2 if ".dynsym" in names else 3
+    return 1 if names & {".symtab", ".gnu_debugdata", *GO_SECTIONS} else 2 if ".dynsym" in names else 3
 
 
 def has_dwarf(image: ElfImage) -> bool:
