@@ -233,13 +233,18 @@ def sequences_at(dwarf: Dwarf, units: Int64, vaddrs: UInt64) -> list[list[tuple[
     first = np.searchsorted(begins, of_vaddr)[which]
     last = np.searchsorted(begins, of_vaddr, side="right")[which]
     file, number = np.asarray(lines.tables.file), np.asarray(lines.tables.line)
+    found: list[tuple[int, int, int, int]] = []
     for i in range(len(vaddrs)):
         for sequence in order[first[i] : last[i]].tolist():
             rows = range(int(lines.first_row[sequence]), int(lines.last_row[sequence]))
             row = next((row for row in rows if number[row]), None)
             if row is not None:
                 unit = int(lines.unit_of_program[lines.program[sequence]])
-                said = unit, dwarf.path(unit, int(file[row]), True), int(number[row])
-                if said not in result[i]:
-                    result[i].append(said)
+                found.append((i, unit, int(file[row]), int(number[row])))
+    asked = np.array(found, np.int64).reshape(-1, 4)
+    paths, path = dwarf.paths(asked[:, 1].copy(), asked[:, 2].copy(), True)
+    for (i, unit, _, line), p in zip(found, path.tolist(), strict=True):
+        said = unit, paths[p] if p >= 0 else b"", line
+        if said not in result[i]:
+            result[i].append(said)
     return result
