@@ -136,11 +136,11 @@ class BinaryIndex:
         """
         key = build_id_key(build_id)
         found = self._entries("f.vouched = ? AND f.key IS NOT ?", (key, key))
-        for root, path in self._query(
-            "SELECT d.root, d.path || l.path FROM listed l JOIN folder d ON d.id = l.folder WHERE l.key = ?", (key,)
+        for root, folder, path in self._query(
+            "SELECT d.root, d.path, l.path FROM listed l JOIN folder d ON d.id = l.folder WHERE l.key = ?", (key,)
         ):
             if root in self._order:
-                entries = self._at(os.fsdecode(path), root)
+                entries = self._at(os.fsdecode(folder + path), root)
                 found += [entry for entry in entries if entry.build_id is None or build_id_key(entry.build_id) != key]
         return list(dict.fromkeys(found))
 

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from symbolize.binaries import BinaryIndex, Found, find_binary
+from symbolize.binaries.finder import MAX_FILES
 from symbolize.reasons import Reason
+from tests.support.elf_writer import ALLOC, EXEC, NOTE, Section, build_id_note, elf_file, text
 from tests.support.tiny_elf import write
 
 ID_A, ID_B, ID_C = "aa" * 20, "bb" * 20, "cc" * 20
@@ -145,3 +147,19 @@ def test_names_that_lead_astray(tmp_path: Path, root: Path, filename: str) -> No
     """A recorded name is compared and never opened: `..` leads nowhere."""
     write(tmp_path / "outside", ID_A)
     assert find([root], "", filename).paths == []
+
+
+def test_many_copies_of_one_build(tmp_path: Path) -> None:
+    """Of dozens of files with one build id those that offer most are opened, and one with the code (rule R139)."""
+    note = Section(".note.gnu.build-id", build_id_note(bytes.fromhex(ID_A)), NOTE)
+    root = tmp_path / "root"
+    for number in range(30):
+        write(root / f"a/{number:02d}", ID_A)
+        (root / f"a/symbols{number:02d}").write_bytes(elf_file([text(), note, Section(".dynsym", b"x")]))
+    (root / "z").mkdir()
+    (root / "z/debug").write_bytes(elf_file([text(), note, Section(".debug_info", b"x")]))
+    (root / "z/code").write_bytes(elf_file([note, Section(".text", b"x", flags=ALLOC | EXEC)]))
+    found = find([root], ID_A, "")
+    assert len(found.paths) == MAX_FILES
+    assert {"root/z/debug", "root/z/code"} < set(found.paths)
+    assert sum("symbols" in path for path in found.paths) == MAX_FILES - 2

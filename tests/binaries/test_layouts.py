@@ -279,6 +279,18 @@ def test_folder_called_by_a_build_id_as_root(tmp_path: Path) -> None:
         assert find_binary(BinaryIndex([str(root)]), "abcdef0123", "").paths == [str(path)]
 
 
+def test_list_in_folders_that_are_no_text(tmp_path: Path) -> None:
+    """Paths in a list, and above it, are bytes (rule R138)."""
+    folder = os.path.join(os.fsencode(tmp_path), b"root", b"\xff\xfe")
+    os.makedirs(folder)
+    with open(os.path.join(folder, b"\xe9.so"), "wb") as file:
+        file.write(elf())
+    with open(os.path.join(folder, b"build_id_list"), "wb") as file:
+        file.write(b"0xabcd=\xe9.so\n0xabcd=nowhere\n")
+    found = find_binary(BinaryIndex([str(tmp_path / "root")]), "abcd", "")
+    assert [os.fsencode(path) for path in found.paths] == [os.path.join(folder, b"\xe9.so")]
+
+
 @pytest.mark.parametrize(
     "path",
     ["/a", "/a/b", "/ab/c", "/zz/cdef", "/ab/..", "/../ab", "/ab/cde", "/00/0000.debug", "/elf-buildid-/x", "/0x/abcd"],
