@@ -9,16 +9,18 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import distinct
 from symbolize.binaries import BinaryIndex, Companions, Found, find_binary, same_build_id
 from symbolize.elf import ElfError, ElfImage, inside_calls, without_tag
 from symbolize.errors import UsageError
 from symbolize.expand import Resolved, demangle_existing, expand, named_locations, set_flags
 from symbolize.match import assign_mappings, covers_everything, place, place_module
 from symbolize.names import MODES, Mode, demangle, unavailable
-from symbolize.profile import Profile, compact
+from symbolize.profile import NONE, Profile, compact
 from symbolize.reasons import Reason
 from symbolize.report import FoldedCode, MappingOutcome, Report, build_report
-from symbolize.symbols import Binary, TableCache
+from symbolize.special import Recorded, Source, SpecialSources
+from symbolize.symbols import Binary, ListedBinary, TableCache
 
 UInt8 = NDArray[np.uint8]
 
@@ -36,6 +38,9 @@ class Placed(NamedTuple):
     rows: NDArray[np.int64]
     vaddrs: NDArray[np.uint64]
 
+
+PROCESS_LABELS = (b"pid", b"process_id", b"process.pid", b"tgid")
+"""Labels of samples that name the process."""
 
 MIN_CALL_SITES = 8
 """Fewer call sites than this prove nothing."""
@@ -73,6 +78,7 @@ class Symbolizer:
             if not os.path.exists(root):
                 raise UsageError(f"--binaries {root}: no such folder or file")
         self._index = BinaryIndex(roots)
+        self._special = SpecialSources(self._index, self._open)
         self._cache = cache
         self._mode: Mode = demangle
         self._binaries: dict[tuple[str, ...], tuple[Binary | None, list[str]]] = {}
@@ -88,22 +94,25 @@ class Symbolizer:
         lookups: list[Resolved] = []
         folded: list[FoldedCode] = []
         # A binary that is mapped several times is asked once.
-        asked: dict[int, tuple[Binary, list[Placed]]] = {}
-        for mapping in range(len(profile.mappings)):
+        asked: dict[int, tuple[Binary | ListedBinary, list[Placed]]] = {}
+        self._special.prepare(map(profile.strings.text, profile.mappings.filename.tolist()), processes(profile))
+        for mapping in [*range(len(profile.mappings)), NONE]:
             outcome = MappingOutcome(mapping)
             outcomes.append(outcome)
-            rows = rows_of[mapping]
-            if len(rows) and (binary := self._find(profile, outcome)) is not None:
-                placed = place_locations(profile, rows, callers, binary, outcome)
+            rows = rows_of[mapping] if mapping != NONE else homeless(profile)
+            source = self._source(profile, rows, callers, outcome) if len(rows) else None
+            if source is not None and source.binary is not None:
+                placed = place_locations(profile, rows, callers, source, outcome)
                 if placed is not None:
-                    asked.setdefault(id(binary), (binary, []))[1].append(placed)
+                    asked.setdefault(id(source.binary), (source.binary, []))[1].append(placed)
                     reasons[rows] = Reason.OUTSIDE_SEGMENTS
             if outcome.reason.is_miss:
                 reasons[rows] = outcome.reason
         for binary, places in asked.values():
             if progress is not None:
                 first = places[0].outcome.mapping
-                progress(first, len(profile.mappings), profile.strings.text(profile.mappings.filename[first]))
+                name = profile.strings.text(profile.mappings.filename[first]) if first != NONE else ""
+                progress(max(first, 0), len(profile.mappings), name)
             resolved, shared = look_up(binary, places, reasons, self._mode)
             lookups.append(resolved)
             folded += shared
@@ -118,7 +127,11 @@ class Symbolizer:
             touched = np.array([len(rows) > 0 for rows in rows_of], np.bool_)
             set_flags(profile, touched)
         reasons[had_names & ~replaced] = Reason.HAD_NAMES
-        problems = [*self._index.problems, *(self._cache.problems if self._cache is not None else ())]
+        problems = [
+            *self._index.problems,
+            *self._special.problems,
+            *(self._cache.problems if self._cache is not None else ()),
+        ]
         problems = [problem for problem in problems if problem not in self._told]
         self._told.update(problems)
         warnings = [*profile.warnings, *problems]
@@ -135,6 +148,7 @@ class Symbolizer:
             if binary is not None:
                 binary.close()
         self._binaries.clear()
+        self._special.close()
 
     def __enter__(self) -> Self:
         return self
@@ -143,6 +157,28 @@ class Symbolizer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _source(
+        self, profile: Profile, rows: NDArray[np.int64], callers: NDArray[np.bool_], outcome: MappingOutcome
+    ) -> Source | None:
+        """What answers for the locations `rows` of a mapping; None with the reason in `outcome`."""
+        recorded = record(profile, outcome.mapping, rows, callers)
+        source = None
+        if self._index.roots:
+            if outcome.mapping == NONE:
+                source = self._special.without_mapping(recorded.addresses)
+            else:
+                source = self._special.find(recorded)
+        if source is not None:
+            outcome.tried, outcome.verified, outcome.files = source.tried, source.verified, source.files
+            outcome.reason, outcome.detail = source.reason, source.detail
+            outcome.problems += source.problems
+            return source
+        if outcome.mapping == NONE:
+            outcome.reason = Reason.NO_MAPPING
+            return None
+        binary = self._find(profile, outcome)
+        return Source(binary) if binary is not None else None
 
     def _find(self, profile: Profile, outcome: MappingOutcome) -> Binary | None:
         """The binary of a mapping, opened; None with the reason in `outcome`."""
@@ -196,13 +232,35 @@ class Symbolizer:
 
 
 def place_locations(
-    profile: Profile, rows: NDArray[np.int64], callers: NDArray[np.bool_], binary: Binary, outcome: MappingOutcome
+    profile: Profile, rows: NDArray[np.int64], callers: NDArray[np.bool_], source: Source, outcome: MappingOutcome
 ) -> Placed | None:
-    """Where the locations `rows` of one mapping lie in `binary`; None, with the reason in `outcome`, if they cannot.
+    """Where the locations `rows` of one mapping lie in `source`; None, with the reason in `outcome`, if they cannot.
 
     `callers` marks the locations that are call sites.
     """
-    mappings, mapping, image = profile.mappings, outcome.mapping, binary.images[0]
+    assert source.binary is not None
+    images = source.binary.images
+    if source.place is not None:
+        placed = source.place(profile.locations.address[rows])
+    else:
+        placed = place_in_images(profile, rows, images, outcome)
+    code = next((image for image in images if has_code(image)), None)
+    if placed is not None and not outcome.verified and code is not None:
+        outcome.detail = doubt(code, placed[0][placed[1] & callers[rows]])
+    if placed is None or outcome.detail:
+        outcome.reason = Reason.MISFIT
+        outcome.detail = ", ".join(outcome.files) + (f" is {outcome.detail}" if outcome.detail else "")
+        outcome.files = []
+        return None
+    vaddrs, inside = placed
+    return Placed(outcome, rows[inside], without_tag(images[0], vaddrs[inside]) if images else vaddrs[inside])
+
+
+def place_in_images(
+    profile: Profile, rows: NDArray[np.int64], images: Sequence[ElfImage], outcome: MappingOutcome
+) -> tuple[NDArray[np.uint64], NDArray[np.bool_]] | None:
+    """The vaddrs of the locations `rows` of one mapping, and which lie in a segment; None if the files do not fit."""
+    mappings, mapping, image = profile.mappings, outcome.mapping, images[0]
     address, start = profile.locations.address[rows], int(mappings.start[mapping])
     limit, file_offset = int(mappings.limit[mapping]), int(mappings.file_offset[mapping])
     if image.is_relocatable:
@@ -212,7 +270,7 @@ def place_locations(
         if placed is None:
             outcome.detail = "not linked: only a kernel module is placed, found by build id and mapped from .text on"
     else:
-        loaded = next((image for image in binary.images if has_file_offsets(image)), None)
+        loaded = next((image for image in images if has_file_offsets(image)), None)
         placed = place(
             address,
             start,
@@ -223,19 +281,12 @@ def place_locations(
             kind=image.kind,
             verified=outcome.verified,
         )
-    code = next((image for image in binary.images if has_code(image)), None)
-    if placed is not None and not outcome.verified and code is not None:
-        outcome.detail = doubt(code, placed[0][placed[1] & callers[rows]])
-    if placed is None or outcome.detail:
-        outcome.reason = Reason.MISFIT
-        outcome.detail = ", ".join(outcome.files) + (f" is {outcome.detail}" if outcome.detail else "")
-        outcome.files = []
-        return None
-    vaddrs, inside = placed
-    return Placed(outcome, rows[inside], without_tag(image, vaddrs[inside]))
+    return placed
 
 
-def look_up(binary: Binary, places: Sequence[Placed], reasons: UInt8, mode: Mode) -> tuple[Resolved, list[FoldedCode]]:
+def look_up(
+    binary: Binary | ListedBinary, places: Sequence[Placed], reasons: UInt8, mode: Mode
+) -> tuple[Resolved, list[FoldedCode]]:
     """Look up all addresses of one binary at once; fills the `reasons` of their locations.
 
     Returns what was found, and the code among it that several functions share.
@@ -284,6 +335,38 @@ def call_sites(profile: Profile) -> NDArray[np.bool_]:
     sites = np.zeros(len(profile.locations), np.bool_)
     sites[profile.samples.locations[above]] = True
     return sites
+
+
+def record(profile: Profile, mapping: int, rows: NDArray[np.int64], callers: NDArray[np.bool_]) -> Recorded:
+    """What the profile says about a mapping, and the addresses of its locations `rows`."""
+    mappings, strings = profile.mappings, profile.strings
+    addresses = profile.locations.address[rows]
+    if mapping == NONE:
+        return Recorded("", "", 0, 0, 0, addresses, callers[rows])
+    return Recorded(
+        strings.text(mappings.filename[mapping]),
+        strings.text(mappings.build_id[mapping]),
+        int(mappings.start[mapping]),
+        int(mappings.limit[mapping]),
+        int(mappings.file_offset[mapping]),
+        addresses,
+        callers[rows],
+    )
+
+
+def homeless(profile: Profile) -> NDArray[np.int64]:
+    """The locations with an address that lies in no mapping."""
+    return np.flatnonzero((profile.locations.mapping == NONE) & (profile.locations.address != 0))
+
+
+def processes(profile: Profile) -> set[int]:
+    """The processes that the labels of the samples name."""
+    labels = profile.samples.labels
+    keys = [key for key in distinct(labels.key).tolist() if profile.strings[key].lower() in PROCESS_LABELS]
+    here = np.isin(labels.key, keys)
+    found = set(distinct(labels.number[here & (labels.text == 0)]).tolist())
+    texts = map(profile.strings.text, distinct(labels.text[here]).tolist())
+    return (found | {int(text) for text in texts if text.isascii() and text.isdigit()}) - {0}
 
 
 def has_code(image: ElfImage) -> bool:

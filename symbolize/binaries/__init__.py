@@ -4,5 +4,16 @@ from symbolize.binaries.build_id import is_build_id, same_build_id
 from symbolize.binaries.companions import Companions
 from symbolize.binaries.finder import Attempt, Found, find_binary
 from symbolize.binaries.index import BinaryIndex
+from symbolize.binaries.special_files import SpecialFile, SpecialFiles
 
-__all__ = ["Attempt", "BinaryIndex", "Companions", "Found", "find_binary", "is_build_id", "same_build_id"]
+__all__ = [
+    "Attempt",
+    "BinaryIndex",
+    "Companions",
+    "Found",
+    "SpecialFile",
+    "SpecialFiles",
+    "find_binary",
+    "is_build_id",
+    "same_build_id",
+]

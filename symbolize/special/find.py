@@ -1,0 +1,58 @@
+"""Which special source answers for a mapping."""
+
+import re
+from collections.abc import Iterable
+
+from symbolize.binaries import BinaryIndex, SpecialFiles
+from symbolize.special.jit import CompiledCode, is_anonymous
+from symbolize.special.kernel import Kernels, Opener, is_kernel, release_in
+from symbolize.special.source import Recorded, Source, UInt64
+
+BRACKETED = re.compile(r"\[[\w.-]+\]")
+
+
+class SpecialSources:
+    """The special sources below the roots of `index`; `opener` opens binaries. Files are read when they are needed.
+
+    `prepare` tells what a profile says about itself, before its mappings are asked for.
+    """
+
+    def __init__(self, index: BinaryIndex, opener: Opener) -> None:
+        self._files = SpecialFiles(index.roots)
+        self._kernels = Kernels(index, self._files, opener)
+        self._compiled = CompiledCode(self._files)
+        self._processes: set[int] = set()
+        self._release = ""
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be read, a sentence each."""
+        return self._files.problems
+
+    def prepare(self, filenames: Iterable[str], processes: set[int]) -> None:
+        """The recorded names of all mappings of a profile, and the processes it is of, as far as it tells."""
+        releases = {release_in(filename) for filename in filenames} - {""}
+        self._release = releases.pop() if len(releases) == 1 else ""
+        self._processes = processes
+
+    def find(self, mapping: Recorded) -> Source | None:
+        """The source for a mapping that is known by its name to have no file of its own; None if an ordinary lookup
+        has to answer."""
+        if is_kernel(mapping.filename):
+            return self._kernels.find(mapping, self._release)
+        if mapping.build_id:
+            return None
+        if is_anonymous(mapping.filename):
+            return self._compiled.find(mapping.filename, mapping.addresses, self._processes)
+        if BRACKETED.fullmatch(mapping.filename):
+            return self._kernels.module(mapping, self._release)
+        return None
+
+    def without_mapping(self, addresses: UInt64) -> Source | None:
+        """The source for addresses that lie in no mapping."""
+        return self._compiled.find("", addresses, self._processes) if len(addresses) else None
+
+    def close(self) -> None:
+        """Let go of what was read."""
+        self._compiled.close()
+        self._kernels.close()
