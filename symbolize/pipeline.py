@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.arrays import distinct
-from symbolize.binaries import BinaryIndex, Companions, Found, find_binary, same_build_id
+from symbolize.binaries import BinaryIndex, Companions, Found, find_recorded, same_build_id
 from symbolize.elf import ElfError, ElfImage, inside_calls, without_tag
 from symbolize.errors import UsageError
 from symbolize.expand import Resolved, demangle_existing, expand, named_locations, set_flags
@@ -26,9 +26,6 @@ UInt8 = NDArray[np.uint8]
 
 Progress = Callable[[int, int, str], None]
 """Told before each binary is asked: the mapping it is first needed for, of how many, and the name of that mapping."""
-
-NOT_FILES = ("[", "//anon", "/dev/", "/memfd:", "/anon_hugepage", "/SYSV", "anon_inode:", "linux-vdso", "linux-gate")
-"""Recorded names that stand for memory without a file."""
 
 
 class Placed(NamedTuple):
@@ -188,14 +185,11 @@ class Symbolizer:
         if not self._index.roots:
             outcome.reason = Reason.NOT_ASKED
             return None
-        if filename.startswith(NOT_FILES) and not build_id:
-            outcome.reason = Reason.NOT_A_FILE
-            return None
         stand_in = covers_everything(profile.mappings.start[mapping], profile.mappings.limit[mapping])
         if stand_in and not build_id and not filename:
             outcome.reason = Reason.NO_MAPPING
             return None
-        found = find_binary(self._index, build_id, filename)
+        found = find_recorded(self._index, build_id, filename)
         outcome.tried, outcome.verified = found.tried, found.verified
         outcome.reason, outcome.detail = found.reason, found.detail
         if not found.paths:

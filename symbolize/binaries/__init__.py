@@ -4,6 +4,7 @@ from symbolize.binaries.build_id import is_build_id, same_build_id
 from symbolize.binaries.companions import Companions
 from symbolize.binaries.finder import Attempt, Found, find_binary
 from symbolize.binaries.index import BinaryIndex
+from symbolize.binaries.recorded_names import find_recorded
 from symbolize.binaries.special_files import SpecialFile, SpecialFiles
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "SpecialFile",
     "SpecialFiles",
     "find_binary",
+    "find_recorded",
     "is_build_id",
     "same_build_id",
 ]

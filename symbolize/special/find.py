@@ -7,6 +7,7 @@ from symbolize.binaries import BinaryIndex, SpecialFiles
 from symbolize.special.jit import CompiledCode, is_anonymous
 from symbolize.special.kernel import Kernels, Opener, is_kernel, release_in
 from symbolize.special.source import Recorded, Source, UInt64
+from symbolize.special.vdso import find_vdso, is_vdso
 
 BRACKETED = re.compile(r"\[[\w.-]+\]")
 
@@ -18,6 +19,8 @@ class SpecialSources:
     """
 
     def __init__(self, index: BinaryIndex, opener: Opener) -> None:
+        self._index = index
+        self._open = opener
         self._files = SpecialFiles(index.roots)
         self._kernels = Kernels(index, self._files, opener)
         self._compiled = CompiledCode(self._files)
@@ -40,6 +43,8 @@ class SpecialSources:
         has to answer."""
         if is_kernel(mapping.filename):
             return self._kernels.find(mapping, self._release)
+        if is_vdso(mapping.filename):
+            return find_vdso(self._index, self._open, mapping)
         if mapping.build_id:
             return None
         if is_anonymous(mapping.filename):
