@@ -6,6 +6,7 @@ from symbolize.binaries.finder import Attempt, Found, find_binary
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.recorded_names import find_recorded
 from symbolize.binaries.special_files import SpecialFile, SpecialFiles
+from symbolize.binaries.unpack import inflate, unpack
 
 __all__ = [
     "Attempt",
@@ -16,6 +17,8 @@ __all__ = [
     "SpecialFiles",
     "find_binary",
     "find_recorded",
+    "inflate",
     "is_build_id",
     "same_build_id",
+    "unpack",
 ]

@@ -1,15 +1,13 @@
 """Which special source answers for a mapping."""
 
-import re
 from collections.abc import Iterable
 
 from symbolize.binaries import BinaryIndex, SpecialFiles
 from symbolize.special.jit import CompiledCode, is_anonymous
 from symbolize.special.kernel import Kernels, Opener, is_kernel, release_in
+from symbolize.special.modules import Modules, module_name
 from symbolize.special.source import Recorded, Source, UInt64
 from symbolize.special.vdso import find_vdso, is_vdso
-
-BRACKETED = re.compile(r"\[[\w.-]+\]")
 
 
 class SpecialSources:
@@ -23,6 +21,7 @@ class SpecialSources:
         self._open = opener
         self._files = SpecialFiles(index.roots)
         self._kernels = Kernels(index, self._files, opener)
+        self._modules = Modules(index, self._files, opener)
         self._compiled = CompiledCode(self._files)
         self._processes: set[int] = set()
         self._release = ""
@@ -45,13 +44,18 @@ class SpecialSources:
             return self._kernels.find(mapping, self._release)
         if is_vdso(mapping.filename):
             return find_vdso(self._index, self._open, mapping)
-        if mapping.build_id:
-            return None
-        if is_anonymous(mapping.filename):
+        if not mapping.build_id and is_anonymous(mapping.filename):
             return self._compiled.find(mapping.filename, mapping.addresses, self._processes)
-        if BRACKETED.fullmatch(mapping.filename):
-            return self._kernels.module(mapping, self._release)
+        if module_name(mapping.filename):
+            return self._module(mapping)
         return None
+
+    def _module(self, mapping: Recorded) -> Source | None:
+        """A kernel module, by build id the one of the index; where there is none, the list of the kernel's symbols."""
+        if mapping.build_id and self._index.with_build_id(mapping.build_id):
+            return None
+        source = self._modules.find(mapping, self._release)
+        return source if source is not None else self._kernels.module(mapping, self._release)
 
     def without_mapping(self, addresses: UInt64) -> Source | None:
         """The source for addresses that lie in no mapping."""
@@ -61,3 +65,4 @@ class SpecialSources:
         """Let go of what was read."""
         self._compiled.close()
         self._kernels.close()
+        self._modules.close()
