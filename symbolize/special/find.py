@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from symbolize.binaries import BinaryIndex, SpecialFiles
 from symbolize.special.jit import CompiledCode, is_anonymous
 from symbolize.special.kernel import Kernels, Opener, is_kernel, release_in
+from symbolize.special.members import Members, is_in_archive
 from symbolize.special.modules import Modules, module_name
 from symbolize.special.source import Recorded, Source, UInt64
 from symbolize.special.vdso import find_vdso, is_vdso
@@ -22,6 +23,7 @@ class SpecialSources:
         self._files = SpecialFiles(index.roots)
         self._kernels = Kernels(index, self._files, opener)
         self._modules = Modules(index, self._files, opener)
+        self._members = Members(index, self._files, opener)
         self._compiled = CompiledCode(self._files)
         self._processes: set[int] = set()
         self._release = ""
@@ -46,6 +48,8 @@ class SpecialSources:
             return find_vdso(self._index, self._open, mapping)
         if not mapping.build_id and is_anonymous(mapping.filename):
             return self._compiled.find(mapping.filename, mapping.addresses, self._processes)
+        if is_in_archive(mapping.filename):
+            return self._members.find(mapping)
         if module_name(mapping.filename):
             return self._module(mapping)
         return None
@@ -66,3 +70,4 @@ class SpecialSources:
         self._compiled.close()
         self._kernels.close()
         self._modules.close()
+        self._members.close()
