@@ -92,7 +92,9 @@ class Symbolizer:
         folded: list[FoldedCode] = []
         # A binary that is mapped several times is asked once.
         asked: dict[int, tuple[Binary | ListedBinary, list[Placed]]] = {}
-        self._special.prepare(map(profile.strings.text, profile.mappings.filename.tolist()), processes(profile))
+        no_rows = np.zeros(0, np.int64)
+        recorded = [record(profile, mapping, no_rows, callers) for mapping in range(len(profile.mappings))]
+        self._special.prepare(recorded, processes(profile))
         for mapping in [*range(len(profile.mappings)), NONE]:
             outcome = MappingOutcome(mapping)
             outcomes.append(outcome)
@@ -167,14 +169,18 @@ class Symbolizer:
             else:
                 source = self._special.find(recorded)
         if source is not None:
-            outcome.tried, outcome.verified, outcome.files = source.tried, source.verified, source.files
-            outcome.reason, outcome.detail = source.reason, source.detail
-            outcome.problems += source.problems
+            take_over(outcome, source)
             return source
         if outcome.mapping == NONE:
             outcome.reason = Reason.NO_MAPPING
             return None
         binary = self._find(profile, outcome)
+        if self._index.roots and (binary is None or binary.is_stripped):
+            source = self._special.symbols_for(recorded, binary.images if binary is not None else ())
+            if source is not None and (source.binary is not None or outcome.reason == Reason.NOT_FOUND):
+                source.tried = [*outcome.tried, *source.tried]
+                take_over(outcome, source)
+                return source
         return Source(binary) if binary is not None else None
 
     def _find(self, profile: Profile, outcome: MappingOutcome) -> Binary | None:
@@ -329,6 +335,13 @@ def call_sites(profile: Profile) -> NDArray[np.bool_]:
     sites = np.zeros(len(profile.locations), np.bool_)
     sites[profile.samples.locations[above]] = True
     return sites
+
+
+def take_over(outcome: MappingOutcome, source: Source) -> None:
+    """Let the outcome of a mapping be what a special source says."""
+    outcome.tried, outcome.verified, outcome.files = source.tried, source.verified, source.files
+    outcome.reason, outcome.detail = source.reason, source.detail
+    outcome.problems += source.problems
 
 
 def record(profile: Profile, mapping: int, rows: NDArray[np.int64], callers: NDArray[np.bool_]) -> Recorded:

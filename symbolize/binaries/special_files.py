@@ -25,6 +25,9 @@ KINDS = {
 """Kinds of files, and what files of that kind are called."""
 
 
+ANY = re.compile("|".join(f"(?i:{pattern.pattern})" for pattern in KINDS.values()))
+
+
 class SpecialFile(NamedTuple):
     """A file: where it is, below which of the roots, and its path relative to that."""
 
@@ -120,6 +123,8 @@ class SpecialFiles:
             for entry in entries:
                 try:
                     is_link = entry.is_symlink()
+                    if not is_link and not entry.is_dir() and not ANY.fullmatch(entry.name):
+                        continue  # most files, without a question to the system
                     if is_link and not is_inside(os.path.realpath(entry.path), real_roots):
                         continue
                     status = entry.stat()

@@ -1,8 +1,11 @@
 """Which special source answers for a mapping."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from symbolize.binaries import BinaryIndex, SpecialFiles
+from symbolize.binaries.recorded_names import is_no_file, plain_names
+from symbolize.elf import ElfImage
+from symbolize.special.breakpad import SymbolFiles
 from symbolize.special.jit import CompiledCode, is_anonymous
 from symbolize.special.kernel import Kernels, Opener, is_kernel, release_in
 from symbolize.special.members import Members, is_in_archive
@@ -25,6 +28,8 @@ class SpecialSources:
         self._modules = Modules(index, self._files, opener)
         self._members = Members(index, self._files, opener)
         self._compiled = CompiledCode(self._files)
+        self._symbol_files = SymbolFiles(self._files)
+        self._mappings: Sequence[Recorded] = ()
         self._processes: set[int] = set()
         self._release = ""
 
@@ -33,9 +38,10 @@ class SpecialSources:
         """What could not be read, a sentence each."""
         return self._files.problems
 
-    def prepare(self, filenames: Iterable[str], processes: set[int]) -> None:
-        """The recorded names of all mappings of a profile, and the processes it is of, as far as it tells."""
-        releases = {release_in(filename) for filename in filenames} - {""}
+    def prepare(self, mappings: Sequence[Recorded], processes: set[int]) -> None:
+        """All mappings of a profile, without locations, and the processes it is of, as far as it tells."""
+        self._mappings = mappings
+        releases = {release_in(mapping.filename) for mapping in mappings} - {""}
         self._release = releases.pop() if len(releases) == 1 else ""
         self._processes = processes
 
@@ -61,6 +67,13 @@ class SpecialSources:
         source = self._modules.find(mapping, self._release)
         return source if source is not None else self._kernels.module(mapping, self._release)
 
+    def symbols_for(self, mapping: Recorded, images: Sequence[ElfImage]) -> Source | None:
+        """A symbol file for a mapping whose binary is not there, or has no symbols and consists of `images`."""
+        if is_no_file(mapping.filename) and not mapping.build_id:
+            return None
+        name = plain_names(mapping.filename)[-1].rpartition("/")[2]
+        return self._symbol_files.find(mapping, name, self._mappings, images)
+
     def without_mapping(self, addresses: UInt64) -> Source | None:
         """The source for addresses that lie in no mapping."""
         return self._compiled.find("", addresses, self._processes) if len(addresses) else None
@@ -71,3 +84,4 @@ class SpecialSources:
         self._kernels.close()
         self._modules.close()
         self._members.close()
+        self._symbol_files.close()
