@@ -124,6 +124,15 @@ FILE 0 /f
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("scale", [1, 1000, 10**15])
+def test_numbers_of_files(scale: int) -> None:
+    """Files may be numbered in any way; of equal numbers the first counts, and an unknown one is no file."""
+    data = b"".join(b"FILE %d /f%d\n" % (scale * number, i) for i, number in enumerate([2, 0, 1, 2]))
+    data += b"".join(b"FUNC %x 10 0 f\n%x 10 1 %d\n" % (16 * i, 16 * i, scale * i) for i in range(4))
+    frames = frames_of(table_of(data), [0, 0x10, 0x20, 0x30])
+    assert [frame.file for (frame,) in frames] == ["/f1", "/f2", "/f0", ""]
+
+
 def test_lines_that_are_no_records() -> None:
     """What is damaged is counted and spoils no other record."""
     bad = [
