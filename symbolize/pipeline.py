@@ -373,7 +373,7 @@ def processes(profile: Profile) -> set[int]:
     here = np.isin(labels.key, keys)
     found = set(distinct(labels.number[here & (labels.text == 0)]).tolist())
     texts = map(profile.strings.text, distinct(labels.text[here]).tolist())
-    return (found | {int(text) for text in texts if text.isascii() and text.isdigit()}) - {0}
+    return (found | {int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 20}) - {0}
 
 
 def has_code(image: ElfImage) -> bool:

@@ -10,8 +10,8 @@ from symbolize.reasons import Reason
 from symbolize.special.source import Source, UInt64, as_they_are, listed
 from symbolize.symbols import ListedBinary
 
-MAX_BYTES = 1 << 30
-"""Bytes of the largest file that is read. Runtimes append to it as long as they run."""
+MAX_DUMP, MAX_MAP = 1 << 30, 128 << 20
+"""Bytes of the largest jitdump, which has the code as well, and of the largest perf map that are read."""
 
 ANONYMOUS = re.compile(
     r"//anon|\[anon.*|/memfd:.*|\[heap\]|\[stack.*|anon_inode:?.*|/dev/zero.*|/anon_hugepage.*|/SYSV.*|/dev/ashmem/.*"
@@ -19,7 +19,7 @@ ANONYMOUS = re.compile(
 )
 """Recorded names of memory in which code may lie that was compiled at run time."""
 
-PROCESS = re.compile(r"(?:.*/)?(?:perf-(\d+)\.map|jit-(\d+)\.dump|jitted-(\d+)-\d+\.so)")
+PROCESS = re.compile(r"(?:.*/)?(?:perf-(\d{1,10})\.map|jit-(\d{1,10})\.dump|jitted-(\d{1,10})-\d+\.so)")
 
 
 def is_anonymous(filename: str) -> bool:
@@ -76,7 +76,7 @@ class CompiledCode:
     def _listing(self, file: SpecialFile, reader: Callable[[bytes], Listing]) -> ListedBinary | None:
         if file.path not in self._read:
             self._read[file.path] = None
-            data = self._files.read(file.path, MAX_BYTES)
+            data = self._files.read(file.path, MAX_DUMP if reader is read_jitdump else MAX_MAP)
             if data is not None and (reader is not read_jitdump or is_jitdump(data[:4])):
                 listing = reader(data)
                 for problem in listing.problems:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,7 @@ NAME = re.compile(
 RELEASE = re.compile(r"(?:^|/)(?:lib/modules|usr/lib/modules|usr/lib/debug/lib/modules)/([^/]+)/")
 
 ANCHORS = ("_stext", "_text")
-MAX_BYTES = 256 << 20
+MAX_BYTES = 64 << 20
 """Bytes of the largest kallsyms file that is read; real ones have about 10 MiB."""
 MIN_SHARE = 0.5
 """Of the addresses in a kernel so many lie in functions, or it is another one. Code made at run time is elsewhere."""
@@ -53,6 +54,7 @@ class Kernels:
         self._index = index
         self._files = files
         self._open = opener
+        self._symbols: dict[tuple[str, ...], KernelSymbols] = {}
         self._lists: dict[str, tuple[Kallsyms, ListedBinary] | None] = {}
 
     def find(self, mapping: Recorded, release: str) -> Source:
@@ -81,6 +83,7 @@ class Kernels:
     def close(self) -> None:
         """Let go of what was read."""
         self._lists.clear()
+        self._symbols.clear()
 
     def _vmlinux(self, mapping: Recorded, anchor: str, release: str, is_guest: bool) -> Source:
         result = Source(reason=Reason.NOT_FOUND)
@@ -92,7 +95,10 @@ class Kernels:
             result.reason, result.detail = Reason.UNREADABLE, "; ".join(unreadable)
             return result
         result.problems = unreadable
-        shift = choose(mapping, anchor, binary)
+        key = *(image.path for image in binary.images), anchor
+        if key not in self._symbols:
+            self._symbols[key] = read_kernel_symbols(binary, anchor)
+        shift = choose(mapping, anchor, binary.images[0], self._symbols[key])
         if shift is None:
             result.reason = Reason.MISFIT
             result.detail = (
@@ -218,17 +224,20 @@ def list_files(files: SpecialFiles, build_id: str, release: str, is_guest: bool)
     return exact or [*loose, *(known or unknown)]
 
 
-def choose(mapping: Recorded, anchor: str, binary: Binary) -> Shift | None:
-    """Where the kernel was moved to: the shift under which call sites lie in calls and addresses in functions.
+class KernelSymbols(NamedTuple):
+    """Symbols of vmlinux: the vaddrs of its anchors by name, and begins and ends of its functions, ascending."""
 
-    A relocation symbol in the name of the mapping is tried first, then `_stext` and `_text`. None if under none of
-    them half of the addresses lie in functions.
-    """
-    image = binary.images[0]
+    anchors: dict[str, int]
+    begins: UInt64
+    ends: UInt64
+
+
+def read_kernel_symbols(binary: Binary, anchor: str) -> KernelSymbols:
+    """The symbols of vmlinux that tell where it lies; `anchor` is one to look for besides ANCHORS."""
     known: dict[str, int] = {}
     begins, ends = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
-    for each in binary.images:
-        if (table := read_symbols(each, ".symtab")) is not None:
+    for image in binary.images:
+        if (table := read_symbols(image, ".symtab")) is not None:
             for name in (*ANCHORS, *([anchor] if anchor else [])):
                 if name not in known and (vaddr := vaddr_of(table.strings, table.name, table.vaddr, name)) is not None:
                     known[name] = vaddr
@@ -236,9 +245,19 @@ def choose(mapping: Recorded, anchor: str, binary: Binary) -> Shift | None:
                 order = np.argsort(table.vaddr, kind="stable")
                 begins, sizes = table.vaddr[order], table.size[order]
                 ends = np.maximum.accumulate(begins + np.minimum(sizes, ~begins))
-    executable = [s for s in image.segments if s.executable]
+    executable = [segment for segment in binary.images[0].segments if segment.executable]
     if not known and executable:
         known["_text"] = executable[0].vaddr  # the kernel's image begins there
+    return KernelSymbols(known, begins, ends)
+
+
+def choose(mapping: Recorded, anchor: str, image: ElfImage, symbols: KernelSymbols) -> Shift | None:
+    """Where the kernel was moved to: the shift under which call sites lie in calls and addresses in functions.
+
+    A relocation symbol in the name of the mapping is tried first, then `_stext` and `_text`. None if under none of
+    them half of the addresses lie in functions.
+    """
+    begins, ends = symbols.begins, symbols.ends
 
     def score(shift: Shift) -> tuple[float, float]:
         placed = placed_in(image, shift)(mapping.addresses)
@@ -255,7 +274,7 @@ def choose(mapping: Recorded, anchor: str, binary: Binary) -> Shift | None:
         # Anywhere else in the code a few of the sites happen to lie in a call.
         return in_calls if in_calls >= MIN_SHARE else 0.0, float(covered.mean()) if len(covered) else 0.0
 
-    shifts = kernel_shifts(anchor, mapping.start, mapping.file_offset, known)
+    shifts = kernel_shifts(anchor, mapping.start, mapping.file_offset, symbols.anchors)
     scores = [score(shift) for shift in shifts]
     best = max(range(len(shifts)), key=lambda i: scores[i])  # the first of equals
     return shifts[best] if scores[best][1] >= MIN_SHARE else None
