@@ -28,6 +28,7 @@ COMPILED = [
     "symbolize/dwarf/strings.py",
     "symbolize/dwarf/sweep.py",
     "symbolize/dwarf/units.py",
+    "symbolize/listings/pcvalues.py",
     "symbolize/names/demangling.py",
     "symbolize/names/itanium.py",
     "symbolize/names/itanium_fast.py",

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.arrays import distinct
-from symbolize.binaries import BinaryIndex, Companions, Found, find_recorded, same_build_id
+from symbolize.binaries import BinaryIndex, Companions, Found, find_recorded, has_build_id
+from symbolize.binaries import roots_from_environment as roots_from_environment
 from symbolize.elf import ElfError, ElfImage, inside_calls, without_tag
 from symbolize.errors import UsageError
 from symbolize.expand import Resolved, demangle_existing, expand, named_locations, set_flags
@@ -20,7 +21,7 @@ from symbolize.profile import NONE, Profile, compact
 from symbolize.reasons import Reason
 from symbolize.report import FoldedCode, MappingOutcome, Report, build_report
 from symbolize.special import Recorded, Source, SpecialSources
-from symbolize.symbols import Binary, ListedBinary, TableCache
+from symbolize.symbols import Binary, ListedBinary, TableCache, has_file_offsets
 
 UInt8 = NDArray[np.uint8]
 
@@ -74,7 +75,7 @@ class Symbolizer:
         for root in roots:
             if not os.path.exists(root):
                 raise UsageError(f"--binaries {root}: no such folder or file")
-        self._index = BinaryIndex(roots)
+        self._index = BinaryIndex(roots, cache.base if cache is not None else None)
         self._special = SpecialSources(self._index, self._open)
         self._cache = cache
         self._mode: Mode = demangle
@@ -148,6 +149,7 @@ class Symbolizer:
                 binary.close()
         self._binaries.clear()
         self._special.close()
+        self._index.close()
 
     def __enter__(self) -> Self:
         return self
@@ -204,8 +206,8 @@ class Symbolizer:
         if binary is None:
             outcome.reason, outcome.detail = Reason.UNREADABLE, "; ".join(unreadable)
             return None
-        outcome.problems += unreadable
-        outcome.files = [image.path for image in binary.images]
+        outcome.problems += [*unreadable, *binary.refused]
+        outcome.files = list(dict.fromkeys(image.path for image in (*binary.images, binary.loaded)))
         return binary
 
     def _open(self, found: Found) -> tuple[Binary | None, list[str]]:
@@ -217,7 +219,7 @@ class Symbolizer:
             for path in found.paths:
                 try:
                     image = ElfImage.open(path)
-                    if same_build_id(image.build_id or "", found.build_id):
+                    if has_build_id(image.build_id, found.expects(path)):
                         images.append(image)
                     else:
                         image.close()
@@ -238,12 +240,13 @@ def place_locations(
 
     `callers` marks the locations that are call sites.
     """
-    assert source.binary is not None
-    images = source.binary.images
+    binary = source.binary
+    images = (binary.loaded, *binary.images) if isinstance(binary, Binary) else ()
+    placed = None
     if source.place is not None:
         placed = source.place(profile.locations.address[rows])
-    else:
-        placed = place_in_images(profile, rows, images, outcome)
+    elif isinstance(binary, Binary):
+        placed = place_in_images(profile, rows, binary, outcome)
     code = next((image for image in images if has_code(image)), None)
     if placed is not None and not outcome.verified and code is not None:
         outcome.detail = doubt(code, placed[0][placed[1] & callers[rows]])
@@ -253,14 +256,18 @@ def place_locations(
         outcome.files = []
         return None
     vaddrs, inside = placed
-    return Placed(outcome, rows[inside], without_tag(images[0], vaddrs[inside]) if images else vaddrs[inside])
+    vaddrs = vaddrs[inside]
+    if isinstance(binary, Binary):
+        shift = binary.shift if source.place is None else 0
+        vaddrs = without_tag(binary.images[0], vaddrs + np.uint64(shift))
+    return Placed(outcome, rows[inside], vaddrs)
 
 
 def place_in_images(
-    profile: Profile, rows: NDArray[np.int64], images: Sequence[ElfImage], outcome: MappingOutcome
+    profile: Profile, rows: NDArray[np.int64], binary: Binary, outcome: MappingOutcome
 ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]] | None:
     """The vaddrs of the locations `rows` of one mapping, and which lie in a segment; None if the files do not fit."""
-    mappings, mapping, image = profile.mappings, outcome.mapping, images[0]
+    mappings, mapping, image = profile.mappings, outcome.mapping, binary.images[0]
     address, start = profile.locations.address[rows], int(mappings.start[mapping])
     limit, file_offset = int(mappings.limit[mapping]), int(mappings.file_offset[mapping])
     if image.is_relocatable:
@@ -270,13 +277,12 @@ def place_in_images(
         if placed is None:
             outcome.detail = "not linked: only a kernel module is placed, found by build id and mapped from .text on"
     else:
-        loaded = next((image for image in images if has_file_offsets(image)), None)
         placed = place(
             address,
             start,
             limit,
             file_offset,
-            loaded.segments if loaded is not None else None,
+            binary.loaded.segments if has_file_offsets(binary.loaded) else None,
             image.segments,
             kind=image.kind,
             verified=outcome.verified,
@@ -380,11 +386,6 @@ def has_code(image: ElfImage) -> bool:
     """Whether a file holds the bytes of its code, which a debug file does not (rule R103)."""
     code = [section for section in image.sections if section.is_code]
     return any(section.type != "SHT_NOBITS" for section in code) or (not code and has_file_offsets(image))
-
-
-def has_file_offsets(image: ElfImage) -> bool:
-    """Whether the executable segments of a file have bytes in it, and so true file offsets (rule R103)."""
-    return any(segment.executable and segment.file_size for segment in image.segments)
 
 
 def rows_by_mapping(profile: Profile) -> list[NDArray[np.int64]]:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from symbolize.binaries import BinaryIndex, Companions, same_build_id
+from symbolize.binaries import BinaryIndex, Companions, binary_files, has_build_id
 from symbolize.elf import ElfError, ElfImage
 from symbolize.errors import UsageError
 from symbolize.symbols import Binary, TableCache
@@ -32,12 +32,12 @@ class Built(NamedTuple):
     size: int = 0
 
 
-def index_binaries(roots: Sequence[str]) -> BinaryIndex:
-    """The files below `roots`. Raises UsageError for a root that is not there."""
+def index_binaries(roots: Sequence[str], cache: TableCache | None = None) -> BinaryIndex:
+    """The files below `roots`; `cache` remembers them. Raises UsageError for a root that is not there."""
     for root in roots:
         if not os.path.exists(root):
             raise UsageError(f"{root}: no such folder or file")
-    return BinaryIndex(roots)
+    return BinaryIndex(roots, cache.base if cache is not None else None)
 
 
 def size_of(path: str) -> int:
@@ -54,10 +54,12 @@ def prebuild(index: BinaryIndex, cache: TableCache, jobs: int) -> Iterator[Built
     Files that share a build id are one binary. Yields what came of each, in the order in which they end. Every
     table is complete in the cache once it is told of, so an interrupted run goes on where it stopped.
     """
-    binaries = sorted(index.binaries(), key=lambda paths: -sum(map(size_of, paths)))
+    groups = (binary_files(index, entries) for entries in index.binaries())
+    binaries = [[(entry.path, entry.build_id or "") for entry in group] for group in groups]
+    binaries.sort(key=lambda files: -sum(size_of(path) for path, _ in files))
     if jobs <= 1 or len(binaries) <= 1:
-        for paths in binaries:
-            yield build_one(paths, index, cache)
+        for files in binaries:
+            yield build_one(files, index, cache)
         return
     from concurrent.futures import FIRST_COMPLETED, wait
     from multiprocessing import get_context
@@ -68,7 +70,8 @@ def prebuild(index: BinaryIndex, cache: TableCache, jobs: int) -> Iterator[Built
     with ProcessPool(jobs, initializer=start_worker, initargs=(index, cache), context=context) as pool:
         try:
             waiting: dict[Any, list[str]] = {
-                pool.schedule(build_in_worker, (paths,), timeout=TIME_LIMIT): paths for paths in binaries
+                pool.schedule(build_in_worker, (files,), timeout=TIME_LIMIT): [path for path, _ in files]
+                for files in binaries
             }
             while waiting:
                 done, _ = wait(waiting, return_when=FIRST_COMPLETED)
@@ -93,19 +96,23 @@ def start_worker(index: BinaryIndex, cache: TableCache) -> None:
     _worker[:] = [(index, cache)]
 
 
-def build_in_worker(paths: list[str]) -> Built:
+def build_in_worker(files: list[tuple[str, str]]) -> Built:
     """Make the table of one binary in a worker process."""
     ((index, cache),) = _worker
-    return build_one(paths, index, cache)
+    return build_one(files, index, cache)
 
 
-def build_one(paths: list[str], index: BinaryIndex, cache: TableCache) -> Built:
-    """Make the table of one binary, unless `cache` has it. Files without code, as split units are, have none."""
+def build_one(files: list[tuple[str, str]], index: BinaryIndex, cache: TableCache) -> Built:
+    """Make the table of one binary, unless `cache` has it; `files` are paths with the build ids that they had.
+
+    Files without code, as split units are, have none.
+    """
+    paths = [path for path, _ in files]
     cache.problems.clear()  # each is told once, with the binary at which it was met
     started = time.perf_counter()
     images: list[ElfImage] = []
     failures: list[str] = []
-    for path in paths:
+    for path, build_id in files:
         try:
             image = ElfImage.open(path)
         except ElfError as error:
@@ -114,7 +121,7 @@ def build_one(paths: list[str], index: BinaryIndex, cache: TableCache) -> Built:
         except OSError as error:
             failures.append(f"{path}: {error.strerror or error}")
             continue
-        if images and not same_build_id(image.build_id or "", images[0].build_id or ""):
+        if len(files) > 1 and not has_build_id(image.build_id, build_id):
             failures.append(f"{path}: has changed")
             image.close()
             continue
@@ -131,7 +138,7 @@ def build_one(paths: list[str], index: BinaryIndex, cache: TableCache) -> Built:
             return Built(paths, failure="; ".join([f"{paths[0]}: its table was not kept", *cache.problems]))
         known = tuple(f"{image.path}: " for image in images)
         found = [text if text.startswith(known) else f"{paths[0]}: {text}" for text in table.problems]
-        problems = tuple(dict.fromkeys([*failures, *found, *cache.problems]))
+        problems = tuple(dict.fromkeys([*failures, *binary.refused, *found, *cache.problems]))
         is_kept = binary.is_kept is not None
         seconds = time.perf_counter() - started
         return Built(paths, is_new, is_kept, table.has_names, "", problems, seconds, table.file_size)

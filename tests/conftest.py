@@ -7,3 +7,10 @@ import pytest
 def _no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands keep their symbol tables in a folder of the test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(autouse=True)
+def _no_folders_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the folders that a test names are searched."""
+    for variable in ("PPROF_BINARY_PATH", "PERFETTO_BINARY_PATH", "ANDROID_PRODUCT_OUT"):
+        monkeypatch.delenv(variable, raising=False)

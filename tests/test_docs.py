@@ -12,6 +12,7 @@ from symbolize.cli import main
 from symbolize.cli.main import EXIT_BELOW, EXIT_DONE, EXIT_FAILED, EXIT_SOME, EXIT_USAGE, parser
 from symbolize.names import Mode, demangle
 from symbolize.reasons import Reason
+from tests.binaries.test_layouts import LAYOUTS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -87,6 +88,18 @@ def test_names_in_each_mode() -> None:
         wanted = [cells[0] if cell == "the same" else cell for cell in cells]
         modes: list[Mode] = ["default", "templates", "full"]
         assert [f"`{demangle([linked.encode()], mode)[0].decode()}`" for mode in modes] == wanted
+
+
+def test_every_layout_has_a_test() -> None:
+    """Each row of the table of layouts names a test that is there, and each layout that is built has a row."""
+    table = page("finding-binaries.md").partition("\n## Layouts\n")[2].partition("\n## ")[0]
+    rows = [line.split(" | ")[-1] for line in table.splitlines() if line.startswith("| ")][2:]
+    code = "".join(path.read_text() for path in sorted((ROOT / "tests" / "binaries").glob("*.py")))
+    named = [re.findall(r"`(\w+)`", row) for row in rows]
+    assert named
+    assert all(named)
+    assert [name for names in named for name in names if f"\ndef {name}(" not in code] == []
+    assert {build.__name__ for build in LAYOUTS} <= {name for names in named for name in names}
 
 
 def numbers(match: re.Match[str]) -> range:

@@ -1,5 +1,6 @@
 """Profiles through all stages, in the library."""
 
+import binascii
 import gzip
 import io
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 import symbolize
 from symbolize import Reason, Symbolizer, UsageError
@@ -84,6 +86,28 @@ def names(message: Any) -> list[list[str]]:
 def reasons(report: symbolize.Report) -> list[Reason]:
     """Why locations were missed, over all mappings."""
     return [reason for row in report.mappings for reason, _, _ in row.misses]
+
+
+def without_build_id(data: bytes) -> bytes:
+    """A binary whose build id note is of another kind."""
+    note = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"
+    assert data.count(note) == 1
+    return data.replace(note, note.replace(b"\x03", b"\x33"))
+
+
+def load_headers(data: bytes) -> list[int]:
+    """Where the PT_LOAD program headers of a 64-bit file are."""
+    table, count = int.from_bytes(data[32:40], "little"), int.from_bytes(data[56:58], "little")
+    return [table + 56 * i for i in range(count) if data[table + 56 * i : table + 56 * i + 4] == b"\1\0\0\0"]
+
+
+def shifted(data: bytes, distance: int) -> bytes:
+    """A binary whose segments lie higher, as prelink leaves it."""
+    result = bytearray(data)
+    for place in load_headers(data):
+        vaddr = int.from_bytes(data[place + 16 : place + 24], "little")
+        result[place + 16 : place + 24] = (vaddr + distance).to_bytes(8, "little")
+    return bytes(result)
 
 
 class TestMappings:
@@ -188,6 +212,61 @@ class TestFiles:
         bare, report = self.chain(STRIPPED.parent)
         assert bare == []
         assert reasons(report) == [Reason.NO_SYMBOLS]
+
+    @pytest.mark.parametrize(
+        "route", ["build id", "debug link", "debug link without ids", "layout", "unified", "list", "prelinked"]
+    )
+    def test_same_frames_by_every_route(self, route: str, tmp_path: Path) -> None:
+        """However a stripped binary and its debug file come together, the frames are the same (rules R138, R139, R141,
+        R145)."""
+        expected, _ = self.chain(STRIPPED.parent, DEBUG.parent)
+        assert len(expected) > 3
+        stripped, debug = STRIPPED.read_bytes(), DEBUG.read_bytes()
+        places, changes, verified = {"a/spectra": stripped, "b/spectra.debug": debug}, {}, True
+        if route != "build id" and route != "prelinked":
+            old = binascii.crc32(debug).to_bytes(4, "little")
+            bare = without_build_id(debug)
+            new = binascii.crc32(bare).to_bytes(4, "little")
+            assert stripped.count(old) == 1
+            places = {"a/spectra": stripped.replace(old, new), "b/spectra.debug": bare}
+        if route == "debug link without ids":
+            places["a/spectra"] = without_build_id(places["a/spectra"])
+            changes, verified = {"build_id": ""}, False
+        elif route in ("layout", "unified", "list"):
+            places["a/spectra"] = without_build_id(places["a/spectra"])
+            verified = False
+            if route == "layout":
+                places = {f"{SPLIT_ID}/spectra": places["a/spectra"], f"{SPLIT_ID}/spectra.debug": bare}
+            elif route == "unified":
+                folder = f"{SPLIT_ID[:2]}/{SPLIT_ID[2:]}"
+                packed = zstandard.compress(places["a/spectra"]), zstandard.compress(bare)
+                places = dict(zip((f"{folder}/executable", f"{folder}/debuginfo"), packed, strict=True))
+            else:
+                places["build_id_list"] = f"0x{SPLIT_ID}=a/spectra".encode()
+        elif route == "prelinked":
+            places["a/spectra"] = shifted(stripped, 0x3000_0000)
+        for place, data in places.items():
+            (tmp_path / "root" / place).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "root" / place).write_bytes(data)
+        found, report = self.chain(tmp_path / "root", **changes)
+        assert found == expected
+        assert report.mappings[0].verified == verified
+        assert len(report.mappings[0].files) == 2
+        assert report.mappings[0].problems == []
+
+    def test_debug_file_with_other_segments(self, tmp_path: Path) -> None:
+        """A file of the same build id whose segments lie otherwise is refused, and the binary stays (rule R145)."""
+        shutil.copy(STRIPPED, tmp_path / "spectra")
+        data = bytearray(DEBUG.read_bytes())
+        for number, place in enumerate(load_headers(data)):
+            vaddr = int.from_bytes(data[place + 16 : place + 24], "little")
+            data[place + 16 : place + 24] = (vaddr + 0x1000 * number).to_bytes(8, "little")
+        (tmp_path / "spectra.debug").write_bytes(data)
+        bare, report = self.chain(tmp_path)
+        assert bare == []
+        assert reasons(report) == [Reason.NO_SYMBOLS]
+        assert report.mappings[0].files == [str(tmp_path / "spectra")]
+        assert "segments that do not agree" in report.mappings[0].problems[0]
 
     @pytest.mark.skipif(not shutil.which("eu-strip"), reason="needs eu-strip")
     def test_debug_files_of_both_makers(self, tmp_path: Path) -> None:

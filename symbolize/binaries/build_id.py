@@ -10,6 +10,11 @@ def is_build_id(text: str) -> bool:
     return _BUILD_ID.fullmatch(text) is not None and text.strip("0") != ""
 
 
+def plain_build_id(text: str) -> str:
+    """A build id as recorders write it, without the `0x` that simpleperf puts before it."""
+    return text[2:] if text[:2] in ("0x", "0X") else text
+
+
 def build_id_key(build_id: str) -> str:
     """Equal for build ids that are the same: case and zero padding at the end do not count.
 
@@ -21,3 +26,10 @@ def build_id_key(build_id: str) -> str:
 def same_build_id(a: str, b: str) -> bool:
     """Whether two build ids are the same but for case and zero padding."""
     return build_id_key(a) == build_id_key(b)
+
+
+def has_build_id(found: str | None, wanted: str) -> bool:
+    """Whether the build id in a file is the wanted one; an empty one is wanted of files that have none of sense."""
+    if found is None or not is_build_id(found):
+        return not wanted
+    return same_build_id(found, wanted)

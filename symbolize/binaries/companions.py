@@ -9,8 +9,9 @@ import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from symbolize.binaries.finder import DEBUG_SUFFIXES, unique
+from symbolize.binaries.finder import unique
 from symbolize.binaries.index import BinaryIndex
+from symbolize.binaries.links import DEBUG_SUFFIXES
 
 MAX_CANDIDATES = 16
 """So many files of one name are handed out. In build trees a name may stand for hundreds."""

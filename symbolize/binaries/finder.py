@@ -1,28 +1,27 @@
 """Which files answer for a mapping, by the rule that a wrong name is worse than none."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from symbolize.binaries.build_id import is_build_id, same_build_id
+from symbolize.binaries import store
+from symbolize.binaries.build_id import is_build_id, plain_build_id, same_build_id
 from symbolize.binaries.index import BinaryIndex, Entry
+from symbolize.binaries.links import DEBUG_SUFFIXES, beside, linked_files
+from symbolize.binaries.links import Attempt as Attempt
 from symbolize.reasons import Reason
 
-DEBUG_SUFFIXES = (".debug", ".dbg")
-
-
-class Attempt(NamedTuple):
-    """A place that was tried and what came of it."""
-
-    place: str
-    outcome: str
+MAX_FILES = 8
+"""Files of one build that are opened. Of many copies the first few with debug information and with code do."""
+MAX_ATTEMPTS = 32
+MAX_SHOWN = 400
 
 
 @dataclass(eq=False)
 class Found:
     """The files of a binary, or the reason why there are none.
 
-    `verified` tells that a build id agreed; otherwise only the name did. `build_id` is that of the files, empty
-    if they have none.
+    `verified` tells that a build id agreed; otherwise only the name or the layout of the folder did. `build_id` is that
+    of the files, empty if they have none; `expected` has it for files with another one or none.
     """
 
     paths: list[str] = field(default_factory=list)
@@ -31,41 +30,53 @@ class Found:
     reason: Reason = Reason.SYMBOLIZED
     detail: str = ""
     tried: list[Attempt] = field(default_factory=list)
+    expected: dict[str, str] = field(default_factory=dict)
+
+    def expects(self, path: str) -> str:
+        """The build id that the file at `path` has to have, empty for none."""
+        return self.expected.get(path, self.build_id)
 
 
 def find_binary(index: BinaryIndex, build_id: str, filename: str) -> Found:
     """The files for a mapping with the given build id and recorded file name (either may be empty).
 
-    With a build id only files with that id count (rule R138). Without one the full recorded path below a root
+    With a build id only files with that id count, or files without any that lie where a layout by build ids has them
+    (rule R138). Without one the full recorded path below a root
     counts, then the base name, then a debug file called after it, each in the first root that has it, and the
     match stays unverified (rule R144). The recorded path itself is never opened. Files that share the build id
-    of a match belong to it.
+    of a match belong to it, and so does the debug file that it names (rule R139).
     """
-    if build_id:
-        return _by_build_id(index, build_id, filename)
+    found = _by_build_id(index, build_id, filename) if build_id else _by_name(index, filename)
+    if len(found.tried) > MAX_ATTEMPTS:
+        left = len(found.tried) - MAX_ATTEMPTS
+        found.tried[MAX_ATTEMPTS:] = [Attempt("and others", f"{left} more that did not help")]
+    return found
+
+
+def _by_name(index: BinaryIndex, filename: str) -> Found:
     found = Found()
     if not filename:
         found.reason = Reason.NO_IDENTITY
         return found
     name = filename.rpartition("/")[2]
     for place, entries in (
-        (f"path {filename.lstrip('/')}", index.at_path(filename)),
-        (f"name {name}", index.with_name(name)),
-        *((f"name {name + suffix}", index.with_name(name + suffix)) for suffix in DEBUG_SUFFIXES),
+        (f"path {shown(filename.lstrip('/'))}", index.at_path(filename)),
+        (f"name {shown(name)}", index.with_name(name)),
+        *((f"name {shown(name)}{suffix}", index.with_name(name + suffix)) for suffix in DEBUG_SUFFIXES),
     ):
         if not entries:
             found.tried.append(Attempt(place, "nothing there"))
             continue
         entries = [entry for entry in entries if entry.root == entries[0].root]
         if len(distinct_builds(entries)) > 1:
-            found.tried.append(Attempt(place, "several builds: " + ", ".join(describe(entry) for entry in entries)))
+            found.tried.append(Attempt(place, "several builds: " + ", ".join(describe(entry) for entry in entries[:8])))
             found.reason = Reason.AMBIGUOUS
             found.detail = " and ".join(describe(entry) for entry in entries[:3])
             return found
         found.tried.append(Attempt(place, f"found {entries[0].path}, unverified"))
         same = index.with_build_id(entries[0].build_id) if entries[0].build_id else []
-        found.paths = unique([entry.path for entry in (*entries, *same)])
         found.build_id = entries[0].build_id or ""
+        _take(found, index, list(dict.fromkeys((*entries, *same))), filename)
         return found
     found.reason = Reason.NOT_FOUND
     return found
@@ -73,29 +84,110 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str) -> Found:
 
 def _by_build_id(index: BinaryIndex, build_id: str, filename: str) -> Found:
     found = Found()
-    if not is_build_id(build_id):
+    wanted = plain_build_id(build_id)
+    if not is_build_id(wanted):
         found.reason = Reason.BAD_BUILD_ID
         found.detail = repr(build_id[:80])
         return found
-    entries = index.with_build_id(build_id)
+    entries = index.with_build_id(wanted)
+    place = f"build id {wanted}"
+    vouched = index.vouched_for(wanted)
+    unpacked: list[Entry] = []
+    if not any(entry.has_dwarf for entry in entries) or not any(entry.has_code for entry in entries):
+        unpacked = _unpacked(found, index, vouched, wanted)
+        entries = [*entries, *(entry for entry in unpacked if entry.build_id is not None)]
     if entries:
-        found.paths = unique([entry.path for entry in entries])
         found.verified = True
-        found.build_id = build_id
-        found.tried.append(Attempt(f"build id {build_id}", "found " + ", ".join(found.paths)))
+        found.build_id = wanted
+        found.tried.insert(0, Attempt(place, "found " + ", ".join(entry.path for entry in ranked(entries))))
+        _take(found, index, entries, filename)
         return found
-    found.tried.append(Attempt(f"build id {build_id}", "nothing there"))
+    found.tried.insert(0, Attempt(place, "nothing there"))
+    nameless = [*_by_layout(found, vouched, wanted), *unpacked]
+    if nameless:
+        _take(found, index, nameless, filename)
+        return found
     found.reason = Reason.NOT_FOUND
     name = filename.rpartition("/")[2]
+    others = [entry for entry in vouched if entry.what == store.ELF and entry.build_id is not None]
     if name:
-        others = unique_entries([*index.at_path(filename), *index.with_name(name)])
-        for other in others:
-            assert other.build_id is None or not same_build_id(other.build_id, build_id)
-            found.tried.append(Attempt(other.path, f"has {other.build_id or 'no build id'}, wanted {build_id}"))
-        if others:
-            found.reason = Reason.BUILD_ID_DIFFERS
-            found.detail = f"{others[0].path} has {others[0].build_id or 'no build id'}"
+        named = [*index.at_path(filename), *index.with_name(name)]
+        others += [entry for entry in dict.fromkeys(named) if entry not in others]
+        found.tried += [
+            Attempt(other.path, f"has {other.build_id or 'no build id'}, wanted {wanted}")
+            for other in dict.fromkeys(named)
+        ]
+    if others:
+        found.reason = Reason.BUILD_ID_DIFFERS
+        found.detail = f"{others[0].path} has {others[0].build_id or 'no build id'}"
     return found
+
+
+def _by_layout(found: Found, vouched: list[Entry], wanted: str) -> list[Entry]:
+    """The files without a build id of their own to which the layout of their folder gives one.
+
+    They stay unverified: the checks for files that have the right name only apply to them.
+    """
+    taken = []
+    for entry in vouched:
+        if entry.what == store.EMPTY:
+            outcome = "is empty: another program looked for this build id and did not find it"
+        elif entry.what != store.ELF:
+            continue
+        elif entry.build_id is not None and not same_build_id(entry.build_id, wanted):
+            outcome = f"lies where {wanted} belongs, and has {entry.build_id}"
+        else:
+            outcome = "has no build id; found by the layout of the folder, unverified"
+            taken.append(entry)
+        found.tried.append(Attempt(entry.path, outcome))
+    return taken
+
+
+def _unpacked(found: Found, index: BinaryIndex, vouched: list[Entry], wanted: str) -> list[Entry]:
+    """The compressed files that hold one with the wanted build id or none, decompressed."""
+    taken = []
+    for entry in vouched:
+        if entry.what != store.PACKED:
+            continue
+        unpacked, problem = index.unpacked(entry)
+        if unpacked is None:
+            found.tried.append(Attempt(entry.path, problem))
+        elif unpacked.build_id is not None and not same_build_id(unpacked.build_id, wanted):
+            found.tried.append(Attempt(entry.path, f"is compressed and has {unpacked.build_id}, wanted {wanted}"))
+        else:
+            found.tried.append(Attempt(entry.path, f"is compressed, decompressed as {unpacked.path}"))
+            taken.append(unpacked)
+    return taken
+
+
+def _take(found: Found, index: BinaryIndex, entries: list[Entry], filename: str) -> None:
+    """Make `entries` and the debug files that they name the answer."""
+    linked, tried = linked_files(index, entries, filename)
+    found.tried += [*tried, *beside(index, entries)]
+    chosen = [*ranked(entries), *linked]
+    found.paths = unique([entry.path for entry in chosen])
+    found.expected = {
+        entry.path: entry.build_id or "" for entry in chosen if not same_build_id(entry.build_id or "", found.build_id)
+    }
+
+
+def binary_files(index: BinaryIndex, entries: list[Entry]) -> list[Entry]:
+    """The files of one binary that are opened, of all that share its build id; its linked debug files among them."""
+    return [*ranked(entries), *linked_files(index, entries)[0]]
+
+
+def ranked(entries: list[Entry]) -> list[Entry]:
+    """The files of one build that are worth opening, in their order: of many copies those that offer most.
+
+    Debug information beats symbols, and one file with code is always kept: it tells where the segments lie.
+    """
+    if len(entries) <= MAX_FILES:
+        return entries
+    best = sorted(entries, key=lambda entry: entry.rank)
+    chosen = best[: MAX_FILES - 1]
+    if not any(entry.has_code for entry in chosen):
+        chosen += [entry for entry in best if entry.has_code][:1]
+    return [entry for entry in entries if entry in (chosen or best)]
 
 
 def distinct_builds(entries: list[Entry]) -> set[str]:
@@ -108,11 +200,11 @@ def describe(entry: Entry) -> str:
     return f"{entry.path} ({entry.build_id or 'no build id'})"
 
 
-def unique(paths: list[str]) -> list[str]:
+def shown(name: str) -> str:
+    """A recorded name for a message, cut off where it is absurdly long."""
+    return name if len(name) <= MAX_SHOWN else name[:MAX_SHOWN] + "…"
+
+
+def unique(paths: Iterable[str]) -> list[str]:
     """The paths without repetitions, in order."""
     return list(dict.fromkeys(paths))
-
-
-def unique_entries(entries: list[Entry]) -> list[Entry]:
-    """The entries without repetitions, in order."""
-    return list(dict.fromkeys(entries))

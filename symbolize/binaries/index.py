@@ -1,161 +1,513 @@
-"""The files below the given roots, by build id and by name, from one walk that reads headers and notes only."""
+"""The files below the given roots, by build id, name and path, from a walk that reads headers and notes only.
+
+What a walk learns is kept in a database (`store.py`), so that the next one reads only the files that changed.
+"""
 
 import os
+import sqlite3
 import stat
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+import threading
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from symbolize.binaries import store
 from symbolize.binaries.build_id import build_id_key, is_build_id
-from symbolize.elf import ElfError, read_build_id
+from symbolize.binaries.layouts import LIST_NAME, MAX_LIST_BYTES, listed, vouched_key
+from symbolize.binaries.unpack import Unpacked, is_packed
+from symbolize.binaries.walk import File, Folder, Walk
+from symbolize.elf import ElfError
+from symbolize.elf.ident import CODE, DWARF, DYNSYM, HEADER_BYTES, MINI, SYMTAB, identify, identify_open
 
-MAX_DEPTH = 64
-"""Folders nested deeper than this are not entered."""
+MAX_PROBLEMS = 50
+"""Problems that are told one by one; of the others only the number is."""
+MAX_ANSWERS = 1024
+"""Files that one question is answered with. In a build tree a name may stand for thousands."""
+MAX_CHECKED = 8 << 30
+"""Bytes of the largest file whose checksum is computed."""
+SETTLED_NS = 50_000_000
+"""A file that changed less than this long ago may change again without another time of change."""
+COMMIT_SECONDS = 0.5
+"""How long other processes may have to wait before they can write."""
+
+COLUMNS = (
+    "f.id, f.name, f.size, f.modified, f.inode, f.device, f.what, f.build_id, f.vouched, f.offers, f.link, "
+    "f.link_check, f.crc, d.root, d.path, d.linked"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An ELF file: where it was met first, below which of the roots, and its build id if it has one."""
+    """A file: where it was met first, below which of the roots, and its build id if it has one.
+
+    `relative` is its path below the root, `offers` a union of the bits of `elf.ident`, `link` and `link_check` name and
+    CRC32 of its debug file if it names one. `vouched` is the key of the build id that its path says it has. `what` is
+    one of the constants of `store`.
+    """
 
     path: str
     root: int
     build_id: str | None
+    relative: str = field(default="", compare=False)
+    offers: int = field(default=0, compare=False)
+    link: str = field(default="", compare=False)
+    link_check: int = field(default=0, compare=False)
+    vouched: str = field(default="", compare=False)
+    what: int = field(default=store.ELF, compare=False)
+    number: int = field(default=0, compare=False)
+    identity: tuple[int, int] = field(default=(0, 0), compare=False)
+    state: tuple[int, int] = field(default=(0, 0), compare=False)
+    crc: int | None = field(default=None, compare=False)
+
+    @property
+    def has_dwarf(self) -> bool:
+        """Whether the file has debug information of its own."""
+        return bool(self.offers & DWARF)
+
+    @property
+    def rank(self) -> int:
+        """DWARF beats .symtab beats .dynsym and mini debug info beats nothing: 0 to 3, the lower the better."""
+        if self.offers & DWARF:
+            return 0
+        return 1 if self.offers & SYMTAB else 2 if self.offers & (DYNSYM | MINI) else 3
+
+    @property
+    def has_code(self) -> bool:
+        """Whether the file holds the bytes of its code."""
+        return bool(self.offers & CODE)
 
 
-@dataclass(eq=False)
 class BinaryIndex:
     """Index of the ELF files below `roots` (folders or single files), made at the first question.
 
-    `problems` lists what could not be read or was left out, a sentence each; `unread` has the paths of folders and
-    files that the system did not let us read.
+    `folder` is the cache folder in which what is known of the files is kept; without one it is known to this process
+    only. `problems` lists what could not be read or was left out, a sentence each; `unread` has the paths of folders
+    and files that the system did not let us read, up to a number. Nothing here raises OSError: a database that is
+    locked, damaged or cannot be written costs time, not answers.
     """
 
-    roots: Sequence[str]
-    problems: list[str] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
-    _by_id: dict[str, list[Entry]] = field(default_factory=dict, repr=False)
-    _by_path: dict[str, list[Entry]] = field(default_factory=dict, repr=False)
-    _by_name: dict[str, list[Entry]] = field(default_factory=dict, repr=False)
-    _walked: bool = False
+    def __init__(self, roots: Sequence[str], folder: str | os.PathLike[str] | None = None) -> None:
+        self.roots = roots
+        self.folder = None if folder is None else os.fspath(folder)
+        self.problems: list[str] = []
+        self.unread: list[str] = []
+        self._lock = threading.RLock()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._connection: sqlite3.Connection | None = None
+        self._walked = False
+        self._failures = 0
+        self._untold = 0
+        self._order: dict[int, int] = {}
+        self._committed = 0.0
+        self._unpacked = Unpacked(self.folder)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For worker processes, which ask the same database, or walk anew if there is none."""
+        return {"roots": self.roots, "folder": self.folder, "walked": self._walked}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.roots, self.folder = state["roots"], state["folder"]
+        self.problems, self.unread = [], []
+        self._lock = threading.RLock()
+        self._reset()
+        self._walked = state["walked"] and self.folder is not None
+
+    def close(self) -> None:
+        """Close the database; another question opens it again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            if self.folder is None:
+                self._walked = False
+            self._connection = None
 
     def with_build_id(self, build_id: str) -> list[Entry]:
         """The files with this build id, in order of the roots."""
-        self._walk()
-        return self._by_id.get(build_id_key(build_id), [])
+        return self._entries("f.what = 1 AND f.key = ?", (build_id_key(build_id),))
+
+    def vouched_for(self, build_id: str) -> list[Entry]:
+        """The files that have this build id by the layout of their folder, whatever they hold, in order of the roots.
+
+        Files that are known to have the id are left out.
+        """
+        key = build_id_key(build_id)
+        found = self._entries("f.vouched = ? AND f.key IS NOT ?", (key, key))
+        for root, path in self._query(
+            "SELECT d.root, d.path || l.path FROM listed l JOIN folder d ON d.id = l.folder WHERE l.key = ?", (key,)
+        ):
+            if root in self._order:
+                entries = self._at(os.fsdecode(path), root)
+                found += [entry for entry in entries if entry.build_id is None or build_id_key(entry.build_id) != key]
+        return list(dict.fromkeys(found))
 
     def at_path(self, path: str) -> list[Entry]:
         """The files that lie at the recorded `path` below a root, in order of the roots."""
-        self._walk()
-        return self._by_path.get(path.lstrip("/"), [])
+        return self._at(path.lstrip("/"), None)
 
     def with_name(self, name: str) -> list[Entry]:
         """The files called `name` anywhere below the roots, in order of the roots."""
-        self._walk()
-        return self._by_name.get(name, [])
+        return self._first_names(self._entries("f.what = 1 AND f.name = ?", (as_bytes(name),)))
 
-    def binaries(self) -> list[list[str]]:
-        """The paths of all files, those that share a build id together, as `with_build_id` has them."""
-        self._walk()
-        groups: dict[str, list[str]] = {}
-        for entry in dict.fromkeys(entry for entries in self._by_path.values() for entry in entries):
-            if entry.build_id is None:
-                groups["/" + entry.path] = [entry.path]
-            elif (key := build_id_key(entry.build_id)) not in groups:
-                groups[key] = [same.path for same in self._by_id[key]]
+    def binaries(self) -> list[list[Entry]]:
+        """All ELF files, those that share a build id together, as `with_build_id` has them."""
+        groups: dict[str, list[Entry]] = {}
+        for entry in self._entries("f.what = 1", (), limit=-1):
+            groups.setdefault(build_id_key(entry.build_id) if entry.build_id else "/" + entry.path, []).append(entry)
         return list(groups.values())
 
-    def _walk(self) -> None:
-        if self._walked:
-            return
-        self._walked = True
-        real_roots = [os.path.realpath(root) for root in self.roots]
-        met: dict[tuple[int, int], Entry | None] = {}
+    def checksum(self, entry: Entry) -> int | None:
+        """The CRC32 of the whole file, remembered as long as the file does not change.
+
+        None, with a problem, if it cannot be read, has changed, or is larger than files are read for this.
+        """
+        if entry.crc is not None:
+            return entry.crc
+        try:
+            crc = file_checksum(entry)
+        except OSError as error:
+            self._tell(f"{entry.path}: {error.strerror or error}")
+            return None
+        if crc is None:
+            self._tell(f"{entry.path}: has changed or is too large to check against a debug link")
+            return None
+        with self._lock:
+            try:
+                connection = self._connect()
+                connection.execute("UPDATE file SET crc = ? WHERE id = ?", (crc, entry.number))
+                connection.commit()
+            except (sqlite3.Error, OSError):
+                pass  # it is computed again next time
+        return crc
+
+    def unpacked(self, entry: Entry) -> tuple[Entry | None, str]:
+        """The decompressed contents of a compressed file, and why there are none."""
+        try:
+            path = self._unpacked.path_of(entry.path, entry.vouched)
+            ident = identify(path)
+        except ElfError as error:
+            return None, error.problem
+        except ValueError as error:
+            return None, str(error)
+        except OSError as error:
+            return None, str(error.strerror or error)
+        if ident is None:
+            return None, "is compressed and holds no ELF file"
+        build_id = ident.build_id if is_build_id(ident.build_id) else None
+        link = os.fsdecode(ident.link)
+        return replace(
+            entry, path=path, build_id=build_id, offers=ident.offers, link=link, link_check=ident.link_check
+        ), ""
+
+    def _at(self, path: str, root: int | None) -> list[Entry]:
+        folder, _, name = path.rpartition("/")
+        parameters = as_bytes(name), as_bytes(folder + "/" if folder else "")
+        found = self._entries("f.what = 1 AND f.name = ? AND d.path = ?", parameters)
+        if root is not None:
+            found = [entry for entry in found if entry.root == self._order[root]]
+        return self._first_names(found)
+
+    def _first_names(self, entries: list[Entry]) -> list[Entry]:
+        """The files under the names under which they were met first, as `with_build_id` has them."""
+        result = []
+        for entry in entries:
+            same = self._entries("f.what = 1 AND f.inode = ? AND f.device = ?", entry.identity)
+            result.append(same[0] if same else entry)
+        return list(dict.fromkeys(result))
+
+    def _entries(self, where: str, parameters: Sequence[object], limit: int = MAX_ANSWERS) -> list[Entry]:
+        """The files for which a condition holds: each once, those of the first root first, linked folders last."""
+        rows = self._query(
+            f"SELECT {COLUMNS} FROM file f JOIN folder d ON d.id = f.folder WHERE {where} "
+            f"AND d.root IN ({{roots}}) LIMIT {limit}",
+            parameters,
+        )
+        rows.sort(key=lambda row: (self._order[row[13]], row[15], row[14] + row[1]))
+        found: dict[tuple[int, int], Entry] = {}
+        for row in rows:
+            identity = row[4], row[5]
+            if identity not in found:
+                found[identity] = self._entry(row)
+        return list(found.values())
+
+    def _entry(self, row: Sequence[Any]) -> Entry:
+        root = self._order[row[13]]
+        relative = os.fsdecode(row[14] + row[1])
+        # A root that is a file has itself in it.
+        path = self.roots[root] if row[15] < 0 else os.path.join(self.roots[root], relative)
+        return Entry(
+            *(path, root, row[7], relative, row[9] or 0, os.fsdecode(row[10] or b""), row[11] or 0, row[8] or ""),
+            *(row[6], row[0], (row[4], row[5]), (row[2], row[3]), row[12]),
+        )
+
+    def _query(self, question: str, parameters: Sequence[object]) -> list[Any]:
+        """The rows that answer a question, in which `{roots}` are the roots, after the walk if there was none."""
+        with self._lock:
+            while True:
+                try:
+                    self._connect()
+                    self._walk()
+                    roots = ", ".join(map(str, self._order))
+                    return self._connect().execute(question.format(roots=roots), parameters).fetchall()
+                except (sqlite3.Error, OSError) as error:
+                    self._recover(error)
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = store.connect(self.folder)
+            if self._walked:  # by this process before it closed the database, or by the one that started it
+                order = self._number_roots(self._connection)
+                self._walked, self._order = order is not None, order or {}
+        return self._connection
+
+    def _number_roots(self, connection: sqlite3.Connection) -> dict[int, int] | None:
+        """The numbers that the roots have in the database; None if one is not in it, which may be a new one."""
+        order: dict[int, int] = {}
         for number, root in enumerate(self.roots):
-            for path, relative, file in self._files(root, real_roots):
-                if file not in met:
-                    met[file] = self._entry(path, number)
-                    if (entry := met[file]) is not None and entry.build_id is not None:
-                        self._by_id.setdefault(build_id_key(entry.build_id), []).append(entry)
-                if (entry := met[file]) is not None:
-                    for names, key in ((self._by_path, relative), (self._by_name, relative.rpartition("/")[2])):
-                        if entry not in names.setdefault(key, []):
-                            names[key].append(entry)
+            try:
+                status = os.stat(root)
+            except OSError:
+                continue
+            known = store.known_root(connection, *root_key(root, status))
+            if known is None:
+                return None
+            order.setdefault(known, number)
+        return order
+
+    def _recover(self, error: Exception) -> None:
+        """Go on without the database, or with a new one if it was damaged."""
+        self._failures += 1
+        if self._failures > 3 or self.folder is None:
+            raise error  # a temporary database that fails: no room for temporary files, or a fault of this program
+        if self._connection is not None:
+            self._connection.close()
+        path = store.database_path(self.folder)
+        if store.is_damage(error) and self._failures == 1:
+            try:
+                store.remove_database(self.folder)
+                said = f"{path}: is damaged ({error}); it is removed and made anew"
+            except OSError:
+                said, self.folder = f"{path}: is damaged ({error}) and is not used", None
+        else:
+            said, self.folder = f"{path}: cannot be used ({error}); the folders are read without it", None
+        self._connection, self._walked, self._untold = None, False, 0
+        self.problems[:], self.unread[:] = [said], []
 
     def _cannot_read(self, path: str, error: OSError) -> None:
-        self.unread.append(path)
-        self.problems.append(f"{path}: {error.strerror or error}")
+        if len(self.unread) < MAX_PROBLEMS:
+            self.unread.append(path)
+        self._tell(f"{path}: {error.strerror or error}")
 
-    def _entry(self, path: str, root: int) -> Entry | None:
-        """The entry of a file; None if it is no ELF file or cannot be read."""
+    def _tell(self, problem: str) -> None:
+        if problem in self.problems[-MAX_PROBLEMS:]:
+            return
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(problem)
+        else:
+            self._untold += 1
+            last = f"and {self._untold} more problems with files of the --binaries folders"
+            self.problems[MAX_PROBLEMS:] = [last]
+
+    def _walk(self) -> None:
+        """Bring what is known of the files below the roots up to date."""
+        if self._walked:
+            return
+        connection = self._connect()
+        self._order.clear()
+        self._committed = time.monotonic()
+        walk = Walk([os.path.realpath(root) for root in self.roots], self._tell, self._cannot_read)
+        for number, root in enumerate(self.roots):
+            try:
+                status = os.stat(root)
+            except OSError as error:
+                self._cannot_read(root, error)
+                continue
+            is_file = stat.S_ISREG(status.st_mode)
+            if not is_file and not stat.S_ISDIR(status.st_mode):
+                self._tell(f"{root}: is neither a folder nor a regular file")
+                continue
+            real = os.path.realpath(root)
+            known = store.root_id(connection, *root_key(root, status))
+            if known in self._order:
+                continue
+            self._order[known] = number
+            visited = set()
+            if is_file:
+                only = Folder(os.path.dirname(real) or "/", "", False, [File(os.path.basename(real), status)])
+                visited.add(self._update(connection, known, only, real, -1))
+            else:
+                for folder in walk.folders(root, status):
+                    visited.add(self._update(connection, known, folder, os.path.join(real, folder.relative)))
+            rows = connection.execute("SELECT id FROM folder WHERE root = ?", (known,))
+            store.drop_folders(connection, [row[0] for row in rows if row[0] not in visited])
+        connection.commit()
+        self._walked = True
+
+    def _update(
+        self, connection: sqlite3.Connection, root: int, folder: Folder, real: str, linked: int | None = None
+    ) -> int:
+        """Bring what is known of the files in one folder up to date; the number of the folder.
+
+        `real` is the path for the layouts, which goes on above the root.
+        """
+        relative = os.fsencode(folder.relative)
+        linked = int(folder.is_linked) if linked is None else linked
+        place = (root, relative)
+        question = "SELECT id, linked FROM folder WHERE root = ? AND path = ?"
+        row = connection.execute(question, place).fetchone()
+        if row is None:
+            connection.execute("INSERT OR IGNORE INTO folder(root, path, linked) VALUES (?, ?, ?)", (*place, linked))
+            number = int(connection.execute(question, place).fetchone()[0])
+            known = {}
+        else:
+            number = int(row[0])
+            if row[1] != linked:
+                connection.execute("UPDATE folder SET linked = ? WHERE id = ?", (linked, number))
+            known = {
+                each[0]: each[1:]
+                for each in connection.execute(
+                    "SELECT name, size, modified, changed, inode, device, id, problem FROM file WHERE folder = ?",
+                    (number,),
+                )
+            }
+        for name, status in folder.files:
+            key = os.fsencode(name)
+            state = (
+                status.st_size,
+                store.signed(status.st_mtime_ns),
+                store.signed(status.st_ctime_ns),
+                store.signed(status.st_ino),
+                store.signed(status.st_dev),
+            )
+            before = known.pop(key, None)
+            if before is not None and before[:5] == state:
+                if before[6] is not None:
+                    self._tell(f"{os.path.join(folder.path, name)}: {before[6]}")
+                continue
+            self._look(connection, number, folder, File(name, status), state, real)
+            self._commit_sometimes(connection)
+        for name, gone in known.items():
+            connection.execute("DELETE FROM file WHERE id = ?", (gone[5],))
+            if name == os.fsencode(LIST_NAME):
+                connection.execute("DELETE FROM listed WHERE folder = ?", (number,))
+        self._commit_sometimes(connection)
+        return number
+
+    def _commit_sometimes(self, connection: sqlite3.Connection) -> None:
+        if time.monotonic() - self._committed > COMMIT_SECONDS:
+            connection.commit()
+            self._committed = time.monotonic()
+
+    def _look(
+        self,
+        connection: sqlite3.Connection,
+        number: int,
+        folder: Folder,
+        file: File,
+        state: tuple[int, ...],
+        real: str,
+    ) -> None:
+        """Look at a file that is new or has changed."""
+        path = os.path.join(folder.path, file.name)
+        if time.time_ns() - file.status.st_ctime_ns < SETTLED_NS:
+            state = (*state[:2], 0, *state[3:])
+        vouched = vouched_key(os.path.join(real, file.name) if real[-1:] == "/" else real) or None
+        what, ident, problem, entries = store.OTHER, None, None, None
         try:
-            build_id = read_build_id(path)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+            try:
+                head = os.read(descriptor, HEADER_BYTES)
+                ident = identify_open(descriptor, path, head)
+                if ident is None and file.name == LIST_NAME and file.status.st_size <= MAX_LIST_BYTES:
+                    what, entries = store.LIST, list(listed(read_all(descriptor, head, MAX_LIST_BYTES)))
+            finally:
+                os.close(descriptor)
         except ElfError as error:
-            self.problems.append(str(error))
-            return None
+            problem = error.problem if error.offset is None else f"{error.problem} at offset {error.offset:#x}"
+            self._tell(f"{path}: {problem}")
         except OSError as error:
             self._cannot_read(path, error)
+            connection.execute(
+                "DELETE FROM file WHERE folder = ? AND name = ?", (number, os.fsencode(file.name))
+            )  # it is tried again next time
+            return
+        if ident is not None:
+            what = store.ELF
+        elif vouched is not None and not head:
+            what = store.EMPTY
+        elif vouched is not None and is_packed(head):
+            what = store.PACKED
+        elif what != store.LIST:
+            vouched = None
+        build_id = ident.build_id if ident is not None and is_build_id(ident.build_id) else None
+        row = (
+            *(number, os.fsencode(file.name), *state, what, ident.kind if ident is not None else None, build_id),
+            *(build_id_key(build_id) if build_id is not None else None, vouched),
+            *((ident.offers, ident.link, ident.link_check, ident.alternate) if ident is not None else (None,) * 4),
+            problem,
+        )
+        connection.execute(
+            "INSERT OR REPLACE INTO file(folder, name, size, modified, changed, inode, device, what, kind, build_id, "
+            "key, vouched, offers, link, link_check, alternate, problem) VALUES (" + ", ".join("?" * 17) + ")",
+            row,
+        )
+        if entries is not None:
+            connection.execute("DELETE FROM listed WHERE folder = ?", (number,))
+            connection.executemany(
+                "INSERT INTO listed(folder, key, path) VALUES (?, ?, ?)",
+                [(number, key, os.fsencode(name)) for key, name in entries],
+            )
+
+
+def root_key(root: str, status: os.stat_result) -> tuple[str, int, int]:
+    """By what a root is known: its resolved path, device and inode. A file stays the root when it is replaced."""
+    return os.path.realpath(root), status.st_dev, 0 if stat.S_ISREG(status.st_mode) else status.st_ino
+
+
+def as_bytes(text: str) -> bytes:
+    """A recorded name as the bytes of a file name."""
+    try:
+        return os.fsencode(text)
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+def read_all(descriptor: int, head: bytes, limit: int) -> bytes:
+    """The contents of an open file that begins with `head`, up to a limit."""
+    parts, size = [head], len(head)
+    while size < limit and (part := os.read(descriptor, min(1 << 20, limit - size))):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
+def file_checksum(entry: Entry, limit: int = MAX_CHECKED, block: int = 1 << 20) -> int | None:
+    """The CRC32 of a file as `.gnu_debuglink` has it; None if it is not the file of the entry any more or too large."""
+    descriptor = os.open(entry.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        status = os.fstat(descriptor)
+        identity = store.signed(status.st_ino), store.signed(status.st_dev)
+        state = status.st_size, store.signed(status.st_mtime_ns)
+        if not stat.S_ISREG(status.st_mode) or (identity, state) != (entry.identity, entry.state):
             return None
-        return None if build_id is None else Entry(path, root, build_id if is_build_id(build_id) else None)
-
-    def _files(self, root: str, real_roots: list[str]) -> Iterator[tuple[str, str, tuple[int, int]]]:
-        """Path, path relative to `root` and identity of the regular files below it, in order of name.
-
-        Links are followed where they lead to something inside one of the roots. Folders are entered once, linked
-        ones last, so that a folder goes by its own name and not by that of a link to it.
-        """
-        try:
-            status = os.stat(root)
-        except OSError as error:
-            self._cannot_read(root, error)
-            return
-        if stat.S_ISREG(status.st_mode):
-            yield root, os.path.basename(root), (status.st_dev, status.st_ino)
-            return
-        if not stat.S_ISDIR(status.st_mode):
-            self.problems.append(f"{root}: is neither a folder nor a regular file")
-            return
-        seen = {(status.st_dev, status.st_ino)}
-        stack = [(root, "", 0)]
-        links: list[tuple[tuple[int, int], str, str, int]] = []
-        while stack or links:
-            if stack:
-                folder, prefix, depth = stack.pop()
-            else:
-                identity, folder, prefix, depth = links.pop(0)
-                if identity in seen:
-                    continue
-                seen.add(identity)
-            try:
-                with os.scandir(folder) as scan:
-                    entries = sorted(scan, key=lambda entry: entry.name)
-            except OSError as error:
-                self._cannot_read(folder, error)
-                continue
-            folders = []
-            for entry in entries:
-                relative = prefix + entry.name
-                try:
-                    if entry.is_symlink() and not inside(os.path.realpath(entry.path), real_roots):
-                        self.problems.append(f"{entry.path}: leads out of the --binaries folders, not followed")
-                    elif entry.is_dir():
-                        status = entry.stat()
-                        identity = status.st_dev, status.st_ino
-                        if identity in seen:
-                            continue
-                        if depth == MAX_DEPTH:
-                            self.problems.append(f"{entry.path}: is nested too deep, not entered")
-                        elif entry.is_symlink():
-                            links.append((identity, entry.path, relative + "/", depth + 1))
-                        else:
-                            seen.add(identity)
-                            folders.append((entry.path, relative + "/", depth + 1))
-                    elif entry.is_file():
-                        status = entry.stat()
-                        yield entry.path, relative, (status.st_dev, status.st_ino)
-                except OSError as error:
-                    self._cannot_read(entry.path, error)
-            stack.extend(reversed(folders))
+        if status.st_size > limit:
+            return None
+        update, crc, left = crc32_function(), 0, status.st_size
+        while left > 0 and (data := os.read(descriptor, min(block, left))):
+            crc = update(data, crc)
+            left -= len(data)
+        return None if left else crc
+    finally:
+        os.close(descriptor)
 
 
-def inside(path: str, roots: Sequence[str]) -> bool:
-    """Whether the resolved `path` is one of `roots` or lies below one."""
-    return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)
+def crc32_function() -> Callable[[bytes, int], int]:
+    """A CRC32, of the fastest library there is."""
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return zlib.crc32
+    return isal_zlib.crc32

@@ -1,70 +1,161 @@
-"""Files that are compressed as a whole, into memory of bounded size."""
+"""Compressed binaries, as symbol stores keep them: decompressed into the cache folder, once."""
 
+import os
+import stat
+import tempfile
+import time
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
 
-MAX_MEMORY = 256 << 20
-"""Bytes that an xz decoder may take for itself."""
-
-
-def unpack(data: bytes, limit: int) -> bytes:
-    """The contents of an xz, gzip or zstd file, at most `limit` bytes. Raises ValueError with what is wrong with it."""
-    if data[:6] == b"\xfd7zXZ\0":
-        return _unpack_xz(data, limit)
-    if data[:2] == b"\x1f\x8b":
-        return _unpack_gzip(data, limit)
-    if data[:4] == b"\x28\xb5\x2f\xfd":
-        return _unpack_zstd(data, limit)
-    raise ValueError("is neither xz nor gzip nor zstd")
-
-
-def _unpack_xz(data: bytes, limit: int) -> bytes:
-    from lzma import FORMAT_XZ, LZMADecompressor, LZMAError
-
-    stream = LZMADecompressor(FORMAT_XZ, MAX_MEMORY)
-    try:
-        result = stream.decompress(data, limit + 1)
-    except (LZMAError, EOFError, MemoryError) as error:
-        raise ValueError(f"is a corrupt xz file ({error})") from error
-    return _checked(result, stream.eof, limit)
+MAX_BYTES = 8 << 30
+"""Bytes that one file may take when it is decompressed."""
+MAX_ALL = 16 << 30
+"""Bytes that all together may take; those that were used least recently go first."""
+MAX_RATIO = 64
+FREE_BYTES = 1 << 24
+"""A file may expand to this many bytes and MAX_RATIO times its size in addition."""
+MAX_WINDOW = 1 << 27
+FORGOTTEN = 30 * 86400
+"""Seconds after which a decompressed file that nobody used is removed."""
 
 
-def _unpack_gzip(data: bytes, limit: int) -> bytes:
-    stream = zlib.decompressobj(31)
-    try:
-        result = stream.decompress(data, limit + 1)
-    except zlib.error as error:
-        raise ValueError(f"is a corrupt gzip file ({error})") from error
-    return _checked(result, stream.eof, limit)
+class Unpacked:
+    """The decompressed files in `folder`, a temporary one if there is none, which goes with this object."""
+
+    def __init__(self, folder: str | None) -> None:
+        self._folder = None if folder is None else os.path.join(folder, "unpacked-1")
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+
+    def path_of(self, path: str, key: str) -> str:
+        """Where the contents of the compressed ELF file at `path` lie; `key` is the key of its build id.
+
+        Raises OSError if it cannot be read or written, ValueError with a sentence if it is corrupt or out of all
+        proportion.
+        """
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        with open(descriptor, "rb", buffering=0) as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise ValueError("is no regular file")
+            folder = self._home()
+            identity = f"{status.st_size:x}-{status.st_mtime_ns:x}-{status.st_ino:x}-{status.st_dev:x}"
+            target = os.path.join(folder, f"{key[:64]}-{identity}")
+            try:
+                if time.time() - os.stat(target).st_mtime > 3600:
+                    os.utime(target)
+                return target
+            except FileNotFoundError:
+                pass
+            limit = min(MAX_BYTES, MAX_RATIO * status.st_size + FREE_BYTES)
+            temporary = os.path.join(folder, f".{os.urandom(8).hex()}")
+            try:
+                with open(temporary, "xb") as output:
+                    written = 0
+                    for block in inflated(file):
+                        if written == 0 and not block.startswith(b"\x7fELF"[: len(block)]):
+                            raise ValueError("is compressed and holds no ELF file")
+                        written += len(block)
+                        if written > limit:
+                            raise ValueError(f"expands to more than {limit} bytes, out of all proportion to its size")
+                        output.write(block)
+                os.replace(temporary, target)
+                self._forget(folder, target)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+            return target
+
+    def _home(self) -> str:
+        if self._folder is not None:
+            try:
+                os.makedirs(self._folder, exist_ok=True)
+                return self._folder
+            except OSError:
+                self._folder = None
+        if self._temporary is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="symbolize-")
+        return self._temporary.name
+
+    @staticmethod
+    def _forget(folder: str, keep: str) -> None:
+        """Remove what was not used for a long time, what is too much, and what dead processes left."""
+        now, total = time.time(), 0
+        files = []
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    files.append((now - status.st_mtime, status.st_size, entry.path))
+        for age, size, path in sorted(files):
+            total += size
+            unfinished = os.path.basename(path).startswith(".")
+            if path != keep and (age > (3600 if unfinished else FORGOTTEN) or (total > MAX_ALL and not unfinished)):
+                with suppress(OSError):
+                    os.unlink(path)
 
 
-def _unpack_zstd(data: bytes, limit: int) -> bytes:
+class Codec(NamedTuple):
+    """A compressed format: `step` bytes are decoded at a time, so that what comes out of one step stays small."""
+
+    name: str
+    magic: bytes
+    step: int
+    decoder: Callable[[], Any]
+
+
+def _gzip() -> Any:
+    return zlib.decompressobj(31)
+
+
+def _zstd() -> Any:
     import zstandard
 
-    try:
-        reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data)
-        result = reader.read(limit + 1)
-    except zstandard.ZstdError as error:
-        raise ValueError(f"is a corrupt zstd file ({error})") from error
-    return _checked(result, True, limit)
+    return zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj()
 
 
-def inflate(data: bytes, size: int, limit: int) -> bytes:
-    """A raw deflate stream that has to expand to `size` bytes, at most `limit`. Raises ValueError if it does not."""
-    if size > limit:
-        raise ValueError(f"expands to more than {limit} bytes")
-    stream = zlib.decompressobj(-15)
-    try:
-        result = stream.decompress(data, size + 1)
-    except zlib.error as error:
-        raise ValueError(f"is corrupt ({error})") from error
-    if len(result) != size:
-        raise ValueError(f"does not expand to the {size} bytes that the archive tells")
-    return result
+def _xz() -> Any:
+    from lzma import FORMAT_XZ, LZMADecompressor
+
+    return LZMADecompressor(FORMAT_XZ, MAX_WINDOW)
 
 
-def _checked(result: bytes, is_whole: bool, limit: int) -> bytes:
-    if len(result) > limit:
-        raise ValueError(f"expands to more than {limit} bytes")
-    if not is_whole:
-        raise ValueError("is cut off")
-    return result
+CODECS = (
+    Codec("zstd", b"\x28\xb5\x2f\xfd", 1 << 10, _zstd),
+    Codec("gzip", b"\x1f\x8b", 1 << 14, _gzip),
+    Codec("xz", b"\xfd7zXZ\0", 1 << 12, _xz),
+)
+
+
+def is_packed(head: bytes) -> bool:
+    """Whether a file that begins with `head` is compressed in a known way."""
+    return head.startswith(tuple(codec.magic for codec in CODECS))
+
+
+def inflated(file: Any) -> Iterator[bytes]:
+    """The contents of a compressed file, in blocks of bounded size. Raises ValueError with a sentence if corrupt."""
+    head = file.read(6)
+    file.seek(0)
+    codec = next((codec for codec in CODECS if head.startswith(codec.magic)), None)
+    if codec is None:
+        raise ValueError("is not compressed in a known way")
+    stream, begun = codec.decoder(), False
+    while data := file.read(codec.step):
+        while data:
+            if stream.eof:
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                stream, begun = codec.decoder(), False
+            try:
+                block = stream.decompress(data)
+            except Exception as error:  # each library has its own
+                raise ValueError(f"is a corrupt {codec.name} stream ({error})") from error
+            begun = True
+            if block:
+                yield block
+            data = stream.unused_data if stream.eof else b""
+    if begun and not stream.eof:
+        raise ValueError(f"is a {codec.name} stream that is cut off")

@@ -40,7 +40,7 @@ def run_index(arguments: Sequence[str]) -> int:
     if not cache.is_writable():
         raise OutputError(cache.problems[-1])
     started = time.perf_counter()
-    index = index_binaries(options.binaries)
+    index = index_binaries(options.binaries, cache)
     count = len(index.binaries())
     for problem in index.problems:
         tell(f"symbolize: {printable(problem)}")

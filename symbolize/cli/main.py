@@ -178,18 +178,23 @@ def percentage(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Symbolize every profile; a profile that cannot be read does not stop the others."""
-    from symbolize.pipeline import Symbolizer
+    from symbolize.pipeline import Symbolizer, roots_from_environment
 
     if options.folded_report in ("", "-"):
         raise UsageError("--folded-report needs the name of a file")
-    cache = None if options.no_cache or not options.binaries else open_cache(options)
+    further, notes = roots_from_environment()
+    binaries = [*options.binaries, *further]
+    if options.verbose:
+        for note in notes:
+            tell(f"symbolize: {printable(note)}")
+    cache = None if options.no_cache or not binaries else open_cache(options)
     outputs = output_paths(options.profiles, options.output)
     if options.folded_report is not None and any(is_same_file(options.folded_report, path) for path in outputs):
         raise UsageError(f"--folded-report {options.folded_report} is the output of a profile too")
     warn_if_interpreted(options.quiet)
     code = EXIT_DONE
     folded: list[dict[str, object]] = []
-    with Symbolizer(options.binaries, demangle=options.demangle, cache=cache) as symbolizer:
+    with Symbolizer(binaries, demangle=options.demangle, cache=cache) as symbolizer:
         for profile, output in zip(options.profiles, outputs, strict=True):
             try:
                 percent = symbolize_one(symbolizer, profile, output, options, folded)

@@ -1,8 +1,8 @@
 """From debug sections to flat arrays: the decoder of chosen units."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from symbolize.parallel import together
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
 UInt32 = NDArray[np.uint32]
+
+Columns = Mapping[str, NDArray[Any]]
+Result = TypeVar("Result")
 
 COMPILE_UNIT, SKELETON_UNIT = 1, 4
 
@@ -177,6 +180,23 @@ class Dwarf:
         `places` gives vaddrs, in any order, outside of which segments need not be right. It is asked when the units
         are read.
         """
+        return self._decode(units, places, None)
+
+    def decode_beside(self, job: Callable[[Columns, Int64], Result]) -> tuple[Decoded, Result]:
+        """Decode all units that hold code, and run `job` in a second thread as soon as the DIEs are read.
+
+        It gets the columns of the nodes, which are those of `Decoded`, and the nodes that have code of their own.
+        """
+        results: list[Result] = []
+        decoded = self._decode(None, None, lambda nodes, owners: results.append(job(nodes, owners)))
+        return decoded, results[0]
+
+    def _decode(
+        self,
+        units: Int64 | None,
+        places: Callable[[], UInt64] | None,
+        job: Callable[[Columns, Int64], None] | None,
+    ) -> Decoded:
         if units is None:
             units = self.holding_code()
         known = np.asarray(self.units.corrupt).copy()
@@ -193,9 +213,22 @@ class Dwarf:
         if places is not None:
             asked = distinct(np.concatenate((places(), begins_of_several(lines))))
             begin, end, owner = only_around(begin, end, owner, asked, len(parent))
-        segment_start, segment_node, of_empty = function_segments(begin, end, owner, parent, unit, lines, self.problems)
+        problems: list[str] = []
+
+        def lay() -> tuple[tuple[UInt64, Int64, UInt64], tuple[UInt64, Int64]]:
+            segments = function_segments(begin, end, owner, parent, unit, lines, problems)
+            return segments, line_rows(lines, *segments[:2], unit, problems)
+
+        if job is not None:
+            has_code = np.zeros(len(parent), np.bool_)
+            has_code[owner] = True
+            laid, _ = together(lay, lambda: job(nodes, np.flatnonzero(has_code)))
+        else:
+            laid = lay()
+        for problem in problems:
+            self.problems.append(problem)
+        (segment_start, segment_node, of_empty), rows = laid
         segments = segment_start, segment_node
-        rows = line_rows(lines, segment_start, segment_node, unit, self.problems)
         row_start, row = prefer_declared(self.reader, lines, nodes, segments, rows)
         count = lines.tables.row_count
         return Decoded(

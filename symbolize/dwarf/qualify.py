@@ -57,6 +57,16 @@ class ResolvedFunctions:
     decl_line: UInt32
     decl_unit: Int64
 
+    def take(self, rows: Int64) -> "ResolvedFunctions":
+        """Some rows."""
+        return ResolvedFunctions(
+            self.linkage.only(rows),
+            self.name.only(rows),
+            self.decl_file[rows],
+            self.decl_line[rows],
+            self.decl_unit[rows],
+        )
+
 
 @dataclass(eq=False)
 class _Resolved:

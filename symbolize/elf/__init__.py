@@ -1,16 +1,18 @@
 """One opened ELF image: segments, sections, build id, symbol tables. Knows no profiles and no DWARF."""
 
 from symbolize.elf.calls import inside_calls
-from symbolize.elf.ident import read_build_id
+from symbolize.elf.ident import Ident, identify, read_build_id
 from symbolize.elf.image import ElfError, ElfImage, Section, Segment
 from symbolize.elf.symbols import Symbols, read_symbols, without_tag
 
 __all__ = [
     "ElfError",
     "ElfImage",
+    "Ident",
     "Section",
     "Segment",
     "Symbols",
+    "identify",
     "inside_calls",
     "read_build_id",
     "read_symbols",

@@ -95,7 +95,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def how_sure(row: MappingRow) -> str:
-    """What to say of files that nothing proves to be those that ran, such as lists of symbols, which have no build id."""
+    """What to say of files that nothing proves to be those that ran; lists of symbols have no build id."""
     if row.verified:
         return ""
     return " (unverified)" if row.build_id else " (unverified: no build id)"

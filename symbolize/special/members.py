@@ -69,7 +69,7 @@ class Members:
         if key not in self._binaries:
             self._binaries[key] = Binary(images)
         binary = self._binaries[key]
-        with_code = next((each for each in binary.images if has_code(each)), None)
+        with_code = binary.loaded if has_code(binary.loaded) else None
         verified = bool(mapping.build_id)
         begin = held[1].offset if held is not None else None
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from symbolize.binaries import BinaryIndex, Found, SpecialFiles, same_build_id, unpack
+from symbolize.binaries import BinaryIndex, Found, SpecialFiles, decompress, same_build_id
 from symbolize.elf import ElfError, ElfImage
 from symbolize.match import place_module
 from symbolize.reasons import Reason
@@ -89,7 +89,7 @@ class Modules:
             data = self._files.read(path, MAX_PACKED)
             if data is not None:
                 try:
-                    image = ElfImage.parse(memoryview(unpack(data, MAX_UNPACKED)), path)
+                    image = ElfImage.parse(memoryview(decompress(data, MAX_UNPACKED)), path)
                     self._unpacked[path] = Binary([image])
                 except ValueError as error:
                     self._files.tell(f"{path}: {error}")

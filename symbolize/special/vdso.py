@@ -45,7 +45,7 @@ def find_vdso(index: BinaryIndex, opener: Opener, mapping: Recorded) -> Source |
     binary, unreadable = opener(found)
     if binary is None:
         return Source(reason=Reason.UNREADABLE, detail="; ".join(unreadable), tried=list(found.tried))
-    segments = next((i.segments for i in binary.images if any(s.file_size for s in i.segments)), [])
+    segments = binary.loaded.segments
 
     def place(addresses: UInt64) -> tuple[UInt64, Bool] | None:
         limit = mapping.limit or (1 << 64) - 1

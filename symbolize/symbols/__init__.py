@@ -1,6 +1,6 @@
 """Symbol tables: which frames stand at these addresses of this binary, asked in bulk."""
 
-from symbolize.symbols.binary import Binary, build_table
+from symbolize.symbols.binary import Binary, build_table, has_file_offsets
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.listed import ListedBinary
@@ -16,4 +16,5 @@ __all__ = [
     "TableCache",
     "build_table",
     "default_folder",
+    "has_file_offsets",
 ]

@@ -1,15 +1,16 @@
 """Puts what was decoded of a binary together as its symbol table."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct_inverse, first_of_runs, layer_at, pair, unpair, views
+from symbolize.arrays import distinct, distinct_inverse, first_of_runs, layer_at, pair, unpair, views
 from symbolize.dwarf.decode import Decoded, Dwarf
-from symbolize.dwarf.qualify import resolve_functions
+from symbolize.dwarf.qualify import ResolvedFunctions, resolve_functions
 from symbolize.names import strip_version
 from symbolize.parallel import together
 from symbolize.symbols.elf_symbols import SymbolLayer
@@ -57,14 +58,44 @@ class Ranges(NamedTuple):
     symbol: Int32
 
 
-def assemble(dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64 | None) -> SymbolTable:
-    """The table of everything that was decoded, or of what lookups of `vaddrs` (ascending) can meet."""
+class Resolved(NamedTuple):
+    """Functions that are named already, by their DIEs, which ascend."""
+
+    dies: UInt64
+    functions: ResolvedFunctions
+
+
+def resolve_nodes(dwarf: Dwarf, columns: Mapping[str, NDArray[Any]], owners: Int64) -> Resolved:
+    """Name the functions of the nodes `owners` and of all that they are inlined into; see `Dwarf.decode_beside`."""
+    used = np.zeros(len(columns["parent"]), np.uint8)
+    mark_chains(*views(owners.astype(np.int32), columns["parent"], used))
+    nodes = np.flatnonzero(used)
+    dies = distinct(function_dies(*(columns[name][nodes] for name in ("parent", "origin", "die"))))
+    return Resolved(dies, resolve_functions(dwarf, dies))
+
+
+def function_dies(parent: Int64, origin: UInt64, die: UInt64) -> UInt64:
+    """The DIE that names the function of each node: all inlined instances of a function share one."""
+    return np.where((parent >= 0) & (origin != NOWHERE), origin, die)
+
+
+def assemble(
+    dwarf: Dwarf | None,
+    decoded: Decoded,
+    symbols: SymbolLayer,
+    vaddrs: UInt64 | None,
+    resolved: Resolved | None = None,
+) -> SymbolTable:
+    """The table of everything that was decoded, or of what lookups of `vaddrs` (ascending) can meet.
+
+    `resolved` are functions that were named while it was decoded, all that are needed.
+    """
     if dwarf is not None and len(decoded.places):
         decoded = without_covered(dwarf, decoded, symbols)
     ranges = all_ranges(decoded, symbols) if vaddrs is None else ranges_at(decoded, symbols, vaddrs)
     files = Files()
     pool = TextPool()
-    functions, node_function, function = name_ranges(dwarf, decoded, symbols, ranges, files, pool)
+    functions, node_function, function = name_ranges(dwarf, decoded, symbols, ranges, files, pool, resolved)
     calls = call_files(dwarf, decoded, node_function, files)
     places = leaf_places(dwarf, decoded, symbols, ranges, function, files)
     # All paths are known by now, so that the two share nothing that changes.
@@ -191,7 +222,13 @@ class Functions(NamedTuple):
 
 
 def name_ranges(
-    dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, ranges: Ranges, files: "Files", pool: TextPool
+    dwarf: Dwarf | None,
+    decoded: Decoded,
+    symbols: SymbolLayer,
+    ranges: Ranges,
+    files: "Files",
+    pool: TextPool,
+    done: Resolved | None,
 ) -> tuple[Functions, Int32, Int32]:
     """The functions of the table.
 
@@ -207,7 +244,7 @@ def name_ranges(
     outer = np.empty(len(parent), np.int64)
     outermost(*views(parent, outer))
     if dwarf is not None:
-        known, dwarf_function[nodes] = name_functions(dwarf, decoded, nodes, files)
+        known, dwarf_function[nodes] = name_functions(dwarf, decoded, nodes, files, done)
     inlined = nodes[parent[nodes] >= 0]
     outer_function = dwarf_function[np.append(outer, -1)[ranges.node]]
     wanted, of_range = distinct_inverse(pair(outer_function + 1, ranges.symbol + 1))
@@ -243,15 +280,16 @@ def name_ranges(
     return functions, node_function, row[range_candidate]
 
 
-def name_functions(dwarf: Dwarf, decoded: Decoded, nodes: Int64, files: "Files") -> tuple[FunctionNames, Int64]:
-    """The functions that `nodes` are instances of, and for each of the nodes its function.
-
-    All inlined instances of a function share one row.
-    """
-    origin = decoded.node_origin[nodes]
-    inlined = (decoded.node_parent[nodes] >= 0) & (origin != NOWHERE)
-    dies, function = distinct_inverse(np.where(inlined, origin, decoded.node_die[nodes]))
-    resolved = resolve_functions(dwarf, dies)
+def name_functions(
+    dwarf: Dwarf, decoded: Decoded, nodes: Int64, files: "Files", done: Resolved | None
+) -> tuple[FunctionNames, Int64]:
+    """The functions that `nodes` are instances of, and for each of the nodes its function."""
+    parent, origin, die = decoded.node_parent[nodes], decoded.node_origin[nodes], decoded.node_die[nodes]
+    dies, function = distinct_inverse(function_dies(parent, origin, die))
+    if done is None:
+        resolved = resolve_functions(dwarf, dies)
+    else:
+        resolved = done.functions.take(np.searchsorted(done.dies, dies))
     decl_file = files.attribute(dwarf, resolved.decl_unit, resolved.decl_file)
     return FunctionNames(resolved.linkage, resolved.name, decl_file, resolved.decl_line), function
 

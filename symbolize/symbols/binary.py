@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.elf import ElfImage
+from symbolize.elf import ElfImage, Segment
+from symbolize.elf.gotable import GO_SECTIONS, go_table
 from symbolize.symbols.cache import TableCache, facts_of
 from symbolize.symbols.table import SymbolTable
 
@@ -26,15 +27,20 @@ class Binary:
     """A binary, opened: the files that share its build id, and their symbol table.
 
     The first image with DWARF gives functions and lines; the symbol tables of all are united (rules R113,
-    R142). A whole table is kept in memory and, if there is one, in `cache`. `finder` tells where further files with
+    R142). Files that lie at other addresses are left out, apart from the one with the code: `loaded` has the
+    segments by which addresses are placed, and what `shift` adds to their vaddrs gives those of the names (rule R145).
+    A whole table is kept in memory and, if there is one, in `cache`. `finder` tells where further files with
     DWARF may lie: split units and the supplementary file. `is_kept` tells whether the whole table is in the cache;
     it is False if that could not be written, None as long as there is none or some of the further files are missing.
+    `refused` says which files do not fit the others.
     """
 
     def __init__(
         self, images: Sequence[ElfImage], finder: Finder | None = None, cache: TableCache | None = None
     ) -> None:
-        self.images = agreeing(sorted(images, key=source_rank))
+        ordered = agreeing(sorted(images, key=source_rank))
+        self.refused: list[str] = []
+        self.loaded, self.images, self.shift = aligned(ordered, self.refused)
         self._finder = finder
         self._cache = cache
         self._facts = facts_of(self.images) if cache is not None else None
@@ -93,15 +99,72 @@ class Binary:
 
     @property
     def is_stripped(self) -> bool:
-        """Whether the files have neither DWARF nor .symtab: exported symbols at most."""
-        return source_rank(self.images[0]) > 1
+        """Whether the files have neither DWARF nor .symtab nor a line table of Go: exported symbols at most."""
+        return source_rank(self.images[0]) > 1 and not any(go_table(image) for image in self.images)
 
     def close(self) -> None:
         """Close the files."""
         self._whole = None
         self._forget()
-        for image in self.images:
+        for image in {id(image): image for image in (*self.images, self.loaded)}.values():
             image.close()
+
+
+def aligned(images: Sequence[ElfImage], refused: list[str]) -> tuple[ElfImage, list[ElfImage], int]:
+    """The file that tells where segments lie, the files with the names, and the way from its vaddrs to theirs.
+
+    prelink and eu-strip may leave other addresses in a binary than in its debug file: then all segments are shifted by
+    one distance. A file whose segments are laid out in another way is of another build, whatever its build id says; it
+    is closed, and a sentence added to `refused` (rule R145). The order of `images` decides which of the others give the
+    names.
+    """
+    loaded = next((image for image in images if has_file_offsets(image)), images[0])
+    distances: list[tuple[ElfImage, int]] = []
+    for image in images:
+        distance = 0 if image is loaded else distance_between(loaded, image)
+        if distance is None:
+            refused.append(f"{image.path} has segments that do not agree with those of {loaded.path} and is not used")
+            image.close()
+        else:
+            distances.append((image, distance))
+    shift = distances[0][1]
+    kept = [image for image, distance in distances if distance == shift]
+    for image, distance in distances:
+        if distance != shift and image is not loaded:
+            refused.append(f"{image.path} lies at other addresses than {kept[0].path} and is not used")
+            image.close()
+    return loaded, kept, shift & (1 << 64) - 1
+
+
+def has_file_offsets(image: ElfImage) -> bool:
+    """Whether the executable segments of a file have bytes in it, and so true file offsets (rule R103)."""
+    return any(segment.executable and segment.file_size for segment in image.segments)
+
+
+def distance_between(loaded: ElfImage, image: ElfImage) -> int | None:
+    """By how much `image` lies higher than `loaded`; None if their segments are not the same but for one distance.
+
+    Where the executable segments lie at the same addresses the others do not matter. Where tools have added or dropped
+    segments, the executable ones decide. A file without segments, as some debug files are, has nothing to compare and
+    lies where the other one does.
+    """
+    if image.is_relocatable or not loaded.segments or not image.segments:
+        return 0
+    code = distances([s for s in loaded.segments if s.executable], [s for s in image.segments if s.executable])
+    every = distances(loaded.segments, image.segments)
+    if code == {0} or every == {0}:
+        return 0
+    found = every if len(loaded.segments) == len(image.segments) else code
+    return found.pop() if len(found) == 1 else None
+
+
+def distances(own: Sequence[Segment], others: Sequence[Segment]) -> set[int]:
+    """By how much each of the other segments lies higher than its counterpart; empty if they are no counterparts."""
+    if len(own) != len(others):
+        return set()
+    found = {other.vaddr - mine.vaddr for mine, other in zip(own, others, strict=True)}
+    sizes = ([segment.memory_size for segment in each] for each in (own, others))
+    return found if found == {0} or next(sizes) == next(sizes) else set()
 
 
 def agreeing(images: Sequence[ElfImage]) -> list[ElfImage]:
@@ -128,11 +191,11 @@ def source_names(image: ElfImage) -> set[str]:
 
 
 def source_rank(image: ElfImage) -> int:
-    """DWARF beats .symtab, also a compressed one, beats .dynsym: 0 to 3, the lower the better."""
+    """DWARF beats .symtab, also a compressed one, and Go's line table, beats .dynsym: 0 to 3, the lower the better."""
     if has_dwarf(image):
         return 0
     names = source_names(image)
-    return 1 if names & {".symtab", ".gnu_debugdata"} else 2 if ".dynsym" in names else 3
+    return 1 if names & {".symtab", ".gnu_debugdata", *GO_SECTIONS} else 2 if ".dynsym" in names else 3
 
 
 def has_dwarf(image: ElfImage) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,22 +10,29 @@ from numpy.typing import NDArray
 from symbolize.arrays import distinct, layer_at
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.elf import ElfImage, Symbols, read_symbols
+from symbolize.elf.gotable import go_table
 from symbolize.elf.minidebug import mini_image
 from symbolize.elf.unwind import frame_ranges
+from symbolize.listings import Listing
+from symbolize.listings.gopclntab import Memory, Place, read_go_table
 from symbolize.parallel import beside
-from symbolize.symbols.assemble import assemble
+from symbolize.symbols.assemble import assemble, resolve_nodes
 from symbolize.symbols.binary import has_dwarf, source_names
 from symbolize.symbols.debug_files import CompanionFiles, Finder, debug_sections
 from symbolize.symbols.elf_symbols import NO_FRAMES, SymbolLayer, needs_frames, symbol_layer
+from symbolize.symbols.listed import listed_table, with_type_arguments
 from symbolize.symbols.table import SymbolTable
 
 UInt64 = NDArray[np.uint64]
+
+MAX_PIECES = 64
+"""In how many loaded segments of a Go program the trees of inlined calls are looked for."""
 
 
 class Builder:
     """Reads the files of a binary, once, and builds its tables; see `Binary`.
 
-    `dwarf` is their debug information, if there is any.
+    `dwarf` is their debug information, if there is any, else `listing` what the line table of Go says.
     """
 
     def __init__(self, images: Sequence[ElfImage], finder: Finder | None) -> None:
@@ -32,14 +40,17 @@ class Builder:
         debug = next((image for image in images if has_dwarf(image)), None)
         self.dwarf: Dwarf | None = None
         self._files: CompanionFiles | None = None
+        self.listing: Listing | None = None
         self._symbols = beside(lambda: read_layer(images))
-        if debug is not None:
-            self._files = CompanionFiles(debug, finder)
-            try:
+        try:
+            if debug is not None:
+                self._files = CompanionFiles(debug, finder)
                 self.dwarf = Dwarf(debug_sections(debug), debug.code_ranges, self._files)
-            except BaseException:
-                self.close()
-                raise
+            else:
+                self.listing = go_listing(images)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def symbols(self) -> SymbolLayer:
@@ -49,8 +60,15 @@ class Builder:
     def build(self, vaddrs: UInt64 | None) -> SymbolTable:
         """The whole table, or one for lookups of `vaddrs` (ascending)."""
         dwarf, images = self.dwarf, self._images
-        decoded = decode_for(dwarf, vaddrs, self._symbols) if dwarf is not None else Decoded.nothing()
-        table = assemble(dwarf, decoded, self.symbols, vaddrs)
+        if self.listing is not None:
+            table = listed_table(with_type_arguments(self.listing, self.symbols), self.symbols)
+        else:
+            decoded, resolved = Decoded.nothing(), None
+            if dwarf is not None and vaddrs is None:
+                decoded, resolved = dwarf.decode_beside(partial(resolve_nodes, dwarf))
+            elif dwarf is not None:
+                decoded = decode_for(dwarf, vaddrs, self._symbols)
+            table = assemble(dwarf, decoded, self.symbols, vaddrs, resolved)
         table.problems = [f"{image.path}: {problem}" for image in images for problem in image.problems]
         if dwarf is not None and self._files is not None:
             table.problems += [*dwarf.problems, *self._files.problems]
@@ -110,6 +128,25 @@ def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None, symbols: Callable[[], Symbol
         if len(others.segment_start) or len(others.row_start):
             decoded = dwarf.decode(distinct(np.concatenate((units, unclaiming))), places)
     return decoded
+
+
+def go_listing(images: Sequence[ElfImage]) -> Listing | None:
+    """The functions of a Go program by its line table, of the first file that has one (rule R121)."""
+    for image in images:
+        found = go_table(image)
+        if found is None:
+            continue
+        place = Place(found.vaddr, found.text, found.function_data, found.parts)
+        memory = Memory(image.data, [(s.vaddr, s.file_offset, s.file_size) for s in image.segments[:MAX_PIECES]])
+        try:
+            listing = read_go_table(found.data, place, memory, image.code_ranges, image.big_endian)
+        except ValueError as error:
+            image.note(f"the line table of Go cannot be read: {error}")
+            continue
+        for problem in listing.problems:
+            image.note(problem)
+        return listing
+    return None
 
 
 def read_layer(images: Sequence[ElfImage]) -> SymbolLayer:

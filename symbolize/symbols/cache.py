@@ -35,13 +35,15 @@ class Stats(NamedTuple):
 
 
 class TableCache:
-    """The tables below `folder`, a file each. `problems` lists what went wrong with it, a sentence each.
+    """The tables below `folder`, a file each; `base` is the folder given. `problems` lists what went wrong, a sentence
+    each.
 
     A cache that cannot be written or read costs time, not answers: nothing here raises OSError.
     """
 
     def __init__(self, folder: str | os.PathLike[str], limit: int = DEFAULT_LIMIT) -> None:
         # The version is in the name, so that no reader meets a layout that it does not know.
+        self.base = os.fspath(folder)
         self.folder = os.path.join(folder, f"tables-{FORMAT}")
         self.limit = limit
         self.problems: list[str] = []

@@ -15,6 +15,7 @@ from symbolize.dwarf.segments import disjoint
 from symbolize.dwarf.strings import texts_at
 from symbolize.elf import Symbols
 from symbolize.elf.symbols import STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE
+from symbolize.symbols.texts import TextPool
 from symbolize.texts import Texts, joined_texts
 
 UInt64 = NDArray[np.uint64]
@@ -104,10 +105,22 @@ class SymbolLayer:
         last = np.searchsorted(starts, self.vaddr[symbol], side="right")
         yield from (int(k) for k in order[first:last][:MAX_ALIASES] if k != symbol and self.sized[k])
 
+    def is_alone(self, rows: Int64) -> Bool:
+        """Which of the symbols are the only ones at their vaddr."""
+        _, starts = self.by_vaddr
+        vaddr = self.vaddr[rows]
+        result: Bool = np.searchsorted(starts, vaddr, side="right") - np.searchsorted(starts, vaddr) == 1
+        return result
+
+    def has_name(self, name: bytes) -> bool:
+        """Whether a symbol has this name."""
+        return self._all_names.find(name) >= 0
+
     @cached_property
-    def all_names(self) -> frozenset[bytes]:
-        """The names of all symbols."""
-        return frozenset(self.names)
+    def _all_names(self) -> TextPool:
+        names = TextPool()
+        names.add(self.names.texts(np.arange(len(self.names))))
+        return names
 
     @cached_property
     def by_vaddr(self) -> tuple[Int64, UInt64]:

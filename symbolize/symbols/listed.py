@@ -1,6 +1,7 @@
 """The symbol table of a binary whose functions come from a listing; symbols fill the gaps."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,38 @@ from symbolize.symbols.texts import TextPool
 
 UInt64 = NDArray[np.uint64]
 Bool = NDArray[np.bool_]
+ANY = b"[...]"
+"""What stands for type arguments in the line table of Go."""
+
+
+def with_type_arguments(listing: Listing, symbols: SymbolLayer) -> Listing:
+    """The listing of a Go program with the names of generic functions completed where symbols know them (rule R121)."""
+    generic = np.array([ANY in name for name in listing.function_name], np.bool_)
+    here = np.flatnonzero(listing.node >= 0)
+    here = here[generic[listing.node_function[listing.node[here]]] & (listing.node_parent[listing.node[here]] < 0)]
+    symbol = layer_at(symbols.start, symbols.symbol, listing.start[here])
+    node_function, names = listing.node_function.copy(), list(listing.function_name)
+    rows = list(range(len(names)))
+    numbers: dict[tuple[int, bytes], int] = {}
+    for node, text in zip(
+        listing.node[here[symbol >= 0]].tolist(), symbols.names.take(symbol[symbol >= 0]), strict=True
+    ):
+        function = int(node_function[node])
+        head, _, tail = listing.function_name[rows[function]].partition(ANY)
+        if function < len(generic) and text.startswith(head + b"[") and text.endswith(b"]" + tail):
+            if (function, text) not in numbers:
+                numbers[function, text] = len(names)
+                names.append(text)
+                rows.append(function)
+            node_function[node] = numbers[function, text]
+    return replace(
+        listing,
+        node_function=node_function,
+        function_linkage=[listing.function_linkage[row] for row in rows],
+        function_name=names,
+        function_decl_file=listing.function_decl_file[rows],
+        function_decl_line=listing.function_decl_line[rows],
+    )
 
 
 def listed_table(listing: Listing, symbols: SymbolLayer) -> SymbolTable:

@@ -39,7 +39,9 @@ def choose_names(function: Int64, symbol: Int64, functions: FunctionNames, symbo
     rows = np.flatnonzero(~plain)
     linkage: list[bytes] = []
     name: list[bytes] = []
-    for f, s, text in zip(function[rows].tolist(), symbol[rows].tolist(), texts.take(rows), strict=True):
+    alone = symbols.is_alone(symbol[rows]) & symbols.sized[symbol[rows]]
+    columns = function[rows].tolist(), symbol[rows].tolist(), alone.tolist(), texts.take(rows)
+    for f, s, is_alone, text in zip(*columns, strict=True):
         if f < 0:
             linked = strip_version(text)
             base, suffix = split_suffix(linked)
@@ -48,13 +50,14 @@ def choose_names(function: Int64, symbol: Int64, functions: FunctionNames, symbo
             # number at its end proves the suffix.
             unproven = suffix and not any(part.isdigit() for part in suffix.split(b"."))
             name.append(
-                linked if unproven and not base.startswith((b"_Z", b"_R")) and base not in symbols.all_names else b""
+                linked if unproven and not base.startswith((b"_Z", b"_R")) and not symbols.has_name(base) else b""
             )
             continue
-        candidates = (strip_version(symbols.names[alias]) for alias in symbols.aliases(s))
+        aliases = (text,) if is_alone else (symbols.names[alias] for alias in symbols.aliases(s))
+        candidates = map(strip_version, aliases)
         said, called = linked_as[f], named[f]
         if not said and not called:  # its name lies in a file that is not there (rule R92)
-            linked = next(iter(candidates), b"")
+            linked = next(candidates, b"")
             linkage.append(linked)
             name.append(b"" if linked else UNKNOWN)
             continue

@@ -10,6 +10,7 @@ from tests.dwarf.corpus import small_file
 from tests.support.dwarf_writer import As, Index, die, dwarf_sections, function
 from tests.support.eh_frame import Frames, eh_frame
 from tests.support.elf_writer import ALLOC, Section, Segment, Symbol, elf_file
+from tests.support.go_writer import Call, Function, Go, Row, go_file
 from tests.support.line_writer import Format, Lines, sequence
 from tests.support.lookup import TEXT
 from tests.support.programs import unit
@@ -79,10 +80,20 @@ def stripped_file() -> Sample:
     return Sample("mini", elf_file(sections, [Segment(0x1000, 0x1000)], dynamic=[Symbol("export", 0x1000)]))
 
 
+def go_files() -> Iterator[Sample]:
+    """Go programs without DWARF, a layout of the line table each."""
+    rows = [Row(0, "a.go", 1), Row(8, "a.go", 3), Row(16, "b.go", 9, 0), Row(24, "b.go", 11, 1), Row(40, "a.go", 4)]
+    calls = [Call("main.inner", 8, "a.go", 3, 8), Call("main.[...].leaf", 16, "b.go", 9, 10, 0)]
+    program = [Function(f"main.f{i}", 64 * i, 60, rows, calls, i) for i in range(6)]
+    for go in (Go(102), Go(116, position_independent=True), Go(118, big_endian=True, word=4), Go(120, stated=False)):
+        yield Sample(f"go-{go.layout}", go_file(program, go, symbols=[Symbol("main.f2", 0x1080, 60)]))
+
+
 def samples() -> list[Sample]:
     """All sound files."""
     result = [Sample(f"made-{number}", small_file(fmt)) for number, fmt in enumerate(FORMATS)]
     result += [split_file(False), split_file(True), supplementary_file(), stripped_file()]
+    result += go_files()
     for path in sorted((ROOT / "fixtures" / "bin").rglob("*")):
         if path.is_file() and path.stat().st_size < MAX_SIZE:
             result.append(Sample(str(path.relative_to(ROOT)), path.read_bytes()))

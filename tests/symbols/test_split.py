@@ -285,7 +285,7 @@ def test_tables_without_companions_are_not_kept(tmp_path: Path, cache: TableCach
 @pytest.mark.parametrize("name", ["gcc-dwarf5", "gcc-dwarf4", "dwz", "dwz-dwarf5"])
 def test_tables_made_ahead_have_the_companions(name: str, cache: TableCache) -> None:
     """`symbolize index` finds them below the folders that it is given (rules R88, R91)."""
-    built = build_one([str(PARTS / name / "ledger.debug")], index_binaries([str(PARTS / name)]), cache)
+    built = build_one([(str(PARTS / name / "ledger.debug"), "")], index_binaries([str(PARTS / name)]), cache)
     assert built.failure == ""
     assert built.problems == ()
     assert len(kept(cache)) == 1

@@ -13,6 +13,7 @@ import os
 import re
 import socket
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -68,21 +69,6 @@ class Unfinished(NamedTuple):
 
     path: str
     file: BinaryIO
-
-
-class Lock:
-    """The right to fetch a file. `beat` has to be called more often than every few seconds."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._last = time.monotonic()
-
-    def beat(self) -> None:
-        """Give a sign of life."""
-        if time.monotonic() - self._last >= HEARTBEAT:
-            self._last = time.monotonic()
-            with suppress(OSError):
-                os.utime(self._path)
 
 
 class ClientCache:
@@ -179,8 +165,8 @@ class ClientCache:
         return path
 
     @contextmanager
-    def only_one(self, build_id: str, entry: str, patience: float, stop: Callable[[], bool]) -> Iterator[Lock | None]:
-        """The right to fetch a file, shared among all processes; None if another one has it for too long.
+    def only_one(self, build_id: str, entry: str, patience: float, stop: Callable[[], bool]) -> Iterator[bool]:
+        """The right to fetch a file, one for all processes; False if another one has it for too long.
 
         Waits at most `patience` seconds, or until `stop` tells to. Raises OSError if nothing can be written.
         """
@@ -193,13 +179,16 @@ class ClientCache:
             if self._is_stale(path):
                 discard(path)
             if time.monotonic() >= deadline or stop():
-                yield None
+                yield False
                 return
             time.sleep(pause)
             pause = min(2 * pause, 0.5)
+        done = threading.Event()
+        threading.Thread(target=give_signs_of_life, args=(path, done), daemon=True).start()
         try:
-            yield Lock(path)
+            yield True
         finally:
+            done.set()
             if read_small(path) == text:
                 discard(path)
 
@@ -315,6 +304,13 @@ class ClientCache:
         except BaseException:
             discard(temporary)
             raise
+
+
+def give_signs_of_life(path: str, done: threading.Event) -> None:
+    """Touch a lock until the work is done."""
+    while not done.wait(HEARTBEAT):
+        with suppress(OSError):
+            os.utime(path)
 
 
 def read_small(path: str) -> bytes:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from symbolize.binaries.build_id import is_build_id, same_build_id
-from symbolize.binaries.debuginfod.cache import COMPOSED, ClientCache, Lock, default_folder, discard, section_entry
+from symbolize.binaries.debuginfod.cache import COMPOSED, ClientCache, default_folder, discard, section_entry
 from symbolize.binaries.debuginfod.model import WORST_FIRST, Fetched, Kind, Limits, Outcome, Progress, Request, Status
 from symbolize.binaries.debuginfod.sections import NEEDED, NOTE, REQUIRED, NotComposable, compose
 from symbolize.binaries.debuginfod.server import Server, check_header, parse_servers
@@ -20,6 +21,7 @@ from symbolize.elf import ElfError, ElfImage, read_build_id
 from symbolize.elf.notes import gnu_build_id
 from symbolize.errors import UsageError, printable
 
+SECTION_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 FAILURE_LIFE = 600.0
 """Seconds for which a failed fetch is not tried again by the same client."""
 
@@ -38,22 +40,27 @@ class Debuginfod:
         cache: str | os.PathLike[str] | None = None,
         limits: Limits | None = None,
         headers: Mapping[str, str] | None = None,
+        proxies: Mapping[str, str] | None = None,
         refresh_misses: bool = False,
         tell: Callable[[str], None] | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
-        """`urls` as in DEBUGINFOD_URLS, tags included. Raises UsageError, without credentials in its text."""
+        """`urls` as in DEBUGINFOD_URLS, tags included; `proxies` for `http`, `https` or `all`, and `no` as in no_proxy.
+
+        Raises UsageError, without credentials in its text.
+        """
         servers, problems = parse_servers(urls)
         if problems:
             raise UsageError(problems[0])
-        self._set_up(servers, cache, limits or Limits(), dict(headers or {}), refresh_misses, tell, progress)
+        self._set_up(servers, cache, limits or Limits(), headers or {}, proxies or {}, refresh_misses, tell, progress)
 
     def _set_up(
         self,
         servers: Sequence[Server],
         cache: str | os.PathLike[str] | None,
         limits: Limits,
-        headers: dict[str, str],
+        headers: Mapping[str, str],
+        proxies: Mapping[str, str],
         refresh_misses: bool,
         tell: Callable[[str], None] | None,
         progress: Callable[[Progress], None] | None,
@@ -72,7 +79,7 @@ class Debuginfod:
         self.wants_progress = False
         self._tell = tell or (lambda line: None)
         self._skipped = [server for server in servers if server.ima == "enforcing"]
-        self._transport = Transport(self.servers, headers, limits.connect_time)
+        self._transport = Transport(self.servers, headers, limits.connect_time, proxies)
         self._roster = Roster(self.servers, self._transport, self.cache, limits, refresh_misses, self._tell)
         self._downloader = Downloader(self._transport, self.cache, limits, progress)
         self._asked = hashlib.sha256("\n".join(sorted(server.url for server in self.servers)).encode()).hexdigest()[:32]
@@ -104,7 +111,9 @@ class Debuginfod:
             if tell is not None:
                 tell(problem)
         folder = found.cache if cache is None else cache
-        client._set_up(found.servers, folder, found.limits, found.headers, refresh_misses, tell, progress)
+        client._set_up(
+            found.servers, folder, found.limits, found.headers, found.proxies, refresh_misses, tell, progress
+        )
         client.wants_progress = found.wants_progress
         return client
 
@@ -142,27 +151,33 @@ class Debuginfod:
     ) -> Fetched:
         """A debug file composed of sections, whatever its size; `executable` is fetched where it is not given."""
 
-        def run(asked: str) -> Fetched:
-            found = self._from_cache(asked, COMPOSED, Attempt(self.cache.path, "found, composed of sections"))
-            return found or self._with_lock(
-                asked, COMPOSED, lambda lock: self._compose(asked, names, executable, lock, self._roster.usable({}))
-            )
-
-        return self._single(build_id, COMPOSED, run)
+        for name in names:
+            if not SECTION_NAME.fullmatch(name):
+                raise UsageError(f"debuginfod has no section {printable(name)[:80]!r}")
+        entry = composed_entry(names)
+        return self._single(
+            build_id,
+            entry,
+            lambda asked: (
+                self._from_cache(asked, entry)
+                or self._with_lock(
+                    asked, entry, lambda: self._compose(asked, names, executable, self._roster.usable({}))
+                )
+            ),
+        )
 
     def prefetch(self, wanted: Iterable[tuple[str, Kind, float]]) -> list[Future[Fetched]]:
         """Begin to fetch files in the background, those of most weight first; returns at once.
 
         What is asked for with `fetch` meanwhile does not wait behind the others.
         """
+        ordered = sorted(wanted, key=lambda each: -each[2])
         with self._lock:
             if self._closed:
                 return []
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self.limits.workers, "debuginfod")
-            pool = self._pool
-        ordered = sorted(wanted, key=lambda each: -each[2])
-        return [pool.submit(self.fetch, build_id, kind) for build_id, kind, _ in ordered]
+            return [self._pool.submit(self.fetch, build_id, kind) for build_id, kind, _ in ordered]
 
     def probe(self) -> dict[str, tuple[bool, str]]:
         """Try out all servers at once, unless that was done in the last minutes: whether each answers, and a text.
@@ -203,13 +218,13 @@ class Debuginfod:
 
     def _fetch(self, build_id: str, kind: Kind) -> Fetched:
         found = self._known(build_id, kind)
-        return found or self._with_lock(build_id, kind, lambda lock: self._download(build_id, kind, lock))
+        return found or self._with_lock(build_id, kind, lambda: self._download(build_id, kind))
 
-    def _known(self, build_id: str, kind: Kind) -> Fetched | None:
+    def _known(self, build_id: str, kind: str) -> Fetched | None:
         """What the folder says of a file: the file, a miss, or nothing."""
-        found = self._from_cache(build_id, kind, Attempt(self.cache.path, "found"))
+        found = self._from_cache(build_id, kind)
         if found is None and kind == "debuginfo":
-            found = self._from_cache(build_id, COMPOSED, Attempt(self.cache.path, "found, composed of sections"))
+            found = self._from_cache(build_id, COMPOSED)
         if found is not None:
             return found
         miss = self.cache.miss(build_id, kind, self._asked)
@@ -218,7 +233,7 @@ class Debuginfod:
         minutes = f"{miss.age / 60:.0f} min ago"
         return Fetched(None, "missing", [Attempt(self.cache.path, f"no server had it, as found out {minutes}")])
 
-    def _from_cache(self, build_id: str, entry: str, attempt: Attempt) -> Fetched | None:
+    def _from_cache(self, build_id: str, entry: str) -> Fetched | None:
         path = self.cache.find(build_id, entry)
         if path is None:
             return None
@@ -227,50 +242,49 @@ class Debuginfod:
         except (OSError, ElfError):
             other = None
         if other and same_build_id(other, build_id):
-            return Fetched(path, "found", [attempt], entry == COMPOSED)
+            text = "found, composed of sections" if is_composed(entry) else "found"
+            return Fetched(path, "found", [Attempt(self.cache.path, text)], is_composed(entry))
         self._tell(f"{path}: has {other or 'no build id'}, wanted {build_id}; removed")
         self.cache.remove(build_id, entry)
         return None
 
-    def _with_lock(self, build_id: str, entry: str, run: Callable[[Lock], Fetched]) -> Fetched:
+    def _with_lock(self, build_id: str, entry: str, run: Callable[[], Fetched]) -> Fetched:
         """Fetch as the only one of all processes, or take what the other one got."""
         outcomes: dict[Server, Outcome] = {}
         usable = self._roster.usable(outcomes)
         if not usable:
             return self._result(None, outcomes)
         try:
-            with self.cache.only_one(build_id, entry, self.limits.patience, lambda: self._closed) as lock:
-                if lock is None:
+            with self.cache.only_one(build_id, entry, self.limits.patience, lambda: self._closed) as is_mine:
+                if not is_mine:
                     text = f"another process is fetching it, not waited for longer than {self.limits.patience:g} s"
                     return Fetched(None, "failed", [Attempt(self.cache.path, text)])
-                if entry == COMPOSED:
-                    known = self._from_cache(build_id, entry, Attempt(self.cache.path, "found, composed of sections"))
-                else:
-                    known = self._known(build_id, "debuginfo" if entry == "debuginfo" else "executable")
-                return known or run(lock)
+                known = self._from_cache(build_id, entry) if is_composed(entry) else self._known(build_id, entry)
+                return known or run()
         except OSError as error:
             return Fetched(None, "failed", [Attempt(self.cache.path, f"cannot be written ({error.strerror or error})")])
 
-    def _download(self, build_id: str, kind: Kind, lock: Lock) -> Fetched:
+    def _download(self, build_id: str, kind: Kind) -> Fetched:
         """Ask the servers for a whole file, or for its sections if it is large."""
         with suppress(OSError):
             self.cache.clean()
         above = self.limits.sections_above if kind == "debuginfo" else None
-        request = Request(build_id, kind, kind, kind, self.limits.max_size, above, lock)
+        request = Request(build_id, kind, kind, kind, self.limits.max_size, above)
         notes: list[Attempt] = []
         self._downloader.race(request, self._roster.usable(request.outcomes))
         if request.large is not None:
-            composed = self._compose(build_id, NEEDED, None, lock, [request.large])
+            composed = self._compose(build_id, NEEDED, None, [request.large])
             if composed.path is not None:
                 return composed
             notes = composed.attempts
-            request = Request(build_id, kind, kind, kind, self.limits.max_size, None, lock)
+            request = Request(build_id, kind, kind, kind, self.limits.max_size, None)
             self._downloader.race(request, self._roster.usable(request.outcomes))
         if request.won:
             return self._result(request.won, request.outcomes, notes)
         everybody = [request.outcomes.get(server) for server in self.servers]
         if everybody and all(outcome is not None and outcome.status == "missing" for outcome in everybody):
-            self.cache.write_miss(build_id, kind, self._asked)
+            with suppress(OSError):
+                self.cache.write_miss(build_id, kind, self._asked)
         return self._result(None, request.outcomes, notes)
 
     def _result(self, path: str | None, outcomes: Mapping[Server, Outcome], notes: Sequence[Attempt] = ()) -> Fetched:
@@ -291,7 +305,6 @@ class Debuginfod:
         build_id: str,
         names: Sequence[str],
         executable: str | os.PathLike[str] | None,
-        lock: Lock,
         servers: Sequence[Server],
     ) -> Fetched:
         """A debug file of sections from the first of the servers that has them all."""
@@ -308,7 +321,7 @@ class Debuginfod:
                 with ElfImage.open(executable) as image:
                     if image.build_id is None or not same_build_id(image.build_id, build_id):
                         raise NotComposable(f"{executable} has {image.build_id or 'no build id'}, wanted {build_id}")
-                    path = self._compose_from(server, build_id, names, image, lock)
+                    path = self._compose_from(server, build_id, names, image)
                 notes.append(Attempt(server.url, "found, composed of sections"))
                 return Fetched(path, "found", notes, True)
             except (NotComposable, ElfError, OSError, ValueError) as error:
@@ -316,9 +329,7 @@ class Debuginfod:
                 notes.append(Attempt(server.url, f"sections: {printable(str(error))}"))
         return Fetched(None, status, notes)
 
-    def _compose_from(
-        self, server: Server, build_id: str, names: Sequence[str], executable: ElfImage, lock: Lock
-    ) -> str:
+    def _compose_from(self, server: Server, build_id: str, names: Sequence[str], executable: ElfImage) -> str:
         """Fetch the sections from one server and compose them. Raises NotComposable, ElfError, OSError."""
         paths: dict[str, str] = {}
         fetched: list[str] = []
@@ -327,7 +338,7 @@ class Debuginfod:
         try:
             for name in (NOTE, *REQUIRED, *(name for name in names if name not in (NOTE, *REQUIRED))):
                 entry = section_entry(name)
-                request = Request(build_id, f"section {name}", f"section/{name}", entry, left, None, lock, False)
+                request = Request(build_id, f"section {name}", f"section/{name}", entry, left, None, False)
                 # Always asked anew: of a section that lies in the folder nobody knows which file it came from.
                 self._downloader.race(request, [server])
                 outcome = request.outcomes[server]
@@ -355,10 +366,22 @@ class Debuginfod:
             except BaseException:
                 discard(new.path)
                 raise
-            return self.cache.publish(new.path, build_id, COMPOSED)
+            return self.cache.publish(new.path, build_id, composed_entry(names))
         finally:
             for entry in fetched:
                 self.cache.remove(build_id, entry)
+
+
+def composed_entry(names: Sequence[str]) -> str:
+    """The name of a file composed of some sections."""
+    if set(names) == set(NEEDED):
+        return COMPOSED
+    return f"{COMPOSED}-{hashlib.sha256(' '.join(sorted(names)).encode()).hexdigest()[:16]}"
+
+
+def is_composed(entry: str) -> bool:
+    """Whether the file of this name in the folder is one composed of sections."""
+    return entry.startswith(COMPOSED)
 
 
 def unpadded(build_id: str) -> str:

@@ -24,6 +24,8 @@ from symbolize.elf import ElfError, ElfImage
 from symbolize.errors import printable
 
 PROGRESS_INTERVAL = 0.1
+LAST_WAIT = 1.0
+"""Seconds that downloads which were ended have to tidy up."""
 
 
 class Large(Exception):
@@ -77,13 +79,20 @@ class Downloader:
                 left = len(threads)
                 # Who is left alone may take a while to notice; nobody waits for it.
                 while left and not request.won and request.large is None:
-                    request.lock.beat()
                     with suppress(queue.Empty):
-                        events.get(timeout=1.0)
+                        events.get(timeout=0.5)
                         left -= 1
+                    if self._transport.closed:
+                        break
             finally:
                 for call in calls.values():
                     call.cancel()
+                if not request.won and request.large is None:
+                    # Interrupted or closed: they have files to remove before the process ends.
+                    deadline = time.monotonic() + LAST_WAIT
+                    for thread in threads:
+                        if thread.ident is not None:
+                            thread.join(max(deadline - time.monotonic(), 0.0))
             # Without an outcome are those that were left alone.
             pending = [server for server in pending if server not in request.outcomes]
         if self._transport.closed:
@@ -120,6 +129,7 @@ class Downloader:
                     break
                 except Large as large:
                     outcome = Outcome("too-large", f"{large.size:,} bytes announced, so sections are fetched instead")
+                    request.outcomes[server] = outcome
                     request.large = server
                     break
                 except OSError as error:
@@ -207,15 +217,17 @@ class Downloader:
         if self._progress is not None:
             self._progress(Progress(request.build_id, request.kind, server.url, done, done))
         try:
-            if not done:
-                raise Wrong("refused: an empty file came")
             if request.is_elf:
+                if not done:
+                    raise Wrong("refused: an empty file came")
                 verify_file(new.path, request.build_id)
         except BaseException:
             discard(new.path)
             raise
-        request.won = self._cache.publish(new.path, request.build_id, request.entry)
-        request.winner, request.origin = server, answer.header("X-DEBUGINFOD-FILE")
+        path = self._cache.publish(new.path, request.build_id, request.entry)
+        request.outcomes[server] = Outcome("found", "found")
+        request.origin = answer.header("X-DEBUGINFOD-FILE")
+        request.won = path  # last: whoever waits looks at the others then
 
 
 def verify_file(path: str, build_id: str) -> None:

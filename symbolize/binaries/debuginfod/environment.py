@@ -22,6 +22,7 @@ class Found:
     cache: str
     limits: Limits
     headers: dict[str, str] = field(default_factory=dict)
+    proxies: dict[str, str] = field(default_factory=dict)
     wants_progress: bool = False
     problems: list[str] = field(default_factory=list)
 
@@ -49,6 +50,7 @@ def read_environment(variables: Mapping[str, str]) -> Found:
         variables.get("DEBUGINFOD_CACHE_PATH") or default_folder(variables),
         limits,
         headers,
+        read_proxies(variables),
         bool(variables.get("DEBUGINFOD_PROGRESS") or variables.get("DEBUGINFOD_VERBOSE")),
         problems,
     )
@@ -63,6 +65,20 @@ def read_number(variables: Mapping[str, str], name: str, problems: list[str]) ->
         problems.append(f"{name} is no whole number and was ignored")
         return None
     return int(text)
+
+
+def read_proxies(variables: Mapping[str, str]) -> dict[str, str]:
+    """Proxies by scheme, as curl reads them: HTTP_PROXY is not one of them, a web server may set it for its guests."""
+    found = {}
+    for key, names in {
+        "http": ("http_proxy",),
+        "https": ("https_proxy", "HTTPS_PROXY"),
+        "all": ("all_proxy", "ALL_PROXY"),
+        "no": ("no_proxy", "NO_PROXY"),
+    }.items():
+        if text := next(filter(None, (variables.get(name, "").strip() for name in names)), ""):
+            found[key] = text
+    return found
 
 
 def read_headers(path: str, problems: list[str]) -> dict[str, str]:

@@ -4,7 +4,6 @@ import threading
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from symbolize.binaries.debuginfod.cache import Lock
 from symbolize.binaries.debuginfod.server import Server
 from symbolize.binaries.finder import Attempt
 
@@ -74,7 +73,12 @@ class Outcome(NamedTuple):
 
 @dataclass(eq=False)
 class Request:
-    """A file to fetch from whichever server has it."""
+    """A file to fetch from whichever server has it, and what came of that.
+
+    `path` is what stands behind the build id in the URL, `entry` the name in the folder, `limit` the bytes allowed.
+    A file announced to be larger than `sections_above` is not sent, and the server becomes `large`. `claimed` is the
+    server that is sending, `won` the path of the file once it has its name, `origin` what the server calls it.
+    """
 
     build_id: str
     kind: str
@@ -82,11 +86,9 @@ class Request:
     entry: str
     limit: int
     sections_above: int | None
-    lock: Lock
     is_elf: bool = True
     outcomes: dict[Server, Outcome] = field(default_factory=dict)
     won: str = ""
-    winner: Server | None = None
     claimed: Server | None = None
     large: Server | None = None
     origin: str = ""

@@ -55,7 +55,7 @@ class Roster:
         known = self._verdicts.get(server)
         if known is not None and time.monotonic() - known[0] < VERDICT_LIFE:
             return known
-        shared = self._cache.read_verdict(server.url, VERDICT_LIFE)
+        shared = self._cache.read_verdict(self._transport.route(server), VERDICT_LIFE)
         is_up, when = (None, 0.0) if shared is None else (shared.get("is_up"), shared.get("time"))
         if not isinstance(is_up, bool) or not isinstance(when, int | float):
             return None
@@ -90,7 +90,7 @@ class Roster:
             timer.cancel()
             self._transport.end_call(call)
         self._verdicts[server] = time.monotonic(), is_up, text
-        self._cache.write_verdict(server.url, is_up, text)
+        self._cache.write_verdict(self._transport.route(server), is_up, text)
         self._tell(f"{server.url}: {text}")
 
     def usable(self, outcomes: dict[Server, Outcome]) -> list[Server]:

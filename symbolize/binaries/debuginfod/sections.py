@@ -188,14 +188,14 @@ def check_symbols(executable: ElfImage, symtab: Buffer, table: list[Header]) -> 
     Raises NotComposable if more than a stray symbol does not lie in its section.
     """
     rows = symbol_rows(executable, symtab)
-    number = rows["shndx"].astype(np.int64)
-    placed = np.isin(rows["info"] & 15, PLACED) & (number > 0) & (number < SHN_LORESERVE)
-    number, vaddr = number[placed], rows["value"][placed].astype(np.uint64)
+    number, kind = rows["shndx"].astype(np.int64), rows["info"] & 15
     known = number < len(table)
-    number, vaddr = number[known], vaddr[known]
+    # Those of sections that are not loaded lie beyond the table.
+    placed = (number > 0) & (number < SHN_LORESERVE) & np.isin(kind, PLACED) & (known | (kind != STT_SECTION))
+    vaddr, number = rows["value"].astype(np.uint64), np.where(known, number, 0)
     begin = np.array([header.address for header in table], np.uint64)[number]
-    size = np.array([header.size if header.flags & SHF_ALLOC else 0 for header in table], np.uint64)[number]
-    inside = (vaddr >= begin) & (vaddr - begin <= size) & (size > 0)
-    wrong = int(placed.sum()) - int(inside.sum())
+    size = np.array([header.size for header in table], np.uint64)[number]
+    loaded = np.array([bool(header.flags & SHF_ALLOC) for header in table])[number]
+    wrong = int((placed & ~(loaded & (vaddr >= begin) & (vaddr - begin <= size))).sum())
     if wrong * STRAY > len(rows):
         raise NotComposable(f"{wrong} symbols do not lie in the sections of the executable")

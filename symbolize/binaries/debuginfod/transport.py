@@ -8,7 +8,8 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -17,12 +18,13 @@ from urllib3.exceptions import (
     HTTPError,
     NameResolutionError,
     NewConnectionError,
+    ProxyError,
     ReadTimeoutError,
     SSLError,
 )
 
 from symbolize.binaries.debuginfod.server import DEFAULT_PORTS, Origin, Server, origin_of, url_of
-from symbolize.errors import printable
+from symbolize.errors import UsageError, printable
 
 MAX_REDIRECTS = 3
 CHUNK = 1 << 16
@@ -191,6 +193,8 @@ class Answer:
             if count > limit:
                 raise TooLarge(f"more than the {limit:,} bytes allowed")
             yield data
+        if not count and self.number("Content-Length") is None:
+            raise NetworkFailure("nothing came")
         size = self.number("X-DEBUGINFOD-SIZE")
         if size is not None and size != count:
             raise NetworkFailure(f"cut off: {count:,} of {size:,} bytes")
@@ -243,15 +247,30 @@ class Answer:
 class Transport:
     """Sends requests to `servers`, and follows redirects among their hosts only."""
 
-    def __init__(self, servers: Iterable[Server], headers: Mapping[str, str], connect_time: float) -> None:
+    def __init__(
+        self,
+        servers: Iterable[Server],
+        headers: Mapping[str, str],
+        connect_time: float,
+        proxies: Mapping[str, str] | None = None,
+    ) -> None:
+        """`proxies` has URLs for `http`, `https` and `all`, and in `no` the hosts that need none.
+
+        Raises UsageError for a proxy that is none.
+        """
         self._origins = {server.origin for server in servers}
         self._headers = dict(headers)
         self._connect_time = connect_time
         self._lock = threading.Lock()
         self._calls: set[Call] = set()
         self.closed = False
-        self._pools = urllib3.PoolManager(num_pools=16, maxsize=8, retries=False)
-        self._pools.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
+        self._without = (proxies or {}).get("no", "")
+        self._direct = with_our_pools(urllib3.PoolManager(num_pools=16, maxsize=8, retries=False))
+        self._proxied = {
+            scheme: through(text)
+            for scheme in DEFAULT_PORTS
+            if (text := (proxies or {}).get(scheme) or (proxies or {}).get("all", ""))
+        }
 
     def new_call(self) -> Call:
         """A call that `cancel_all` ends."""
@@ -278,7 +297,8 @@ class Transport:
     def close(self) -> None:
         """End all calls and close idle connections."""
         self.cancel_all()
-        self._pools.clear()
+        for pools in (self._direct, *self._proxied.values()):
+            pools.clear()
 
     def get(self, server: Server, path: str, call: Call, answer_time: float, headers: Mapping[str, str]) -> Answer:
         """The answer to a GET of `path` below the URL of the server.
@@ -317,6 +337,17 @@ class Transport:
         ports = {port for _, host, port in self._origins if host == origin[1]}
         return bool(ports) and (origin[2] in ports or origin[2] == DEFAULT_PORTS[origin[0]])
 
+    def route(self, server: Server) -> str:
+        """What tells apart the ways to a server: its URL and the proxy's, without passwords."""
+        pools = self._pools(urlsplit(server.url))
+        return server.url if pools is self._direct else f"{server.url} {pools.connection_pool_kw['_proxy']}"
+
+    def _pools(self, parts: SplitResult) -> urllib3.PoolManager:
+        """The connections that lead to a URL, directly or through a proxy."""
+        if self._without and proxy_bypass_environment(parts.netloc, {"no": self._without}):
+            return self._direct
+        return self._proxied.get(parts.scheme, self._direct)
+
     def _send(self, server: Server, url: str, call: Call, answer_time: float, headers: Mapping[str, str]) -> Any:
         parts = urlsplit(url)
         sent = {"User-Agent": "symbolize", "Accept-Encoding": "gzip", **headers}
@@ -329,16 +360,14 @@ class Transport:
         call.check()
         _thread.call = call
         try:
-            pool = self._pools.connection_from_url(url)
-            return pool.urlopen(
+            return self._pools(parts).urlopen(
                 "GET",
-                parts.path + (f"?{parts.query}" if parts.query else "") or "/",
+                url,
                 headers=sent,
                 retries=False,
                 redirect=False,
                 preload_content=False,
                 decode_content=False,
-                assert_same_host=False,
                 timeout=timeout,
             )
         # urllib3 and http.client meet garbage with exceptions of many kinds, and so do sockets shut under them.
@@ -349,8 +378,28 @@ class Transport:
             _thread.call = None
 
 
+def with_our_pools(manager: urllib3.PoolManager) -> urllib3.PoolManager:
+    """The same, with connections that tell which socket they use."""
+    manager.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
+    return manager
+
+
+def through(proxy: str) -> urllib3.PoolManager:
+    """Connections through a proxy. Raises UsageError, which does not show its password."""
+    try:
+        parsed = Server.parse(proxy if "://" in proxy else f"http://{proxy}")
+    except UsageError:
+        raise UsageError("the URL of a proxy cannot be read, or is none of http or https") from None
+    headers = {"Proxy-Authorization": parsed.authorization} if parsed.authorization else {}
+    return with_our_pools(
+        urllib3.ProxyManager(parsed.url, num_pools=16, proxy_headers=headers, maxsize=8, retries=False)
+    )
+
+
 def explain(error: BaseException) -> str:
     """What went wrong, briefly and without URLs."""
+    if isinstance(error, ProxyError):
+        return f"proxy: {explain(error.original_error)}"
     if isinstance(error, NameResolutionError):
         return "the name of the host cannot be resolved"
     if isinstance(error, ConnectTimeoutError) and not isinstance(error, NewConnectionError):

@@ -1,0 +1,181 @@
+"""The line table of Go, `.gopclntab`: where it lies and what its numbers count from (rules R121–R123).
+
+The Go runtime needs it to unwind, so it is there in stripped programs too. The linker leaves a record of the module,
+`runtime.firstmoduledata`, which begins with a pointer to the table.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from symbolize.elf.image import Buffer, ElfImage
+from symbolize.elf.layout import SHF_ALLOC
+from symbolize.elf.loaded import Loaded
+from symbolize.elf.symbols import read_symbols
+
+GO_SECTIONS = frozenset({".gopclntab", ".data.rel.ro.gopclntab"})
+MARKS = frozenset({".go.buildinfo", ".note.go.buildid", ".gosymtab", ".noptrdata", ".go.module"})
+"""Sections that only Go programs have."""
+
+GO_1_2, GO_1_16, GO_1_18, GO_1_20 = 0xFFFFFFFB, 0xFFFFFFFA, 0xFFFFFFF0, 0xFFFFFFF1
+"""The first word of the table, by the release that introduced the layout."""
+
+MAX_CANDIDATES = 64
+"""How many places that look like a table, or like a pointer to it, are looked at."""
+
+FUNCTION_COUNT, TEXT = 17, 22
+"""Words of the record of the module: one more than the functions, and where the code begins."""
+RECORD_SIZE = 56
+FIRST_SLICE = 39
+MAX_PARTS = 1 << 12
+"""Words of the record that are read, the first that may be a pointer to the parts of the code, and how many parts."""
+
+
+Part = tuple[int, int, int]
+"""A part of the code: the first of the offsets that lead into it, the end of them, and the vaddr of the first."""
+
+
+class GoTable(NamedTuple):
+    """The table, from its header on, with relocations applied, and its vaddr.
+
+    `text` is what entries of functions count from, `function_data` what their data count from, both since Go 1.18.
+    `parts` are those of the code, which is in one piece as a rule.
+    """
+
+    data: Buffer
+    vaddr: int
+    text: int = 0
+    function_data: int = 0
+    parts: tuple[Part, ...] = ()
+
+
+def go_table(image: ElfImage) -> GoTable | None:
+    """The table of a file; None if there is none or nobody knows where its functions lie."""
+    loaded = Loaded(image)
+    for vaddr, size in places(image):
+        data = loaded.contents(vaddr, size)
+        if not is_header(image, data):
+            continue
+        magic = number(image, data, 0, 4)
+        if magic in (GO_1_2, GO_1_16):
+            return GoTable(data, vaddr)
+        record = module_record(image, loaded, vaddr, number(image, data, 8, loaded.word_size))
+        known = text_symbol(image)
+        stated = number(image, data, 8 + 2 * loaded.word_size, loaded.word_size)
+        text = next((text for text in (known, record[TEXT] if record else None, stated) if is_code(image, text)), None)
+        if text is None:
+            image.note("the line table of Go does not tell where the code begins, and is left out")
+            return None
+        base, parts = function_data(loaded, record, vaddr) if record else (0, ())
+        return GoTable(data, vaddr, text, base, parts)
+    return None
+
+
+def places(image: ElfImage) -> Iterator[tuple[int, int]]:
+    """Vaddr and size of what may be the table: sections, or what looks like its header (rule R123)."""
+    if image.is_relocatable:
+        return
+    loaded = [section for section in image.sections if section.flags & SHF_ALLOC and section.type != "SHT_NOBITS"]
+    # Some tools garble the names of sections, so one counts that begins as the table does.
+    tables = [
+        section
+        for section in loaded
+        if section.name in GO_SECTIONS
+        or (not section.is_code and is_header(image, image.data[section.file_offset :][: section.size]))
+    ]
+    yield from ((section.vaddr, section.size) for section in tables)
+    if tables or (image.sections and not is_marked(image)):
+        return
+    spans = [(s.vaddr, s.file_offset, s.size) for s in loaded if s.name == ".data.rel.ro"] or [
+        (s.vaddr, s.file_offset, s.file_size) for s in sorted(image.segments, key=lambda s: s.executable)
+    ]
+    left = MAX_CANDIDATES
+    for vaddr, offset, size in spans:
+        data = image.data[offset : offset + size]
+        for start in candidates(image, data):
+            yield vaddr + start, len(data) - start
+            left -= 1
+            if left == 0:
+                return
+
+
+def is_marked(image: ElfImage) -> bool:
+    """Whether sections or a note say that this is a Go program."""
+    return any(
+        section.name in MARKS
+        or (section.type == "SHT_NOTE" and bytes(image.data[section.file_offset + 12 :][:4]) == b"Go\0\0")
+        for section in image.sections
+    )
+
+
+def candidates(image: ElfImage, data: memoryview) -> Iterator[int]:
+    """Offsets in `data` at which a header may begin: magic, two zeros, unit of code, size of a pointer."""
+    rest = rb"\x00\x00[\x01\x02\x04]" + (b"\x08" if image.is_64 else b"\x04")
+    if image.big_endian:
+        pattern, back = rb"\xff\xff\xff[\xfb\xfa\xf0\xf1]" + rest, 0
+    else:
+        pattern, back = rb"\xff\xff\xff" + rest, 1
+    for match in re.finditer(pattern, data):
+        start = match.start() - back
+        if start >= 0 and is_header(image, data[start:]):
+            yield start
+
+
+def is_header(image: ElfImage, data: Buffer) -> bool:
+    """Whether a table with functions may begin here."""
+    word = 8 if image.is_64 else 4
+    if len(data) < 8 + 8 * word or number(image, data, 0, 4) not in (GO_1_2, GO_1_16, GO_1_18, GO_1_20):
+        return False
+    if data[4] or data[5] or data[6] not in (1, 2, 4) or data[7] != word:
+        return False
+    return 0 < number(image, data, 8, word) <= len(data) // 8
+
+
+def number(image: ElfImage, data: Buffer, offset: int, size: int) -> int:
+    """An unsigned integer in the byte order of the file."""
+    return int.from_bytes(data[offset : offset + size], "big" if image.big_endian else "little")
+
+
+def module_record(image: ElfImage, loaded: Loaded, table: int, functions: int) -> list[int] | None:
+    """The words of the record of the module whose table lies at vaddr `table` and has so many functions."""
+    for vaddr in loaded.pointers_to(table, MAX_CANDIDATES):
+        words = loaded.words(vaddr, RECORD_SIZE)
+        if len(words) > FIRST_SLICE and words[FUNCTION_COUNT] == functions + 1 and is_code(image, words[TEXT]):
+            return words
+    return None
+
+
+def function_data(loaded: Loaded, record: list[int], table: int) -> tuple[int, tuple[Part, ...]]:
+    """What offsets of the data of functions count from, and the parts of the code.
+
+    The record grew with the releases and does not tell its own. But behind the word there is the list of the parts
+    of the code, whose first begins where the code does. Since Go 1.26, when the data moved into the table, the end of
+    the table stands between the two.
+    """
+    for at in range(FIRST_SLICE, len(record) - 2):
+        count = record[at + 1]
+        if count == record[at + 2] and 0 < count <= MAX_PARTS:
+            words = loaded.words(record[at], 3 * count)
+            if len(words) == 3 * count and words[0] == 0 and words[2] == record[TEXT]:
+                parts = tuple(zip(words[::3], words[1::3], words[2::3], strict=True))
+                inside = table <= record[at - 2] < record[at - 1]
+                return record[at - 2 if inside else at - 1], parts
+    return 0, ()
+
+
+def text_symbol(image: ElfImage) -> int | None:
+    """The vaddr of the symbol `runtime.text`."""
+    symbols = read_symbols(image, ".symtab")
+    if symbols is None:
+        return None
+    name = symbols.strings.find(b"\0runtime.text\0") + 1
+    found: list[int] = symbols.vaddr[symbols.name == name].tolist() if name else []
+    return found[0] if found else None
+
+
+def is_code(image: ElfImage, vaddr: int | None) -> bool:
+    """Whether `vaddr` lies in code."""
+    begins, ends = image.code_ranges
+    return vaddr is not None and any(
+        begin <= vaddr < end for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+    )

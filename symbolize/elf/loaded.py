@@ -1,0 +1,93 @@
+"""What lies in memory once a file is loaded at its own vaddrs: contents with relative relocations applied."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.elf.dynamic import file_offset
+from symbolize.elf.image import Buffer, ElfImage
+
+UInt64 = NDArray[np.uint64]
+
+DT_RELA, DT_RELASZ = 7, 8
+
+RELATIVE = {
+    "EM_X86_64": 8,
+    "EM_AARCH64": 1027,
+    "EM_PPC64": 22,
+    "EM_S390": 12,
+    "EM_RISCV": 3,
+    "EM_LOONGARCH": 3,
+}
+"""The number of the relocation B + A (RELATIVE) on machines whose dynamic relocations keep A beside the place (RELA).
+Where A stands at the place, as on 386, ARM and MIPS and in packed tables (RELR), the contents are right already."""
+
+
+class Loaded:
+    """Memory of a file that was loaded at its own vaddrs (base 0)."""
+
+    def __init__(self, image: ElfImage) -> None:
+        self._image = image
+        self._order = ">" if image.big_endian else "<"
+        self.word_size = 8 if image.is_64 else 4
+        self._offset, self._value = relative_relocations(image)
+
+    def contents(self, vaddr: int, size: int) -> Buffer:
+        """The bytes at `vaddr`, as many of `size` as the file has; a copy where relocations change them."""
+        begin = file_offset(self._image, vaddr)
+        if begin is None:
+            return b""
+        segment = next(s for s in self._image.segments if s.vaddr <= vaddr < s.vaddr + s.file_size)
+        size = min(size, segment.vaddr + segment.file_size - vaddr)
+        data = self._image.data[begin : begin + max(size, 0)]
+        ends = min(vaddr + len(data), (1 << 64) - 1)
+        first, last = np.searchsorted(self._offset, np.array([vaddr, ends], np.uint64)).tolist()
+        places = (self._offset[first:last] - np.uint64(vaddr)).astype(np.int64)
+        inside = places <= len(data) - self.word_size
+        if not inside.any():
+            return data
+        changed = np.frombuffer(data, np.uint8).copy()
+        words = np.ndarray(
+            (len(changed) - self.word_size + 1,), f"{self._order}u{self.word_size}", changed, strides=(1,)
+        )
+        words[places[inside]] = self._value[first:last][inside].astype(words.dtype)
+        return changed.data
+
+    def words(self, vaddr: int, count: int) -> list[int]:
+        """The pointers and numbers at `vaddr`, as many of `count` as there are."""
+        raw = self.contents(vaddr, count * self.word_size)
+        numbers: list[int] = np.frombuffer(raw, f"{self._order}u{self.word_size}", len(raw) // self.word_size).tolist()
+        return numbers
+
+    def pointers_to(self, target: int, limit: int) -> list[int]:
+        """Vaddrs of up to `limit` aligned words outside of code that hold `target`."""
+        found: list[int] = self._offset[self._value == np.uint64(target)][:limit].tolist()
+        for segment in self._image.segments:
+            data = self._image.data[segment.file_offset : segment.file_offset + segment.file_size]
+            start = -segment.vaddr % self.word_size
+            count = (len(data) - start) // self.word_size
+            if not segment.executable and count > 0 and len(found) < limit:
+                words = np.frombuffer(data, f"{self._order}u{self.word_size}", count, start)
+                hits = np.flatnonzero(words == target)[:limit]
+                found += [segment.vaddr + start + hit * self.word_size for hit in hits.tolist()]
+        return found[:limit]
+
+
+def relative_relocations(image: ElfImage) -> tuple[UInt64, UInt64]:
+    """Places (ascending) and values of the RELATIVE relocations of the dynamic section, if addends stand in them."""
+    none = np.zeros(0, np.uint64)
+    number = RELATIVE.get(image.machine)
+    if image.dynamic is None or number is None or not image.is_64:
+        return none, none
+    offset, size = image.dynamic
+    order = ">" if image.big_endian else "<"
+    raw = image.data[offset : offset + size]
+    entries = np.frombuffer(raw, f"{order}u8", len(raw) // 16 * 2).reshape(-1, 2)
+    tags = dict(zip(entries[:, 0].tolist(), entries[:, 1].tolist(), strict=True))
+    begin = file_offset(image, tags.get(DT_RELA, 0))
+    if begin is None:
+        return none, none
+    table = image.data[begin : begin + tags.get(DT_RELASZ, 0)]
+    rows = np.frombuffer(table, f"{order}u8", len(table) // 24 * 3).reshape(-1, 3)
+    rows = rows[rows[:, 1] & np.uint64(0xFFFFFFFF) == number].astype(np.uint64)
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    return np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 2])

@@ -1,0 +1,754 @@
+"""The debuginfod client and servers that misbehave."""
+
+import gzip
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from symbolize.binaries.debuginfod import Debuginfod, Fetched, Limits, Progress, Server
+from symbolize.binaries.debuginfod.server import FAILURES_TO_OPEN
+from symbolize.errors import UsageError
+from tests.support.fixture_files import BINARIES
+from tests.support.http_server import HttpServer, Request
+from tests.support.tiny_elf import elf
+
+FILE = (BINARIES / "gcc-pie" / "libresonance.so").read_bytes()
+ID = "aa" * 20
+OTHER = "bb" * 20
+SMALL = elf(bytes.fromhex(ID))
+
+FAST = Limits(
+    connect_time=1.0,
+    probe_time=1.0,
+    answer_time=1.0,
+    stall_time=0.4,
+    min_rate=1000,
+    total_time=5.0,
+    retries=1,
+    first_wait=0.01,
+    longest_wait=0.2,
+    patience=0.3,
+)
+
+
+def sends(data: bytes = SMALL, **headers: str) -> Callable[[Request], None]:
+    """A server that has the file."""
+    return lambda request: request.reply(200, data, **headers)
+
+
+def says(status: int, **headers: str) -> Callable[[Request], None]:
+    """A server that answers with a status."""
+    return lambda request: request.reply(status, b"no", **headers)
+
+
+def in_turn(*behaviours: Callable[[Request], None]) -> Callable[[Request], None]:
+    """A server that behaves otherwise each time; in the end as the last."""
+    left = list(behaviours)
+    return lambda request: (left.pop(0) if len(left) > 1 else left[0])(request)
+
+
+def fetch(tmp_path: Path, *servers: HttpServer, limits: Limits = FAST, build_id: str = ID) -> Fetched:
+    """What a client gets from the servers."""
+    with Debuginfod([server.url for server in servers], cache=tmp_path / "cache", limits=limits) as client:
+        return client.fetch(build_id, "debuginfo")
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 2.0) -> None:
+    """Wait until something happened, but not for ever."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def left_behind(tmp_path: Path) -> list[str]:
+    """The files of a build id in the folder, and locks."""
+    cache = tmp_path / "cache"
+    return sorted(path.name for part in (ID, "symbolize/locks") for path in (cache / part).glob("*"))
+
+
+def outcome(fetched: Fetched) -> str:
+    """What came of the last place that was asked."""
+    return fetched.attempts[-1].outcome
+
+
+def test_file_gets_its_name(tmp_path: Path) -> None:
+    """A file lies in the folder as other clients have it, and is not asked for twice."""
+    with HttpServer(sends()) as server:
+        fetched = fetch(tmp_path, server)
+        assert fetched.status == "found"
+        assert fetched.path == str(tmp_path / "cache" / ID / "debuginfo")
+        assert Path(fetched.path).read_bytes() == SMALL
+        assert os.stat(fetched.path).st_mode & 0o777 == 0o400
+        assert os.stat(tmp_path / "cache" / ID).st_mode & 0o777 == 0o700
+        assert fetch(tmp_path, server).path == fetched.path
+        assert server.asked == [f"/buildid/{ID}/debuginfo"]
+        assert server.requests[0].headers["x-debuginfod-maxsize"] == str(FAST.max_size)
+    assert left_behind(tmp_path) == ["debuginfo"]
+
+
+def test_found_without_a_server(tmp_path: Path) -> None:
+    """What lies in the folder needs no network."""
+    with HttpServer(sends()) as server:
+        fetch(tmp_path, server)
+        url = server.url
+    told: list[str] = []
+    with Debuginfod([url], cache=tmp_path / "cache", limits=FAST, tell=told.append) as client:
+        assert client.fetch(ID.upper(), "debuginfo").status == "found"
+    assert told == []
+
+
+@pytest.mark.parametrize("text", ["", "abc", "../../etc/passwd", "aa/../bb", "zz" * 20, "0" * 40, "aa" * 65])
+def test_bad_build_id(text: str, tmp_path: Path) -> None:
+    """What is no build id becomes no path and no request."""
+    with HttpServer(sends()) as server:
+        assert fetch(tmp_path, server, build_id=text).status == "invalid"
+        assert server.asked == []
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize(
+    ("padded", "asked"),
+    [("cc" * 16 + "00" * 4, "cc" * 16), ("cc" * 8 + "00" * 12, "cc" * 8), ("cc" * 19 + "00", "cc" * 19 + "00")],
+)
+def test_padding_of_build_ids(padded: str, asked: str, tmp_path: Path) -> None:
+    """Servers are asked for ids without the zeros that profilers fill them up with."""
+    with HttpServer(sends(elf(bytes.fromhex(asked)))) as server:
+        assert fetch(tmp_path, server, build_id=padded).status == "found"
+        assert server.asked == [f"/buildid/{asked}/debuginfo"]
+
+
+def test_miss_is_remembered(tmp_path: Path) -> None:
+    """A file that all servers lack is not asked for again, unless that is wanted or the servers are others."""
+    with HttpServer(says(404)) as server, HttpServer(says(404)) as other:
+        assert fetch(tmp_path, server).status == "missing"
+        path = tmp_path / "cache" / ID / "debuginfo"
+        assert path.stat().st_size == 0
+        again = fetch(tmp_path, server)
+        assert again.status == "missing"
+        assert "no server had it" in outcome(again)
+        assert len(server.asked) == 1
+        fetch(tmp_path, other)
+        assert len(other.asked) == 1
+        time.sleep(0.02)
+        with Debuginfod([other.url], cache=tmp_path / "cache", limits=FAST, refresh_misses=True) as client:
+            client.fetch(ID, "debuginfo")
+            client.fetch(ID, "debuginfo")
+        assert len(other.asked) == 2
+        # A miss of another client, which says nothing of servers, is believed for as long as the folder says.
+        os.chmod(path, 0o600)
+        path.unlink()
+        path.write_bytes(b"")
+        fetch(tmp_path, server)
+        assert len(server.asked) == 1
+        (tmp_path / "cache" / "cache_miss_s").write_text("600\n")
+        os.utime(path, (time.time() - 700,) * 2)
+        fetch(tmp_path, server)
+        assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("behave", "status", "text"),
+    [
+        (says(401), "denied", "access denied (HTTP 401)"),
+        (says(403), "denied", "access denied (HTTP 403)"),
+        (says(406), "too-large", "too large"),
+        (says(500), "failed", "HTTP 500"),
+        (says(418), "failed", "HTTP 418"),
+        (sends(elf(bytes.fromhex(OTHER))), "wrong", f"refused: has {OTHER}, wanted {ID}"),
+        (sends(elf()), "wrong", "has no build id"),
+        (sends(b"<html>log in</html>"), "wrong", "not an ELF file"),
+        (sends(b""), "wrong", "empty"),
+        (sends(SMALL, X_DEBUGINFOD_SIZE="999999999999"), "too-large", "999,999,999,999 bytes announced"),
+        (sends(Content_Encoding="br"), "failed", "'br' was not asked for"),
+        (sends(Content_Encoding="gzip"), "failed", "bad content encoding"),
+        (sends(SMALL, X_DEBUGINFOD_SIZE="5000"), "failed", f"cut off: {len(SMALL)} of 5,000 bytes"),
+        (lambda request: request.head(200, Content_Length="90000"), "failed", "cut off"),
+        (lambda request: request.send(b"HTTP/1.1 200 OK\r\nContent-Len"), "failed", "nothing came"),
+        (lambda request: request.send(b"\0\xff" * 500), "failed", ""),
+        (lambda request: request.send(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n"), "failed", ""),
+        (lambda request: request.send(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000 + b"\r\n\r\n"), "failed", ""),
+        (lambda request: request.send(b"HTTP/1.1 banana OK\r\n\r\n"), "failed", ""),
+        (lambda request: None, "failed", ""),
+    ],
+)
+def test_bad_answers(behave: Callable[[Request], None], status: str, text: str, tmp_path: Path) -> None:
+    """Each kind of failure is told apart, and none of them is a miss that is kept or leaves a file."""
+    with HttpServer(behave) as server:
+        fetched = fetch(tmp_path, server, limits=replace(FAST, max_size=1 << 20))
+        assert fetched.path is None
+        assert fetched.status == status
+        assert text in outcome(fetched)
+        assert fetched.attempts[-1].place == server.url
+    assert left_behind(tmp_path) == []
+
+
+def test_garbage_in_headers(tmp_path: Path) -> None:
+    """Headers that are no numbers do not count, and do no harm."""
+    with HttpServer(sends(SMALL, X_DEBUGINFOD_SIZE="-5\x1b[31m", Retry_After="soon")) as server:
+        assert fetch(tmp_path, server).status == "found"
+    bad = b"HTTP/1.1 200 OK\r\nContent-Length: pumpkin\r\nno colon here\r\n\r\n"
+    with HttpServer(lambda request: request.send(bad + SMALL)) as server:
+        assert fetch(tmp_path / "2", server).status == "found"
+
+
+def test_cut_off_without_a_length(tmp_path: Path) -> None:
+    """Where no header tells the size, the section headers, which come last, tell that a file is not whole."""
+
+    def behave(request: Request) -> None:
+        request.head(200)
+        request.send(FILE[: len(FILE) // 2])
+
+    build_id = "".join(f"{byte:02x}" for byte in note_of(FILE))
+    with HttpServer(behave) as server:
+        fetched = fetch(tmp_path, server, build_id=build_id)
+        assert fetched.status == "wrong"
+
+
+def note_of(data: bytes) -> bytes:
+    """The build id in an ELF file."""
+    place = data.index(b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0") + 16
+    return data[place : place + 20]
+
+
+def test_huge_and_not_announced(tmp_path: Path) -> None:
+    """Bytes are counted while they come, and no more than a little beyond the limit is taken."""
+    sent = [0]
+
+    def behave(request: Request) -> None:
+        request.head(200)
+        try:
+            while sent[0] < 1 << 28:
+                request.connection.sendall(bytes(65536))
+                sent[0] += 65536
+        except OSError:
+            pass
+
+    with HttpServer(behave) as server:
+        fetched = fetch(tmp_path, server, limits=replace(FAST, max_size=100_000))
+        assert fetched.status == "too-large"
+    assert sent[0] < 1 << 25
+
+
+def test_compressed_answers(tmp_path: Path) -> None:
+    """A proxy may compress; what comes out is bounded, and a stream without an end is cut off."""
+    with HttpServer(sends(gzip.compress(SMALL), Content_Encoding="gzip")) as server:
+        fetched = fetch(tmp_path, server)
+        assert fetched.path
+        assert Path(fetched.path).read_bytes() == SMALL
+        assert server.requests[0].headers["accept-encoding"] == "gzip"
+    with HttpServer(sends(gzip.compress(bytes(1 << 26)), Content_Encoding="gzip")) as server:
+        assert fetch(tmp_path / "2", server, limits=replace(FAST, max_size=1 << 20)).status == "too-large"
+    with HttpServer(sends(gzip.compress(SMALL)[:-9], Content_Encoding="gzip")) as server:
+        assert fetch(tmp_path / "3", server).status == "failed"
+
+
+def test_stalls(tmp_path: Path) -> None:
+    """A server that sends nothing, or too little, is given up after seconds, however it spreads its bytes."""
+
+    def nothing(request: Request) -> None:
+        request.head(200, Content_Length="100000")
+        request.send(FILE[:1000])
+        time.sleep(3)
+
+    def drips(request: Request) -> None:
+        request.head(200, Content_Length="100000")
+        request.drip(FILE[:1000], 0.02)
+
+    def drips_in_the_end(request: Request) -> None:
+        request.head(200, Content_Length="300000")
+        request.send(bytes(200_000))
+        request.drip(FILE[:1000], 0.02)
+
+    def drips_headers(request: Request) -> None:
+        request.drip(b"HTTP/1.1 200 OK\r\nX-Long: " + b"y" * 1000, 0.02)
+
+    for number, behave in enumerate((nothing, drips, drips_in_the_end, drips_headers, lambda request: time.sleep(3))):
+        with HttpServer(behave) as server:
+            began = time.monotonic()
+            fetched = fetch(tmp_path / str(number), server, limits=replace(FAST, retries=0, answer_time=0.5))
+            assert fetched.status == "failed"
+            assert "stalled" in outcome(fetched) or "no answer" in outcome(fetched)
+            assert time.monotonic() - began < 2.5
+
+
+def test_too_slow_as_a_whole(tmp_path: Path) -> None:
+    """A download that never stalls ends all the same."""
+
+    def behave(request: Request) -> None:
+        request.head(200)
+        while request.drip(bytes(1), 0.01):
+            pass
+
+    with HttpServer(behave) as server:
+        fetched = fetch(tmp_path, server, limits=replace(FAST, retries=0, min_rate=1, total_time=0.5, answer_time=3))
+        assert "not done after 0.5 s" in outcome(fetched)
+
+
+@pytest.mark.parametrize("first", [says(500), says(503, Retry_After="0"), says(429), lambda request: None])
+def test_second_try(first: Callable[[Request], None], tmp_path: Path) -> None:
+    """What may pass is tried again, a few times."""
+    with HttpServer(in_turn(first, sends())) as server:
+        assert fetch(tmp_path, server).status == "found"
+        assert len(server.asked) == 2
+    with HttpServer(first) as server:
+        assert fetch(tmp_path / "2", server).status == "failed"
+        assert len(server.asked) == 1 + FAST.retries
+
+
+def test_retry_after(tmp_path: Path) -> None:
+    """A server that asks for a short pause gets it; for a long one it is left alone meanwhile."""
+    with HttpServer(in_turn(says(429, Retry_After="1"), sends())) as server:
+        began = time.monotonic()
+        assert fetch(tmp_path, server, limits=replace(FAST, longest_wait=1.5)).status == "found"
+        assert 1 <= time.monotonic() - began < 2
+    with (
+        HttpServer(says(429, Retry_After="99999")) as server,
+        Debuginfod([server.url], cache=tmp_path / "2", limits=FAST) as client,
+    ):
+        assert client.fetch(ID, "debuginfo").status == "failed"
+        later = client.fetch(OTHER, "debuginfo")
+        assert later.status == "skipped"
+        assert "it asked to wait" in outcome(later)
+        assert len(server.asked) == 1
+
+
+def test_breaker(tmp_path: Path) -> None:
+    """After some network failures in a row a server is not asked any more; any HTTP answer counts as health."""
+    with (
+        HttpServer(lambda request: None) as server,
+        Debuginfod([server.url], cache=tmp_path / "cache", limits=replace(FAST, retries=0)) as client,
+    ):
+        ids = [f"{number:02x}" * 20 for number in range(1, 20)]
+        results = [client.fetch(each, "debuginfo") for each in ids]
+        assert len(server.asked) == FAILURES_TO_OPEN
+        assert [result.status for result in results[FAILURES_TO_OPEN:]] == ["skipped"] * (19 - FAILURES_TO_OPEN)
+        assert "network failures in a row" in outcome(results[-1])
+    with (
+        HttpServer(says(500)) as server,
+        Debuginfod([server.url], cache=tmp_path / "2", limits=replace(FAST, retries=0)) as client,
+    ):
+        assert {client.fetch(each, "debuginfo").status for each in ids} == {"failed"}
+        assert len(server.asked) == len(ids)
+    behave = in_turn(*[lambda request: None] * (FAILURES_TO_OPEN - 1), says(404), lambda request: None)
+    with (
+        HttpServer(behave) as server,
+        Debuginfod([server.url], cache=tmp_path / "3", limits=replace(FAST, retries=0)) as client,
+    ):
+        for each in ids:
+            client.fetch(each, "debuginfo")
+        assert len(server.asked) == 2 * FAILURES_TO_OPEN
+
+
+def test_failure_is_not_tried_again(tmp_path: Path) -> None:
+    """The same client does not ask again for what has just failed."""
+    with (
+        HttpServer(says(500)) as server,
+        Debuginfod([server.url], cache=tmp_path / "cache", limits=replace(FAST, retries=0)) as client,
+    ):
+        assert client.fetch(ID, "debuginfo") == client.fetch(ID, "debuginfo")
+        assert len(server.asked) == 1
+
+
+def unreachable() -> str:
+    """The URL of a port where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        return f"http://127.0.0.1:{held.getsockname()[1]}"
+
+
+def test_verdicts_are_told_and_shared(tmp_path: Path) -> None:
+    """Each server is tried out once, and the next client knows."""
+    dead, told, probed = unreachable(), [], []
+
+    def says_nothing(request: Request) -> None:
+        probed.append(request)
+        time.sleep(3)
+
+    with HttpServer(says(404)) as server, HttpServer(says(404), probe=says_nothing) as mute:
+        urls = [dead, server.url, mute.url]
+        began = time.monotonic()
+        with Debuginfod(urls, cache=tmp_path, limits=FAST, tell=told.append) as client:
+            for number in range(1, 9):
+                fetched = client.fetch(f"{number:02x}" * 20, "debuginfo")
+                # Nobody can say that the file is nowhere.
+                assert fetched.status == "skipped"
+                assert [attempt.place for attempt in fetched.attempts] == urls
+        assert time.monotonic() - began < 2.5
+        assert mute.asked == []
+        assert len(server.asked) == 8
+        assert sorted(line.partition(": ")[2].partition(" (")[0] for line in told) == [
+            "answers",
+            "unreachable, not asked: Connection refused",
+            "unreachable, not asked: no answer in 1 s",
+        ]
+        assert not (tmp_path / ("01" * 20) / "debuginfo").exists()
+
+        told.clear()
+        with Debuginfod(urls, cache=tmp_path, limits=FAST, tell=told.append) as client:
+            verdicts = client.probe()
+            assert [verdicts[url][0] for url in urls] == [False, True, False]
+        assert len(probed) == 1
+        assert len(told) == 3
+        assert all(line.endswith(" s ago)") for line in told)
+
+
+def test_several_servers(tmp_path: Path) -> None:
+    """Who has the file sends it; who does not, or is slow, does no harm."""
+
+    def slow(request: Request) -> None:
+        time.sleep(3)
+        request.reply(200, SMALL)
+
+    def behave(request: Request) -> None:
+        wait_for(lambda: bool(without.asked and late.asked))
+        request.reply(200, SMALL)
+
+    with HttpServer(says(404)) as without, HttpServer(slow) as late, HttpServer(behave) as has:
+        began = time.monotonic()
+        assert fetch(tmp_path, without, late, has).status == "found"
+        assert time.monotonic() - began < 2
+        assert len(without.asked) == len(late.asked) == len(has.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "first",
+    [sends(elf(bytes.fromhex(OTHER))), lambda request: request.head(200, Content_Length="90000"), says(500), says(401)],
+)
+def test_next_server(first: Callable[[Request], None], tmp_path: Path) -> None:
+    """Another server is asked when the first one to answer fails, and the report has both."""
+
+    def later(request: Request) -> None:
+        wait_for(lambda: bool(bad.asked))
+        time.sleep(0.15)
+        request.reply(200, SMALL)
+
+    with HttpServer(first) as bad, HttpServer(later) as good:
+        fetched = fetch(tmp_path, bad, good)
+        assert fetched.status == "found"
+        assert [attempt.place for attempt in fetched.attempts] == [bad.url, good.url]
+        assert fetched.attempts[1].outcome == "found"
+
+
+def to(location: str) -> Callable[[Request], None]:
+    """A server that sends everybody elsewhere."""
+    return lambda request: request.reply(302, Location=location)
+
+
+def test_redirects(tmp_path: Path) -> None:
+    """Redirects are followed within the hosts given, three times at most."""
+    with HttpServer(in_turn(to("/elsewhere"), to("other?x=1"), sends())) as server:
+        assert fetch(tmp_path, server).status == "found"
+        assert server.asked == [f"/buildid/{ID}/debuginfo", "/elsewhere", "/other?x=1"]
+    with HttpServer(to("/again")) as server:
+        fetched = fetch(tmp_path / "2", server)
+        assert "more than 3 redirects" in outcome(fetched)
+        assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://localhost:{port}/x",
+        "http://127.0.0.2:{port}/x",
+        "http://127.0.0.1:{other}/x",
+        "//localhost/x",
+        "http://169.254.169.254/latest/meta-data",
+        "http://[::1]:{port}/",
+        "file:///etc/passwd",
+        "ftp://127.0.0.1/x",
+        "http://127.0.0.1:99999/x",
+        "http://127.0.0.1\r\n evil",
+        "",
+    ],
+)
+def test_redirects_elsewhere(location: str, tmp_path: Path) -> None:
+    """No redirect leads to a host or port that was not given, or to another scheme."""
+    with HttpServer(sends()) as elsewhere, HttpServer(says(404)) as server:
+        server.behave = to(location.format(port=server.port, other=elsewhere.port))
+        fetched = fetch(tmp_path, server)
+        assert fetched.status == "failed"
+        assert "redirect" in outcome(fetched)
+        assert elsewhere.asked == []
+        assert len(server.asked) == 1
+        assert outcome(fetched).isprintable()
+
+
+def test_no_downgrade() -> None:
+    """A redirect from https to http is refused, the other way round it is followed."""
+    from symbolize.binaries.debuginfod.transport import Refused, Transport
+
+    transport = Transport([Server.parse("https://symbols.example"), Server.parse("http://plain.example")], {}, 1.0)
+    assert transport._redirected("http://plain.example/x", "https://plain.example/y") == "https://plain.example/y"
+    for target in ("http://symbols.example/y", "http://plain.example/y"):
+        with pytest.raises(Refused, match="from https"):
+            transport._redirected("https://symbols.example/x", target)
+    transport.close()
+
+
+def test_credentials_stay_with_their_server(tmp_path: Path) -> None:
+    """A password and extra headers go to the server that they are for, never along with a redirect to another."""
+    told: list[str] = []
+    with HttpServer(sends()) as second, HttpServer(to(f"{second.url}/x")) as first:
+        urls = [first.url.replace("//", "//me:s3cr%2Ft@"), second.url]
+        headers = {"X-Token": "t0ken"}
+        second.probe = lambda request: time.sleep(2)  # so that it is not asked but by way of the other one
+        with Debuginfod(urls, cache=tmp_path, limits=FAST, headers=headers, tell=told.append) as client:
+            fetched = client.fetch(ID, "debuginfo")
+        assert first.requests[0].headers["authorization"] == "Basic bWU6czNjci90"
+        assert first.requests[0].headers["x-token"] == "t0ken"
+        assert second.asked == ["/x"]
+        assert "authorization" not in second.requests[0].headers
+        assert "x-token" not in second.requests[0].headers
+        for text in (*told, str(fetched), repr(client.servers), str(client.probe())):
+            assert "s3cr" not in text
+            assert "t0ken" not in text
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or path.suffix or b"s3cr" not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://me:s3cret@x/", "me:s3cret@x", "http://me:s3cret@", "http://me:s3cret@x/?y", "http://me:s3c ret@x/",
+     "http://me:s3cret@x:99999/", "http://me:s3cret@[::1/", "file:///x", ""],
+)  # fmt: skip
+def test_bad_urls(url: str, tmp_path: Path) -> None:
+    """A URL that is none is an error that does not show passwords."""
+    with pytest.raises(UsageError) as error:
+        Debuginfod([url], cache=tmp_path)
+    assert "s3c" not in str(error.value)
+
+
+def test_signatures_cannot_be_checked(tmp_path: Path) -> None:
+    """Servers whose signatures are to be enforced are not asked, and that is told."""
+    told: list[str] = []
+    with HttpServer(sends()) as strict, HttpServer(says(404)) as other:
+        urls = ["ima:enforcing", strict.url, "ima:ignore", other.url]
+        with Debuginfod(urls, cache=tmp_path, limits=FAST, tell=told.append) as client:
+            fetched = client.fetch(ID, "debuginfo")
+        assert strict.asked == []
+        assert fetched.status == "missing"
+        assert fetched.attempts[-1] == (strict.url, "not asked, ima:enforcing")
+        assert "ima:enforcing" in told[0]
+
+
+def test_progress(tmp_path: Path) -> None:
+    """Bytes are counted for who wants to show them."""
+    seen: list[Progress] = []
+    with (
+        HttpServer(sends()) as server,
+        Debuginfod([server.url], cache=tmp_path, limits=FAST, progress=seen.append) as client,
+    ):
+        client.fetch(ID, "executable")
+        assert seen == [Progress(ID, "executable", server.url, len(SMALL), len(SMALL))]
+
+
+def test_prefetch(tmp_path: Path) -> None:
+    """Heavy files come first, and who asks for one meanwhile waits for the same download."""
+    gate = threading.Event()
+
+    def behave(request: Request) -> None:
+        gate.wait(2)
+        request.reply(200, elf(bytes.fromhex(request.path.split("/")[2])))
+
+    ids = [f"{number:02x}" * 20 for number in range(1, 6)]
+    with (
+        HttpServer(behave) as server,
+        Debuginfod([server.url], cache=tmp_path, limits=replace(FAST, workers=1, answer_time=3)) as client,
+    ):
+        futures = client.prefetch([(each, "debuginfo", float(weight)) for weight, each in enumerate(ids)])
+        threading.Timer(0.1, gate.set).start()
+        assert client.fetch(ids[4], "debuginfo").status == "found"
+        assert [future.result().status for future in futures] == ["found"] * 5
+        assert server.asked == [f"/buildid/{each}/debuginfo" for each in reversed(ids)]
+
+
+def test_closing_ends_downloads(tmp_path: Path) -> None:
+    """Nobody waits for a server after the client was closed."""
+    with HttpServer(lambda request: time.sleep(5)) as server:
+        began = time.monotonic()
+        with Debuginfod([server.url], cache=tmp_path, limits=replace(FAST, answer_time=30)) as client:
+            (future,) = client.prefetch([(ID, "debuginfo", 1.0)])
+            wait_for(lambda: bool(server.asked))
+        assert future.result().path is None
+        assert time.monotonic() - began < 2.5
+        assert client.fetch(ID, "executable").status == "skipped"
+
+
+def test_interrupt(tmp_path: Path) -> None:
+    """Ctrl-C ends a fetch at once and leaves no lock and no half of a file."""
+    code = (
+        "import sys\nfrom symbolize.binaries.debuginfod import Debuginfod\n"
+        "with Debuginfod([sys.argv[1]], cache=sys.argv[2]) as client:\n    client.fetch(sys.argv[3], 'debuginfo')\n"
+    )
+
+    def behave(request: Request) -> None:
+        request.head(200, Content_Length="100000")
+        request.send(FILE[:1000])
+        time.sleep(10)
+
+    with HttpServer(behave) as server:
+        command = [sys.executable, "-c", code, server.url, str(tmp_path / "cache"), ID]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: len(left_behind(tmp_path)) == 2, 10)
+        assert len(left_behind(tmp_path)) == 2
+        process.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in process.communicate(timeout=8)[1]
+    wait_for(lambda: not left_behind(tmp_path))
+    assert left_behind(tmp_path) == []
+
+
+def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """Without a folder there is no file, and the reason is said."""
+    (tmp_path / "cache").write_text("a file")
+    with HttpServer(sends()) as server:
+        fetched = fetch(tmp_path, server)
+        assert fetched.status == "failed"
+        assert "cannot be written" in outcome(fetched)
+
+
+def test_file_in_the_folder_is_checked(tmp_path: Path) -> None:
+    """A file that another client put there under the wrong name is not believed, and fetched anew."""
+    path = tmp_path / "cache" / ID / "debuginfo"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(elf(bytes.fromhex(OTHER)))
+    told: list[str] = []
+    with (
+        HttpServer(sends()) as server,
+        Debuginfod([server.url], cache=tmp_path / "cache", limits=FAST, tell=told.append) as client,
+    ):
+        assert client.fetch(ID, "debuginfo").path == str(path)
+    assert path.read_bytes() == SMALL
+    assert any(OTHER in line and ID in line for line in told)
+
+
+@pytest.fixture
+def slow_server() -> Iterator[HttpServer]:
+    """A server that takes a while."""
+
+    def behave(request: Request) -> None:
+        time.sleep(0.5)
+        request.reply(200, SMALL)
+
+    with HttpServer(behave) as server:
+        yield server
+
+
+def test_one_download_for_all_threads(slow_server: HttpServer, tmp_path: Path) -> None:
+    """Threads that want the same file share a download."""
+    results = []
+    with Debuginfod([slow_server.url], cache=tmp_path, limits=replace(FAST, answer_time=3)) as client:
+        threads = [threading.Thread(target=lambda: results.append(client.fetch(ID, "debuginfo"))) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert [result.status for result in results] == ["found"] * 8
+    assert len(slow_server.asked) == 1
+
+
+def test_one_download_for_all_processes(slow_server: HttpServer, tmp_path: Path) -> None:
+    """Processes wait for who is fetching; not for ever, and then go on without the file."""
+    code = (
+        "import sys\nfrom symbolize.binaries.debuginfod import Debuginfod, Limits\n"
+        "with Debuginfod([sys.argv[1]], cache=sys.argv[2], limits=Limits(patience=float(sys.argv[3]))) as client:\n"
+        "    print(client.fetch(sys.argv[4], 'debuginfo').status)\n"
+    )
+
+    def start(patience: float) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-c", code, slow_server.url, str(tmp_path), str(patience), ID]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    running = [start(10) for _ in range(3)]
+    assert [process.communicate()[0] for process in running] == ["found\n"] * 3
+    assert len(slow_server.asked) == 1
+
+
+def test_proxies(tmp_path: Path) -> None:
+    """A proxy is used for the hosts that need one, and gets its own password and no other."""
+    with HttpServer(sends(), probe=lambda request: request.reply(200)) as proxy, HttpServer(sends()) as near:
+        proxies = {"all": proxy.url.replace("//", "//p:s3cret@"), "no": "127.0.0.1,other.example"}
+        far = "http://far.example/symbols"
+        with Debuginfod([far], cache=tmp_path / "1", limits=FAST, proxies=proxies) as client:
+            assert client.fetch(ID, "debuginfo").status == "found"
+            assert "s3cret" not in str(client.probe())
+        assert proxy.asked == [f"{far}/", f"{far}/buildid/{ID}/debuginfo"]
+        assert proxy.requests[1].headers["proxy-authorization"] == "Basic cDpzM2NyZXQ="
+        assert proxy.requests[1].headers["host"] == "far.example"
+        with Debuginfod([near.url], cache=tmp_path / "2", limits=FAST, proxies=proxies) as client:
+            assert client.fetch(ID, "debuginfo").status == "found"
+        assert len(proxy.asked) == 2
+        # That a server cannot be reached without a proxy says nothing of the way through it.
+        dead = unreachable()
+        for settings, status in (({}, "skipped"), ({"http": proxy.url}, "found")):
+            with Debuginfod([dead], cache=tmp_path / "3", limits=FAST, proxies=settings) as client:
+                assert client.fetch(ID, "debuginfo").status == status
+    with pytest.raises(UsageError) as error:
+        Debuginfod([], cache=tmp_path, proxies={"http": "socks5://p:s3cret@x"})
+    assert "s3cret" not in str(error.value)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate for localhost, with its key, that nobody signed."""
+    if not shutil.which("openssl"):
+        pytest.skip("needs openssl")
+    path = tmp_path / "certificate.pem"
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        "-",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=x",
+    ]
+    made = subprocess.run([*command, "-addext", "subjectAltName=DNS:localhost"], capture_output=True, check=True)
+    path.write_bytes(made.stdout)
+    return path
+
+
+def test_https(certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Certificates are verified; a download by TLS can be ended."""
+
+    def behave(request: Request) -> None:
+        if request.path.endswith("executable"):
+            time.sleep(5)
+        else:
+            request.reply(200, SMALL)
+
+    with HttpServer(behave, certificate=certificate) as server:
+        url = server.url.replace("127.0.0.1", "localhost")
+        with Debuginfod([url], cache=tmp_path / "1", limits=FAST) as client:
+            fetched = client.fetch(ID, "debuginfo")
+            assert fetched.status == "skipped"
+            assert "certificate" in outcome(fetched)
+        assert server.asked == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        with Debuginfod([url], cache=tmp_path / "2", limits=replace(FAST, answer_time=30)) as client:
+            assert client.fetch(ID, "debuginfo").status == "found"
+            began = time.monotonic()
+            (future,) = client.prefetch([(ID, "executable", 1.0)])
+            wait_for(lambda: len(server.asked) == 2)
+        assert future.result().path is None
+        assert time.monotonic() - began < 2.5
+
+
+def test_urllib3_is_imported_late() -> None:
+    """Who makes no client does not wait for the HTTP library."""
+    code = "import sys, symbolize.binaries.debuginfod; print('urllib3' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"

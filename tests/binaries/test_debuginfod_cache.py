@@ -1,0 +1,244 @@
+"""The folder that debuginfod clients share, and the variables that describe a client."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from symbolize.binaries.debuginfod import ClientCache, Debuginfod, Limits, default_folder
+from symbolize.binaries.debuginfod.cache import section_entry
+from symbolize.binaries.debuginfod.environment import read_environment
+from symbolize.errors import UsageError
+
+ID = "aa" * 20
+DAY = 86400
+
+
+def never() -> bool:
+    """Nobody wants to stop."""
+    return False
+
+
+def test_names_of_sections() -> None:
+    """Sections go by a hash and their name, with odd characters replaced."""
+    assert section_entry("a") == "section-0002b606-a"  # 5381 * 33 + 97
+    assert section_entry(".debug_info").endswith("-.debug_info")
+    assert section_entry("../x y").endswith("-..#x#y")
+    assert len(section_entry("x" * 5000)) < 200
+
+
+@pytest.mark.parametrize(
+    ("variables", "folder"),
+    [
+        ({"HOME": "{home}"}, "{home}/.cache/debuginfod_client"),
+        ({"HOME": "{home}", "XDG_CACHE_HOME": "/x"}, "/x/debuginfod_client"),
+        ({"HOME": "{home}", "XDG_CACHE_HOME": ""}, "{home}/.cache/debuginfod_client"),
+        ({"HOME": "{home}/old", "XDG_CACHE_HOME": "/x"}, "{home}/old/.debuginfod_client_cache"),
+    ],
+)
+def test_default_folder(variables: dict[str, str], folder: str, tmp_path: Path) -> None:
+    """The folder is the one that elfutils' client uses."""
+    (tmp_path / "old" / ".debuginfod_client_cache").mkdir(parents=True)
+    given = {name: value.format(home=tmp_path) for name, value in variables.items()}
+    assert default_folder(given) == folder.format(home=tmp_path)
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    """Who comes second waits until the first is done, or goes on without."""
+    cache, order = ClientCache(tmp_path), []
+
+    def second() -> None:
+        with cache.only_one(ID, "debuginfo", 5, never) as lock:
+            order.append(lock)
+
+    with cache.only_one(ID, "debuginfo", 5, never) as lock:
+        assert lock
+        with cache.only_one(ID, "debuginfo", 0.05, never) as other:
+            assert not other
+        with cache.only_one(ID, "debuginfo", 60, lambda: True) as other:
+            assert not other
+        with cache.only_one(ID, "executable", 0.05, never) as other:
+            assert other
+        thread = threading.Thread(target=second)
+        thread.start()
+        time.sleep(0.1)
+        order.append("first")
+    thread.join()
+    assert order == ["first", True]
+    assert list((tmp_path / "symbolize" / "locks").iterdir()) == []
+
+
+def test_lock_of_a_dead_process(tmp_path: Path) -> None:
+    """A lock counts for as long as its process lives and gives signs of life."""
+    cache = ClientCache(tmp_path, heartbeat_gap=1.0)
+    path = tmp_path / "symbolize" / "locks" / f"{ID}-debuginfo"
+    path.parent.mkdir(parents=True)
+    gone = int(subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True).stdout)
+    host = socket.gethostname()
+    for holder, age, is_free in (
+        ({"pid": gone, "host": host}, 0, True),
+        ({"pid": os.getpid(), "host": host}, 0, False),
+        ({"pid": os.getpid(), "host": host}, 2, True),
+        ({"pid": gone, "host": "elsewhere"}, 0, False),
+        ({"pid": gone, "host": "elsewhere"}, 2, True),
+        ({"pid": -1, "host": host}, 0, False),
+        ({"pid": 1 << 70, "host": host}, 0, False),
+        ({"pid": "x", "host": host}, 2, True),
+        ([], 0, False),
+    ):
+        path.write_text(json.dumps(holder))
+        os.utime(path, (time.time() - age,) * 2)
+        with cache.only_one(ID, "debuginfo", 0.05, never) as lock:
+            assert lock is is_free, holder
+        path.unlink(missing_ok=True)
+
+
+def test_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long download keeps its lock."""
+    monkeypatch.setattr("symbolize.binaries.debuginfod.cache.HEARTBEAT", 0.05)
+    cache = ClientCache(tmp_path, heartbeat_gap=0.3)
+    with cache.only_one(ID, "debuginfo", 1, never) as lock:
+        assert lock
+        for _ in range(10):
+            time.sleep(0.06)
+            with cache.only_one(ID, "debuginfo", 0, never) as other:
+                assert not other
+
+
+def test_unfinished_files(tmp_path: Path) -> None:
+    """Nothing appears before it is whole, and what fails leaves nothing."""
+    cache = ClientCache(tmp_path)
+    with cache.unfinished(ID) as new:
+        new.file.write(b"half")
+        new.file.flush()
+        assert cache.find(ID, "debuginfo") is None
+        assert os.path.dirname(new.path) == str(tmp_path / ID)
+        new.file.write(b"whole")
+    cache.publish(new.path, ID, "debuginfo")
+    assert (tmp_path / ID / "debuginfo").read_bytes() == b"halfwhole"
+    with pytest.raises(ZeroDivisionError), cache.unfinished(ID) as new:
+        new.file.write(b"x" * (1 // 0))
+    assert [each.name for each in (tmp_path / ID).iterdir()] == ["debuginfo"]
+
+
+def test_verdicts(tmp_path: Path) -> None:
+    """Verdicts hold for a while; damaged ones do not."""
+    cache = ClientCache(tmp_path)
+    assert cache.read_verdict("http://x", 60) is None
+    cache.write_verdict("http://x", False, "unreachable")
+    found = cache.read_verdict("http://x", 60)
+    assert found
+    assert (found["is_up"], found["text"]) == (False, "unreachable")
+    assert cache.read_verdict("http://x", 0) is None
+    assert cache.read_verdict("http://y", 60) is None
+    (path,) = (tmp_path / "symbolize" / "servers").iterdir()
+    for text in ("", "[]", "{}", "[" * 2000, '{"time": "x"}', '{"time": 1e400, "is_up": true}'):
+        path.write_text(text)
+        assert cache.read_verdict("http://x", 60) is None
+
+
+def test_cleaning(tmp_path: Path) -> None:
+    """Files unused for long go, at intervals, as the control files say; what nobody knows stays."""
+    cache = ClientCache(tmp_path)
+    old, new = tmp_path / ID, tmp_path / ("bb" * 20)
+    files = [old / "debuginfo", old / "section-00000000-.text", old / ".symbolize-left", new / "executable"]
+    kept = [tmp_path / "notes.txt", tmp_path / "other" / "debuginfo", new / "mine", new / ".symbolize-busy"]
+    now = time.time()
+    for path in (*files, *kept):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x")
+        os.utime(path, (now - 8 * DAY,) * 2)
+    os.utime(new / ".symbolize-busy", (now - 60,) * 2)
+    assert cache.clean() == 0  # the first time only begins the interval
+    control = tmp_path / "cache_clean_interval_s"
+    assert control.read_text() == str(DAY)
+    assert cache.clean() == 0
+    os.utime(control, (now - 2 * DAY,) * 2)
+    (tmp_path / "max_unused_age_s").write_text(str(9 * DAY))
+    assert cache.clean() == 1  # what a dead process left
+    os.utime(control, (now - 2 * DAY,) * 2)
+    (tmp_path / "max_unused_age_s").write_text("rubbish")
+    assert cache.find(new.name, "executable")  # which makes it used
+    assert cache.clean() == 2
+    assert not old.exists()
+    assert all(path.exists() for path in (*kept, new / "executable"))
+
+
+def test_environment(tmp_path: Path) -> None:
+    """Each variable has its meaning, and what makes no sense is said and left out."""
+    headers = tmp_path / "headers"
+    headers.write_text("X-One: 1\n\n   \nX-Two:  a: b \nrubbish\nX Bad: s3cret\nX-Bad: s3c\x01ret\n: s3cret\n")
+    found = read_environment(
+        {
+            "DEBUGINFOD_URLS": "http://a.example/ ima:enforcing https://me:s3cret@b.example:8002/x/ ima:ignore "
+            "http://a.example ftp://s3cret@c/ ima:odd http://d.example",
+            "DEBUGINFOD_CACHE_PATH": "/somewhere",
+            "DEBUGINFOD_TIMEOUT": "7",
+            "DEBUGINFOD_MAXTIME": "8",
+            "DEBUGINFOD_MAXSIZE": "9",
+            "DEBUGINFOD_RETRY_LIMIT": "1000000",
+            "DEBUGINFOD_PROGRESS": "1",
+            "HTTP_PROXY": "http://not.example",
+            "HTTPS_PROXY": "proxy:3128",
+            "no_proxy": "a.example",
+            "DEBUGINFOD_HEADERS_FILE": str(headers),
+        }
+    )
+    assert [(server.url, server.ima) for server in found.servers] == [
+        ("http://a.example", "ignore"),
+        ("https://b.example:8002/x", "enforcing"),
+        ("http://d.example", "enforcing"),
+    ]
+    assert (found.cache, found.wants_progress) == ("/somewhere", True)
+    limits = found.limits
+    assert (limits.answer_time, limits.total_time, limits.max_size, limits.retries) == (7, 8, 9, 10)
+    assert found.headers == {"X-One": "1", "X-Two": "a: b"}
+    assert found.proxies == {"https": "proxy:3128", "no": "a.example"}
+    assert len(found.problems) == 6
+    assert not any("s3c" in problem for problem in found.problems)
+
+
+def test_environment_by_default() -> None:
+    """Without variables there is no server, and the limits are the usual ones."""
+    found = read_environment({"HOME": "/home/x", "DEBUGINFOD_TIMEOUT": "soon", "DEBUGINFOD_HEADERS_FILE": "/nowhere"})
+    assert found.servers == []
+    assert found.limits == Limits()
+    assert found.cache == "/home/x/.cache/debuginfod_client"
+    assert len(found.problems) == 3
+    found = read_environment({"DEBUGINFOD_TIMEOUT": "0", "DEBUGINFOD_MAXTIME": "-1", "DEBUGINFOD_MAXSIZE": "0"})
+    assert found.limits.answer_time > DAY
+    assert found.limits.total_time > DAY
+    assert found.limits.max_size == Limits().max_size
+
+
+def test_environment_only_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that is given its servers knows nothing of the variables."""
+    for name in ("URLS", "CACHE_PATH", "TIMEOUT", "HEADERS_FILE", "MAXSIZE"):
+        monkeypatch.setenv(f"DEBUGINFOD_{name}", "9" if name in ("TIMEOUT", "MAXSIZE") else "http://x.example")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with Debuginfod([]) as client:
+        assert client.servers == []
+        assert client.limits == Limits()
+        assert client.cache.path == str(tmp_path / "debuginfod_client")
+        assert client.fetch(ID, "debuginfo").status == "skipped"
+    assert list(tmp_path.iterdir()) == []
+    told: list[str] = []
+    with Debuginfod.from_environment(tell=told.append) as client:
+        assert [server.url for server in client.servers] == ["http://x.example"]
+        assert client.cache.path == "http://x.example"
+        assert client.limits.max_size == 9
+    assert "HEADERS_FILE" in told[0]
+
+
+@pytest.mark.parametrize("headers", [{"X\r\n": "y"}, {"X": "s3cret\r\nY: z"}, {"": "y"}, {"X:": "y"}])
+def test_bad_headers(headers: dict[str, str], tmp_path: Path) -> None:
+    """A header that would make another one is an error, which does not show its value."""
+    with pytest.raises(UsageError) as error:
+        Debuginfod(["http://x.example"], cache=tmp_path, headers=headers)
+    assert "s3cret" not in str(error.value)

@@ -1,0 +1,84 @@
+"""No profile and no binary makes the program open a file outside of the given folders."""
+
+import json
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import zstandard
+
+from tests.support.elf_writer import NOTE, Section, build_id_note, elf_file, text
+from tests.support.pprof_writer import Mapping, Place, profile
+from tests.support.tiny_elf import write
+
+ID = "ab" * 20
+
+RUN = """
+import json, os, sys
+opened = []
+def hook(event, arguments):
+    if event in ("open", "os.listdir", "os.scandir", "os.readlink", "sqlite3.connect"):
+        opened.append(os.fsdecode(arguments[0]) if isinstance(arguments[0], (str, bytes)) else "")
+from symbolize.cli import main
+sys.addaudithook(hook)
+code = main(sys.argv[1:])
+print(json.dumps([code, opened]))
+"""
+
+HOSTILE_NAMES = [
+    "/etc/passwd", "../../../etc/passwd", "..", "/", "//", "~/x", "~root/.ssh/id_rsa", "http://example.org/x",
+    "file:///etc/passwd", "x\0y", "x\ny", "/" + "a" * 10_000, "a/" * 5000, "/dev/zero", "/proc/self/mem", "C:\\x",
+    "server/../../outside", "secret",
+]  # fmt: skip
+HOSTILE_IDS = [
+    "..", "../..", "/etc/passwd", "a", "ab", "ab/..", "0", "00" * 20, "~", "http://example.org/ab", "ab\0cd", "ab\ncd",
+    "f" * 10_000, "0x", "0x..", ID + "/../x", "%2e%2e", "💥" * 20, "-", "--help", "'; DROP TABLE file; --",
+]  # fmt: skip
+
+
+def test_nothing_outside_is_opened(tmp_path: Path) -> None:
+    """Build ids and names with dots, slashes, NULs, of great length, as URLs; links out of the root; debug links to
+    devices and other folders; lists and archives that lead astray: each is a reason, and opens nothing (rule R141)."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    write(outside / "server", ID)
+    write(outside / "secret", ID)
+    root.mkdir()
+    (root / "secret").symlink_to(outside / "secret")
+    (root / "folder").symlink_to(outside)
+    (root / "up").symlink_to("..")
+    (root / "zero").symlink_to("/dev/zero")
+    (root / "etc").symlink_to("/etc")
+    for number, name in enumerate([b"/dev/zero", b"../../outside/server", b"..", b"secret", b"zero", b"/etc/passwd"]):
+        link = name + b"\0" + bytes(-(len(name) + 1) % 4) + struct.pack("<I", 0)
+        note = Section(".note.gnu.build-id", build_id_note(bytes([number]) * 20), NOTE)
+        alternate = Section(".gnu_debugaltlink", name + b"\0" + bytes(20))
+        (root / f"linked{number}").write_bytes(elf_file([text(), note, Section(".gnu_debuglink", link), alternate]))
+    (root / "build_id_list").write_text(f"0x{ID}=../outside/server\n0x{ID}=/etc/passwd\n0x{ID}=secret\n")
+    (root / "ab" / ("ab" * 19)).mkdir(parents=True)
+    (root / "ab" / ("ab" * 19) / "debuginfo").write_bytes(zstandard.compress(b"\x7fELF" + bytes(1 << 27)))
+    mappings = [Mapping(n << 32, (n << 32) + 0x2000, 0, name) for n, name in enumerate(HOSTILE_NAMES, 1)]
+    mappings += [
+        Mapping(n << 32, (n << 32) + 0x2000, 0, "/opt/server", build_id)
+        for n, build_id in enumerate([*HOSTILE_IDS, ID, *(f"{i:02x}" * 20 for i in range(1, 6))], len(mappings) + 1)
+    ]
+    places = [Place(mapping.start + 0x1000, number) for number, mapping in enumerate(mappings, 1)]
+    (tmp_path / "in.pb").write_bytes(profile(mappings, [(places, [1])]))
+    arguments = [str(tmp_path / "in.pb"), "-b", str(root), "-o", str(tmp_path / "out.gz"), "--report", "json"]
+    arguments += ["--cache", str(tmp_path / "cache")]
+    done = subprocess.run([sys.executable, "-c", RUN, *arguments], capture_output=True, text=True, check=True)
+    code, opened = json.loads(done.stdout)
+    assert code == 0
+    elsewhere = (str(outside), "/etc", "/dev", "/proc", "http", "~")
+    strange = []
+    for path in opened:
+        real = path if not path.startswith(str(root)) else str(Path(path).resolve())
+        if real.startswith(elsewhere) or (".." in path.split("/") and not path.startswith(sys.prefix)):
+            strange.append(path)
+    assert strange == []
+    assert str(root / "linked0") in opened  # or the hook saw nothing
+    report = json.loads(next(line for line in done.stderr.splitlines() if line.startswith("{")))
+    for row in report["mappings"]:
+        assert row["misses"], row["name"][:40]
+    assert "expands to more" in json.dumps(report)
+    assert sum("leads out of" in warning for warning in report["warnings"]) == 5

@@ -1,0 +1,372 @@
+"""Every layout of docs/finding-binaries.md, built from real files, and found by build id."""
+
+import gzip
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from symbolize.binaries import BinaryIndex, Found, find_binary
+from symbolize.binaries.layouts import listed, vouched_key
+from symbolize.binaries.unpack import Unpacked
+from symbolize.elf import ElfImage, read_build_id
+from symbolize.reasons import Reason
+from tests.support.fixture_files import BINARIES
+from tests.support.tiny_elf import elf, write
+
+STRIPPED = BINARIES / "gcc-split/stripped/spectra"
+DEBUG = BINARIES / "gcc-split/debug/spectra.debug"
+ID = read_build_id(str(STRIPPED)) or ""
+PADDED = ID.ljust(40, "0")
+RECORDED = "/opt/spectra/bin/spectra"
+
+Build = Callable[[Path], None]
+
+
+def put(source: Path, target: Path) -> None:
+    """Copy a file, with all folders above the copy."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, target)
+
+
+def packed(source: Path, target: Path) -> None:
+    """Compress a file as the symbol stores of Sentry have it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(zstandard.compress(source.read_bytes()))
+
+
+def gdb_tree(root: Path) -> None:
+    """`.build-id` below the folder of debug files, with links to the binaries."""
+    put(DEBUG, root / f"usr/lib/debug/.build-id/{ID[:2]}/{ID[2:]}.debug")
+    put(STRIPPED, root / "usr/bin/spectra")
+    link = root / f"usr/lib/debug/.build-id/{ID[:2]}/{ID[2:]}"
+    link.symlink_to(os.path.relpath(root / "usr/bin/spectra", link.parent))
+
+
+def bare_tree(root: Path) -> None:
+    """The root is a `.build-id` folder."""
+    put(DEBUG, root / f"{ID[:2]}/{ID[2:]}.debug")
+    put(STRIPPED, root / f"{ID[:2]}/{ID[2:]}")
+
+
+def client_cache(root: Path) -> None:
+    """The cache of debuginfod clients: readable by nobody else, other entries are misses."""
+    put(DEBUG, root / ID / "debuginfo")
+    put(STRIPPED, root / ID / "executable")
+    os.chmod(root / ID / "debuginfo", 0o400)
+    (root / ID / "source-12345678-#src#spectra.cc").write_text("int main() {}")
+    (root / ("bb" * 20)).mkdir()
+    (root / ("bb" * 20) / "debuginfo").touch()
+
+
+def bucket(root: Path) -> None:
+    """The bucket of Parca."""
+    client_cache(root)
+    (root / ID / "metadata").write_text('{"state": "uploaded"}')
+
+
+def llvm_cache(root: Path) -> None:
+    """The cache of LLVM's client: names tell nothing."""
+    put(DEBUG, root / "llvmcache-13267898123234323421")
+    put(STRIPPED, root / "llvmcache-87345678123434323421")
+
+
+def unified(root: Path) -> None:
+    """Sentry's unified store, uncompressed."""
+    put(DEBUG, root / f"{ID[:2]}/{ID[2:]}/debuginfo")
+    put(STRIPPED, root / f"{ID[:2]}/{ID[2:]}/executable")
+
+
+def unified_zstd(root: Path) -> None:
+    """Sentry's unified store as symsorter compresses it."""
+    packed(DEBUG, root / f"{ID[:2]}/{ID[2:]}/debuginfo")
+    packed(STRIPPED, root / f"{ID[:2]}/{ID[2:]}/executable")
+
+
+def unified_gzip(root: Path) -> None:
+    """The same with gzip."""
+    for name, source in (("debuginfo", DEBUG), ("executable", STRIPPED)):
+        target = root / f"{ID[:2]}/{ID[2:]}/{name}"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(gzip.compress(source.read_bytes()))
+
+
+def symstore(root: Path) -> None:
+    """The SSQP layout of Microsoft's symbol stores."""
+    put(STRIPPED, root / f"spectra/elf-buildid-{ID}/spectra")
+    put(DEBUG, root / f"_.debug/elf-buildid-sym-{ID}/_.debug")
+
+
+def symstore_index2(root: Path) -> None:
+    """The same below folders of two letters."""
+    (root).mkdir(exist_ok=True)
+    (root / "index2.txt").touch()
+    symstore(root / "sp")
+
+
+def sysroot(root: Path) -> None:
+    """Full recorded paths below the root: perf's symfs, Android's symbols, an unpacked image."""
+    put(STRIPPED, root / RECORDED.lstrip("/"))
+    put(DEBUG, root / "usr/lib/debug/opt/spectra/bin/spectra.debug")
+
+
+def flat(root: Path) -> None:
+    """All files in one folder."""
+    put(STRIPPED, root / "spectra")
+    put(DEBUG, root / "spectra.debug")
+
+
+def binary_cache(root: Path) -> None:
+    """simpleperf's binary_cache: padded ids."""
+    put(STRIPPED, root / PADDED / "spectra")
+    put(DEBUG, root / PADDED / "spectra.debug")
+
+
+def binary_cache_list(root: Path) -> None:
+    """A binary_cache with its list, one entry of which is wrong."""
+    put(STRIPPED, root / "data/app/spectra")
+    put(DEBUG, root / "data/app/spectra.debug")
+    lines = [f"0x{PADDED}=/data/app/spectra", f"0x{'12' * 20}=/data/app/spectra", "0xzz=../../x", "no line"]
+    (root / "build_id_list").write_text("\n".join(lines))
+
+
+def binary_cache_2023(root: Path) -> None:
+    """simpleperf's binary_cache of 2023, as samply knows it."""
+    put(STRIPPED, root / f"{PADDED}-spectra")
+    put(DEBUG, root / f"{PADDED}-spectra.debug")
+
+
+def perf_cache(root: Path) -> None:
+    """perf's ~/.debug: files under their full path and id, found by links."""
+    put(STRIPPED, root / f"opt/spectra/bin/spectra/{ID}/elf")
+    put(DEBUG, root / f"opt/spectra/bin/spectra/{ID}/debug")
+    (root / f".build-id/{ID[:2]}").mkdir(parents=True)
+    (root / f".build-id/{ID[:2]}/{ID[2:]}").symlink_to(f"../../opt/spectra/bin/spectra/{ID}")
+
+
+def beside_binary(root: Path) -> None:
+    """A debug file in `.debug` beside its binary."""
+    put(STRIPPED, root / "bin/spectra")
+    put(DEBUG, root / "bin/.debug/spectra.debug")
+
+
+def kernel_tree(root: Path) -> None:
+    """Where distributions keep kernels: here with a file that is none, found by its build id alone."""
+    put(STRIPPED, root / "boot/vmlinux-6.1.0-13-amd64")
+    put(DEBUG, root / "usr/lib/debug/boot/vmlinux-6.1.0-13-amd64")
+
+
+def any_tree(root: Path) -> None:
+    """No layout at all."""
+    put(STRIPPED, root / "a/b/c/renamed")
+    put(DEBUG, root / "x/y/also renamed")
+
+
+LAYOUTS: list[Build] = [
+    gdb_tree, bare_tree, client_cache, bucket, llvm_cache, unified, unified_zstd, unified_gzip, symstore,
+    symstore_index2, sysroot, flat, binary_cache, binary_cache_list, binary_cache_2023, perf_cache, beside_binary,
+    kernel_tree, any_tree,
+]  # fmt: skip
+
+
+def open_build_ids(found: Found) -> set[str]:
+    """The build ids in the files that were found."""
+    return {read_build_id(path) or "" for path in found.paths}
+
+
+@pytest.mark.parametrize("build", LAYOUTS, ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build_id", [ID, PADDED.upper(), "0x" + PADDED], ids=["plain", "padded upper", "0x"])
+def test_layout(build: Build, build_id: str, tmp_path: Path) -> None:
+    """In every layout the binary and its debug file are found by build id, verified (rules R138, R139)."""
+    build(tmp_path / "root")
+    index = BinaryIndex([str(tmp_path / "root")], str(tmp_path / "cache"))
+    found = find_binary(index, build_id, RECORDED)
+    assert found.verified
+    assert len(found.paths) == 2
+    assert open_build_ids(found) == {ID}
+    kinds = []
+    for path in found.paths:
+        with ElfImage.open(path) as image:
+            kinds.append(image.find(".debug_info") is not None)
+    assert sorted(kinds) == [False, True]
+    assert index.problems == []
+
+
+NAMELESS: dict[str, str] = {
+    "bare tree": "aa/{rest}.debug",
+    "gdb": "usr/lib/debug/.build-id/aa/{rest}.debug",
+    "without suffix": "aa/{rest}",
+    "client cache": "{id}/debuginfo",
+    "unified": "aa/{rest}/executable",
+    "symstore": "libx.so/elf-buildid-{id}/libx.so",
+    "symstore symbols": "_.debug/elf-buildid-sym-{id}/_.debug",
+    "binary_cache": "{padded}/libx.so",
+    "binary_cache of 2023": "{padded}-libx.so",
+    "perf": "usr/lib/libx.so/{id}/elf",
+}
+
+
+@pytest.mark.parametrize("place", NAMELESS.values(), ids=NAMELESS.keys())
+@pytest.mark.parametrize("size", [2, 8, 16, 20])
+def test_files_without_a_build_id(place: str, size: int, tmp_path: Path) -> None:
+    """The layout vouches for a file without a build id, which stays unverified (rule R138). Ids have any length."""
+    build_id = ("aa" + "bc" * 19)[: 2 * size]
+    names = {"id": build_id, "rest": build_id[2:], "padded": build_id.ljust(40, "0")}
+    path = write(tmp_path / "root" / place.format(**names))
+    index = BinaryIndex([str(tmp_path / "root")], str(tmp_path / "cache"))
+    for _ in range(2):  # walked, and remembered
+        found = find_binary(index, build_id.upper(), "")
+        assert found.paths == [str(path)]
+        assert not found.verified
+        assert found.expects(str(path)) == ""
+        assert "by the layout of the folder" in found.tried[-1].outcome
+        index = BinaryIndex([str(tmp_path / "root")], str(tmp_path / "cache"))
+
+
+def test_listed_file_without_a_build_id(tmp_path: Path) -> None:
+    """An entry of a build_id_list counts for a file that has no id, and for no other build (rule R138)."""
+    path = write(tmp_path / "root/cache/data/app/libx.so")
+    other = write(tmp_path / "root/cache/data/app/liby.so", "cd" * 20)
+    listing = tmp_path / "root/cache/build_id_list"
+    listing.write_text(f"0x{'ab' * 20}=/data/app/libx.so\n0x{'ef' * 20}=data/app/liby.so\n")
+    cache = str(tmp_path / "cache")
+    assert find_binary(BinaryIndex([str(tmp_path / "root")], cache), "ab" * 20, "").paths == [str(path)]
+    wrong = find_binary(BinaryIndex([str(tmp_path / "root")], cache), "ef" * 20, "")
+    assert wrong.reason is Reason.BUILD_ID_DIFFERS
+    assert (str(other), f"lies where {'ef' * 20} belongs, and has {'cd' * 20}") in wrong.tried
+    listing.unlink()
+    assert find_binary(BinaryIndex([str(tmp_path / "root")], cache), "ab" * 20, "").paths == []
+
+
+@pytest.mark.parametrize("place", NAMELESS.values(), ids=NAMELESS.keys())
+def test_another_build_in_the_place(place: str, tmp_path: Path) -> None:
+    """A file with another build id is refused wherever it lies, and both ids are told (rule R143)."""
+    build_id = "aa" + "bc" * 19
+    names = {"id": build_id, "rest": build_id[2:], "padded": build_id}
+    path = write(tmp_path / "root" / place.format(**names), "cd" * 20)
+    found = find_binary(BinaryIndex([str(tmp_path / "root")]), build_id, "")
+    assert found.paths == []
+    assert found.reason is Reason.BUILD_ID_DIFFERS
+    assert (str(path), f"lies where {build_id} belongs, and has {'cd' * 20}") in found.tried
+
+
+def test_own_build_id_beats_the_layout(tmp_path: Path) -> None:
+    """A file that has the id is taken, and one whose folder only says so is not (rule R138)."""
+    build_id = "aa" + "bc" * 19
+    write(tmp_path / f"root/{build_id}/libx.so")
+    path = write(tmp_path / "root/elsewhere", build_id)
+    found = find_binary(BinaryIndex([str(tmp_path / "root")]), build_id, "")
+    assert found.paths == [str(path)]
+    assert found.verified
+
+
+def test_cached_miss(tmp_path: Path) -> None:
+    """An empty file in the cache of a debuginfod client is a miss that was remembered there."""
+    (tmp_path / "root" / ID).mkdir(parents=True)
+    (tmp_path / "root" / ID / "debuginfo").touch()
+    found = find_binary(BinaryIndex([str(tmp_path / "root")]), ID, "")
+    assert found.reason is Reason.NOT_FOUND
+    assert "is empty" in found.tried[-1].outcome
+
+
+def test_folder_called_by_a_build_id_as_root(tmp_path: Path) -> None:
+    """The layout is known also where the root lies in the middle of it."""
+    path = write(tmp_path / ".build-id/ab/cdef0123.debug")
+    for root in (tmp_path, tmp_path / ".build-id", tmp_path / ".build-id/ab", path):
+        assert find_binary(BinaryIndex([str(root)]), "abcdef0123", "").paths == [str(path)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/a", "/a/b", "/ab/c", "/zz/cdef", "/ab/..", "/../ab", "/ab/cde", "/00/0000.debug", "/elf-buildid-/x", "/0x/abcd"],
+)
+def test_what_is_no_layout(path: str) -> None:
+    """Odd numbers of digits, single ones, zeros and dots are no build id."""
+    assert vouched_key(path) == ""
+
+
+def test_list_that_leads_astray() -> None:
+    """Entries of a list that lead out of its folder, or are no entries, are passed over."""
+    lines = b"0xabcd=../x\n0xabcd=a/../../x\n=x\n0xabcd=\n0xabcd=/a/./b\n\xff\xfe=\xff\n0xabcd=..x\n"
+    assert list(listed(lines)) == [("abcd", "a/b"), ("abcd", "..x")]
+
+
+def test_compressed_file_of_another_build(tmp_path: Path) -> None:
+    """What comes out of a compressed file has to have the build id, or none (rule R143)."""
+    other = elf(bytes.fromhex("cd" * 20))
+    target = tmp_path / "root/aa/bcbcbc/debuginfo"
+    target.parent.mkdir(parents=True)
+    target.write_bytes(zstandard.compress(other))
+    found = find_binary(BinaryIndex([str(tmp_path / "root")], str(tmp_path / "cache")), "aabcbcbc", "")
+    assert found.paths == []
+    assert f"is compressed and has {'cd' * 20}, wanted aabcbcbc" in found.tried[-1].outcome
+    target.write_bytes(zstandard.compress(elf()))
+    found = find_binary(BinaryIndex([str(tmp_path / "root")], str(tmp_path / "cache")), "aabcbcbc", "")
+    assert len(found.paths) == 1
+    assert not found.verified
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (zstandard.compress(b"\x7fELF" + bytes(1 << 27)), "out of all proportion"),
+        (gzip.compress(b"\x7fELF" + bytes(1 << 25)), "out of all proportion"),
+        (zstandard.compress(STRIPPED.read_bytes())[:-100], "zstd stream that is cut off"),
+        (gzip.compress(STRIPPED.read_bytes())[:-100], "cut off"),
+        (gzip.compress(STRIPPED.read_bytes())[:-8] + bytes(8), "corrupt gzip"),
+        (zstandard.compress(STRIPPED.read_bytes()) + b"garbage", "corrupt zstd"),
+        (zstandard.compress(b"hello"), "no ELF file"),
+        (zstandard.compress(b""), "no ELF file"),
+    ],
+    ids=["bomb", "gzip bomb", "cut zstd", "cut gzip", "corrupt", "garbage", "text", "nothing"],
+)
+def test_compressed_files_that_are_refused(data: bytes, said: str, tmp_path: Path) -> None:
+    """A bomb, a cut-off stream and what is no ELF file are reasons, and leave nothing behind."""
+    target = tmp_path / "root/aa/bcbcbc/debuginfo"
+    target.parent.mkdir(parents=True)
+    target.write_bytes(data)
+    found = find_binary(BinaryIndex([str(tmp_path / "root")], str(tmp_path / "cache")), "aabcbcbc", "")
+    assert found.paths == []
+    assert said in found.tried[-1].outcome
+    left = [path for path in (tmp_path / "cache/unpacked-1").iterdir() if path.stat().st_size]
+    assert left == []
+
+
+def test_decompressed_once(tmp_path: Path) -> None:
+    """What was decompressed is used again, until the compressed file changes."""
+    unified_zstd(tmp_path / "root")
+    index = BinaryIndex([str(tmp_path / "root")], str(tmp_path / "cache"))
+    first = find_binary(index, ID, "")
+    times = [os.stat(path).st_mtime_ns for path in first.paths]
+    again = find_binary(BinaryIndex([str(tmp_path / "root")], str(tmp_path / "cache")), ID, "")
+    assert again.paths == first.paths
+    assert [os.stat(path).st_mtime_ns for path in again.paths] == times
+    assert all(path.startswith(str(tmp_path / "cache")) for path in first.paths)
+
+
+def test_decompressed_without_a_cache(tmp_path: Path) -> None:
+    """Without a cache folder the decompressed files are temporary."""
+    unified_gzip(tmp_path / "root")
+    unpacked = Unpacked(None)
+    (path,) = [unpacked.path_of(str(each), "aa") for each in (tmp_path / "root").rglob("debuginfo")]
+    assert Path(path).read_bytes() == DEBUG.read_bytes()
+    del unpacked
+    assert not Path(path).exists()
+
+
+def test_decompressed_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was decompressed and not used for long, or is too much, goes."""
+    unified_gzip(tmp_path / "root")
+    files = sorted(str(path) for path in (tmp_path / "root").rglob("*") if path.is_file())
+    unpacked = Unpacked(str(tmp_path / "cache"))
+    first = unpacked.path_of(files[0], "aa")
+    os.utime(first, (1, 1))
+    second = unpacked.path_of(files[1], "bb")
+    assert not os.path.exists(first)
+    monkeypatch.setattr("symbolize.binaries.unpack.MAX_ALL", 100)
+    third = unpacked.path_of(files[0], "cc")
+    assert os.path.exists(third)
+    assert not os.path.exists(second)

@@ -1,0 +1,64 @@
+"""Strings of a table: numbers, lookups, bytes of any length."""
+
+import numpy as np
+import pytest
+
+from symbolize.dwarf.strings import texts_at
+from symbolize.symbols.texts import TextPool
+from symbolize.texts import Texts, joined_texts
+
+WORDS = [b"", b"a", b"ab", b"abc", b"abcd", b"abc\0", b"\0", b"\0\0", b"b" * 5000, b"ab"]
+
+
+def strings_of(pool: TextPool) -> list[bytes]:
+    """All strings of a pool."""
+    text, offsets = pool.arrays()
+    return list(Texts(text, offsets, np.arange(len(offsets) - 1)))
+
+
+def test_numbers_in_order_of_appearance() -> None:
+    """A string has one number, whatever it is added with; numbers ascend from 0, the empty string."""
+    pool = TextPool()
+    assert pool.add([b"x", b"", b"y", b"x"]).tolist() == [1, 0, 2, 1]
+    assert pool.add(Texts.of(WORDS)).tolist() == [0, 3, 4, 5, 6, 7, 8, 9, 10, 4]
+    assert strings_of(pool) == [b"", b"x", b"y", *WORDS[1:-1]]
+
+
+def test_only_rows_that_occur_are_added() -> None:
+    """Strings of the same array that no row names stay out."""
+    pool = TextPool()
+    assert pool.add(Texts.of([b"x", b"y", b"z"]).only(np.array([2, 2]))).tolist() == [1, 1]
+    assert strings_of(pool) == [b"", b"z"]
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 3000])
+def test_many(count: int) -> None:
+    """Strings are found again after the pool has grown, and others are not."""
+    pool = TextPool()
+    words = [b"%d" % i for i in range(count)]
+    for word in words:
+        pool.add([word])
+    assert pool.add(words).tolist() == list(range(1, count + 1))
+    assert [pool.find(word) for word in words] == list(range(1, count + 1))
+    assert pool.find(b"%d" % count) == -1
+    assert pool.find(b"") == 0
+
+
+def test_changed_and_joined() -> None:
+    """Rows can be changed and arrays joined without a word of the others being touched."""
+    texts = Texts.of(WORDS).only(np.array([3, 1, 3]))
+    changed = texts.with_changed(np.array([1]), [b"new"])
+    assert list(changed) == [b"abc", b"new", b"abc"]
+    assert list(texts) == [b"abc", b"a", b"abc"]
+    joined = joined_texts([changed, Texts.empty(2), texts])
+    assert list(joined) == [*changed, b"", b"", *texts]
+    assert joined.lengths().tolist() == [3, 3, 3, 0, 0, 3, 1, 3]
+    assert joined[1:3] == [b"new", b"abc"]
+
+
+def test_strings_of_a_section() -> None:
+    """Strings end at a NUL or at the end of the section; outside there are none (rule R75)."""
+    problems: list[str] = []
+    texts = texts_at(b"one\0two", np.array([4, 0, 2, 3, 7, 400, -1, 0]), problems)
+    assert list(texts) == [b"two", b"one", b"e", b"", b"", b"", b"", b"one"]
+    assert not problems
