@@ -17,6 +17,7 @@ COMPILED = [
     "symbolize/write/pprof_columns.py",
     "symbolize/elf/crel.py",
     "symbolize/elf/frames.py",
+    "symbolize/listings/breakpad_scan.py",
     "symbolize/dwarf/abbrevs.py",
     "symbolize/dwarf/columns.py",
     "symbolize/dwarf/definitions.py",

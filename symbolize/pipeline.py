@@ -9,25 +9,24 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.binaries import BinaryIndex, Companions, Found, find_binary, has_build_id
+from symbolize.arrays import distinct
+from symbolize.binaries import BinaryIndex, Companions, Found, find_recorded, has_build_id
 from symbolize.binaries import roots_from_environment as roots_from_environment
 from symbolize.elf import ElfError, ElfImage, inside_calls, without_tag
 from symbolize.errors import UsageError
 from symbolize.expand import Resolved, demangle_existing, expand, named_locations, set_flags
 from symbolize.match import assign_mappings, covers_everything, place, place_module
 from symbolize.names import MODES, Mode, demangle, unavailable
-from symbolize.profile import Profile, compact
+from symbolize.profile import NONE, Profile, compact
 from symbolize.reasons import Reason
 from symbolize.report import FoldedCode, MappingOutcome, Report, build_report
-from symbolize.symbols import Binary, TableCache, has_file_offsets
+from symbolize.special import Recorded, Source, SpecialSources
+from symbolize.symbols import Binary, ListedBinary, TableCache, has_file_offsets
 
 UInt8 = NDArray[np.uint8]
 
 Progress = Callable[[int, int, str], None]
 """Told before each binary is asked: the mapping it is first needed for, of how many, and the name of that mapping."""
-
-NOT_FILES = ("[", "//anon", "/dev/", "/memfd:", "/anon_hugepage", "/SYSV", "anon_inode:", "linux-vdso", "linux-gate")
-"""Recorded names that stand for memory without a file."""
 
 
 class Placed(NamedTuple):
@@ -37,6 +36,9 @@ class Placed(NamedTuple):
     rows: NDArray[np.int64]
     vaddrs: NDArray[np.uint64]
 
+
+PROCESS_LABELS = (b"pid", b"process_id", b"process.pid", b"tgid")
+"""Labels of samples that name the process."""
 
 MIN_CALL_SITES = 8
 """Fewer call sites than this prove nothing."""
@@ -74,6 +76,7 @@ class Symbolizer:
             if not os.path.exists(root):
                 raise UsageError(f"--binaries {root}: no such folder or file")
         self._index = BinaryIndex(roots, cache.base if cache is not None else None)
+        self._special = SpecialSources(self._index, self._open)
         self._cache = cache
         self._mode: Mode = demangle
         self._binaries: dict[tuple[str, ...], tuple[Binary | None, list[str]]] = {}
@@ -89,22 +92,27 @@ class Symbolizer:
         lookups: list[Resolved] = []
         folded: list[FoldedCode] = []
         # A binary that is mapped several times is asked once.
-        asked: dict[int, tuple[Binary, list[Placed]]] = {}
-        for mapping in range(len(profile.mappings)):
+        asked: dict[int, tuple[Binary | ListedBinary, list[Placed]]] = {}
+        no_rows = np.zeros(0, np.int64)
+        recorded = [record(profile, mapping, no_rows, callers) for mapping in range(len(profile.mappings))]
+        self._special.prepare(recorded, processes(profile))
+        for mapping in [*range(len(profile.mappings)), NONE]:
             outcome = MappingOutcome(mapping)
             outcomes.append(outcome)
-            rows = rows_of[mapping]
-            if len(rows) and (binary := self._find(profile, outcome)) is not None:
-                placed = place_locations(profile, rows, callers, binary, outcome)
+            rows = rows_of[mapping] if mapping != NONE else homeless(profile)
+            source = self._source(profile, rows, callers, outcome) if len(rows) else None
+            if source is not None and source.binary is not None:
+                placed = place_locations(profile, rows, callers, source, outcome)
                 if placed is not None:
-                    asked.setdefault(id(binary), (binary, []))[1].append(placed)
+                    asked.setdefault(id(source.binary), (source.binary, []))[1].append(placed)
                     reasons[rows] = Reason.OUTSIDE_SEGMENTS
             if outcome.reason.is_miss:
                 reasons[rows] = outcome.reason
         for binary, places in asked.values():
             if progress is not None:
                 first = places[0].outcome.mapping
-                progress(first, len(profile.mappings), profile.strings.text(profile.mappings.filename[first]))
+                name = profile.strings.text(profile.mappings.filename[first]) if first != NONE else ""
+                progress(max(first, 0), len(profile.mappings), name)
             resolved, shared = look_up(binary, places, reasons, self._mode)
             lookups.append(resolved)
             folded += shared
@@ -119,7 +127,11 @@ class Symbolizer:
             touched = np.array([len(rows) > 0 for rows in rows_of], np.bool_)
             set_flags(profile, touched)
         reasons[had_names & ~replaced] = Reason.HAD_NAMES
-        problems = [*self._index.problems, *(self._cache.problems if self._cache is not None else ())]
+        problems = [
+            *self._index.problems,
+            *self._special.problems,
+            *(self._cache.problems if self._cache is not None else ()),
+        ]
         problems = [problem for problem in problems if problem not in self._told]
         self._told.update(problems)
         warnings = [*profile.warnings, *problems]
@@ -136,6 +148,7 @@ class Symbolizer:
             if binary is not None:
                 binary.close()
         self._binaries.clear()
+        self._special.close()
         self._index.close()
 
     def __enter__(self) -> Self:
@@ -146,6 +159,32 @@ class Symbolizer:
     ) -> None:
         self.close()
 
+    def _source(
+        self, profile: Profile, rows: NDArray[np.int64], callers: NDArray[np.bool_], outcome: MappingOutcome
+    ) -> Source | None:
+        """What answers for the locations `rows` of a mapping; None with the reason in `outcome`."""
+        recorded = record(profile, outcome.mapping, rows, callers)
+        source = None
+        if self._index.roots:
+            if outcome.mapping == NONE:
+                source = self._special.without_mapping(recorded.addresses)
+            else:
+                source = self._special.find(recorded)
+        if source is not None:
+            take_over(outcome, source)
+            return source
+        if outcome.mapping == NONE:
+            outcome.reason = Reason.NO_MAPPING
+            return None
+        binary = self._find(profile, outcome)
+        if self._index.roots and (binary is None or binary.is_stripped):
+            source = self._special.symbols_for(recorded, binary.images if binary is not None else ())
+            if source is not None and (source.binary is not None or outcome.reason == Reason.NOT_FOUND):
+                source.tried = [*outcome.tried, *source.tried]
+                take_over(outcome, source)
+                return source
+        return Source(binary) if binary is not None else None
+
     def _find(self, profile: Profile, outcome: MappingOutcome) -> Binary | None:
         """The binary of a mapping, opened; None with the reason in `outcome`."""
         mapping = outcome.mapping
@@ -154,14 +193,11 @@ class Symbolizer:
         if not self._index.roots:
             outcome.reason = Reason.NOT_ASKED
             return None
-        if filename.startswith(NOT_FILES) and not build_id:
-            outcome.reason = Reason.NOT_A_FILE
-            return None
         stand_in = covers_everything(profile.mappings.start[mapping], profile.mappings.limit[mapping])
         if stand_in and not build_id and not filename:
             outcome.reason = Reason.NO_MAPPING
             return None
-        found = find_binary(self._index, build_id, filename)
+        found = find_recorded(self._index, build_id, filename)
         outcome.tried, outcome.verified = found.tried, found.verified
         outcome.reason, outcome.detail = found.reason, found.detail
         if not found.paths:
@@ -198,12 +234,39 @@ class Symbolizer:
 
 
 def place_locations(
-    profile: Profile, rows: NDArray[np.int64], callers: NDArray[np.bool_], binary: Binary, outcome: MappingOutcome
+    profile: Profile, rows: NDArray[np.int64], callers: NDArray[np.bool_], source: Source, outcome: MappingOutcome
 ) -> Placed | None:
-    """Where the locations `rows` of one mapping lie in `binary`; None, with the reason in `outcome`, if they cannot.
+    """Where the locations `rows` of one mapping lie in `source`; None, with the reason in `outcome`, if they cannot.
 
     `callers` marks the locations that are call sites.
     """
+    binary = source.binary
+    images = (binary.loaded, *binary.images) if isinstance(binary, Binary) else ()
+    placed = None
+    if source.place is not None:
+        placed = source.place(profile.locations.address[rows])
+    elif isinstance(binary, Binary):
+        placed = place_in_images(profile, rows, binary, outcome)
+    code = next((image for image in images if has_code(image)), None)
+    if placed is not None and not outcome.verified and code is not None:
+        outcome.detail = doubt(code, placed[0][placed[1] & callers[rows]])
+    if placed is None or outcome.detail:
+        outcome.reason = Reason.MISFIT
+        outcome.detail = ", ".join(outcome.files) + (f" is {outcome.detail}" if outcome.detail else "")
+        outcome.files = []
+        return None
+    vaddrs, inside = placed
+    vaddrs = vaddrs[inside]
+    if isinstance(binary, Binary):
+        shift = binary.shift if source.place is None else 0
+        vaddrs = without_tag(binary.images[0], vaddrs + np.uint64(shift))
+    return Placed(outcome, rows[inside], vaddrs)
+
+
+def place_in_images(
+    profile: Profile, rows: NDArray[np.int64], binary: Binary, outcome: MappingOutcome
+) -> tuple[NDArray[np.uint64], NDArray[np.bool_]] | None:
+    """The vaddrs of the locations `rows` of one mapping, and which lie in a segment; None if the files do not fit."""
     mappings, mapping, image = profile.mappings, outcome.mapping, binary.images[0]
     address, start = profile.locations.address[rows], int(mappings.start[mapping])
     limit, file_offset = int(mappings.limit[mapping]), int(mappings.file_offset[mapping])
@@ -224,19 +287,12 @@ def place_locations(
             kind=image.kind,
             verified=outcome.verified,
         )
-    code = next((image for image in (binary.loaded, *binary.images) if has_code(image)), None)
-    if placed is not None and not outcome.verified and code is not None:
-        outcome.detail = doubt(code, placed[0][placed[1] & callers[rows]])
-    if placed is None or outcome.detail:
-        outcome.reason = Reason.MISFIT
-        outcome.detail = ", ".join(outcome.files) + (f" is {outcome.detail}" if outcome.detail else "")
-        outcome.files = []
-        return None
-    vaddrs, inside = placed
-    return Placed(outcome, rows[inside], without_tag(image, vaddrs[inside] + np.uint64(binary.shift)))
+    return placed
 
 
-def look_up(binary: Binary, places: Sequence[Placed], reasons: UInt8, mode: Mode) -> tuple[Resolved, list[FoldedCode]]:
+def look_up(
+    binary: Binary | ListedBinary, places: Sequence[Placed], reasons: UInt8, mode: Mode
+) -> tuple[Resolved, list[FoldedCode]]:
     """Look up all addresses of one binary at once; fills the `reasons` of their locations.
 
     Returns what was found, and the code among it that several functions share.
@@ -285,6 +341,45 @@ def call_sites(profile: Profile) -> NDArray[np.bool_]:
     sites = np.zeros(len(profile.locations), np.bool_)
     sites[profile.samples.locations[above]] = True
     return sites
+
+
+def take_over(outcome: MappingOutcome, source: Source) -> None:
+    """Let the outcome of a mapping be what a special source says."""
+    outcome.tried, outcome.verified, outcome.files = source.tried, source.verified, source.files
+    outcome.reason, outcome.detail = source.reason, source.detail
+    outcome.problems += source.problems
+
+
+def record(profile: Profile, mapping: int, rows: NDArray[np.int64], callers: NDArray[np.bool_]) -> Recorded:
+    """What the profile says about a mapping, and the addresses of its locations `rows`."""
+    mappings, strings = profile.mappings, profile.strings
+    addresses = profile.locations.address[rows]
+    if mapping == NONE:
+        return Recorded("", "", 0, 0, 0, addresses, callers[rows])
+    return Recorded(
+        strings.text(mappings.filename[mapping]),
+        strings.text(mappings.build_id[mapping]),
+        int(mappings.start[mapping]),
+        int(mappings.limit[mapping]),
+        int(mappings.file_offset[mapping]),
+        addresses,
+        callers[rows],
+    )
+
+
+def homeless(profile: Profile) -> NDArray[np.int64]:
+    """The locations with an address that lies in no mapping."""
+    return np.flatnonzero((profile.locations.mapping == NONE) & (profile.locations.address != 0))
+
+
+def processes(profile: Profile) -> set[int]:
+    """The processes that the labels of the samples name."""
+    labels = profile.samples.labels
+    keys = [key for key in distinct(labels.key).tolist() if profile.strings[key].lower() in PROCESS_LABELS]
+    here = np.isin(labels.key, keys)
+    found = set(distinct(labels.number[here & (labels.text == 0)]).tolist())
+    texts = map(profile.strings.text, distinct(labels.text[here]).tolist())
+    return (found | {int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 20}) - {0}
 
 
 def has_code(image: ElfImage) -> bool:

@@ -22,6 +22,7 @@ class Reason(enum.IntEnum):
     OUTSIDE_SEGMENTS = 13
     OUTSIDE_SYMBOLS = 14
     CORRUPT_DEBUG_INFO = 15
+    RESTRICTED = 16
 
     @property
     def is_miss(self) -> bool:
@@ -48,9 +49,15 @@ _TEXTS = {
     Reason.SYMBOLIZED: ("symbolized", ""),
     Reason.HAD_NAMES: ("names came with the profile", ""),
     Reason.NOT_ASKED: ("no binaries were given", "name a folder with --binaries"),
-    Reason.NO_MAPPING: ("address in no mapping", "code without a file (JIT, stack noise); nothing to look up"),
+    Reason.NO_MAPPING: (
+        "address in no mapping",
+        "JIT code needs its perf-PID.map or jitdump in a --binaries folder; stack noise has no names",
+    ),
     Reason.NO_IDENTITY: ("mapping has neither build id nor file name", "record the profile with its memory map"),
-    Reason.NOT_A_FILE: ("mapping is no file on disk", "kernel, vdso and JIT code need other sources"),
+    Reason.NOT_A_FILE: (
+        "mapping is no file on disk",
+        "add kallsyms or vmlinux (kernel), vdso.so, perf-PID.map or a jitdump (JIT) to a --binaries folder",
+    ),
     Reason.BAD_BUILD_ID: (
         "build id of the mapping is malformed",
         "a build id is an even number of hex digits, 4 to 128",
@@ -64,4 +71,8 @@ _TEXTS = {
     Reason.OUTSIDE_SEGMENTS: ("address outside the code of the binary", ""),
     Reason.OUTSIDE_SYMBOLS: ("address outside every symbol", ""),
     Reason.CORRUPT_DEBUG_INFO: ("debug information is corrupt there", "rebuild or copy the debug file again"),
+    Reason.RESTRICTED: (
+        "addresses of the kernel are hidden",
+        "copy /proc/kallsyms as root (kernel.kptr_restrict below 2), or add vmlinux",
+    ),
 }

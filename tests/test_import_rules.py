@@ -35,6 +35,7 @@ ALLOWED = {
     "prune": {"names", "profile"},
     "reasons": set(),
     "report": {"profile", "reasons"},
+    "special": {"binaries", "elf", "listings", "match", "reasons", "symbols"},
     "symbols": {"cursor", "dwarf", "elf", "listings", "names"},
     "texts": set(),
     "write": {"profile", "proto"},

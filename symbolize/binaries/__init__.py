@@ -1,21 +1,33 @@
 """Where a binary is found: an index of directories, and answers with the reason for a miss. Knows no profiles."""
 
+from symbolize.binaries.archives import Member, read_member, read_members
 from symbolize.binaries.build_id import has_build_id, is_build_id, same_build_id
 from symbolize.binaries.companions import Companions
 from symbolize.binaries.finder import Found, binary_files, find_binary
 from symbolize.binaries.index import BinaryIndex
+from symbolize.binaries.inflating import decompress, inflate
 from symbolize.binaries.links import Attempt
+from symbolize.binaries.recorded_names import find_recorded
 from symbolize.binaries.roots import roots_from_environment
+from symbolize.binaries.special_files import SpecialFile, SpecialFiles
 
 __all__ = [
     "Attempt",
     "BinaryIndex",
     "Companions",
     "Found",
+    "Member",
+    "SpecialFile",
+    "SpecialFiles",
     "binary_files",
+    "decompress",
     "find_binary",
+    "find_recorded",
     "has_build_id",
+    "inflate",
     "is_build_id",
+    "read_member",
+    "read_members",
     "roots_from_environment",
     "same_build_id",
 ]

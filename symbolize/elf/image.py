@@ -101,6 +101,21 @@ class ElfImage:
         return image
 
     @classmethod
+    def open_part(cls, path: str, offset: int, size: int, name: str) -> Self:
+        """Open the ELF file that lies, stored as it is, in `size` bytes from `offset` on of the file at `path`.
+
+        `name` stands for it in messages. Raises as `open` does.
+        """
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not 0 <= offset < offset + size <= status.st_size:
+                raise ElfError(name, "reaches past the end of the file around it")
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        image = cls.parse(memoryview(mapped)[offset : offset + size], name)  # which keeps the file mapped
+        image.modified_ns = status.st_mtime_ns
+        return image
+
+    @classmethod
     def parse(cls, data: memoryview, path: str) -> Self:
         """Read the headers of an ELF file in memory; `path` is only for messages."""
         if bytes(data[:4]) != b"\x7fELF":

@@ -16,7 +16,7 @@ TOP_FUNCTIONS = 10
 
 @dataclass(eq=False)
 class MappingOutcome:
-    """What happened to one mapping of the profile, as the pipeline tells it.
+    """What happened to one mapping of the profile, or to what lies in none (-1), as the pipeline tells it.
 
     `tried` are places with what came of them; `reason` and `detail` say why no file was used.
     """
@@ -144,14 +144,15 @@ def build_report(
     used[samples.locations] = True
     named = reasons <= Reason.HAD_NAMES
     rows = []
-    homeless = MappingOutcome(-1)
     counted = np.flatnonzero(used)
     counted = counted[np.argsort(locations.mapping[counted], kind="stable")]
     edges = np.searchsorted(locations.mapping[counted], np.arange(-1, len(mappings) + 1))
-    for outcome in [*outcomes, homeless]:
+    if not any(outcome.mapping < 0 for outcome in outcomes):
+        outcomes = [*outcomes, MappingOutcome(-1)]
+    for outcome in outcomes:
         mapping = outcome.mapping
         here = counted[edges[mapping + 1] : edges[mapping + 2]]
-        if outcome is homeless and not len(here):
+        if mapping < 0 and not len(here):
             continue
         misses = []
         for code in distinct(reasons[here[~named[here]]]).tolist():

@@ -31,7 +31,7 @@ def mapping_table(report: Report, verbose: bool) -> Iterator[str]:
         build_id = printable(row.build_id)[:12] or "-"
         yield f"{shorten(label(row)):<{NAME_WIDTH}} {build_id:<12} {count:>11} {share:>10} {weight:>8}"
         if row.files:
-            yield f"    from {printable(', '.join(row.files))}" + ("" if row.verified else " (unverified: no build id)")
+            yield f"    from {printable(', '.join(row.files))}" + how_sure(row)
         for reason, locations, value in row.misses:
             part = f"{100 * value / row.value:.1f} %" if row.value else "-"
             detail = f" ({printable(row.detail)})" if row.detail else ""
@@ -92,3 +92,10 @@ def quantity(value: float, unit: str) -> str:
                 return f"{size / factor:.2f}{name}"
         return f"{size:.0f}B"
     return f"{value:.0f}"
+
+
+def how_sure(row: MappingRow) -> str:
+    """What to say of files that nothing proves to be those that ran; lists of symbols have no build id."""
+    if row.verified:
+        return ""
+    return " (unverified)" if row.build_id else " (unverified: no build id)"

@@ -3,6 +3,7 @@
 from symbolize.symbols.binary import Binary, build_table, has_file_offsets
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder
 from symbolize.symbols.functions import FunctionNames
+from symbolize.symbols.listed import ListedBinary
 from symbolize.symbols.table import Frames, SymbolTable
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "Binary",
     "Frames",
     "FunctionNames",
+    "ListedBinary",
     "SymbolTable",
     "TableCache",
     "build_table",

@@ -1,18 +1,23 @@
 """The symbol table of a binary whose functions come from a listing; symbols fill the gaps."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from symbolize.arrays import distinct_inverse, layer_at, views
+from symbolize.elf import ElfImage
 from symbolize.listings import Listing
-from symbolize.symbols.elf_symbols import SymbolLayer
+from symbolize.symbols.elf_symbols import SymbolLayer, symbol_layer
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.lay import BLOCK_SIZE, MAX_PACKED, merge_layers, pack
 from symbolize.symbols.naming import choose_names
 from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.texts import TextPool
 
+UInt64 = NDArray[np.uint64]
+Bool = NDArray[np.bool_]
 ANY = b"[...]"
 """What stands for type arguments in the line table of Go."""
 
@@ -116,3 +121,32 @@ def listed_table(listing: Listing, symbols: SymbolLayer) -> SymbolTable:
         has_names=len(linkage) > 0,
         problems=list(listing.problems),
     )
+
+
+class ListedBinary:
+    """What stands for a binary whose functions come from a list: it has no image, and a vaddr is what the list says.
+
+    `path` is the file of the list.
+    """
+
+    images: Sequence[ElfImage] = ()
+    is_stripped = False
+
+    def __init__(self, path: str, listing: Listing) -> None:
+        self.path = path
+        self._listing = listing
+        self._table: SymbolTable | None = None
+
+    def table(self, vaddrs: UInt64 | None = None) -> SymbolTable:
+        """The symbol table of all that is listed."""
+        if self._table is None:
+            self._table = listed_table(self._listing, symbol_layer([]))
+        return self._table
+
+    def covers(self, vaddrs: UInt64) -> Bool:
+        """Which of `vaddrs` a function of the list covers."""
+        return layer_at(self._listing.start, self._listing.node.astype(np.int64), vaddrs) >= 0
+
+    def close(self) -> None:
+        """Let go of the table."""
+        self._table = None

@@ -152,6 +152,8 @@ def test_verbose_text() -> None:
 def test_unverified_is_marked() -> None:
     """A file that only its name speaks for is marked."""
     made = report(STACKS, REASONS, [MappingOutcome(0, ["bin/app"], False), MappingOutcome(1)])
+    assert "from bin/app (unverified)" in render(made)
+    made.mappings[0].build_id = ""
     assert "from bin/app (unverified: no build id)" in render(made)
 
 

@@ -1,0 +1,92 @@
+"""Files in zip archives (APK and others), by name and by place. Only the list at the end of an archive is read."""
+
+import os
+import struct
+import zipfile
+from typing import BinaryIO, NamedTuple
+
+MAX_DIRECTORY = 8 << 20
+"""Bytes of the largest list of members that is read."""
+TAIL = 22 + 0xFFFF + 20
+"""The end of an archive: its last record, with a comment, and the pointer to that of a large archive before it."""
+
+
+class Member(NamedTuple):
+    """A member that is stored as it is (`is_stored`) or deflated: its bytes lie `size_in_file` long at `offset`."""
+
+    name: str
+    offset: int
+    size: int
+    size_in_file: int
+    is_stored: bool
+
+
+def read_members(path: str, endings: tuple[str, ...]) -> list[Member]:
+    """The members of the archive at `path` whose names contain one of `endings`, with a place within the file.
+
+    Raises OSError if it cannot be read, ValueError with a sentence if it is no archive or its list is absurd.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    with open(descriptor, "rb") as file:
+        end = os.fstat(descriptor).st_size
+        if directory_size(file, end) > MAX_DIRECTORY:
+            raise ValueError(f"its list of members is larger than {MAX_DIRECTORY} bytes")
+        try:
+            with zipfile.ZipFile(file) as archive:
+                entries = archive.infolist()
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error, UnicodeDecodeError) as error:
+            raise ValueError(f"is a corrupt archive ({error})") from error
+        members, misplaced = [], 0
+        for entry in entries:
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or entry.flag_bits & 1:
+                continue
+            if not any(ending in entry.filename for ending in endings) or entry.file_size == 0:
+                continue
+            head = b""
+            if 0 <= entry.header_offset <= end - 30:
+                file.seek(entry.header_offset)
+                head = file.read(30)
+            if len(head) < 30 or head[:4] != b"PK\x03\x04":
+                misplaced += 1
+                continue
+            name_size, extra_size = struct.unpack_from("<HH", head, 26)
+            offset = entry.header_offset + 30 + name_size + extra_size
+            stored = entry.compress_type == zipfile.ZIP_STORED
+            if offset + entry.compress_size > end or (stored and entry.compress_size != entry.file_size):
+                misplaced += 1
+                continue
+            members.append(Member(entry.filename, offset, entry.file_size, entry.compress_size, stored))
+        if misplaced and not members:
+            raise ValueError("is a corrupt archive (its members are not where its list says)")
+        return members
+
+
+def directory_size(file: BinaryIO, end: int) -> int:
+    """Bytes of the list of members of an archive that is `end` bytes long. Raises ValueError if it is none."""
+    file.seek(max(end - TAIL, 0))
+    tail = file.read(TAIL)
+    at = tail.rfind(b"PK\x05\x06")
+    if at < 0 or at + 22 > len(tail):
+        raise ValueError("is no zip archive")
+    size = int.from_bytes(tail[at + 12 : at + 16], "little")
+    locator = tail[at - 20 : at] if at >= 20 else b""
+    if locator[:4] == b"PK\x06\x07":
+        size = 0 if size == 0xFFFFFFFF else size
+        # Readers look for the record where the pointer leads, or right before the pointer.
+        for place in (int.from_bytes(locator[8:16], "little"), max(end - TAIL, 0) + at - 20 - 56):
+            if 0 <= place <= end - 56:
+                file.seek(place)
+                record = file.read(56)
+                if record[:4] == b"PK\x06\x06":
+                    size = max(size, int.from_bytes(record[40:48], "little"))
+    return size
+
+
+def read_member(path: str, member: Member, limit: int) -> bytes:
+    """The bytes of a member as they lie in the file. Raises OSError, or ValueError if they are more than `limit`."""
+    if member.size_in_file > limit:
+        raise ValueError(f"{member.name} is larger than {limit} bytes")
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    with open(descriptor, "rb") as file:
+        file.seek(member.offset)
+        return file.read(member.size_in_file)
