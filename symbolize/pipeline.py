@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.arrays import distinct
-from symbolize.binaries import BinaryIndex, Companions, Found, find_recorded, has_build_id
+from symbolize.binaries import BinaryIndex, Companions, Found, Servers, find_recorded, has_build_id, missing_kinds
 from symbolize.binaries import roots_from_environment as roots_from_environment
 from symbolize.elf import ElfError, ElfImage, inside_calls, without_tag
 from symbolize.errors import UsageError
@@ -54,10 +54,24 @@ class Result:
     report: Report
 
 
+@dataclass(eq=False)
+class Matched:
+    """A profile whose mappings have their binaries: what is to be asked of each, and what came of the others.
+
+    `rows_of` are the locations of each mapping, `reasons` a reason for each location that will not be asked for.
+    """
+
+    rows_of: list[NDArray[np.int64]]
+    outcomes: list[MappingOutcome]
+    asked: list[tuple[Binary | ListedBinary, list[Placed]]]
+    reasons: UInt8
+
+
 class Symbolizer:
     """Symbolizes profiles with the binaries below some folders, which stay open from profile to profile.
 
-    Without folders a profile is only checked and compacted. `demangle` is "default", "templates", "full" or
+    What is missing there is fetched from `servers` by build id; see `symbolize.binaries.debuginfod.Debuginfod`. Without
+    folders and servers a profile is only checked and compacted. `demangle` is "default", "templates", "full" or
     "none", as pprof understands them. Symbol tables are kept in `cache` from run to run, if there is one. A context
     manager; `close` closes the binaries.
     """
@@ -68,6 +82,7 @@ class Symbolizer:
         *,
         demangle: Mode = "default",
         cache: TableCache | None = None,
+        servers: Servers | None = None,
     ) -> None:
         if demangle not in MODES:
             raise UsageError(f"unknown demangling mode {demangle!r}; the modes are {', '.join(MODES)}")
@@ -75,7 +90,7 @@ class Symbolizer:
         for root in roots:
             if not os.path.exists(root):
                 raise UsageError(f"--binaries {root}: no such folder or file")
-        self._index = BinaryIndex(roots, cache.base if cache is not None else None)
+        self._index = BinaryIndex(roots, cache.base if cache is not None else None, servers)
         self._special = SpecialSources(self._index, self._open)
         self._cache = cache
         self._mode: Mode = demangle
@@ -84,18 +99,66 @@ class Symbolizer:
 
     def symbolize(self, profile: Profile, progress: Progress | None = None) -> Result:
         """Look up every address of `profile`; the profile is changed and handed back in the result."""
+        matched = self._match(profile)
+        rows_of, outcomes, reasons = matched.rows_of, matched.outcomes, matched.reasons
+        lookups: list[Resolved] = []
+        folded: list[FoldedCode] = []
+        for binary, places in matched.asked:
+            if progress is not None:
+                first = places[0].outcome.mapping
+                name = profile.strings.text(profile.mappings.filename[first]) if first != NONE else ""
+                progress(max(first, 0), len(profile.mappings), name)
+            resolved, shared = look_up(binary, places, reasons, self._mode)
+            lookups.append(resolved)
+            folded += shared
+        had_names = named_locations(profile)
+        replaced = np.zeros(len(profile.locations), np.bool_)
+        if self._index.has_places:
+            demangle_existing(profile, self._mode)
+            replaced = expand(profile, lookups, self._mode)
+            for code in folded:
+                code.rows = code.rows[replaced[code.rows]]
+            folded = [code for code in folded if len(code.rows)]
+            touched = np.array([len(rows) > 0 for rows in rows_of], np.bool_)
+            set_flags(profile, touched)
+        reasons[had_names & ~replaced] = Reason.HAD_NAMES
+        warnings = [*profile.warnings, *self._new_problems()]
+        if self._mode != "none" and (reason := unavailable()) is not None:
+            warnings.append(reason)
+        if not len(profile.samples):
+            warnings.append("the profile has no samples")
+        report = build_report(profile, reasons, outcomes, warnings, folded)
+        return Result(compact(profile), report)
+
+    def plan(self, profile: Profile) -> Report:
+        """The report on what would be used for `profile`, and what would be missed, without looking anything up.
+
+        Locations whose binary is there count as symbolized. The mappings of `profile` are assigned.
+        """
+        matched = self._match(profile)
+        for binary, places in matched.asked:
+            for placed in places:
+                matched.reasons[placed.rows] = Reason.SYMBOLIZED
+                placed.outcome.state = (
+                    "kept table" if isinstance(binary, Binary) and binary.is_cached() else "to decode"
+                )
+        matched.reasons[named_locations(profile) & (matched.reasons > Reason.HAD_NAMES)] = Reason.HAD_NAMES
+        warnings = [*profile.warnings, *self._new_problems()]
+        return build_report(profile, matched.reasons, matched.outcomes, warnings)
+
+    def _match(self, profile: Profile) -> Matched:
+        """Find the binary of each mapping, and where the locations of the mapping lie in it."""
         assign_mappings(profile)
         rows_of = rows_by_mapping(profile)
         callers = call_sites(profile)
         reasons = np.full(len(profile.locations), Reason.NO_MAPPING, np.uint8)
         outcomes: list[MappingOutcome] = []
-        lookups: list[Resolved] = []
-        folded: list[FoldedCode] = []
         # A binary that is mapped several times is asked once.
         asked: dict[int, tuple[Binary | ListedBinary, list[Placed]]] = {}
         no_rows = np.zeros(0, np.int64)
         recorded = [record(profile, mapping, no_rows, callers) for mapping in range(len(profile.mappings))]
         self._special.prepare(recorded, processes(profile))
+        self._prefetch(profile, rows_of)
         for mapping in [*range(len(profile.mappings)), NONE]:
             outcome = MappingOutcome(mapping)
             outcomes.append(outcome)
@@ -108,25 +171,27 @@ class Symbolizer:
                     reasons[rows] = Reason.OUTSIDE_SEGMENTS
             if outcome.reason.is_miss:
                 reasons[rows] = outcome.reason
-        for binary, places in asked.values():
-            if progress is not None:
-                first = places[0].outcome.mapping
-                name = profile.strings.text(profile.mappings.filename[first]) if first != NONE else ""
-                progress(max(first, 0), len(profile.mappings), name)
-            resolved, shared = look_up(binary, places, reasons, self._mode)
-            lookups.append(resolved)
-            folded += shared
-        had_names = named_locations(profile)
-        replaced = np.zeros(len(profile.locations), np.bool_)
-        if self._index.roots:
-            demangle_existing(profile, self._mode)
-            replaced = expand(profile, lookups, self._mode)
-            for code in folded:
-                code.rows = code.rows[replaced[code.rows]]
-            folded = [code for code in folded if len(code.rows)]
-            touched = np.array([len(rows) > 0 for rows in rows_of], np.bool_)
-            set_flags(profile, touched)
-        reasons[had_names & ~replaced] = Reason.HAD_NAMES
+        return Matched(rows_of, outcomes, list(asked.values()), reasons)
+
+    def _prefetch(self, profile: Profile, rows_of: Sequence[NDArray[np.int64]]) -> None:
+        """Begin to fetch what no folder has, for the heaviest mappings first."""
+        if self._index.servers is None:
+            return
+        weights = weight_of_mappings(profile)
+        wanted: dict[str, float] = {}
+        for mapping in range(len(profile.mappings)):
+            build_id = profile.strings.text(profile.mappings.build_id[mapping])
+            if build_id and len(rows_of[mapping]):
+                wanted[build_id] = wanted.get(build_id, 0.0) + float(weights[mapping])
+        requests = []
+        for build_id, weight in wanted.items():
+            entries = self._index.with_build_id(build_id)
+            has_code, has_dwarf = (any(getattr(e, what) for e in entries) for what in ("has_code", "has_dwarf"))
+            requests += [(build_id, kind, weight) for kind in missing_kinds(build_id, has_code, has_dwarf)]
+        self._index.servers.prefetch(requests)
+
+    def _new_problems(self) -> list[str]:
+        """The problems with folders and the cache that were not told before."""
         problems = [
             *self._index.problems,
             *self._special.problems,
@@ -134,13 +199,7 @@ class Symbolizer:
         ]
         problems = [problem for problem in problems if problem not in self._told]
         self._told.update(problems)
-        warnings = [*profile.warnings, *problems]
-        if self._mode != "none" and (reason := unavailable()) is not None:
-            warnings.append(reason)
-        if not len(profile.samples):
-            warnings.append("the profile has no samples")
-        report = build_report(profile, reasons, outcomes, warnings, folded)
-        return Result(compact(profile), report)
+        return problems
 
     def close(self) -> None:
         """Close all binaries."""
@@ -165,19 +224,24 @@ class Symbolizer:
         """What answers for the locations `rows` of a mapping; None with the reason in `outcome`."""
         recorded = record(profile, outcome.mapping, rows, callers)
         source = None
-        if self._index.roots:
+        if self._index.has_places:
             if outcome.mapping == NONE:
                 source = self._special.without_mapping(recorded.addresses)
             else:
                 source = self._special.find(recorded)
         if source is not None:
             take_over(outcome, source)
+            if source.binary is None:
+                outcome.wanted, outcome.wanted_id = (
+                    list(missing_kinds(recorded.build_id, True, False)),
+                    recorded.build_id,
+                )
             return source
         if outcome.mapping == NONE:
             outcome.reason = Reason.NO_MAPPING
             return None
         binary = self._find(profile, outcome)
-        if self._index.roots and (binary is None or binary.is_stripped):
+        if self._index.has_places and (binary is None or binary.is_stripped):
             source = self._special.symbols_for(recorded, binary.images if binary is not None else ())
             if source is not None and (source.binary is not None or outcome.reason == Reason.NOT_FOUND):
                 source.tried = [*outcome.tried, *source.tried]
@@ -190,7 +254,7 @@ class Symbolizer:
         mapping = outcome.mapping
         filename = profile.strings.text(profile.mappings.filename[mapping])
         build_id = profile.strings.text(profile.mappings.build_id[mapping])
-        if not self._index.roots:
+        if not self._index.has_places:
             outcome.reason = Reason.NOT_ASKED
             return None
         stand_in = covers_everything(profile.mappings.start[mapping], profile.mappings.limit[mapping])
@@ -200,6 +264,7 @@ class Symbolizer:
         found = find_recorded(self._index, build_id, filename)
         outcome.tried, outcome.verified = found.tried, found.verified
         outcome.reason, outcome.detail = found.reason, found.detail
+        outcome.wanted, outcome.wanted_id = list(found.wanted), found.wanted_id
         if not found.paths:
             return None
         binary, unreadable = self._open(found)
@@ -365,6 +430,16 @@ def record(profile: Profile, mapping: int, rows: NDArray[np.int64], callers: NDA
         addresses,
         callers[rows],
     )
+
+
+def weight_of_mappings(profile: Profile) -> NDArray[np.float64]:
+    """The sample value of the frames in each mapping."""
+    samples, column = profile.samples, profile.weight_column()
+    values = np.abs(samples.values[:, column].astype(np.float64)) if column >= 0 else np.ones(len(samples))
+    mapping = profile.locations.mapping[samples.locations]
+    value = np.repeat(values, np.diff(samples.location_offsets))
+    inside = mapping != NONE
+    return np.bincount(mapping[inside], value[inside], len(profile.mappings)).astype(np.float64)
 
 
 def homeless(profile: Profile) -> NDArray[np.int64]:

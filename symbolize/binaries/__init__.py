@@ -6,8 +6,8 @@ from symbolize.binaries.companions import Companions
 from symbolize.binaries.finder import Found, binary_files, find_binary
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.inflating import decompress, inflate
-from symbolize.binaries.links import Attempt
 from symbolize.binaries.recorded_names import find_recorded
+from symbolize.binaries.remote import Attempt, Servers, Unasked, missing_kinds
 from symbolize.binaries.roots import roots_from_environment
 from symbolize.binaries.special_files import SpecialFile, SpecialFiles
 
@@ -17,8 +17,10 @@ __all__ = [
     "Companions",
     "Found",
     "Member",
+    "Servers",
     "SpecialFile",
     "SpecialFiles",
+    "Unasked",
     "binary_files",
     "decompress",
     "find_binary",
@@ -26,6 +28,7 @@ __all__ = [
     "has_build_id",
     "inflate",
     "is_build_id",
+    "missing_kinds",
     "read_member",
     "read_members",
     "roots_from_environment",

@@ -1,7 +1,8 @@
 """Where the other files with a binary's debug information may lie: packages, split units, supplementary files.
 
 The names come out of the binary and are not trusted. They are only looked up in the index, so that no path outside
-of the roots is ever opened, and the opener of the files has to check that the ids in them agree.
+of the roots is ever opened, and the opener of the files has to check that the ids in them agree. Of servers only a
+supplementary file is asked for, by its build id.
 """
 
 import os
@@ -9,6 +10,7 @@ import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from symbolize.binaries.build_id import is_build_id
 from symbolize.binaries.finder import unique
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.links import DEBUG_SUFFIXES
@@ -39,6 +41,9 @@ class Companions:
     def supplementary(self, name: str, identifier: str) -> list[str]:
         """Files that may be the supplementary file `name` with a build id or checksum, in hexadecimal (rule R91)."""
         same = [entry.path for entry in self.index.with_build_id(identifier)]
+        if not same and self.index.servers is not None and is_build_id(identifier):
+            fetched = self.index.servers.fetch(identifier, "debuginfo").path
+            same = [fetched] if fetched is not None else []
         return unique([*same, *self._ranked([posixpath.basename(name)], name)])[:MAX_CANDIDATES]
 
     def _ranked(self, names: Iterable[str], recorded: str) -> list[str]:

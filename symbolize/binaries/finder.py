@@ -7,7 +7,7 @@ from symbolize.binaries import store
 from symbolize.binaries.build_id import is_build_id, plain_build_id, same_build_id
 from symbolize.binaries.index import BinaryIndex, Entry
 from symbolize.binaries.links import DEBUG_SUFFIXES, beside, linked_files
-from symbolize.binaries.links import Attempt as Attempt
+from symbolize.binaries.remote import Attempt, Kind, missing_kinds
 from symbolize.reasons import Reason
 
 MAX_FILES = 8
@@ -21,7 +21,8 @@ class Found:
     """The files of a binary, or the reason why there are none.
 
     `verified` tells that a build id agreed; otherwise only the name or the layout of the folder did. `build_id` is that
-    of the files, empty if they have none; `expected` has it for files with another one or none.
+    of the files, empty if they have none; `expected` has it for files with another one or none. `wanted` is what would
+    make the files complete and was not found, if there is a build id to ask for, `wanted_id`.
     """
 
     paths: list[str] = field(default_factory=list)
@@ -31,6 +32,10 @@ class Found:
     detail: str = ""
     tried: list[Attempt] = field(default_factory=list)
     expected: dict[str, str] = field(default_factory=dict)
+    has_code: bool = False
+    has_dwarf: bool = False
+    wanted: list[Kind] = field(default_factory=list)
+    wanted_id: str = ""
 
     def expects(self, path: str) -> str:
         """The build id that the file at `path` has to have, empty for none."""
@@ -44,9 +49,11 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str) -> Found:
     (rule R138). Without one the full recorded path below a root
     counts, then the base name, then a debug file called after it, each in the first root that has it, and the
     match stays unverified (rule R144). The recorded path itself is never opened. Files that share the build id
-    of a match belong to it, and so does the debug file that it names (rule R139).
+    of a match belong to it, and so does the debug file that it names (rule R139). What is missing then is fetched from
+    the servers of the index, if it has any.
     """
     found = _by_build_id(index, build_id, filename) if build_id else _by_name(index, filename)
+    _complete(found, index, plain_build_id(build_id) or found.build_id)
     if len(found.tried) > MAX_ATTEMPTS:
         left = len(found.tried) - MAX_ATTEMPTS
         found.tried[MAX_ATTEMPTS:] = [Attempt("and others", f"{left} more that did not help")]
@@ -169,6 +176,32 @@ def _take(found: Found, index: BinaryIndex, entries: list[Entry], filename: str)
     found.expected = {
         entry.path: entry.build_id or "" for entry in chosen if not same_build_id(entry.build_id or "", found.build_id)
     }
+    found.has_code = any(entry.has_code for entry in chosen)
+    found.has_dwarf = any(entry.has_dwarf for entry in chosen)
+
+
+def _complete(found: Found, index: BinaryIndex, build_id: str) -> None:
+    """Fetch what is missing of the binary with this build id; files that only have the right place give way to it."""
+    if found.reason in (Reason.BAD_BUILD_ID, Reason.AMBIGUOUS):
+        return
+    is_vouched = bool(found.paths) and found.build_id == ""
+    kinds = missing_kinds(build_id, found.has_code and not is_vouched, found.has_dwarf and not is_vouched)
+    found.wanted_id, found.wanted = build_id if kinds else "", list(kinds)
+    if index.servers is None:
+        return
+    fetched = []
+    for kind in kinds:
+        answer = index.servers.fetch(build_id, kind)
+        found.tried += answer.attempts
+        if answer.path is not None:
+            fetched.append(answer.path)
+            found.wanted.remove(kind)
+    if not fetched:
+        return
+    if is_vouched or not found.paths:
+        found.paths, found.expected, found.build_id, found.verified = [], {}, build_id, True
+        found.reason, found.detail = Reason.SYMBOLIZED, ""
+    found.paths = unique([*found.paths, *fetched])
 
 
 def binary_files(index: BinaryIndex, entries: list[Entry]) -> list[Entry]:

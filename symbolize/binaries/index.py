@@ -16,6 +16,7 @@ from typing import Any
 from symbolize.binaries import store
 from symbolize.binaries.build_id import build_id_key, is_build_id
 from symbolize.binaries.layouts import LIST_NAME, MAX_LIST_BYTES, listed, vouched_key
+from symbolize.binaries.remote import Servers
 from symbolize.binaries.unpack import Unpacked, is_packed
 from symbolize.binaries.walk import File, Folder, Walk
 from symbolize.elf import ElfError
@@ -83,18 +84,30 @@ class BinaryIndex:
     """Index of the ELF files below `roots` (folders or single files), made at the first question.
 
     `folder` is the cache folder in which what is known of the files is kept; without one it is known to this process
-    only. `problems` lists what could not be read or was left out, a sentence each; `unread` has the paths of folders
-    and files that the system did not let us read, up to a number. Nothing here raises OSError: a database that is
-    locked, damaged or cannot be written costs time, not answers.
+    only. `servers` may have what is missing; see `find_binary`. `problems` lists what could not be read or was left
+    out, a sentence each; `unread` has the paths of folders and files that the system did not let us read, up to a
+    number. Nothing here raises OSError: a database that is locked, damaged or cannot be written costs time, not
+    answers.
     """
 
-    def __init__(self, roots: Sequence[str], folder: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        roots: Sequence[str],
+        folder: str | os.PathLike[str] | None = None,
+        servers: Servers | None = None,
+    ) -> None:
         self.roots = roots
+        self.servers = servers
         self.folder = None if folder is None else os.fspath(folder)
         self.problems: list[str] = []
         self.unread: list[str] = []
         self._lock = threading.RLock()
         self._reset()
+
+    @property
+    def has_places(self) -> bool:
+        """Whether there is any place to look at."""
+        return bool(self.roots) or self.servers is not None
 
     def _reset(self) -> None:
         self._connection: sqlite3.Connection | None = None
@@ -111,6 +124,7 @@ class BinaryIndex:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.roots, self.folder = state["roots"], state["folder"]
+        self.servers = None
         self.problems, self.unread = [], []
         self._lock = threading.RLock()
         self._reset()

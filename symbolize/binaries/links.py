@@ -7,22 +7,15 @@ in the report, and the search goes on (rule R143).
 
 import posixpath
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from symbolize.binaries.build_id import same_build_id
 from symbolize.binaries.index import BinaryIndex, Entry
+from symbolize.binaries.remote import Attempt
 
 DEBUG_SUFFIXES = (".debug", ".dbg")
 MAX_CANDIDATES = 16
 """Files of the linked name of which the checksum is computed. Each has to be read whole for it, once."""
 MAX_NAME = 255
-
-
-class Attempt(NamedTuple):
-    """A place that was tried and what came of it."""
-
-    place: str
-    outcome: str
 
 
 def linked_files(index: BinaryIndex, entries: Sequence[Entry], filename: str = "") -> tuple[list[Entry], list[Attempt]]:

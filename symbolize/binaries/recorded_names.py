@@ -2,8 +2,9 @@
 
 import re
 
-from symbolize.binaries.finder import Attempt, Found, find_binary
+from symbolize.binaries.finder import Found, find_binary
 from symbolize.binaries.index import BinaryIndex
+from symbolize.binaries.remote import Attempt
 from symbolize.reasons import Reason
 
 NOT_FILES = ("[", "//anon", "/dev/", "/memfd:", "/anon_hugepage", "/SYSV", "anon_inode:", "linux-vdso", "linux-gate")

@@ -7,8 +7,8 @@ import gc
 import os
 import resource
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Never
 
 from symbolize.errors import InputError, OutputError, SymbolizeError, UsageError, printable
@@ -16,7 +16,9 @@ from symbolize.errors import InputError, OutputError, SymbolizeError, UsageError
 if TYPE_CHECKING:
     from tqdm import tqdm
 
+    from symbolize.binaries.debuginfod import Debuginfod
     from symbolize.pipeline import Symbolizer
+    from symbolize.report.missing import Missing
     from symbolize.symbols import TableCache
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -41,6 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from symbolize.cli.cache import run_cache
 
             return run_cache(given[1:])
+        if given[:1] == ["plan"]:
+            from symbolize.cli.plan import run_plan
+
+            return run_plan(given[1:])
         return run(parser().parse_args(given))
     except UsageError as error:
         tell(f"symbolize: {error}")
@@ -81,18 +87,11 @@ def parser() -> argparse.ArgumentParser:
         prog="symbolize",
         description="Turn the addresses of a profile into names and write a symbolized pprof file.",
         epilog="Exit codes: 0 done, 1 input or output failed, 2 usage, 3 below --fail-under, 130 interrupted. "
-        "Other commands: symbolize index DIR... builds symbol tables ahead, symbolize cache looks after them.",
+        "Other commands: symbolize plan PROFILE... tells what would be used and what is missing, symbolize index "
+        "DIR... builds symbol tables ahead, symbolize cache looks after them.",
     )
     result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
-    result.add_argument(
-        "--binaries",
-        "-b",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="folder (or file) with the binaries and debug files; may be given several times, the first wins. "
-        "Without it the profile is converted and checked, and nothing is looked up",
-    )
+    add_places(result)
     result.add_argument(
         "--output",
         "-o",
@@ -106,13 +105,13 @@ def parser() -> argparse.ArgumentParser:
         help="how much of C++ and Rust names to show: default drops parameters and template arguments, templates "
         "keeps template arguments, full keeps all, none leaves names as linked",
     )
-    result.add_argument(
-        "--keep-trampolines",
-        action="store_true",
-        help="do not remove the frame that an old gperftools signal handler left in every stack",
-    )
     add_cache_options(result)
     result.add_argument("--report", choices=("text", "json"), default="text", help="form of the report")
+    result.add_argument(
+        "--missing",
+        metavar="FILE",
+        help="write which binaries and debug files are still wanted, the heaviest first, as commands that fetch each",
+    )
     result.add_argument(
         "--folded-report",
         metavar="FILE",
@@ -130,6 +129,35 @@ def parser() -> argparse.ArgumentParser:
     volume.add_argument("-q", "--quiet", action="store_true", help="nothing but errors")
     result.add_argument("--version", action="version", version=f"symbolize {__version__}")
     return result
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """The options that say how profiles are read, and where their binaries are."""
+    parser.add_argument(
+        "--binaries",
+        "-b",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="folder (or file) with the binaries and debug files; may be given several times, the first wins. "
+        "Without it and --debuginfod the profile is converted and checked, and nothing is looked up",
+    )
+    parser.add_argument(
+        "--debuginfod",
+        metavar="URL",
+        action="append",
+        default=[],
+        help="server to fetch missing binaries and debug files from, by build id; may be given several times. "
+        "env: the servers of DEBUGINFOD_URLS",
+    )
+    parser.add_argument(
+        "--refresh-misses", action="store_true", help="ask the servers again for what they did not have before"
+    )
+    parser.add_argument(
+        "--keep-trampolines",
+        action="store_true",
+        help="do not remove the frame that an old gperftools signal handler left in every stack",
+    )
 
 
 def add_cache_options(parser: argparse.ArgumentParser, may_be_off: bool = True) -> None:
@@ -178,26 +206,24 @@ def percentage(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Symbolize every profile; a profile that cannot be read does not stop the others."""
-    from symbolize.pipeline import Symbolizer, roots_from_environment
+    from symbolize.pipeline import Symbolizer
+    from symbolize.report.missing import Missing
 
-    if options.folded_report in ("", "-"):
-        raise UsageError("--folded-report needs the name of a file")
-    further, notes = roots_from_environment()
-    binaries = [*options.binaries, *further]
-    if options.verbose:
-        for note in notes:
-            tell(f"symbolize: {printable(note)}")
-    cache = None if options.no_cache or not binaries else open_cache(options)
+    binaries = all_roots(options)
+    cache = None if options.no_cache or not (binaries or options.debuginfod) else open_cache(options)
     outputs = output_paths(options.profiles, options.output)
-    if options.folded_report is not None and any(is_same_file(options.folded_report, path) for path in outputs):
-        raise UsageError(f"--folded-report {options.folded_report} is the output of a profile too")
+    check_reports(options, outputs)
     warn_if_interpreted(options.quiet)
     code = EXIT_DONE
     folded: list[dict[str, object]] = []
-    with Symbolizer(binaries, demangle=options.demangle, cache=cache) as symbolizer:
+    missing = Missing()
+    with (
+        debuginfod_client(options) as servers,
+        Symbolizer(binaries, demangle=options.demangle, cache=cache, servers=servers) as symbolizer,
+    ):
         for profile, output in zip(options.profiles, outputs, strict=True):
             try:
-                percent = symbolize_one(symbolizer, profile, output, options, folded)
+                percent = symbolize_one(symbolizer, profile, output, options, folded, missing)
             except (InputError, OutputError) as error:
                 tell(f"symbolize: {error}")
                 code = EXIT_FAILED
@@ -208,7 +234,69 @@ def run(options: argparse.Namespace) -> int:
                 code = EXIT_BELOW
     if options.folded_report is not None:
         write_json({"schema_version": 1, "profiles": folded}, options.folded_report)
+    if options.missing is not None:
+        write_text(missing.text(), options.missing)
     return code
+
+
+def check_reports(options: argparse.Namespace, outputs: Sequence[str]) -> None:
+    """Raise UsageError where a report has no name of its own."""
+    taken = list(outputs)
+    for option in ("folded_report", "missing"):
+        name, shown = getattr(options, option), "--" + option.replace("_", "-")
+        if name is None:
+            continue
+        if name in ("", "-"):
+            raise UsageError(f"{shown} needs the name of a file")
+        if any(is_same_file(name, path) for path in taken):
+            raise UsageError(f"{shown} {name} is the output of a profile or another report too")
+        taken.append(name)
+
+
+def all_roots(options: argparse.Namespace) -> list[str]:
+    """The folders with binaries: those given, then those of the environment."""
+    from symbolize.pipeline import roots_from_environment
+
+    further, notes = roots_from_environment()
+    if options.verbose:
+        for note in notes:
+            tell(f"symbolize: {printable(note)}")
+    return [*options.binaries, *further]
+
+
+@contextmanager
+def debuginfod_client(options: argparse.Namespace) -> Iterator[Debuginfod | None]:
+    """The client for the servers that the options name; None if they name none."""
+    if not options.debuginfod:
+        yield None
+        return
+    from symbolize.binaries.debuginfod import Debuginfod
+    from symbolize.cli.downloads import Downloads
+
+    def say(line: str) -> None:
+        if not options.quiet:
+            tell(f"symbolize: {printable(line)}")
+
+    with Downloads(options.quiet) as downloads:
+        more = {"refresh_misses": options.refresh_misses, "tell": say, "progress": downloads}
+        if "env" in options.debuginfod:
+            if options.debuginfod != ["env"]:
+                raise UsageError("--debuginfod env stands alone; put all servers into DEBUGINFOD_URLS or name them")
+            client = Debuginfod.from_environment(**more)
+            if not client.servers:
+                say("--debuginfod env: DEBUGINFOD_URLS names no server that may be asked")
+        else:
+            client = Debuginfod(options.debuginfod, **more)
+        with client:
+            yield client
+
+
+def write_text(text: str, name: str) -> None:
+    """Write `text` to the file `name`."""
+    from symbolize.write.files import output_file
+
+    with output_file(name) as file:
+        file.write(text.encode(errors="backslashreplace"))
 
 
 def write_json(data: object, name: str) -> None:
@@ -222,11 +310,17 @@ def write_json(data: object, name: str) -> None:
 
 
 def symbolize_one(
-    symbolizer: Symbolizer, source: str, output: str, options: argparse.Namespace, folded: list[dict[str, object]]
+    symbolizer: Symbolizer,
+    source: str,
+    output: str,
+    options: argparse.Namespace,
+    folded: list[dict[str, object]],
+    missing: Missing,
 ) -> float:
     """Load, symbolize, write and report on one profile; percent of sample value symbolized.
 
-    What its locations share with several functions is added to `folded`, if that is asked for.
+    What its locations share with several functions is added to `folded`, if that is asked for, and what would name more
+    of it to `missing`.
     """
     from symbolize.load import load
     from symbolize.write import write
@@ -239,6 +333,7 @@ def symbolize_one(
         from symbolize.report.json import folded as folded_code
 
         folded.append(folded_code(result.report, source))
+    missing.add(result.report)
     if not options.quiet:
         if options.report == "json":
             from symbolize.report.json import render as render_json

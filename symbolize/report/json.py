@@ -28,6 +28,18 @@ def as_dict(report: Report, profile: str, output: str) -> dict[str, object]:
     }
 
 
+def as_plan(report: Report, profile: str) -> dict[str, object]:
+    """What would be used for the input `profile` and what would be missed, as plain data."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "profile": profile,
+        "locations": report.locations,
+        "covered_percent": round(report.percent, 4),
+        "mappings": [{**mapping(row), "table": row.state} for row in report.mappings],
+        "warnings": report.warnings,
+    }
+
+
 def folded(report: Report, profile: str) -> dict[str, object]:
     """The code of the input `profile` that several functions share, the heaviest first, as plain data."""
     return {
@@ -71,6 +83,7 @@ def mapping(row: MappingRow) -> dict[str, object]:
         "detail": row.detail,
         "tried": [{"place": place, "outcome": outcome} for place, outcome in row.tried],
         "problems": row.problems,
+        "wanted": {"build_id": row.wanted_id, "files": row.wanted} if row.wanted else None,
     }
 
 

@@ -18,7 +18,9 @@ TOP_FUNCTIONS = 10
 class MappingOutcome:
     """What happened to one mapping of the profile, or to what lies in none (-1), as the pipeline tells it.
 
-    `tried` are places with what came of them; `reason` and `detail` say why no file was used.
+    `tried` are places with what came of them; `reason` and `detail` say why no file was used. `wanted` says what of the
+    binary with the build id `wanted_id` is still missing: "executable", "debuginfo". `state` tells of a binary that was
+    not asked yet whether its symbol table is there.
     """
 
     mapping: int
@@ -28,6 +30,9 @@ class MappingOutcome:
     detail: str = ""
     tried: Sequence[tuple[str, str]] = ()
     problems: list[str] = field(default_factory=list)
+    wanted: list[str] = field(default_factory=list)
+    wanted_id: str = ""
+    state: str = ""
 
 
 @dataclass(eq=False)
@@ -49,6 +54,9 @@ class MappingRow:
     detail: str
     tried: Sequence[tuple[str, str]]
     problems: list[str]
+    wanted: list[str]
+    wanted_id: str
+    state: str
 
 
 @dataclass(frozen=True)
@@ -172,6 +180,9 @@ def build_report(
                 outcome.detail,
                 outcome.tried,
                 outcome.problems,
+                outcome.wanted,
+                outcome.wanted_id,
+                outcome.state,
             )
         )
     for code in folded:

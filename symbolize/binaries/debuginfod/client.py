@@ -16,7 +16,7 @@ from symbolize.binaries.debuginfod.cache import COMPOSED, ClientCache, default_f
 from symbolize.binaries.debuginfod.model import WORST_FIRST, Fetched, Kind, Limits, Outcome, Progress, Request, Status
 from symbolize.binaries.debuginfod.sections import NEEDED, NOTE, REQUIRED, NotComposable, compose
 from symbolize.binaries.debuginfod.server import Server, check_header, parse_servers
-from symbolize.binaries.finder import Attempt
+from symbolize.binaries.remote import Attempt
 from symbolize.elf import ElfError, ElfImage, read_build_id
 from symbolize.elf.notes import gnu_build_id
 from symbolize.errors import UsageError, printable

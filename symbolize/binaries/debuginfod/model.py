@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from symbolize.binaries.debuginfod.server import Server
-from symbolize.binaries.finder import Attempt
+from symbolize.binaries.remote import Attempt
 
 Kind = Literal["debuginfo", "executable"]
 Status = Literal["found", "missing", "denied", "too-large", "wrong", "failed", "skipped", "invalid"]

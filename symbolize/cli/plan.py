@@ -1,0 +1,75 @@
+"""`symbolize plan PROFILE...`: what would be used, fetched and missed."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from symbolize.cli.main import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    add_cache_options,
+    add_places,
+    all_roots,
+    open_cache,
+    tell,
+)
+from symbolize.errors import InputError, UsageError, printable
+
+
+def run_plan(arguments: Sequence[str]) -> int:
+    """Run the command with `arguments`; the exit code."""
+    from symbolize.binaries import Unasked
+    from symbolize.load import load
+    from symbolize.pipeline import Symbolizer
+    from symbolize.report.json import as_plan
+    from symbolize.report.plan import render
+
+    options = parser().parse_args(arguments)
+    if "" in options.profiles or options.profiles.count("-") > 1:
+        raise UsageError("a profile has an empty name, or standard input would be read twice")
+    binaries = all_roots(options)
+    servers = Unasked([host(url) for url in options.debuginfod]) if options.debuginfod else None
+    cache = None if options.no_cache or not (binaries or servers) else open_cache(options)
+    code = EXIT_DONE
+    with Symbolizer(binaries, cache=cache, servers=servers) as symbolizer:
+        for source in options.profiles:
+            try:
+                report = symbolizer.plan(load(source, keep_trampolines=options.keep_trampolines))
+            except InputError as error:
+                tell(f"symbolize: {error}")
+                code = EXIT_FAILED
+                continue
+            if options.json:
+                print(json.dumps(as_plan(report, source)))
+            else:
+                heading = f"{printable(source)}:\n" if len(options.profiles) > 1 else ""
+                print(heading + render(report, verbose=options.verbose), end="")
+    return code
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of the command."""
+    result = argparse.ArgumentParser(
+        prog="symbolize plan",
+        description="Tell which binaries and debug files would be used for a profile, which would be fetched and which "
+        "are missing, without looking anything up and without the network.",
+        epilog="Exit codes: 0 done, 1 a profile cannot be read, 2 usage.",
+    )
+    result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
+    add_places(result)
+    add_cache_options(result)
+    result.add_argument("--json", action="store_true", help="one line of JSON a profile")
+    result.add_argument("-v", "--verbose", action="store_true", help="also list every place tried and unused mappings")
+    return result
+
+
+def host(url: str) -> str:
+    """A server without what may be secret in its URL."""
+    if url == "env":
+        return "servers of DEBUGINFOD_URLS"
+    try:
+        parts = urlsplit(url if "://" in url else f"//{url}")
+        return parts.hostname or "server"
+    except ValueError:
+        return "server"

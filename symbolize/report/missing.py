@@ -1,0 +1,65 @@
+"""What is still wanted, as a file that a person reads and a shell runs."""
+
+from symbolize.errors import printable
+from symbolize.reasons import Reason
+from symbolize.report.model import MappingRow, Report
+
+UNIDENTIFIED = (
+    Reason.NO_IDENTITY,
+    Reason.NOT_FOUND,
+    Reason.BAD_BUILD_ID,
+    Reason.AMBIGUOUS,
+    Reason.MISFIT,
+    Reason.NO_SYMBOLS,
+    Reason.RESTRICTED,
+    Reason.UNREADABLE,
+)
+"""What another file would help against, though there is no build id to ask for."""
+
+
+class Missing:
+    """What the reports on some profiles say is wanted, each file once, with the value of the frames in its mappings."""
+
+    def __init__(self) -> None:
+        self._total = 0.0
+        self._files: dict[tuple[str, str], tuple[float, str, str]] = {}
+        self._names: dict[str, tuple[float, str]] = {}
+
+    def add(self, report: Report) -> None:
+        """Take in what one report says."""
+        self._total += report.value
+        for row in report.mappings:
+            if not row.locations:
+                continue
+            reason = row.misses[0][0] if row.misses else Reason.SYMBOLIZED
+            name = row.name.rpartition("/")[2] or "(no name)"
+            for kind in row.wanted:
+                value, _, _ = self._files.get((row.wanted_id, kind), (0.0, "", ""))
+                self._files[row.wanted_id, kind] = value + row.value, name, why(row, kind)
+            if not row.wanted and reason in UNIDENTIFIED:
+                value, _ = self._names.get(row.name, (0.0, ""))
+                self._names[row.name] = value + row.value, reason.text + (f", {reason.hint}" if reason.hint else "")
+
+    def text(self) -> str:
+        """A command a line, the heaviest first, and comments; names from files stand in comments only."""
+        lines = ["# What is missing, heaviest first. Run this file, or symbolize with --debuginfod URL."]
+        files = sorted(self._files.items(), key=lambda item: (-item[1][0], item[0]))
+        for (build_id, kind), (value, name, reason) in files:
+            lines.append(f"debuginfod-find {kind} {build_id}  # {self._share(value)}{printable(name)}: {reason}")
+        for name, (value, reason) in sorted(self._names.items(), key=lambda item: (-item[1][0], item[0])):
+            lines.append(f"# {self._share(value)}{printable(name) or '(no name)'}: {reason}")
+        if len(lines) == 1:
+            lines = ["# Nothing is missing."]
+        return "\n".join(lines) + "\n"
+
+    def _share(self, value: float) -> str:
+        return f"{100 * value / self._total:.1f} %, " if self._total else ""
+
+
+def why(row: MappingRow, kind: str) -> str:
+    """What a file that is wanted would give."""
+    if row.symbolized_locations and kind == "debuginfo":
+        return "would add lines and inlined functions, and names of functions that are not exported"
+    if not row.files:
+        return row.misses[0][0].text if row.misses else "not found"
+    return "would tell where the code lies" if kind == "executable" else "has names and lines"
