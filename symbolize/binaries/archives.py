@@ -2,7 +2,6 @@
 
 import os
 import struct
-import zipfile
 from typing import BinaryIO, NamedTuple
 
 MAX_DIRECTORY = 8 << 20
@@ -26,6 +25,8 @@ def read_members(path: str, endings: tuple[str, ...]) -> list[Member]:
 
     Raises OSError if it cannot be read, ValueError with a sentence if it is no archive or its list is absurd.
     """
+    import zipfile  # slow to import, and archives are rare
+
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     with open(descriptor, "rb") as file:
         end = os.fstat(descriptor).st_size

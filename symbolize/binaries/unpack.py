@@ -2,12 +2,14 @@
 
 import os
 import stat
-import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import tempfile
 
 MAX_BYTES = 8 << 30
 """Bytes that one file may take when it is decompressed."""
@@ -76,6 +78,8 @@ class Unpacked:
             except OSError:
                 self._folder = None
         if self._temporary is None:
+            import tempfile
+
             self._temporary = tempfile.TemporaryDirectory(prefix="symbolize-")
         return self._temporary.name
 
