@@ -17,9 +17,9 @@ NOT_MEASURED = "—"
 WHERE_THE_TIME_GOES = """
 What keeps the missed targets from being met: start-up is 0.18 to 0.2 s, of which importing numpy is 0.1 and pyelftools'
 structures 0.02; it outweighs the work on binaries with up to 16 MB of debug information, and is most of a run with 100
-addresses in vmlinux. A compressed `.debug_info` is inflated in one thread before its units can be walked. Decoding of one
-binary always takes two threads, so that the rows for one thread and two are the same work. Tables of Rust programs are
-large for the length of their names. C++ and small files have few DIEs that the walk may skip (rule R12).
+addresses in vmlinux. A compressed `.debug_info` is inflated in one thread before its units can be walked. Decoding of
+one binary always takes two threads, so that the rows for one thread and two are the same work. Tables of Rust programs
+are large for the length of their names. C++ and small files have few DIEs that the walk may skip (rule R12).
 """
 
 
@@ -173,7 +173,7 @@ def page(
             "\n## Targets\n",
             table(heading, targets),
             "",
-            fill(WHERE_THE_TIME_GOES),
+            fill(WHERE_THE_TIME_GOES.strip()),
             "\n## Binaries\n",
             "*Needed* are the debug sections that lookups of functions and lines can need, inflated; *all DWARF* are"
             "\nall `.debug_*` sections, inflated.\n",
