@@ -21,10 +21,11 @@ class Texts(Sequence[bytes]):
 
     @classmethod
     def of(cls, texts: Iterable[bytes]) -> Self:
-        """The strings `texts`."""
-        known = list(texts)
-        offsets = np.fromiter(accumulate(map(len, known), initial=0), np.int64, len(known) + 1)
-        return cls(np.frombuffer(b"".join(known), np.uint8), offsets, np.arange(len(known)))
+        """The strings `texts`, equal ones once: many functions may share one long name."""
+        numbers: dict[bytes, int] = {}
+        rows = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
+        offsets = np.fromiter(accumulate(map(len, numbers), initial=0), np.int64, len(numbers) + 1)
+        return cls(np.frombuffer(b"".join(numbers), np.uint8), offsets, rows)
 
     @classmethod
     def empty(cls, count: int) -> Self:
@@ -48,9 +49,13 @@ class Texts(Sequence[bytes]):
         return iter(self.take(np.arange(len(self))))
 
     def take(self, rows: NDArray[Any]) -> list[bytes]:
-        """The strings of some rows."""
-        begins, ends = (places[rows].tolist() for places in self.places())
-        return [bytes(self._view[begin:end]) for begin, end in zip(begins, ends, strict=True)]
+        """The strings of some rows; those of rows that share a string are one object."""
+        strings, made = self.rows[rows], dict[int, bytes]()
+        begins, ends = self.offsets[strings].tolist(), self.offsets[strings + 1].tolist()
+        for string, begin, end in zip(strings.tolist(), begins, ends, strict=True):
+            if string not in made:
+                made[string] = bytes(self._view[begin:end])
+        return [made[string] for string in strings.tolist()]
 
     def only(self, rows: NDArray[Any]) -> "Texts":
         """Some rows, of the same data."""
@@ -71,7 +76,7 @@ class Texts(Sequence[bytes]):
             return self
         new, count = Texts.of(texts), len(self.offsets) - 1
         numbers = self.rows.astype(np.int64)
-        numbers[rows] = count + np.arange(len(texts))
+        numbers[rows] = count + new.rows
         offsets = np.concatenate((self.offsets[:-1].astype(np.int64), new.offsets + int(self.offsets[-1])))
         return Texts(np.concatenate((self.data[: int(self.offsets[-1])], new.data)), offsets, numbers)
 

@@ -136,7 +136,7 @@ class AbbrevTables:
     They are compiled by `compile` into common arrays; table `t`, if `ready`, has the abbreviations
     `[first[t], last[t])`. A table that is cut off or out of bounds holds the abbreviations that could be read. The
     arrays never move: threads may read tables that are ready while others are compiled. Their sizes are bounds, and
-    what is never written of them takes no memory.
+    what is never written of them takes no memory: where tables that overlap need more, the later ones are cut off.
 
     `step` is all that the walk needs of most DIEs: the flags, and above them the size of the attributes if it is fixed
     (FIXED). `sibling_at` is where the sibling attribute lies behind the abbreviation code, -1 if that varies.
@@ -277,7 +277,10 @@ def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::
                     name = c.uleb()
                     form = c.uleb()
                     constant = c.sleb() if form == 0x21 else 0
-                    if (name == 0 and form == 0) or attribute >= tables.max_attributes:
+                    if name == 0 and form == 0:
+                        break
+                    if attribute >= tables.max_attributes:
+                        c.bad = True
                         break
                     if attribute - tables.attribute_first[abbreviation] > MAX_ATTRIBUTES:
                         continue
@@ -320,6 +323,10 @@ def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::
                     if operation != OP_FIXED:
                         tables.ops[op] = operation
                         op += 1
+                if c.bad:  # without its last attributes it would lead past the end of a DIE, or not as far
+                    attribute = tables.attribute_first[abbreviation]
+                    op = tables.op_first[abbreviation]
+                    break
                 if (tag == 0x2E or tag == 0x1D) and has_pc:  # subprogram, inlined_subroutine
                     flags |= CODE
                     tables.has_code[i] = 1
@@ -345,6 +352,8 @@ def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::
                 tables.step[abbreviation] = flags | ((FIXED | (size << 8)) if fixed else 0)
                 abbreviation += 1
             tables.last[i] = abbreviation
+            if c.bad or abbreviation >= tables.max_abbreviations:
+                tables.has_code[i] = 1  # what is missing may describe some; the walk tells which units need it
         tables.op_first[abbreviation] = op
         tables.attribute_first[abbreviation] = attribute
         tables.abbreviations = abbreviation

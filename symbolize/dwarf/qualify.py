@@ -110,7 +110,7 @@ def resolve_functions(dwarf: Dwarf, dies: UInt64) -> ResolvedFunctions:
     scopes = _scopes(dwarf, resolved.target[bare], resolved.unit[bare])
     for i, name, scope in zip(bare.tolist(), names.take(bare), scopes, strict=True):
         if scope:
-            room -= sum(map(len, scope))
+            room -= sum(map(len, scope)) + len(name)
             if room < 0:
                 dwarf.problems.append(TOO_MUCH)
                 break

@@ -6,11 +6,12 @@ The Go runtime needs it to unwind, so it is there in stripped programs too. The 
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from symbolize.elf.image import Buffer, ElfImage
 from symbolize.elf.layout import SHF_ALLOC
-from symbolize.elf.loaded import Loaded
+from symbolize.elf.loaded import Loaded, bounded
 from symbolize.elf.symbols import read_symbols
 
 GO_SECTIONS = frozenset({".gopclntab", ".data.rel.ro.gopclntab"})
@@ -52,7 +53,7 @@ class GoTable(NamedTuple):
 def go_table(image: ElfImage) -> GoTable | None:
     """The table of a file; None if there is none or nobody knows where its functions lie."""
     loaded = Loaded(image)
-    for vaddr, size in places(image):
+    for vaddr, size in islice(places(image), MAX_CANDIDATES):
         data = loaded.contents(vaddr, size)
         if not is_header(image, data):
             continue
@@ -89,14 +90,9 @@ def places(image: ElfImage) -> Iterator[tuple[int, int]]:
     spans = [(s.vaddr, s.file_offset, s.size) for s in loaded if s.name == ".data.rel.ro"] or [
         (s.vaddr, s.file_offset, s.file_size) for s in sorted(image.segments, key=lambda s: s.executable)
     ]
-    left = MAX_CANDIDATES
-    for vaddr, offset, size in spans:
-        data = image.data[offset : offset + size]
+    for vaddr, data in bounded(image, spans):
         for start in candidates(image, data):
             yield vaddr + start, len(data) - start
-            left -= 1
-            if left == 0:
-                return
 
 
 def is_marked(image: ElfImage) -> bool:

@@ -1,5 +1,7 @@
 """What lies in memory once a file is loaded at its own vaddrs: contents with relative relocations applied."""
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -61,15 +63,29 @@ class Loaded:
     def pointers_to(self, target: int, limit: int) -> list[int]:
         """Vaddrs of up to `limit` aligned words outside of code that hold `target`."""
         found: list[int] = self._offset[self._value == np.uint64(target)][:limit].tolist()
-        for segment in self._image.segments:
-            data = self._image.data[segment.file_offset : segment.file_offset + segment.file_size]
-            start = -segment.vaddr % self.word_size
+        spans = [(s.vaddr, s.file_offset, s.file_size) for s in self._image.segments if not s.executable]
+        for vaddr, data in bounded(self._image, spans):
+            start = -vaddr % self.word_size
             count = (len(data) - start) // self.word_size
-            if not segment.executable and count > 0 and len(found) < limit:
+            if count > 0 and len(found) < limit:
                 words = np.frombuffer(data, f"{self._order}u{self.word_size}", count, start)
                 hits = np.flatnonzero(words == target)[:limit]
-                found += [segment.vaddr + start + hit * self.word_size for hit in hits.tolist()]
+                found += [vaddr + start + hit * self.word_size for hit in hits.tolist()]
         return found[:limit]
+
+
+def bounded(image: ElfImage, spans: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, memoryview]]:
+    """The bytes of `spans` (vaddr, file offset, size) with their vaddrs, together no more than twice the file.
+
+    Many headers could name the same bytes.
+    """
+    left = 2 * len(image.data)
+    for vaddr, offset, size in spans:
+        data = image.data[offset : offset + size]
+        left -= len(data)
+        if left < 0:
+            return
+        yield vaddr, data
 
 
 def relative_relocations(image: ElfImage) -> tuple[UInt64, UInt64]:

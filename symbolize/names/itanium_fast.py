@@ -12,9 +12,10 @@ counts them, and a template parameter must have an argument. Texts that `simplif
 declarator around the name, are left to it as well. Releases of the runtime differ; if it prints one of the probes
 otherwise, nothing is answered.
 
-What a name stands for is weighed while it is read, back references and packs included, so that none is answered whose
-whole text would be too large (R117). That is exact where `itanium` has to guess from above before it asks; and as no
-text is made of template arguments, names are answered that are too long or too deep for the runtime.
+What a name stands for is weighed while it is read, back references and packs included, and none is answered that weighs
+too much (R117). The weight is an upper bound of the whole text, yet far nearer to it than what `itanium` has to guess
+before it asks. So names are answered that the runtime is not asked for, and, as no text is made of template arguments,
+some that are too long for it.
 """
 
 from __future__ import annotations

@@ -69,7 +69,8 @@ class Builder:
             elif dwarf is not None:
                 decoded = decode_for(dwarf, vaddrs, self._symbols)
             table = assemble(dwarf, decoded, self.symbols, vaddrs, resolved)
-        table.problems = [f"{image.path}: {problem}" for image in images for problem in image.problems]
+        # Two threads note them, each when it comes to it.
+        table.problems = [f"{image.path}: {problem}" for image in images for problem in sorted(image.problems)]
         if dwarf is not None and self._files is not None:
             table.problems += [*dwarf.problems, *self._files.problems]
             table.doubtful_begin, table.doubtful_end = dwarf.doubtful()

@@ -40,6 +40,8 @@ def choose_names(function: Int64, symbol: Int64, functions: FunctionNames, symbo
     linkage: list[bytes] = []
     name: list[bytes] = []
     alone = symbols.is_alone(symbol[rows]) & symbols.sized[symbol[rows]]
+    described = rows[function[rows] >= 0]
+    own_names = zip(linked_as.take(function[described]), named.take(function[described]), strict=True)
     columns = function[rows].tolist(), symbol[rows].tolist(), alone.tolist(), texts.take(rows)
     for f, s, is_alone, text in zip(*columns, strict=True):
         if f < 0:
@@ -55,7 +57,7 @@ def choose_names(function: Int64, symbol: Int64, functions: FunctionNames, symbo
             continue
         aliases = (text,) if is_alone else (symbols.names[alias] for alias in symbols.aliases(s))
         candidates = map(strip_version, aliases)
-        said, called = linked_as[f], named[f]
+        said, called = next(own_names)
         if not said and not called:  # its name lies in a file that is not there (rule R92)
             linked = next(candidates, b"")
             linkage.append(linked)

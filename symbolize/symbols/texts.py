@@ -14,6 +14,9 @@ from symbolize.texts import Texts
 
 PRIME = cython.declare(cython.ulonglong, (1 << 31) - 1)
 SHIFT = cython.declare(cython.int, 31)
+SPREAD = cython.declare(cython.ulonglong, 0x9E3779B1)
+SPREAD_SHIFT = cython.declare(cython.int, 15)
+MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
 
 @cython.cclass
@@ -21,7 +24,8 @@ class TextPool:
     """Strings by number, each once, in the order in which they come; string 0 is empty.
 
     String `i` is `data[offset[i]:offset[i + 1]]`. `slots` is a hash table of numbers + 1, `hashes` are those of the
-    strings: polynomials in a random `base`, so that a file cannot choose strings that collide.
+    strings: polynomials in a random `base`, so that a file cannot choose strings that collide. Strings that differ in
+    their last bytes alone have hashes in a row, whence `first_slot`: rows that overlap would be searched to their end.
     """
 
     def __init__(self) -> None:
@@ -66,7 +70,7 @@ class TextPool:
         place: cython.Py_ssize_t
         with cython.nogil:
             for i in range(self.count):
-                place = cython.cast(cython.Py_ssize_t, self.hashes[i] & (len(self.slots) - 1))
+                place = self.first_slot(self.hashes[i])
                 while self.slots[place] != 0:
                     place = (place + 1) & (len(self.slots) - 1)
                 self.slots[place] = cython.cast(cython.int, i + 1)
@@ -110,6 +114,15 @@ class TextPool:
         self.count += 1
         return number
 
+    def first_slot(self, mixed: cython.ulonglong) -> cython.Py_ssize_t:
+        """Where the search for a string with this hash begins: neighbours among hashes lie far apart."""
+        mixed ^= mixed >> SPREAD_SHIFT
+        mixed = (mixed * SPREAD) & MASK32
+        mixed ^= mixed >> SPREAD_SHIFT
+        mixed = (mixed * SPREAD) & MASK32
+        mixed ^= mixed >> SPREAD_SHIFT
+        return cython.cast(cython.Py_ssize_t, mixed & cython.cast(cython.ulonglong, len(self.slots) - 1))
+
     def place(
         self,
         data: cython.const[cython.uchar][::1],
@@ -118,7 +131,7 @@ class TextPool:
         mixed: cython.ulonglong,
     ) -> cython.Py_ssize_t:
         """The slot of `data[begin:end]`, whose hash is `mixed`: an empty one if it is not there."""
-        place: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, mixed & (len(self.slots) - 1))
+        place: cython.Py_ssize_t = self.first_slot(mixed)
         number: cython.Py_ssize_t
         at: cython.Py_ssize_t
         i: cython.Py_ssize_t

@@ -77,6 +77,20 @@ def test_neighbours_of_a_corrupt_unit(fmt: Format, lazily: bool) -> None:
 
 
 @pytest.mark.parametrize("fmt", [Format(5), Format(4)], ids=["v5", "v4"])
+def test_cut_off_abbreviations(fmt: Format) -> None:
+    """A DIE whose abbreviation lacks its last attributes is not read: what follows them would be taken for it."""
+    sound, _ = contents_of(fmt)
+    expected, _ = frames_in(sound, False)
+    known = {frame.name for frames in expected for frame in frames} | {f"s{UNITS - 1}"}
+    end = len(sound["abbrev"])
+    for cut in range(end - 60, end - 3):
+        frames, problems = frames_in(sound | {"abbrev": sound["abbrev"][:cut]}, False)
+        assert frames[: -len(VADDRS) // UNITS] == expected[: -len(VADDRS) // UNITS]
+        assert known >= {frame.name for found in frames for frame in found}, cut
+        assert frames == expected or problems, cut
+
+
+@pytest.mark.parametrize("fmt", [Format(5), Format(4)], ids=["v5", "v4"])
 def test_unreadable_abbreviations(fmt: Format) -> None:
     """A unit whose DIEs end in the middle is told by its offset, and only its names are missing."""
     sound, places = contents_of(fmt)

@@ -84,6 +84,24 @@ def long_scope() -> Made:
     ]
 
 
+def shared_name() -> Made:
+    """Functions that all have one long name, which their symbols do not."""
+    count = many(20000)
+    named = [die("subprogram", low_pc=0x1000 + 16 * i, high_pc=16, name=As("strp", Index(0))) for i in range(count)]
+    symbols = [Symbol(f"f{i}", 0x1000 + 16 * i, 16) for i in range(count)]
+    name = Section(".debug_str", b"s" * many(400_000))
+    return elf_file([TEXT, *dwarf_sections([unit(*named)]), name], symbols=symbols), []
+
+
+def shared_name_in_scope() -> Made:
+    """Functions in a namespace that all have one long name."""
+    count = many(20000)
+    named = [die("subprogram", low_pc=0x1000 + 16 * i, high_pc=16, name=As("strp", Index(0))) for i in range(count)]
+    return file_of(die("namespace", *named, name="n"), extra=(Section(".debug_str", b"s" * many(400_000)),)), [
+        "names of functions"
+    ]
+
+
 def overlapping_strings() -> Made:
     """Functions whose names all end with one long string."""
     named = [
@@ -143,6 +161,13 @@ def overlapping_notes() -> Made:
     return elf_file(sections, [Segment(0, len(sections[1].data), 4, offset, 4)] * many(8000)), []
 
 
+def same_segment_often() -> Made:
+    """Program headers that all load the whole of a file without section headers."""
+    size = many(4 << 20)
+    segments = [Segment(0x1000, size, 4 + i % 2) for i in range(many(80000))]
+    return elf_file([Section(".data", b"\xff" * size)], segments, section_headers=False), []
+
+
 def long_section_names() -> Made:
     """Sections whose names all end with one long string."""
     count = many(6000)
@@ -200,12 +225,15 @@ BOMBS: list[Callable[[], Made]] = [
     corrupt_line_programs,
     deep_scopes,
     long_scope,
+    shared_name,
+    shared_name_in_scope,
     overlapping_strings,
     shared_file_tables,
     long_directory,
     large_file_number,
     overlapping_sequences,
     overlapping_notes,
+    same_segment_often,
     long_section_names,
     long_symbol_names,
     variants_of_deep_chains,

@@ -1,8 +1,11 @@
 """Strings of a table: numbers, lookups, bytes of any length."""
 
+import time
+
 import numpy as np
 import pytest
 
+from symbolize.cursor import COMPILED
 from symbolize.dwarf.strings import texts_at
 from symbolize.symbols.texts import TextPool
 from symbolize.texts import Texts, joined_texts
@@ -42,6 +45,31 @@ def test_many(count: int) -> None:
     assert [pool.find(word) for word in words] == list(range(1, count + 1))
     assert pool.find(b"%d" % count) == -1
     assert pool.find(b"") == 0
+
+
+@pytest.mark.skipif(not COMPILED, reason="takes long")
+def test_runs_of_hashes() -> None:
+    """Strings that differ in their last bytes alone, and so have hashes in a row, cost no more than others."""
+    tails = [bytes((i & 255, i >> 8 & 255, 1)) for i in range(1 << 16)]
+    alike = [b"%03d%s" % (i, tail) for i in range(8) for tail in tails]
+    others = [b"%06d" % i for i in range(len(alike))]
+    seconds = []
+    for words in (others, alike):
+        texts = Texts.of(words)
+        pools = [TextPool() for _ in range(3)]
+        start = time.process_time()
+        assert all(int(pool.add(texts).max()) == len(words) for pool in pools)
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 4 * seconds[0]
+
+
+def test_shared_strings() -> None:
+    """Equal strings are kept once and read once, however many rows have them."""
+    texts = Texts.of([b"x" * 1000, b"y", b"x" * 1000])
+    assert len(texts.data) == 1001
+    first, _, last = texts.take(np.arange(3))
+    assert first is last
+    assert len(texts.with_changed(np.arange(3), [b"z" * 1000] * 3).data) == 2001
 
 
 def test_changed_and_joined() -> None:
