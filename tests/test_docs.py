@@ -79,6 +79,20 @@ def test_report_is_what_the_command_prints(
     assert "\n".join(lines).replace(f"{tmp_path}/", "") + "\n" == example[1]
 
 
+def test_inspection_is_what_the_command_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the page says that a binary offers is the output of the command above it."""
+    monkeypatch.chdir(ROOT)
+    section = page("usage.md").partition("\n## What a binary offers\n")[2].partition("\n## ")[0]
+    command = re.search(r"^    symbolize (inspect fixtures.*)$", section, re.MULTILINE)
+    example = re.search(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    assert command
+    assert example
+    assert main(command[1].split()) == EXIT_DONE
+    assert capsys.readouterr().out == example[1]
+
+
 def test_names_in_each_mode() -> None:
     """The table of names is what demangling gives."""
     section = page("usage.md").partition("\n## Names\n")[2].partition("\n## ")[0]

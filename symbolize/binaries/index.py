@@ -84,10 +84,10 @@ class BinaryIndex:
     """Index of the ELF files below `roots` (folders or single files), made at the first question.
 
     `folder` is the cache folder in which what is known of the files is kept; without one it is known to this process
-    only. `servers` may have what is missing; see `find_binary`. `problems` lists what could not be read or was left
-    out, a sentence each; `unread` has the paths of folders and files that the system did not let us read, up to a
-    number. Nothing here raises OSError: a database that is locked, damaged or cannot be written costs time, not
-    answers.
+    only. `depth` may say how many folders deep to look. `servers` may have what is missing; see `find_binary`.
+    `problems` lists what could not be read or was left out, a sentence each; `unread` has the paths of folders and
+    files that the system did not let us read, up to a number. Nothing here raises OSError: a database that is locked,
+    damaged or cannot be written costs time, not answers.
     """
 
     def __init__(
@@ -95,8 +95,11 @@ class BinaryIndex:
         roots: Sequence[str],
         folder: str | os.PathLike[str] | None = None,
         servers: Servers | None = None,
+        depth: int | None = None,
     ) -> None:
+        assert folder is None or depth is None  # what is kept is kept of all that lies below a root
         self.roots = roots
+        self._depth = depth
         self.servers = servers
         self.folder = None if folder is None else os.fspath(folder)
         self.problems: list[str] = []
@@ -120,10 +123,10 @@ class BinaryIndex:
 
     def __getstate__(self) -> dict[str, Any]:
         """For worker processes, which ask the same database, or walk anew if there is none."""
-        return {"roots": self.roots, "folder": self.folder, "walked": self._walked}
+        return {"roots": self.roots, "folder": self.folder, "walked": self._walked, "depth": self._depth}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.roots, self.folder = state["roots"], state["folder"]
+        self.roots, self.folder, self._depth = state["roots"], state["folder"], state["depth"]
         self.servers = None
         self.problems, self.unread = [], []
         self._lock = threading.RLock()
@@ -332,7 +335,7 @@ class BinaryIndex:
         connection = self._connect()
         self._order.clear()
         self._committed = time.monotonic()
-        walk = Walk([os.path.realpath(root) for root in self.roots], self._tell, self._cannot_read)
+        walk = Walk([os.path.realpath(root) for root in self.roots], self._tell, self._cannot_read, self._depth)
         for number, root in enumerate(self.roots):
             try:
                 status = os.stat(root)

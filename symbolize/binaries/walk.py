@@ -31,10 +31,18 @@ class Folder(NamedTuple):
 class Walk:
     """Walks below folders; links are followed where they lead to something inside one of `roots` (resolved paths).
 
-    `tell` gets a sentence for each thing that is not entered, `fail` the path of what cannot be read, and why.
+    `tell` gets a sentence for each thing that is not entered, `fail` the path of what cannot be read, and why. With a
+    `depth` folders nested deeper are left out on purpose.
     """
 
-    def __init__(self, roots: Sequence[str], tell: Callable[[str], None], fail: Callable[[str, OSError], None]) -> None:
+    def __init__(
+        self,
+        roots: Sequence[str],
+        tell: Callable[[str], None],
+        fail: Callable[[str, OSError], None],
+        depth: int | None = None,
+    ) -> None:
+        self._depth = depth
         self._roots = roots
         self._tell = tell
         self._fail = fail
@@ -76,6 +84,8 @@ class Walk:
                         status = entry.stat()
                         identity = status.st_dev, status.st_ino
                         if identity in seen:
+                            continue
+                        if depth == self._depth:
                             continue
                         if depth == MAX_DEPTH:
                             self._tell(f"{entry.path}: is nested too deep, not entered")

@@ -47,6 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from symbolize.cli.plan import run_plan
 
             return run_plan(given[1:])
+        if given[:1] == ["inspect"]:
+            from symbolize.cli.inspect import run_inspect
+
+            return run_inspect(given[1:])
         return run(parser().parse_args(given))
     except UsageError as error:
         tell(f"symbolize: {error}")
@@ -88,7 +92,8 @@ def parser() -> argparse.ArgumentParser:
         description="Turn the addresses of a profile into names and write a symbolized pprof file.",
         epilog="Exit codes: 0 done, 1 input or output failed, 2 usage, 3 below --fail-under, 130 interrupted. "
         "Other commands: symbolize plan PROFILE... tells what would be used and what is missing, symbolize index "
-        "DIR... builds symbol tables ahead, symbolize cache looks after them.",
+        "DIR... builds symbol tables ahead, symbolize cache looks after them, symbolize "
+        "inspect FILE... tells what a binary offers.",
     )
     result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
     add_places(result)

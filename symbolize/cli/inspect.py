@@ -1,0 +1,202 @@
+"""`symbolize inspect FILE...`: what a binary offers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from symbolize.cli.main import EXIT_DONE, EXIT_FAILED, tell
+from symbolize.errors import InputError, OutputError, UsageError, printable
+
+if TYPE_CHECKING:
+    from symbolize.inspection import Debug, Elf, Inspection, Listed
+
+TYPES = {
+    "EXEC": "executable",
+    "DYN": "shared object or position-independent executable",
+    "REL": "relocatable file",
+    "CORE": "core dump",
+}
+CODE = {"here": "in the file", "elsewhere": "not in the file, which is a debug file", "none": "none"}
+MAX_ROWS = 32
+"""Segments, libraries and places tried that are printed; JSON has all."""
+
+
+def run_inspect(arguments: Sequence[str]) -> int:
+    """Run the command with `arguments`; the exit code: 1 if a file could not be read."""
+    from symbolize.inspection import inspect
+    from symbolize.symbols import default_folder
+
+    parser = argparse.ArgumentParser(
+        prog="symbolize inspect",
+        description="Tell what a binary, a debug file or a list of symbols offers: symbols, debug information, links "
+        "to other files and whether they lead anywhere, and what symbolize would get from it.",
+        epilog="Exit codes: 0 done, 1 a file could not be read, 2 usage.",
+    )
+    parser.add_argument("files", metavar="FILE", nargs="+", help="binary, debug file or list of symbols")
+    parser.add_argument(
+        "--binaries",
+        "-b",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="folder in which files that belong to FILE are looked for; may be given several times (default: the "
+        "folder of FILE, and those in it)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args(arguments)
+    if "" in options.files:
+        raise UsageError("a file has an empty name")
+    for folder in options.binaries:
+        if not os.path.exists(folder):
+            raise UsageError(f"{folder}: no such folder or file")
+    code, found = EXIT_DONE, []
+    for path in options.files:
+        try:
+            inspection = inspect(path, options.binaries, default_folder() if options.binaries else None)
+        except InputError as error:
+            tell(f"symbolize: {error}")
+            code = EXIT_FAILED
+            continue
+        except MemoryError:
+            tell(f"symbolize: {printable(path)}: out of memory")
+            code = EXIT_FAILED
+            continue
+        except Exception as error:  # one file must not stop the others
+            tell(f"symbolize: {printable(f'{path}: {type(error).__name__}: {error}')}")
+            code = EXIT_FAILED
+            continue
+        if options.json:
+            found.append(as_data(inspection))
+        else:
+            write("\n".join(text(inspection)) + "\n")
+    if options.json:
+        import json
+
+        write(json.dumps({"schema_version": 1, "files": found}, indent=1) + "\n")
+    return code
+
+
+def write(output: str) -> None:
+    """Write to standard output. Raises OutputError."""
+    try:
+        print(output, end="", flush=True)
+    except (OSError, ValueError) as error:
+        # What is left in the buffer would be written once more at the end.
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        raise OutputError(f"standard output: cannot be written: {getattr(error, 'strerror', None) or error}") from error
+
+
+def as_data(value: Any) -> Any:
+    """An inspection as dictionaries, lists and plain values."""
+    from dataclasses import fields, is_dataclass
+
+    if is_dataclass(value):
+        return {each.name: as_data(getattr(value, each.name)) for each in fields(value)}
+    if hasattr(value, "_asdict"):
+        return as_data(value._asdict())
+    if isinstance(value, dict):
+        return {str(key): as_data(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_data(each) for each in value]
+    return value
+
+
+def text(inspection: Inspection) -> Iterator[str]:
+    """An inspection for a person, a line each."""
+    yield f"{printable(inspection.path)}: {inspection.kind}, {count(inspection.size, 'byte')}"
+    rows: list[tuple[str, str]] = []
+    if inspection.elf is not None:
+        rows += elf_rows(inspection.elf)
+    if inspection.listed is not None:
+        rows += listed_rows(inspection.listed)
+    for library in inspection.libraries or ():
+        stored = "stored" if library.is_stored else "deflated"
+        said = library.problem or (
+            f"build id {library.build_id or 'none'}, {count(library.functions, 'function')}"
+            + (", DWARF" if library.has_dwarf else "")
+        )
+        rows.append(("library", f"{library.name}: {stored}, {count(library.size, 'byte')}, {said}"))
+    rows += [("problem", problem) for problem in inspection.problems]
+    shown: dict[str, int] = {}
+    for name, said in rows:
+        shown[name] = shown.get(name, 0) + 1
+        if shown[name] <= MAX_ROWS:
+            yield f"  {name:<16} {printable(said)}"
+    for name, number in shown.items():
+        if number > MAX_ROWS:
+            yield f"  {name:<16} and {number - MAX_ROWS} more, which --json shows"
+    yield f"  {printable(inspection.conclusion)}."
+
+
+def elf_rows(elf: Elf) -> Iterator[tuple[str, str]]:
+    """What there is to say of an ELF file, each with what it is about."""
+    yield "type", f"{TYPES.get(elf.type, elf.type)}, {elf.machine}, {elf.bits}-bit, {elf.byte_order}"
+    yield "build id", elf.build_id or "none"
+    for segment in elf.segments:
+        yield (
+            "segment",
+            f"offset {segment.file_offset:#x}, vaddr {segment.vaddr:#x}, {segment.file_size:#x} bytes in the file, "
+            f"{segment.memory_size:#x} in memory" + (", executable" if segment.executable else ""),
+        )
+    yield "code", CODE[elf.code]
+    for table, number in elf.functions.items():
+        yield table, count(number, "function")
+    if not elf.functions:
+        yield "symbols", "none"
+    if elf.go is not None:
+        yield ".gopclntab", f"as of Go {elf.go.layout}, {count(elf.go.functions, 'function')}"
+    yield "DWARF", debug_text(elf.debug) if elf.debug is not None else "none"
+    if elf.splits is not None:
+        yield "split units", f"{elf.splits.found} of {elf.splits.needed} found"
+        for name in elf.splits.missing:
+            yield "missing", name
+    for path, units in elf.packages:
+        yield "package", f"{path}, {count(units, 'unit')}"
+    for link in elf.links:
+        what = "checksum" if link.section in (".gnu_debuglink", ".debug_sup") else "build id"
+        yield link.section, f"{link.name}, {what} {link.identifier}: {link.resolved or 'leads to no file'}"
+        if not link.resolved:
+            for place, outcome in link.tried:
+                yield "tried", f"{place}: {outcome}"
+    for other in elf.same_build:
+        yield "same build id", f"{other.path}: {', '.join(other.offers) or 'nothing'}"
+
+
+def debug_text(debug: Debug) -> str:
+    """Debug information in a line."""
+    versions = ", ".join(f"{number} of version {version}" for version, number in sorted(debug.versions.items()))
+    parts = [f"{count(debug.units, 'unit')} in {debug.section}" + (f" ({versions})" if versions else "")]
+    for number, name in (
+        (debug.split, "split"),
+        (debug.types, "type"),
+        (debug.partial, "partial"),
+        (debug.unreadable, "unreadable"),
+    ):
+        if number:
+            parts.append(count(number, f"{name} unit"))
+    parts.append(f"{count(debug.size, 'byte')} of debug sections")
+    if debug.described is not None:
+        parts.append(f"for {100 * debug.described:.0f} % of the code")
+    if debug.compression:
+        parts.append(f"compressed with {', '.join(debug.compression)}")
+    return ", ".join(parts)
+
+
+def listed_rows(listed: Listed) -> Iterator[tuple[str, str]]:
+    """What there is to say of a list of functions."""
+    yield from listed.about.items()
+    yield "functions", f"{listed.functions:,}"
+    if listed.end:
+        yield "addresses", f"{listed.begin:#x}-{listed.end:#x}"
+    yield "lines", "yes" if listed.has_lines else "no"
+    yield "inlined calls", "yes" if listed.has_inlined else "no"
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,84 @@
+"""Which kind of source of names a file is; the rooms beside this module look into it."""
+
+import os
+from collections.abc import Sequence
+
+from symbolize.binaries import BinaryIndex, SpecialFiles, decompress
+from symbolize.binaries.unpack import is_packed
+from symbolize.elf import ElfImage
+from symbolize.errors import InputError
+from symbolize.inspection.binary import inspect_elf
+from symbolize.inspection.lists import inspect_archive, inspect_listing, listing_readers
+from symbolize.inspection.model import Inspection
+
+HEAD = 4096
+MAX_PACKED, MAX_UNPACKED = 256 << 20, 1 << 30
+"""Bytes of the largest compressed file that is read, and of what may come out of it."""
+
+
+def inspect(path: str, folders: Sequence[str] = (), cache_folder: str | None = None) -> Inspection:
+    """What the file at `path` offers, with the other files of its build below `folders`.
+
+    Without folders that of the file and those in it are searched. Raises InputError if it cannot be read or is no
+    source of names. `cache_folder` remembers what is known of the files below `folders`.
+    """
+    files = SpecialFiles(())
+    head = files.head(path, HEAD)
+    if files.problems:
+        raise InputError(path, files.problems[0].removeprefix(f"{path}: "))
+    if not head:
+        raise InputError(path, "the file is empty")
+    size = os.stat(path).st_size
+    if head.startswith(b"\x7fELF"):
+        with open_image(path) as image:
+            index = index_for(path, folders, cache_folder)
+            try:
+                result = inspect_elf(image, size, index)
+            finally:
+                index.close()
+        if folders:
+            result.problems += index.problems
+        return result
+    if is_packed(head):
+        return inspect_packed(path, files)
+    if head.startswith(b"PK"):
+        return inspect_archive(path, size)
+    for kind, limit, reader in listing_readers(os.path.basename(path), head):
+        data = files.read(path, limit)
+        if data is None:
+            raise InputError(path, files.problems[0].removeprefix(f"{path}: "))
+        listing, about = reader(data)
+        return inspect_listing(path, kind, len(data), listing, about)
+    raise InputError(path, "is neither ELF nor a list of symbols of a known kind")
+
+
+def open_image(path: str) -> ElfImage:
+    """The ELF file at `path`. Raises InputError."""
+    try:
+        return ElfImage.open(path)
+    except OSError as error:
+        raise InputError(path, error.strerror or str(error)) from error
+
+
+def index_for(path: str, folders: Sequence[str], cache_folder: str | None) -> BinaryIndex:
+    """The files that may belong to the one at `path`, which is among them."""
+    if folders:
+        return BinaryIndex([*folders, path], cache_folder)
+    return BinaryIndex([os.path.dirname(path) or ".", path], depth=1)
+
+
+def inspect_packed(path: str, files: SpecialFiles) -> Inspection:
+    """A file that is compressed as a whole, as kernel modules and the files of symbol stores are."""
+    data = files.read(path, MAX_PACKED)
+    if data is None:
+        raise InputError(path, files.problems[0].removeprefix(f"{path}: "))
+    try:
+        unpacked = decompress(data, MAX_UNPACKED)
+    except ValueError as error:
+        raise InputError(path, str(error)) from error
+    if not unpacked.startswith(b"\x7fELF"):
+        raise InputError(path, "is compressed and holds no ELF file")
+    with ElfImage.parse(memoryview(unpacked), path) as image:
+        result = inspect_elf(image, len(data), None)
+    result.kind = "compressed ELF"
+    return result

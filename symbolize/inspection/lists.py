@@ -1,0 +1,138 @@
+"""What lists of functions and archives of libraries offer."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from symbolize.binaries import Member, inflate, read_member, read_members
+from symbolize.elf import ElfError, ElfImage
+from symbolize.errors import InputError
+from symbolize.inspection.advice import ALL
+from symbolize.inspection.binary import symbol_counts
+from symbolize.inspection.model import Inspection, Library, Listed
+from symbolize.inspection.related import has_bytes
+from symbolize.listings import (
+    Kallsyms,
+    Listing,
+    process_of,
+    read_breakpad,
+    read_jitdump,
+    read_kallsyms,
+    read_module,
+    read_perf_map,
+)
+from symbolize.listings.jitdump import is_jitdump
+from symbolize.listings.kallsyms import looks_like_kallsyms
+
+MAX_BREAKPAD, MAX_DUMP, MAX_MAP, MAX_KERNEL = 4 << 30, 1 << 30, 128 << 20, 64 << 20
+"""Bytes of the largest list of each kind that is read, as for profiles."""
+MAX_MEMBERS = 256
+"""Libraries of an archive that are looked into."""
+MAX_MEMBER_BYTES = 1 << 30
+"""Bytes that the deflated ones of them may take together."""
+TOP = (1 << 64) - 1
+
+
+Reader = Callable[[bytes], tuple[Listing, dict[str, str]]]
+
+
+def listing_readers(name: str, head: bytes) -> Iterator[tuple[str, int, Reader]]:
+    """The kinds of list that a file called `name` with this beginning is, with a limit and what reads it."""
+    is_map = name.startswith("perf-") and name.endswith(".map")
+    lines = head.rpartition(b"\n")[0] or head
+    if is_jitdump(head):
+        process = str(process_of(head))
+        yield "jitdump", MAX_DUMP, lambda data: (read_jitdump(data), {"process": process})
+    elif (module := read_module(head)) is not None:
+        about = {"module": module.name, "debug id": module.debug_id, "build id": module.build_id}
+        yield "Breakpad symbols", MAX_BREAKPAD, lambda data: (read_breakpad(data), about)
+    elif looks_like_kallsyms(head) and not is_map:
+        yield "kernel symbols", MAX_KERNEL, lambda data: read_kernel(read_kallsyms(data))
+    elif is_map or (len(read_perf_map(lines).start) and not read_perf_map(lines).problems):
+        yield "perf map", MAX_MAP, lambda data: (read_perf_map(data), {})
+
+
+def read_kernel(symbols: Kallsyms) -> tuple[Listing, dict[str, str]]:
+    """The functions of a list of kernel symbols, and what else it tells."""
+    begin, end = symbols.anchors.core
+    about = {"kernel code": f"{begin:#x}-{end:#x}"} if end else {}
+    if symbols.restricted:
+        about["addresses"] = "hidden from the reader of the list, all are 0"
+    return symbols.listing, about
+
+
+def inspect_listing(path: str, kind: str, size: int, listing: Listing, about: dict[str, str]) -> Inspection:
+    """What a list of functions offers."""
+    covered = np.flatnonzero(listing.node >= 0)
+    begin = int(listing.start[covered[0]]) if len(covered) else 0
+    last = int(covered[-1]) + 1 if len(covered) else 0
+    end = int(listing.start[last]) if last < len(listing.start) else begin and TOP
+    listed = Listed(
+        int((listing.node_parent < 0).sum()),
+        begin,
+        end,
+        bool((listing.row_line > 0).any()),
+        bool((listing.node_parent >= 0).any()),
+        {key: value for key, value in about.items() if value},
+    )
+    if "addresses" in listed.about:
+        conclusion = "symbolize gets nothing from it: copy /proc/kallsyms as root, with kernel.kptr_restrict below 2"
+    elif not len(covered):
+        conclusion = "symbolize gets nothing from it: it lists no functions"
+    else:
+        conclusion = f"symbolize gets {what(listed.has_lines, listed.has_inlined)} from it"
+    return Inspection(path, kind, size, listed=listed, conclusion=conclusion, problems=listing.problems)
+
+
+def what(lines: bool, inlined: bool) -> str:
+    """Functions, and what else there is."""
+    if lines and inlined:
+        return ALL
+    return "functions and lines" if lines else "functions and inlined calls" if inlined else "functions, no lines"
+
+
+def inspect_archive(path: str, size: int) -> Inspection:
+    """What the libraries in an archive offer."""
+    try:
+        members = read_members(path, (".so",))
+    except ValueError as error:
+        raise InputError(path, str(error)) from error
+    except OSError as error:
+        raise InputError(path, error.strerror or str(error)) from error
+    problems = []
+    if len(members) > MAX_MEMBERS:
+        problems.append(f"has {len(members)} libraries, of which {MAX_MEMBERS} are looked into")
+    left = MAX_MEMBER_BYTES
+    libraries = []
+    for member in members[:MAX_MEMBERS]:
+        left -= 0 if member.is_stored else member.size
+        libraries.append(inspect_member(path, member, left >= 0))
+    named = sum(1 for library in libraries if library.functions or library.has_dwarf)
+    conclusion = f"symbolize gets names from {named} of {len(members)} libraries in it"
+    return Inspection(path, "archive", size, libraries=libraries, conclusion=conclusion, problems=problems)
+
+
+def inspect_member(path: str, member: Member, may_inflate: bool) -> Library:
+    """What a library in an archive offers."""
+    result = Library(member.name, member.size, member.is_stored)
+    name = f"{path}!/{member.name}"
+    try:
+        if member.is_stored:
+            image = ElfImage.open_part(path, member.offset, member.size, name)
+        elif not may_inflate:
+            return result._replace(problem="not looked into, the libraries are too large together")
+        else:
+            data = inflate(read_member(path, member, MAX_MEMBER_BYTES), member.size, MAX_MEMBER_BYTES)
+            image = ElfImage.parse(memoryview(data), name)
+    except ElfError as error:
+        return result._replace(problem=error.problem)
+    except ValueError as error:
+        return result._replace(problem=str(error))
+    except OSError as error:
+        return result._replace(problem=error.strerror or str(error))
+    with image:
+        return result._replace(
+            build_id=image.build_id or "",
+            functions=max(symbol_counts(image).values(), default=0),
+            has_dwarf=has_bytes(image.find_debug(".debug_info")),
+        )
