@@ -111,6 +111,17 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="do not remove the frame that an old gperftools signal handler left in every stack",
     )
+    result.add_argument(
+        "--trace-offcpu",
+        choices=("on-cpu", "off-cpu", "on-off-cpu", "mixed-on-off-cpu"),
+        help="samples to take from a simpleperf recording with the time off the processor: of either kind, of both as "
+        "events of their own, or of both as one event (default: mixed-on-off-cpu)",
+    )
+    result.add_argument(
+        "--show-art-frames",
+        action="store_true",
+        help="do not hide the frames of Android's runtime next to Java frames of a simpleperf report",
+    )
     add_cache_options(result)
     result.add_argument("--report", choices=("text", "json"), default="text", help="form of the report")
     result.add_argument(
@@ -226,7 +237,12 @@ def symbolize_one(
     from symbolize.load import load
     from symbolize.write import write
 
-    profile = load(source, keep_trampolines=options.keep_trampolines)
+    profile = load(
+        source,
+        keep_trampolines=options.keep_trampolines,
+        trace_offcpu=options.trace_offcpu,
+        show_art_frames=options.show_art_frames,
+    )
     with progress_bar(options.quiet) as progress:
         result = symbolizer.symbolize(profile, progress)
     write(result.profile, output)
