@@ -39,18 +39,19 @@ def make(path: Path, samples: int, depth: int, stacks: int) -> None:
         out.write(b"SIMPLEPERF\x01\x00")
         out.write(framed(schema.Record(meta_info=schema.MetaInfo(event_type=[b"cpu-clock:u"], trace_offcpu=False))))
         for i in range(samples):
-            if len(chains) < stacks:
+            number = i if i < stacks else rng.randrange(stacks)
+            if number == len(chains):
                 sample = schema.Sample()
                 for vaddr, file, symbol in rng.choices(sites, k=depth):
                     sample.callchain.add(vaddr_in_file=vaddr, file_id=file, symbol_id=symbol)
                 chains.append(sample.SerializeToString())
-                chain = chains[-1]
-            else:
-                chain = chains[rng.randrange(stacks)]
-            rest = schema.Sample(time=10**12 + i * 250_000, thread_id=1000 + i % THREADS, event_count=250_000)
+            chain = chains[number]
+            # The root of a stack tells what kind of thread it is of.
+            thread = 1000 + number % THREADS
+            rest = schema.Sample(time=10**12 + i * 250_000, thread_id=thread, event_count=250_000)
             rest.event_type_id = 0
             body = rest.SerializeToString() + chain
-            out.write(framed(schema.Record(sample=schema.Sample.FromString(body))) if i < 10 else framed_raw(body))
+            out.write(framed_raw(body))
         out.write(framed(schema.Record(lost=schema.LostSituation(sample_count=samples, lost_count=0))))
         for i in range(FILES):
             names = [b"scope%d::function%d(int)" % (i, n) for n in range(SYMBOLS)]

@@ -35,7 +35,6 @@ cdef class Scan:
     cdef long long[:, ::1] chain_table
     cdef Py_ssize_t chain_used
     cdef long long chain_hash
-    cdef int[::1] chain_slots
     cdef Py_ssize_t chains
     # frames
     cdef public object frame_columns
@@ -71,7 +70,7 @@ cdef int open_record(Scan s, Cursor c) noexcept nogil
 cdef Py_ssize_t count_frames(Cursor c) noexcept nogil
 cdef void outline(Scan s, Cursor c) noexcept nogil
 cdef int known_chain(Scan s, Cursor c) noexcept nogil
-cdef void remember_chain(Scan s, Cursor c, int stack) noexcept nogil
+cdef void remember_chain(Scan s, Cursor c, long long stack) noexcept nogil
 cdef int read_stack(Scan s, Cursor c) noexcept nogil
 cdef int low32(unsigned long long value) noexcept nogil
 cdef int read_frame(Scan s, Cursor c) noexcept nogil

@@ -90,8 +90,7 @@ class Scan:
         self.frame_columns, self.stack_columns, self.row_columns = no_columns(), no_columns(), no_columns()
         self.items_column = np.zeros(1, np.int32)
         self.chain_bytes = np.empty(CHAIN_BYTES, np.uint8).data
-        self.chain_table = np.empty((CHAINS, 4), np.int64).data
-        self.chain_slots = np.zeros(slots_for(CHAINS), np.int32).data
+        self.chain_table = np.zeros((slots_for(CHAINS), 4), np.int64).data
         self.chains = self.chain_used = 0
         self.grow_frames(1 << 10)
         self.grow_stacks(1 << 8)
@@ -512,39 +511,36 @@ def is_same(
 
 def known_chain(s: Scan, c: Cursor) -> cython.int:
     """The stack of the encoded frames at `chain_begin:chain_end`, if they were seen before, or -1; notes the slot."""
-    size: cython.Py_ssize_t = len(s.chain_slots)
+    size: cython.Py_ssize_t = len(s.chain_table)
     begin: cython.Py_ssize_t = s.chain_begin
     end: cython.Py_ssize_t = s.chain_end
-    slot: cython.Py_ssize_t
-    row: cython.Py_ssize_t
     # One bit less, so that it is the same number signed.
     hash: cython.longlong = chain_hash(c.data, begin, end, s.mixer) & TOP
-    slot = slot_of(hash, size)
+    slot: cython.Py_ssize_t = slot_of(hash, size)
     s.chain_hash = hash
-    while s.chain_slots[slot] != 0:
-        row = s.chain_slots[slot] - 1
-        if s.chain_table[row, 3] == hash and s.chain_table[row, 1] == end - begin:
-            if is_same(c.data, begin, end, s.chain_bytes, s.chain_table[row, 0]):
-                return cython.cast(cython.int, s.chain_table[row, 2])
+    # A slot is one line of the cache: hash, where the bytes begin, how many they are, and the stack plus 1 (0: free).
+    while s.chain_table[slot, 3] != 0:
+        if s.chain_table[slot, 0] == hash and s.chain_table[slot, 2] == end - begin:
+            if is_same(c.data, begin, end, s.chain_bytes, s.chain_table[slot, 1]):
+                return cython.cast(cython.int, s.chain_table[slot, 3] - 1)
         slot = (slot + 1) & (size - 1)
     s.chain_slot = slot
     return -1
 
 
-def remember_chain(s: Scan, c: Cursor, stack: cython.int) -> cython.void:
+def remember_chain(s: Scan, c: Cursor, stack: cython.longlong) -> cython.void:
     """Know the encoded frames at `chain_begin:chain_end` from now on, while there is room."""
     i: cython.Py_ssize_t
     size: cython.Py_ssize_t = s.chain_end - s.chain_begin
-    if s.chains < len(s.chain_table) and size <= len(s.chain_bytes) - s.chain_used:
+    if 2 * s.chains < len(s.chain_table) and size <= len(s.chain_bytes) - s.chain_used:
         for i in range(size):
             s.chain_bytes[s.chain_used + i] = c.data[s.chain_begin + i]
-        s.chain_table[s.chains, 0] = s.chain_used
-        s.chain_table[s.chains, 1] = size
-        s.chain_table[s.chains, 2] = stack
-        s.chain_table[s.chains, 3] = s.chain_hash
+        s.chain_table[s.chain_slot, 0] = s.chain_hash
+        s.chain_table[s.chain_slot, 1] = s.chain_used
+        s.chain_table[s.chain_slot, 2] = size
+        s.chain_table[s.chain_slot, 3] = stack + 1
         s.chain_used += size
         s.chains += 1
-        s.chain_slots[s.chain_slot] = s.chains
 
 
 def has_room(s: Scan, frames: cython.Py_ssize_t) -> cython.bint:

@@ -64,15 +64,19 @@ def read(profile: Profile) -> Model:
             linked = strings[profile.functions.system_name[function]]
         frames.append((path, int(locations.address[row]), name, linked))
     result: Model = {}
+    seen: set[tuple[Any, ...]] = set()
     for row in range(len(samples)):
         begin, end = samples.location_offsets[row : row + 2].tolist()
-        stack = tuple(frames[each] for each in samples.locations[begin:end].tolist())
+        rows = tuple(samples.locations[begin:end].tolist())
         begin, end = samples.label_offsets[row : row + 2].tolist()
         labels = sorted((strings[samples.labels.key[i]], strings[samples.labels.text[i]]) for i in range(begin, end))
-        values = dict(zip(types, samples.values[row].tolist(), strict=True))
-        key = stack, tuple(labels)
-        assert key not in result
-        result[key] = {name: value for name, value in values.items() if value}
+        assert (rows, *labels) not in seen
+        seen.add((rows, *labels))
+        # Mappings without a name stay apart, but the model knows files by their name only.
+        values = result.setdefault((tuple(frames[each] for each in rows), tuple(labels)), {})
+        for name, value in zip(types, samples.values[row].tolist(), strict=True):
+            if value:
+                values[name] = values.get(name, 0) + value
     return result
 
 
