@@ -14,6 +14,7 @@ COMPILED = [
     "symbolize/load/ids.py",
     "symbolize/load/pprof_scan.py",
     "symbolize/load/pprof_columns.py",
+    "symbolize/load/simpleperf_scan.py",
     "symbolize/write/pprof_columns.py",
     "symbolize/elf/crel.py",
     "symbolize/elf/frames.py",

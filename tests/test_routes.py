@@ -52,7 +52,9 @@ def places(path: Path) -> tuple[Mapping, list[Place]]:
     return mapping, [Place(BASE + vaddr, 1) for vaddr in range(begin, end, STEP)]
 
 
-def chains(whole: Path, arguments: list[str], build_id: str, name: str = RECORDED, inside: int = 0) -> list[list[Frame]]:
+def chains(
+    whole: Path, arguments: list[str], build_id: str, name: str = RECORDED, inside: int = 0
+) -> list[list[Frame]]:
     """The frames of each location of a profile of the binary `whole` that was mapped from the file `name`.
 
     `inside` is where the binary lies within that file.

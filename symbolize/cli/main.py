@@ -9,7 +9,7 @@ import resource
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING, Any, Never
 
 from symbolize.errors import InputError, OutputError, SymbolizeError, UsageError, printable
 
@@ -163,6 +163,22 @@ def add_places(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="do not remove the frame that an old gperftools signal handler left in every stack",
     )
+    parser.add_argument(
+        "--trace-offcpu",
+        choices=("on-cpu", "off-cpu", "on-off-cpu", "mixed-on-off-cpu"),
+        help="samples to take from a simpleperf recording with the time off the processor: of either kind, of both as "
+        "events of their own, or of both as one event (default: mixed-on-off-cpu)",
+    )
+    parser.add_argument(
+        "--show-art-frames",
+        action="store_true",
+        help="do not hide the frames of Android's runtime next to Java frames of a simpleperf report",
+    )
+
+
+def load_options(options: argparse.Namespace) -> dict[str, Any]:
+    """How profiles are read, as arguments of `load`."""
+    return {name: getattr(options, name) for name in ("keep_trampolines", "trace_offcpu", "show_art_frames")}
 
 
 def add_cache_options(parser: argparse.ArgumentParser, may_be_off: bool = True) -> None:
@@ -330,7 +346,7 @@ def symbolize_one(
     from symbolize.load import load
     from symbolize.write import write
 
-    profile = load(source, keep_trampolines=options.keep_trampolines)
+    profile = load(source, **load_options(options))
     with progress_bar(options.quiet) as progress:
         result = symbolizer.symbolize(profile, progress)
     write(result.profile, output)

@@ -11,6 +11,7 @@ from symbolize.cli.main import (
     add_cache_options,
     add_places,
     all_roots,
+    load_options,
     open_cache,
     tell,
 )
@@ -35,7 +36,7 @@ def run_plan(arguments: Sequence[str]) -> int:
     with Symbolizer(binaries, cache=cache, servers=servers) as symbolizer:
         for source in options.profiles:
             try:
-                report = symbolizer.plan(load(source, keep_trampolines=options.keep_trampolines))
+                report = symbolizer.plan(load(source, **load_options(options)))
             except InputError as error:
                 tell(f"symbolize: {error}")
                 code = EXIT_FAILED

@@ -1,7 +1,7 @@
 """Decompression of whole inputs, by magic number, bounded."""
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from symbolize.errors import InputError
@@ -17,6 +17,8 @@ MAX_RATIO: Final = 200
 more with zstd."""
 
 MAX_LAYERS: Final = 2
+
+MAGIC_SIZE: Final = 4
 
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 LZ4: Final = b"\x04\x22\x4d\x18"
@@ -63,55 +65,71 @@ CODECS: Final = (
 )
 
 
+class CutShort(InputError):
+    """A stream that ends too early."""
+
+
 def decompress(data: bytes | memoryview, source: str) -> bytes | memoryview:
     """What gzip, zstd or lz4 compressed `data` holds; the same `data` if it is not compressed.
 
     Concatenated streams are one input (RFC 1952 §2.2), zeros may pad the end, and a layer may hold another. Offsets
     in errors count in the compressed input.
     """
-    for _ in range(MAX_LAYERS):
-        codec = _codec(data)
-        if codec is None:
-            return data
-        data = _inflate(memoryview(data), codec, source)
-    if _codec(data) is not None:
-        raise InputError(source, f"is compressed more than {MAX_LAYERS} times")
-    return data
-
-
-def _codec(data: bytes | memoryview) -> Codec | None:
-    start = bytes(data[:4])
-    return next((codec for codec in CODECS if start.startswith(codec.magics)), None)
-
-
-def _inflate(data: memoryview, codec: Codec, source: str) -> memoryview:
-    """All streams of `data`, one after another."""
+    if _codec(data) is None:
+        return data
     out = bytearray()
-    position = 0
-    while position < len(data):
-        if position and not bytes(data[position : position + 4]).startswith(codec.magics):
-            if not any(data[position:]):
-                break
-            raise InputError(source, f"has something else after its {codec.name} stream", position)
-        position = _stream(data, position, out, codec, source)
+    for piece in pieces(data, source):
+        out += piece
     return memoryview(out)
 
 
-def _stream(data: memoryview, position: int, out: bytearray, codec: Codec, source: str) -> int:
-    """Append the stream that starts at `position` to `out`; where it ends."""
-    decoder = codec.decoder(source)
-    while not decoder.eof:
-        piece = data[position : position + codec.step]
-        if not piece:
-            raise InputError(source, f"{codec.name} stream is cut short", len(data))
-        try:
-            out += decoder.decompress(piece)
-        except Exception as error:  # each library has its own error class, and one of them is RuntimeError
-            raise InputError(source, f"{codec.name} stream is damaged ({error})", position) from error
-        position += len(piece) - len(decoder.unused_data or b"")
-        if len(out) > MAX_OUTPUT:
-            raise InputError(source, f"{codec.name} stream holds more than {MAX_OUTPUT} bytes", position)
-        if len(out) > FREE_OUTPUT and len(out) > MAX_RATIO * position:
-            ratio = len(out) // position
-            raise InputError(source, f"{codec.name} stream expands {ratio} times, as only a bomb does", position)
-    return position
+def pieces(data: bytes | memoryview, source: str) -> Iterator[bytes | memoryview]:
+    """What `decompress` gives, piece by piece; only the data of an inner layer is in memory as a whole."""
+    for _ in range(MAX_LAYERS):
+        codec = _codec(data)
+        if codec is None:
+            break
+        inflated = _inflate(memoryview(data), codec, source)
+        head = b""
+        while len(head) < MAGIC_SIZE and (piece := next(inflated, None)) is not None:
+            head += piece
+        if _codec(head) is None:
+            yield head
+            yield from inflated
+            return
+        data = memoryview(head + b"".join(inflated))
+    if _codec(data) is not None:
+        raise InputError(source, f"is compressed more than {MAX_LAYERS} times")
+    yield data
+
+
+def _codec(data: bytes | memoryview) -> Codec | None:
+    start = bytes(data[:MAGIC_SIZE])
+    return next((codec for codec in CODECS if start.startswith(codec.magics)), None)
+
+
+def _inflate(data: memoryview, codec: Codec, source: str) -> Iterator[bytes]:
+    """All streams of `data`, one after another."""
+    position = size = 0
+    while position < len(data):
+        if position and not bytes(data[position : position + MAGIC_SIZE]).startswith(codec.magics):
+            if not any(data[position:]):
+                break
+            raise InputError(source, f"has something else after its {codec.name} stream", position)
+        decoder = codec.decoder(source)
+        while not decoder.eof:
+            read = data[position : position + codec.step]
+            if not read:
+                raise CutShort(source, f"{codec.name} stream is cut short", len(data))
+            try:
+                piece = decoder.decompress(read)
+            except Exception as error:  # each library has its own error class, and one of them is RuntimeError
+                raise InputError(source, f"{codec.name} stream is damaged ({error})", position) from error
+            position += len(read) - len(decoder.unused_data or b"")
+            size += len(piece)
+            if size > MAX_OUTPUT:
+                raise InputError(source, f"{codec.name} stream holds more than {MAX_OUTPUT} bytes", position)
+            if size > FREE_OUTPUT and size > MAX_RATIO * position:
+                ratio = size // position
+                raise InputError(source, f"{codec.name} stream expands {ratio} times, as only a bomb does", position)
+            yield piece

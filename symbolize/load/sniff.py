@@ -1,29 +1,36 @@
 """From a path, standard input or an open file to a profile: read, decompress, pick the format by content."""
 
+import itertools
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, Final
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from symbolize.errors import InputError
-from symbolize.load.compression import decompress
+from symbolize.load.compression import pieces
 from symbolize.profile.model import Profile
+
+if TYPE_CHECKING:
+    from symbolize.load.simpleperf import OffCpuMode
 
 MAX_INPUT: Final = 4 << 30
 """Bytes of input that no profile reaches: what keeps a pipe without end from filling the memory."""
 
-CHUNK: Final = 1 << 20
+CHUNK: Final = 1 << 18
 
 STANDARD_INPUT: Final = "-"
 
-FORMATS: Final = "pprof, gperftools CPU profile"
+STREAMED: Final = b"SIMPLEPERF"
+"""How a simpleperf report begins, which is read piece by piece."""
+
+FORMATS: Final = "pprof, gperftools CPU profile, simpleperf report_sample"
 
 LOOKS: Final = (
     (b"\x7fELF", "an ELF binary"),
     (b"PERFILE2", "perf.data, which is read after conversion to pprof"),
     (b"2ELIFREP", "perf.data of a machine with the other byte order"),
-    (b"SIMPLEPERF", "a simpleperf report"),
     (b"\xfd7zXZ\x00", "xz compressed, which is not read"),
     (b"BZh", "bzip2 compressed, which is not read"),
     (b"PK\x03\x04", "a zip archive"),
@@ -39,31 +46,60 @@ LOOKS: Final = (
 JSON_STARTS: Final = (b"{", b"[{", b"[\n", b"[ ", b'["')
 
 
-def load(source: str | os.PathLike[str] | BinaryIO, *, keep_trampolines: bool = False) -> Profile:
+class Options(NamedTuple):
+    """What single formats can be asked for."""
+
+    keep_trampolines: bool = False
+    trace_offcpu: "OffCpuMode | None" = None
+    show_art_frames: bool = False
+
+
+DEFAULTS: Final = Options()
+
+
+def load(source: str | os.PathLike[str] | BinaryIO, options: Options = DEFAULTS) -> Profile:
     """The profile in `source`: a path, `-` for standard input, or a binary file object, read to its end.
 
     The input may be compressed with gzip, zstd or lz4; offsets in errors about the profile count in the decompressed
-    data. `keep_trampolines` leaves the frames that gperftools signal handlers add (gperftools profiles only).
+    data.
     """
     name = _name(source)
-    data = memoryview(decompress(_read(source, name), name))
+    chunks = _chunks(source, name)
+    head = next(chunks, b"")
+    chunks = itertools.chain([head], chunks)
+    if head.startswith(STREAMED):
+        return _load_report(chunks, name, options)
+    data = memoryview(_joined(chunks))
+    decompressed = pieces(data, name)
+    start = next(decompressed)
+    if bytes(start[: len(STREAMED)]) == STREAMED:
+        return _load_report(itertools.chain([start], decompressed), name, options)
+    if start is not data:
+        data = memoryview(_joined(itertools.chain([start], decompressed)))
     if not data:
         raise InputError(name, "is empty")
-    for matches, parse in _formats(keep_trampolines):
+    for matches, parse in _formats(options):
         if matches(data):
             return parse(data, name)
     raise InputError(name, f"is not a profile: it looks like {describe(data)}; formats read: {FORMATS}")
 
 
-def _formats(keep_trampolines: bool) -> Iterator[tuple[Callable[[Any], bool], Callable[[Any, str], Profile]]]:
-    """Test and reader of each format, imported when its turn comes."""
+def _load_report(chunks: Iterable[bytes | memoryview], name: str, options: Options) -> Profile:
+    """The profile in a simpleperf report, which can be larger than the memory."""
+    from symbolize.load import simpleperf
+
+    return simpleperf.load(chunks, name, trace_offcpu=options.trace_offcpu, show_art_frames=options.show_art_frames)
+
+
+def _formats(options: Options) -> Iterator[tuple[Callable[[Any], bool], Callable[[Any, str], Profile]]]:
+    """Test and reader of each format that is read as a whole, imported when its turn comes."""
     from symbolize.load import pprof
 
     yield pprof.matches, pprof.load
     from symbolize.load import gperftools
 
     def load_gperftools(data: memoryview, source: str) -> Profile:
-        return gperftools.load(data, source, keep_trampolines=keep_trampolines)
+        return gperftools.load(data, source, keep_trampolines=options.keep_trampolines)
 
     yield gperftools.matches, load_gperftools
 
@@ -94,32 +130,40 @@ def _name(source: str | os.PathLike[str] | BinaryIO) -> str:
     return name if isinstance(name, str) else "<stream>"
 
 
-def _read(source: str | os.PathLike[str] | BinaryIO, name: str) -> memoryview:
-    """The whole of the source, at most `MAX_INPUT` bytes."""
+def _chunks(source: str | os.PathLike[str] | BinaryIO, name: str) -> Iterator[bytes]:
+    """The whole of the source in pieces, at most `MAX_INPUT` bytes."""
+    size = 0
     try:
-        if not isinstance(source, str | os.PathLike):
-            return _read_all(source, name)
-        if source == STANDARD_INPUT:
-            if sys.stdin is None:
-                raise InputError(name, "cannot be read: it is closed")
-            return _read_all(sys.stdin.buffer, name)
-        mode = os.stat(source).st_mode
-        if stat.S_ISDIR(mode):
-            raise InputError(name, "is a directory")
-        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-            raise InputError(name, "is a device or socket, not a file")
-        with open(source, "rb") as file:
-            return _read_all(file, name)
+        with _opened(source, name) as file:
+            while chunk := file.read(CHUNK):
+                if isinstance(chunk, str):
+                    raise InputError(name, "is open as text; a profile is binary")
+                size += len(chunk)
+                if size > MAX_INPUT:
+                    raise InputError(name, f"is larger than {MAX_INPUT} bytes")
+                yield chunk
     except (OSError, ValueError) as error:  # ValueError: a NUL in a path, a closed file
         raise InputError(name, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _read_all(file: BinaryIO, name: str) -> memoryview:
+def _opened(source: str | os.PathLike[str] | BinaryIO, name: str) -> AbstractContextManager[BinaryIO]:
+    """The source, open; closed at the end if it was opened here."""
+    if not isinstance(source, str | os.PathLike):
+        return nullcontext(source)
+    if source == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise InputError(name, "cannot be read: it is closed")
+        return nullcontext(sys.stdin.buffer)
+    mode = os.stat(source).st_mode
+    if stat.S_ISDIR(mode):
+        raise InputError(name, "is a directory")
+    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+        raise InputError(name, "is a device or socket, not a file")
+    return open(source, "rb")
+
+
+def _joined(chunks: Iterable[bytes | memoryview]) -> bytearray:
     data = bytearray()
-    while chunk := file.read(CHUNK):
-        if isinstance(chunk, str):
-            raise InputError(name, "is open as text; a profile is binary")
+    for chunk in chunks:
         data += chunk
-        if len(data) > MAX_INPUT:
-            raise InputError(name, f"is larger than {MAX_INPUT} bytes")
-    return memoryview(data)
+    return data

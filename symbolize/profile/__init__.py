@@ -3,6 +3,7 @@
 from symbolize.profile.compact import compact
 from symbolize.profile.model import (
     NONE,
+    AddressKind,
     Functions,
     Labels,
     Lines,
@@ -16,6 +17,7 @@ from symbolize.profile.strings import Strings
 
 __all__ = [
     "NONE",
+    "AddressKind",
     "Functions",
     "Labels",
     "Lines",

@@ -8,6 +8,7 @@ Variable-length lists are CSR: list `i` of a table lies in `[offsets[i], offsets
 """
 
 from dataclasses import dataclass, field, fields
+from enum import IntEnum
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +22,21 @@ NONE = -1
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 UInt64 = NDArray[np.uint64]
+UInt8 = NDArray[np.uint8]
 Bool = NDArray[np.bool_]
+
+
+class AddressKind(IntEnum):
+    """What the addresses in a mapping are."""
+
+    PROCESS = 0
+    """Runtime addresses: start, limit and file offset of the mapping place them."""
+    IN_FILE = 1
+    """Addresses in the file, from which base is not said: vaddrs, or counted from where the file was mapped."""
+    KERNEL = 2
+    """Runtime addresses of the kernel, or vaddrs of its vmlinux."""
+    NO_BINARY = 3
+    """Code without a binary: runtime addresses of compiled code, positions in bytecode."""
 
 
 class ValueType(NamedTuple):
@@ -140,7 +155,11 @@ class Samples:
 
 @dataclass(eq=False, repr=False)
 class Profile:
-    """A profile. `unknown` keeps what a newer schema than ours put in: table name → row → raw fields."""
+    """A profile. `unknown` keeps what a newer schema than ours put in: table name → row → raw fields.
+
+    `address_kinds` is an `AddressKind` for each mapping, or empty where all addresses are those of the process. It is
+    not written.
+    """
 
     strings: Strings = field(default_factory=Strings)
     sample_types: list[ValueType] = field(default_factory=list)
@@ -159,6 +178,11 @@ class Profile:
     doc_url: int = 0
     unknown: dict[str, dict[int, bytes]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    address_kinds: UInt8 = column(np.uint8)
+
+    def address_kind(self, mapping: int) -> AddressKind:
+        """What the addresses in a mapping are."""
+        return AddressKind(self.address_kinds[mapping]) if len(self.address_kinds) else AddressKind.PROCESS
 
     def weight_column(self) -> int:
         """The column of values that weighs samples: the default sample type, else the last one (as pprof does)."""

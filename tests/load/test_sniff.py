@@ -95,7 +95,6 @@ def test_input_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         (b'  {"traceEvents": []}', "JSON"),
         (b"\x7fELF\x02\x01\x01" + bytes(57), "an ELF binary"),
         (b"PERFILE2" + bytes(96), "perf.data"),
-        (b"SIMPLEPERF\x01\x00" + bytes(20), "a simpleperf report"),
         (b"heap profile: 1: 2 [3: 4] @ heapprofile", "a heap profile as text"),
         (b"\xfd7zXZ\x00" + bytes(20), "xz compressed"),
         (bytes(1000), "nothing but zeros"),
