@@ -7,7 +7,12 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import distinct_inverse
+
 Int64 = NDArray[np.int64]
+
+LONG = 256
+"""Bytes that names have on average where they are longer than those of programs."""
 
 
 class Texts(Sequence[bytes]):
@@ -21,11 +26,15 @@ class Texts(Sequence[bytes]):
 
     @classmethod
     def of(cls, texts: Iterable[bytes]) -> Self:
-        """The strings `texts`, equal ones once: many functions may share one long name."""
-        numbers: dict[bytes, int] = {}
-        rows = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
-        offsets = np.fromiter(accumulate(map(len, numbers), initial=0), np.int64, len(numbers) + 1)
-        return cls(np.frombuffer(b"".join(numbers), np.uint8), offsets, rows)
+        """The strings `texts`. Where they are long equal ones are kept once: many functions may share a name."""
+        known = list(texts)
+        rows = np.arange(len(known))
+        if sum(map(len, known)) > LONG * len(known):
+            numbers: dict[bytes, int] = {}
+            rows = np.array([numbers.setdefault(text, len(numbers)) for text in known], np.int64)
+            known = list(numbers)
+        offsets = np.fromiter(accumulate(map(len, known), initial=0), np.int64, len(known) + 1)
+        return cls(np.frombuffer(b"".join(known), np.uint8), offsets, rows)
 
     @classmethod
     def empty(cls, count: int) -> Self:
@@ -49,13 +58,14 @@ class Texts(Sequence[bytes]):
         return iter(self.take(np.arange(len(self))))
 
     def take(self, rows: NDArray[Any]) -> list[bytes]:
-        """The strings of some rows; those of rows that share a string are one object."""
-        strings, made = self.rows[rows], dict[int, bytes]()
-        begins, ends = self.offsets[strings].tolist(), self.offsets[strings + 1].tolist()
-        for string, begin, end in zip(strings.tolist(), begins, ends, strict=True):
-            if string not in made:
-                made[string] = bytes(self._view[begin:end])
-        return [made[string] for string in strings.tolist()]
+        """The strings of some rows. Where many rows share a long string it is one object."""
+        strings = self.rows[rows]
+        begin, end = self.offsets[strings], self.offsets[strings + 1]
+        if int((end - begin).sum()) > 2 * len(self.data):
+            numbers, which = distinct_inverse(strings)
+            shared = Texts(self.data, self.offsets, numbers)[:]
+            return [shared[number] for number in which.tolist()]
+        return [bytes(self._view[i:j]) for i, j in zip(begin.tolist(), end.tolist(), strict=True)]
 
     def only(self, rows: NDArray[Any]) -> "Texts":
         """Some rows, of the same data."""

@@ -64,12 +64,16 @@ def test_runs_of_hashes() -> None:
 
 
 def test_shared_strings() -> None:
-    """Equal strings are kept once and read once, however many rows have them."""
-    texts = Texts.of([b"x" * 1000, b"y", b"x" * 1000])
+    """A string that many rows share is kept once and read once."""
+    long = b"x" * 1000
+    texts = Texts.of([long, b"y", long, long])
     assert len(texts.data) == 1001
-    first, _, last = texts.take(np.arange(3))
+    first, other, _, last = texts.take(np.arange(4))
+    assert (first, other) == (long, b"y")
     assert first is last
-    assert len(texts.with_changed(np.arange(3), [b"z" * 1000] * 3).data) == 2001
+    changed = texts.with_changed(np.array([0, 2, 3]), [b"z" * 1000] * 3)
+    assert len(changed.data) == 2001
+    assert list(changed) == [b"z" * 1000, b"y", b"z" * 1000, b"z" * 1000]
 
 
 def test_changed_and_joined() -> None:
