@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from symbolize.cli.main import EXIT_DONE, EXIT_FAILED, tell
@@ -86,7 +87,7 @@ def write(output: str) -> None:
         print(output, end="", flush=True)
     except (OSError, ValueError) as error:
         # What is left in the buffer would be written once more at the end.
-        with open(os.devnull, "w") as nowhere:
+        with suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         raise OutputError(f"standard output: cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
