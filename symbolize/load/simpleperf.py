@@ -187,6 +187,7 @@ class Report:
         if damaged or scan.left_out:
             where = f", the first at offset {first:#x}" if damaged else ""
             self.warnings.append(f"{damaged + scan.left_out} damaged records were left out{where}.")
+        scanning.finish(scan)
         if scan.overflow:
             raise InputError(self.source, "has event counts whose sum does not fit into 64 bits")
 
@@ -349,6 +350,7 @@ def _rows(report: Report, comments: list[str]) -> Rows:
     """The samples of the scan; of recordings with the time off the processor with that time as value."""
     scan = report.scan
     stack, thread, event, error, samples, value, time = scanning.rows_of(scan)
+    scanning.drop_rows(scan)
     is_sample = stack != NONE
     if report.has_offcpu:
         # By thread, in it by time, and in the order of the file where that is equal.

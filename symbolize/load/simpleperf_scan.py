@@ -155,6 +155,21 @@ class Scan:
             self.grow_rows(len(self.row_table))
 
 
+def finish(s: Scan) -> None:
+    """Give back the memory of what only the reading of records needs."""
+    s.chain_bytes = np.zeros(1, np.uint8).data
+    s.chain_table = np.zeros((1, 4), np.int64).data
+    s.frame_slots = s.row_slots = np.zeros(1, np.int32).data
+
+
+def drop_rows(s: Scan) -> None:
+    """Give back the memory of the rows."""
+    s.row_columns = no_columns()
+    s.row_table = np.zeros((1, 4), np.int64).data
+    s.row_time = np.zeros(1, np.uint64).data
+    s.rows = 0
+
+
 def no_columns() -> list[Any]:
     """A table that has no columns yet."""
     return []
@@ -172,7 +187,15 @@ def rows_of(s: Scan) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
     stack = np.where(kind < 0, -1, what >> 32).astype(np.int32)
     thread = (what & 0xFFFFFFFF).astype(np.uint32)
     event = (kind >> 8 & 0xFFFFFFFF).astype(np.uint32)
-    return stack, thread, event, (kind & 0xFF).astype(np.uint8), table[:, 2], table[:, 3], s.row_columns[1][: s.rows]
+    return (
+        stack,
+        thread,
+        event,
+        (kind & 0xFF).astype(np.uint8),
+        table[:, 2].copy(),
+        table[:, 3].copy(),
+        s.row_columns[1][: s.rows],
+    )
 
 
 def keep(old: Any, new: Any, count: Any) -> None:
@@ -362,14 +385,27 @@ def open_record(s: Scan, c: Cursor) -> cython.int:
 @cython.nogil
 @cython.exceptval(check=False)
 def number(c: Cursor) -> cython.ulonglong:
-    """The next varint; most are of one byte."""
+    """The next varint, as `varint` reads it; most are of one byte."""
     value: cython.ulonglong
-    if c.pos < c.end:
-        value = c.data[c.pos]
-        if value < 0x80:
-            c.pos += 1
+    shift: cython.int = 7
+    pos: cython.Py_ssize_t = c.pos
+    if pos >= c.end or c.data[pos] < 0x80:
+        if pos >= c.end:
+            c.bad = True
+            return 0
+        c.pos = pos + 1
+        return c.data[pos]
+    value = c.data[pos] & 0x7F
+    pos += 1
+    while pos < c.end and shift < 70:
+        value |= (cython.cast(cython.ulonglong, c.data[pos] & 0x7F) << shift) & MASK64
+        pos += 1
+        if c.data[pos - 1] < 0x80:
+            c.pos = pos
             return value
-    return varint(c)
+        shift += 7
+    c.bad = True
+    return 0
 
 
 @cython.cfunc
@@ -573,7 +609,7 @@ def read_frame(s: Scan, c: Cursor) -> cython.int:
     while c.pos < c.end and not c.bad:
         tag = number(c)
         if tag == 0x08:
-            vaddr = varint(c)
+            vaddr = number(c)
         elif tag == 0x10:
             file = number(c) & MASK32
         elif tag == 0x18:
@@ -607,14 +643,18 @@ def read_stack(s: Scan, c: Cursor) -> cython.int:
     begin: cython.Py_ssize_t = s.stack_ends[s.stacks - 1] if s.stacks > 0 else 0
     at: cython.Py_ssize_t = begin
     outer: cython.Py_ssize_t
+    size: cython.ulonglong
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
         tag = number(c)
         if tag == 0x1A:
-            outer = enter(c)
-            s.items[at] = read_frame(s, c)
-            at += 1
-            leave(c, outer)
+            outer = c.end
+            size = number(c)
+            if c.need(size):
+                c.end = c.pos + cython.cast(cython.Py_ssize_t, size)
+                s.items[at] = read_frame(s, c)
+                at += 1
+                c.end = outer
         else:
             skip(c, tag)
     return -1 if c.bad else intern_stack(s, begin, at)
