@@ -262,16 +262,18 @@ def run(options: argparse.Namespace) -> int:
 
 def check_reports(options: argparse.Namespace, outputs: Sequence[str]) -> None:
     """Raise UsageError where a report has no name of its own."""
-    taken = list(outputs)
+    named: list[str] = []
     for option in ("folded_report", "missing"):
         name, shown = getattr(options, option), "--" + option.replace("_", "-")
         if name is None:
             continue
         if name in ("", "-"):
             raise UsageError(f"{shown} needs the name of a file")
-        if any(is_same_file(name, path) for path in taken):
-            raise UsageError(f"{shown} {name} is the output of a profile or another report too")
-        taken.append(name)
+        if any(is_same_file(name, path) for path in outputs):
+            raise UsageError(f"{shown} {name} is the output of a profile too")
+        if any(is_same_file(name, path) for path in named):
+            raise UsageError(f"{shown} {name} is another report too")
+        named.append(name)
 
 
 def all_roots(options: argparse.Namespace) -> list[str]:
