@@ -178,17 +178,16 @@ class Symbolizer:
         if self._index.servers is None:
             return
         weights = weight_of_mappings(profile)
-        wanted: dict[str, float] = {}
+        wanted: dict[tuple[str, str], float] = {}
         for mapping in range(len(profile.mappings)):
             build_id = profile.strings.text(profile.mappings.build_id[mapping])
             if build_id and len(rows_of[mapping]):
-                wanted[build_id] = wanted.get(build_id, 0.0) + float(weights[mapping])
-        requests = []
-        for build_id, weight in wanted.items():
-            entries = self._index.with_build_id(build_id)
-            has_code, has_dwarf = (any(getattr(e, what) for e in entries) for what in ("has_code", "has_dwarf"))
-            requests += [(build_id, kind, weight) for kind in missing_kinds(build_id, has_code, has_dwarf)]
-        self._index.servers.prefetch(requests)
+                key = build_id, profile.strings.text(profile.mappings.filename[mapping])
+                wanted[key] = wanted.get(key, 0.0) + float(weights[mapping])
+        founds = [(find_recorded(self._index, *key, fetch=False), weight) for key, weight in wanted.items()]
+        self._index.servers.prefetch(
+            (found.wanted_id, found.wanted, weight) for found, weight in founds if found.wanted
+        )
 
     def _new_problems(self) -> list[str]:
         """The problems with folders and the cache that were not told before."""
