@@ -152,7 +152,7 @@ class Kernels:
         """A list of the kernel's symbols as the source, None if there is none."""
         files = list_files(self._files, mapping.build_id, release, is_guest)
         restricted = Source(reason=Reason.RESTRICTED)
-        usable: dict[str, tuple[str, Kallsyms, ListedBinary]] = {}
+        usable: list[tuple[SpecialFile, Kallsyms, ListedBinary]] = []
         for file in files:
             read = self._listing(file)
             if read is None:
@@ -162,10 +162,11 @@ class Kernels:
                 restricted.detail = restricted.detail or f"{file.path}: all addresses are 0"
                 restricted.tried.append((file.path, "all addresses are 0"))
             else:
-                usable[file.path] = file.path, kallsyms, binary
+                usable.append((file, kallsyms, binary))
         refused = Source(reason=Reason.MISFIT, tried=restricted.tried)
-        fitting: list[tuple[float, Source]] = []
-        for path, kallsyms, binary in usable.values():
+        fitting: list[tuple[int, Anchors, Source]] = []
+        for file, kallsyms, binary in usable:
+            path = file.path
             known = named(kallsyms.anchors)
             shifts = kernel_shifts(anchor, mapping.start, mapping.file_offset, known)
             best = max(
@@ -180,10 +181,17 @@ class Kernels:
             if best[1].distance:
                 text = f"used, unverified, moved by {signed(best[1].distance):#x}: {best[1].evidence}"
                 source.tried = [(path, text)]
-            fitting.append((best[0], source))
+            # What was recorded in the same run fits as it is, and beats a list of another run and one of the build.
+            rank = 2 if file.name.startswith("System.map") else int(best[1].distance != 0)
+            fitting.append((rank, kallsyms.anchors, source))
         if fitting:
-            # What is recorded at run time fits as it is; it comes first in the order of files.
-            return max(fitting, key=lambda pair: pair[0])[1]
+            first = min(rank for rank, _, _ in fitting)
+            kernels = {anchors: source for rank, anchors, source in reversed(fitting) if rank == first}
+            if len(kernels) > 1:  # addresses fall into functions of any kernel
+                paths = " and ".join([*dict.fromkeys(source.files[0] for source in kernels.values())][:3])
+                return Source(reason=Reason.AMBIGUOUS, detail=f"lists of several kernels: {paths}", tried=refused.tried)
+            (source,) = kernels.values()
+            return source
         if refused.detail:
             return refused
         return restricted if restricted.detail else None
