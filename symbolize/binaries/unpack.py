@@ -1,5 +1,6 @@
 """Compressed binaries, as symbol stores keep them: decompressed into the cache folder, once."""
 
+import io
 import os
 import stat
 import time
@@ -50,17 +51,13 @@ class Unpacked:
                 return target
             except FileNotFoundError:
                 pass
-            limit = min(MAX_BYTES, MAX_RATIO * status.st_size + FREE_BYTES)
+            limit = proportion(status.st_size, MAX_BYTES)
             temporary = os.path.join(folder, f".{os.urandom(8).hex()}")
             try:
                 with open(temporary, "xb") as output:
-                    written = 0
-                    for block in inflated(file):
-                        if written == 0 and not block.startswith(b"\x7fELF"[: len(block)]):
+                    for block in inflated(file, limit):
+                        if not output.tell() and not block.startswith(b"\x7fELF"[: len(block)]):
                             raise ValueError("is compressed and holds no ELF file")
-                        written += len(block)
-                        if written > limit:
-                            raise ValueError(f"expands to more than {limit} bytes, out of all proportion to its size")
                         output.write(block)
                 os.replace(temporary, target)
                 self._forget(folder, target)
@@ -138,8 +135,34 @@ def is_packed(head: bytes) -> bool:
     return head.startswith(tuple(codec.magic for codec in CODECS))
 
 
-def inflated(file: Any) -> Iterator[bytes]:
-    """The contents of a compressed file, in blocks of bounded size. Raises ValueError with a sentence if corrupt."""
+def proportion(size: int, limit: int) -> int:
+    """The bytes to which `size` compressed ones may expand, `limit` at most."""
+    return min(limit, MAX_RATIO * size + FREE_BYTES)
+
+
+def decompress(data: bytes, limit: int) -> bytes:
+    """The contents of an xz, gzip or zstd file, at most `limit` bytes and in proportion to its size.
+
+    Raises ValueError with a sentence if it is corrupt.
+    """
+    return b"".join(inflated(io.BytesIO(data), proportion(len(data), limit)))
+
+
+def inflated(file: Any, limit: int) -> Iterator[bytes]:
+    """The contents of a compressed file, `limit` bytes at most, in blocks of bounded size.
+
+    Raises ValueError with a sentence if it is corrupt or expands to more.
+    """
+    left = limit
+    for block in blocks(file):
+        left -= len(block)
+        if left < 0:
+            raise ValueError(f"expands to more than {limit} bytes, out of all proportion to its size")
+        yield block
+
+
+def blocks(file: Any) -> Iterator[bytes]:
+    """The contents of a compressed file, as `inflated` has them, without a bound."""
     head = file.read(6)
     file.seek(0)
     codec = next((codec for codec in CODECS if head.startswith(codec.magic)), None)
