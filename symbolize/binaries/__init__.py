@@ -3,7 +3,8 @@
 from symbolize.binaries.archives import Member, inflate, read_member, read_members
 from symbolize.binaries.build_id import has_build_id, is_build_id, same_build_id
 from symbolize.binaries.companions import Companions
-from symbolize.binaries.finder import Found, binary_files, find_binary
+from symbolize.binaries.finder import Found, binary_files, find_binary, ranked
+from symbolize.binaries.housekeeping import collect, kept
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.recorded_names import find_recorded
 from symbolize.binaries.remote import Attempt, Servers, Unasked, missing_kinds
@@ -22,13 +23,16 @@ __all__ = [
     "SpecialFiles",
     "Unasked",
     "binary_files",
+    "collect",
     "decompress",
     "find_binary",
     "find_recorded",
     "has_build_id",
     "inflate",
     "is_build_id",
+    "kept",
     "missing_kinds",
+    "ranked",
     "read_member",
     "read_members",
     "roots_from_environment",

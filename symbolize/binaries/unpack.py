@@ -28,7 +28,7 @@ class Unpacked:
     """The decompressed files in `folder`, a temporary one if there is none, which goes with this object."""
 
     def __init__(self, folder: str | None) -> None:
-        self._folder = None if folder is None else os.path.join(folder, "unpacked-1")
+        self._folder = None if folder is None else folder_in(folder)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     def path_of(self, path: str, key: str) -> str:
@@ -60,7 +60,7 @@ class Unpacked:
                             raise ValueError("is compressed and holds no ELF file")
                         output.write(block)
                 os.replace(temporary, target)
-                self._forget(folder, target)
+                forget(folder, target)
             except BaseException:
                 with suppress(OSError):
                     os.unlink(temporary)
@@ -80,22 +80,32 @@ class Unpacked:
             self._temporary = tempfile.TemporaryDirectory(prefix="symbolize-")
         return self._temporary.name
 
-    @staticmethod
-    def _forget(folder: str, keep: str) -> None:
-        """Remove what was not used for a long time, what is too much, and what dead processes left."""
-        now, total = time.time(), 0
-        files = []
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    status = entry.stat(follow_symlinks=False)
-                    files.append((now - status.st_mtime, status.st_size, entry.path))
-        for age, size, path in sorted(files):
-            total += size
-            unfinished = os.path.basename(path).startswith(".")
-            if path != keep and (age > (3600 if unfinished else FORGOTTEN) or (total > MAX_ALL and not unfinished)):
-                with suppress(OSError):
-                    os.unlink(path)
+
+def folder_in(cache: str) -> str:
+    """Where decompressed files lie in a cache folder."""
+    return os.path.join(cache, "unpacked-1")
+
+
+def forget(folder: str, keep: str = "") -> int:
+    """Remove what was not used for a long time, what is too much, and what dead processes left; how many files.
+
+    The file at `keep` stays.
+    """
+    now, total, removed = time.time(), 0, 0
+    files = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                status = entry.stat(follow_symlinks=False)
+                files.append((now - status.st_mtime, status.st_size, entry.path))
+    for age, size, path in sorted(files):
+        total += size
+        unfinished = os.path.basename(path).startswith(".")
+        if path != keep and (age > (3600 if unfinished else FORGOTTEN) or (total > MAX_ALL and not unfinished)):
+            with suppress(OSError):
+                os.unlink(path)
+                removed += 1
+    return removed
 
 
 class Codec(NamedTuple):

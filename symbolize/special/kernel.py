@@ -6,7 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.binaries import BinaryIndex, Found, SpecialFile, SpecialFiles, find_binary, is_build_id, same_build_id
+from symbolize.binaries import (
+    BinaryIndex,
+    Found,
+    SpecialFile,
+    SpecialFiles,
+    find_binary,
+    is_build_id,
+    ranked,
+    same_build_id,
+)
 from symbolize.elf import ElfImage, inside_calls, read_symbols
 from symbolize.listings import Kallsyms, read_kallsyms
 from symbolize.listings.kallsyms import Anchors
@@ -146,7 +155,7 @@ class Kernels:
         (entry,) = builds.values()
         result.tried.append(("the only vmlinux", f"found {entry.path}, unverified"))
         same = self._index.with_build_id(entry.build_id) if entry.build_id else []
-        return Found(list(dict.fromkeys([entry.path, *(e.path for e in same)])), entry.build_id or "")
+        return Found([each.path for each in ranked(list(dict.fromkeys([entry, *same])))], entry.build_id or "")
 
     def _symbols_only(self, mapping: Recorded, anchor: str, release: str, is_guest: bool) -> Source | None:
         """A list of the kernel's symbols as the source, None if there is none."""
