@@ -19,12 +19,14 @@ Bool = NDArray[np.bool_]
 class Resolved:
     """The outcome of one lookup: `frames` at the vaddrs of the locations `rows`, in the same order.
 
-    `verified` tells for each location whether the binary is proven to be the one that ran.
+    `verified` tells for each location whether the binary is proven to be the one that ran, `approximate` which have a
+    line that is not their own (None: none has).
     """
 
     rows: Int64
     frames: Frames
     verified: Bool
+    approximate: Bool | None = None
 
 
 def expand(profile: Profile, lookups: Sequence[Resolved], mode: Mode) -> Bool:

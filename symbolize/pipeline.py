@@ -21,7 +21,7 @@ from symbolize.profile import NONE, Profile, compact
 from symbolize.reasons import Reason
 from symbolize.report import FoldedCode, MappingOutcome, Report, build_report
 from symbolize.special import Recorded, Source, SpecialSources
-from symbolize.symbols import Binary, ListedBinary, TableCache, has_file_offsets
+from symbolize.symbols import Binary, ListedBinary, TableCache, has_file_offsets, lookup_nearest
 
 UInt8 = NDArray[np.uint8]
 
@@ -72,8 +72,9 @@ class Symbolizer:
 
     What is missing there is fetched from `servers` by build id; see `symbolize.binaries.debuginfod.Debuginfod`. Without
     folders and servers a profile is only checked and compacted. `demangle` is "default", "templates", "full" or
-    "none", as pprof understands them. Symbol tables are kept in `cache` from run to run, if there is one. A context
-    manager; `close` closes the binaries.
+    "none", as pprof understands them. Symbol tables are kept in `cache` from run to run, if there is one. With
+    `nearest_line` frames without a line get the nearest earlier one of their function, which the report counts
+    (rule R170). A context manager; `close` closes the binaries.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Symbolizer:
         demangle: Mode = "default",
         cache: TableCache | None = None,
         servers: Servers | None = None,
+        nearest_line: bool = False,
     ) -> None:
         if demangle not in MODES:
             raise UsageError(f"unknown demangling mode {demangle!r}; the modes are {', '.join(MODES)}")
@@ -94,6 +96,7 @@ class Symbolizer:
         self._special = SpecialSources(self._index, self._open)
         self._cache = cache
         self._mode: Mode = demangle
+        self._nearest_line = nearest_line
         self._binaries: dict[tuple[str, ...], tuple[Binary | None, list[str]]] = {}
         self._told: set[str] = set()
 
@@ -108,7 +111,7 @@ class Symbolizer:
                 first = places[0].outcome.mapping
                 name = profile.strings.text(profile.mappings.filename[first]) if first != NONE else ""
                 progress(max(first, 0), len(profile.mappings), name)
-            resolved, shared = look_up(binary, places, reasons, self._mode)
+            resolved, shared = look_up(binary, places, reasons, self._mode, self._nearest_line)
             lookups.append(resolved)
             folded += shared
         had_names = named_locations(profile)
@@ -122,12 +125,16 @@ class Symbolizer:
             touched = np.array([len(rows) > 0 for rows in rows_of], np.bool_)
             set_flags(profile, touched)
         reasons[had_names & ~replaced] = Reason.HAD_NAMES
+        approximate = np.zeros(len(profile.locations), np.bool_)
+        for lookup in lookups:
+            if lookup.approximate is not None:
+                approximate[lookup.rows] = lookup.approximate & replaced[lookup.rows]
         warnings = [*profile.warnings, *self._new_problems()]
         if self._mode != "none" and (reason := unavailable()) is not None:
             warnings.append(reason)
         if not len(profile.samples):
             warnings.append("the profile has no samples")
-        report = build_report(profile, reasons, outcomes, warnings, folded)
+        report = build_report(profile, reasons, outcomes, warnings, folded, approximate)
         return Result(compact(profile), report)
 
     def plan(self, profile: Profile) -> Report:
@@ -355,7 +362,7 @@ def place_in_images(
 
 
 def look_up(
-    binary: Binary | ListedBinary, places: Sequence[Placed], reasons: UInt8, mode: Mode
+    binary: Binary | ListedBinary, places: Sequence[Placed], reasons: UInt8, mode: Mode, nearest_line: bool = False
 ) -> tuple[Resolved, list[FoldedCode]]:
     """Look up all addresses of one binary at once; fills the `reasons` of their locations.
 
@@ -366,10 +373,14 @@ def look_up(
     verified = np.repeat([placed.outcome.verified for placed in places], [len(placed.rows) for placed in places])
     order = np.argsort(vaddrs, kind="stable")
     rows, vaddrs, verified = rows[order], vaddrs[order], verified[order]
-    table = binary.table(vaddrs)
+    approximate = None
+    if nearest_line:
+        table, frames, approximate = lookup_nearest(binary, vaddrs)
+    else:
+        table = binary.table(vaddrs)
+        frames = table.lookup(vaddrs)
     for placed in places:
         placed.outcome.problems += table.problems
-    frames = table.lookup(vaddrs)
     found = np.diff(frames.offsets) > 0
     missing = Reason.NO_SYMBOLS if binary.is_stripped else Reason.OUTSIDE_SYMBOLS
     corrupt = Reason.CORRUPT_DEBUG_INFO if table.has_names else Reason.UNREADABLE
@@ -383,7 +394,7 @@ def look_up(
         ]
         path = binary.images[0].path
         folded.append(FoldedCode(path, code.begin, code.end, code.evidence, functions, rows[here]))
-    return Resolved(rows, frames, verified), folded
+    return Resolved(rows, frames, verified, approximate), folded
 
 
 def doubt(image: ElfImage, vaddrs: NDArray[np.uint64]) -> str:

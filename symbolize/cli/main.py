@@ -110,6 +110,12 @@ def parser() -> argparse.ArgumentParser:
         help="how much of C++ and Rust names to show: default drops parameters and template arguments, templates "
         "keeps template arguments, full keeps all, none leaves names as linked",
     )
+    result.add_argument(
+        "--nearest-line",
+        action="store_true",
+        help="where the compiler gave an instruction no line, take the nearest earlier one of the function; the report "
+        "counts such lines as approximate",
+    )
     add_cache_options(result)
     result.add_argument("--report", choices=("text", "json"), default="text", help="form of the report")
     result.add_argument(
@@ -240,7 +246,13 @@ def run(options: argparse.Namespace) -> int:
     missing = Missing()
     with (
         debuginfod_client(options) as servers,
-        Symbolizer(binaries, demangle=options.demangle, cache=cache, servers=servers) as symbolizer,
+        Symbolizer(
+            binaries,
+            demangle=options.demangle,
+            cache=cache,
+            servers=servers,
+            nearest_line=options.nearest_line,
+        ) as symbolizer,
     ):
         for profile, output in zip(options.profiles, outputs, strict=True):
             try:

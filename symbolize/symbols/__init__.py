@@ -4,6 +4,7 @@ from symbolize.symbols.binary import Binary, build_table, has_file_offsets
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.listed import ListedBinary
+from symbolize.symbols.nearest import lookup_nearest
 from symbolize.symbols.table import Frames, SymbolTable
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "build_table",
     "default_folder",
     "has_file_offsets",
+    "lookup_nearest",
 ]

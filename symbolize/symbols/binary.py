@@ -64,6 +64,18 @@ class Binary:
             self._forget()
         return self._whole if self._whole is not None else self._builder.build(vaddrs)
 
+    def table_again(self, vaddrs: UInt64) -> SymbolTable:
+        """The table for one more question of the lookup that `table` was asked for: one for `vaddrs` (ascending) alone.
+
+        It is no second visit, which would be a reason to build the whole table.
+        """
+        return self._whole if self._whole is not None else self._builder.build(vaddrs)
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether the whole table is in memory, and what `table` hands out."""
+        return self._whole is not None
+
     def is_cached(self) -> bool:
         """Whether the whole table is at hand, in memory or in the cache."""
         if self._whole is None and self._cache is not None and self._facts is not None:
