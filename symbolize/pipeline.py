@@ -74,7 +74,8 @@ class Symbolizer:
     folders and servers a profile is only checked and compacted. `demangle` is "default", "templates", "full" or
     "none", as pprof understands them. Symbol tables are kept in `cache` from run to run, if there is one. With
     `nearest_line` frames without a line get the nearest earlier one of their function, which the report counts
-    (rule R170). A context manager; `close` closes the binaries.
+    (rule R170). Java methods get the names of the source by `proguard_maps`, each
+    "FILE" or "PACKAGE=FILE" (rules R171 to R174). A context manager; `close` closes the binaries.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Symbolizer:
         cache: TableCache | None = None,
         servers: Servers | None = None,
         nearest_line: bool = False,
+        proguard_maps: Sequence[str] = (),
     ) -> None:
         if demangle not in MODES:
             raise UsageError(f"unknown demangling mode {demangle!r}; the modes are {', '.join(MODES)}")
@@ -97,6 +99,11 @@ class Symbolizer:
         self._cache = cache
         self._mode: Mode = demangle
         self._nearest_line = nearest_line
+        self._deobfuscator = None
+        if proguard_maps:
+            from symbolize.deobfuscate import Deobfuscator
+
+            self._deobfuscator = Deobfuscator(proguard_maps)
         self._binaries: dict[tuple[str, ...], tuple[Binary | None, list[str]]] = {}
         self._told: set[str] = set()
 
@@ -129,6 +136,11 @@ class Symbolizer:
         for lookup in lookups:
             if lookup.approximate is not None:
                 approximate[lookup.rows] = lookup.approximate & replaced[lookup.rows]
+        if self._deobfuscator is not None:
+            renamed = self._deobfuscator.apply(profile)
+            changed = np.zeros(len(profile.mappings) + 1, np.bool_)  # the last is for no mapping
+            changed[profile.locations.mapping[renamed]] = True
+            set_flags(profile, changed[:-1])
         warnings = [*profile.warnings, *self._new_problems()]
         if self._mode != "none" and (reason := unavailable()) is not None:
             warnings.append(reason)
@@ -201,6 +213,7 @@ class Symbolizer:
         problems = [
             *self._index.problems,
             *self._special.problems,
+            *(self._deobfuscator.problems if self._deobfuscator is not None else ()),
             *(self._cache.problems if self._cache is not None else ()),
         ]
         problems = [problem for problem in problems if problem not in self._told]

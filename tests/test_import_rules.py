@@ -32,6 +32,7 @@ ALLOWED = {
         "__init__",
     },
     "cursor": set(),
+    "deobfuscate": {"names", "profile"},
     "dwarf": {"cursor"},
     "elf": {"cursor"},
     "errors": set(),

@@ -116,6 +116,14 @@ def parser() -> argparse.ArgumentParser:
         help="where the compiler gave an instruction no line, take the nearest earlier one of the function; the report "
         "counts such lines as approximate",
     )
+    result.add_argument(
+        "--proguard-map",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="mapping file of ProGuard or R8 that gives Java methods their names, files and lines back; may be given "
+        "several times, and as PACKAGE=FILE",
+    )
     add_cache_options(result)
     result.add_argument("--report", choices=("text", "json"), default="text", help="form of the report")
     result.add_argument(
@@ -252,6 +260,7 @@ def run(options: argparse.Namespace) -> int:
             cache=cache,
             servers=servers,
             nearest_line=options.nearest_line,
+            proguard_maps=options.proguard_map,
         ) as symbolizer,
     ):
         for profile, output in zip(options.profiles, outputs, strict=True):

@@ -91,11 +91,9 @@ def without_line(frames: Frames) -> Bool:
 
 
 def places_before(vaddrs: UInt64, step: int) -> UInt64:
-    """Where instructions before each of `vaddrs` may begin, the nearest first: uint64[n, MAX_STEPS]."""
-    # A call site lies inside its call, so that it is first moved to where an instruction can begin.
-    first = vaddrs - vaddrs % np.uint64(step)
+    """Places in the instructions before each of `vaddrs`, the nearest first: uint64[n, MAX_STEPS]."""
     back = np.arange(1, MAX_STEPS + 1, dtype=np.uint64) * np.uint64(step)
-    before: UInt64 = first[:, None] - np.minimum(back, first[:, None])
+    before: UInt64 = vaddrs[:, None] - np.minimum(back, vaddrs[:, None])
     return before
 
 

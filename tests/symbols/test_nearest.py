@@ -102,7 +102,7 @@ def test_reach(machine: int, step: int, is_64: bool) -> None:
     fmt = Format(address_size=8 if is_64 else 4)
     lines = Lines(sequence((0x1000, 5), (end, 0), end=0x2000), format=fmt)
     image = image_of([unit(function("f", 0x1000, 0x1000), fmt=fmt, lines=lines)], machine=machine)
-    # A call site lies inside its call and counts from where that begins.
+    # A call site lies inside its call.
     assert lines_at(image, far, far + step - 1, far + step) == [(5, True), (5, True), (0, False)]
 
 
