@@ -75,6 +75,13 @@ def test_frames(tmp_path: Path) -> None:
     ]
 
 
+def test_unknown_file(tmp_path: Path) -> None:
+    """Where the map does not know the file, the one of the profile stays (rule R171)."""
+    made = loaded([java(Line("a.a.x", "X.java", 4))])
+    Deobfuscator([written(tmp_path, "com.acme.X -> a.a:\n  void run() -> x\n")]).apply(made)
+    assert told(made) == [[("com.acme.X.run", "a.a.x", "X.java", 4, 0)]]
+
+
 def test_native_code_keeps_its_names(tmp_path: Path) -> None:
     """In a mapping of native code nothing is a Java method, though a function of that name is one elsewhere
     (rule R171)."""
@@ -125,7 +132,8 @@ def test_several_profiles(tmp_path: Path) -> None:
 
 def test_java_names() -> None:
     """Functions without a name like a Java method's are not looked up (rule R171)."""
-    made = loaded([java(Line("a.b", "", 1), Line("std::max", "", 1), Line("main", "", 1))])
+    native = java(Line("c.d", "", 1), mapping=2)
+    made = loaded([java(Line("a.b", "", 1), Line("std::max", "", 1), Line("main", "", 1)), native])
     assert [made.strings[made.functions.name[row]] for row in java_names(made)] == [b"a.b"]
 
 

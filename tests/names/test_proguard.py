@@ -162,6 +162,18 @@ def test_overloads_without_lines_are_no_chain(tmp_path: Path) -> None:
     assert [name for name, _, _ in frames(known, "a.n", 1)] == ["A.u | A.v"]
 
 
+def test_methods_without_lines_of_their_own(tmp_path: Path) -> None:
+    """A method of which the map only knows its lines in the source has no line that is sure, and one without lines is
+    meant by a line that no other has (rules R172, R173)."""
+    known = read(tmp_path, "A -> a:\n  void f():10:20 -> m\n  1:2:void g():5:6 -> n\n  void h() -> n\n", "a")
+    assert frames(known, "a.m", 3) == [("A.f", "", 0)]
+    assert [frames(known, "a.n", line) for line in (2, 9, 0)] == [
+        [("A.g", "", 6)],
+        [("A.h", "", 0)],
+        [("A.g | A.h", "", 0)],
+    ]
+
+
 def test_classes_of_two_names(tmp_path: Path) -> None:
     """Two classes with one obfuscated name are left alone, and the map is told of (rule R174)."""
     known = read(tmp_path, "A -> a:\nB -> b:\nC -> a:\n", "a", "b")
