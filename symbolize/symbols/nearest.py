@@ -36,8 +36,8 @@ MAX_DEPTH = 4096
 """Frames of an address, as in a lookup."""
 AT_ONCE = 4096
 """So many addresses are walked back from at once, which bounds what is allocated."""
-MAX_ASKED = 1 << 20
-"""For more places than this the whole table is read rather than one for them."""
+MAX_ASKED = 1 << 14
+"""For more addresses than this the whole table is read rather than one for the places before them."""
 
 
 class Leaves(NamedTuple):
@@ -64,11 +64,11 @@ def lookup_nearest(binary: Binary | ListedBinary, vaddrs: UInt64) -> tuple[Symbo
     step = STEPS.get(machine, 1)
     if isinstance(binary, Binary) and not binary.has_whole:
         # A table for some addresses says nothing of those before them.
-        before = distinct(places_before(distinct(vaddrs[without]), step).ravel())
-        if len(before) > MAX_ASKED:
+        asked = distinct(vaddrs[without])
+        if len(asked) > MAX_ASKED:
             table = binary.table()
         else:
-            table = binary.table_again(np.sort(np.concatenate((vaddrs, before))))
+            table = binary.table_again(distinct(np.append(vaddrs, places_before(asked, step))))
         frames = table.lookup(vaddrs)
         without = np.flatnonzero(without_line(frames))
     asked = vaddrs[without]
