@@ -4,13 +4,14 @@ from symbolize.symbols.binary import Binary, build_table, has_file_offsets
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.listed import ListedBinary
-from symbolize.symbols.table import Frames, SymbolTable
+from symbolize.symbols.table import Frames, FunctionsAt, SymbolTable
 
 __all__ = [
     "DEFAULT_LIMIT",
     "Binary",
     "Frames",
     "FunctionNames",
+    "FunctionsAt",
     "ListedBinary",
     "SymbolTable",
     "TableCache",
