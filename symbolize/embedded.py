@@ -130,9 +130,10 @@ def compare(embedded: EmbeddedNames, addresses: NDArray[np.uint64], found: Funct
             continue
         wrong[name] += count
         if not example:
+            own = embedded.names[name]
             address = int(addresses[named][np.flatnonzero(which == key)[0]])
             there = text(others[0]) if others else "no function"
-            example = f"at {address:#x} the profile has {text(embedded.names[name].shown)}, the file {there}"
+            example = f"at {address:#x} the profile has {text(own.linked or own.shown)}, the file {there}"
     functions = int((right > wrong).sum())
     return Agreement(functions, int((right + wrong > 0).sum()), int(right.sum()), example)
 

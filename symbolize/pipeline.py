@@ -56,22 +56,16 @@ class Placed(NamedTuple):
 
 class Settled(NamedTuple):
     """What was found out of a mapping whose addresses are those in a file: their distance from vaddrs, and the build id
-    of the file, empty if it is not proven. `embedded` are the names that its locations `rows` came with."""
+    of the file, empty if it is not proven."""
 
     mapping: int
     rows: NDArray[np.int64]
     distance: int
     build_id: str
-    embedded: EmbeddedNames
-
-    def names_of(self, rows: NDArray[np.int64]) -> EmbeddedNames:
-        """The names that some of its locations came with."""
-        return self.embedded._replace(of_location=self.embedded.of_location[np.searchsorted(self.rows, rows)])
 
 
 PROCESS_LABELS = (b"pid", b"process_id", b"process.pid", b"tgid")
 """Labels of samples that name the process."""
-
 
 LINKER = re.compile(r"linker(?:64|_asan|_asan64)?(?:\.debug|\.dbg)?|[0-9a-f]{40}-linker(?:64)?")
 """What files of Android's dynamic linker are called."""
@@ -203,9 +197,9 @@ class Symbolizer:
             source = self._source(profile, rows, callers, outcome, settled) if len(rows) else None
             if source is not None and source.binary is not None:
                 placed = place_locations(profile, rows, callers, source, outcome)
-                if placed is not None and settled and settled[-1].mapping == mapping:
-                    placed = placed._replace(embedded=settled[-1].names_of(placed.rows))
                 if placed is not None:
+                    if kind_of(profile, mapping) in (AddressKind.IN_FILE, AddressKind.KERNEL):
+                        placed = placed._replace(embedded=embedded_names(profile, placed.rows))
                     asked.setdefault(id(source.binary), (source.binary, []))[1].append(placed)
                     reasons[rows] = Reason.OUTSIDE_SEGMENTS
             if outcome.reason.is_miss:
@@ -269,7 +263,7 @@ class Symbolizer:
         `settled` gets what was found out of a mapping whose addresses are those in a file.
         """
         recorded = record(profile, outcome.mapping, rows, callers)
-        kind = profile.address_kind(outcome.mapping) if outcome.mapping != NONE else AddressKind.PROCESS
+        kind = kind_of(profile, outcome.mapping)
         if kind == AddressKind.IN_FILE and not recorded.build_id and self._index.has_places:
             embedded = embedded_names(profile, rows)
             choice = self._choose(recorded, embedded, outcome)
@@ -277,8 +271,13 @@ class Symbolizer:
                 return None
             build_id = choice.candidate.binary.loaded.build_id or choice.candidate.found.build_id
             distance = choice.verdict.reading.distance
-            settled.append(Settled(outcome.mapping, rows, distance, build_id if outcome.verified else "", embedded))
+            settled.append(Settled(outcome.mapping, rows, distance, build_id if outcome.verified else ""))
             return Source(choice.candidate.binary, choice.place)
+        if kind == AddressKind.KERNEL:
+            names, of_row = embedded_names(profile, rows)
+            named = np.flatnonzero(of_row != NONE)
+            linked = [names[i].linked or names[i].shown for i in of_row[named].tolist()]
+            recorded = recorded._replace(names=list(zip(recorded.addresses[named].tolist(), linked, strict=True)))
         source = None
         if kind == AddressKind.NO_BINARY and self._index.has_places:
             source = self._special.compiled(recorded)
@@ -328,7 +327,12 @@ class Symbolizer:
         if not candidates:
             outcome.reason = Reason.UNREADABLE if unreadable else Reason.NOT_FOUND
             outcome.detail = "; ".join(unreadable)
-            outcome.tried = list(special.tried) if special is not None else [(recorded.filename, "nothing there")]
+            name = recorded.filename.rpartition("/")[2]
+            outcome.tried = [
+                (f"path {recorded.filename.lstrip('/')}", "nothing there"),
+                (f"name {name}", "nothing there"),
+            ]
+            outcome.tried = [*(special.tried if special is not None else ()), *outcome.tried]
             return Choice()
         choice = choose(candidates, recorded.filename, recorded.addresses, recorded.is_call, embedded)
         outcome.tried, outcome.reason, outcome.detail = choice.tried, choice.reason, choice.detail
@@ -496,6 +500,11 @@ def look_up(
     return Resolved(rows, frames, verified, of_linker), folded
 
 
+def kind_of(profile: Profile, mapping: int) -> AddressKind:
+    """What the addresses in a mapping are, and those in none."""
+    return profile.address_kind(mapping) if mapping != NONE else AddressKind.PROCESS
+
+
 def tell_differences(outcome: MappingOutcome, count: int) -> None:
     """Say that at some locations of a mapping the names that came with the profile stay."""
     if count:
@@ -509,7 +518,7 @@ def write_settled(profile: Profile, settled: Sequence[Settled]) -> None:
     locations, mappings = profile.locations, profile.mappings
     if settled:
         locations.address, mappings.build_id = locations.address.copy(), mappings.build_id.copy()
-    for mapping, rows, distance, build_id, _ in settled:
+    for mapping, rows, distance, build_id in settled:
         locations.address[rows] += np.uint64(distance)
         if build_id:
             mappings.build_id[mapping] = profile.strings.add(build_id.encode())

@@ -18,6 +18,7 @@ from symbolize.names import demangle_linker
 from symbolize.proto import profile_pb2
 from symbolize.write import encode
 from tests.load import simpleperf_writer as writer
+from tests.special.test_kernel import vmlinux
 from tests.special.test_members import archive
 from tests.support import fixture_files as fixtures
 from tests.support.elf_writer import (
@@ -383,6 +384,17 @@ class TestWithoutABinary:
         for root in ("a", "b"):
             message, _ = run(reported("[kernel.kallsyms]", [(base + 0x14, "")]), tmp_path / root)
             assert names(message, "[kernel.kallsyms]") == {base + 0x14: "f"}
+
+    @pytest.mark.parametrize("moved", [0x1C60_0000, 0x1_0000, 0])
+    def test_moved_kernel(self, tmp_path: Path, moved: int) -> None:
+        """Names that came along tell how far the kernel was moved; the others are then found (rule R169)."""
+        base = 0xFFFF_FFFF_8100_0000
+        vmlinux(tmp_path / "vmlinux")
+        given = [(base + moved + 0x1000 * i + 5, f"f{i}" if i < 5 else "") for i in (1, 3, 4, 70, 400)]
+        message, report = run(reported("[kernel.kallsyms]", given), tmp_path)
+        assert list(names(message, "[kernel.kallsyms]").values()) == ["f1", "f3", "f4", "f70", "f400"]
+        assert row(report, "[kernel.kallsyms]").verified
+        assert "3 of 3 functions" in row(report, "[kernel.kallsyms]").tried[-1][1]
 
 
 class TestNames:
