@@ -12,6 +12,7 @@ from symbolize.names import (
     LINKER_MARK,
     LINKER_PREFIX,
     demangle,
+    drop_clone_notes,
     drop_template_arguments,
     function_key,
     is_mangled,
@@ -33,11 +34,14 @@ MIN_FUNCTIONS = 2
 """So many functions have to agree to prove a build; a single one may lie at the same place in another."""
 
 SHARED_MARK = b" [DEDUPED]"
+MAX_JUDGED = 1024
+"""So many functions, spread over all, are compared to judge a file."""
+MAX_NAME = 1 << 16
+"""Longer names are compared as they are."""
 PSEUDO = frozenset({b"@plt", b"unknown"})
 """What stands in the place of a name and is none."""
 
 _HASH = re.compile(rb"::h[0-9a-f]{16}\Z")
-_CLONE_NOTE = re.compile(rb"(?: \(\.[\w.]+\))+\Z")
 _BLANKS = re.compile(rb"\s+")
 
 
@@ -66,6 +70,12 @@ def united(parts: Sequence[EmbeddedNames | None], counts: Sequence[int]) -> Embe
             pieces.append(np.where(part.of_location == NONE, NONE, part.of_location + len(names)))
             names += part.names
     return EmbeddedNames(names, np.concatenate(pieces))
+
+
+def some_of(embedded: EmbeddedNames) -> Int64:
+    """The locations whose names are compared to judge a file: all that have one, unless the functions are too many."""
+    step = -(-len(embedded.names) // MAX_JUDGED) or 1
+    return np.flatnonzero((embedded.of_location != NONE) & (embedded.of_location % step == 0))
 
 
 class Agreement(NamedTuple):
@@ -162,7 +172,10 @@ def is_named(name: Name, found: bytes) -> bool:
     Clone suffixes, versions, marks of recorders and of the dynamic linker do not count. Linked names are compared if
     both are there, else the texts that they stand for, with what the shorter of them leaves out left out.
     """
-    own, other = bare(name.linked or name.shown), bare(found)
+    own, other = name.linked or name.shown, found
+    if own == other or max(len(own), len(other)) > MAX_NAME:
+        return own == other
+    own, other = bare(own), bare(other)
     if same_function(own, other):
         return True
     if is_mangled(own) and is_mangled(other):
@@ -182,7 +195,7 @@ def is_named(name: Name, found: bytes) -> bool:
 def bare(name: bytes) -> bytes:
     """A name without what recorders and Android's dynamic linker put around it, and without its version."""
     name = name.removesuffix(SHARED_MARK).removeprefix(LINKER_MARK).removeprefix(LINKER_PREFIX)
-    return strip_version(_CLONE_NOTE.sub(b"", name))
+    return strip_version(drop_clone_notes(name))
 
 
 def _plain(name: bytes) -> bytes:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from symbolize.binaries import Attempt, Found
 from symbolize.elf import ElfImage, Segment, without_tag
-from symbolize.embedded import Agreement, EmbeddedNames, compare
+from symbolize.embedded import Agreement, EmbeddedNames, compare, some_of
 from symbolize.match import Reading, doubt, in_code, readings
 from symbolize.reasons import Reason
 from symbolize.symbols import Binary
@@ -159,7 +159,7 @@ def settle(binary: Binary, filename: str, addresses: UInt64, is_call: Bool, embe
 
 def agreement_of(binary: Binary, vaddrs: UInt64, embedded: EmbeddedNames) -> Agreement:
     """How the functions of `binary` agree with the names that came with the locations, were they at `vaddrs`."""
-    named = np.flatnonzero(embedded.of_location >= 0)
+    named = some_of(embedded)
     if not len(named):
         return Agreement()
     there = without_tag(binary.images[0], vaddrs[named] + np.uint64(binary.shift))

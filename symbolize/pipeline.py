@@ -67,6 +67,9 @@ class Settled(NamedTuple):
 PROCESS_LABELS = (b"pid", b"process_id", b"process.pid", b"tgid")
 """Labels of samples that name the process."""
 
+MAX_SHOWN = 400
+"""Characters of a recorded path that are told."""
+
 LINKER = re.compile(r"linker(?:64|_asan|_asan64)?(?:\.debug|\.dbg)?|[0-9a-f]{40}-linker(?:64)?")
 """What files of Android's dynamic linker are called."""
 
@@ -327,9 +330,10 @@ class Symbolizer:
         if not candidates:
             outcome.reason = Reason.UNREADABLE if unreadable else Reason.NOT_FOUND
             outcome.detail = "; ".join(unreadable)
-            name = recorded.filename.rpartition("/")[2]
+            path = recorded.filename[:MAX_SHOWN]
+            name = path.rpartition("/")[2]
             outcome.tried = [
-                (f"path {recorded.filename.lstrip('/')}", "nothing there"),
+                (f"path {path.lstrip('/')}", "nothing there"),
                 (f"name {name}", "nothing there"),
             ]
             outcome.tried = [*(special.tried if special is not None else ()), *outcome.tried]

@@ -335,6 +335,24 @@ class TestCandidates:
         assert list(names(message, LIBRARY).values()) == list(FUNCTIONS)
         assert row(report, LIBRARY).build_id == ""
 
+    def test_many_functions(self, tmp_path: Path) -> None:
+        """Of thousands of functions some are compared, and what they prove holds for all (rule R164)."""
+        many = [f"function_{i}" for i in range(3000)]
+        library(tmp_path / "libx.so", functions=many)
+        given = [(VADDR + 0x40 * i + 8 - 0x2_3000, name) for i, name in enumerate(many)]
+        message, report = run(reported(LIBRARY, given), tmp_path)
+        assert list(names(message, LIBRARY)) == [address + 0x2_3000 for address, _ in given]
+        assert "1000 of 1000 functions" in row(report, LIBRARY).tried[0][1]
+
+    def test_hostile_names(self, tmp_path: Path) -> None:
+        """Absurd names of a report cost neither time nor the answer."""
+        library(tmp_path / "libx.so")
+        absurd = " (.a" * 100_000, "_Z" + "N1a" * 100_000, "<" * 30_000, "\0", "a::" * 20_000
+        given = [*places(), *((VADDR + 0x20, name) for name in absurd)]
+        _, report = run(reported(LIBRARY, given), tmp_path)
+        assert not row(report, LIBRARY).verified
+        assert "4 of 9 functions" in row(report, LIBRARY).detail + "".join(row(report, LIBRARY).problems)
+
     def test_width_of_the_path(self, tmp_path: Path) -> None:
         """A file of 32 bits is not what lay in a folder for 64, if no name says so (rule R165)."""
         (tmp_path / "libx.so").write_bytes(

@@ -94,7 +94,7 @@ def find_candidates(index: BinaryIndex, filename: str) -> list[tuple[str, Found]
 
 def complete(index: BinaryIndex, found: Found) -> None:
     """Fetch what is missing of a candidate that was chosen."""
-    _complete(found, index, found.build_id)
+    _complete(found, index, found.build_id, fetch=True)
 
 
 def _by_name(index: BinaryIndex, filename: str) -> Found:
