@@ -3,7 +3,7 @@
 from symbolize.binaries.archives import Member, inflate, read_member, read_members
 from symbolize.binaries.build_id import has_build_id, is_build_id, same_build_id
 from symbolize.binaries.companions import Companions
-from symbolize.binaries.finder import Found, binary_files, find_binary, ranked
+from symbolize.binaries.finder import Found, binary_files, complete, find_binary, find_candidates, ranked
 from symbolize.binaries.housekeeping import collect, kept
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.recorded_names import find_recorded
@@ -24,8 +24,10 @@ __all__ = [
     "Unasked",
     "binary_files",
     "collect",
+    "complete",
     "decompress",
     "find_binary",
+    "find_candidates",
     "find_recorded",
     "has_build_id",
     "inflate",

@@ -13,6 +13,8 @@ from symbolize.reasons import Reason
 
 MAX_FILES = 8
 """Files of one build that are opened. Of many copies the first few with debug information and with code do."""
+MAX_CANDIDATES = 16
+"""Builds of one name that are looked into."""
 MAX_ATTEMPTS = 32
 MAX_SHOWN = 400
 
@@ -59,6 +61,40 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool
         left = len(found.tried) - MAX_ATTEMPTS
         found.tried[MAX_ATTEMPTS:] = [Attempt("and others", f"{left} more that did not help")]
     return found
+
+
+def find_candidates(index: BinaryIndex, filename: str) -> list[tuple[str, Found]]:
+    """All builds that a recorded path without a build id may stand for, and where each was found, likeliest first.
+
+    The full path below a root comes before the base name, alone or behind a build id as layouts have it, and that
+    before debug files called after it (rule R165). What a caller chooses is made whole by `complete`.
+    """
+    name = filename.rpartition("/")[2].rpartition("!")[2]
+    candidates: list[tuple[str, Found]] = []
+    if not name:
+        return candidates
+    known: set[str] = set()
+    for place, entries in (
+        ("path", index.at_path(filename)),
+        ("name", index.with_name(name)),
+        ("name", index.behind_build_id(name)),
+        *(("debug file", index.with_name(name + suffix)) for suffix in DEBUG_SUFFIXES),
+    ):
+        for entry in entries:
+            build = entry.build_id or entry.path
+            if build in known or len(known) == MAX_CANDIDATES:
+                continue
+            known.add(build)
+            same = index.with_build_id(entry.build_id) if entry.build_id else []
+            found = Found(build_id=entry.build_id or "")
+            _take(found, index, list(dict.fromkeys((entry, *same))), filename)
+            candidates.append((place, found))
+    return candidates
+
+
+def complete(index: BinaryIndex, found: Found) -> None:
+    """Fetch what is missing of a candidate that was chosen."""
+    _complete(found, index, found.build_id, fetch=True)
 
 
 def _by_name(index: BinaryIndex, filename: str) -> Found:

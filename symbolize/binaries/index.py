@@ -170,6 +170,13 @@ class BinaryIndex:
         """The files called `name` anywhere below the roots, in order of the roots."""
         return self._first_names(self._entries("f.what = 1 AND f.name = ?", (as_bytes(name),)))
 
+    def behind_build_id(self, name: str) -> list[Entry]:
+        """The files called `ID-name` in a layout that has build ids in names, in order of the roots."""
+        ending = as_bytes("-" + name)
+        return self._first_names(
+            self._entries("f.what = 1 AND f.vouched IS NOT NULL AND substr(f.name, -?) = ?", (len(ending), ending))
+        )
+
     def binaries(self) -> list[list[Entry]]:
         """All ELF files, those that share a build id together, as `with_build_id` has them."""
         groups: dict[str, list[Entry]] = {}

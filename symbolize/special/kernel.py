@@ -1,11 +1,12 @@
 """The kernel, as profiles record it: vmlinux, `kallsyms`, `System.map`, and where it was moved to."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from symbolize.arrays import distinct
 from symbolize.binaries import (
     BinaryIndex,
     Found,
@@ -39,6 +40,11 @@ MIN_SHARE = 0.5
 """Of the addresses in a kernel so many lie in functions, or it is another one. Code made at run time is elsewhere."""
 MIN_CALL_SITES = 8
 """Fewer call sites than this prove nothing."""
+
+MIN_NAMES, MIN_NAMED_SHARE, MAX_NAMES = 2, 0.75, 64
+"""Functions that have to agree where names tell how far a kernel was moved, their share, and how many are looked at."""
+STEPS = (1 << 21, 1 << 16)
+"""A kernel is moved by a multiple of the first, some by one of the second."""
 
 Opener = Callable[[Found], tuple[Binary | None, list[str]]]
 
@@ -107,7 +113,8 @@ class Kernels:
         key = *(image.path for image in binary.images), anchor
         if key not in self._symbols:
             self._symbols[key] = read_kernel_symbols(binary, anchor)
-        shift = choose(mapping, anchor, binary.images[0], self._symbols[key])
+        named = shift_by_names(binary, self._symbols[key].begins, mapping.names)
+        shift = choose(mapping, anchor, binary.images[0], self._symbols[key], named)
         if shift is None:
             result.reason = Reason.MISFIT
             result.detail = (
@@ -115,7 +122,8 @@ class Kernels:
                 "at _stext, at _text, or the kernel was not moved"
             )
             return result
-        result.binary, result.reason, result.verified = binary, Reason.SYMBOLIZED, found.verified
+        result.binary, result.reason = binary, Reason.SYMBOLIZED
+        result.verified = found.verified or shift == named
         result.files = [image.path for image in binary.images]
         result.place = placed_in(binary.images[0], shift)
         result.tried.append((result.files[0], f"moved by {signed(shift.distance):#x}: {shift.evidence}"))
@@ -268,11 +276,43 @@ def read_kernel_symbols(binary: Binary, anchor: str) -> KernelSymbols:
     return KernelSymbols(known, begins, ends)
 
 
-def choose(mapping: Recorded, anchor: str, image: ElfImage, symbols: KernelSymbols) -> Shift | None:
+def shift_by_names(binary: Binary, begins: UInt64, names: Sequence[tuple[int, bytes]]) -> Shift | None:
+    """How far the kernel lies from vmlinux by addresses that came with linked names; None if these do not tell.
+
+    `begins` are the vaddrs of its functions, ascending. A kernel is moved by a multiple of 2 MiB, or else of 64 KiB.
+    Three quarters of the functions that vmlinux has, and two at least, have to agree (rule R169).
+    """
+    wanted: dict[bytes, int] = {}
+    for address, name in names:
+        if len(wanted) < MAX_NAMES:
+            wanted.setdefault(name, address)
+    tables = [table for image in binary.images if (table := read_symbols(image, ".symtab")) is not None]
+    known: list[tuple[int, int]] = []
+    for name, address in wanted.items():
+        found = (vaddr_of(table.strings, table.name, table.vaddr, name.decode(errors="replace")) for table in tables)
+        vaddr = next((each for each in found if each is not None), None)
+        if vaddr is not None:
+            known.append((address, vaddr))
+    if not known or not len(begins):
+        return None
+    addresses, vaddrs = (np.array(column, np.uint64) for column in zip(*known, strict=True))
+    for step in STEPS:
+        moved = (addresses - vaddrs) // np.uint64(step) * np.uint64(step)
+        for distance in distinct(moved).tolist():
+            place = np.searchsorted(begins, addresses - np.uint64(distance), side="right") - 1
+            count = int(((place >= 0) & (begins[place] == vaddrs)).sum())
+            if count >= max(MIN_NAMES, MIN_NAMED_SHARE * len(known)):
+                return Shift(distance, f"{count} of {len(known)} functions are where the profile has them")
+    return None
+
+
+def choose(
+    mapping: Recorded, anchor: str, image: ElfImage, symbols: KernelSymbols, named: Shift | None = None
+) -> Shift | None:
     """Where the kernel was moved to: the shift under which call sites lie in calls and addresses in functions.
 
-    A relocation symbol in the name of the mapping is tried first, then `_stext` and `_text`. None if under none of
-    them half of the addresses lie in functions.
+    Where names tell the shift, it is `named`. Else a relocation symbol in the name of the mapping is tried first, then
+    `_stext` and `_text`. None if under none of them half of the addresses lie in functions.
     """
     begins, ends = symbols.begins, symbols.ends
 
@@ -291,7 +331,7 @@ def choose(mapping: Recorded, anchor: str, image: ElfImage, symbols: KernelSymbo
         # Anywhere else in the code a few of the sites happen to lie in a call.
         return in_calls if in_calls >= MIN_SHARE else 0.0, float(covered.mean()) if len(covered) else 0.0
 
-    shifts = kernel_shifts(anchor, mapping.start, mapping.file_offset, symbols.anchors)
+    shifts = [named] if named else kernel_shifts(anchor, mapping.start, mapping.file_offset, symbols.anchors)
     scores = [score(shift) for shift in shifts]
     best = max(range(len(shifts)), key=lambda i: scores[i])  # the first of equals
     return shifts[best] if scores[best][1] >= MIN_SHARE else None

@@ -5,13 +5,14 @@ from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.listed import ListedBinary
 from symbolize.symbols.nearest import lookup_nearest
-from symbolize.symbols.table import Frames, SymbolTable
+from symbolize.symbols.table import Frames, FunctionsAt, SymbolTable
 
 __all__ = [
     "DEFAULT_LIMIT",
     "Binary",
     "Frames",
     "FunctionNames",
+    "FunctionsAt",
     "ListedBinary",
     "SymbolTable",
     "TableCache",
