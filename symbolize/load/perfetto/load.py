@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from symbolize.arrays import distinct_inverse
 from symbolize.errors import InputError, printable
+from symbolize.load.compression import CutShort
 from symbolize.load.perfetto.build import MODES, UNWIND_ERRORS, Label, Part, build
 from symbolize.load.perfetto.trace import MONOTONIC, MONOTONIC_COARSE, REALTIME, Heap, Trace
 from symbolize.load.several import ALL, Choice, LoadedProfile
-from symbolize.load.compression import CutShort
 from symbolize.profile.model import Int64, Profile, ValueType
 
 MAX_PACKET: Final = 64 << 20
