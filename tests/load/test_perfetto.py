@@ -3,7 +3,11 @@
 import gzip
 import io
 import itertools
+import os
+import subprocess
+import sys
 import zlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +19,8 @@ from symbolize.load.perfetto import load as loading
 from symbolize.load.several import Choice, is_trace
 from symbolize.profile import Profile
 from symbolize.write import encode
+from tests.support import interpreted, pprof_writer
 from tests.support import perfetto_writer as w
-from tests.support import pprof_writer
 
 BUILD_ID = bytes(range(20))
 BASE, END = 0x10000, 0x30000
@@ -751,3 +755,40 @@ def test_many_mappings_and_sequences() -> None:
     assert len(only(trace).mappings) == 29_999
     many = b"".join(w.packet(number, w.CLEARED) for number in range(2, 20_000))
     assert any("more than any real one" in warning for warning in only(SOUND + many).warnings)
+
+
+DIGEST = """
+import hashlib, sys
+from symbolize import cursor
+from symbolize.load import load_all
+from symbolize.write import encode
+found = load_all(sys.argv[1])
+print(cursor.COMPILED, [each.name for each in found])
+for each in found:
+    profile = each.profile
+    print(hashlib.sha256(encode(profile)).hexdigest(), profile.warnings)
+"""
+
+
+def test_interpreted(tmp_path: Path) -> None:
+    """Without the compiled modules the profiles and warnings are the same."""
+    trace = HEAP + w.packet(1, w.CLEARED, STATE, CYCLES) + w.perf_sample(2, total=5000, followers=[1 << 63])
+    trace += w.perf_sample(3, total=(1 << 64) - 1, cpu=3, mode=1, f16=4) + w.perf_sample(2, total=6000, followers=[5])
+    trace += w.packet(5, w.CLEARED, CHROMIUM, rest={44: w.message({1: 5, 2: 6, 6: -7})})
+    trace += w.packet(5, rest={54: w.message({1: [1, 2, 2], 2: [20, -5, -20]})})
+    trace += w.packet(5, rest={135: w.message({1: w.message({2: 5}), 6: 2, 11: (1 << 63) + 5})})
+    trace += w.compressed(w.heap_packet([w.heap_dump(9, [w.heap_sample(1, 1 << 63), w.heap_sample(1, 7)])], seq=5))
+    path, script = tmp_path / "trace", tmp_path / "digest.py"
+    path.write_bytes(trace + b"\x0f")
+    script.write_text(DIGEST)
+    compiled = subprocess.run(
+        [sys.executable, str(script), str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(interpreted.PACKAGE.parent)},
+    ).stdout.partition(" ")
+    plain = interpreted.run(tmp_path / "package", script, str(path)).partition(" ")
+    assert (compiled[0], plain[0]) == ("True", "False")
+    assert compiled[2] == plain[2]
+    assert compiled[2].count("chromium_profile") == 1

@@ -418,7 +418,7 @@ class Scanner:
         c: Cursor = self.c
         names: Names = seq.names
         tag: cython.ulonglong
-        outer: cython.Py_ssize_t
+        size: cython.ulonglong
         c.pos = begin
         c.end = end
         while c.pos < end and not c.bad:
@@ -426,9 +426,10 @@ class Scanner:
             if tag & 7 != 2:
                 skip(c, tag)
                 continue
-            outer = enter(c)
-            if c.bad:
+            size = varint(c)
+            if not c.need(size):
                 break
+            c.end = c.pos + cython.cast(cython.Py_ssize_t, size)
             if tag == 0x32:
                 self.read_frame(names)
             elif tag == 0x3A:
@@ -451,7 +452,9 @@ class Scanner:
                 iid, descriptor = self.trace.descriptor(self.text(c.pos, c.end))
                 if iid not in names.descriptors and self.takes(names, 0):
                     names.descriptors[iid] = descriptor
-            leave(c, outer)
+            if not c.bad:
+                c.pos = c.end
+                c.end = end
         if c.bad:
             # Only what the damage is in is lost.
             self.damaged += 1
@@ -587,6 +590,9 @@ class Scanner:
             tag = varint(c)
             if tag == 0x08:
                 iid = varint(c)
+            elif tag == 0x10 and self.numbers_count < self.numbers.shape[0]:
+                self.numbers[self.numbers_count] = varint(c)
+                self.numbers_count += 1
             elif tag == 0x10 or tag == 0x12:
                 self.read_numbers(tag)
             else:
@@ -1316,10 +1322,13 @@ class Scanner:
         while c.pos < end and not c.bad:
             tag = varint(c)
             if tag == 0x12:
-                start = enter(c)
-                if not c.bad:
+                size = varint(c)
+                if c.need(size):
+                    c.end = c.pos + cython.cast(cython.Py_ssize_t, size)
                     self.heap_sample(seq, dump, counts_max)
-                leave(c, start)
+                    if not c.bad:
+                        c.pos = c.end
+                        c.end = end
             else:
                 skip(c, tag)
 
