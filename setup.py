@@ -12,6 +12,8 @@ COMPILED = [
     "symbolize/cursor.py",
     "symbolize/load/gperftools_records.py",
     "symbolize/load/ids.py",
+    "symbolize/load/perfetto/scan.py",
+    "symbolize/load/perfetto/tables.py",
     "symbolize/load/pprof_scan.py",
     "symbolize/load/pprof_columns.py",
     "symbolize/load/simpleperf_scan.py",

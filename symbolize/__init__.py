@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from symbolize.errors import InputError, OutputError, SymbolizeError, UsageError
-from symbolize.load import load
+from symbolize.load import load, load_all
 from symbolize.write import write
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ __all__ = [
     "TableCache",
     "UsageError",
     "load",
+    "load_all",
     "write",
 ]
 

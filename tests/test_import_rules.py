@@ -25,6 +25,7 @@ ALLOWED = {
         "load",
         "pipeline",
         "prebuild",
+        "profile",
         "reasons",
         "report",
         "symbols",

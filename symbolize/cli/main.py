@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from symbolize.binaries.debuginfod import Debuginfod
     from symbolize.pipeline import Symbolizer
+    from symbolize.profile import Profile
     from symbolize.report.missing import Missing
     from symbolize.symbols import TableCache
 
@@ -188,11 +189,36 @@ def add_places(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="do not hide the frames of Android's runtime next to Java frames of a simpleperf report",
     )
+    add_choice_options(parser)
 
 
 def load_options(options: argparse.Namespace) -> dict[str, Any]:
-    """How profiles are read, as arguments of `load`."""
-    return {name: getattr(options, name) for name in ("keep_trampolines", "trace_offcpu", "show_art_frames")}
+    """How profiles are read, as arguments of `load_all`."""
+    from symbolize.load.several import Choice
+
+    choice = Choice(options.pid, options.process, options.heap, options.kind, options.merge)
+    names = "keep_trampolines", "trace_offcpu", "show_art_frames"
+    return {"choice": choice} | {name: getattr(options, name) for name in names}
+
+
+def add_choice_options(parser: argparse.ArgumentParser) -> None:
+    """The options that choose among the profiles of a trace."""
+    group = parser.add_argument_group("profiles of a Perfetto trace, each may be given several times")
+    group.add_argument("--pid", metavar="PID", action="append", type=int, default=[], help="process to take")
+    group.add_argument(
+        "--process", metavar="NAME", action="append", default=[], help="name of the process to take, may have wildcards"
+    )
+    group.add_argument("--heap", metavar="NAME", action="append", default=[], help="heap to take, such as libc.malloc")
+    group.add_argument(
+        "--kind", choices=("heap", "cpu", "chromium"), action="append", default=[], help="kind of profiles to take"
+    )
+    group.add_argument(
+        "--merge",
+        choices=("processes", "dumps"),
+        action="append",
+        default=[],
+        help="one profile for all processes, or for all dumps of a heap",
+    )
 
 
 def add_cache_options(parser: argparse.ArgumentParser, may_be_off: bool = True) -> None:
@@ -361,15 +387,40 @@ def symbolize_one(
     folded: list[dict[str, object]],
     missing: Missing,
 ) -> float:
-    """Load, symbolize, write and report on one profile; percent of sample value symbolized.
+    """Load, symbolize, write and report on the profiles of one input; the least percent of sample value symbolized.
 
     What its locations share with several functions is added to `folded`, if that is asked for, and what would name more
     of it to `missing`.
     """
-    from symbolize.load import load
+    from symbolize.load import load_all
+
+    found = load_all(source, **load_options(options))
+    paths = paths_of_all([each.name for each in found], output, options)
+    heading = len(options.profiles) > 1 or len(found) > 1
+    percent = 100.0
+    for each, path in zip(found, paths, strict=True):
+        name = f"{source} ({each.name})" if len(found) > 1 else source
+        percent = min(
+            percent, symbolize_profile(symbolizer, each.profile, name, path, options, folded, missing, heading)
+        )
+        if len(found) > 1:
+            gc.collect()
+    return percent
+
+
+def symbolize_profile(
+    symbolizer: Symbolizer,
+    profile: Profile,
+    source: str,
+    output: str,
+    options: argparse.Namespace,
+    folded: list[dict[str, object]],
+    missing: Missing,
+    heading: bool,
+) -> float:
+    """Symbolize, write and report on one profile; percent of sample value symbolized."""
     from symbolize.write import write
 
-    profile = load(source, **load_options(options))
     with progress_bar(options.quiet) as progress:
         result = symbolizer.symbolize(profile, progress)
     write(result.profile, output)
@@ -387,11 +438,35 @@ def symbolize_one(
             from symbolize.report.text import render
 
             colour = sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ
-            heading = f"{printable(source)}:\n" if len(options.profiles) > 1 else ""
             table = render(result.report, verbose=options.verbose, colour=colour)
-            text = f"{heading}{table}wrote {printable(output)}\n"
+            text = (f"{printable(source)}:\n" if heading else "") + f"{table}wrote {printable(output)}\n"
         tell(text.removesuffix("\n"))
     return result.report.percent
+
+
+def paths_of_all(names: Sequence[str], output: str, options: argparse.Namespace) -> list[str]:
+    """Where the profiles of one input go, which have `names`; `output` is where a single one would.
+
+    Several go to a folder: the one that is named, if there is no other input, else one beside `output`. It is made if
+    it is not there.
+    """
+    into = options.output is not None and (options.output.endswith("/") or os.path.isdir(options.output))
+    if names == [""] or (len(names) == 1 and not (into and len(options.profiles) == 1)):
+        return [output]
+    if options.output is not None and not into:
+        some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        raise UsageError(
+            f"-o {options.output} is one file for {len(names)} profiles ({some}); name a folder, or choose with --pid, "
+            "--process, --heap, --kind or --merge"
+        )
+    folder = options.output if into and len(options.profiles) == 1 else output.removesuffix(".pb.gz")
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made: {error.strerror or error}") from error
+    paths = [os.path.join(folder, name + ".pb.gz") for name in names]
+    check_reports(options, paths)
+    return paths
 
 
 def output_paths(profiles: Sequence[str], output: str | None) -> list[str]:
@@ -427,7 +502,7 @@ def stem(profile: str) -> str:
     if profile == "-":
         return "stdin"
     name = os.path.basename(profile)
-    for ending in (".gz", ".zst", ".lz4", ".pb", ".prof", ".pprof"):
+    for ending in (".gz", ".zst", ".lz4", ".pb", ".prof", ".pprof", ".perfetto-trace", ".pftrace"):
         name = name.removesuffix(ending) or name
     return name
 

@@ -21,7 +21,7 @@ from symbolize.errors import InputError, UsageError, printable
 def run_plan(arguments: Sequence[str]) -> int:
     """Run the command with `arguments`; the exit code."""
     from symbolize.binaries import Unasked
-    from symbolize.load import load
+    from symbolize.load import load_all
     from symbolize.pipeline import Symbolizer
     from symbolize.report.json import as_plan
     from symbolize.report.plan import render
@@ -36,16 +36,19 @@ def run_plan(arguments: Sequence[str]) -> int:
     with Symbolizer(binaries, cache=cache, servers=servers) as symbolizer:
         for source in options.profiles:
             try:
-                report = symbolizer.plan(load(source, **load_options(options)))
+                found = load_all(source, **load_options(options))
             except InputError as error:
                 tell(f"symbolize: {error}")
                 code = EXIT_FAILED
                 continue
-            if options.json:
-                print(json.dumps(as_plan(report, source)))
-            else:
-                heading = f"{printable(source)}:\n" if len(options.profiles) > 1 else ""
-                print(heading + render(report, verbose=options.verbose), end="")
+            for each in found:
+                report = symbolizer.plan(each.profile)
+                name = f"{source} ({each.name})" if len(found) > 1 else source
+                if options.json:
+                    print(json.dumps(as_plan(report, name)))
+                else:
+                    heading = f"{printable(name)}:\n" if len(options.profiles) > 1 or len(found) > 1 else ""
+                    print(heading + render(report, verbose=options.verbose), end="")
     return code
 
 

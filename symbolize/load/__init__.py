@@ -4,10 +4,11 @@ import os
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
+    from symbolize.load.several import Choice, LoadedProfile
     from symbolize.load.simpleperf import OffCpuMode
     from symbolize.profile import Profile
 
-__all__ = ["load"]
+__all__ = ["load", "load_all"]
 
 
 def load(
@@ -19,13 +20,35 @@ def load(
 ) -> "Profile":
     """Read a profile from a path, from `-` (standard input) or from a binary file object.
 
-    The content decides the format: pprof, a gperftools CPU profile or a simpleperf report, plain or in gzip, zstd or
-    LZ4 frames. What was repaired or left out is said in `Profile.warnings`. Raises InputError.
+    The content decides the format: pprof, a gperftools CPU profile, a simpleperf report or a Perfetto trace with one
+    profile, plain or in gzip, zstd or LZ4 frames. What was repaired or left out is said in `Profile.warnings`. Raises
+    InputError.
 
     `keep_trampolines` keeps the frame that the signal handler of an old gperftools left in every stack. Of a simpleperf
     recording with the time off the processor, `trace_offcpu` chooses the samples ("on-cpu", "off-cpu", "on-off-cpu" or
     "mixed-on-off-cpu", the default), and `show_art_frames` keeps the frames of Android's runtime next to Java frames.
     """
     from symbolize.load import sniff
+    from symbolize.load.several import load_one
 
-    return sniff.load(source, sniff.Options(keep_trampolines, trace_offcpu, show_art_frames))
+    return load_one(source, sniff.Options(keep_trampolines, trace_offcpu, show_art_frames))
+
+
+def load_all(
+    source: str | os.PathLike[str] | BinaryIO,
+    *,
+    choice: "Choice | None" = None,
+    keep_trampolines: bool = False,
+    trace_offcpu: "OffCpuMode | None" = None,
+    show_art_frames: bool = False,
+) -> "list[LoadedProfile]":
+    """Read all profiles of an input; a Perfetto trace has several, any other input has one, without a name.
+
+    `choice` says which profiles of a trace are wanted; the other options are those of `load`. Profiles are made when
+    they are asked for. Raises InputError.
+    """
+    from symbolize.load import sniff
+    from symbolize.load.several import ALL, load_all
+
+    options = sniff.Options(keep_trampolines, trace_offcpu, show_art_frames)
+    return load_all(source, choice or ALL, options)

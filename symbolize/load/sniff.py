@@ -25,7 +25,7 @@ STANDARD_INPUT: Final = "-"
 STREAMED: Final = b"SIMPLEPERF"
 """How a simpleperf report begins, which is read piece by piece."""
 
-FORMATS: Final = "pprof, gperftools CPU profile, simpleperf report_sample"
+FORMATS: Final = "pprof, gperftools CPU profile, simpleperf report_sample, Perfetto trace"
 
 LOOKS: Final = (
     (b"\x7fELF", "an ELF binary"),

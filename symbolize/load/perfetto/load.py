@@ -1,0 +1,328 @@
+"""From the bytes of a trace to its profiles."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.arrays import distinct_inverse
+from symbolize.errors import InputError, printable
+from symbolize.load.compression import CutShort
+from symbolize.load.perfetto.build import MODES, UNWIND_ERRORS, Label, Part, build
+from symbolize.load.perfetto.trace import MONOTONIC, MONOTONIC_COARSE, REALTIME, Heap, Trace
+from symbolize.load.several import ALL, Choice, LoadedProfile
+from symbolize.profile.model import Int64, Profile, ValueType
+
+MAX_PACKET: Final = 64 << 20
+"""Bytes of the largest packet that is read; larger ones are passed over."""
+
+ART: Final = "com.android.art"
+
+
+def load(chunks: Iterable[bytes | memoryview], source: str, choice: Choice = ALL) -> list[LoadedProfile]:
+    """The profiles in a trace, which comes in pieces of which only one is kept.
+
+    A trace that is cut off keeps its whole packets. What was left out is in the warnings of the first profile. Raises
+    InputError where nothing is left to show.
+    """
+    trace = Trace()
+    _read(trace, iter(chunks), source)
+    trace.scanner.finish_all()
+    found = [*_heaps(trace, choice), *_samples(trace, choice)]
+    warnings = [*trace.warnings, *_dropped(trace)]
+    if not found:
+        raise InputError(source, _nothing(trace, choice, warnings))
+    found[0].warnings[:0] = warnings
+    return found
+
+
+def _read(trace: Trace, chunks: Iterator[bytes | memoryview], source: str) -> None:
+    """Scan all packets."""
+    scanner = trace.scanner
+    tail = b""
+    done = 0
+    to_skip = 0
+    try:
+        for chunk in chunks:
+            piece = bytes(chunk)
+            if to_skip:
+                taken = min(to_skip, len(piece))
+                to_skip -= taken
+                done += taken
+                piece = piece[taken:]
+            data = tail + piece if tail else piece
+            if not data:
+                continue
+            while len(data) < scanner.wanted <= MAX_PACKET:
+                more = [data]
+                size = len(data)
+                while size < scanner.wanted and (further := next(chunks, None)) is not None:
+                    more.append(bytes(further))
+                    size += len(further)
+                if len(more) == 1:
+                    break
+                data = b"".join(more)
+            end = scanner.scan(data)
+            done += end
+            tail = data[end:]
+            if scanner.broken:
+                trace.warnings.append(f"The trace is damaged at offset {done:#x}: what follows was not read.")
+                return
+            if scanner.wanted > MAX_PACKET:
+                trace.notes["packets were left out because they are larger than 64 MiB"] += 1
+                to_skip = scanner.wanted - len(tail)
+                done += len(tail)
+                tail = b""
+                # The packet is done with; only its end has to be found.
+                scanner.forget()
+    except CutShort as error:
+        trace.warnings.append(f"{error.problem}: the whole packets before its end were read.")
+        return
+    if tail or to_skip:
+        trace.warnings.append(f"The trace is cut off at offset {done:#x}: its last packet is not whole.")
+
+
+def _dropped(trace: Trace) -> list[str]:
+    """What was left out and why, a sentence each."""
+    scanner = trace.scanner
+    counts: list[tuple[int, str]] = [
+        (scanner.damaged, "packets are damaged and were read in part at most"),
+        (scanner.nested, "compressed packets within compressed packets were left out"),
+        (scanner.losses, "times packets of a sequence were lost while the trace was recorded"),
+        (scanner.invalid_state, "packets were left out because what they refer to was lost or never sent"),
+        (scanner.rejected, "samples were left out because a part of their callstack is not in the trace"),
+        (scanner.records_lost, "samples were lost in the kernel"),
+        (scanner.skipped[1], "samples have no stack: skipped when they were read"),
+        (scanner.skipped[2], "samples have no stack: skipped when they were unwound"),
+        (scanner.skipped[3], "samples have no stack: the unwinder could not keep up"),
+        (scanner.skipped[4], "samples are of processes that were not to be profiled"),
+        (scanner.skipped[0], "samples have no stack, for a reason that is not known here"),
+        (scanner.counter_only, "samples count events and have no stack"),
+        (scanner.guardrails, "times the profiler stopped early because of a limit"),
+        (scanner.bad_streams, "samples were left out because their time is not known"),
+        (scanner.index_gaps, "heap packets are missing or out of order"),
+        (scanner.early_heaps, "heap dumps end before their last packet"),
+        (scanner.out_of_range, "heap samples were left out because their values are impossible"),
+        (scanner.saturated, "sums of values were too large and are the largest number instead"),
+        (scanner.too_many, "entries were left out because the trace has more than any real one"),
+    ]
+    counts += [(count, note) for note, count in trace.notes.items()]
+    return [f"{count} {what}" for count, what in counts if count]
+
+
+def _nothing(trace: Trace, choice: Choice, warnings: list[str]) -> str:
+    """Why there is no profile."""
+    if choice != ALL:
+        everything = [*_heaps(trace, ALL), *_samples(trace, ALL)]
+        if everything:
+            names = ", ".join(each.name for each in everything[:10]) + (", ..." if len(everything) > 10 else "")
+            return f"the trace has no such profile; it has {names}"
+    why = f" ({'; '.join(warnings)})" if warnings else ""
+    return f"is a Perfetto trace without heap profiles, CPU samples or samples of Chromium{why}"
+
+
+def _labels(trace: Trace, machine: int, pid: int) -> list[Label]:
+    """The labels of a process."""
+    labels: list[Label] = [numbered("pid", pid)]
+    if name := trace.processes.get((machine, pid)):
+        labels.append(("process", name.decode("utf-8", "surrogateescape"), 0))
+    return labels
+
+
+def numbered(key: str, number: int) -> Label:
+    """A label with a number; 0 becomes text, because pprof takes the number 0 for none."""
+    return (key, "", number) if number else (key, "0", 0)
+
+
+def _about(trace: Trace, machine: int, pid: int) -> str:
+    """A process for the comments of a profile."""
+    name = trace.processes.get((machine, pid), b"").decode("utf-8", "backslashreplace")
+    place = f" of machine {machine}" if machine else ""
+    return f"process {pid}{place}" + (f" ({printable(name)})" if name else "")
+
+
+def file_part(text: str) -> str:
+    """A text as a part of a file name."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", text)[:64].lstrip(".") or "_"
+
+
+# Heap dumps
+
+
+@dataclass(frozen=True)
+class HeapDump:
+    """The dump of a heap, by number."""
+
+    heap: Heap
+    number: int
+
+
+def _heaps(trace: Trace, choice: Choice) -> list[LoadedProfile]:
+    """One profile for each process, heap and dump, in the order of the trace."""
+    wanted: list[HeapDump] = []
+    for heap in trace.heaps.values():
+        name = heap.name or "unknown"
+        process = trace.processes.get((heap.machine, heap.pid), b"")
+        if choice.takes("heap", heap.pid, process, name):
+            numbers = range(len(heap.dumps))
+            wanted += [HeapDump(heap, number) for number in (numbers[-1:] if "dumps" in choice.merge else numbers)]
+    order = {id(dump): place for place, (_, dump) in enumerate(trace.dumps)}
+    wanted.sort(key=lambda each: order[id(each.heap.dumps[each.number])])
+    groups: dict[Any, list[HeapDump]] = {}
+    found: list[LoadedProfile] = []
+    for each in wanted:
+        key: Any = (each.heap.name, each.number if "dumps" not in choice.merge else 0)
+        groups.setdefault(key if "processes" in choice.merge else len(groups), []).append(each)
+    for dumps in groups.values():
+        dumps = [each for each in dumps if each.heap.has_samples(each.number)]
+        if dumps:
+            heap = dumps[0].heap
+            who = "all" if "processes" in choice.merge else str(heap.pid)
+            name = f"heap_dump.{len(found) + 1}.{who}.{file_part(heap.name or 'unknown')}"
+            found.append(LoadedProfile(name, lambda dumps=dumps: _heap_profile(trace, dumps)))  # type: ignore[misc]
+    return found
+
+
+def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
+    """The profile of dumps of one kind of heap, one of each process."""
+    heap_name = dumps[0].heap.name
+    parts, comments = [], []
+    warnings: list[str] = []
+    for each in dumps:
+        heap = each.heap
+        stacks, values = heap.totals(each.number)
+        # Several ids may stand for one stack.
+        used, which = distinct_inverse(stacks)
+        sums, saturated = _sums(which, len(used), values)
+        count, size, frees, freed = sums.T
+        columns = [count, size] if heap_name == ART else [count, size, count - frees, size - freed]
+        contexts = np.zeros(len(used), np.int64)
+        parts.append(Part(used, np.column_stack(columns), contexts, [_labels(trace, heap.machine, heap.pid)]))
+        who = _about(trace, heap.machine, heap.pid)
+        comments.append(f"heap {heap_name or 'unknown'} of {who}, dump {each.number + 1} of {len(heap.dumps)}")
+        warnings += [f"{who} {what}" for what in heap.notes]
+        if heap.lost[0]:
+            warnings.append(
+                f"{heap.lost[0]} samples with {heap.lost[1]} bytes of {who} were left out because a part of their "
+                "callstack is not in the trace"
+            )
+        if saturated:
+            warnings.append(f"{saturated} sums of values of {who} were too large and are the largest number instead")
+    word = "malloc " if heap_name == "libc.malloc" else ""
+    if heap_name == ART:
+        types = [("Total allocation count", "count"), ("Total allocation size", "bytes")]
+    else:
+        types = [
+            (f"Total {word}count", "count"),
+            (f"Total {word}size", "bytes"),
+            (f"Unreleased {word}count", "count"),
+            (f"Unreleased {word}size", "bytes"),
+        ]
+    profile = build(trace, parts, types, adjust=True)
+    profile.warnings += warnings
+    add = profile.strings.add
+    heap = dumps[0].heap
+    if heap.interval:
+        profile.period_type = ValueType(add(b"space"), add(b"bytes"))
+        profile.period = min(heap.interval, (1 << 63) - 1)
+    profile.time_nanos = _realtime(trace, heap.dumps[dumps[0].number].timestamp, MONOTONIC_COARSE)
+    profile.comments = [add(comment.encode()) for comment in comments[:1000]]
+    return profile
+
+
+def _sums(which: NDArray[np.int64], count: int, values: Int64) -> tuple[Int64, int]:
+    """Sums of rows by group, and how many were beyond 64 bits."""
+    sums = np.zeros((count, values.shape[1]), np.int64)
+    rough = np.zeros((count, values.shape[1]), np.float64)
+    np.add.at(sums, which, values)
+    np.add.at(rough, which, values.astype(np.float64))
+    wrong = rough >= 2.0**63
+    sums[wrong] = np.iinfo(np.int64).max
+    return sums, int(wrong.sum())
+
+
+# Samples of the CPU
+
+
+def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
+    """One profile for each session and process, in the order of the trace."""
+    scanner = trace.scanner
+    contexts = scanner.contexts.array()
+    if not len(contexts):
+        return []
+    groups: dict[tuple[int, ...], list[int]] = {}
+    kinds: dict[tuple[int, ...], str] = {}
+    for row, (session, machine, pid) in enumerate(contexts[:, :3].tolist()):
+        kind = trace.sessions[session].kind
+        if choice.takes(kind, pid, trace.processes.get((machine, pid), b"")):
+            key: tuple[int, ...] = (session,) if "processes" in choice.merge else (session, machine, pid)
+            groups.setdefault(key, []).append(row)
+            kinds[key] = kind
+    found = []
+    numbers: Counter[str] = Counter()
+    for key, rows in groups.items():
+        kind = kinds[key]
+        numbers[kind] += 1
+        prefix = "profile" if kind == "cpu" else "chromium_profile"
+        who = "all" if "processes" in choice.merge else f"pid.{key[2]}"
+        name = f"{prefix}.{numbers[kind]}.{who}"
+        found.append(LoadedProfile(name, lambda rows=rows: _cpu_profile(trace, rows)))  # type: ignore[misc]
+    return found
+
+
+def _cpu_profile(trace: Trace, rows: Sequence[int]) -> Profile:
+    """The profile of the samples with these contexts, which are of one session."""
+    scanner = trace.scanner
+    contexts = scanner.contexts.array()
+    number_of = np.full(len(contexts), -1, np.int64)
+    number_of[rows] = np.arange(len(rows))
+    samples = scanner.samples.array()
+    context = number_of[samples[:, 0].astype(np.int64)]
+    here = np.flatnonzero(context >= 0)
+    number = int(contexts[rows[0], 0])
+    session = trace.sessions[number]
+    labels: list[list[Label]] = []
+    for _, machine, pid, tid, cpu, mode, error, *_ in contexts[rows].tolist():
+        each = _labels(trace, machine, pid)
+        each.append(numbered("tid", tid))
+        name = trace.threads.get((machine, tid), b"main" if tid == pid else b"")
+        if name:
+            each.append(("thread", name.decode("utf-8", "surrogateescape"), 0))
+        if cpu:
+            each.append(("cpu", str(cpu - 1), 0))
+        if mode:
+            each.append(("mode", MODES[mode] if mode < len(MODES) else f"mode {mode}", 0))
+        if error > 1:
+            text = UNWIND_ERRORS[error] if error < len(UNWIND_ERRORS) else f"error {error}"
+            each.append(("unwind_error", text, 0))
+        labels.append(each)
+    values = scanner.sample_values()[here][:, : 2 + len(session.followers)]
+    part = Part(samples[here, 1].astype(np.int32), values, context[here], labels)
+    types = [("samples", "count"), (session.event, session.unit), *session.followers]
+    profile = build(trace, [part], types, adjust=session.kind == "chromium")
+    add = profile.strings.add
+    profile.period_type = ValueType(add(session.event.encode()), add(session.unit.encode()))
+    profile.period = session.period
+    first, last, clock = scanner.session_times(number)
+    if first:
+        profile.time_nanos = _realtime(trace, first, clock or MONOTONIC)
+        profile.duration_nanos = last - first
+    places = dict.fromkeys((int(contexts[row, 1]), int(contexts[row, 2])) for row in rows)
+    profile.comments = [
+        add(f"samples of {session.event} of {_about(trace, *place)}".encode()) for place in list(places)[:1000]
+    ]
+    return profile
+
+
+def _realtime(trace: Trace, time: int, clock: int) -> int:
+    """A time of the trace in nanoseconds since 1970; 0 where the clocks of the trace do not tell."""
+    base = trace.clocks.get(clock) or (trace.clocks.get(MONOTONIC) if clock == MONOTONIC_COARSE else None)
+    realtime = trace.clocks.get(REALTIME)
+    if not base or not realtime or not time:
+        return 0
+    result = realtime + time - base
+    return result if 0 < result < 1 << 63 else 0

@@ -1,0 +1,551 @@
+"""What a trace says once: names of processes, sessions, heaps, symbols; and the samples of its heap dumps."""
+
+import importlib
+import os
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.load.perfetto.scan import Scanner
+from symbolize.load.perfetto.tables import Totals
+from symbolize.load.perfetto.wire import fields, message, number, signed, text
+from symbolize.profile.strings import Strings
+
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+
+MAX_INFLATED: Final = 64 << 20
+"""Bytes in one compressed packet; Perfetto's own have less than 512 KiB before they are compressed."""
+
+MAX_INFLATED_RATIO: Final = 200
+FREE_INFLATED: Final = 256 << 20
+"""Beyond so many bytes in all compressed packets, they may be only so many times as large as what they were made of."""
+
+MAX_MAPPINGS: Final = 1 << 20
+MAX_PATH: Final = 1 << 16
+MAX_STRING_BYTES: Final = 1 << 28
+"""Bytes of all distinct strings."""
+MAX_SESSIONS: Final = 1 << 12
+MAX_DUMPS: Final = 1 << 16
+MAX_FOLLOWERS: Final = 64
+MAX_PROCESSES: Final = 1 << 20
+MAX_SYMBOLS: Final = 1 << 22
+
+KTHREADD: Final = 2
+
+ZLIB_PACKETS, ZSTD_PACKETS = 50, 133
+PROCESS_TREE, CLOCKS, PROCESS, THREAD, SYSTEM, TRACK, SYMBOLS, DEOBFUSCATION = 2, 6, 43, 44, 45, 60, 61, 64
+
+REALTIME, MONOTONIC, MONOTONIC_COARSE = 1, 3, 4
+
+COUNTERS: Final = (
+    "", "cpu-clock", "page-faults", "task-clock", "context-switches", "cpu-migrations", "minor-faults", "major-faults",
+    "alignment-faults", "emulation-faults", "cpu-cycles", "instructions", "cache-references", "cache-misses",
+    "branch-instructions", "branch-misses", "bus-cycles", "stalled-cycles-frontend", "stalled-cycles-backend",
+    "ref-cycles", "dummy",
+)  # fmt: skip
+"""Events by the numbers of PerfEvents.Counter."""
+
+UNITS: Final = {
+    "cpu-clock": "nanoseconds",
+    "task-clock": "nanoseconds",
+    "cpu-cycles": "cycles",
+    "bus-cycles": "cycles",
+    "ref-cycles": "cycles",
+    "instructions": "instructions",
+}
+"""Units of events; all others are counts."""
+
+STACK_UNITS: Final = (
+    "count", "nanoseconds", "cycles", "instructions", "bytes", "faults", "cache-misses", "cache-references",
+    "branch-misses", "count",
+)  # fmt: skip
+
+MAX_PERIOD: Final = (1 << 63) - 1
+
+HEAP_FLAGS: Final = (
+    (4, "was not profiled because another session profiled it"),
+    (6, "ended or closed its connection before the profiling did"),
+    (7, "overran the buffer, so that allocations are missing"),
+    (8, "has a corrupted buffer: allocations are missing or wrong"),
+    (10, "reached a limit of CPU or memory, so that profiling stopped early"),
+)
+"""Fields of ProcessHeapSamples that say that something is missing."""
+
+CLIENT_ERRORS: Final = {1: "did not get through to the profiler in time", 2: "had a stack outside its bounds"}
+
+
+@dataclass(frozen=True)
+class Session:
+    """One source of CPU samples: the events that its values count."""
+
+    kind: str
+    event: str
+    unit: str
+    period: int = 0
+    followers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A mapping as the trace has it; `exact_offset` is None where it is not there (Android 10)."""
+
+    name: bytes
+    build_id: bytes
+    start_offset: int
+    start: int
+    limit: int
+    load_bias: int
+    exact_offset: int | None
+
+
+@dataclass(eq=False)
+class Dump:
+    """How the samples of a heap changed up to one moment: rows of `Heap`, and what was added to their values."""
+
+    timestamp: int
+    base: int
+    """Rows before this one belong to callstacks of a state that was cleared."""
+    rows: list[Int32] = field(default_factory=list)
+    added: list[list[NDArray[Any]]] = field(default_factory=list)
+    """Columns count, size, frees, freed, each as narrow as it can be."""
+
+
+class Heap:
+    """One heap of a process: the running totals of each callstack id, and its dumps.
+
+    A callstack that is no longer in a dump keeps what it had: the producer forgets callstacks whose memory is all
+    freed and gives them a new id, which counts from 0, when they allocate again (rule R224).
+    """
+
+    def __init__(self, machine: int, pid: int, name: str, mixer: int) -> None:
+        self.machine, self.pid, self.name = machine, pid, name
+        self.interval = 0
+        self.generation = -1
+        self.dumps: list[Dump] = []
+        self.notes: Counter[str] = Counter()
+        self.lost = [0, 0]
+        self._totals = Totals(mixer)
+
+    def add(self, generation: int, dump: Dump, waiting: NDArray[np.uint64], stacks: Int32) -> None:
+        """Take samples of a dump: words as `Totals.add` reads them, and the stack of each."""
+        if generation != self.generation:
+            # Ids of another generation are other callstacks; the producer says all its totals anew.
+            self.generation = generation
+            self._totals.restart()
+        dump.base = self._totals.base
+        rows = np.empty(len(stacks), np.int32)
+        added = np.empty((4, len(stacks)), np.int64)
+        changed = self._totals.add(waiting.reshape(-1).data, stacks.data, rows.data, added.data)
+        dump.rows.append(rows[:changed].copy())
+        dump.added.append([narrow(column[:changed]) for column in added])
+
+    def has_samples(self, last: int) -> bool:
+        """Whether any callstack is known at the dump of this number."""
+        return any(len(rows) for dump in self.dumps[: last + 1] for rows in dump.rows)
+
+    def totals(self, last: int) -> tuple[Int32, Int64]:
+        """Stacks and their count, size, frees and freed (int64[n, 4]) at the dump of this number."""
+        values = np.zeros((self._totals.count, 4), np.int64)
+        for dump in self.dumps[: last + 1]:
+            for rows, added in zip(dump.rows, dump.added, strict=True):
+                for column, numbers in enumerate(added):
+                    np.add.at(values[:, column], rows, numbers)
+        values[: self.dumps[last].base] = 0
+        used = np.flatnonzero(values.any(axis=1))
+        return self._totals.stack_rows()[used], values[used]
+
+
+def narrow(numbers: Int64) -> NDArray[Any]:
+    """The same numbers in as few bytes as hold all of them."""
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return numbers.astype(kind)
+    return numbers.copy()
+
+
+@dataclass(frozen=True)
+class SymbolLine:
+    """A line of a frame that the trace brings symbols for, by strings."""
+
+    function: int
+    source: int
+    line: int
+
+
+class Trace:
+    """A trace under the scanner, which calls the methods up to `finish`."""
+
+    def __init__(self) -> None:
+        mixer = int.from_bytes(os.urandom(8), "little")
+        self.mixer = mixer
+        self.strings = Strings()
+        self.string_bytes = 0
+        self.scanner = Scanner(self, mixer)
+        self.mappings: list[Mapping] = []
+        self._mapping_rows: dict[Mapping, int] = {}
+        self.sessions: list[Session] = []
+        self._session_rows: dict[tuple[int, int, bytes | tuple[Any, ...]], int] = {}
+        self._timebases: dict[bytes, tuple[Session, int]] = {}
+        self._stream: int | None = None
+        self.processes: dict[tuple[int, int], bytes] = {}
+        self.threads: dict[tuple[int, int], bytes] = {}
+        self.heaps: dict[tuple[int, int, int, str], Heap] = {}
+        self.dumps: list[tuple[Heap, Dump]] = []
+        self._dump_rows: dict[tuple[int, int, int, str, int], int] = {}
+        self.symbols: dict[tuple[bytes, bytes], dict[int, list[SymbolLine]]] = {}
+        self.symbol_count = 0
+        self.clocks: dict[int, int] = {}
+        self.release = b""
+        self.notes: Counter[str] = Counter()
+        self.warnings: list[str] = []
+        self._inflated = self._deflated = 0
+
+    # What the scanner asks for
+
+    def inflate(self, kind: int, data: bytes) -> bytes | None:
+        """The packets in a compressed packet; None, which is noted, if they cannot be had."""
+        self._deflated += len(data)
+        limit = min(MAX_INFLATED, max(FREE_INFLATED, MAX_INFLATED_RATIO * self._deflated) - self._inflated)
+        try:
+            out = self._inflate_zlib(data, limit) if kind == ZLIB_PACKETS else self._inflate_zstd(data, limit)
+        except Exception as error:  # each library has its own error class
+            self.notes["compressed packets were left out because they are damaged"] += 1
+            del error
+            return None
+        if out is None:
+            return None
+        self._inflated += len(out)
+        return out
+
+    def _inflate_zlib(self, data: bytes, limit: int) -> bytes | None:
+        decoder: Any
+        try:
+            decoder = importlib.import_module("isal.isal_zlib").decompressobj(47)
+        except ImportError:
+            decoder = zlib.decompressobj(47)
+        out: bytes = decoder.decompress(data, max(limit, 0) + 1)
+        if len(out) > limit:
+            self.notes["compressed packets were left out because they expand as only bombs do"] += 1
+            return None
+        if not decoder.eof:
+            self.notes["compressed packets end too early"] += 1
+        return out
+
+    def _inflate_zstd(self, data: bytes, limit: int) -> bytes | None:
+        try:
+            zstandard = importlib.import_module("zstandard")
+        except ImportError:
+            self.notes["compressed packets were left out: zstd needs the Python package zstandard"] += 1
+            return None
+        with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+            out: bytes = reader.read(max(limit, 0) + 1)
+        if len(out) > limit:
+            self.notes["compressed packets were left out because they expand as only bombs do"] += 1
+            return None
+        return out
+
+    def string(self, value: bytes) -> int:
+        """The row of a string."""
+        before = len(self.strings)
+        if self.string_bytes + len(value) > MAX_STRING_BYTES:
+            self.notes["strings were left out because the trace has too many"] += 1
+            return 0
+        row = self.strings.add(value)
+        if len(self.strings) > before:
+            self.string_bytes += len(value)
+        return row
+
+    def mapping(self, build: int, record: tuple[Any, ...], parts: list[int]) -> int:
+        """The row of a mapping; -1 if there are too many."""
+        name = bytearray()
+        for part in parts:
+            if len(name) > MAX_PATH:
+                break
+            name += b"/" + self.strings[part][:MAX_PATH]
+        if name.startswith(b"//"):
+            del name[0]
+        start_offset, start, limit, load_bias, exact = record
+        mapping = Mapping(bytes(name), self.strings[build], start_offset, start, limit, load_bias, exact)
+        row = self._mapping_rows.get(mapping)
+        if row is None:
+            if len(self.mappings) >= MAX_MAPPINGS:
+                self.notes["frames were left out because the trace has too many mappings"] += 1
+                return -1
+            row = self._mapping_rows[mapping] = len(self.mappings)
+            self.mappings.append(mapping)
+        return row
+
+    def defaults(self, seq: Any, data: bytes) -> None:
+        """TracePacketDefaults: the clock, and the events of the samples that follow."""
+        values = message(data)
+        seq.clock = number(values, 58)
+        if 100 in values:
+            seq.stack_defaults = text(values, 100)
+        if 12 in values:
+            self._use_session(seq, text(values, 12))
+
+    def no_defaults(self, seq: Any) -> None:
+        """Samples come without defaults, as producers of Android 11 write them: cpu-clock is what they count."""
+        self._use_session(seq, b"")
+
+    def _use_session(self, seq: Any, data: bytes) -> None:
+        known = self._timebases.get(data)
+        if known is None:
+            known = read_timebase(data)
+            if len(self._timebases) < MAX_SESSIONS:
+                self._timebases[data] = known
+        session, nominal = known
+        if seq.session >= 0 and seq.defaults != data:
+            self.scanner.reset_counters(seq)
+        seq.defaults = data
+        if seq.followers != len(session.followers):
+            self.scanner.reset_counters(seq)
+        seq.followers = len(session.followers)
+        seq.nominal = nominal
+        seq.session = self._session((1, seq.number, data), session)
+
+    def _session(self, key: Any, session: Session) -> int:
+        row = self._session_rows.get(key)
+        if row is None:
+            if len(self.sessions) >= MAX_SESSIONS:
+                self.notes["samples were left out because the trace has too many kinds of them"] += 1
+                return len(self.sessions) - 1
+            row = self._session_rows[key] = len(self.sessions)
+            self.sessions.append(session)
+            self.scanner.widen(len(session.followers))
+        return row
+
+    def stream_session(self) -> int:
+        """The session of Chromium's sampler, which takes samples by time."""
+        if self._stream is None:
+            self._stream = self._session((3, 0, b""), Session("chromium", "wall", "nanoseconds"))
+        return self._stream
+
+    def descriptor(self, data: bytes) -> tuple[int, tuple[str, str]]:
+        """Id, name and unit of a CounterDescriptor."""
+        return number(message(data), 1), read_descriptor(data)
+
+    def stack_session(
+        self, seq: Any, descriptors: dict[int, tuple[str, str]], primary: int, described: bytes, followers: Any
+    ) -> tuple[int, int]:
+        """The session of a StackSample, -1 where an event is not known, and how many followers it has.
+
+        Events that the sample does not name are those of the defaults.
+        """
+        defaults = list(fields(seq.stack_defaults)) if seq.stack_defaults else []
+        event: tuple[str, str] | None = ("samples", "count")
+        if described:
+            event = read_descriptor(described)
+        elif primary:
+            event = descriptors.get(primary)
+        else:
+            for field_number, value in defaults:
+                if field_number == 2 and isinstance(value, bytes):
+                    event = read_descriptor(value)
+        events = [read_descriptor(each) if isinstance(each, bytes) else descriptors.get(each) for each in followers]
+        if not events:
+            events = [read_descriptor(value) for n, value in defaults if n == 3 and isinstance(value, bytes)]
+        if event is None or None in events:
+            return -1, 0
+        known = tuple(each for each in events if each is not None)[:MAX_FOLLOWERS]
+        session = Session("cpu", *event, followers=known)
+        return self._session((2, seq.number, (event, known)), session), len(known)
+
+    def rare(self, kind: int, data: bytes, seq: Any, machine: int, time: int | None) -> None:
+        """A packet whose content a trace has little of."""
+        if kind == PROCESS_TREE:
+            self._process_tree(data, machine)
+        elif kind == CLOCKS:
+            if not self.clocks:
+                for field_number, value in fields(data):
+                    if field_number == 1 and isinstance(value, bytes):
+                        clock = message(value)
+                        self.clocks[number(clock, 1)] = number(clock, 2)
+        elif kind == PROCESS:
+            self._process(message(data), machine)
+        elif kind == THREAD:
+            self._thread(message(data), machine, seq)
+        elif kind == TRACK:
+            track = message(data)
+            if 3 in track:
+                self._process(message(text(track, 3)), machine)
+            if 4 in track:
+                self._thread(message(text(track, 4)), machine, seq)
+        elif kind == SYSTEM:
+            self.release = text(message(text(message(data), 1)), 3)
+        elif kind == SYMBOLS:
+            self._module_symbols(data)
+        elif kind == DEOBFUSCATION:
+            self._deobfuscation(data)
+
+    def dump(self, seq: Any, machine: int, timestamp: int, header: dict[int, Any]) -> int:
+        """The number of the dump that a ProcessHeapSamples belongs to."""
+        pid, time = number(header, 1), number(header, 9) or timestamp
+        name = text(header, 11).decode("utf-8", "backslashreplace")[:256]
+        key = seq.number, machine, pid, name, time
+        heap = self.heaps.get(key[:4])
+        if heap is None:
+            if len(self.heaps) >= MAX_DUMPS:
+                return -1 & 0xFFFFFFFFFFFFFFFF
+            heap = self.heaps[key[:4]] = Heap(machine, pid, name, self.mixer)
+        heap.interval = number(header, 12) or heap.interval
+        for field_number, what in HEAP_FLAGS:
+            if number(header, field_number):
+                heap.notes[what] += 1
+        if error := number(header, 14):
+            heap.notes[CLIENT_ERRORS.get(error, f"had error {error} in the profiled process")] += 1
+        row = self._dump_rows.get(key)
+        if row is None:
+            if len(self.dumps) >= MAX_DUMPS:
+                self.notes["heap dumps were left out because the trace has too many"] += 1
+                return -1 & 0xFFFFFFFFFFFFFFFF
+            row = self._dump_rows[key] = len(self.dumps)
+            self.dumps.append((heap, Dump(time, 0)))
+        return row
+
+    def finish(self, seq: Any, waiting: NDArray[np.uint64], stacks: Int32) -> None:
+        """Take the samples of heap dumps whose callstacks were looked up (-1: lost).
+
+        `waiting` is uint64[n, 6]: dump, callstack id, count, size, frees, freed.
+        """
+        numbers = waiting[:, 0]
+        edges = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
+        for begin, end in pairwise(edges):
+            row = int(numbers[begin])
+            if row >= len(self.dumps):
+                continue
+            heap, dump = self.dumps[row]
+            found, here = stacks[begin:end], waiting[begin:end]
+            lost = found < 0
+            if lost.any():
+                heap.lost[0] += int(lost.sum())
+                heap.lost[1] += int(here[lost, 3].astype(np.float64).sum())
+            if not dump.rows:
+                heap.dumps.append(dump)
+            heap.add(seq.generation, dump, here, found)
+
+    # Packets with names
+
+    def _process_tree(self, data: bytes, machine: int) -> None:
+        for kind, value in fields(data):
+            if not isinstance(value, bytes) or len(self.processes) + len(self.threads) > MAX_PROCESSES:
+                continue
+            if kind == 1:
+                command: list[bytes] = []
+                for each, part in fields(value):
+                    if each == 3 and isinstance(part, bytes) and len(command) < 2:
+                        command.append(part)
+                process = message(value)
+                if command and command[0]:
+                    name = command[0].partition(b" ")[0] if len(command) == 1 else command[0]
+                    if number(process, 2) == KTHREADD:
+                        name = name.removesuffix(b"-workqueue")
+                    self.processes[machine, number(process, 1)] = name[:MAX_PATH]
+            elif kind == 2:
+                thread = message(value)
+                if name := text(thread, 2):
+                    self.threads[machine, number(thread, 1)] = name[:MAX_PATH]
+
+    def _process(self, process: dict[int, int | bytes], machine: int) -> None:
+        name = text(process, 6) or text(process, 2)
+        pid = number(process, 1) & 0xFFFFFFFF
+        if name and len(self.processes) < MAX_PROCESSES:
+            self.processes.setdefault((machine, pid), name[:MAX_PATH])
+
+    def _thread(self, thread: dict[int, int | bytes], machine: int, seq: Any) -> None:
+        """A ThreadDescriptor: a name, and the thread and the beginning of time of Chromium's samples."""
+        tid = number(thread, 2)
+        if (name := text(thread, 5)) and len(self.threads) < MAX_PROCESSES:
+            self.threads.setdefault((machine, tid), name[:MAX_PATH])
+        if seq is not None:
+            seq.pid, seq.tid = number(thread, 1) & 0xFFFFFFFF, tid
+            if 6 in thread:
+                seq.time_us = max(min(signed(number(thread, 6)), 1 << 52), -(1 << 52))
+                seq.has_time = True
+
+    def _module_symbols(self, data: bytes) -> None:
+        """A ModuleSymbols packet; what comes later about an address replaces what came before."""
+        values = message(data)
+        found = self.symbols.setdefault((text(values, 1), text(values, 2)), {})
+        for kind, value in fields(data):
+            if kind != 3 or not isinstance(value, bytes):
+                continue
+            address = 0
+            lines: list[SymbolLine] = []
+            for each, part in fields(value):
+                if each == 1 and isinstance(part, int):
+                    address = part
+                elif each == 2 and isinstance(part, bytes) and len(lines) < 1000:
+                    line = message(part)
+                    source = text(line, 2)
+                    if source == b"??":
+                        source = b""
+                    if name := text(line, 1):
+                        row = number(line, 3) & 0xFFFFFFFF if source else 0
+                        lines.append(SymbolLine(self.string(name), self.string(source), row))
+            self.symbol_count += len(lines)
+            if self.symbol_count > MAX_SYMBOLS:
+                self.notes["symbols were left out because the trace has too many"] += 1
+                return
+            # An address that the symbolizer found nothing at keeps the name that it has.
+            if lines:
+                found[address] = lines
+
+    def _deobfuscation(self, data: bytes) -> None:
+        self.notes["packets of names for obfuscated Java code were not used"] += 1
+
+
+def read_timebase(data: bytes) -> tuple[Session, int]:
+    """The session of PerfSampleDefaults, and what a sample counts for where its counter does not tell."""
+    timebase: dict[int, int | bytes] = {}
+    event, unit = "cpu-clock", "nanoseconds"
+    followers: list[tuple[str, str]] = []
+    for kind, value in fields(data):
+        if kind == 1 and isinstance(value, bytes):
+            timebase, event, unit = message(value), *event_of(value, 4, 3, 5, 10, 12)
+        elif kind == 4 and isinstance(value, bytes) and len(followers) < MAX_FOLLOWERS:
+            followers.append(event_of(value, 1, 2, 3, 4, 5))
+    period, frequency = number(timebase, 1), number(timebase, 2)
+    if not period and frequency and unit == "nanoseconds":
+        period = 10**9 // frequency
+    period = min(period, MAX_PERIOD)
+    return Session("cpu", event, unit, period, tuple(followers)), period
+
+
+def event_of(data: bytes, counter: int, tracepoint: int, raw: int, name: int, modifiers: int) -> tuple[str, str]:
+    """Name and unit of an event; the parameters are the numbers of its fields."""
+    values = message(data)
+    number_of, unit, event = number(values, counter), "count", ""
+    if 0 < number_of < len(COUNTERS):
+        event = COUNTERS[number_of]
+        unit = UNITS.get(event, "count")
+    elif tracepoint in values:
+        event = text(message(text(values, tracepoint)), 1).decode("utf-8", "backslashreplace")
+    elif raw in values:
+        parts = message(text(values, raw))
+        event = "raw" + "".join(f".{number(parts, each):#x}" for each in (1, 2, 3, 4))
+    event = text(values, name).decode("utf-8", "backslashreplace") or event or "cpu-clock"
+    if not number_of and event == "cpu-clock":
+        unit = "nanoseconds"
+    given: set[int] = set()
+    for kind, value in fields(data):
+        if kind == modifiers:
+            given.update([value] if isinstance(value, int) else value)  # packed, a byte each
+    letters = "".join(letter for value, letter in ((1, "u"), (2, "k"), (3, "h")) if value in given)
+    return (f"{event}:{letters}" if letters else event)[:256], unit
+
+
+def read_descriptor(data: bytes) -> tuple[str, str]:
+    """Name and unit of a CounterDescriptor."""
+    values = message(data)
+    unit = number(values, 3)
+    named = text(values, 4).decode("utf-8", "backslashreplace")[:64]
+    known = STACK_UNITS[unit] if unit < len(STACK_UNITS) else "count"
+    return text(values, 2).decode("utf-8", "backslashreplace")[:256] or "samples", named or known

@@ -1,0 +1,794 @@
+"""Perfetto traces: the state of sequences, heap dumps, CPU samples, addresses and names."""
+
+import gzip
+import io
+import itertools
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from symbolize.errors import InputError
+from symbolize.load import load, load_all
+from symbolize.load.perfetto import load as loading
+from symbolize.load.several import Choice, is_trace
+from symbolize.profile import Profile
+from symbolize.write import encode
+from tests.support import interpreted, pprof_writer
+from tests.support import perfetto_writer as w
+
+BUILD_ID = bytes(range(20))
+BASE, END = 0x10000, 0x30000
+APP = w.mapping(1, 1, BASE, END, 0x1000, 0, 0x1000, [1, 2, 3])
+
+NAMES: dict[str, Any] = {
+    "functions": {1: "main", 2: "alloc", 3: "other"},
+    "builds": {1: BUILD_ID},
+    "paths": {1: "usr", 2: "bin", 3: "app"},
+    "mappings": [APP],
+    "frames": [w.frame(1, 1, 1, 0x2100), w.frame(2, 2, 1, 0x2200), w.frame(3, 3, 1, 0x2300)],
+    "callstacks": [w.callstack(1, [1]), w.callstack(2, [1, 2]), w.callstack(3, [1, 3])],
+}
+STATE = w.interned(**NAMES)
+CLEAR = w.packet(1, w.CLEARED)
+SOUND = w.packet(1, w.CLEARED, STATE) + w.perf_sample(2)
+CUT_HEAP = w.heap_packet([w.heap_dump(7, [w.heap_sample(2, 100, 40, 3, 1), w.heap_sample(3, 50, 0, 1)])], True)
+HEAP = CLEAR + CUT_HEAP + w.packet(1, interned=STATE) + w.heap_packet([], index=1)
+
+
+def read(trace: bytes, **choice: Any) -> dict[str, Profile]:
+    """The profiles of a trace by name; each can be written."""
+    found = {each.name: each.profile for each in load_all(io.BytesIO(trace), choice=Choice(**choice))}
+    for profile in found.values():
+        encode(profile)
+    return found
+
+
+def only(trace: bytes, **choice: Any) -> Profile:
+    """The one profile of a trace."""
+    (profile,) = read(trace, **choice).values()
+    return profile
+
+
+def stack_names(profile: Profile) -> list[tuple[str, ...]]:
+    """The names of the frames of each sample, leaf first; the address where there is none."""
+    locations, samples = profile.locations, profile.samples
+    names = []
+    for row in range(len(locations)):
+        lines = locations.lines.function[locations.line_offsets[row] : locations.line_offsets[row + 1]].tolist()
+        text = "/".join(profile.strings.text(profile.functions.name[line]) for line in lines)
+        names.append(text or hex(locations.address[row]))
+    edges = samples.location_offsets.tolist()
+    return [tuple(names[i] for i in samples.locations[a:b].tolist()) for a, b in itertools.pairwise(edges)]
+
+
+def stacks(profile: Profile) -> dict[tuple[str, ...], list[int]]:
+    """The values of each stack; equal stacks with other labels are added up."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for names, values in zip(stack_names(profile), profile.samples.values.tolist(), strict=True):
+        known = found.setdefault(names, [0] * len(values))
+        found[names] = [a + b for a, b in zip(known, values, strict=True)]
+    return found
+
+
+def labels(profile: Profile) -> list[dict[str, str | int]]:
+    """The labels of each sample."""
+    table, text = profile.samples.labels, profile.strings.text
+    each = [
+        (text(key), text(value) if value else number)
+        for key, value, number in zip(table.key, table.text, table.number.tolist(), strict=True)
+    ]
+    return [dict(each[a:b]) for a, b in itertools.pairwise(profile.samples.label_offsets.tolist())]
+
+
+def types(profile: Profile) -> list[str]:
+    """The sample types."""
+    return [f"{profile.strings.text(a)}/{profile.strings.text(b)}" for a, b in profile.sample_types]
+
+
+def refused(trace: bytes, **choice: Any) -> str:
+    """What is said about a trace without profiles."""
+    with pytest.raises(InputError) as caught:
+        load_all(io.BytesIO(trace), choice=Choice(**choice))
+    return str(caught.value)
+
+
+# What a trace is
+
+
+def test_traces_and_pprof_are_told_apart() -> None:
+    """Both begin with the same byte; the fields decide (rule R220)."""
+    pprof = pprof_writer.profile([pprof_writer.Mapping(1, 2)], [([pprof_writer.Place(1, 1)], [5])])
+    assert pprof[:1] == SOUND[:1] == b"\n"
+    assert not is_trace(pprof)
+    assert load(io.BytesIO(pprof)).samples.values.tolist() == [[5]]
+    for trace in (SOUND, HEAP, w.compressed(SOUND), w.module_symbols("/a", b"x", {1: [("f", "", 0)]})):
+        assert is_trace(trace)
+    assert load(io.BytesIO(SOUND)).samples.values.tolist() == [[1, 0]]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"\n\n\n", b"\nmain 3\n", bytes(100), b"\x0a\x00" * 5, b"\n\x02\x08\x01"]
+)
+def test_what_is_no_trace(content: bytes) -> None:
+    """Text, zeros and the beginning of a pprof profile are no traces."""
+    assert not is_trace(content)
+
+
+def test_a_single_profile_or_an_error() -> None:
+    """`load` gives the one profile of a trace, and names several."""
+    with pytest.raises(InputError, match=r"holds 2 profiles: heap_dump\.1\.7\.libc\.malloc, profile\.1\.pid\.10"):
+        load(io.BytesIO(HEAP + SOUND))
+    assert "without heap profiles" in refused(CLEAR)
+
+
+@pytest.mark.parametrize("wrap", [gzip.compress, zstandard.ZstdCompressor().compress, w.compressed, w.zstd])
+def test_compression_changes_nothing(wrap: Any) -> None:
+    """Compressed from outside or packet by packet, the profiles are the same bytes."""
+    plain = [encode(profile) for profile in read(HEAP + SOUND).values()]
+    assert [encode(profile) for profile in read(wrap(HEAP + SOUND)).values()] == plain
+
+
+def test_concatenated_files() -> None:
+    """Traces and symbols may be put together in one file, compressed each by itself or not."""
+    first, second = HEAP, w.packet(9, w.CLEARED, STATE) + w.perf_sample(2, seq=9)
+    assert [*read(first + second)] == ["heap_dump.1.7.libc.malloc", "profile.1.pid.10"]
+    assert [*read(gzip.compress(first) + gzip.compress(second))] == [*read(first + second)]
+
+
+def test_every_split_of_the_input() -> None:
+    """However the bytes arrive, the profile is the same."""
+
+    class Slow(io.RawIOBase):
+        def __init__(self, step: int) -> None:
+            self.rest, self.step = trace, step
+
+        def read(self, size: int = -1) -> bytes:
+            piece, self.rest = self.rest[: self.step], self.rest[self.step :]
+            return piece
+
+    trace = HEAP
+    whole = encode(only(trace))
+    for step in (1 << 10, 200, 97):
+        (found,) = load_all(Slow(step))  # type: ignore[arg-type]
+        assert encode(found.profile) == whole
+
+
+def test_truncated_traces_keep_whole_packets() -> None:
+    """A trace that is cut off anywhere keeps the packets before that, and says so."""
+    trace = SOUND + w.perf_sample(3)
+    for cut in range(len(SOUND) + 1, len(trace)):
+        profile = only(trace[:cut])
+        assert stacks(profile) == {("alloc", "main"): [1, 0]}
+        assert f"cut off at offset {len(SOUND):#x}" in profile.warnings[0]
+    assert "cut short" in only(gzip.compress(SOUND)[:-4]).warnings[0]
+
+
+def test_other_fields_at_the_top_are_skipped() -> None:
+    """Only field 1 is a packet; what cannot be a field ends the trace with a warning."""
+    profile = only(SOUND + w.field(7, b"abc") + w.field(9, 3) + w.perf_sample(3))
+    assert len(stacks(profile)) == 2
+    profile = only(SOUND + b"\x0f" * 30)
+    assert f"damaged at offset {len(SOUND):#x}" in profile.warnings[0]
+    profile = only(SOUND + b"\x0f")
+    assert f"damaged at offset {len(SOUND):#x}" in profile.warnings[0]
+
+
+# State of sequences
+
+
+def sampled(*packets: bytes) -> dict[tuple[str, ...], list[int]]:
+    """The stacks of the samples in packets."""
+    return stacks(only(b"".join(packets)))
+
+
+def test_nothing_is_interned_before_a_clear() -> None:
+    """A sequence begins invalid: what it interns is ignored and what needs it is left out (rule R222)."""
+    before = w.packet(1, interned=STATE) + w.perf_sample(2, flags=w.NEEDS_STATE)
+    assert "1 packets were left out because what they refer to was lost" in refused(before)
+    assert "1 samples were left out because a part of their callstack" in refused(
+        w.packet(1, interned=STATE) + w.perf_sample(2)
+    )
+    assert sampled(before, SOUND) == {("alloc", "main"): [1, 0]}
+    old = w.packet(1, None, STATE, rest={41: 1}) + w.perf_sample(2)
+    assert sampled(old) == {("alloc", "main"): [1, 0]}
+
+
+def test_a_clear_wins_over_loss_and_empties_all() -> None:
+    """A clear empties tables and defaults, also in a packet that tells of a loss (rule R222)."""
+    other = w.interned(**NAMES | {"functions": {1: "start", 2: "free"}})
+    trace = [SOUND, w.packet(1, w.CLEARED, dropped=1), w.perf_sample(2), w.packet(1, w.CLEARED, other, dropped=1)]
+    profile = only(b"".join([*trace, w.perf_sample(2)]))
+    assert stacks(profile) == {("alloc", "main"): [1, 0], ("free", "start"): [1, 0]}
+    assert any("1 samples were left out" in warning for warning in profile.warnings)
+
+
+def test_loss_stops_interning_until_the_next_clear() -> None:
+    """After a loss old ids still work where a packet does not need state, new entries are ignored (rule R222)."""
+    new = w.interned(callstacks=[w.callstack(9, [1])])
+    trace = SOUND + w.packet(1, dropped=1) + w.packet(1, interned=new) + w.perf_sample(9) + w.perf_sample(3)
+    profile = only(trace + w.perf_sample(3, flags=w.NEEDS_STATE))
+    assert stacks(profile) == {("alloc", "main"): [1, 0], ("other", "main"): [1, 0]}
+    text = "; ".join(profile.warnings)
+    assert "1 times packets of a sequence were lost" in text
+    assert "1 packets were left out" in text
+    assert "1 samples were left out" in text
+
+
+def test_the_first_definition_stays() -> None:
+    """An id that is defined again keeps its first meaning, in every table (rule R222)."""
+    again = w.interned(
+        functions={1: "X", 2: "X"},
+        builds={1: b"X"},
+        paths={1: "X"},
+        mappings=[w.mapping(1, 0, 1, 2)],
+        frames=[w.frame(2, 3, 1, 5)],
+        callstacks=[w.callstack(2, [3])],
+    )
+    assert encode(only(w.packet(1, w.CLEARED, STATE) + w.packet(1, interned=again) + w.perf_sample(2))) == encode(
+        only(SOUND)
+    )
+
+
+def test_ids_belong_to_their_sequence_and_field() -> None:
+    """Another sequence has other ids; ids of 2⁶³ and more are ids like any other."""
+    big = (1 << 64) - 1
+    names = w.interned(functions={big: "big"}, frames=[w.frame(big, big)], callstacks=[w.callstack(big, [big])])
+    trace = w.packet(2, w.CLEARED, names) + w.perf_sample(big, seq=2) + w.packet(1, w.CLEARED) + w.perf_sample(big)
+    profile = only(trace)
+    assert stacks(profile) == {("big",): [1, 0]}
+    assert any("1 samples were left out" in warning for warning in profile.warnings)
+
+
+def test_entries_of_the_same_packet_and_later_ones() -> None:
+    """A sample sees what its own packet interns, in any order, and nothing that comes later (rule R222)."""
+    assert sampled(CLEAR, w.perf_sample(2, state=STATE)) == {("alloc", "main"): [1, 0]}
+    profile = only(CLEAR + w.perf_sample(2) + w.packet(1, interned=STATE) + w.perf_sample(2))
+    assert stacks(profile) == {("alloc", "main"): [1, 0]}
+    # Parts of a frame may come before or after it, as long as the sample comes last.
+    parts = [{key: NAMES[key]} for key in ("callstacks", "frames", "mappings", "functions", "builds", "paths")]
+    for order in (parts, parts[::-1]):
+        packets = [w.packet(1, interned=w.interned(**part)) for part in order]
+        assert sampled(CLEAR, *packets, w.perf_sample(2)) == {("alloc", "main"): [1, 0]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"functions": {1: "main"}},
+        {"builds": {}},
+        {"mappings": []},
+        {"frames": NAMES["frames"][:1]},
+        {"callstacks": [w.callstack(2, [])]},
+        {"frames": [w.frame(1, 1, 1, 1), w.frame(2, 2, 1, 2, source=5)]},
+        {"frames": [w.frame(1, 1, 1, 1), w.frame(2, 2, 1, 2, source=0)]},
+    ],
+)
+def test_missing_parts_reject_the_callstack(change: dict[str, Any]) -> None:
+    """A callstack with an unknown function, build id, mapping, frame or source is left out and counted (rule R222)."""
+    trace = w.packet(1, w.CLEARED, w.interned(**NAMES | change)) + w.perf_sample(2)
+    assert "1 samples were left out because a part of their callstack is not in the trace" in refused(trace)
+
+
+@pytest.mark.parametrize(
+    ("paths", "name"),
+    [
+        ({1: "system", 2: "lib64", 3: "libc.so"}, "/system/lib64/libc.so"),
+        ({1: "/full/path"}, "/full/path"),
+        ({1: "libfoo.so"}, "/libfoo.so"),
+        ({1: "[vdso]"}, "/[vdso]"),
+        ({2: "cut"}, ""),
+        ({1: "a", 3: "cut"}, "/a"),
+    ],
+)
+def test_names_of_mappings(paths: dict[int, str], name: str) -> None:
+    """Parts get a slash each; an unknown part cuts the name short (rule R222)."""
+    profile = only(w.packet(1, w.CLEARED, w.interned(**NAMES | {"paths": paths})) + w.perf_sample(2))
+    assert profile.strings.text(profile.mappings.filename[0]) == name
+
+
+def test_sequences_without_a_number() -> None:
+    """Sequence 0 is none: there is no state to look anything up in."""
+    assert "1 packets were left out" in refused(w.packet(None, w.CLEARED, STATE) + w.perf_sample(2, seq=None))
+
+
+def test_packed_numbers() -> None:
+    """Lists of numbers may be packed."""
+    names = NAMES | {
+        "callstacks": [w.message({1: 2, 2: w.packed([1, 2])})],
+        "mappings": [w.message({1: 1, 2: 1, 4: BASE, 5: END, 6: 0x1000, 8: 0x1000, 7: w.packed([1, 2, 3])})],
+    }
+    assert encode(only(w.packet(1, w.CLEARED, w.interned(**names)) + w.perf_sample(2))) == encode(only(SOUND))
+
+
+# Heap dumps
+
+
+def test_heap_dumps() -> None:
+    """Callstacks that come behind the samples are known when the dump ends (rule R223); names are traceconv's."""
+    found = read(HEAP)
+    assert [*found] == ["heap_dump.1.7.libc.malloc"]
+    profile = found["heap_dump.1.7.libc.malloc"]
+    assert types(profile) == [
+        "Total malloc count/count",
+        "Total malloc size/bytes",
+        "Unreleased malloc count/count",
+        "Unreleased malloc size/bytes",
+    ]
+    assert stacks(profile) == {("alloc", "main"): [3, 100, 2, 60], ("other", "main"): [1, 50, 1, 50]}
+    assert labels(profile)[0]["pid"] == 7
+
+
+def test_split_over_packets() -> None:
+    """One packet or several that are continued say the same (rule R223)."""
+    samples = [w.heap_sample(number, 10 * number, 0, number) for number in (1, 2, 3)]
+    whole = CLEAR + w.packet(1, interned=STATE) + w.heap_packet([w.heap_dump(7, samples)])
+    parts = [w.heap_packet([w.heap_dump(7, [each])], True, index) for index, each in enumerate(samples)]
+    split = CLEAR + b"".join(parts) + w.packet(1, interned=STATE) + w.heap_packet([], index=3)
+    assert encode(only(whole)) == encode(only(split))
+    assert not only(split).warnings
+
+
+def test_a_dump_without_its_end() -> None:
+    """What is known of a dump that is cut off is shown, with a warning."""
+    profile = only(CLEAR + w.packet(1, interned=STATE) + CUT_HEAP)
+    assert stacks(profile)["alloc", "main"] == [3, 100, 2, 60]
+    assert any("end before their last packet" in warning for warning in profile.warnings)
+
+
+def heap(*dumps: tuple[int, list[bytes]], **more: Any) -> bytes:
+    """A trace with dumps at times."""
+    packets = [
+        w.heap_packet([w.heap_dump(7, samples, time, **more)], index=i) for i, (time, samples) in enumerate(dumps)
+    ]
+    return CLEAR + w.packet(1, interned=STATE) + b"".join(packets)
+
+
+def test_dumps_hold_running_totals() -> None:
+    """Each dump has the totals up to it; what is no longer in a dump keeps what it had (rule R224)."""
+    first = [w.heap_sample(2, 100, 0, 1), w.heap_sample(3, 70, 0, 2)]
+    second = [w.heap_sample(2, 150, 60, 2, 1)]
+    again = w.interned(callstacks=[w.callstack(8, [1, 3])])
+    trace = heap((1000, first), (2000, second)) + w.packet(1, interned=again)
+    trace += w.heap_packet([w.heap_dump(7, [w.heap_sample(8, 5, 0, 1)], 3000)], index=2)
+    values = [stacks(profile) for profile in read(trace).values()]
+    assert values == [
+        {("alloc", "main"): [1, 100, 1, 100], ("other", "main"): [2, 70, 2, 70]},
+        {("alloc", "main"): [2, 150, 1, 90], ("other", "main"): [2, 70, 2, 70]},
+        {("alloc", "main"): [2, 150, 1, 90], ("other", "main"): [3, 75, 3, 75]},
+    ]
+    assert stacks(only(trace, merge=["dumps"])) == values[-1]
+
+
+def test_dump_at_max() -> None:
+    """The maximum replaces what is allocated; its count counts where the interval was recorded (rule R224)."""
+    samples = [w.heap_sample(2, 100, 40, 3, 1, top=80, top_count=2)]
+    assert stacks(only(heap((1, samples)))) == {("alloc", "main"): [0, 80, 0, 80]}
+    assert stacks(only(heap((1, samples), f13=4096))) == {("alloc", "main"): [2, 80, 2, 80]}
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "first", "count"),
+    [
+        (None, "unknown", "Total count/count", 4),
+        ("custom pool/x", "custom_pool_x", "Total count/count", 4),
+        ("com.android.art", "com.android.art", "Total allocation count/count", 2),
+    ],
+)
+def test_other_heaps(name: str | None, file: str, first: str, count: int) -> None:
+    """Heaps have names; those of Java know no frees. No name can lead to another folder."""
+    trace = (
+        CLEAR + w.packet(1, interned=STATE) + w.heap_packet([w.heap_dump(7, [w.heap_sample(2, 9, 1, 2, 1)], heap=name)])
+    )
+    found = read(trace)
+    assert [*found] == [f"heap_dump.1.7.{file}"]
+    assert types(*found.values())[0] == first
+    assert [*stacks(*found.values()).values()] == [[2, 9, 1, 8][:count]]
+
+
+def test_android_10() -> None:
+    """Tables within the packets have one space of ids and end with the dump; addresses stay within the mapping
+    though nothing says where it begins in the file (rule R221)."""
+    tables = {
+        1: [w.string(1, "main"), w.string(2, BUILD_ID), w.string(3, "app"), w.string(4, "alloc")],
+        2: [w.frame(1, 1, 1, 0x42100), w.frame(2, 4, 1, 0x43200)],
+        3: [w.callstack(1 << 35, [1, 2])],
+        4: [w.mapping(1, 2, BASE, END, None, 0, 0x1000, [3])],
+    }
+    dump = w.heap_packet([w.heap_dump(7, [w.heap_sample(1 << 35, 9, 0, 1)], heap=None)], f1=tables[1], f2=tables[2],
+                         f3=tables[3], f4=tables[4])  # fmt: skip
+    profile = only(dump)
+    assert stacks(profile) == {("alloc", "main"): [1, 9, 1, 9]}
+    mappings, address = profile.mappings, sorted(profile.locations.address.tolist())
+    assert [each - int(mappings.start[0]) + int(mappings.file_offset[0]) for each in address] == [0x41100, 0x42200]
+    assert BASE <= address[0] < address[1] < END
+    assert profile.strings.text(mappings.build_id[0]) == BUILD_ID.hex()
+    later = w.heap_packet([w.heap_dump(7, [w.heap_sample(1 << 35, 9, 0, 1)], 2000, None)], index=1)
+    last = [*read(dump + later).values()][-1]
+    assert stacks(last) == {("alloc", "main"): [1, 9, 1, 9]}
+    assert any("1 samples with 9 bytes" in warning for warning in last.warnings)
+
+
+def test_what_heaps_report() -> None:
+    """Gaps, errors of the client and lost callstacks are said."""
+    samples = [w.heap_sample(2, 9, 0, 1), w.heap_sample(77, 1000, 0, 5)]
+    trace = CLEAR + w.packet(1, interned=STATE) + w.heap_packet([w.heap_dump(7, samples, f7=1, f8=1, f14=1)], index=4)
+    text = "; ".join(only(trace).warnings)
+    for part in ("heap packets are missing", "overran", "corrupted", "in time", "1 samples with 1000 bytes"):
+        assert part in text
+
+
+def test_choosing_and_merging() -> None:
+    """Profiles are chosen by pid, process, heap and kind; processes can be one profile."""
+    dumps = [
+        w.heap_dump(pid, [w.heap_sample(2, pid, 0, 1)], heap=heap) for pid in (7, 8) for heap in ("libc.malloc", "own")
+    ]
+    tree = w.process_tree({7: ["/bin/seven --flag"], 8: ["eight", "x"]}, {11: ("worker", 10)})
+    trace = CLEAR + w.packet(1, interned=STATE) + w.heap_packet(dumps) + tree + w.perf_sample(2)
+    names = ["heap_dump.1.7.libc.malloc", "heap_dump.2.7.own", "heap_dump.3.8.libc.malloc", "heap_dump.4.8.own"]
+    assert [*read(trace)] == [*names, "profile.1.pid.10"]
+    assert [*read(trace, pids=[8])] == ["heap_dump.1.8.libc.malloc", "heap_dump.2.8.own"]
+    assert [*read(trace, processes=["sev*"])] == ["heap_dump.1.7.libc.malloc", "heap_dump.2.7.own"]
+    assert [*read(trace, heaps=["own"], pids=[7])] == ["heap_dump.1.7.own"]
+    assert [*read(trace, kinds=["cpu"])] == ["profile.1.pid.10"]
+    merged = read(trace, merge=["processes"], kinds=["heap"])
+    assert [*merged] == ["heap_dump.1.all.libc.malloc", "heap_dump.2.all.own"]
+    assert stacks(merged["heap_dump.2.all.own"]) == {("alloc", "main"): [2, 15, 2, 15]}
+    assert {(each["pid"], each["process"]) for each in labels(merged["heap_dump.2.all.own"])} == {
+        (7, "/bin/seven"),
+        (8, "eight"),
+    }
+    assert "the trace has no such profile; it has heap_dump.1.7" in refused(trace, pids=[99])
+
+
+# CPU samples
+
+CYCLES = w.perf_defaults({1: 1000, 4: 10}, [w.message({1: 11}), w.message({2: w.message({1: "sched:x"})})])
+
+
+def test_weights_are_what_the_counter_went_on() -> None:
+    """The counter of each CPU is a running total; the first sample of one counts for the period (rule R226)."""
+    samples = [(0, 5000, [10, 1]), (0, 5400, [15, 1]), (1, 9000, [7, 0]), (0, 6400, [15, 3]), (1, 9001, [8, 0])]
+    packets = [w.perf_sample(2, cpu=cpu, total=total, followers=more) for cpu, total, more in samples]
+    trace = w.packet(1, w.CLEARED, STATE, CYCLES) + b"".join(packets)
+    profile = only(trace)
+    assert types(profile) == ["samples/count", "cpu-cycles/cycles", "instructions/instructions", "sched:x/count"]
+    assert stacks(profile) == {("alloc", "main"): [5, 1000 + 400 + 1000 + 1000 + 1, 5 + 1, 2]}
+    assert (profile.period, profile.strings.text(profile.period_type.type)) == (1000, "cpu-cycles")
+    assert {(each["cpu"], each["mode"], each["pid"], each["tid"]) for each in labels(profile)} == {
+        ("0", "user", 10, 11),
+        ("1", "user", 10, 11),
+    }
+
+
+def test_counters_begin_at_zero_where_the_sequence_does() -> None:
+    """In a sequence that is there from its first packet on, counters without a period began at 0 (rule R226)."""
+    defaults = w.perf_defaults({2: 100, 4: 10})
+    trace = w.packet(1, w.CLEARED, STATE, defaults, rest={87: 1}) + w.perf_sample(2, total=700)
+    assert stacks(only(trace)) == {("alloc", "main"): [1, 700]}
+    clock = w.perf_defaults({2: 100, 4: 1})
+    assert stacks(only(w.packet(1, w.CLEARED, STATE, clock) + w.perf_sample(2, total=700))) == {
+        ("alloc", "main"): [1, 10_000_000]
+    }
+
+
+def test_loss_and_setbacks_count_for_the_period() -> None:
+    """A counter that went back, or on while packets were lost, tells no weight (rule R226)."""
+    start = w.packet(1, w.CLEARED, STATE, CYCLES) + w.perf_sample(2, total=5000)
+    assert stacks(only(start + w.perf_sample(2, total=100)))["alloc", "main"][:2] == [2, 2000]
+    lost = w.packet(1, w.CLEARED, STATE, CYCLES, dropped=1) + w.perf_sample(2, total=999_000)
+    assert stacks(only(start + lost))["alloc", "main"][:2] == [2, 2000]
+
+
+def test_what_is_no_sample() -> None:
+    """Losses, events and skipped samples are told apart in this order and counted (rule R225); a skipped sample has
+    its share of the counter."""
+    trace = w.packet(1, w.CLEARED, STATE, CYCLES) + w.perf_sample(2, total=5000)
+    trace += w.perf_sample(2, total=5100, f17=7) + w.perf_sample(2, total=5200, f19=w.message({1: 1}))
+    trace += w.perf_sample(2, total=5300, f18=3) + w.perf_sample(None, total=5400) + w.perf_sample(2, total=5500)
+    profile = only(trace)
+    assert stacks(profile)["alloc", "main"][:2] == [2, 1000 + 100]
+    text = "; ".join(profile.warnings)
+    for part in ("7 samples were lost in the kernel", "1 times the profiler stopped early", "could not keep up"):
+        assert part in text
+    assert "1 samples count events and have no stack" in text
+
+
+def test_labels_of_samples() -> None:
+    """Threads, processes, modes and errors of the unwinder are labels."""
+    tree = w.process_tree({10: ["/system/bin/app"]}, {11: ("worker", 10)})
+    trace = tree + SOUND + w.perf_sample(2, tid=10, mode=1, f16=6)
+    assert labels(only(trace)) == [
+        {"pid": 10, "process": "/system/bin/app", "tid": 11, "thread": "worker", "cpu": "0", "mode": "user"},
+        {"pid": 10, "process": "/system/bin/app", "tid": 10, "thread": "main", "cpu": "0", "mode": "kernel",
+         "unwind_error": "max_frames_exceeded"},
+    ]  # fmt: skip
+
+
+def test_defaults_and_names_of_events() -> None:
+    """Without defaults cpu-clock is counted; names come from the timebase, its counter, tracepoint or raw event."""
+    assert types(only(SOUND)) == ["samples/count", "cpu-clock/nanoseconds"]
+    for timebase, name in (
+        ({4: 11, 10: "mine"}, "mine/instructions"),
+        ({3: w.message({1: "sched:switch"})}, "sched:switch/count"),
+        ({5: w.message({1: 4, 2: 0x11, 3: 1})}, "raw.0x4.0x11.0x1.0x0/count"),
+        ({4: 2, 12: [1, 2]}, "page-faults:uk/count"),
+    ):
+        trace = w.packet(1, w.CLEARED, STATE, w.perf_defaults(timebase)) + w.perf_sample(2)
+        assert types(only(trace))[1] == name
+
+
+def test_times() -> None:
+    """Time and duration come from the timestamps and the clocks of the trace."""
+    clocks = w.packet(None, rest={6: w.message({1: [w.message({1: 1, 2: 10**18}), w.message({1: 5, 2: 1000})]})})
+    trace = clocks + w.packet(1, w.CLEARED, STATE, CYCLES) + w.perf_sample(2, time=1500) + w.perf_sample(2, time=2500)
+    profile = only(trace)
+    assert (profile.time_nanos, profile.duration_nanos) == (10**18 + 500, 1000)
+
+
+def test_stack_samples() -> None:
+    """StackSamples give task, CPU, stack, events by id or themselves, or leave events to the defaults (rule R229)."""
+    more = w.message(
+        {
+            48: w.message({1: 1, 2: 10, 3: 12}),
+            49: w.message({1: 1, 2: 3, 3: 1}),
+            50: [w.message({1: 1, 2: "cycles", 3: 2}), w.message({1: 2, 2: "misses", 4: "events"})],
+        }
+    )
+    by_id = w.message({2: 1, 4: 1, 6: 2, 10: 1, 11: 500, 13: w.packed([2]), 14: w.packed([4])})
+    inline = w.message(
+        {1: w.message({2: 10, 3: 12}), 3: w.message({2: 3, 3: 1}), 9: w.message({2: "cycles", 3: 2}), 11: 30,
+         5: w.message({1: [w.message({1: "main"}), w.message({1: "leaf", 2: "a.c", 3: 9})]}),
+         12: w.message({2: "misses", 4: "events"}), 14: 1}
+    )  # fmt: skip
+    trace = w.packet(1, w.CLEARED, STATE + more) + w.packet(1, rest={135: by_id}) + w.packet(1, rest={135: inline})
+    profile = only(trace)
+    assert types(profile) == ["samples/count", "cycles/cycles", "misses/events"]
+    assert stacks(profile) == {("alloc", "main"): [1, 500, 4], ("leaf", "main"): [1, 30, 1]}
+    assert {(each["tid"], each["cpu"], each["mode"]) for each in labels(profile)} == {(12, "3", "user")}
+    defaults = w.message({100: w.message({2: w.message({2: "wall", 3: 1})})})
+    left = w.packet(1, w.CLEARED, STATE, defaults) + w.packet(
+        1, rest={135: w.message({1: w.message({2: 5}), 6: 2, 11: 8})}
+    )
+    assert types(only(left))[1] == "wall/nanoseconds"
+    unknown = w.packet(1, w.CLEARED, STATE) + w.packet(1, rest={135: w.message({2: 4, 6: 2})})
+    assert "1 samples were left out" in refused(unknown)
+
+
+# Chromium
+
+MODULE = "67452301AB89EFCD0123456789ABCDEF0"
+CHROMIUM = w.interned(
+    functions={1: "named"},
+    builds={1: MODULE.encode()},
+    paths={1: "/opt/chrome/chrome"},
+    mappings=[w.mapping(1, 1, path=[1], exact_offset=None)],
+    frames=[w.frame(1, 0, 1, 0x5000), w.frame(2, 0, 1, 0x6000), w.frame(3, 1, 1)],
+    callstacks=[w.callstack(1, [1, 2]), w.callstack(2, [2, 3, 1])],
+)
+
+
+def stream(stacks: list[int], deltas: list[int]) -> bytes:
+    """A packet with a StreamingProfilePacket."""
+    return w.packet(1, rest={54: w.message({1: stacks, 2: deltas})})
+
+
+THREAD = w.packet(1, rest={44: w.message({1: 50, 2: 51, 5: "CrBrowserMain", 6: 5})})
+
+
+def test_chromium() -> None:
+    """Times add up over packets, callers are moved into the call, ids are build ids again (rules R131, R228)."""
+    trace = w.packet(1, w.CLEARED, CHROMIUM) + THREAD + stream([1, 2], [20, 5]) + stream([1], [100])
+    found = read(trace)
+    assert [*found] == ["chromium_profile.1.pid.50"]
+    profile = found["chromium_profile.1.pid.50"]
+    assert types(profile) == ["samples/count", "wall/nanoseconds"]
+    # 0x5000 is a caller in one stack and the leaf of the other.
+    assert stacks(profile) == {("0x6000", "0x4fff"): [2, 120_000], ("0x5000", "named", "0x5fff"): [1, 5000]}
+    assert profile.duration_nanos == 130_000 - 25_000
+    assert labels(profile)[0] == {"pid": 50, "tid": 51, "thread": "CrBrowserMain"}
+    mappings = profile.mappings
+    assert (mappings.start[0], int(mappings.limit[0]), mappings.file_offset[0]) == (0, (1 << 64) - 1, 0)
+    assert profile.strings.text(mappings.build_id[0]) == "0123456789abcdef0123456789abcdef"
+
+
+def test_times_of_chromium() -> None:
+    """Missing times end a packet, times below 0 too, and after a clear the base is missing (rule R228)."""
+    start = w.packet(1, w.CLEARED, CHROMIUM) + THREAD
+    assert stacks(only(start + stream([1, 1, 1], [1, 1])))["0x6000", "0x4fff"] == [2, 2000]
+    assert stacks(only(start + stream([1, 1], [1, -500])))["0x6000", "0x4fff"] == [1, 1000]
+    assert stacks(only(start + stream([1], [1, 7]) + stream([1], [2])))["0x6000", "0x4fff"] == [2, 3000]
+    cleared = start + stream([1], [1]) + w.packet(1, w.CLEARED, CHROMIUM) + stream([1], [1])
+    profile = only(cleared)
+    assert stacks(profile)["0x6000", "0x4fff"] == [1, 1000]
+    assert any("time is not known" in warning for warning in profile.warnings)
+    assert "time is not known" in refused(w.packet(1, w.CLEARED, CHROMIUM) + stream([1], [1 << 62]))
+
+
+# Addresses and names
+
+
+def test_addresses() -> None:
+    """address - start + file offset is the offset in the ELF file: load bias and place in an archive are out of it
+    (rule R221); nothing is subtracted from callers."""
+    mapping = w.mapping(1, 1, BASE, END, exact_offset=0x5000, start_offset=0x4000, load_bias=0x3000, path=[1])
+    frames = [w.frame(1, 0, 1, 0x4100), w.frame(2, 0, 1, 0x4200)]
+    profile = only(
+        w.packet(1, w.CLEARED, w.interned(**NAMES | {"mappings": [mapping], "frames": frames})) + w.perf_sample(2)
+    )
+    mappings, address = profile.mappings, profile.locations.address.tolist()
+    assert (int(mappings.start[0]), int(mappings.limit[0]), int(mappings.file_offset[0])) == (BASE, END, 0x1000)
+    assert sorted(each - BASE + 0x1000 + 0x3000 for each in address) == [0x4100, 0x4200]
+
+
+def test_frames_without_code() -> None:
+    """Errors of the unwinder, kernel frames and frames without mapping keep names and have no address."""
+    names = NAMES | {
+        "functions": {1: "ERROR INVALID_MAP", 2: "schedule", 3: "synthetic"},
+        "builds": {},
+        "paths": {1: "kernel", 2: "ERROR"},
+        "mappings": [w.mapping(1, path=[1]), w.mapping(2), w.mapping(3, path=[2])],
+        "frames": [w.frame(1, 1, 2), w.frame(2, 2, 1), w.frame(3, 3, 0, 0x99), w.frame(4, 1, 3)],
+        "callstacks": [w.callstack(2, [1, 4, 3, 2])],
+    }
+    profile = only(w.packet(1, w.CLEARED, w.interned(**names)) + w.perf_sample(2))
+    assert stack_names(profile) == [("schedule", "synthetic", "ERROR INVALID_MAP", "ERROR INVALID_MAP")]
+    assert profile.locations.address.tolist() == [0] * 4
+    text = profile.strings.text
+    assert [text(each) for each in profile.mappings.filename] == ["[kernel]"]
+
+
+def test_names_with_source() -> None:
+    """Names, files and lines of frames become lines."""
+    names = NAMES | {"sources": {4: "a.c"}, "frames": [w.frame(1, 1, 1, 1), w.frame(2, 2, 1, 2, source=4, line=33)]}
+    profile = only(w.packet(1, w.CLEARED, w.interned(**names)) + w.perf_sample(2))
+    lines, functions = profile.locations.lines, profile.functions
+    found = {
+        (profile.strings.text(functions.name[f]), profile.strings.text(functions.filename[f]), line)
+        for f, line in zip(lines.function.tolist(), lines.line.tolist(), strict=True)
+    }
+    assert found == {("main", "", 0), ("alloc", "a.c", 33)}
+
+
+def test_module_symbols() -> None:
+    """Symbols in the trace, also behind its samples, replace names of frames where they name anything: path, raw build
+    id and address must agree, and the last packet counts."""
+    symbols = w.module_symbols("/usr/bin/app", BUILD_ID, {0x2200: [("old", "", 0)]})
+    symbols += w.module_symbols(
+        "/usr/bin/app", BUILD_ID, {0x2200: [("inlined", "a.h", 3), ("outer", "a.c", 9)], 0x2100: [("", "??", 0)]}
+    )
+    symbols += w.module_symbols("/usr/bin/app", b"other", {0x2100: [("wrong", "", 0)]})
+    assert stack_names(only(SOUND + symbols)) == [("inlined/outer", "main")]
+
+
+def test_the_main_binary_comes_first() -> None:
+    """Row 0 of the mappings is the program, not a library (pprof schema)."""
+    names = NAMES | {
+        "paths": {1: "libc.so", 2: "app"},
+        "mappings": [w.mapping(1, 1, BASE, END, path=[1]), w.mapping(2, 1, 2 * END, 3 * END, path=[2])],
+        "frames": [w.frame(1, 0, 1, 1), w.frame(2, 0, 2, 1)],
+    }
+    profile = only(w.packet(1, w.CLEARED, w.interned(**names)) + w.perf_sample(2))
+    assert [profile.strings.text(each) for each in profile.mappings.filename] == ["/app", "/libc.so"]
+
+
+# Hostile traces
+
+
+def test_nothing_is_lost_beside_damage() -> None:
+    """Lengths past the end of their message cost the packet that they are in."""
+    for inner in (b"\x62\x7f", b"\x92\x04\x7f", b"\x62\x03\x32\x7f\x00", b"\x0b", b"\x50", b"\x92\x04\x02\x20\xff"):
+        trace = w.packet(1, w.CLEARED, STATE) + w.field(1, b"\x50\x01" + inner) + w.perf_sample(2)
+        profile = only(trace)
+        assert stacks(profile) == {("alloc", "main"): [1, 0]}
+        assert any("1 packets are damaged" in warning for warning in profile.warnings), inner
+
+
+def test_every_byte_damaged() -> None:
+    """No damage raises anything but InputError."""
+    trace = HEAP + SOUND + w.packet(1, w.CLEARED, CHROMIUM) + THREAD + stream([1, 2], [20, 5]) + w.compressed(SOUND)
+    for at in range(len(trace)):
+        for value in (0, 0xFF, trace[at] ^ 0x80):
+            damaged = trace[:at] + bytes([value]) + trace[at + 1 :]
+            try:
+                for each in load_all(io.BytesIO(damaged)):
+                    encode(each.profile)
+            except InputError:
+                pass
+
+
+def test_compressed_packets_do_not_nest() -> None:
+    """A compressed packet within one is left out; one that is damaged, too."""
+    profile = only(SOUND + w.compressed(w.compressed(SOUND)))
+    assert any("within compressed packets" in warning for warning in profile.warnings)
+    profile = only(SOUND + w.field(1, w.field(50, b"nonsense")) + w.field(1, w.field(133, b"nonsense")))
+    assert any("2 compressed packets were left out" in warning for warning in profile.warnings)
+
+
+def test_bombs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compressed packets are inflated up to a limit."""
+    bomb = w.field(1, w.field(50, zlib.compress(bytes(80 << 20), 1)))
+    profile = only(SOUND + bomb)
+    assert any("expand as only bombs do" in warning for warning in profile.warnings)
+    assert stacks(profile) == {("alloc", "main"): [1, 0]}
+
+
+def test_packets_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A packet beyond all measure is passed over without being held."""
+    monkeypatch.setattr(loading, "MAX_PACKET", 1000)
+    profile = only(SOUND + w.field(1, w.field(900, bytes(3_000_000))) + w.perf_sample(3))
+    assert len(stacks(profile)) == 2
+    assert any("larger than 64 MiB" in warning for warning in profile.warnings)
+    assert "cut off" in only(SOUND + b"\x0a" + w.varint((1 << 64) - 1) + b"abc").warnings[0]
+
+
+def test_huge_values() -> None:
+    """Values beyond 64 bits are left out or become the largest number, and that is said."""
+    top = (1 << 63) - 1
+    samples = [w.heap_sample(2, 1 << 63), w.heap_sample(3, top, 0, 1)]
+    more = w.interned(callstacks=[w.callstack(8, [1, 3])])
+    trace = heap((1, [*samples, w.heap_sample(8, top, 0, 1)])).replace(STATE, STATE)
+    trace = CLEAR + w.packet(1, interned=STATE) + w.packet(1, interned=more)
+    trace += w.heap_packet([w.heap_dump(7, [*samples, w.heap_sample(8, top, 0, 1)])])
+    profile = only(trace)
+    assert stacks(profile)["other", "main"][:2] == [2, top]
+    text = "; ".join(profile.warnings)
+    assert "1 heap samples were left out because their values are impossible" in text
+    assert "too large" in text
+    stacked = w.message({1: w.message({2: 5}), 6: 2, 11: top})
+    profile = only(w.packet(1, w.CLEARED, STATE) + w.packet(1, rest={135: stacked}) * 3)
+    assert stacks(profile)["alloc", "main"] == [3, top]
+
+
+def test_many_mappings_and_sequences() -> None:
+    """A hundred thousand mappings and sequences are read in moderate time."""
+    mappings = [w.mapping(number, 0, number << 12, (number + 1) << 12) for number in range(1, 30_000)]
+    frames = [w.frame(number, 0, number, 5) for number in range(1, 30_000)]
+    stack = [w.callstack(number, [number]) for number in range(1, 30_000)]
+    trace = w.packet(1, w.CLEARED, w.interned(mappings=mappings, frames=frames, callstacks=stack))
+    trace += b"".join(w.perf_sample(number) for number in range(1, 30_000))
+    assert len(only(trace).mappings) == 29_999
+    many = b"".join(w.packet(number, w.CLEARED) for number in range(2, 20_000))
+    assert any("more than any real one" in warning for warning in only(SOUND + many).warnings)
+
+
+DIGEST = """
+import hashlib, sys
+from symbolize import cursor
+from symbolize.load import load_all
+from symbolize.write import encode
+found = load_all(sys.argv[1])
+print(cursor.COMPILED, [each.name for each in found])
+for each in found:
+    profile = each.profile
+    print(hashlib.sha256(encode(profile)).hexdigest(), profile.warnings)
+"""
+
+
+def test_interpreted(tmp_path: Path) -> None:
+    """Without the compiled modules the profiles and warnings are the same."""
+    trace = HEAP + w.packet(1, w.CLEARED, STATE, CYCLES) + w.perf_sample(2, total=5000, followers=[1 << 63])
+    trace += w.perf_sample(3, total=(1 << 64) - 1, cpu=3, mode=1, f16=4) + w.perf_sample(2, total=6000, followers=[5])
+    trace += w.packet(5, w.CLEARED, CHROMIUM, rest={44: w.message({1: 5, 2: 6, 6: -7})})
+    trace += w.packet(5, rest={54: w.message({1: [1, 2, 2], 2: [20, -5, -20]})})
+    trace += w.packet(5, rest={135: w.message({1: w.message({2: 5}), 6: 2, 11: (1 << 63) + 5})})
+    trace += w.compressed(w.heap_packet([w.heap_dump(9, [w.heap_sample(1, 1 << 63), w.heap_sample(1, 7)])], seq=5))
+    path, script = tmp_path / "trace", tmp_path / "digest.py"
+    path.write_bytes(trace + b"\x0f")
+    script.write_text(DIGEST)
+    compiled = subprocess.run(
+        [sys.executable, str(script), str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(interpreted.PACKAGE.parent)},
+    ).stdout.partition(" ")
+    plain = interpreted.run(tmp_path / "package", script, str(path)).partition(" ")
+    assert (compiled[0], plain[0]) == ("True", "False")
+    assert compiled[2] == plain[2]
+    assert compiled[2].count("chromium_profile") == 1
