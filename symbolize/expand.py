@@ -7,7 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.arrays import distinct, distinct_inverse, pair, unpair
-from symbolize.names import Mode, demangle, drop_template_arguments, last_component
+from symbolize.names import (
+    LINKER_PREFIX,
+    Mode,
+    demangle,
+    demangle_linker,
+    drop_template_arguments,
+    is_mangled,
+    last_component,
+)
 from symbolize.profile import Functions, Lines, Profile
 from symbolize.symbols import Frames
 
@@ -19,12 +27,15 @@ Bool = NDArray[np.bool_]
 class Resolved:
     """The outcome of one lookup: `frames` at the vaddrs of the locations `rows`, in the same order.
 
-    `verified` tells for each location whether the binary is proven to be the one that ran.
+    `verified` tells for each location whether the binary is proven to be the one that ran, `of_linker` that it is
+    Android's dynamic linker; `approximate` which have a line that is not their own (None: none has).
     """
 
     rows: Int64
     frames: Frames
     verified: Bool
+    of_linker: bool = False
+    approximate: Bool | None = None
 
 
 def expand(profile: Profile, lookups: Sequence[Resolved], mode: Mode) -> Bool:
@@ -50,7 +61,7 @@ def expand(profile: Profile, lookups: Sequence[Resolved], mode: Mode) -> Bool:
         frames = lookup.frames
         found = np.diff(frames.offsets)
         with_source = any_frame(frames, frames.line > 0)
-        added, function, unnamed = frame_functions(profile, frames, mode)
+        added, function, unnamed = frame_functions(profile, frames, mode, of_linker=lookup.of_linker)
         complete = lookup.verified & ~any_frame(frames, unnamed)
         better = (found > 0) & (with_source | ~had_source[lookup.rows]) & (complete | ~had_names[lookup.rows])
         rows = lookup.rows[better]
@@ -106,7 +117,9 @@ def named_locations(profile: Profile) -> Bool:
     return lines_per_location(profile, profile.functions.name[profile.locations.lines.function] != 0) > 0
 
 
-def frame_functions(profile: Profile, frames: Frames, mode: Mode) -> tuple[Functions, Int64, Bool]:
+def frame_functions(
+    profile: Profile, frames: Frames, mode: Mode, *, of_linker: bool = False
+) -> tuple[Functions, Int64, Bool]:
     """The profile functions of `frames`, which of them each frame is in, and which frames have no name.
 
     A function whose code comes from several files is one profile function a file, because a line number of
@@ -120,7 +133,7 @@ def frame_functions(profile: Profile, frames: Frames, mode: Mode) -> tuple[Funct
     function, file = unpair(pairs)
     add = profile.strings.add
     linkage, plain = functions.linkage, functions.name
-    readable = demangle(linkage, mode)
+    readable = demangle_linker(linkage, mode) if of_linker else demangle(linkage, mode)
     if mode == "default":
         plain = [drop_template_arguments(text) for text in plain]
     name = np.array([add(text or known) for text, known in zip(plain, readable, strict=True)], np.int32)
@@ -167,6 +180,26 @@ def set_flags(profile: Profile, touched: Bool) -> None:
         found = np.zeros(len(mappings), np.bool_)
         found[locations.mapping[fact & (locations.mapping >= 0)]] = True
         setattr(mappings, flag, np.where(touched, found, getattr(mappings, flag)))
+
+
+def demangle_embedded(profile: Profile, mode: Mode) -> None:
+    """Give functions whose linked name came along beside a readable one the readable name that `mode` asks for.
+
+    Else one function had two names, where it was looked up and where not (rule R168). Only C++ and Rust names are
+    touched, and only those that can be read.
+    """
+    functions, strings = profile.functions, profile.strings
+    linked = distinct(functions.system_name).tolist()
+    mangled = [i for i in linked if is_mangled(strings[i].removeprefix(LINKER_PREFIX))]
+    readable = demangle_linker([strings[i] for i in mangled], mode)
+    added = mangled
+    if mode != "none":
+        known = [(i, name) for i, name in zip(mangled, readable, strict=True) if name != strings[i]]
+        mangled, added = [i for i, _ in known], [strings.add(name) for _, name in known]
+    shown = np.zeros(len(strings), np.int32)
+    shown[mangled] = added
+    found = shown[functions.system_name]
+    functions.name = np.where(found > 0, found, functions.name)
 
 
 def demangle_existing(profile: Profile, mode: Mode) -> None:

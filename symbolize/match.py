@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.elf import Section, Segment
+from symbolize.elf import ElfImage, Section, Segment, inside_calls
 from symbolize.profile import NONE, Profile
 
 UInt64 = NDArray[np.uint64]
@@ -14,6 +14,10 @@ Bool = NDArray[np.bool_]
 
 PAGE = 4096
 TOP = (1 << 64) - 1
+MIN_CALL_SITES = 8
+"""Fewer call sites than this prove nothing."""
+MIN_CALL_SHARE = 0.75
+"""In the right binary nearly all call sites lie in a call; what a frame-pointer walk invents may not."""
 LOWEST_KERNEL = 1 << 30
 """No kernel has its code below this address. What is lower is a real file offset, or nothing."""
 
@@ -225,3 +229,52 @@ def kernel_shifts(anchor: str, start: int, file_offset: int, anchors: Mapping[st
             shifts.setdefault(distance, Shift(distance, f"{name} at {anchors[name] + distance & TOP:#x}"))
     shifts.setdefault(0, Shift(0, "as linked"))
     return list(shifts.values())
+
+
+class Reading(NamedTuple):
+    """A meaning of addresses in a file: what is added to them to get vaddrs, modulo 2⁶⁴, and words for it."""
+
+    distance: int
+    text: str
+    needs_proof: bool = False
+
+
+def readings(segments: Sequence[Segment]) -> list[Reading]:
+    """The meanings of addresses in a file of which it is not said what they count from (rule R163).
+
+    The likeliest first, each distance once. What decides is the executable segment with the lowest vaddr. Its vaddr
+    alone counts, not its file offset, which a debug file does not have; within a page the two are the same.
+    """
+    lowest = min((s.vaddr for s in segments if s.executable and s.memory_size), default=None)
+    if lowest is None:
+        return []
+    known: dict[int, Reading] = {}
+    for reading in (
+        Reading(0, "taken as vaddrs"),
+        Reading(page_floor(lowest), "counted from where the code is mapped"),
+        # Only names and calls can tell this one: nearly all addresses lie in the code either way.
+        Reading(-(lowest % PAGE) & TOP, "counted from the first byte of the code", needs_proof=True),
+    ):
+        known.setdefault(reading.distance, reading)
+    return list(known.values())
+
+
+def in_code(vaddrs: UInt64, segments: Sequence[Segment]) -> Bool:
+    """Which of `vaddrs` lie in executable segments, by their sizes in memory, which a debug file keeps (rule R103)."""
+    result = np.zeros(len(vaddrs), np.bool_)
+    for segment in segments:
+        if segment.executable:
+            end = np.uint64(min(segment.vaddr + segment.memory_size, TOP))
+            result |= (vaddrs >= np.uint64(segment.vaddr)) & (vaddrs < end)
+    return result
+
+
+def doubt(image: ElfImage, vaddrs: UInt64) -> str:
+    """Why `image`, which only has the right name, cannot be what ran, empty if it can (rule R148).
+
+    `vaddrs` are where call sites would lie in it.
+    """
+    calls = inside_calls(image, vaddrs)
+    if calls is None or len(calls) < MIN_CALL_SITES or calls.mean() >= MIN_CALL_SHARE:
+        return ""
+    return f"another build: of {len(calls)} call sites {int(calls.sum())} lie in a call there"

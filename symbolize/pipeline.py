@@ -1,6 +1,7 @@
 """The order of the stages: match, look up, demangle, expand. The only module that knows it."""
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -10,18 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.arrays import distinct
-from symbolize.binaries import BinaryIndex, Companions, Found, Servers, find_recorded, has_build_id, missing_kinds
+from symbolize.binaries import (
+    BinaryIndex,
+    Companions,
+    Found,
+    Servers,
+    complete,
+    find_candidates,
+    find_recorded,
+    has_build_id,
+    missing_kinds,
+)
 from symbolize.binaries import roots_from_environment as roots_from_environment
-from symbolize.elf import ElfError, ElfImage, inside_calls, without_tag
+from symbolize.elf import ElfError, ElfImage, without_tag
+from symbolize.embedded import EmbeddedNames, disagreeing, embedded_names, united
 from symbolize.errors import UsageError
-from symbolize.expand import Resolved, demangle_existing, expand, named_locations, set_flags
-from symbolize.match import assign_mappings, covers_everything, place, place_module
+from symbolize.expand import Resolved, demangle_embedded, demangle_existing, expand, named_locations, set_flags
+from symbolize.in_file import Candidate, Choice, choose
+from symbolize.match import assign_mappings, covers_everything, doubt, place, place_module
 from symbolize.names import MODES, Mode, demangle, unavailable
-from symbolize.profile import NONE, Profile, compact
+from symbolize.profile import NONE, AddressKind, Profile, compact
 from symbolize.reasons import Reason
 from symbolize.report import FoldedCode, MappingOutcome, Report, build_report
 from symbolize.special import Recorded, Source, SpecialSources
-from symbolize.symbols import Binary, ListedBinary, TableCache, has_file_offsets
+from symbolize.symbols import Binary, ListedBinary, TableCache, has_file_offsets, lookup_nearest
 
 UInt8 = NDArray[np.uint8]
 
@@ -30,20 +43,35 @@ Progress = Callable[[int, int, str], None]
 
 
 class Placed(NamedTuple):
-    """Locations of one mapping with the vaddrs that they have in its binary."""
+    """Locations of one mapping with the vaddrs that they have in its binary.
+
+    `embedded` are the names that they came with, if these are to be compared with what is found.
+    """
 
     outcome: MappingOutcome
     rows: NDArray[np.int64]
     vaddrs: NDArray[np.uint64]
+    embedded: EmbeddedNames | None = None
+
+
+class Settled(NamedTuple):
+    """What was found out of a mapping whose addresses are those in a file: their distance from vaddrs, and the build id
+    of the file, empty if it is not proven."""
+
+    mapping: int
+    rows: NDArray[np.int64]
+    distance: int
+    build_id: str
 
 
 PROCESS_LABELS = (b"pid", b"process_id", b"process.pid", b"tgid")
 """Labels of samples that name the process."""
 
-MIN_CALL_SITES = 8
-"""Fewer call sites than this prove nothing."""
-MIN_CALL_SHARE = 0.75
-"""In the right binary nearly all call sites lie in a call; what a frame-pointer walk invents may not."""
+MAX_SHOWN = 400
+"""Characters of a recorded path that are told."""
+
+LINKER = re.compile(r"linker(?:64|_asan|_asan64)?(?:\.debug|\.dbg)?|[0-9a-f]{40}-linker(?:64)?")
+"""What files of Android's dynamic linker are called."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +87,14 @@ class Matched:
     """A profile whose mappings have their binaries: what is to be asked of each, and what came of the others.
 
     `rows_of` are the locations of each mapping, `reasons` a reason for each location that will not be asked for.
+    `settled` tells of mappings whose addresses are yet to become vaddrs.
     """
 
     rows_of: list[NDArray[np.int64]]
     outcomes: list[MappingOutcome]
     asked: list[tuple[Binary | ListedBinary, list[Placed]]]
     reasons: UInt8
+    settled: list[Settled]
 
 
 class Symbolizer:
@@ -72,8 +102,10 @@ class Symbolizer:
 
     What is missing there is fetched from `servers` by build id; see `symbolize.binaries.debuginfod.Debuginfod`. Without
     folders and servers a profile is only checked and compacted. `demangle` is "default", "templates", "full" or
-    "none", as pprof understands them. Symbol tables are kept in `cache` from run to run, if there is one. A context
-    manager; `close` closes the binaries.
+    "none", as pprof understands them. Symbol tables are kept in `cache` from run to run, if there is one. With
+    `nearest_line` frames without a line get the nearest earlier one of their function, which the report counts
+    (rule R170). Java methods get the names of the source by `proguard_maps`, each
+    "FILE" or "PACKAGE=FILE" (rules R171 to R174). A context manager; `close` closes the binaries.
     """
 
     def __init__(
@@ -83,6 +115,8 @@ class Symbolizer:
         demangle: Mode = "default",
         cache: TableCache | None = None,
         servers: Servers | None = None,
+        nearest_line: bool = False,
+        proguard_maps: Sequence[str] = (),
     ) -> None:
         if demangle not in MODES:
             raise UsageError(f"unknown demangling mode {demangle!r}; the modes are {', '.join(MODES)}")
@@ -94,6 +128,12 @@ class Symbolizer:
         self._special = SpecialSources(self._index, self._open)
         self._cache = cache
         self._mode: Mode = demangle
+        self._nearest_line = nearest_line
+        self._deobfuscator = None
+        if proguard_maps:
+            from symbolize.deobfuscate import Deobfuscator
+
+            self._deobfuscator = Deobfuscator(proguard_maps)
         self._binaries: dict[tuple[str, ...], tuple[Binary | None, list[str]]] = {}
         self._told: set[str] = set()
 
@@ -101,6 +141,7 @@ class Symbolizer:
         """Look up every address of `profile`; the profile is changed and handed back in the result."""
         matched = self._match(profile)
         rows_of, outcomes, reasons = matched.rows_of, matched.outcomes, matched.reasons
+        write_settled(profile, matched.settled)
         lookups: list[Resolved] = []
         folded: list[FoldedCode] = []
         for binary, places in matched.asked:
@@ -108,13 +149,15 @@ class Symbolizer:
                 first = places[0].outcome.mapping
                 name = profile.strings.text(profile.mappings.filename[first]) if first != NONE else ""
                 progress(max(first, 0), len(profile.mappings), name)
-            resolved, shared = look_up(binary, places, reasons, self._mode)
+            resolved, shared = look_up(binary, places, reasons, self._mode, self._nearest_line)
             lookups.append(resolved)
             folded += shared
         had_names = named_locations(profile)
         replaced = np.zeros(len(profile.locations), np.bool_)
         if self._index.has_places:
             demangle_existing(profile, self._mode)
+            if len(profile.address_kinds):
+                demangle_embedded(profile, self._mode)
             replaced = expand(profile, lookups, self._mode)
             for code in folded:
                 code.rows = code.rows[replaced[code.rows]]
@@ -122,12 +165,21 @@ class Symbolizer:
             touched = np.array([len(rows) > 0 for rows in rows_of], np.bool_)
             set_flags(profile, touched)
         reasons[had_names & ~replaced] = Reason.HAD_NAMES
+        approximate = np.zeros(len(profile.locations), np.bool_)
+        for lookup in lookups:
+            if lookup.approximate is not None:
+                approximate[lookup.rows] = lookup.approximate & replaced[lookup.rows]
+        if self._deobfuscator is not None:
+            renamed = self._deobfuscator.apply(profile)
+            changed = np.zeros(len(profile.mappings) + 1, np.bool_)  # the last is for no mapping
+            changed[profile.locations.mapping[renamed]] = True
+            set_flags(profile, changed[:-1])
         warnings = [*profile.warnings, *self._new_problems()]
         if self._mode != "none" and (reason := unavailable()) is not None:
             warnings.append(reason)
         if not len(profile.samples):
             warnings.append("the profile has no samples")
-        report = build_report(profile, reasons, outcomes, warnings, folded)
+        report = build_report(profile, reasons, outcomes, warnings, folded, approximate)
         return Result(compact(profile), report)
 
     def plan(self, profile: Profile) -> Report:
@@ -155,6 +207,7 @@ class Symbolizer:
         outcomes: list[MappingOutcome] = []
         # A binary that is mapped several times is asked once.
         asked: dict[int, tuple[Binary | ListedBinary, list[Placed]]] = {}
+        settled: list[Settled] = []
         no_rows = np.zeros(0, np.int64)
         recorded = [record(profile, mapping, no_rows, callers) for mapping in range(len(profile.mappings))]
         self._special.prepare(recorded, processes(profile))
@@ -163,38 +216,40 @@ class Symbolizer:
             outcome = MappingOutcome(mapping)
             outcomes.append(outcome)
             rows = rows_of[mapping] if mapping != NONE else homeless(profile)
-            source = self._source(profile, rows, callers, outcome) if len(rows) else None
+            source = self._source(profile, rows, callers, outcome, settled) if len(rows) else None
             if source is not None and source.binary is not None:
                 placed = place_locations(profile, rows, callers, source, outcome)
                 if placed is not None:
+                    if kind_of(profile, mapping) in (AddressKind.IN_FILE, AddressKind.KERNEL):
+                        placed = placed._replace(embedded=embedded_names(profile, placed.rows))
                     asked.setdefault(id(source.binary), (source.binary, []))[1].append(placed)
                     reasons[rows] = Reason.OUTSIDE_SEGMENTS
             if outcome.reason.is_miss:
                 reasons[rows] = outcome.reason
-        return Matched(rows_of, outcomes, list(asked.values()), reasons)
+        return Matched(rows_of, outcomes, list(asked.values()), reasons, settled)
 
     def _prefetch(self, profile: Profile, rows_of: Sequence[NDArray[np.int64]]) -> None:
         """Begin to fetch what no folder has, for the heaviest mappings first."""
         if self._index.servers is None:
             return
         weights = weight_of_mappings(profile)
-        wanted: dict[str, float] = {}
+        wanted: dict[tuple[str, str], float] = {}
         for mapping in range(len(profile.mappings)):
             build_id = profile.strings.text(profile.mappings.build_id[mapping])
             if build_id and len(rows_of[mapping]):
-                wanted[build_id] = wanted.get(build_id, 0.0) + float(weights[mapping])
-        requests = []
-        for build_id, weight in wanted.items():
-            entries = self._index.with_build_id(build_id)
-            has_code, has_dwarf = (any(getattr(e, what) for e in entries) for what in ("has_code", "has_dwarf"))
-            requests += [(build_id, kind, weight) for kind in missing_kinds(build_id, has_code, has_dwarf)]
-        self._index.servers.prefetch(requests)
+                key = build_id, profile.strings.text(profile.mappings.filename[mapping])
+                wanted[key] = wanted.get(key, 0.0) + float(weights[mapping])
+        founds = [(find_recorded(self._index, *key, fetch=False), weight) for key, weight in wanted.items()]
+        self._index.servers.prefetch(
+            (found.wanted_id, found.wanted, weight) for found, weight in founds if found.wanted
+        )
 
     def _new_problems(self) -> list[str]:
         """The problems with folders and the cache that were not told before."""
         problems = [
             *self._index.problems,
             *self._special.problems,
+            *(self._deobfuscator.problems if self._deobfuscator is not None else ()),
             *(self._cache.problems if self._cache is not None else ()),
         ]
         problems = [problem for problem in problems if problem not in self._told]
@@ -219,12 +274,40 @@ class Symbolizer:
         self.close()
 
     def _source(
-        self, profile: Profile, rows: NDArray[np.int64], callers: NDArray[np.bool_], outcome: MappingOutcome
+        self,
+        profile: Profile,
+        rows: NDArray[np.int64],
+        callers: NDArray[np.bool_],
+        outcome: MappingOutcome,
+        settled: list[Settled],
     ) -> Source | None:
-        """What answers for the locations `rows` of a mapping; None with the reason in `outcome`."""
+        """What answers for the locations `rows` of a mapping; None with the reason in `outcome`.
+
+        `settled` gets what was found out of a mapping whose addresses are those in a file.
+        """
         recorded = record(profile, outcome.mapping, rows, callers)
+        kind = kind_of(profile, outcome.mapping)
+        if kind == AddressKind.IN_FILE and not recorded.build_id and self._index.has_places:
+            embedded = embedded_names(profile, rows)
+            choice = self._choose(recorded, embedded, outcome)
+            if choice.candidate is None or choice.verdict.reading is None:
+                return None
+            build_id = choice.candidate.binary.loaded.build_id or choice.candidate.found.build_id
+            distance = choice.verdict.reading.distance
+            settled.append(Settled(outcome.mapping, rows, distance, build_id if outcome.verified else ""))
+            return Source(choice.candidate.binary, choice.place)
+        if kind == AddressKind.KERNEL:
+            names, of_row = embedded_names(profile, rows)
+            named = np.flatnonzero(of_row != NONE)
+            linked = [names[i].linked or names[i].shown for i in of_row[named].tolist()]
+            recorded = recorded._replace(names=list(zip(recorded.addresses[named].tolist(), linked, strict=True)))
         source = None
-        if self._index.has_places:
+        if kind == AddressKind.NO_BINARY and self._index.has_places:
+            source = self._special.compiled(recorded)
+            if source is None:
+                outcome.reason = Reason.NOT_A_FILE
+                return None
+        elif self._index.has_places:
             if outcome.mapping == NONE:
                 source = self._special.without_mapping(recorded.addresses)
             else:
@@ -248,6 +331,51 @@ class Symbolizer:
                 take_over(outcome, source)
                 return source
         return Source(binary) if binary is not None else None
+
+    def _choose(self, recorded: Recorded, embedded: EmbeddedNames, outcome: MappingOutcome) -> Choice:
+        """Which binary addresses in a file without a build id are of, and what they count from; fills `outcome`."""
+        candidates: list[Candidate] = []
+        unreadable: list[str] = []
+        special = self._special.find(recorded)
+        if special is not None and isinstance(special.binary, Binary):
+            found = Found(special.files, special.binary.images[0].build_id or "")
+            candidates.append(Candidate("special", found, special.binary))
+        known = {path for candidate in candidates for path in candidate.found.paths}
+        for where, found in find_candidates(self._index, recorded.filename):
+            if known.isdisjoint(found.paths):
+                binary, problems = self._open(found)
+                unreadable += problems
+                if binary is not None:
+                    candidates.append(Candidate(where, found, binary))
+        if not candidates:
+            outcome.reason = Reason.UNREADABLE if unreadable else Reason.NOT_FOUND
+            outcome.detail = "; ".join(unreadable)
+            path = recorded.filename[:MAX_SHOWN]
+            name = path.rpartition("/")[2]
+            outcome.tried = [
+                (f"path {path.lstrip('/')}", "nothing there"),
+                (f"name {name}", "nothing there"),
+            ]
+            outcome.tried = [*(special.tried if special is not None else ()), *outcome.tried]
+            return Choice()
+        choice = choose(candidates, recorded.filename, recorded.addresses, recorded.is_call, embedded)
+        outcome.tried, outcome.reason, outcome.detail = choice.tried, choice.reason, choice.detail
+        if choice.candidate is None:
+            if (embedded.of_location != NONE).all():  # no location is missed, but lines and inlined functions are
+                outcome.problems.append(choice.detail)
+            return choice
+        outcome.verified = choice.verdict.agreement.is_proof
+        found = choice.candidate.found
+        if outcome.verified and found.build_id:
+            before = list(found.paths)
+            complete(self._index, found)
+            outcome.wanted, outcome.wanted_id = list(found.wanted), found.wanted_id
+            if found.paths != before and (opened := self._open(found)[0]) is not None:
+                choice.candidate = choice.candidate._replace(binary=opened)
+        binary = choice.candidate.binary
+        outcome.problems += [*unreadable, *binary.refused]
+        outcome.files = list(dict.fromkeys(image.path for image in (*binary.images, binary.loaded)))
+        return choice
 
     def _find(self, profile: Profile, outcome: MappingOutcome) -> Binary | None:
         """The binary of a mapping, opened; None with the reason in `outcome`."""
@@ -356,7 +484,7 @@ def place_in_images(
 
 
 def look_up(
-    binary: Binary | ListedBinary, places: Sequence[Placed], reasons: UInt8, mode: Mode
+    binary: Binary | ListedBinary, places: Sequence[Placed], reasons: UInt8, mode: Mode, nearest_line: bool = False
 ) -> tuple[Resolved, list[FoldedCode]]:
     """Look up all addresses of one binary at once; fills the `reasons` of their locations.
 
@@ -367,10 +495,22 @@ def look_up(
     verified = np.repeat([placed.outcome.verified for placed in places], [len(placed.rows) for placed in places])
     order = np.argsort(vaddrs, kind="stable")
     rows, vaddrs, verified = rows[order], vaddrs[order], verified[order]
-    table = binary.table(vaddrs)
+    approximate = None
+    if nearest_line:
+        table, frames, approximate = lookup_nearest(binary, vaddrs)
+    else:
+        table = binary.table(vaddrs)
+        frames = table.lookup(vaddrs)
     for placed in places:
         placed.outcome.problems += table.problems
-    frames = table.lookup(vaddrs)
+    if any(placed.embedded is not None for placed in places):
+        embedded = united([placed.embedded for placed in places], [len(placed.rows) for placed in places])
+        differs = disagreeing(EmbeddedNames(embedded.names, embedded.of_location[order]), frames.outermost())
+        verified &= ~differs
+        if differs.any():
+            number = np.repeat(np.arange(len(places)), [len(placed.rows) for placed in places])[order]
+            for placed, count in zip(places, np.bincount(number[differs], minlength=len(places)).tolist(), strict=True):
+                tell_differences(placed.outcome, count)
     found = np.diff(frames.offsets) > 0
     missing = Reason.NO_SYMBOLS if binary.is_stripped else Reason.OUTSIDE_SYMBOLS
     corrupt = Reason.CORRUPT_DEBUG_INFO if table.has_names else Reason.UNREADABLE
@@ -384,18 +524,32 @@ def look_up(
         ]
         path = binary.images[0].path
         folded.append(FoldedCode(path, code.begin, code.end, code.evidence, functions, rows[here]))
-    return Resolved(rows, frames, verified), folded
+    of_linker = any(LINKER.fullmatch(os.path.basename(image.path)) for image in binary.images)
+    return Resolved(rows, frames, verified, of_linker, approximate), folded
 
 
-def doubt(image: ElfImage, vaddrs: NDArray[np.uint64]) -> str:
-    """Why `image`, which only has the right name, cannot be what ran, empty if it can (rule R148).
+def kind_of(profile: Profile, mapping: int) -> AddressKind:
+    """What the addresses in a mapping are, and those in none."""
+    return profile.address_kind(mapping) if mapping != NONE else AddressKind.PROCESS
 
-    `vaddrs` are where call sites would lie in it.
-    """
-    calls = inside_calls(image, vaddrs)
-    if calls is None or len(calls) < MIN_CALL_SITES or calls.mean() >= MIN_CALL_SHARE:
-        return ""
-    return f"another build: of {len(calls)} call sites {int(calls.sum())} lie in a call there"
+
+def tell_differences(outcome: MappingOutcome, count: int) -> None:
+    """Say that at some locations of a mapping the names that came with the profile stay."""
+    if count:
+        outcome.problems.append(
+            f"at {count} addresses the profile has a name that the debug information does not confirm; it stays"
+        )
+
+
+def write_settled(profile: Profile, settled: Sequence[Settled]) -> None:
+    """Make the addresses in files vaddrs, and give mappings the build ids of proven files."""
+    locations, mappings = profile.locations, profile.mappings
+    if settled:
+        locations.address, mappings.build_id = locations.address.copy(), mappings.build_id.copy()
+    for mapping, rows, distance, build_id in settled:
+        locations.address[rows] += np.uint64(distance)
+        if build_id:
+            mappings.build_id[mapping] = profile.strings.add(build_id.encode())
 
 
 def call_sites(profile: Profile) -> NDArray[np.bool_]:

@@ -110,6 +110,19 @@ def shifted(data: bytes, distance: int) -> bytes:
     return bytes(result)
 
 
+def test_nearest_line() -> None:
+    """On demand a frame without a line gets the nearest earlier one, and the report says so (rule R170)."""
+    path = BINARIES / "clang-pie" / "libresonance.so"
+    offset, vaddr, size = code_of(path)
+    mapping = Mapping(BASE + offset, BASE + offset + size, offset, str(path))
+    places = [Place(BASE + 0x223F - vaddr + offset, 1)]
+    lines = []
+    for options in ({}, {"nearest_line": True}):
+        message, report = run([mapping], places, path.parent, **options)
+        lines.append((message.location[0].line[0].line, report.mappings[0].approximate_lines))
+    assert lines == [(0, 0), (51, 1)]
+
+
 class TestMappings:
     """The mappings that a loader, the kernel and the program itself make of one file."""
 

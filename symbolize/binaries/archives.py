@@ -2,7 +2,10 @@
 
 import os
 import struct
+import zlib
 from typing import BinaryIO, NamedTuple
+
+from symbolize.binaries.unpack import proportion
 
 MAX_DIRECTORY = 8 << 20
 """Bytes of the largest list of members that is read."""
@@ -91,3 +94,21 @@ def read_member(path: str, member: Member, limit: int) -> bytes:
     with open(descriptor, "rb") as file:
         file.seek(member.offset)
         return file.read(member.size_in_file)
+
+
+def inflate(data: bytes, size: int, limit: int) -> bytes:
+    """A raw deflate stream that has to expand to `size` bytes, at most `limit` and in proportion to it.
+
+    Raises ValueError if it does not.
+    """
+    limit = proportion(len(data), limit)
+    if size > limit:
+        raise ValueError(f"expands to more than {limit} bytes, out of all proportion to its size")
+    stream = zlib.decompressobj(-15)
+    try:
+        result = stream.decompress(data, size + 1)
+    except zlib.error as error:
+        raise ValueError(f"is corrupt ({error})") from error
+    if len(result) != size:
+        raise ValueError(f"does not expand to the {size} bytes that the archive tells")
+    return result

@@ -7,11 +7,14 @@ from symbolize.binaries import store
 from symbolize.binaries.build_id import is_build_id, plain_build_id, same_build_id
 from symbolize.binaries.index import BinaryIndex, Entry
 from symbolize.binaries.links import DEBUG_SUFFIXES, beside, linked_files
-from symbolize.binaries.remote import Attempt, Kind, missing_kinds
+from symbolize.binaries.remote import Attempt, Kind, fetch_in_turn, missing_kinds, offers
+from symbolize.elf.ident import DWARF
 from symbolize.reasons import Reason
 
 MAX_FILES = 8
 """Files of one build that are opened. Of many copies the first few with debug information and with code do."""
+MAX_CANDIDATES = 16
+"""Builds of one name that are looked into."""
 MAX_ATTEMPTS = 32
 MAX_SHOWN = 400
 
@@ -42,7 +45,7 @@ class Found:
         return self.expected.get(path, self.build_id)
 
 
-def find_binary(index: BinaryIndex, build_id: str, filename: str) -> Found:
+def find_binary(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool = True) -> Found:
     """The files for a mapping with the given build id and recorded file name (either may be empty).
 
     With a build id only files with that id count, or files without any that lie where a layout by build ids has them
@@ -50,14 +53,48 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str) -> Found:
     counts, then the base name, then a debug file called after it, each in the first root that has it, and the
     match stays unverified (rule R144). The recorded path itself is never opened. Files that share the build id
     of a match belong to it, and so does the debug file that it names (rule R139). What is missing then is fetched from
-    the servers of the index, if it has any.
+    the servers of the index, if it has any, unless `fetch` is false.
     """
     found = _by_build_id(index, build_id, filename) if build_id else _by_name(index, filename)
-    _complete(found, index, plain_build_id(build_id) or found.build_id)
+    _complete(found, index, plain_build_id(build_id) or found.build_id, fetch)
     if len(found.tried) > MAX_ATTEMPTS:
         left = len(found.tried) - MAX_ATTEMPTS
         found.tried[MAX_ATTEMPTS:] = [Attempt("and others", f"{left} more that did not help")]
     return found
+
+
+def find_candidates(index: BinaryIndex, filename: str) -> list[tuple[str, Found]]:
+    """All builds that a recorded path without a build id may stand for, and where each was found, likeliest first.
+
+    The full path below a root comes before the base name, alone or behind a build id as layouts have it, and that
+    before debug files called after it (rule R165). What a caller chooses is made whole by `complete`.
+    """
+    name = filename.rpartition("/")[2].rpartition("!")[2]
+    candidates: list[tuple[str, Found]] = []
+    if not name:
+        return candidates
+    known: set[str] = set()
+    for place, entries in (
+        ("path", index.at_path(filename)),
+        ("name", index.with_name(name)),
+        ("name", index.behind_build_id(name)),
+        *(("debug file", index.with_name(name + suffix)) for suffix in DEBUG_SUFFIXES),
+    ):
+        for entry in entries:
+            build = entry.build_id or entry.path
+            if build in known or len(known) == MAX_CANDIDATES:
+                continue
+            known.add(build)
+            same = index.with_build_id(entry.build_id) if entry.build_id else []
+            found = Found(build_id=entry.build_id or "")
+            _take(found, index, list(dict.fromkeys((entry, *same))), filename)
+            candidates.append((place, found))
+    return candidates
+
+
+def complete(index: BinaryIndex, found: Found) -> None:
+    """Fetch what is missing of a candidate that was chosen."""
+    _complete(found, index, found.build_id, fetch=True)
 
 
 def _by_name(index: BinaryIndex, filename: str) -> Found:
@@ -180,24 +217,28 @@ def _take(found: Found, index: BinaryIndex, entries: list[Entry], filename: str)
     found.has_dwarf = any(entry.has_dwarf for entry in chosen)
 
 
-def _complete(found: Found, index: BinaryIndex, build_id: str) -> None:
-    """Fetch what is missing of the binary with this build id; files that only have the right place give way to it."""
+def _complete(found: Found, index: BinaryIndex, build_id: str, fetch: bool) -> None:
+    """Tell what is missing of the binary with this build id, and fetch it.
+
+    Files that only have the right place give way to it.
+    """
     if found.reason in (Reason.BAD_BUILD_ID, Reason.AMBIGUOUS):
         return
     is_vouched = bool(found.paths) and found.build_id == ""
     kinds = missing_kinds(build_id, found.has_code and not is_vouched, found.has_dwarf and not is_vouched)
     found.wanted_id, found.wanted = build_id if kinds else "", list(kinds)
-    if index.servers is None:
+    if index.servers is None or not fetch:
         return
-    fetched = []
-    for kind in kinds:
-        answer = index.servers.fetch(build_id, kind)
+    answers = fetch_in_turn(index.servers.fetch, build_id, kinds)
+    for answer in answers.values():
         found.tried += answer.attempts
-        if answer.path is not None:
-            fetched.append(answer.path)
-            found.wanted.remove(kind)
+    fetched = [answer.path for answer in answers.values() if answer.path is not None]
     if not fetched:
         return
+    # What was not asked for was not needed; an executable that was never stripped has it all.
+    found.wanted = [kind for kind, answer in answers.items() if answer.path is None]
+    if "debuginfo" in found.wanted and any(offers(path) & DWARF for path in fetched):
+        found.wanted.remove("debuginfo")
     if is_vouched or not found.paths:
         found.paths, found.expected, found.build_id, found.verified = [], {}, build_id, True
         found.reason, found.detail = Reason.SYMBOLIZED, ""

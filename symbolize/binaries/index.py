@@ -116,6 +116,7 @@ class BinaryIndex:
         self._connection: sqlite3.Connection | None = None
         self._walked = False
         self._failures = 0
+        self._in_memory = False
         self._untold = 0
         self._order: dict[int, int] = {}
         self._committed = 0.0
@@ -168,6 +169,13 @@ class BinaryIndex:
     def with_name(self, name: str) -> list[Entry]:
         """The files called `name` anywhere below the roots, in order of the roots."""
         return self._first_names(self._entries("f.what = 1 AND f.name = ?", (as_bytes(name),)))
+
+    def behind_build_id(self, name: str) -> list[Entry]:
+        """The files called `ID-name` in a layout that has build ids in names, in order of the roots."""
+        ending = as_bytes("-" + name)
+        return self._first_names(
+            self._entries("f.what = 1 AND f.vouched IS NOT NULL AND substr(f.name, -?) = ?", (len(ending), ending))
+        )
 
     def binaries(self) -> list[list[Entry]]:
         """All ELF files, those that share a build id together, as `with_build_id` has them."""
@@ -274,7 +282,7 @@ class BinaryIndex:
 
     def _connect(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = store.connect(self.folder)
+            self._connection = store.connect(self.folder, in_memory=self._in_memory)
             if self._walked:  # by this process before it closed the database, or by the one that started it
                 order = self._number_roots(self._connection)
                 self._walked, self._order = order is not None, order or {}
@@ -297,12 +305,14 @@ class BinaryIndex:
     def _recover(self, error: Exception) -> None:
         """Go on without the database, or with a new one if it was damaged."""
         self._failures += 1
-        if self._failures > 3 or self.folder is None:
-            raise error  # a temporary database that fails: no room for temporary files, or a fault of this program
+        if self._failures > 3 or self._in_memory:
+            raise error  # a fault of this program
         if self._connection is not None:
             self._connection.close()
-        path = store.database_path(self.folder)
-        if store.is_damage(error) and self._failures == 1:
+        path = "" if self.folder is None else store.database_path(self.folder)
+        if self.folder is None:
+            said, self._in_memory = f"the index cannot use temporary files ({error}); it is kept in memory", True
+        elif store.is_damage(error) and self._failures == 1:
             try:
                 store.remove_database(self.folder)
                 said = f"{path}: is damaged ({error}); it is removed and made anew"

@@ -50,7 +50,7 @@ def is_no_file(filename: str) -> bool:
     return filename.startswith(NOT_FILES)
 
 
-def find_recorded(index: BinaryIndex, build_id: str, filename: str) -> Found:
+def find_recorded(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool = True) -> Found:
     """`find_binary` for the recorded name, then for what it may stand for; the first that is there counts."""
     names = [name for name in plain_names(filename) if build_id or not is_no_file(name)]
     if not names:
@@ -58,7 +58,7 @@ def find_recorded(index: BinaryIndex, build_id: str, filename: str) -> Found:
     tried: list[Attempt] = []
     found = Found()
     for name in names:
-        found = find_binary(index, build_id, name)
+        found = find_binary(index, build_id, name, fetch=fetch)
         tried += [attempt for attempt in found.tried if attempt not in tried]
         if found.paths or found.reason != Reason.NOT_FOUND:
             break

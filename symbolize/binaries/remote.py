@@ -1,9 +1,11 @@
 """What servers of binaries add to the files that were found below the roots."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from symbolize.binaries.build_id import is_build_id, plain_build_id
+from symbolize.elf import ElfError, identify
+from symbolize.elf.ident import CODE
 
 Kind = Literal["debuginfo", "executable"]
 
@@ -33,8 +35,8 @@ class Servers(Protocol):
     def fetch(self, build_id: str, kind: Kind) -> Answer:
         """The file with this build id, or why there is none. Never raises for a miss."""
 
-    def prefetch(self, wanted: Iterable[tuple[str, Kind, float]]) -> Any:
-        """Begin to fetch files, the heaviest first."""
+    def prefetch(self, wanted: Iterable[tuple[str, Sequence[Kind], float]]) -> Any:
+        """Begin to fetch files, the heaviest first, those of one build as `fetch_in_turn` does."""
 
 
 class Unasked:
@@ -47,7 +49,7 @@ class Unasked:
         """No file."""
         return Unasked.Nothing([Attempt(name, f"would be asked for the {kind} of {build_id}") for name in self._names])
 
-    def prefetch(self, wanted: Iterable[tuple[str, Kind, float]]) -> None:
+    def prefetch(self, wanted: Iterable[tuple[str, Sequence[Kind], float]]) -> None:
         """Do nothing."""
 
     class Nothing:
@@ -60,13 +62,38 @@ class Unasked:
 
 
 def missing_kinds(build_id: str, has_code: bool, has_dwarf: bool) -> list[Kind]:
-    """What would make the files of a binary complete: its code, which tells where segments lie, and its debug
-    information. Nothing without a build id to ask for."""
+    """What would make the files of a binary complete: its debug information, and its code, which tells where segments
+    lie. Nothing without a build id to ask for."""
     if not is_build_id(plain_build_id(build_id)):
         return []
     kinds: list[Kind] = []
-    if not has_code:
-        kinds.append("executable")
     if not has_dwarf:
         kinds.append("debuginfo")
+    if not has_code:
+        kinds.append("executable")
     return kinds
+
+
+A = TypeVar("A", bound=Answer)
+
+
+def fetch_in_turn(fetch: Callable[[str, Kind], A], build_id: str, kinds: Sequence[Kind]) -> dict[Kind, A]:
+    """The answers for files of one build, as `missing_kinds` orders them.
+
+    Of a binary that was never stripped the file is served as both kinds: if the debug file has code, it is all.
+    """
+    answers: dict[Kind, A] = {}
+    for kind in kinds:
+        debug = answers.get("debuginfo") if kind == "executable" else None
+        if debug is None or debug.path is None or not offers(debug.path) & CODE:
+            answers[kind] = fetch(build_id, kind)
+    return answers
+
+
+def offers(path: str) -> int:
+    """What a file has, as the bits of `elf.ident`; 0 if it cannot be read."""
+    try:
+        ident = identify(path)
+    except (ElfError, OSError):
+        return 0
+    return ident.offers if ident is not None else 0

@@ -43,14 +43,15 @@ def database_path(folder: str) -> str:
     return os.path.join(folder, f"binaries-{VERSION}.sqlite")
 
 
-def connect(folder: str | None) -> sqlite3.Connection:
-    """The database in `folder`, made if there is none; without a folder a temporary one.
+def connect(folder: str | None, *, in_memory: bool = False) -> sqlite3.Connection:
+    """The database in `folder`, made if there is none; without a folder a temporary one,
+    all of it in memory if that is wanted.
 
     Raises OSError or sqlite3.Error if it cannot be used.
     """
     if folder is None:
         # Kept in memory while it is small, and then in a file without a name.
-        connection = sqlite3.connect("", check_same_thread=False)
+        connection = sqlite3.connect(":memory:" if in_memory else "", check_same_thread=False)
         connection.execute("PRAGMA journal_mode = OFF")
     else:
         os.makedirs(folder, exist_ok=True)

@@ -1,5 +1,6 @@
 """Compressed binaries, as symbol stores keep them: decompressed into the cache folder, once."""
 
+import io
 import os
 import stat
 import time
@@ -27,7 +28,7 @@ class Unpacked:
     """The decompressed files in `folder`, a temporary one if there is none, which goes with this object."""
 
     def __init__(self, folder: str | None) -> None:
-        self._folder = None if folder is None else os.path.join(folder, "unpacked-1")
+        self._folder = None if folder is None else folder_in(folder)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     def path_of(self, path: str, key: str) -> str:
@@ -50,20 +51,16 @@ class Unpacked:
                 return target
             except FileNotFoundError:
                 pass
-            limit = min(MAX_BYTES, MAX_RATIO * status.st_size + FREE_BYTES)
+            limit = proportion(status.st_size, MAX_BYTES)
             temporary = os.path.join(folder, f".{os.urandom(8).hex()}")
             try:
                 with open(temporary, "xb") as output:
-                    written = 0
-                    for block in inflated(file):
-                        if written == 0 and not block.startswith(b"\x7fELF"[: len(block)]):
+                    for block in inflated(file, limit):
+                        if not output.tell() and not block.startswith(b"\x7fELF"[: len(block)]):
                             raise ValueError("is compressed and holds no ELF file")
-                        written += len(block)
-                        if written > limit:
-                            raise ValueError(f"expands to more than {limit} bytes, out of all proportion to its size")
                         output.write(block)
                 os.replace(temporary, target)
-                self._forget(folder, target)
+                forget(folder, target)
             except BaseException:
                 with suppress(OSError):
                     os.unlink(temporary)
@@ -83,22 +80,32 @@ class Unpacked:
             self._temporary = tempfile.TemporaryDirectory(prefix="symbolize-")
         return self._temporary.name
 
-    @staticmethod
-    def _forget(folder: str, keep: str) -> None:
-        """Remove what was not used for a long time, what is too much, and what dead processes left."""
-        now, total = time.time(), 0
-        files = []
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    status = entry.stat(follow_symlinks=False)
-                    files.append((now - status.st_mtime, status.st_size, entry.path))
-        for age, size, path in sorted(files):
-            total += size
-            unfinished = os.path.basename(path).startswith(".")
-            if path != keep and (age > (3600 if unfinished else FORGOTTEN) or (total > MAX_ALL and not unfinished)):
-                with suppress(OSError):
-                    os.unlink(path)
+
+def folder_in(cache: str) -> str:
+    """Where decompressed files lie in a cache folder."""
+    return os.path.join(cache, "unpacked-1")
+
+
+def forget(folder: str, keep: str = "") -> int:
+    """Remove what was not used for a long time, what is too much, and what dead processes left; how many files.
+
+    The file at `keep` stays.
+    """
+    now, total, removed = time.time(), 0, 0
+    files = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                status = entry.stat(follow_symlinks=False)
+                files.append((now - status.st_mtime, status.st_size, entry.path))
+    for age, size, path in sorted(files):
+        total += size
+        unfinished = os.path.basename(path).startswith(".")
+        if path != keep and (age > (3600 if unfinished else FORGOTTEN) or (total > MAX_ALL and not unfinished)):
+            with suppress(OSError):
+                os.unlink(path)
+                removed += 1
+    return removed
 
 
 class Codec(NamedTuple):
@@ -138,8 +145,34 @@ def is_packed(head: bytes) -> bool:
     return head.startswith(tuple(codec.magic for codec in CODECS))
 
 
-def inflated(file: Any) -> Iterator[bytes]:
-    """The contents of a compressed file, in blocks of bounded size. Raises ValueError with a sentence if corrupt."""
+def proportion(size: int, limit: int) -> int:
+    """The bytes to which `size` compressed ones may expand, `limit` at most."""
+    return min(limit, MAX_RATIO * size + FREE_BYTES)
+
+
+def decompress(data: bytes, limit: int) -> bytes:
+    """The contents of an xz, gzip or zstd file, at most `limit` bytes and in proportion to its size.
+
+    Raises ValueError with a sentence if it is corrupt.
+    """
+    return b"".join(inflated(io.BytesIO(data), proportion(len(data), limit)))
+
+
+def inflated(file: Any, limit: int) -> Iterator[bytes]:
+    """The contents of a compressed file, `limit` bytes at most, in blocks of bounded size.
+
+    Raises ValueError with a sentence if it is corrupt or expands to more.
+    """
+    left = limit
+    for block in blocks(file):
+        left -= len(block)
+        if left < 0:
+            raise ValueError(f"expands to more than {limit} bytes, out of all proportion to its size")
+        yield block
+
+
+def blocks(file: Any) -> Iterator[bytes]:
+    """The contents of a compressed file, as `inflated` has them, without a bound."""
     head = file.read(6)
     file.seek(0)
     codec = next((codec for codec in CODECS if head.startswith(codec.magic)), None)

@@ -1,14 +1,15 @@
-"""`symbolize cache`: look after the symbol tables that are kept on disk."""
+"""`symbolize cache`: look after what is kept on disk: symbol tables, the index, decompressed files."""
 
 import argparse
 from collections.abc import Sequence
 
+from symbolize.binaries import collect, kept
 from symbolize.cli.main import EXIT_DONE, EXIT_FAILED, add_cache_options, open_cache
 from symbolize.errors import printable
 
 
 def run_cache(arguments: Sequence[str]) -> int:
-    """Run the command with `arguments`; the exit code: 1 if `verify` found damaged tables."""
+    """Run the command with `arguments`; the exit code: 1 if `verify` found damage or `gc` cannot use the index."""
     parser = argparse.ArgumentParser(prog="symbolize cache", description="Look after the kept symbol tables.")
     parser.add_argument(
         "action",
@@ -25,6 +26,9 @@ def run_cache(arguments: Sequence[str]) -> int:
     elif options.action == "stats":
         stats = cache.stats()
         print(f"{printable(stats.folder)}: {stats.tables} tables, {megabytes(stats.size)} of {megabytes(stats.limit)}")
+        others = kept(cache.base)
+        print(f"index: {others.known} files, {megabytes(others.index_size)}")
+        print(f"decompressed: {others.unpacked} files, {megabytes(others.unpacked_size)}")
     elif options.action == "verify":
         sound = 0
         for path, problem in cache.verify():
@@ -35,7 +39,11 @@ def run_cache(arguments: Sequence[str]) -> int:
                 sound += 1
         print(f"{sound} sound tables")
     else:
-        removed = cache.collect()
+        unpacked, problem = collect(cache.base)
+        if problem:
+            print(printable(problem))
+            code = EXIT_FAILED
+        removed = cache.collect() + unpacked
         stats = cache.stats()
         print(f"{removed} files removed; {stats.tables} tables, {megabytes(stats.size)} are left")
     return code

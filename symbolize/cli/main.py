@@ -111,6 +111,20 @@ def parser() -> argparse.ArgumentParser:
         help="how much of C++ and Rust names to show: default drops parameters and template arguments, templates "
         "keeps template arguments, full keeps all, none leaves names as linked",
     )
+    result.add_argument(
+        "--nearest-line",
+        action="store_true",
+        help="where the compiler gave an instruction no line, take the nearest earlier one of the function; the report "
+        "counts such lines as approximate",
+    )
+    result.add_argument(
+        "--proguard-map",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="mapping file of ProGuard or R8 that gives Java methods their names, files and lines back; may be given "
+        "several times, and as PACKAGE=FILE",
+    )
     add_cache_options(result)
     result.add_argument("--report", choices=("text", "json"), default="text", help="form of the report")
     result.add_argument(
@@ -266,7 +280,14 @@ def run(options: argparse.Namespace) -> int:
     missing = Missing()
     with (
         debuginfod_client(options) as servers,
-        Symbolizer(binaries, demangle=options.demangle, cache=cache, servers=servers) as symbolizer,
+        Symbolizer(
+            binaries,
+            demangle=options.demangle,
+            cache=cache,
+            servers=servers,
+            nearest_line=options.nearest_line,
+            proguard_maps=options.proguard_map,
+        ) as symbolizer,
     ):
         for profile, output in zip(options.profiles, outputs, strict=True):
             try:

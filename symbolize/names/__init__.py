@@ -3,13 +3,18 @@
 from symbolize.names.demangling import MODES, Mode, demangle, same_function
 from symbolize.names.identity import function_key, is_linker_made, is_mangled, may_be_local, public_name, variants
 from symbolize.names.itanium import unavailable
-from symbolize.names.simplify import drop_template_arguments
+from symbolize.names.linker import LINKER_MARK, LINKER_PREFIX, demangle_linker
+from symbolize.names.simplify import drop_clone_notes, drop_template_arguments, simplify
 from symbolize.names.suffixes import last_component, split_suffix, strip_version
 
 __all__ = [
+    "LINKER_MARK",
+    "LINKER_PREFIX",
     "MODES",
     "Mode",
     "demangle",
+    "demangle_linker",
+    "drop_clone_notes",
     "drop_template_arguments",
     "function_key",
     "is_linker_made",
@@ -18,6 +23,7 @@ __all__ = [
     "may_be_local",
     "public_name",
     "same_function",
+    "simplify",
     "split_suffix",
     "strip_version",
     "unavailable",

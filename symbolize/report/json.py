@@ -80,6 +80,7 @@ def mapping(row: MappingRow) -> dict[str, object]:
             {"reason": reason.code, "text": reason.text, "locations": locations, "value": value}
             for reason, locations, value in row.misses
         ],
+        "approximate_lines": {"locations": row.approximate_lines, "value": row.approximate_value},
         "detail": row.detail,
         "tried": [{"place": place, "outcome": outcome} for place, outcome in row.tried],
         "problems": row.problems,

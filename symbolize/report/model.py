@@ -39,7 +39,8 @@ class MappingOutcome:
 class MappingRow:
     """One mapping in the report. Values are sums of sample values over the frames in the mapping.
 
-    `misses` holds reason, locations and value of what stayed without names, the heaviest first.
+    `misses` holds reason, locations and value of what stayed without names, the heaviest first. `approximate_lines` are
+    the locations whose line is the nearest earlier one instead of their own, `approximate_value` their value.
     """
 
     name: str
@@ -57,6 +58,8 @@ class MappingRow:
     wanted: list[str]
     wanted_id: str
     state: str
+    approximate_lines: int = 0
+    approximate_value: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -124,8 +127,12 @@ def build_report(
     outcomes: Sequence[MappingOutcome],
     warnings: list[str],
     folded: Sequence[FoldedCode] = (),
+    approximate: NDArray[np.bool_] | None = None,
 ) -> Report:
-    """Group the outcomes of all locations that samples use by mapping and reason, weighted by sample value."""
+    """Group the outcomes of all locations that samples use by mapping and reason, weighted by sample value.
+
+    `approximate` tells which locations have a line that is not their own.
+    """
     strings, mappings, locations = profile.strings, profile.mappings, profile.locations
     samples = profile.samples
     weight_column = profile.weight_column()
@@ -166,6 +173,7 @@ def build_report(
         for code in distinct(reasons[here[~named[here]]]).tolist():
             missed = here[reasons[here] == code]
             misses.append((Reason(code), len(missed), float(by_location[missed].sum())))
+        inexact = here[approximate[here]] if approximate is not None else here[:0]
         rows.append(
             MappingRow(
                 strings.text(mappings.filename[mapping]) if mapping >= 0 else "",
@@ -183,6 +191,8 @@ def build_report(
                 outcome.wanted,
                 outcome.wanted_id,
                 outcome.state,
+                len(inexact),
+                float(by_location[inexact].sum()),
             )
         )
     for code in folded:

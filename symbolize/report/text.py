@@ -37,6 +37,9 @@ def mapping_table(report: Report, verbose: bool) -> Iterator[str]:
             detail = f" ({printable(row.detail)})" if row.detail else ""
             hint = f": {reason.hint}" if reason.hint else ""
             yield f"    {locations} not, {part}: {reason.text}{detail}{hint}"
+        if row.approximate_lines:
+            part = f", {100 * row.approximate_value / row.value:.1f} %" if row.value else ""
+            yield f"    {row.approximate_lines} with an approximate line{part}: the nearest earlier one of the function"
         for problem in row.problems:
             yield f"    problem: {printable(problem)}"
         if verbose:

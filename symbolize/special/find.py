@@ -6,7 +6,7 @@ from symbolize.binaries import BinaryIndex, SpecialFiles
 from symbolize.binaries.recorded_names import is_no_file, plain_names
 from symbolize.elf import ElfImage
 from symbolize.special.breakpad import SymbolFiles
-from symbolize.special.jit import CompiledCode, is_anonymous
+from symbolize.special.jit import CompiledCode, is_anonymous, is_compiled
 from symbolize.special.kernel import Kernels, Opener, is_kernel, release_in
 from symbolize.special.members import Members, is_in_archive
 from symbolize.special.modules import Modules, module_name
@@ -73,6 +73,13 @@ class SpecialSources:
             return None
         name = plain_names(mapping.filename)[-1].rpartition("/")[2]
         return self._symbol_files.find(mapping, name, self._mappings, images)
+
+    def compiled(self, mapping: Recorded) -> Source | None:
+        """The source for a mapping of code that was compiled at run time, whatever it is called; not of bytecode."""
+        name = mapping.filename
+        if not is_anonymous(name) and not is_compiled(name):
+            return None
+        return self._compiled.find(name, mapping.addresses, self._processes)
 
     def without_mapping(self, addresses: UInt64) -> Source | None:
         """The source for addresses that lie in no mapping."""

@@ -19,12 +19,20 @@ ANONYMOUS = re.compile(
 )
 """Recorded names of memory in which code may lie that was compiled at run time."""
 
+COMPILED = re.compile(r"\[JIT .*|(.*/)?TemporaryFile-[^/]*|.*_jit_(app|zygote)_cache:.*")
+"""What simpleperf calls the code that Android's runtime compiled."""
+
 PROCESS = re.compile(r"(?:.*/)?(?:perf-(\d{1,10})\.map|jit-(\d{1,10})\.dump|jitted-(\d{1,10})-\d+\.so)")
 
 
 def is_anonymous(filename: str) -> bool:
     """Whether a recorded name stands for memory that may hold code compiled at run time."""
     return ANONYMOUS.fullmatch(filename.removesuffix(" (deleted)")) is not None
+
+
+def is_compiled(filename: str) -> bool:
+    """Whether a recorded name is one that simpleperf gives to code compiled at run time."""
+    return COMPILED.fullmatch(filename) is not None
 
 
 def process_in(name: str) -> int:

@@ -1,12 +1,22 @@
 """The kernel, as profiles record it: vmlinux, `kallsyms`, `System.map`, and where it was moved to."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.binaries import BinaryIndex, Found, SpecialFile, SpecialFiles, find_binary, is_build_id, same_build_id
+from symbolize.arrays import distinct
+from symbolize.binaries import (
+    BinaryIndex,
+    Found,
+    SpecialFile,
+    SpecialFiles,
+    find_binary,
+    is_build_id,
+    ranked,
+    same_build_id,
+)
 from symbolize.elf import ElfImage, inside_calls, read_symbols
 from symbolize.listings import Kallsyms, read_kallsyms
 from symbolize.listings.kallsyms import Anchors
@@ -30,6 +40,11 @@ MIN_SHARE = 0.5
 """Of the addresses in a kernel so many lie in functions, or it is another one. Code made at run time is elsewhere."""
 MIN_CALL_SITES = 8
 """Fewer call sites than this prove nothing."""
+
+MIN_NAMES, MIN_NAMED_SHARE, MAX_NAMES = 2, 0.75, 64
+"""Functions that have to agree where names tell how far a kernel was moved, their share, and how many are looked at."""
+STEPS = (1 << 21, 1 << 16)
+"""A kernel is moved by a multiple of the first, some by one of the second."""
 
 Opener = Callable[[Found], tuple[Binary | None, list[str]]]
 
@@ -98,7 +113,8 @@ class Kernels:
         key = *(image.path for image in binary.images), anchor
         if key not in self._symbols:
             self._symbols[key] = read_kernel_symbols(binary, anchor)
-        shift = choose(mapping, anchor, binary.images[0], self._symbols[key])
+        named = shift_by_names(binary, self._symbols[key].begins, mapping.names)
+        shift = choose(mapping, anchor, binary.images[0], self._symbols[key], named)
         if shift is None:
             result.reason = Reason.MISFIT
             result.detail = (
@@ -106,7 +122,8 @@ class Kernels:
                 "at _stext, at _text, or the kernel was not moved"
             )
             return result
-        result.binary, result.reason, result.verified = binary, Reason.SYMBOLIZED, found.verified
+        result.binary, result.reason = binary, Reason.SYMBOLIZED
+        result.verified = found.verified or shift == named
         result.files = [image.path for image in binary.images]
         result.place = placed_in(binary.images[0], shift)
         result.tried.append((result.files[0], f"moved by {signed(shift.distance):#x}: {shift.evidence}"))
@@ -146,13 +163,13 @@ class Kernels:
         (entry,) = builds.values()
         result.tried.append(("the only vmlinux", f"found {entry.path}, unverified"))
         same = self._index.with_build_id(entry.build_id) if entry.build_id else []
-        return Found(list(dict.fromkeys([entry.path, *(e.path for e in same)])), entry.build_id or "")
+        return Found([each.path for each in ranked(list(dict.fromkeys([entry, *same])))], entry.build_id or "")
 
     def _symbols_only(self, mapping: Recorded, anchor: str, release: str, is_guest: bool) -> Source | None:
         """A list of the kernel's symbols as the source, None if there is none."""
         files = list_files(self._files, mapping.build_id, release, is_guest)
         restricted = Source(reason=Reason.RESTRICTED)
-        usable: dict[str, tuple[str, Kallsyms, ListedBinary]] = {}
+        usable: list[tuple[SpecialFile, Kallsyms, ListedBinary]] = []
         for file in files:
             read = self._listing(file)
             if read is None:
@@ -162,10 +179,11 @@ class Kernels:
                 restricted.detail = restricted.detail or f"{file.path}: all addresses are 0"
                 restricted.tried.append((file.path, "all addresses are 0"))
             else:
-                usable[file.path] = file.path, kallsyms, binary
+                usable.append((file, kallsyms, binary))
         refused = Source(reason=Reason.MISFIT, tried=restricted.tried)
-        fitting: list[tuple[float, Source]] = []
-        for path, kallsyms, binary in usable.values():
+        fitting: list[tuple[int, Anchors, Source]] = []
+        for file, kallsyms, binary in usable:
+            path = file.path
             known = named(kallsyms.anchors)
             shifts = kernel_shifts(anchor, mapping.start, mapping.file_offset, known)
             best = max(
@@ -180,10 +198,17 @@ class Kernels:
             if best[1].distance:
                 text = f"used, unverified, moved by {signed(best[1].distance):#x}: {best[1].evidence}"
                 source.tried = [(path, text)]
-            fitting.append((best[0], source))
+            # What was recorded in the same run fits as it is, and beats a list of another run and one of the build.
+            rank = 2 if file.name.startswith("System.map") else int(best[1].distance != 0)
+            fitting.append((rank, kallsyms.anchors, source))
         if fitting:
-            # What is recorded at run time fits as it is; it comes first in the order of files.
-            return max(fitting, key=lambda pair: pair[0])[1]
+            first = min(rank for rank, _, _ in fitting)
+            kernels = {anchors: source for rank, anchors, source in reversed(fitting) if rank == first}
+            if len(kernels) > 1:  # addresses fall into functions of any kernel
+                paths = " and ".join([*dict.fromkeys(source.files[0] for source in kernels.values())][:3])
+                return Source(reason=Reason.AMBIGUOUS, detail=f"lists of several kernels: {paths}", tried=refused.tried)
+            (source,) = kernels.values()
+            return source
         if refused.detail:
             return refused
         return restricted if restricted.detail else None
@@ -251,11 +276,43 @@ def read_kernel_symbols(binary: Binary, anchor: str) -> KernelSymbols:
     return KernelSymbols(known, begins, ends)
 
 
-def choose(mapping: Recorded, anchor: str, image: ElfImage, symbols: KernelSymbols) -> Shift | None:
+def shift_by_names(binary: Binary, begins: UInt64, names: Sequence[tuple[int, bytes]]) -> Shift | None:
+    """How far the kernel lies from vmlinux by addresses that came with linked names; None if these do not tell.
+
+    `begins` are the vaddrs of its functions, ascending. A kernel is moved by a multiple of 2 MiB, or else of 64 KiB.
+    Three quarters of the functions that vmlinux has, and two at least, have to agree (rule R169).
+    """
+    wanted: dict[bytes, int] = {}
+    for address, name in names:
+        if len(wanted) < MAX_NAMES:
+            wanted.setdefault(name, address)
+    tables = [table for image in binary.images if (table := read_symbols(image, ".symtab")) is not None]
+    known: list[tuple[int, int]] = []
+    for name, address in wanted.items():
+        found = (vaddr_of(table.strings, table.name, table.vaddr, name.decode(errors="replace")) for table in tables)
+        vaddr = next((each for each in found if each is not None), None)
+        if vaddr is not None:
+            known.append((address, vaddr))
+    if not known or not len(begins):
+        return None
+    addresses, vaddrs = (np.array(column, np.uint64) for column in zip(*known, strict=True))
+    for step in STEPS:
+        moved = (addresses - vaddrs) // np.uint64(step) * np.uint64(step)
+        for distance in distinct(moved).tolist():
+            place = np.searchsorted(begins, addresses - np.uint64(distance), side="right") - 1
+            count = int(((place >= 0) & (begins[place] == vaddrs)).sum())
+            if count >= max(MIN_NAMES, MIN_NAMED_SHARE * len(known)):
+                return Shift(distance, f"{count} of {len(known)} functions are where the profile has them")
+    return None
+
+
+def choose(
+    mapping: Recorded, anchor: str, image: ElfImage, symbols: KernelSymbols, named: Shift | None = None
+) -> Shift | None:
     """Where the kernel was moved to: the shift under which call sites lie in calls and addresses in functions.
 
-    A relocation symbol in the name of the mapping is tried first, then `_stext` and `_text`. None if under none of
-    them half of the addresses lie in functions.
+    Where names tell the shift, it is `named`. Else a relocation symbol in the name of the mapping is tried first, then
+    `_stext` and `_text`. None if under none of them half of the addresses lie in functions.
     """
     begins, ends = symbols.begins, symbols.ends
 
@@ -274,7 +331,7 @@ def choose(mapping: Recorded, anchor: str, image: ElfImage, symbols: KernelSymbo
         # Anywhere else in the code a few of the sites happen to lie in a call.
         return in_calls if in_calls >= MIN_SHARE else 0.0, float(covered.mean()) if len(covered) else 0.0
 
-    shifts = kernel_shifts(anchor, mapping.start, mapping.file_offset, symbols.anchors)
+    shifts = [named] if named else kernel_shifts(anchor, mapping.start, mapping.file_offset, symbols.anchors)
     scores = [score(shift) for shift in shifts]
     best = max(range(len(shifts)), key=lambda i: scores[i])  # the first of equals
     return shifts[best] if scores[best][1] >= MIN_SHARE else None

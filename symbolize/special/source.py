@@ -1,6 +1,6 @@
 """What the finders of special sources take and give."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,7 +20,8 @@ Placing = Callable[[UInt64], tuple[UInt64, Bool] | None]
 class Recorded(NamedTuple):
     """What a profile records of a mapping: its name and build id (either may be empty), bounds, and file offset.
 
-    `addresses` are those of its locations, `is_call` tells which of them are call sites.
+    `addresses` are those of its locations, `is_call` tells which of them are call sites. `names` are linked names that
+    came with some of the addresses, of a kernel only.
     """
 
     filename: str
@@ -30,6 +31,7 @@ class Recorded(NamedTuple):
     file_offset: int
     addresses: UInt64
     is_call: Bool
+    names: Sequence[tuple[int, bytes]] = ()
 
 
 @dataclass(eq=False)

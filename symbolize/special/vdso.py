@@ -2,7 +2,7 @@
 
 import re
 
-from symbolize.binaries import Attempt, BinaryIndex, Found
+from symbolize.binaries import Attempt, BinaryIndex, Found, ranked
 from symbolize.match import to_vaddrs
 from symbolize.reasons import Reason
 from symbolize.special.kernel import Opener
@@ -27,7 +27,7 @@ def find_vdso(index: BinaryIndex, opener: Opener, mapping: Recorded) -> Source |
     found = Found()
     entries = index.with_build_id(mapping.build_id) if mapping.build_id else []
     if entries:
-        found = Found([entry.path for entry in entries], mapping.build_id, True)
+        found = Found([entry.path for entry in ranked(entries)], mapping.build_id, True)
         found.tried.append(Attempt(f"build id {mapping.build_id}", "found " + ", ".join(found.paths)))
     elif mapping.build_id:
         return None
@@ -40,7 +40,7 @@ def find_vdso(index: BinaryIndex, opener: Opener, mapping: Recorded) -> Source |
         if len(builds) > 1:
             paths = " and ".join(f"{entry.path} ({entry.build_id or 'no build id'})" for entry in entries[:3])
             return Source(reason=Reason.AMBIGUOUS, detail=paths)
-        found = Found([entry.path for entry in entries], entries[0].build_id or "")
+        found = Found([entry.path for entry in ranked(entries)], entries[0].build_id or "")
         found.tried.append(Attempt("the names of the vdso", f"found {entries[0].path}, unverified"))
     binary, unreadable = opener(found)
     if binary is None:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import distinct_inverse, layer_at
 from symbolize.elf import ElfImage, Segment
 from symbolize.elf.gotable import GO_SECTIONS, go_table
 from symbolize.symbols.cache import TableCache, facts_of
-from symbolize.symbols.table import SymbolTable
+from symbolize.symbols.table import FunctionsAt, SymbolTable
 
 if TYPE_CHECKING:
     from symbolize.symbols.build import Builder
     from symbolize.symbols.debug_files import Finder
+    from symbolize.symbols.elf_symbols import SymbolLayer
 
 UInt64 = NDArray[np.uint64]
 
@@ -48,6 +50,7 @@ class Binary:
         self.is_kept: bool | None = None
         self._asked = False
         self._made: Builder | None = None
+        self._layer: SymbolLayer | None = None
 
     def table(self, vaddrs: UInt64 | None = None) -> SymbolTable:
         """The symbol table; with `vaddrs` (ascending) it may be one that answers for these addresses alone.
@@ -63,6 +66,36 @@ class Binary:
                 self.is_kept = self._cache.store(self._whole, facts)
             self._forget()
         return self._whole if self._whole is not None else self._builder.build(vaddrs)
+
+    def table_again(self, vaddrs: UInt64) -> SymbolTable:
+        """The table for one more question of the lookup that `table` was asked for: one for `vaddrs` (ascending) alone.
+
+        It is no second visit, which would be a reason to build the whole table.
+        """
+        return self._whole if self._whole is not None else self._builder.build(vaddrs)
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether the whole table is in memory, and what `table` hands out."""
+        return self._whole is not None
+
+    def functions_at(self, vaddrs: UInt64) -> FunctionsAt:
+        """The functions at `vaddrs` (ascending) by their symbols, which costs less than a table; else by the table."""
+        from symbolize.symbols.build import read_layer
+
+        if self._layer is None:
+            self._layer = read_layer(self.images) if self.is_cached() else self._builder.symbols
+        layer = self._layer
+        if not len(layer.start):
+            return self.table(vaddrs).lookup(vaddrs).outermost()
+        symbols, number = distinct_inverse(layer_at(layer.start, layer.symbol, vaddrs))
+        if len(symbols) and symbols[0] < 0:  # where no symbol is
+            symbols, number = symbols[1:], number - 1
+        names = [
+            list(dict.fromkeys(layer.names[row] for row in (symbol, *layer.aliases(symbol))))
+            for symbol in symbols.tolist()
+        ]
+        return FunctionsAt(number, names)
 
     def is_cached(self) -> bool:
         """Whether the whole table is at hand, in memory or in the cache."""
@@ -94,6 +127,7 @@ class Binary:
         if self._made is not None:
             self._made.close()
             self._made = None
+        self._layer = None
         for image in self.images:
             image.forget()
 

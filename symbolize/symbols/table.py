@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, views
+from symbolize.arrays import distinct, distinct_inverse, views
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.seek import count_frames, fill_frames, seek
 from symbolize.texts import Texts
@@ -36,6 +36,24 @@ class Frames:
     functions: FunctionNames
     files: Sequence[bytes]
     folded: Bool
+
+    def outermost(self) -> "FunctionsAt":
+        """The function that each address is in, whatever was inlined there."""
+        number = np.full(len(self.offsets) - 1, -1, np.int64)
+        has_frame = np.diff(self.offsets) > 0
+        rows, place = distinct_inverse(self.function[self.offsets[1:][has_frame] - 1])
+        number[has_frame] = place
+        functions = self.functions.take(rows.astype(np.int64))
+        return FunctionsAt(
+            number, [[linked or name] for linked, name in zip(functions.linkage, functions.name, strict=True)]
+        )
+
+
+class FunctionsAt(NamedTuple):
+    """The functions at n addresses: `names` has all names of each, linked if it is, `number` its place or -1."""
+
+    number: Int64
+    names: list[list[bytes]]
 
 
 FOLDED_EVIDENCE = {1: "symbols", 2: "debug information", 3: "line tables"}

@@ -564,10 +564,10 @@ def test_prefetch(tmp_path: Path) -> None:
         HttpServer(behave) as server,
         Debuginfod([server.url], cache=tmp_path, limits=replace(FAST, workers=1, answer_time=3)) as client,
     ):
-        futures = client.prefetch([(each, "debuginfo", float(weight)) for weight, each in enumerate(ids)])
+        futures = client.prefetch([(each, ["debuginfo"], float(weight)) for weight, each in enumerate(ids)])
         threading.Timer(0.1, gate.set).start()
         assert client.fetch(ids[4], "debuginfo").status == "found"
-        assert [future.result().status for future in futures] == ["found"] * 5
+        assert [future.result()["debuginfo"].status for future in futures] == ["found"] * 5
         assert server.asked == [f"/buildid/{each}/debuginfo" for each in reversed(ids)]
 
 
@@ -576,9 +576,9 @@ def test_closing_ends_downloads(tmp_path: Path) -> None:
     with HttpServer(lambda request: time.sleep(5)) as server:
         began = time.monotonic()
         with Debuginfod([server.url], cache=tmp_path, limits=replace(FAST, answer_time=30)) as client:
-            (future,) = client.prefetch([(ID, "debuginfo", 1.0)])
+            (future,) = client.prefetch([(ID, ["debuginfo"], 1.0)])
             wait_for(lambda: bool(server.asked))
-        assert future.result().path is None
+        assert future.result()["debuginfo"].path is None
         assert time.monotonic() - began < 2.5
         assert client.fetch(ID, "executable").status == "skipped"
 
@@ -741,9 +741,9 @@ def test_https(certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         with Debuginfod([url], cache=tmp_path / "2", limits=replace(FAST, answer_time=30)) as client:
             assert client.fetch(ID, "debuginfo").status == "found"
             began = time.monotonic()
-            (future,) = client.prefetch([(ID, "executable", 1.0)])
+            (future,) = client.prefetch([(ID, ["executable"], 1.0)])
             wait_for(lambda: len(server.asked) == 2)
-        assert future.result().path is None
+        assert future.result()["executable"].path is None
         assert time.monotonic() - began < 2.5
 
 

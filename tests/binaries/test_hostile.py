@@ -1,14 +1,18 @@
 """No profile and no binary makes the program open a file outside of the given folders."""
 
 import json
+import lzma
 import struct
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
+import pytest
 import zstandard
 
-from tests.support.elf_writer import NOTE, Section, build_id_note, elf_file, text
+from symbolize.cli import main
+from tests.support.elf_writer import ALLOC, COMPRESSED, EXEC, NOTE, Section, Segment, build_id_note, elf_file, text
 from tests.support.pprof_writer import Mapping, Place, profile
 from tests.support.tiny_elf import write
 
@@ -82,3 +86,44 @@ def test_nothing_outside_is_opened(tmp_path: Path) -> None:
         assert row["misses"], row["name"][:40]
     assert "expands to more" in json.dumps(report)
     assert sum("leads out of" in warning for warning in report["warnings"]) == 5
+
+
+ZEROS = 1 << 30
+"""What a bomb says that it expands to."""
+ZLIB = zlib.compress(bytes(1 << 24), 9) * 64
+
+
+@pytest.mark.parametrize(
+    ("bomb", "said"),
+    [
+        (Section(".gnu_debugdata", lzma.compress(bytes(1 << 25))), "section .gnu_debugdata: expands to more than"),
+        (
+            Section(".debug_info", struct.pack("<IIQQ", 1, 0, ZEROS, 1) + ZLIB, flags=COMPRESSED),
+            "section .debug_info: claims to expand",
+        ),
+        (
+            Section(
+                ".debug_info",
+                struct.pack("<IIQQ", 2, 0, ZEROS, 1) + zstandard.compress(bytes(1 << 24)),
+                flags=COMPRESSED,
+            ),
+            "section .debug_info: claims to expand",
+        ),
+        (Section(".zdebug_info", b"ZLIB" + struct.pack(">Q", ZEROS) + ZLIB), "section .zdebug_info: claims to expand"),
+    ],
+    ids=["mini debug info", "zlib", "zstd", "zdebug"],
+)
+def test_bombs(bomb: Section, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sections that expand out of all proportion to their file are a reason in the report (rule R99)."""
+    note = Section(".note.gnu.build-id", build_id_note(bytes.fromhex(ID)), NOTE)
+    code = Section(".text", bytes(0x1000), flags=ALLOC | EXEC, address=0x1000)
+    data = elf_file([code, note, bomb, Section(".debug_abbrev", b"\0")], [Segment(0x1000, 0x1000, 5, 0x1000)])
+    (tmp_path / "server").write_bytes(data)
+    mapping = Mapping(1 << 32, (1 << 32) + 0x1000, 0x1000, "/opt/server", ID)
+    (tmp_path / "in.pb").write_bytes(profile([mapping], [([Place((1 << 32) + 16, 1)], [1])]))
+    arguments = [str(tmp_path / "in.pb"), "-b", str(tmp_path / "server"), "-o", str(tmp_path / "out.gz")]
+    assert main([*arguments, "--no-cache", "--report", "json"]) == 0
+    report = json.loads(next(line for line in capsys.readouterr().err.splitlines() if line.startswith("{")))
+    (row,) = (row for row in report["mappings"] if row["locations"])
+    assert row["misses"]
+    assert any(said in problem for problem in row["problems"])

@@ -354,3 +354,20 @@ def test_closed_and_asked_again(root: Path, tmp_path: Path) -> None:
         assert names_of(index, ID_B) == ["b/y"]
         index.close()
         index.close()
+
+
+def test_no_room_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a temporary database fails the index is kept in memory, and finds the same."""
+    path = write(tmp_path / "server", ID_A)
+    connect = store.connect
+
+    def full(folder: str | None, *, in_memory: bool = False) -> sqlite3.Connection:
+        if not in_memory:
+            raise sqlite3.OperationalError("database or disk is full")
+        return connect(folder, in_memory=in_memory)
+
+    monkeypatch.setattr(store, "connect", full)
+    index = BinaryIndex([str(tmp_path)])
+    assert [entry.path for entry in index.with_build_id(ID_A)] == [str(path)]
+    assert "disk is full" in index.problems[0]
+    index.close()

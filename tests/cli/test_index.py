@@ -1,11 +1,14 @@
 """`symbolize index` and `symbolize cache`."""
 
+import gzip
 import os
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
 
+from symbolize.binaries import BinaryIndex
 from symbolize.cli import main
 from symbolize.cli.main import byte_size
 from symbolize.prebuild import index_binaries, prebuild
@@ -92,6 +95,41 @@ def test_cache_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "removed" in capsys.readouterr().out
     assert main(["cache", "gc", "--cache", str(folder), "--cache-limit", "1"]) == 0
     assert "2 files removed; 0 tables" in capsys.readouterr().out
+
+
+def test_other_things_that_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The index and decompressed files are counted, and what nobody used for months goes."""
+    folder, store = tmp_path / "cache", tmp_path / "store" / "ab" / ("cd" * 19)
+    assert main(["cache", "gc", "--cache", str(folder)]) == 0
+    assert not folder.exists()
+    store.mkdir(parents=True)
+    packed = store / "debuginfo"
+    packed.write_bytes(gzip.compress((BINARIES / "gcc-pie" / "ledger").read_bytes()))
+    index = BinaryIndex([str(tmp_path / "store")], folder)
+    (entry,) = index.vouched_for("ab" + "cd" * 19)
+    path = Path(index.unpacked(entry)[0].path)  # type: ignore[union-attr]
+    index.close()
+    capsys.readouterr()
+    assert main(["cache", "stats", "--cache", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert "index: 1 files" in out
+    assert f"decompressed: 1 files, {path.stat().st_size / 1e6:,.1f} MB" in out
+    assert main(["cache", "gc", "--cache", str(folder)]) == 0
+    assert path.exists()
+    os.utime(path, (0, 0))
+    connection = sqlite3.connect(folder / "binaries-1.sqlite")
+    connection.execute("UPDATE root SET used = 0")
+    connection.commit()
+    connection.close()
+    assert main(["cache", "gc", "--cache", str(folder)]) == 0
+    assert "1 files removed" in capsys.readouterr().out
+    assert main(["cache", "stats", "--cache", str(folder)]) == 0
+    assert "index: 0 files" in capsys.readouterr().out
+    assert not path.exists()
+    for each in folder.glob("binaries-1.sqlite*"):
+        each.write_bytes(b"damaged" * 1000)
+    assert main(["cache", "gc", "--cache", str(folder)]) == 1
+    assert "binaries-1.sqlite: " in capsys.readouterr().out
 
 
 def test_failures_have_their_exit_code(

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -42,13 +44,15 @@ def serving(*files: Path) -> HttpServer:
 
 
 def test_binaries_from_a_server_give_what_a_folder_gives(capsys: pytest.CaptureFixture[str]) -> None:
-    """The output is the same, byte for byte; the report has the file that was fetched."""
+    """The output is the same, byte for byte; the report has the file that was fetched. A file that was never stripped
+    is served as both kinds, and fetched once."""
     with serving(SPECTRA, RESONANCE) as server:
         assert main([str(PERF), "--debuginfod", server.url, "-o", "fetched.pb.gz"]) == 0
     err = capsys.readouterr().err
     assert main([str(PERF), "--binaries", str(SPECTRA.parent), "-q", "-o", "local.pb.gz"]) == 0
     assert Path("fetched.pb.gz").read_bytes() == Path("local.pb.gz").read_bytes()
-    assert re.search(r"from \S+/debuginfod_client/" + str(read_build_id(str(SPECTRA))) + "/executable", err)
+    assert re.search(r"from \S+/debuginfod_client/" + str(read_build_id(str(SPECTRA))) + "/debuginfo", err)
+    assert f"/buildid/{read_build_id(str(SPECTRA))}/executable" not in server.asked
     assert f"{server.url}: answers" in err
 
 
@@ -131,7 +135,7 @@ def test_plan_tells_and_does_nothing(capsys: pytest.CaptureFixture[str]) -> None
         assert server.asked == []
     out = capsys.readouterr().out
     assert f"use {SPECTRA}, to decode" in out
-    assert f"wanted: executable and debuginfo of {read_build_id(str(RESONANCE))}" in out
+    assert f"wanted: debuginfo and executable of {read_build_id(str(RESONANCE))}" in out
     assert f"would be asked for the debuginfo of {read_build_id(str(RESONANCE))}" in out
     assert "secret" not in out
     assert list(Path().iterdir()) == []
@@ -180,6 +184,36 @@ def test_a_file_found_by_its_place_gives_way_to_one_with_the_id(tmp_path: Path) 
     assert (found.paths, found.verified) == ([str(place)], False)
     found = find_binary(BinaryIndex([str(tmp_path / "store")], servers=Fake()), build_id, "/bin/spectra")  # type: ignore[arg-type]
     assert (found.paths, found.verified, found.wanted) == ([str(SPECTRA)], True, [])
+
+
+@pytest.mark.skipif(shutil.which("objcopy") is None, reason="needs objcopy")
+def test_nothing_is_fetched_ahead_that_a_folder_has() -> None:
+    """A debug file that only a debug link leads to is enough; one that has no build id of its own is not asked for."""
+    Path("root").mkdir()
+    for arguments in (
+        ["--only-keep-debug", "--remove-section=.note.gnu.build-id", SPECTRA, "root/spectra.debug"],
+        ["--strip-all", "--add-gnu-debuglink=root/spectra.debug", SPECTRA, "root/spectra"],
+    ):
+        subprocess.run(["objcopy", *arguments], check=True)
+    with serving(SPECTRA) as server:
+        assert main([str(PERF), "--binaries", "root", "--debuginfod", server.url, "-q", "-o", "out.pb.gz"]) == 0
+        assert not any(str(read_build_id(str(SPECTRA))) in path for path in server.asked)
+        assert server.asked != []
+
+
+def test_an_executable_that_was_never_stripped_is_all() -> None:
+    """Where a server has the debug information in the executable only, nothing is wanted any more."""
+    build_id = str(read_build_id(str(SPECTRA)))
+
+    def answer(request: Request) -> None:
+        is_it = request.path == f"/buildid/{build_id}/executable"
+        request.reply(200 if is_it else 404, SPECTRA.read_bytes() if is_it else b"")
+
+    with HttpServer(answer) as server:
+        arguments = [str(PERF), "--debuginfod", server.url, "-q", "-o", "out.pb.gz", "--missing", "missing.sh"]
+        assert main(arguments) == 0
+    assert build_id not in Path("missing.sh").read_text()
+    assert str(read_build_id(str(RESONANCE))) in Path("missing.sh").read_text()
 
 
 def without_notes(path: Path) -> bytes:

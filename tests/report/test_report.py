@@ -226,3 +226,17 @@ def test_reasons_are_told() -> None:
     assert len({reason.text for reason in Reason}) == len({reason.code for reason in Reason}) == len(Reason)
     assert [reason for reason in Reason if not reason.is_miss] == [Reason.SYMBOLIZED, Reason.HAD_NAMES]
     assert [r for r in Reason if r.is_miss and not r.hint] == [Reason.OUTSIDE_SEGMENTS, Reason.OUTSIDE_SYMBOLS]
+
+
+def test_approximate_lines() -> None:
+    """Locations with a line that is not their own are counted a mapping, in text and JSON (rule R170)."""
+    made = loader.load(memoryview(profile(MAPPINGS, STACKS)), "test")
+    codes = np.full(len(made.locations), Reason.SYMBOLIZED, np.uint8)
+    approximate = made.locations.address == LEAF.address
+    outcomes = [MappingOutcome(0), MappingOutcome(1)]
+    result = build_report(made, codes, outcomes, [], approximate=approximate)
+    assert [(row.approximate_lines, row.approximate_value) for row in result.mappings] == [(1, 15), (0, 0), (0, 0)]
+    assert render(result).count("approximate") == 1
+    assert "    1 with an approximate line, 48.4 %: the nearest earlier one of the function" in render(result)
+    rows = json.loads(render_json(result, "in", "out"))["mappings"]
+    assert [row["approximate_lines"]["locations"] for row in rows] == [1, 0, 0]

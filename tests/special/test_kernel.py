@@ -218,6 +218,22 @@ class TestKallsyms:
         names, _ = run([mapping("[kernel.kallsyms]_text"), module], places(), tmp_path)
         assert names == ["f3", "f70", "f400"]
 
+    def test_lists_of_several_kernels(self, tmp_path: Path) -> None:
+        """Of the lists of several builds or runs none is taken where nothing tells which; that of the run fits as it
+        is. Addresses fall into functions of any kernel (rule R124)."""
+        other = "".join(f"{LINKED + 0x1000 * i:x} T g{i}\n" for i in range(500))
+        (tmp_path / "System.map-5.10").write_text(f"{LINKED:x} T _text\n{other}{LINKED + SIZE - 0x1000:x} T _etext\n")
+        kallsyms(tmp_path / f"System.map-{RELEASE}", 0)
+        names, report = run([mapping("[kernel.kallsyms]_text")], places(), tmp_path)
+        assert names == ["", "", ""]
+        assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.AMBIGUOUS]
+        assert "System.map-5.10" in report.mappings[0].detail
+        kallsyms(tmp_path / "run" / "kallsyms")
+        kallsyms(tmp_path / "another run" / "kallsyms", MOVED + 0x40_0000)
+        names, report = run([mapping("[kernel.kallsyms]_text")], places(), tmp_path)
+        assert names == ["f3", "f70", "f400"]
+        assert report.mappings[0].files == [str(tmp_path / "run" / "kallsyms")]
+
     def test_hidden_addresses(self, tmp_path: Path) -> None:
         """A list that was read without the right to see addresses is a reason of its own (rule R124)."""
         kallsyms(tmp_path / "kallsyms", hidden=True)

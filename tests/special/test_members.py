@@ -130,6 +130,10 @@ def test_bomb(tmp_path: Path) -> None:
     names, report = run([mapping("/base.apk!/" + MEMBER, CODE, PIE_ID)], [Place(BASE + MAIN, 1)], tmp_path)
     assert names == [""]
     assert any("does not expand" in warning for warning in report.warnings)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("x/libspectra.so", bytes(1 << 26))
+    _, report = run([mapping("/base.apk!/" + MEMBER, CODE, PIE_ID)], [Place(BASE + MAIN, 1)], tmp_path)
+    assert any("out of all proportion" in warning for warning in report.warnings)
 
 
 @pytest.mark.skipif(not shutil.which("zip"), reason="needs zip")

@@ -16,7 +16,7 @@ from symbolize.binaries.debuginfod.cache import COMPOSED, ClientCache, default_f
 from symbolize.binaries.debuginfod.model import WORST_FIRST, Fetched, Kind, Limits, Outcome, Progress, Request, Status
 from symbolize.binaries.debuginfod.sections import NEEDED, NOTE, REQUIRED, NotComposable, compose
 from symbolize.binaries.debuginfod.server import Server, check_header, parse_servers
-from symbolize.binaries.remote import Attempt
+from symbolize.binaries.remote import Attempt, fetch_in_turn
 from symbolize.elf import ElfError, ElfImage, read_build_id
 from symbolize.elf.notes import gnu_build_id
 from symbolize.errors import UsageError, printable
@@ -166,9 +166,10 @@ class Debuginfod:
             ),
         )
 
-    def prefetch(self, wanted: Iterable[tuple[str, Kind, float]]) -> list[Future[Fetched]]:
+    def prefetch(self, wanted: Iterable[tuple[str, Sequence[Kind], float]]) -> list[Future[dict[Kind, Fetched]]]:
         """Begin to fetch files in the background, those of most weight first; returns at once.
 
+        Of one build they come in the order of the kinds, and no executable after a debug file that has the code.
         What is asked for with `fetch` meanwhile does not wait behind the others.
         """
         ordered = sorted(wanted, key=lambda each: -each[2])
@@ -177,7 +178,7 @@ class Debuginfod:
                 return []
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self.limits.workers, "debuginfod")
-            return [self._pool.submit(self.fetch, build_id, kind) for build_id, kind, _ in ordered]
+            return [self._pool.submit(fetch_in_turn, self.fetch, build_id, kinds) for build_id, kinds, _ in ordered]
 
     def probe(self) -> dict[str, tuple[bool, str]]:
         """Try out all servers at once, unless that was done in the last minutes: whether each answers, and a text.

@@ -1,0 +1,66 @@
+"""What the index and compressed files leave in the cache folder: how much it is, and removing what is not used."""
+
+import os
+import sqlite3
+import time
+from typing import NamedTuple
+
+from symbolize.binaries import store
+from symbolize.binaries.unpack import folder_in, forget
+
+
+class Kept(NamedTuple):
+    """Files that the index knows and bytes of its database, and decompressed files and their bytes."""
+
+    known: int
+    index_size: int
+    unpacked: int
+    unpacked_size: int
+
+
+def kept(folder: str) -> Kept:
+    """What is in a cache folder; what cannot be read counts as nothing."""
+    known, sizes = 0, []
+    if os.path.exists(store.database_path(folder)):
+        try:
+            connection = store.connect(folder)
+            try:
+                (known,) = connection.execute("SELECT count(*) FROM file").fetchone()
+            finally:
+                connection.close()
+        except (sqlite3.Error, OSError):
+            pass
+    try:
+        with os.scandir(folder_in(folder)) as entries:
+            sizes = [entry.stat(follow_symlinks=False).st_size for entry in entries]
+    except OSError:
+        pass
+    return Kept(known, file_size(store.database_path(folder)), len(sizes), sum(sizes))
+
+
+def collect(folder: str) -> tuple[int, str]:
+    """Forget folders that nobody asked for in a long time and decompressed files that nobody used.
+
+    Returns how many decompressed files were removed, and what went wrong with the index, if anything did.
+    """
+    problem = ""
+    if os.path.exists(store.database_path(folder)):
+        try:
+            connection = store.connect(folder)
+            try:
+                store.forget(connection, int(time.time()) - store.FORGOTTEN)
+                connection.commit()
+                connection.execute("VACUUM")
+            finally:
+                connection.close()
+        except (sqlite3.Error, OSError) as error:
+            problem = f"{store.database_path(folder)}: {error}"
+    return forget(folder_in(folder)), problem
+
+
+def file_size(path: str) -> int:
+    """The size of a file, 0 if there is none."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

@@ -1,0 +1,321 @@
+"""ProGuard and R8 mapping files: from the names and lines of an obfuscated program to those of its source.
+
+Rules R171 to R174. A `ProguardMap` may be read from a file (`read_map`) or filled by what has the same facts in another
+form.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import BinaryIO, NamedTuple
+
+from symbolize.errors import InputError
+
+MAX_LINE = 1 << 16
+"""Longer lines of a file are passed over: the few that R8 writes list places of outlined code, which are not used."""
+MAX_MEMBERS = 1 << 22
+"""How many methods and line ranges of the classes that are asked for are kept."""
+MAX_CANDIDATES = 8
+"""Of more methods than this that a name may stand for none is named."""
+MAX_TOLD = 3
+"""So many bad lines are told with their number; the others are counted."""
+
+CLASS = re.compile(rb"(\S+) -> (\S+):")
+MEMBER = re.compile(
+    rb"(?:(\d{1,10}):(\d{1,10}):)?(\S+)\s+([^\s(:]+)(?:\(([^()\s]*)\))?(?::(\d{1,10})(?::(\d{1,10}))?)?\s+->\s+(\S+)"
+)
+SOURCE_FILE, SYNTHESIZED = b"sourceFile", b"com.android.tools.r8.synthesized"
+
+NAME = re.compile(rb"(?:(?P<type>[^\s()]+) )?(?P<path>[^\s()]+)\.(?P<method>[^\s().]+)(?:\((?P<arguments>[^()]*)\))?")
+DEDUPLICATED = b" [DEDUPED]"
+"""What ART's compiler appends to the name where several methods share the code."""
+
+
+class JavaName(NamedTuple):
+    """The name of a Java method: class with package, method, arguments (None: not told), and a suffix for people."""
+
+    owner: bytes
+    method: bytes
+    arguments: bytes | None = None
+    suffix: bytes = b""
+
+
+class Range(NamedTuple):
+    """A line of the map: lines `first` to `last` of an obfuscated method are these of the method `owner.name`.
+
+    Without lines `first` is -1, and `source_first` where the source has none known. `source_last` is -1 where one line
+    stands for all.
+    """
+
+    first: int
+    last: int
+    owner: bytes
+    name: bytes
+    arguments: bytes
+    source_first: int = -1
+    source_last: int = -1
+
+
+class SourceFrame(NamedTuple):
+    """A frame of the source: method with its class, file (empty: unknown) and line (0: unknown)."""
+
+    name: bytes
+    file: bytes
+    line: int
+
+
+@dataclass(eq=False)
+class JavaClass:
+    """A class: its name in the source, and the ranges of its methods by obfuscated name, in the order of the file.
+
+    `synthesized` are the methods (owner, name, arguments) that the compiler made up.
+    """
+
+    name: bytes
+    methods: dict[bytes, list[Range]] = field(default_factory=dict)
+    synthesized: set[tuple[bytes, bytes, bytes]] = field(default_factory=set)
+
+    def add(self, obfuscated: bytes, name: bytes, arguments: bytes = b"", *numbers: int) -> Range:
+        """Add a method or a line range of it; `numbers` are the lines as in `Range`, from `first` on.
+
+        A `name` with a dot says the class that the method was inlined from (rule R171).
+        """
+        owner, _, plain = name.rpartition(b".")
+        first, last, source_first, source_last = (*numbers, *(-1, -1, -1, -1)[len(numbers) :])
+        added = Range(first, last, owner or self.name, plain, arguments, source_first, source_last)
+        self.methods.setdefault(obfuscated, []).append(added)
+        return added
+
+
+@dataclass(eq=False)
+class ProguardMap:
+    """The classes of a program by obfuscated name, and the files of classes by their names in the source.
+
+    `ambiguous` are obfuscated names that several classes have. `problems` lists what could not be read.
+    """
+
+    source: str
+    classes: dict[bytes, JavaClass] = field(default_factory=dict)
+    files: dict[bytes, bytes] = field(default_factory=dict)
+    ambiguous: set[bytes] = field(default_factory=set)
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, obfuscated: bytes, name: bytes) -> JavaClass:
+        """Add a class; another one with the same obfuscated name makes both ambiguous (rule R174)."""
+        if obfuscated in self.classes and obfuscated not in self.ambiguous:
+            self.ambiguous.add(obfuscated)
+            shown = obfuscated.decode(errors="backslashreplace")
+            self.problems.append(f"{self.source}: class {shown} stands there twice and is left as it is")
+        added = self.classes[obfuscated] = JavaClass(name)
+        return added
+
+    def frames(self, name: JavaName, line: int) -> list[SourceFrame]:
+        """What a frame with this name and line (0: unknown) stands for, innermost first; empty if that is not known."""
+        java_class = self.classes.get(name.owner)
+        if java_class is None or name.owner in self.ambiguous:
+            return []
+        groups = self._of_overload(chains(java_class.methods.get(name.method, ())), name.arguments)
+        if not groups:
+            return [SourceFrame(java_class.name + b"." + name.method, self._file(java_class.name), line)]
+        here = [group for group in groups if line > 0 and group[0].first <= line <= group[0].last]
+        without = [group for group in groups if group[0].last <= 0]
+        if len(here) == 1 or (not here and line > 0 and len(groups) == len(without) == 1):
+            (chain,) = here or without
+            written = [method for method in chain if method[2:5] not in java_class.synthesized] or chain
+            return [self._frame(method, line) for method in written]
+        # Nothing tells which of the methods with this name it is, nor its line (rule R173).
+        outer = [group[-1] for group in here or (without if line > 0 else groups) or groups]
+        outer = [method for method in outer if method[2:5] not in java_class.synthesized] or outer
+        names = sorted({method.owner + b"." + method.name for method in outer})
+        if len(names) > MAX_CANDIDATES:
+            names = [java_class.name + b"." + name.method]
+        files = {self._file(method.owner) for method in outer}
+        return [SourceFrame(b" | ".join(names), files.pop() if len(files) == 1 else b"", 0)]
+
+    def _of_overload(self, groups: list[list[Range]], arguments: bytes | None) -> list[list[Range]]:
+        """The groups of the method with these obfuscated arguments, if any has them (rule R173)."""
+        if arguments is None:
+            return groups
+        wanted = re.sub(rb"[^\s,\[\]]+", lambda found: self._type(found[0]), arguments.replace(b" ", b""))
+        return [group for group in groups if group[-1].arguments == wanted] or groups
+
+    def _type(self, obfuscated: bytes) -> bytes:
+        """The name of a class in the source."""
+        known = self.classes.get(obfuscated)
+        return known.name if known is not None and obfuscated not in self.ambiguous else obfuscated
+
+    def _file(self, owner: bytes) -> bytes:
+        """The file of a class of the source, empty if it is not known."""
+        return self.files.get(owner, b"")
+
+    def _frame(self, method: Range, line: int) -> SourceFrame:
+        """The frame of one method at a line of its obfuscated form (rule R172)."""
+        if method.source_first < 0:
+            source = line
+        elif method.source_last < 0 or method.source_first == method.source_last:
+            source = method.source_first
+        elif method.last <= 0:
+            source = 0  # any line of the method
+        else:
+            source = method.source_first + line - method.first
+            source = source if source <= method.source_last else 0
+        return SourceFrame(method.owner + b"." + method.name, self._file(method.owner), source)
+
+
+def chains(ranges: Iterable[Range]) -> list[list[Range]]:
+    """The ranges of one obfuscated name, each with the methods that it was inlined into behind it (rule R172).
+
+    What follows with the same lines is the caller, if it is at one line. Methods without lines stand for themselves.
+    """
+    found: list[list[Range]] = []
+    for method in ranges:
+        is_caller = method.source_last in (-1, method.source_first)
+        if found and is_caller and method.first >= 0 and found[-1][-1][:2] == method[:2]:
+            found[-1].append(method)
+        else:
+            found.append([method])
+    return found
+
+
+def parse_name(name: bytes) -> JavaName | None:
+    """The parts of a name as profilers of Android write it, None if it is no name of a Java method (rule R171).
+
+    A result type before it is left out; arguments and the mark of code that several methods share are kept apart.
+    """
+    plain = name.removesuffix(DEDUPLICATED)
+    found = NAME.fullmatch(plain)
+    if found is None or b"::" in plain or b"/" in plain:
+        return None
+    return JavaName(found["path"], found["method"], found["arguments"], name[len(plain) :])
+
+
+def classes_in(name: JavaName) -> Iterator[bytes]:
+    """The classes that a name speaks of: its own, and those of its arguments."""
+    yield name.owner
+    if name.arguments:
+        yield from re.findall(rb"[^\s,\[\]]+", name.arguments)
+
+
+def read_map(path: str, wanted: Collection[bytes]) -> ProguardMap:
+    """Read the classes with the obfuscated names `wanted` from a mapping file; all else is passed over.
+
+    Raises InputError, with the number of the line, if the file cannot be read or is none.
+    """
+    result = ProguardMap(path)
+    try:
+        with open(path, "rb") as file:
+            _read_classes(file, result, wanted)
+            # Files stand with the class of a method, which may lie before or behind the one it was inlined into.
+            owners = {method.owner for known in result.classes.values() for r in known.methods.values() for method in r}
+            owners -= {known.name for known in result.classes.values()}
+            if owners and file.seekable():
+                file.seek(0)
+                _read_files(file, result, owners)
+    except OSError as error:
+        raise InputError(path, error.strerror or str(error)) from error
+    return result
+
+
+def _read_classes(file: BinaryIO, result: ProguardMap, wanted: Collection[bytes]) -> None:
+    """Add the classes `wanted` with their members."""
+    current: JavaClass | None = None
+    member: Range | None = None
+    any_class, kept, bad = False, 0, []
+    for number, line in _lines(file):
+        start = line[:1]
+        if start in (b" ", b"\t"):
+            is_cut = len(line) == MAX_LINE and line[-1] != 10
+            if current is None:
+                if not any_class and line.strip() and not line.strip().startswith(b"#"):
+                    raise InputError(result.source, f"is not a ProGuard map: line {number} stands before any class")
+                continue
+            line = line.strip()
+            if not line.startswith(b"#"):
+                if not line:
+                    continue
+                found = MEMBER.fullmatch(line) if not is_cut else None
+                if found is None:
+                    bad.append(number)
+                    member = None
+                elif found[5] is not None:  # the others are fields
+                    if kept >= MAX_MEMBERS:
+                        raise InputError(
+                            result.source, f"line {number}: absurdly many methods in the classes asked for"
+                        )
+                    kept += 1
+                    member = _add_member(current, found)
+                else:
+                    member = None
+                continue
+        if line.startswith(b"#"):
+            if current is not None and b'"id"' in (line := line.replace(b"'", b'"')):
+                _read_comment(line, result, current, member)
+            continue
+        line = line.strip()
+        if not line:
+            continue
+        class_line = CLASS.fullmatch(line.removeprefix(b"\xef\xbb\xbf"))
+        if class_line is None:
+            what = "is no class, and not indented as a member is" if any_class else "is no class"
+            raise InputError(result.source, f"is not a ProGuard map: line {number} {what}")
+        any_class, current, member = True, None, None
+        if class_line[2] in wanted:
+            current = result.add(class_line[2], class_line[1])
+    if bad:
+        more = f" and {len(bad) - MAX_TOLD} more" if len(bad) > MAX_TOLD else ""
+        told = ", ".join(map(str, bad[:MAX_TOLD]))
+        result.problems.append(f"{result.source}: unreadable members in lines {told}{more} are left out")
+
+
+def _add_member(current: JavaClass, found: re.Match[bytes]) -> Range:
+    """Add what a line says of a method."""
+    first, last, _, name, arguments, source_first, source_last, obfuscated = found.groups()
+    numbers = [int(digits) if digits is not None else -1 for digits in (first, last, source_first, source_last)]
+    return current.add(obfuscated, name, arguments, *numbers)
+
+
+def _read_comment(line: bytes, result: ProguardMap, current: JavaClass, member: Range | None) -> None:
+    """Take over what a comment of R8 says of the class or the method before it, if it is of use (rule R172)."""
+    if SYNTHESIZED in line:
+        if member is not None:
+            current.synthesized.add(member[2:5])
+    elif SOURCE_FILE in line and member is None and (name := _file_name(line)):
+        result.files[current.name] = name
+
+
+def _file_name(line: bytes) -> bytes:
+    """The name in a comment that says the source file of a class."""
+    try:
+        facts = json.loads(line[line.index(b"{") :])
+        if facts["id"] == SOURCE_FILE.decode():
+            return str(facts["fileName"]).encode(errors="replace")
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    return b""
+
+
+def _read_files(file: BinaryIO, result: ProguardMap, owners: set[bytes]) -> None:
+    """Find the files of the classes that are called `owners` in the source."""
+    owner = b""
+    for _, line in _lines(file):
+        start = line[:1]
+        if start in (b" ", b"\t"):
+            continue
+        if start != b"#":
+            owner = line.partition(b" ")[0]
+            owner = owner if owner in owners else b""
+        elif owner and SOURCE_FILE in line and (name := _file_name(line.replace(b"'", b'"'))):
+            result.files[owner] = name
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with their numbers, each cut at MAX_LINE."""
+    inside = False
+    number = 0
+    for line in iter(partial(file.readline, MAX_LINE), b""):
+        if not inside:
+            number += 1
+            yield number, line
+        inside = line[-1] != 10

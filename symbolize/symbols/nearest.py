@@ -1,0 +1,142 @@
+"""The nearest earlier line for addresses whose own is unknown, on demand (rule R170)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.arrays import distinct, views
+from symbolize.symbols.binary import Binary
+from symbolize.symbols.listed import ListedBinary
+from symbolize.symbols.seek import seek
+from symbolize.symbols.table import Frames, SymbolTable
+
+UInt64 = NDArray[np.uint64]
+Int64 = NDArray[np.int64]
+Int32 = NDArray[np.int32]
+Bool = NDArray[np.bool_]
+
+MAX_STEPS = 128
+"""How many instructions earlier, of the smallest size that the processor has, a line may stand."""
+STEPS = {
+    "EM_AARCH64": 4,
+    "EM_ARM": 2,
+    "EM_LOONGARCH": 4,
+    "EM_MIPS": 2,
+    "EM_PPC": 4,
+    "EM_PPC64": 4,
+    "EM_RISCV": 2,
+    "EM_S390": 2,
+    "EM_SPARC": 4,
+    "EM_SPARCV9": 4,
+}
+"""The smallest instruction of processors that have no instructions of one byte."""
+
+MAX_DEPTH = 4096
+"""Frames of an address, as in a lookup."""
+AT_ONCE = 4096
+"""So many addresses are walked back from at once, which bounds what is allocated."""
+MAX_ASKED = 1 << 14
+"""For more addresses than this the whole table is read rather than one for the places before them."""
+
+
+class Leaves(NamedTuple):
+    """Node (-1: none), file (-1: unknown), line and column (0: unknown) at some addresses."""
+
+    node: Int32
+    file: Int32
+    line: NDArray[np.uint32]
+    column: NDArray[np.uint32]
+
+
+def lookup_nearest(binary: Binary | ListedBinary, vaddrs: UInt64) -> tuple[SymbolTable, Frames, Bool]:
+    """Look up `vaddrs` (ascending) and give innermost frames without a line the nearest earlier one (rule R170).
+
+    Returns the table that answered, the frames, and which addresses have such a line: bool[n].
+    """
+    table = binary.table(vaddrs)
+    frames = table.lookup(vaddrs)
+    approximate = np.zeros(len(vaddrs), np.bool_)
+    without = np.flatnonzero(without_line(frames))
+    if not len(without) or not len(table.file_path):
+        return table, frames, approximate
+    machine = binary.images[0].machine if binary.images else ""
+    step = STEPS.get(machine, 1)
+    if isinstance(binary, Binary) and not binary.has_whole:
+        # A table for some addresses says nothing of those before them.
+        asked = distinct(vaddrs[without])
+        if len(asked) > MAX_ASKED:
+            table = binary.table()
+        else:
+            table = binary.table_again(distinct(np.append(vaddrs, places_before(asked, step))))
+        frames = table.lookup(vaddrs)
+        without = np.flatnonzero(without_line(frames))
+    asked = vaddrs[without]
+    for i in range(0, len(without), AT_ONCE):
+        here = without[i : i + AT_ONCE]
+        found = nearest_places(table, asked[i : i + AT_ONCE], step)
+        has_line = found.line > 0
+        leaf = frames.offsets[here[has_line]]
+        frames.file[leaf], frames.line[leaf] = found.file[has_line], found.line[has_line]
+        frames.column[leaf] = found.column[has_line]
+        approximate[here[has_line]] = True
+    return table, frames, approximate
+
+
+def without_line(frames: Frames) -> Bool:
+    """Which addresses have a function and no line in its innermost frame: bool[n]."""
+    without = np.diff(frames.offsets) > 0
+    without[without] = frames.line[frames.offsets[:-1][without]] == 0
+    return without
+
+
+def places_before(vaddrs: UInt64, step: int) -> UInt64:
+    """Places in the instructions before each of `vaddrs`, the nearest first: uint64[n, MAX_STEPS]."""
+    back = np.arange(1, MAX_STEPS + 1, dtype=np.uint64) * np.uint64(step)
+    before: UInt64 = vaddrs[:, None] - np.minimum(back, vaddrs[:, None])
+    return before
+
+
+def nearest_places(table: SymbolTable, vaddrs: UInt64, step: int) -> Leaves:
+    """Places of the nearest earlier lines; `line` is 0 where there is none.
+
+    The walk ends where the function does. On the way it passes over what has another inline stack, because a line of
+    that would be one of another function.
+    """
+    own = leaves_at(table, vaddrs)
+    before = places_before(vaddrs, step)
+    flat, shape = leaves_at(table, before.ravel()), before.shape
+    passed = Leaves(
+        flat.node.reshape(shape), flat.file.reshape(shape), flat.line.reshape(shape), flat.column.reshape(shape)
+    )
+    function = outermost_nodes(table.node_parent, np.concatenate((own.node, flat.node)))
+    inside = function[len(vaddrs) :].reshape(shape) == function[: len(vaddrs), None]
+    answers = np.logical_and.accumulate(inside, axis=1) & (passed.node == own.node[:, None]) & (passed.line > 0)
+    chosen = np.arange(len(vaddrs)), answers.argmax(axis=1)
+    line = np.where(answers[chosen], passed.line[chosen], 0).astype(np.uint32)
+    return Leaves(own.node, passed.file[chosen], line, passed.column[chosen])
+
+
+def leaves_at(table: SymbolTable, vaddrs: UInt64) -> Leaves:
+    """What the ranges of a table say at `vaddrs`, in any order."""
+    count = len(vaddrs)
+    leaves = Leaves(
+        np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.uint32), np.empty(count, np.uint32)
+    )
+    columns = views(table.block_start, table.block_offset, table.ranges, vaddrs, *leaves)
+    seek(*columns, len(table.node_parent), len(table.file_path))
+    return leaves
+
+
+def outermost_nodes(parents: Int32, nodes: Int32) -> Int32:
+    """The function of its own that each of `nodes` is inlined into; -1 stays -1."""
+    found = nodes.copy()
+    rows = np.flatnonzero(found >= 0)
+    for _ in range(MAX_DEPTH):
+        parent = parents[found[rows]]
+        inlined = (parent >= 0) & (parent < found[rows])  # parents come before children
+        rows = rows[inlined]
+        if not len(rows):
+            break
+        found[rows] = parent[inlined]
+    return found
