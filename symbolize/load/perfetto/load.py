@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +20,9 @@ from symbolize.profile.model import Int64, Profile, ValueType
 
 MAX_PACKET: Final = 64 << 20
 """Bytes of the largest packet that is read; larger ones are passed over."""
+
+MAX_PROFILES: Final = 1 << 12
+"""Profiles of CPU samples; each costs a pass over all samples."""
 
 ART: Final = "com.android.art"
 
@@ -264,7 +268,12 @@ def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
             kinds[key] = kind
     found = []
     numbers: Counter[str] = Counter()
-    for key, rows in groups.items():
+    if len(groups) > MAX_PROFILES:
+        left = len(groups) - MAX_PROFILES
+        trace.warnings.append(
+            f"The samples of {left} processes were left out: choose with --pid or --process, or use --merge processes"
+        )
+    for key, rows in islice(groups.items(), MAX_PROFILES):
         kind = kinds[key]
         numbers[kind] += 1
         prefix = "profile" if kind == "cpu" else "chromium_profile"

@@ -27,7 +27,7 @@ INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 CLEARED = cython.declare(cython.ulonglong, 1)
 NEEDS_STATE = cython.declare(cython.ulonglong, 2)
 
-MAX_SEQUENCES = cython.declare(cython.Py_ssize_t, 1 << 14)
+MAX_SEQUENCES = cython.declare(cython.Py_ssize_t, 1 << 13)
 """Sequences that a trace has at most: one a thread that writes packets with state."""
 MAX_ENTRIES = cython.declare(cython.Py_ssize_t, 1 << 22)
 """Interned entries that are alive at one time, of all sequences together."""

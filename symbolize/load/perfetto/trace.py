@@ -31,7 +31,7 @@ MAX_PATH: Final = 1 << 16
 MAX_STRING_BYTES: Final = 1 << 28
 """Bytes of all distinct strings."""
 MAX_SESSIONS: Final = 1 << 12
-MAX_DUMPS: Final = 1 << 16
+MAX_DUMPS: Final = 1 << 14
 MAX_FOLLOWERS: Final = 64
 MAX_PROCESSES: Final = 1 << 20
 MAX_SYMBOLS: Final = 1 << 22
