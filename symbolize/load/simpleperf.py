@@ -364,7 +364,7 @@ def _rows(report: Report, comments: list[str]) -> Rows:
         ends[order] = followed
         lasted = np.empty(len(order), np.uint64)
         lasted[order] = np.maximum(duration, np.uint64(1))
-        if lasted[is_off & ends].astype(np.float64).sum() >= INT64_MAX:
+        if lasted[is_off & ends].astype(np.float64).sum() + float(scan.total) >= INT64_MAX:
             raise InputError(report.source, "has times off the processor whose sum does not fit into 64 bits")
         value = np.where(is_off, lasted.astype(np.int64), value)
         if unfinished := int((is_off & ~ends).sum()):

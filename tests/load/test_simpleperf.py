@@ -590,6 +590,8 @@ def test_hostile_numbers() -> None:
     off = [OFF_CPU[0], *[sample(i, [], 1, 1, event_type_id=1) for i in (1, 2)]]
     with pytest.raises(InputError, match="64 bits"):
         load([*off, switch(1, (1 << 64) - 1, True), switch(2, (1 << 64) - 1, True)])
+    with pytest.raises(InputError, match="64 bits"):  # of both kinds together, which may be under one event
+        load([*off[:2], sample(1, [], 1 << 62, 1 << 62)])
     with pytest.raises(InputError, match="kinds of events"):
         load([meta(*[b"e"] * 5000)])
 
