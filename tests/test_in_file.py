@@ -428,6 +428,7 @@ class TestNames:
             ("", "int a::f<char>(int) const", "_ZN1a1fEi"),
             ("_ZN1a1fEi", "a::f(int)", "a::f"),
             ("", "a::f(int) (.isra.0)", "_ZN1a1fEi.isra.0"),
+            ("", "a::f(nullptr_t)", "_ZN1a1fEDn"),
             ("__dl__ZN1a1fEi", "[linker]a::f(int)", "__dl__ZN1a1fEi"),
             ("__dl_memcpy", "[linker]memcpy", "__dl_memcpy"),
             ("pkg.A.run", "pkg.A.run [DEDUPED]", "pkg.A.run"),
