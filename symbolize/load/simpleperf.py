@@ -54,6 +54,8 @@ TOP: Final = (1 << 64) - 1
 INT64_MAX: Final = (1 << 63) - 1
 
 MAX_FILES: Final = 1 << 20
+MAX_SYMBOLS: Final = 1 << 24
+"""Names of functions in all files together, linked and readable: an empty one is larger in memory than in the file."""
 MAX_THREADS: Final = 1 << 22
 """As many as a Linux kernel has at most."""
 MAX_EVENTS: Final = 1 << 12
@@ -153,6 +155,8 @@ class Report:
     scan: Any = field(default_factory=lambda: scanning.Scan(int.from_bytes(os.urandom(8), "little")))
     records: int = 0
     """Records read other than samples."""
+    symbols: int = 0
+    """Names in all files."""
 
     def read(self, pieces: Iterator[bytes | memoryview]) -> None:
         """Read all records of the stream."""
@@ -225,6 +229,9 @@ class Report:
                 self.lost = schema.LostSituation.FromString(raw)
             elif kind == FILE:
                 file = schema.File.FromString(raw)
+                self.symbols += len(file.symbol) + len(file.mangled_symbol)
+                if self.symbols > MAX_SYMBOLS:
+                    raise InputError(self.source, f"has more than {MAX_SYMBOLS} names of functions")
                 if len(self.files) < MAX_FILES:
                     self.files[file.id] = file
             elif kind == THREAD:

@@ -596,6 +596,16 @@ def test_hostile_numbers() -> None:
         load([meta(*[b"e"] * 5000)])
 
 
+def test_more_names_than_any_program_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names of all files together are limited, whatever each of them has."""
+    found = [meta(), sample(1, [(1, 0, 0)]), *[file(i, b"/x", [b"f"] * 2, [b"g"] * 2) for i in range(3)]]
+    monkeypatch.setattr(simpleperf, "MAX_SYMBOLS", 12)
+    assert read(load(found)) == model(found)
+    monkeypatch.setattr(simpleperf, "MAX_SYMBOLS", 11)
+    with pytest.raises(InputError, match="names of functions"):
+        load(found)
+
+
 def test_data_behind_the_end() -> None:
     """What stands behind the end mark is named; so is an end without one."""
     assert any("behind the end" in each for each in simpleperf.load(report(NAMED) + b"more", "x").warnings)
