@@ -70,12 +70,14 @@ class SourceFrame(NamedTuple):
 class JavaClass:
     """A class: its name in the source, and the ranges of its methods by obfuscated name, in the order of the file.
 
-    `synthesized` are the methods (owner, name, arguments) that the compiler made up.
+    `synthesized` are the methods (owner, name, arguments) that the compiler made up; `has_gaps` tells that lines of the
+    class could not be read.
     """
 
     name: bytes
     methods: dict[bytes, list[Range]] = field(default_factory=dict)
     synthesized: set[tuple[bytes, bytes, bytes]] = field(default_factory=set)
+    has_gaps: bool = False
 
     def add(self, obfuscated: bytes, name: bytes, arguments: bytes = b"", *numbers: int) -> Range:
         """Add a method or a line range of it; `numbers` are the lines as in `Range`, from `first` on.
@@ -118,6 +120,8 @@ class ProguardMap:
             return []
         groups = self._of_overload(chains(java_class.methods.get(name.method, ())), name.arguments)
         if not groups:
+            if java_class.has_gaps:  # the method may be one of those that could not be read
+                return []
             return [SourceFrame(java_class.name + b"." + name.method, self._file(java_class.name), line)]
         here = [group for group in groups if line > 0 and group[0].first <= line <= group[0].last]
         without = [group for group in groups if group[0].last <= 0]
@@ -238,6 +242,7 @@ def _read_classes(file: BinaryIO, result: ProguardMap, wanted: Collection[bytes]
                 found = MEMBER.fullmatch(line) if not is_cut else None
                 if found is None:
                     bad.append(number)
+                    current.has_gaps = True
                     member = None
                 elif found[5] is not None:  # the others are fields
                     if kept >= MAX_MEMBERS:
