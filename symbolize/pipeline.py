@@ -219,7 +219,9 @@ class Symbolizer:
             source = self._source(profile, rows, callers, outcome, settled) if len(rows) else None
             if source is not None and source.binary is not None:
                 placed = place_locations(profile, rows, callers, source, outcome)
-                if placed is not None:
+                if placed is None:  # a file that is refused settles nothing
+                    settled = [each for each in settled if each.mapping != mapping]
+                else:
                     if kind_of(profile, mapping) in (AddressKind.IN_FILE, AddressKind.KERNEL):
                         placed = placed._replace(embedded=embedded_names(profile, placed.rows))
                     asked.setdefault(id(source.binary), (source.binary, []))[1].append(placed)
