@@ -21,6 +21,7 @@ from symbolize.binaries import (
     find_recorded,
     has_build_id,
     missing_kinds,
+    plain_build_id,
 )
 from symbolize.binaries import roots_from_environment as roots_from_environment
 from symbolize.elf import ElfError, ElfImage, without_tag
@@ -317,10 +318,8 @@ class Symbolizer:
         if source is not None:
             take_over(outcome, source)
             if source.binary is None:
-                outcome.wanted, outcome.wanted_id = (
-                    list(missing_kinds(recorded.build_id, True, False)),
-                    recorded.build_id,
-                )
+                outcome.wanted = list(missing_kinds(recorded.build_id, True, False))
+                outcome.wanted_id = plain_build_id(recorded.build_id)
             return source
         if outcome.mapping == NONE:
             outcome.reason = Reason.NO_MAPPING

@@ -1,7 +1,7 @@
 """Where a binary is found: an index of directories, and answers with the reason for a miss. Knows no profiles."""
 
 from symbolize.binaries.archives import Member, inflate, read_member, read_members
-from symbolize.binaries.build_id import has_build_id, is_build_id, same_build_id
+from symbolize.binaries.build_id import has_build_id, is_build_id, plain_build_id, same_build_id
 from symbolize.binaries.companions import Companions
 from symbolize.binaries.finder import Found, binary_files, complete, find_binary, find_candidates, ranked
 from symbolize.binaries.housekeeping import collect, kept
@@ -35,6 +35,7 @@ __all__ = [
     "kept",
     "missing_kinds",
     "ranked",
+    "plain_build_id",
     "read_member",
     "read_members",
     "roots_from_environment",

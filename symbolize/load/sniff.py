@@ -2,14 +2,12 @@
 
 import itertools
 import os
-import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from symbolize.errors import InputError
 from symbolize.load.compression import pieces
+from symbolize.load.streams import chunks, source_name
 from symbolize.profile.model import Profile
 
 if TYPE_CHECKING:
@@ -17,10 +15,6 @@ if TYPE_CHECKING:
 
 MAX_INPUT: Final = 4 << 30
 """Bytes of input that no profile reaches: what keeps a pipe without end from filling the memory."""
-
-CHUNK: Final = 1 << 18
-
-STANDARD_INPUT: Final = "-"
 
 STREAMED: Final = b"SIMPLEPERF"
 """How a simpleperf report begins, which is read piece by piece."""
@@ -63,13 +57,13 @@ def load(source: str | os.PathLike[str] | BinaryIO, options: Options = DEFAULTS)
     The input may be compressed with gzip, zstd or lz4; offsets in errors about the profile count in the decompressed
     data.
     """
-    name = _name(source)
-    chunks = _chunks(source, name)
-    head = next(chunks, b"")
-    chunks = itertools.chain([head], chunks)
+    name = source_name(source)
+    rest = chunks(source, name, MAX_INPUT)
+    head = next(rest, b"")
+    whole = itertools.chain([head], rest)
     if head.startswith(STREAMED):
-        return _load_report(chunks, name, options)
-    data = memoryview(_joined(chunks))
+        return _load_report(whole, name, options)
+    data = memoryview(_joined(whole))
     decompressed = pieces(data, name)
     start = next(decompressed)
     if bytes(start[: len(STREAMED)]) == STREAMED:
@@ -120,46 +114,6 @@ def describe(data: bytes | memoryview) -> str:
     if len(text.encode()) < len(head) - 8 or any(ord(each) < 32 and each not in "\t\n\r\f\x1b" for each in text):
         return "random data"
     return "JSON" if head.lstrip().startswith(JSON_STARTS) else "a text file"
-
-
-def _name(source: str | os.PathLike[str] | BinaryIO) -> str:
-    """What errors call the source."""
-    if isinstance(source, str | os.PathLike):
-        return "standard input" if source == STANDARD_INPUT else os.fspath(source)
-    name = getattr(source, "name", None)
-    return name if isinstance(name, str) else "<stream>"
-
-
-def _chunks(source: str | os.PathLike[str] | BinaryIO, name: str) -> Iterator[bytes]:
-    """The whole of the source in pieces, at most `MAX_INPUT` bytes."""
-    size = 0
-    try:
-        with _opened(source, name) as file:
-            while chunk := file.read(CHUNK):
-                if isinstance(chunk, str):
-                    raise InputError(name, "is open as text; a profile is binary")
-                size += len(chunk)
-                if size > MAX_INPUT:
-                    raise InputError(name, f"is larger than {MAX_INPUT} bytes")
-                yield chunk
-    except (OSError, ValueError) as error:  # ValueError: a NUL in a path, a closed file
-        raise InputError(name, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
-
-
-def _opened(source: str | os.PathLike[str] | BinaryIO, name: str) -> AbstractContextManager[BinaryIO]:
-    """The source, open; closed at the end if it was opened here."""
-    if not isinstance(source, str | os.PathLike):
-        return nullcontext(source)
-    if source == STANDARD_INPUT:
-        if sys.stdin is None:
-            raise InputError(name, "cannot be read: it is closed")
-        return nullcontext(sys.stdin.buffer)
-    mode = os.stat(source).st_mode
-    if stat.S_ISDIR(mode):
-        raise InputError(name, "is a directory")
-    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-        raise InputError(name, "is a device or socket, not a file")
-    return open(source, "rb")
 
 
 def _joined(chunks: Iterable[bytes | memoryview]) -> bytearray:

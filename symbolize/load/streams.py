@@ -32,8 +32,8 @@ def source_name(source: str | os.PathLike[str] | BinaryIO) -> str:
     return name if isinstance(name, str) else "<stream>"
 
 
-def chunks(source: str | os.PathLike[str] | BinaryIO, name: str) -> Iterator[bytes]:
-    """The whole of the source in pieces."""
+def chunks(source: str | os.PathLike[str] | BinaryIO, name: str, limit: int = MAX_STREAM) -> Iterator[bytes]:
+    """The whole of the source in pieces, at most `limit` bytes."""
     size = 0
     try:
         with _opened(source, name) as file:
@@ -41,8 +41,8 @@ def chunks(source: str | os.PathLike[str] | BinaryIO, name: str) -> Iterator[byt
                 if isinstance(chunk, str):
                     raise InputError(name, "is open as text; a profile is binary")
                 size += len(chunk)
-                if size > MAX_STREAM:
-                    raise InputError(name, f"is larger than {MAX_STREAM} bytes")
+                if size > limit:
+                    raise InputError(name, f"is larger than {limit} bytes")
                 yield chunk
     except (OSError, ValueError) as error:  # ValueError: a NUL in a path, a closed file
         raise InputError(name, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
