@@ -1,0 +1,271 @@
+"""The engine of one machine: worker processes of the pebble library."""
+
+import fcntl
+import math
+import multiprocessing
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, resource_tracker
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from symbolize.batch.engine import Failure, Limits, Outcome, Reply, Task, one_line, outcome_of, packed, perform
+from symbolize.errors import SymbolizeError
+
+PRELOADED = ["symbolize.pipeline"]
+"""Modules that workers have from their start, imported once for all of them."""
+
+LOOK_AGAIN = 1.0
+"""Seconds without an answer after which the engine looks whether its workers live."""
+
+GRACE = 60.0
+"""Seconds beyond its time after which a task is ended even if pebble did not end it."""
+
+LOSSES = 5
+"""Times in a row that a worker may fail to start, or that a task may vanish before it began."""
+
+
+class Attempt(NamedTuple):
+    """A task on its way: its packed call, which run of it this is, and how often it vanished before it began."""
+
+    task: Task
+    call: bytes
+    number: int = 1
+    losses: int = 0
+
+
+class LocalEngine:
+    """Runs tasks in `workers` processes of this machine, by default one for each core that it may use.
+
+    Every worker is a pebble pool of its own with one task in flight. So the engine knows which task a worker died
+    of, a lock that a killed worker held stops no other, and no task waits behind a long one. A worker that did not
+    answer is replaced together with its pool. Affinity is not used: binaries are tasks large enough to be worth a
+    worker each, and what a predecessor has mapped is in the page cache for all.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = max(1, workers or len(os.sched_getaffinity(0)))
+        self._lanes: list[Lane] = []
+        self._failed_starts = 0
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop all workers at once."""
+        self._closed = True
+        lanes, self._lanes = self._lanes, []
+        stop(lanes)
+
+    def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
+        """See `Engine.run`. Raises SymbolizeError if workers cannot be started."""
+        if self._closed:
+            raise SymbolizeError("the engine is closed")
+        events: SimpleQueue[Future[Any]] = SimpleQueue()
+        busy: dict[Future[Any], Lane] = {}
+        again: deque[Attempt] = deque()
+        outcomes: deque[Outcome] = deque()
+        fresh = iter(tasks)
+        is_last = False
+        try:
+            while True:
+                while len(busy) < self.workers and len(outcomes) <= self.workers:
+                    if again:
+                        attempt = again.popleft()
+                    else:
+                        task = None if is_last else next(fresh, None)
+                        if task is None:
+                            is_last = True
+                            break
+                        try:
+                            attempt = Attempt(task, packed(task))
+                        except Exception as error:
+                            outcomes.append(Outcome(task, None, Failure.ERROR, one_line(error), 1, 0.0))
+                            continue
+                    lane = self._idle_lane()
+                    future = lane.start(attempt, limits)
+                    busy[future] = lane
+                    future.add_done_callback(events.put)
+                if outcomes:
+                    yield outcomes.popleft()
+                    continue
+                if not busy:
+                    return
+                for future in ended(events, busy):
+                    lane = busy.pop(future)
+                    attempt, end = lane.end(limits)
+                    if end is None:
+                        self._failed_starts = 0 if lane.has_started() else self._failed_starts + 1
+                        if self._failed_starts >= LOSSES:
+                            raise SymbolizeError("worker processes cannot be started: they end before their first task")
+                        again.append(attempt._replace(losses=attempt.losses + 1))
+                    elif end.failure in (None, Failure.ERROR) or attempt.number >= limits.attempts:
+                        outcomes.append(end)
+                    else:
+                        again.append(attempt._replace(number=attempt.number + 1))
+                    if not lane.is_good:
+                        self._lanes.remove(lane)
+                        stop([lane])
+        finally:
+            running = [lane for lane in self._lanes if lane.attempt is not None]
+            self._lanes = [lane for lane in self._lanes if lane.attempt is None]
+            stop(running)
+
+    def _idle_lane(self) -> "Lane":
+        """A worker without a task, a new one if there is none."""
+        for lane in [lane for lane in self._lanes if lane.attempt is None]:
+            if lane.is_alive():
+                return lane
+            self._lanes.remove(lane)
+            stop([lane])
+        lane = Lane()
+        self._lanes.append(lane)
+        return lane
+
+
+class Lane:
+    """One worker process, in a pebble pool of its own, and the attempt that it runs."""
+
+    def __init__(self) -> None:
+        from pebble import ProcessPool
+
+        context = get_context("forkserver")
+        context.set_forkserver_preload(PRELOADED)
+        self.pool = ProcessPool(1, initializer=start_worker, context=context)
+        self.attempt: Attempt | None = None
+        self.future: Future[Any] | None = None
+        self.sent = 0.0
+        self.latest = math.inf
+        self.is_good = True
+        # Workers, and the server that forks them, inherit the mask: Ctrl-C is for this process alone.
+        resource_tracker.ensure_running()  # which would clear the mask when it starts
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.hello: Future[int] = self.pool.schedule(os.getpid)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def start(self, attempt: Attempt, limits: Limits) -> Future[Any]:
+        """Send an attempt to the worker."""
+        self.attempt = attempt
+        self.sent = time.monotonic()
+        timeout = limits.seconds or None
+        self.latest = self.sent + limits.seconds + GRACE if limits.seconds else math.inf
+        self.future = self.pool.schedule(perform, (attempt.call, limits.private_bytes), timeout=timeout)
+        return self.future
+
+    def end(self, limits: Limits) -> tuple[Attempt, Outcome | None]:
+        """The attempt that has ended, and how; without an outcome if it did not begin, which is no fault of its own."""
+        from pebble import ProcessExpired
+
+        attempt, future = self.attempt, self.future
+        assert attempt is not None and future is not None
+        self.attempt = self.future = None
+        seconds = time.monotonic() - self.sent
+        if not future.done():
+            error: BaseException | None = None if self.has_started() else BrokenProcessPool()
+            if error is None and limits.seconds and seconds > limits.seconds:
+                error = TimeoutError()
+        else:
+            error = future.exception()
+            if error is None:
+                reply: Reply = future.result()
+                self.is_good = reply.failure is not Failure.MEMORY
+                return attempt, outcome_of(attempt.task, reply, attempt.number)
+        self.is_good = False
+        if isinstance(error, BrokenProcessPool) and attempt.losses < LOSSES:
+            return attempt, None
+        failure, detail = Failure.CRASH, "its worker process ended without an answer"
+        if isinstance(error, TimeoutError):
+            failure, detail = Failure.TIME, f"took longer than {limits.seconds:g} s"
+        elif isinstance(error, ProcessExpired):
+            detail = f"its worker process {ending(error.exitcode)}"
+        return attempt, Outcome(attempt.task, None, failure, detail, attempt.number, seconds)
+
+    def has_started(self) -> bool:
+        """Whether the worker came so far as to take tasks."""
+        return self.hello.done() and self.hello.exception() is None
+
+    def is_alive(self) -> bool:
+        """Whether an answer may still come: in time, from a working pool with the worker that it had at the start."""
+        if self.attempt is not None and time.monotonic() > self.latest:
+            return False
+        if not self.pool.active or (self.hello.done() and not self.has_started()):
+            return False
+        if not self.hello.done():
+            return True
+        try:
+            os.kill(self.hello.result(), 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+
+def ended(events: "SimpleQueue[Future[Any]]", busy: dict[Future[Any], Lane]) -> list[Future[Any]]:
+    """The futures of `busy` that are done, at least one, or whose worker is gone without pebble's noticing."""
+    suspects: list[Future[Any]] = []
+    while True:
+        try:
+            future = events.get(timeout=LOOK_AGAIN)
+        except Empty:
+            # pebble tells of a death within its 0.1 s; what is dead at two looks was missed.
+            gone = [future for future, lane in busy.items() if not future.done() and not lane.is_alive()]
+            missed = [future for future in gone if future in suspects]
+            if missed:
+                return missed
+            suspects = gone
+            continue
+        done = [future]
+        while not events.empty():
+            done.append(events.get_nowait())
+        done = [future for future in done if future in busy]
+        if done:
+            return done
+
+
+def stop(lanes: list[Lane]) -> None:
+    """End the workers of `lanes` at once, whatever they do."""
+    for lane in lanes:
+        lane.pool.stop()  # type: ignore[no-untyped-call]
+    for lane in lanes:
+        lane.pool.join()
+
+
+def ending(status: int) -> str:
+    """In words how a process with this exit status ended."""
+    if status >= 0:
+        return f"ended with exit status {status}"
+    try:
+        return f"was killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was killed by signal {-status}"
+
+
+def start_worker() -> None:
+    """Make this worker process end with its parent, and at once when it is told to.
+
+    The parent holds the other end of a pipe; the kernel kills this process when it closes, even in a loop that holds
+    the interpreter's lock. (PR_SET_PDEATHSIG would follow the thread, or the fork server, that started the worker.)
+    SIGTERM would otherwise wait for the interpreter too.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    pipe = parent.sentinel
+    fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+    if not parent.is_alive():
+        os._exit(1)
