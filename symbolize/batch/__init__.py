@@ -1,0 +1,1 @@
+"""Many profiles at once: tasks, and the engines that run them."""
