@@ -15,7 +15,7 @@ FOUNDATION = {"arrays", "errors", "parallel", "texts"}
 
 ALLOWED = {
     "arrays": set(),
-    "batch": {"pipeline", "profile", "load", "write", "report", "reasons"},
+    "batch": {"binaries", "load", "pipeline", "profile", "reasons", "report", "symbols", "write"},
     "binaries": {"elf", "reasons"},
     "cli": {
         "binaries",

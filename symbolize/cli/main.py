@@ -501,10 +501,9 @@ def stem(profile: str) -> str:
     """The name of a profile without the endings that profiles have."""
     if profile == "-":
         return "stdin"
-    name = os.path.basename(profile)
-    for ending in (".gz", ".zst", ".lz4", ".pb", ".prof", ".pprof", ".perfetto-trace", ".pftrace"):
-        name = name.removesuffix(ending) or name
-    return name
+    from symbolize.load.endings import without_endings
+
+    return without_endings(os.path.basename(profile))
 
 
 class progress_bar:

@@ -1,0 +1,219 @@
+"""Places for outputs and for what tasks hand to one another: a folder, or a prefix in an object store."""
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, BinaryIO, Final
+
+from symbolize.batch.input_names import STATE_FOLDER
+from symbolize.batch.inputs import local_path
+from symbolize.errors import InputError, OutputError, UsageError
+from symbolize.write.files import output_error
+
+ABANDONED: Final = 3600
+"""Seconds after which an unfinished file was left by a process that died."""
+
+UNFINISHED_FOLDER: Final = f"{STATE_FOLDER}/tmp"
+"""Where files grow below a folder before they get their names."""
+
+
+class Place:
+    """Files by name, below a folder or a URL. Names are relative, divided by slashes; a name that would lead out of
+    the place raises OutputError. Can be pickled."""
+
+    url: str
+    is_local: bool
+
+    @classmethod
+    def of(cls, text: str, scratch: str | None = None) -> "Place":
+        """The place that `text` names: a path or a URL. Nothing is made or asked for yet.
+
+        `scratch` is a local folder for copies of remote files; processes may share it. Raises UsageError for what is
+        no place to write to.
+        """
+        path = local_path(text)
+        if path is not None:
+            return LocalPlace(path)
+        raise UsageError(f"{text}: no place to write to")
+
+    def read_file(self, name: str) -> str:
+        """A local path at which the file can be read or mapped now; it is not to be written to. Raises InputError."""
+        raise NotImplementedError
+
+    def write(self, name: str, durable: bool = False) -> AbstractContextManager[BinaryIO]:
+        """A file to write, which goes by `name` when all is written and is nowhere when something fails.
+
+        Nobody ever sees a part of it. `durable`: it outlives the machine's losing power after that. Raises
+        OutputError.
+        """
+        raise NotImplementedError
+
+    def put(self, name: str, path: str) -> None:
+        """Write a copy of the local file at `path`. Raises OutputError."""
+        raise NotImplementedError
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a file of this name. Raises InputError if that cannot be told."""
+        return self.size(name) is not None
+
+    def size(self, name: str) -> int | None:
+        """The bytes of a file, None if there is none. Raises InputError if that cannot be told."""
+        raise NotImplementedError
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there. Raises OutputError."""
+        raise NotImplementedError
+
+    def names(self, prefix: str = "") -> Iterator[str]:
+        """The names of all files below the folder `prefix`; all but those of the run's state without one.
+
+        In no particular order. Raises InputError.
+        """
+        raise NotImplementedError
+
+    def sweep(self) -> int:
+        """Remove what killed processes left unfinished over an hour ago; how many files that were. Never raises."""
+        raise NotImplementedError
+
+
+class LocalPlace(Place):
+    """A folder, made when something is written."""
+
+    is_local = True
+
+    def __init__(self, path: str) -> None:
+        self.url = os.path.abspath(path)
+
+    def read_file(self, name: str) -> str:
+        path = self._path(name)
+        try:
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise InputError(path, "is not a file")
+        except OSError as error:
+            raise _input_error(path, error) from error
+        return path
+
+    @contextmanager
+    def write(self, name: str, durable: bool = False) -> Iterator[BinaryIO]:
+        path = self._path(name)
+        unfinished = os.path.join(self.url, UNFINISHED_FOLDER)
+        temporary = os.path.join(unfinished, os.urandom(12).hex())
+        try:
+            os.makedirs(unfinished, exist_ok=True)
+            try:
+                with open(temporary, "xb") as file:
+                    yield file
+                    if durable:
+                        file.flush()
+                        os.fsync(file.fileno())
+                self._make_folder_of(path)
+                os.replace(temporary, path)
+                if durable:
+                    _sync_folder(os.path.dirname(path))
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            raise output_error(path, error) from error
+
+    def put(self, name: str, path: str) -> None:
+        with self.write(name) as file:
+            _copy(path, file)
+
+    def size(self, name: str) -> int | None:
+        path = self._path(name)
+        try:
+            status = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _input_error(path, error) from error
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+    def remove(self, name: str) -> None:
+        path = self._path(name)
+        try:
+            os.unlink(path)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be removed: {error.strerror or error}") from error
+
+    def names(self, prefix: str = "") -> Iterator[str]:
+        folders = [_checked(prefix.rstrip("/"), self.url)] if prefix.rstrip("/") else [""]
+        while folders:
+            folder = folders.pop()
+            try:
+                with os.scandir(os.path.join(self.url, folder)) as entries:
+                    for entry in entries:
+                        name = f"{folder}/{entry.name}" if folder else entry.name
+                        if entry.is_dir(follow_symlinks=False):
+                            if name != (UNFINISHED_FOLDER if prefix else STATE_FOLDER):
+                                folders.append(name)
+                        elif entry.is_file(follow_symlinks=False):
+                            yield name
+            except (FileNotFoundError, NotADirectoryError):
+                pass
+            except OSError as error:
+                raise _input_error(os.path.join(self.url, folder), error) from error
+
+    def sweep(self) -> int:
+        return sweep_folder(os.path.join(self.url, UNFINISHED_FOLDER), ABANDONED)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.url, _checked(name, self.url))
+
+    def _make_folder_of(self, path: str) -> None:
+        """The folder of a file, made if need be; no link on the way there leads out of the place."""
+        folder = os.path.dirname(path)
+        existing = folder
+        while not os.path.lexists(existing):
+            existing = os.path.dirname(existing)
+        root = os.path.realpath(self.url)
+        real = os.path.realpath(existing)
+        if real != root and not real.startswith(root.rstrip("/") + "/"):
+            raise OutputError(f"{path}: cannot be written: a link on the way leads out of {self.url}")
+        os.makedirs(folder, exist_ok=True)
+
+
+def sweep_folder(folder: str, age: float) -> int:
+    """Remove the files right in `folder` that nobody has written to for `age` seconds; how many. Never raises."""
+    removed = 0
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if entry.is_file(follow_symlinks=False):
+                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > age:
+                        os.unlink(entry.path)
+                        removed += 1
+    return removed
+
+
+def _checked(name: str, url: str) -> str:
+    """`name`, if it is one that cannot lead out of a place."""
+    if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
+        raise OutputError(f"{name!r} is no name for a file below {url}")
+    return name
+
+
+def _copy(path: str, file: Any) -> None:
+    with open(path, "rb") as source:
+        while piece := source.read(1 << 20):
+            file.write(piece)
+
+
+def _sync_folder(folder: str) -> None:
+    """Keep the names in a folder over a loss of power; some file systems cannot."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _input_error(path: str, error: OSError) -> InputError:
+    return InputError(path, f"cannot be read: {error.strerror or error}")

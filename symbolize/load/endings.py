@@ -1,0 +1,13 @@
+"""What the names of profiles end in."""
+
+from typing import Final
+
+ENDINGS: Final = (".gz", ".zst", ".lz4", ".pb", ".prof", ".pprof", ".perfetto-trace", ".pftrace")
+"""In the order in which they are taken off: what a profile was packed with, then what it is."""
+
+
+def without_endings(name: str) -> str:
+    """The base name of a profile without the endings that profiles have; never empty unless `name` is."""
+    for ending in ENDINGS:
+        name = name.removesuffix(ending) or name
+    return name

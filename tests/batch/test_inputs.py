@@ -1,0 +1,234 @@
+"""What arguments of a job mean, and how outputs are named."""
+
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symbolize.batch.input_names import MAX_COMPONENT, MAX_NAME, STATE_FOLDER, output_name
+from symbolize.batch.inputs import Input, Problem, alternative_names, find_inputs, open_input
+from symbolize.load.endings import without_endings
+
+
+def tree(root: Path, *names: str) -> Path:
+    """A folder with files of these names."""
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"profile")
+    return root
+
+
+def found(*arguments: str | Path, listing: str | None = None) -> list[Input | Problem]:
+    """All that is found."""
+    return list(find_inputs([str(each) for each in arguments], None if listing is None else io.StringIO(listing)))
+
+
+def names(results: Sequence[Input | Problem]) -> list[str]:
+    """The names of what was found, all of it inputs."""
+    assert all(isinstance(each, Input) for each in results), results
+    return [each.name for each in results if isinstance(each, Input)]
+
+
+def problems(results: Sequence[Input | Problem]) -> list[tuple[str, str]]:
+    """The problems of what was found: what it is about, and the sentence."""
+    return [each for each in results if isinstance(each, Problem)]
+
+
+def test_one_file(tmp_path: Path) -> None:
+    """A file is an input by its own name; size and version come along, and a change changes the version."""
+    path = tree(tmp_path, "deep/a.pb.gz") / "deep/a.pb.gz"
+    [one] = found(path)
+    assert isinstance(one, Input)
+    assert (one.uri, one.name, one.size) == (str(path), "a", 7)
+    os.utime(path, ns=(1, 1))
+    [again] = found(path)
+    assert isinstance(again, Input) and again.version != one.version
+    with open_input(one.uri) as source:
+        assert source == str(path)
+
+
+def test_folder(tmp_path: Path) -> None:
+    """All files of a folder in order, but not hidden ones, the run's own and those that are still written."""
+    tree(tmp_path, "b/x.pb", "a.prof", "b/c/y.pprof", "b.txt", ".git/z", ".hidden", "b/u.tmp", "v.part")
+    tree(tmp_path, f"{STATE_FOLDER}/state.pb", "b/.symbolize/tmp/q")
+    results = found(tmp_path)
+    assert names(results) == ["a", "b.txt", "b/x", "b/c/y"]
+
+
+def test_links(tmp_path: Path) -> None:
+    """Links inside a folder add what is not found without them, once; those out of it are not followed."""
+    root = tree(tmp_path / "root", "..2026/p.pb", "a/q.pb", "a/b/r.pb")
+    tree(tmp_path, "outside/secret.pb")
+    (root / "..data").symlink_to("..2026")
+    (root / "p.pb").symlink_to("..data/p.pb")
+    (root / "hidden").symlink_to("..2026")
+    (root / "again").symlink_to("..2026")
+    (root / "a/b/up").symlink_to("../..")
+    (root / "latest.pb").symlink_to("a/q.pb")
+    (root / "out").symlink_to(tmp_path / "outside")
+    (root / "nowhere").symlink_to("gone")
+    results = found(root)
+    assert names([each for each in results if isinstance(each, Input)]) == ["p", "a/q", "a/b/r", "again/p"]
+    assert [sentence for _, sentence in problems(results)] == [
+        "holds a link to what is not below it, not followed; name what is wanted"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*.pb", ["x"]),
+        ("h?/*.pb", ["h1/a", "h2/a"]),
+        ("**/a.pb", ["h1/a", "h2/a", "h2/deep/a"]),
+        ("h[2]/**", ["h2/a", "h2/deep/a"]),
+        ("h*", ["h1/a", "h2/a", "h2/deep/a"]),
+        ("**/deep/**/*.pb", ["h2/deep/a"]),
+        (".h*/*", [".hid/a"]),
+        ("h2/*/a.pb", ["deep/a"]),
+    ],
+)
+def test_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, expected: list[str]) -> None:
+    """Patterns find files and folders; outputs are named from where the pattern begins."""
+    tree(tmp_path, "x.pb", "h1/a.pb", "h2/a.pb", "h2/deep/a.pb", ".hid/a.pb")
+    assert sorted(names(found(tmp_path / pattern))) == expected
+    monkeypatch.chdir(tmp_path)
+    assert sorted(names(found(pattern))) == expected
+
+
+def test_file_whose_name_is_a_pattern(tmp_path: Path) -> None:
+    """A file of the very name is meant before what the pattern would match."""
+    tree(tmp_path, "a[1].pb", "a1.pb")
+    assert names(found(tmp_path / "a[1].pb")) == ["a[1]"]
+
+
+@pytest.mark.parametrize("divider", ["\n", "\0", "\r\n"])
+def test_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, divider: str) -> None:
+    """A list names files and folders; outputs keep their folders, so that equal names stay apart."""
+    monkeypatch.chdir(tree(tmp_path, "h1/p.pb", "h2/p.pb", "d/e/p.pb"))
+    listing = divider.join(["h1/p.pb", "./h2/p.pb", "", "d", "*.pb", str(tmp_path / "h1/p.pb"), "-"]) + divider
+    results = found("-", listing=listing)
+    assert names([each for each in results if isinstance(each, Input)]) == ["h1/p", "h2/p", "d/e/p"]
+    assert [uri for uri, _ in problems(results)] == ["*.pb", "-"]
+
+
+def test_list_longer_than_a_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names are whole where the pieces of a list meet."""
+    monkeypatch.chdir(tree(tmp_path, *(f"{i:04}-{'x' * 90}.pb" for i in range(1500))))
+    listing = "\n".join(sorted(os.listdir()))
+    assert names(found("-", listing=listing)) == [f"{i:04}-{'x' * 90}" for i in range(1500)]
+
+
+def test_list_without_text(tmp_path: Path) -> None:
+    """Names that are no text come through a list, and are URIs that can be stored."""
+    path = os.fsencode(tmp_path) + b"/\xff\n.pb"
+    Path(os.fsdecode(path)).write_bytes(b"1")
+    listing = io.TextIOWrapper(io.BytesIO(path + b"\0"), encoding="ascii")
+    [one] = find_inputs(["-"], listing)
+    assert isinstance(one, Input)
+    assert one.uri.encode().endswith(b"%FF%0A.pb")
+    with open_input(one.uri) as source:
+        assert source == os.fsdecode(path)
+    assert found(tmp_path) == [one._replace(name="%ff%0a")]
+
+
+def test_what_is_no_input(tmp_path: Path) -> None:
+    """What is named and no file is told in a sentence; the rest is found."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "dangling").symlink_to("gone")
+    file = tree(tmp_path / "files", "a.pb") / "a.pb"
+    arguments = ["gone", "gone/*.pb", "pipe", "empty", "dangling", "files/a.pb/b", "x" * 300, "a\0b"]
+    results = found(*(f"{tmp_path}/{each}" for each in arguments), "/dev/null", "-", file)
+    assert names(results[-1:]) == ["a"]
+    assert [sentence for _, sentence in problems(results)] == [
+        "is missing",
+        "is missing, and as a pattern matches no file",
+        "is a pipe, device or socket, not a file",
+        "holds no files",
+        "is a link that leads nowhere",
+        "is missing",
+        "cannot be read: File name too long",
+        "cannot be read: embedded null byte",
+        "is a pipe, device or socket, not a file",
+        "is standard input, which is closed",
+    ]
+    assert names([each for each in found(tmp_path) if isinstance(each, Input)]) == ["files/a"]
+
+
+def test_folder_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without permission costs what is in it only."""
+    tree(tmp_path, "a/x.pb", "b/y.pb")
+    scandir = os.scandir
+
+    def guarded(path: str) -> Any:
+        if path == str(tmp_path / "a"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    results = found(tmp_path)
+    assert problems(results) == [(str(tmp_path / "a"), "cannot be read: Permission denied")]
+    assert names(results[1:]) == ["b/y"]
+
+
+def test_found_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What several arguments name is one input."""
+    monkeypatch.chdir(tree(tmp_path, "d/a.pb", "d/b.pb"))
+    results = found("d/a.pb", "./d", "d/../d/a.pb", "d/*.pb", f"file://{tmp_path}/d/b.pb")
+    assert names(results) == ["a", "b"]
+
+
+def test_alternative_names(tmp_path: Path) -> None:
+    """Inputs whose outputs would have one name get others, which do not depend on the order."""
+    tree(tmp_path, "r1/h/x.pb", "r1/h/x.pb.gz", "r2/h/x.pb")
+    first, packed, other = results = found(tmp_path / "r1", tmp_path / "r2")
+    assert names(results) == ["h/x", "h/x", "h/x"]
+    offers = [list(alternative_names(each)) for each in results if isinstance(each, Input)]
+    assert [each[:2] for each in offers] == [["h/x", "h/x.pb"], ["h/x", "h/x.pb.gz"], ["h/x", "h/x.pb"]]
+    assert offers[2][2].startswith("h/x.pb-") and offers[0][2] != offers[2][2]
+    assert offers == [list(alternative_names(each)) for each in (first, packed, other) if isinstance(each, Input)]
+
+
+def test_deep_path(tmp_path: Path) -> None:
+    """The name for a file in a very deep tree is not longer than stores allow."""
+    path = tmp_path / "/".join(["d"] * 500)
+    path.mkdir(parents=True)
+    (path / "x.pb").write_bytes(b"")
+    [one] = found(tmp_path)
+    assert isinstance(one, Input)
+    assert len(one.name.encode()) <= MAX_NAME and one.name.endswith("/x")
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=[])), min_size=1, max_size=8))
+def test_names_are_safe(parts: list[str]) -> None:
+    """Whatever a path holds, the name of the output is relative, text, and fits."""
+    name = output_name(parts)
+    assert 0 < len(name.encode()) <= MAX_NAME
+    assert not any(ord(each) < 32 or 127 <= ord(each) < 160 for each in name)
+    for part in name.split("/"):
+        assert part not in ("", ".", "..", STATE_FOLDER)
+        assert len(part.encode()) <= MAX_COMPONENT
+
+
+@given(st.text(st.characters(exclude_categories=[], exclude_characters="/\0"), min_size=1), st.binary(min_size=1))
+def test_alternatives_end_in_names_of_their_own(text: str, raw: bytes) -> None:
+    """The last name is told apart by the URI, and is safe as well."""
+    one, two = (Input(f"/{root}/{text}", output_name([text]), 0, "") for root in ("a", "b"))
+    names_one, names_two = list(alternative_names(one)), list(alternative_names(two))
+    assert names_one[:-2] == names_two[:-2] and names_one[-1] != names_two[-1]
+    for name in names_one:
+        assert all(part not in ("", ".", "..") for part in name.split("/"))
+        assert max(len(part.encode()) for part in name.split("/")) <= MAX_COMPONENT
+    assert os.fsencode(os.fsdecode(raw)) == raw and output_name([os.fsdecode(raw)])
+
+
+def test_endings() -> None:
+    """Endings of packing and of formats go, a name that is nothing else stays."""
+    given = ["a.pb.gz", "a.prof", "a.b.perfetto-trace.zst", ".gz", "a"]
+    assert [without_endings(each) for each in given] == ["a", "a", "a.b", ".gz", "a"]
