@@ -1,0 +1,457 @@
+"""Measures `symbolize batch` over a fleet that fleet.py made: `python benchmarks/batch.py FOLDER [--only PART...]`.
+
+Throughput with an empty cache and a filled one, one worker and two, the single command in a loop, pprof and
+llvm-symbolizer over a few of the profiles, the memory of the job by the number of profiles, and with --kill N whether a
+job that is killed N times ends with the same outputs. Prints tables, and JSON at the end or into a file (--json).
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT))
+
+from measure import Contender, Failed, Run, environment, run_once  # noqa: E402
+from page import Part, mib, seconds  # noqa: E402
+from peers import LLVM, Peers  # noqa: E402
+from subjects import built  # noqa: E402
+
+import symbolize  # noqa: E402
+from symbolize.elf import ElfImage  # noqa: E402
+
+COMMAND: list[str | Path] = [sys.executable, "-m", "symbolize"]
+PPROF = ("GO111MODULE=off", "GOPATH=/usr/share/gocode", "go", "build")
+"""How pprof is built from the Debian package golang-github-google-pprof-dev. Go's own `go tool pprof` reads no build
+ids and takes no other file for a binary than the one at the recorded path."""
+
+SINGLE, PEERS = 20, 5
+"""Profiles that the single command and the peers get."""
+TICK = 0.05
+SHARES = (0.1, 0.5, 1.0)
+"""Parts of the fleet over which memory is measured."""
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class Peak:
+    """MiB: the largest resident and private memory of one process, and private memory of all processes together."""
+
+    resident: float
+    private: float
+    all_private: float
+
+
+@dataclass
+class Fleet:
+    """The profiles and binaries in `folder`; jobs work in `work`. `figures` are what was measured, by part."""
+
+    folder: Path
+    work: Path
+    limit: int
+    workers: int
+    peers: Peers
+    pprof: Path | None
+    figures: dict[str, object] = field(default_factory=dict)
+
+    @cached_property
+    def hosts(self) -> list[Path]:
+        """The folders with profiles."""
+        return sorted(path for path in (self.folder / "profiles").iterdir() if path.is_dir())
+
+    @cached_property
+    def profiles(self) -> list[Path]:
+        """All profiles."""
+        return sorted(path for host in self.hosts for path in host.iterdir())
+
+    @property
+    def binaries(self) -> Path:
+        """The folder of the binaries."""
+        return self.folder / "binaries"
+
+    @property
+    def out(self) -> Path:
+        """Where outputs go."""
+        return self.work / "out"
+
+    @property
+    def cache(self) -> Path:
+        """Where tables are kept."""
+        return self.work / "cache"
+
+    def sample(self, count: int) -> list[Path]:
+        """Gzipped profiles, evenly spaced."""
+        profiles = [path for path in self.profiles if path.name.endswith(".pb.gz")]
+        return [profiles[row * len(profiles) // count] for row in range(min(count, len(profiles)))]
+
+    def job(self, inputs: Sequence[Path] = (), workers: int = 0) -> list[str | Path]:
+        """The command of a job over all profiles, or over `inputs`."""
+        where = inputs or [self.folder / "profiles"]
+        command: list[str | Path] = [*COMMAND, "batch", *where, "--binaries", self.binaries, "--out", self.out]
+        return [*command, "--cache", self.cache, "--jobs", str(workers or self.workers)]
+
+    def forget(self, cache: bool = True) -> None:
+        """Remove the outputs of earlier jobs, and the cache."""
+        for folder in (self.out, self.cache) if cache else (self.out,):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def timed(self, command: Sequence[str | Path], stdin: Path | None = None, keep: bool = False) -> Run:
+        """Run a command once; raises Failed."""
+        return run_once(Contender("command", command, stdin, keep_output=keep), self.limit)
+
+
+def rates(fleet: Fleet, workers: Sequence[int]) -> list[dict[str, float]]:
+    """Jobs over everything with so many workers each, with an empty cache and then with what that left there."""
+    rows = []
+    for count in workers:
+        for cold in (True, False):
+            fleet.forget(cold)
+            run = fleet.timed(fleet.job(workers=count))
+            rate = len(fleet.profiles) / run.wall
+            rows.append({"workers": count, "cold": cold, "wall": run.wall, "cpu": run.cpu, "profiles_per_second": rate})
+    return rows
+
+
+def rate_table(title: str, text: str, rows: Sequence[Mapping[str, float]]) -> Part:
+    """Rates as a table."""
+    part = Part(title, text, ("workers:", "cache", "wall:", "CPU:", "profiles a second:"))
+    for row in rows:
+        state = "empty" if row["cold"] else "filled"
+        cells = [seconds(row["wall"]), seconds(row["cpu"]), f"{row['profiles_per_second']:.1f}"]
+        part.rows.append([f"{row['workers']:.0f}", state, *cells])
+    return part
+
+
+def throughput(fleet: Fleet) -> Part:
+    """The job as it is meant."""
+    rows = rates(fleet, [fleet.workers])
+    fleet.figures["throughput"] = rows
+    return rate_table("Throughput", f"One job over {len(fleet.profiles):,} profiles.", rows)
+
+
+def jobs(fleet: Fleet) -> Part:
+    """What a second worker brings."""
+    rows = rates(fleet, [1, 2])
+    gain = rows[0]["wall"] / rows[2]["wall"], rows[1]["wall"] / rows[3]["wall"]
+    fleet.figures["jobs"] = {"runs": rows, "speedup_cold": gain[0], "speedup_warm": gain[1]}
+    text = f"The second worker makes the job {gain[0]:.2f} times as fast with an empty cache, {gain[1]:.2f} with a full one."
+    return rate_table("One worker and two", text, rows)
+
+
+def single(fleet: Fleet) -> Part:
+    """The single command in a loop, after a round that fills the cache."""
+    sample, output = fleet.sample(SINGLE), fleet.work / "single.pb.gz"
+    walls: list[float] = []
+    fleet.forget()
+    for is_timed in (False, True):
+        for profile in sample:
+            command = [*COMMAND, "-q", profile, "--binaries", fleet.binaries, "--cache", fleet.cache, "-o", output]
+            run = fleet.timed(command)
+            if is_timed:
+                walls.append(run.wall)
+    fleet.figures["single"] = {"profiles": len(walls), "profiles_per_second": len(walls) / sum(walls)}
+    part = Part("The single command in a loop", "With a filled cache.", ("profiles:", "each:", "profiles a second:"))
+    part.rows.append([str(len(walls)), seconds(sum(walls) / len(walls)), f"{len(walls) / sum(walls):.1f}"])
+    return part
+
+
+def peers(fleet: Fleet) -> Part:
+    """pprof and llvm-symbolizer, a process for each profile, beside the single command with a filled cache.
+
+    pprof finds the binaries by build id, and writes a profile. llvm-symbolizer gets vaddrs of all binaries in one list,
+    which is made beforehand, and prints names.
+    """
+    sample, output = fleet.sample(PEERS), fleet.work / "peer.pb.gz"
+    lists = [
+        address_list(profile, fleet.binaries, fleet.work / f"addresses-{row}.txt") for row, profile in enumerate(sample)
+    ]
+    options = ["-q", "--binaries", fleet.binaries, "--cache", fleet.cache, "-o", output]
+    ours: Callable[[int], list[str | Path]] = lambda row: [*COMMAND, *options, sample[row]]  # noqa: E731
+    commands: dict[str, Callable[[int], list[str | Path]]] = {"symbolize": ours}
+    missing = []
+    if pprof := fleet.pprof:
+        where = f"PPROF_BINARY_PATH={fleet.binaries}"
+        given = ["-symbolize=local", "-proto", "-output", output]
+        commands["pprof"] = lambda row: ["env", where, pprof, *given, sample[row]]
+    else:
+        missing.append("pprof is not there; Debian: golang-go, golang-github-google-pprof-dev")
+    if llvm := fleet.peers.llvm:
+        commands[LLVM] = lambda _: [llvm, "--output-style=JSON", "--inlines", "--demangle"]
+    else:
+        missing.append(f"{LLVM} is not there")
+    part = Part(
+        "Peers, a process for each profile",
+        "Over a few profiles. The lists of addresses that llvm-symbolizer reads are made beforehand.",
+        ("command", "profiles:", "each:", "peak:", "named locations:", "profiles a second:"),
+        missing=missing,
+    )
+    figures = {}
+    for name, command in commands.items():
+        runs, named = [], []
+        if name == "symbolize":
+            for row in range(len(sample)):
+                fleet.timed(command(row))
+        for row in range(len(sample)):
+            try:
+                runs.append(fleet.timed(command(row), lists[row] if name == LLVM else None, name == LLVM))
+            except Failed as failure:
+                part.missing.append(f"{name}, {sample[row].name}: {failure}")
+                continue
+            named.append(named_lines(runs[-1].output) if name == LLVM else named_locations(output))
+        if runs:
+            each, peak = sum(run.wall for run in runs) / len(runs), max(run.memory for run in runs)
+            share = sum(named) / len(named)
+            part.rows.append([name, str(len(runs)), seconds(each), mib(peak), f"{share:.1%}", f"{1 / each:.1f}"])
+            figures[name] = {"profiles": len(runs), "seconds": each, "peak_mib": peak, "named_share": share}
+    fleet.figures["peers"] = figures
+    return part
+
+
+def named_locations(path: Path) -> float:
+    """The share of the locations of a profile that have names."""
+    locations = symbolize.load(path).locations
+    return float(locations.has_lines().mean()) if len(locations) else NAN
+
+
+def named_lines(output: str) -> float:
+    """The share of the answers of llvm-symbolizer, a line of JSON each, that have names."""
+    answers = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    named = [any(frame.get("FunctionName") for frame in answer.get("Symbol", ())) for answer in answers]
+    return sum(named) / len(named) if named else NAN
+
+
+def address_list(profile: Path, binaries: Path, target: Path) -> Path:
+    """Write what llvm-symbolizer is to answer: for each location a binary, or its debug file, and a vaddr."""
+    loaded = symbolize.load(profile)
+    mappings, lines = loaded.mappings, []
+    for row in range(len(mappings)):
+        name = loaded.strings.text(int(mappings.filename[row])).rpartition("/")[2]
+        build_id = loaded.strings.text(int(mappings.build_id[row])) or "none"
+        found = [path for path in (binaries / build_id).glob("*") if build_id != "none" or path.name == name]
+        if not found:
+            continue
+        debug = binaries / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+        start, offset = int(mappings.start[row]), int(mappings.file_offset[row])
+        with ElfImage.open(found[0]) as image:
+            segments = [each for each in image.segments if each.executable]
+        for address in loaded.locations.address[loaded.locations.mapping == row].tolist():
+            place = address - start + offset
+            vaddr = next(
+                (s.vaddr + place - s.file_offset for s in segments if 0 <= place - s.file_offset < s.memory_size),
+                address,
+            )
+            lines.append(f'"{debug if debug.exists() else found[0]}" {vaddr:#x}\n')
+    target.write_text("".join(lines))
+    return target
+
+
+def memory(fleet: Fleet) -> Part:
+    """Whether the parent grows with the number of profiles."""
+    part = Part(
+        "Memory by the number of profiles",
+        "The largest resident and private memory of the process that drives the job, private memory of all its "
+        f"processes together; looked at every {TICK * 1000:.0f} ms. The cache is empty.",
+        ("profiles:", "parent:", "private:", "private, all processes:"),
+    )
+    figures = []
+    for share in SHARES:
+        hosts = fleet.hosts[: max(1, round(len(fleet.hosts) * share))]
+        count = sum(1 for path in fleet.profiles if path.parent in hosts)
+        fleet.forget()
+        peak = watched(fleet.job(hosts), fleet.limit)
+        part.rows.append([f"{count:,}", mib(peak.resident), mib(peak.private), mib(peak.all_private)])
+        figures.append({"profiles": count, **vars(peak)})
+    fleet.figures["memory"] = figures
+    return part
+
+
+def start(command: Sequence[str | Path]) -> subprocess.Popen[bytes]:
+    """Start a job in a process group of its own."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+        start_new_session=True,
+    )
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process group of a job with SIGKILL and wait until all of it is gone."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    while True:
+        try:
+            os.killpg(process.pid, 0)
+        except (ProcessLookupError, PermissionError):
+            return
+        if not members(process.pid):  # zombies that nobody has waited for yet
+            return
+        time.sleep(TICK)
+
+
+def members(group: int) -> list[int]:
+    """The living processes of a process group."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, of_group, *_ = path.read_text().rpartition(")")[2].split()
+            if int(of_group) == group and state not in "ZX":
+                found.append(int(path.parent.name))
+    return found
+
+
+def watched(command: Sequence[str | Path], limit: int) -> Peak:
+    """Run a job and look at its memory; raises Failed."""
+    resident = private = everything = 0.0
+    began = time.monotonic()
+    process = start(command)
+    try:
+        while process.poll() is None:
+            if time.monotonic() - began > limit:
+                raise Failed(f"more than {limit} s")
+            sizes = {pid: memory_of(pid) for pid in members(process.pid)}
+            own = sizes.get(process.pid, (0.0, 0.0))
+            resident, private = max(resident, own[0]), max(private, own[1])
+            everything = max(everything, sum(size for _, size in sizes.values()))
+            time.sleep(TICK)
+    finally:
+        kill(process)
+    if process.returncode:
+        raise Failed(f"exit code {process.returncode}")
+    return Peak(resident, private, everything)
+
+
+def memory_of(pid: int) -> tuple[float, float]:
+    """Resident and private memory of a process in MiB; none if it is gone."""
+    resident = private = 0
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            name, _, rest = line.partition(":")
+            if name == "Rss":
+                resident = int(rest.split()[0])
+            elif name.startswith("Private_") and name != "Private_Hugetlb":
+                private += int(rest.split()[0])
+    return resident / 1024, private / 1024
+
+
+def killing(fleet: Fleet, kills: int, seed: int) -> Part:
+    """Kill a job again and again, go on each time, and compare its outputs with those of a job left alone."""
+    choose = random.Random(seed)
+    fleet.forget()
+    whole = fleet.timed(fleet.job()).wall
+    wanted = checksums(fleet.out)
+    fleet.forget()
+    killed, done = 0, []
+    for _ in range(kills):
+        process = start(fleet.job())
+        # Short enough that the job is not done before the last one, long enough that some work is.
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(choose.uniform(0.05, 2 * whole / (kills + 1)))
+        killed += process.poll() is None
+        kill(process)
+        done.append(len(checksums(fleet.out)))
+    fleet.timed(fleet.job())
+    got = checksums(fleet.out)
+    differing = sorted(name for name in wanted.keys() | got.keys() if wanted.get(name) != got.get(name))
+    left = sorted(str(path.relative_to(fleet.out)) for path in fleet.out.rglob("*") if path.is_file())
+    stray = [name for name in left if name not in got and not name.startswith(".")]
+    fleet.figures["kill"] = {
+        "killed": killed,
+        "outputs": len(wanted),
+        "differing": differing,
+        "done": done,
+        "stray": stray,
+    }
+    part = Part(
+        "Killed and continued",
+        "The process group of the job was killed with SIGKILL at random moments, and the job started again each time. "
+        f"Outputs after each: {', '.join(map(str, done))}.",
+        ("killed:", "outputs:", "of them differing:", "other files:"),
+    )
+    part.rows.append([str(killed), f"{len(wanted):,}", f"{len(differing):,}", f"{len(stray):,}"])
+    return part
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """The checksum of each profile below a folder, by its path there."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*.pb.gz")
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    }
+
+
+PARTS: dict[str, Callable[[Fleet], Part]] = {
+    "throughput": throughput,
+    "single": single,
+    "peers": peers,
+    "jobs": jobs,
+    "memory": memory,
+}
+
+
+def find_pprof(work: Path) -> Path | None:
+    """pprof from the path, else built from its package."""
+    if found := shutil.which("pprof"):
+        return Path(found)
+    target = work / "pprof"
+    return next(iter(built(target, "env", *PPROF, "-o", str(target), "github.com/google/pprof")), None)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="what fleet.py made")
+    parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=", ".join(PARTS))
+    parser.add_argument(
+        "--kill", type=int, default=0, metavar="N", help="kill a job so many times; alone without --only"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the moments of killing")
+    parser.add_argument("--jobs", type=int, default=2, help="workers (default: 2)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="file for the figures (default: standard output)")
+    parser.add_argument("--limit", type=int, default=3600, metavar="SECONDS", help="time for one command")
+    parser.add_argument("--llvm", default="19", metavar="VERSION", help="of llvm-symbolizer (default: 19)")
+    parser.add_argument("--work", type=Path, default=ROOT / "build" / "benchmarks", help="folder for pprof")
+    options = parser.parse_args()
+    names = options.only or ([] if options.kill else list(PARTS))
+    pprof = find_pprof(options.work.resolve()) if "peers" in names else None
+    failed = False
+    with tempfile.TemporaryDirectory(prefix="batch-", dir=options.folder) as work:
+        found = Peers.find(options.llvm, None)
+        fleet = Fleet(options.folder.resolve(), Path(work).resolve(), options.limit, options.jobs, found, pprof)
+        todo: dict[str, Callable[[], Part]] = {name: lambda name=name: PARTS[name](fleet) for name in names}  # type: ignore[misc]
+        if options.kill:
+            todo["kill"] = lambda: killing(fleet, options.kill, options.seed)
+        for name, measure in todo.items():
+            try:
+                print(measure().markdown, flush=True)
+            except Failed as failure:
+                failed = True
+                fleet.figures[name] = {"failed": str(failure)}
+                print(f"{name}: {failure}\n", file=sys.stderr)
+    text = json.dumps(fleet.figures, indent=2) + "\n"
+    if options.json:
+        options.json.write_text(text)
+    else:
+        print(text, end="")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
