@@ -124,12 +124,12 @@ def frame_functions(
 
     A function whose code comes from several files is one profile function a file, because a line number of
     the pprof schema counts in its function's file. The line of the declaration is given where it is in that
-    file.
+    file. Functions are in the order of their first frames, whatever else the table of the binary has.
     """
     used, row = used_rows(frames.function, len(frames.functions))
     functions = frames.functions.take(used)
     files, file_row = used_rows(frames.file, len(frames.files))
-    pairs, which = distinct_inverse(pair(row, file_row))
+    pairs, which = by_first_use(*distinct_inverse(pair(row, file_row)))
     function, file = unpair(pairs)
     add = profile.strings.add
     linkage, plain = functions.linkage, functions.name
@@ -153,6 +153,16 @@ def frame_functions(
         np.where(declared_here & (file >= 0), functions.decl_line[function], 0).astype(np.int64),
     )
     return added, which, functions.unnamed()[row]
+
+
+def by_first_use(values: Int64, which: Int64) -> tuple[Int64, Int64]:
+    """Distinct values, and which of them each element is, with the values in the order in which they first occur."""
+    first = np.zeros(len(values), np.int64)
+    first[which[::-1]] = np.arange(len(which))[::-1]
+    order = np.argsort(first)
+    place = np.empty(len(values), np.int64)
+    place[order] = np.arange(len(values))
+    return values[order], place[which]
 
 
 def used_rows(rows: NDArray[np.int32], count: int) -> tuple[Int64, Int64]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from symbolize.profile import NONE, AddressKind, Profile, compact
 from symbolize.reasons import Reason
 from symbolize.report import FoldedCode, MappingOutcome, Report, build_report
 from symbolize.special import Recorded, Source, SpecialSources
-from symbolize.symbols import Binary, ListedBinary, TableCache, has_file_offsets, lookup_nearest
+from symbolize.symbols import Binary, ListedBinary, SymbolTable, TableCache, has_file_offsets, lookup_nearest
 
 UInt8 = NDArray[np.uint8]
 
@@ -98,6 +98,22 @@ class Matched:
     settled: list[Settled]
 
 
+class Question(NamedTuple):
+    """What a profile asks of a binary: a name for its files by their contents, each path with the build id that it has
+    to have, and the vaddrs, distinct and ascending."""
+
+    key: str
+    files: tuple[tuple[str, str], ...]
+    vaddrs: NDArray[np.uint64]
+
+
+class Tables(Protocol):
+    """Symbol tables that were made ahead for the addresses of many profiles."""
+
+    def find(self, binary: Binary, vaddrs: NDArray[np.uint64]) -> SymbolTable | None:
+        """The table that answers for all of `vaddrs` (ascending), None if there is none."""
+
+
 class Symbolizer:
     """Symbolizes profiles with the binaries below some folders, which stay open from profile to profile.
 
@@ -106,7 +122,8 @@ class Symbolizer:
     "none", as pprof understands them. Symbol tables are kept in `cache` from run to run, if there is one. With
     `nearest_line` frames without a line get the nearest earlier one of their function, which the report counts
     (rule R170). Java methods get the names of the source by `proguard_maps`, each
-    "FILE" or "PACKAGE=FILE" (rules R171 to R174). A context manager; `close` closes the binaries.
+    "FILE" or "PACKAGE=FILE" (rules R171 to R174). What `tables` answers for is not decoded. A context manager; `close`
+    closes the binaries.
     """
 
     def __init__(
@@ -118,6 +135,7 @@ class Symbolizer:
         servers: Servers | None = None,
         nearest_line: bool = False,
         proguard_maps: Sequence[str] = (),
+        tables: Tables | None = None,
     ) -> None:
         if demangle not in MODES:
             raise UsageError(f"unknown demangling mode {demangle!r}; the modes are {', '.join(MODES)}")
@@ -128,6 +146,7 @@ class Symbolizer:
         self._index = BinaryIndex(roots, cache.base if cache is not None else None, servers)
         self._special = SpecialSources(self._index, self._open)
         self._cache = cache
+        self._tables = tables
         self._mode: Mode = demangle
         self._nearest_line = nearest_line
         self._deobfuscator = None
@@ -136,11 +155,15 @@ class Symbolizer:
 
             self._deobfuscator = Deobfuscator(proguard_maps)
         self._binaries: dict[tuple[str, ...], tuple[Binary | None, list[str]]] = {}
+        self._expected: dict[str, str] = {}
         self._told: set[str] = set()
 
     def symbolize(self, profile: Profile, progress: Progress | None = None) -> Result:
         """Look up every address of `profile`; the profile is changed and handed back in the result."""
-        matched = self._match(profile)
+        return self.finish(profile, self.match(profile), progress)
+
+    def finish(self, profile: Profile, matched: Matched, progress: Progress | None = None) -> Result:
+        """Look up what `match` found to ask; the profile is changed and handed back in the result."""
         rows_of, outcomes, reasons = matched.rows_of, matched.outcomes, matched.reasons
         write_settled(profile, matched.settled)
         lookups: list[Resolved] = []
@@ -150,7 +173,7 @@ class Symbolizer:
                 first = places[0].outcome.mapping
                 name = profile.strings.text(profile.mappings.filename[first]) if first != NONE else ""
                 progress(max(first, 0), len(profile.mappings), name)
-            resolved, shared = look_up(binary, places, reasons, self._mode, self._nearest_line)
+            resolved, shared = look_up(binary, places, reasons, self._mode, self._nearest_line, self._tables)
             lookups.append(resolved)
             folded += shared
         had_names = named_locations(profile)
@@ -188,7 +211,7 @@ class Symbolizer:
 
         Locations whose binary is there count as symbolized. The mappings of `profile` are assigned.
         """
-        matched = self._match(profile)
+        matched = self.match(profile)
         for binary, places in matched.asked:
             for placed in places:
                 matched.reasons[placed.rows] = Reason.SYMBOLIZED
@@ -199,7 +222,7 @@ class Symbolizer:
         warnings = [*profile.warnings, *self._new_problems()]
         return build_report(profile, matched.reasons, matched.outcomes, warnings)
 
-    def _match(self, profile: Profile) -> Matched:
+    def match(self, profile: Profile) -> Matched:
         """Find the binary of each mapping, and where the locations of the mapping lie in it."""
         assign_mappings(profile)
         rows_of = rows_by_mapping(profile)
@@ -230,6 +253,30 @@ class Symbolizer:
             if outcome.reason.is_miss:
                 reasons[rows] = outcome.reason
         return Matched(rows_of, outcomes, list(asked.values()), reasons, settled)
+
+    def open_questions(self, matched: Matched) -> list[Question]:
+        """What has to be decoded for a profile: of each binary without a table at hand, the vaddrs that are asked."""
+        keys = {id(binary): key for key, (binary, _) in self._binaries.items()}
+        questions = []
+        for binary, places in matched.asked:
+            if not isinstance(binary, Binary) or id(binary) not in keys or binary.is_cached():
+                continue
+            vaddrs = distinct(np.concatenate([placed.vaddrs for placed in places]))
+            if len(vaddrs) and (self._tables is None or self._tables.find(binary, vaddrs) is None):
+                files = tuple((path, self._expected.get(path, "")) for path in keys[id(binary)])
+                questions.append(Question(binary.key, files, vaddrs))
+        return questions
+
+    def binary_of(self, question: Question) -> Binary | None:
+        """The binary that a question is for, opened; None if its files are not there any more or have changed."""
+        paths = [path for path, _ in question.files]
+        binary, _ = self._open(Found(paths, expected=dict(question.files)))
+        return binary if binary is not None and binary.key == question.key else None
+
+    @property
+    def open_binaries(self) -> int:
+        """How many binaries are open."""
+        return len(self._binaries)
 
     def _prefetch(self, profile: Profile, rows_of: Sequence[NDArray[np.int64]]) -> None:
         """Begin to fetch what no folder has, for the heaviest mappings first."""
@@ -265,6 +312,7 @@ class Symbolizer:
             if binary is not None:
                 binary.close()
         self._binaries.clear()
+        self._expected.clear()
         self._special.close()
         self._index.close()
 
@@ -408,6 +456,7 @@ class Symbolizer:
         """The binary whose files were found, opened once, None if no file can be read; and which cannot, and why."""
         key = tuple(found.paths)
         if key not in self._binaries:
+            self._expected |= {path: found.expects(path) for path in key}
             images: list[ElfImage] = []
             unreadable: list[str] = []
             for path in found.paths:
@@ -485,7 +534,12 @@ def place_in_images(
 
 
 def look_up(
-    binary: Binary | ListedBinary, places: Sequence[Placed], reasons: UInt8, mode: Mode, nearest_line: bool = False
+    binary: Binary | ListedBinary,
+    places: Sequence[Placed],
+    reasons: UInt8,
+    mode: Mode,
+    nearest_line: bool = False,
+    tables: Tables | None = None,
 ) -> tuple[Resolved, list[FoldedCode]]:
     """Look up all addresses of one binary at once; fills the `reasons` of their locations.
 
@@ -497,10 +551,11 @@ def look_up(
     order = np.argsort(vaddrs, kind="stable")
     rows, vaddrs, verified = rows[order], vaddrs[order], verified[order]
     approximate = None
-    if nearest_line:
+    table = tables.find(binary, vaddrs) if tables is not None and isinstance(binary, Binary) else None
+    if nearest_line:  # a table that was found is the whole one, and the binary's from now on
         table, frames, approximate = lookup_nearest(binary, vaddrs)
     else:
-        table = binary.table(vaddrs)
+        table = table or binary.table(vaddrs)
         frames = table.lookup(vaddrs)
     for placed in places:
         placed.outcome.problems += table.problems

@@ -44,6 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from symbolize.cli.cache import run_cache
 
             return run_cache(given[1:])
+        if given[:1] == ["batch"]:
+            from symbolize.cli.batch import run_batch
+
+            return run_batch(given[1:])
         if given[:1] == ["plan"]:
             from symbolize.cli.plan import run_plan
 
@@ -92,9 +96,9 @@ def parser() -> argparse.ArgumentParser:
         prog="symbolize",
         description="Turn the addresses of a profile into names and write a symbolized pprof file.",
         epilog="Exit codes: 0 done, 1 input or output failed, 2 usage, 3 below --fail-under, 130 interrupted. "
-        "Other commands: symbolize plan PROFILE... tells what would be used and what is missing, symbolize index "
-        "DIR... builds symbol tables ahead, symbolize cache looks after them, symbolize "
-        "inspect FILE... tells what a binary offers.",
+        "Other commands: symbolize batch INPUT... does this for thousands of profiles, symbolize plan PROFILE... tells "
+        "what would be used and what is missing, symbolize index DIR... builds symbol tables ahead, symbolize cache "
+        "looks after them, symbolize inspect FILE... tells what a binary offers.",
     )
     result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
     add_places(result)
@@ -104,27 +108,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="OUT",
         help=f"file to write, - for standard output, or a folder (default: NAME{SUFFIX} in the current folder)",
     )
-    result.add_argument(
-        "--demangle",
-        choices=("default", "templates", "full", "none"),
-        default="default",
-        help="how much of C++ and Rust names to show: default drops parameters and template arguments, templates "
-        "keeps template arguments, full keeps all, none leaves names as linked",
-    )
-    result.add_argument(
-        "--nearest-line",
-        action="store_true",
-        help="where the compiler gave an instruction no line, take the nearest earlier one of the function; the report "
-        "counts such lines as approximate",
-    )
-    result.add_argument(
-        "--proguard-map",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="mapping file of ProGuard or R8 that gives Java methods their names, files and lines back; may be given "
-        "several times, and as PACKAGE=FILE",
-    )
+    add_naming(result)
     add_cache_options(result)
     result.add_argument("--report", choices=("text", "json"), default="text", help="form of the report")
     result.add_argument(
@@ -149,6 +133,31 @@ def parser() -> argparse.ArgumentParser:
     volume.add_argument("-q", "--quiet", action="store_true", help="nothing but errors")
     result.add_argument("--version", action="version", version=f"symbolize {__version__}")
     return result
+
+
+def add_naming(parser: argparse.ArgumentParser) -> None:
+    """The options that say which names are shown."""
+    parser.add_argument(
+        "--demangle",
+        choices=("default", "templates", "full", "none"),
+        default="default",
+        help="how much of C++ and Rust names to show: default drops parameters and template arguments, templates "
+        "keeps template arguments, full keeps all, none leaves names as linked",
+    )
+    parser.add_argument(
+        "--nearest-line",
+        action="store_true",
+        help="where the compiler gave an instruction no line, take the nearest earlier one of the function; the report "
+        "counts such lines as approximate",
+    )
+    parser.add_argument(
+        "--proguard-map",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="mapping file of ProGuard or R8 that gives Java methods their names, files and lines back; may be given "
+        "several times, and as PACKAGE=FILE",
+    )
 
 
 def add_places(parser: argparse.ArgumentParser) -> None:

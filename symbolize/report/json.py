@@ -28,6 +28,38 @@ def as_dict(report: Report, profile: str, output: str) -> dict[str, object]:
     }
 
 
+def coverage(report: Report) -> dict[str, object]:
+    """What was found and what was not, as plain data: the short form for the report on many profiles."""
+    return {
+        "samples": report.samples,
+        "sample_type": report.sample_type,
+        "unit": report.unit,
+        "locations": report.locations,
+        "symbolized_locations": report.symbolized_locations,
+        "value": report.value,
+        "symbolized_value": report.symbolized_value,
+        "symbolized_percent": round(report.percent, 4),
+        "mappings": [
+            {
+                "name": row.name,
+                "build_id": row.build_id,
+                "files": row.files,
+                "verified": row.verified,
+                "locations": row.locations,
+                "symbolized_locations": row.symbolized_locations,
+                "value": row.value,
+                "symbolized_value": row.symbolized_value,
+                "misses": misses(row),
+                "detail": row.detail,
+                "problems": row.problems,
+            }
+            for row in report.mappings
+            if row.locations
+        ],
+        "warnings": report.warnings,
+    }
+
+
 def as_plan(report: Report, profile: str) -> dict[str, object]:
     """What would be used for the input `profile` and what would be missed, as plain data."""
     return {
@@ -76,16 +108,21 @@ def mapping(row: MappingRow) -> dict[str, object]:
         "symbolized_locations": row.symbolized_locations,
         "value": row.value,
         "symbolized_value": row.symbolized_value,
-        "misses": [
-            {"reason": reason.code, "text": reason.text, "locations": locations, "value": value}
-            for reason, locations, value in row.misses
-        ],
+        "misses": misses(row),
         "approximate_lines": {"locations": row.approximate_lines, "value": row.approximate_value},
         "detail": row.detail,
         "tried": [{"place": place, "outcome": outcome} for place, outcome in row.tried],
         "problems": row.problems,
         "wanted": {"build_id": row.wanted_id, "files": row.wanted} if row.wanted else None,
     }
+
+
+def misses(row: MappingRow) -> list[dict[str, object]]:
+    """Why locations of a mapping stayed without names, as plain data."""
+    return [
+        {"reason": reason.code, "text": reason.text, "locations": locations, "value": value}
+        for reason, locations, value in row.misses
+    ]
 
 
 def render(report: Report, profile: str, output: str) -> str:

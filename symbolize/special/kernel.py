@@ -286,6 +286,8 @@ def shift_by_names(binary: Binary, begins: UInt64, names: Sequence[tuple[int, by
     for address, name in names:
         if len(wanted) < MAX_NAMES:
             wanted.setdefault(name, address)
+    if not wanted:
+        return None
     tables = [table for image in binary.images if (table := read_symbols(image, ".symtab")) is not None]
     known: list[tuple[int, int]] = []
     for name, address in wanted.items():

@@ -6,10 +6,12 @@ from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.listed import ListedBinary
 from symbolize.symbols.nearest import lookup_nearest
 from symbolize.symbols.table import Frames, FunctionsAt, SymbolTable
+from symbolize.symbols.table_file import DamagedTable, empty_table, read_table, write_table
 
 __all__ = [
     "DEFAULT_LIMIT",
     "Binary",
+    "DamagedTable",
     "Frames",
     "FunctionNames",
     "FunctionsAt",
@@ -18,6 +20,9 @@ __all__ = [
     "TableCache",
     "build_table",
     "default_folder",
+    "empty_table",
     "has_file_offsets",
     "lookup_nearest",
+    "read_table",
+    "write_table",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,13 +12,14 @@ from numpy.typing import NDArray
 from symbolize.arrays import distinct_inverse, layer_at
 from symbolize.elf import ElfImage, Segment
 from symbolize.elf.gotable import GO_SECTIONS, go_table
-from symbolize.symbols.cache import TableCache, facts_of
+from symbolize.symbols.cache import TableCache, facts_of, table_name
 from symbolize.symbols.table import FunctionsAt, SymbolTable
 
 if TYPE_CHECKING:
     from symbolize.symbols.build import Builder
     from symbolize.symbols.debug_files import Finder
     from symbolize.symbols.elf_symbols import SymbolLayer
+    from symbolize.symbols.table_file import Facts
 
 UInt64 = NDArray[np.uint64]
 
@@ -45,7 +47,6 @@ class Binary:
         self.loaded, self.images, self.shift = aligned(ordered, self.refused)
         self._finder = finder
         self._cache = cache
-        self._facts = facts_of(self.images) if cache is not None else None
         self._whole: SymbolTable | None = None
         self.is_kept: bool | None = None
         self._asked = False
@@ -61,8 +62,8 @@ class Binary:
         """
         if not self.is_cached() and (vaddrs is None or self._is_worth_it(vaddrs)):
             self._whole = self._builder.build(None)
-            if self._cache is not None and self._facts is not None and self._builder.is_complete:
-                facts = self._facts._replace(companions=self._builder.companions)
+            if self._cache is not None and self._builder.is_complete:
+                facts = self.facts._replace(companions=self._builder.companions)
                 self.is_kept = self._cache.store(self._whole, facts)
             self._forget()
         return self._whole if self._whole is not None else self._builder.build(vaddrs)
@@ -99,19 +100,35 @@ class Binary:
 
     def is_cached(self) -> bool:
         """Whether the whole table is at hand, in memory or in the cache."""
-        if self._whole is None and self._cache is not None and self._facts is not None:
-            self._whole = self._cache.load(self._facts)
+        if self._whole is None and self._cache is not None:
+            self._whole = self._cache.load(self.facts)
             self.is_kept = True if self._whole is not None else None
         return self._whole is not None
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What identifies the files."""
+        return facts_of(self.images)
+
+    @property
+    def key(self) -> str:
+        """A name for the binary by the contents of its files, as its kept table has it."""
+        return table_name(self.facts)
+
+    def adopt(self, table: SymbolTable) -> None:
+        """Let `table`, a whole one that was made of the same files, answer from now on."""
+        if self._whole is None:
+            self._whole = table
+            self._forget()
 
     def _is_worth_it(self, vaddrs: UInt64) -> bool:
         """Whether to build the whole table for a lookup of `vaddrs`, and for those to come."""
         asked, self._asked = self._asked, True
         if asked:
             return True
-        if self._cache is None or self._facts is None:
+        if self._cache is None:
             return False
-        return self._cache.was_seen(self._facts) or self._builder.share(vaddrs) >= WHOLE_SHARE
+        return self._cache.was_seen(self.facts) or self._builder.share(vaddrs) >= WHOLE_SHARE
 
     @property
     def _builder(self) -> Builder:
@@ -131,7 +148,7 @@ class Binary:
         for image in self.images:
             image.forget()
 
-    @property
+    @cached_property
     def is_stripped(self) -> bool:
         """Whether the files have neither DWARF nor .symtab nor a line table of Go: exported symbols at most."""
         return source_rank(self.images[0]) > 1 and not any(go_table(image) for image in self.images)

@@ -174,9 +174,7 @@ class TableCache:
         return Stats(self.folder, len(sizes), sum(sizes), self.limit)
 
     def _path(self, facts: Facts, ending: str) -> str:
-        text = json.dumps(identities(facts)).encode()
-        digest = f"{crc32(text):08x}{crc32(text[::-1]):08x}"
-        return os.path.join(self.folder, f"{facts.build_id or 'no-build-id'}-{digest}{ending}")
+        return os.path.join(self.folder, table_name(facts) + ending)
 
     def _unfinished(self, path: str) -> str:
         """A new name for what becomes the file `path`."""
@@ -208,6 +206,12 @@ class TableCache:
     def _note(self, problem: str) -> None:
         if problem not in self.problems:
             self.problems.append(problem)
+
+
+def table_name(facts: Facts) -> str:
+    """What the table of these files is called: the build id and a checksum of what identifies them."""
+    text = json.dumps(identities(facts)).encode()
+    return f"{facts.build_id or 'no-build-id'}-{crc32(text):08x}{crc32(text[::-1]):08x}"
 
 
 def remove(path: str) -> bool:

@@ -118,6 +118,15 @@ def read_table(path: str) -> tuple[SymbolTable, Facts]:
     return table, facts
 
 
+def empty_table(problem: str) -> SymbolTable:
+    """A table that names nothing, because of `problem`, and says so of every address."""
+    columns: dict[str, Any] = {name: np.zeros(0, kind) for kind, names in TYPES.items() for name in names.split()}
+    offsets = {"block_offset": 1, "folded_offset": 1, "text_offset": 2}
+    columns |= {name: np.zeros(count, np.uint64) for name, count in offsets.items()}
+    columns |= {"doubtful_begin": np.zeros(1, np.uint64), "doubtful_end": np.full(1, (1 << 64) - 1, np.uint64)}
+    return SymbolTable(**columns, has_names=False, problems=[problem])
+
+
 def source_of(source: Mapping[str, Any]) -> dict[str, Any]:
     """The identity of a file, out of a header. Raises one of several exceptions if it is none."""
     return {"path": str(source["path"])} | {name: int(source[name]) for name in ("size", "modified_ns", "check")}

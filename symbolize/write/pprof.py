@@ -5,6 +5,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
@@ -135,8 +136,14 @@ def _string_table(strings: list[bytes]) -> bytes:
     for value in strings:
         if not value.isascii():
             value = value.decode("utf-8", "backslashreplace").encode()
-        parts += (b"\x32", _varint(len(value)), value)
+        parts += (_string_header(len(value)), value)
     return b"".join(parts)
+
+
+@lru_cache(4096)
+def _string_header(length: int) -> bytes:
+    """What stands before a string of this length."""
+    return b"\x32" + _varint(length)
 
 
 def _varint(value: int) -> bytes:

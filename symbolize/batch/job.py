@@ -1,0 +1,264 @@
+"""The driver of a batch: three passes over the inputs, and nothing lost or done twice between them.
+
+Scan: every input is loaded and matched. If the tables of its binaries are at hand it is symbolized right away, else the
+addresses that it asks go to a spill file. Decode: each binary is decoded once, for the union of what is asked of it.
+Rewrite: the inputs that were put off are symbolized with these tables.
+"""
+
+import hashlib
+import json
+import os
+import uuid
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final, Protocol, TextIO
+
+from symbolize.batch.engine import Engine, Failure, Limits, Outcome, Task
+from symbolize.batch.inputs import Input, Problem, find_inputs
+from symbolize.batch.manifest import Handled, Item, Manifest, State
+from symbolize.batch.places import Place
+from symbolize.batch.run_tables import FOLDER, RunTables
+from symbolize.batch.tasks import SPILLS, Decode, Decoded, Done, Setup, Work, decode_binary, symbolize_inputs
+from symbolize.errors import OutputError
+
+AT_ONCE: Final = 512
+"""Inputs that are taken into the manifest together."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Part `number` of `parts` equal parts of the inputs, from 0 on."""
+
+    number: int = 0
+    parts: int = 1
+
+    def takes(self, name: str) -> bool:
+        """Whether the input of this name is in this part; each is in one, and those of one name in the same."""
+        return zlib.crc32(name.encode(errors="surrogateescape")) % self.parts == self.number
+
+
+class Watcher(Protocol):
+    """Is told what happens, in the process that drives the batch."""
+
+    def began(self, waiting: int, done: int, quarantined: int) -> None:
+        """So many inputs wait, and so many were done or quarantined by runs before."""
+
+    def problem(self, where: str, text: str) -> None:
+        """Something is wrong that is no fault of one input."""
+
+    def entered(self, stage: str, total: int) -> None:
+        """A pass began: "scan", "decode" or "rewrite", over so many inputs or binaries."""
+
+    def handled(self, item: Item, result: Handled) -> None:
+        """An input was symbolized, put off or quarantined."""
+
+    def decoded(self, result: Decoded) -> None:
+        """The table of a binary was made, or was not."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A batch: what is read, where it goes, and how.
+
+    `arguments` are files, folders, patterns and URLs, or - for a list in `listing`. `state` is the folder of the
+    manifest. `version` is that of the program: what another one did is done again. Inputs that were quarantined by
+    earlier runs are tried again with `retry_quarantined`, all inputs with `again`. `limits` are those of one task,
+    `per_task` inputs, and `decode_limits` those of one binary.
+    """
+
+    arguments: Sequence[str]
+    setup: Setup
+    state: str
+    version: str
+    limits: Limits = Limits()
+    decode_limits: Limits = Limits()
+    shard: Shard = Shard()
+    listing: TextIO | None = None
+    retry_quarantined: bool = False
+    again: bool = False
+    per_task: int = 1
+
+    @property
+    def options(self) -> str:
+        """What an output depends on besides its input, as a checksum."""
+        setup = asdict(self.setup)
+        for name in ("out", "exchange", "run", "cache", "cache_limit"):
+            del setup[name]
+        text = json.dumps([self.version, setup], sort_keys=True, default=list)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def new_run() -> str:
+    """A name for this process's run, different from all others."""
+    return uuid.uuid4().hex
+
+
+class Batch:
+    """Runs a plan with an engine; see the module. `turn` numbers its inputs in the manifest."""
+
+    def __init__(self, plan: Plan, engine: Engine, manifest: Manifest, watcher: Watcher) -> None:
+        self._plan = plan
+        self._engine = engine
+        self._manifest = manifest
+        self._watcher = watcher
+        self._exchange = Place.of(plan.setup.exchange)
+        self._epoch = 0
+        self._spills = 0
+        self._told: set[str] = set()
+        self.turn = manifest.next_turn()
+        self._has_begun = False
+
+    @property
+    def missing(self) -> int:
+        """How many names stood for no input."""
+        return len(self._told)
+
+    def run(self) -> dict[State, int]:
+        """Take in the inputs and do all that waits; how many are in each state at the end.
+
+        Raises OutputError when outputs cannot be written; what is done by then stays done.
+        """
+        self.take_in()
+        return self.work()
+
+    def take_in(self, is_ready: Callable[[Input], bool] = lambda _: True) -> None:
+        """Look for inputs, and put those that are ready into the manifest."""
+        plan, out = self._plan, Place.of(self._plan.setup.out)
+        some: list[Input] = []
+
+        def keep() -> None:
+            options, retry, again = plan.options, plan.retry_quarantined, plan.again
+            self._manifest.add(some, options, self.turn, retry=retry, again=again)
+            some.clear()
+
+        for found in find_inputs(plan.arguments, plan.listing):
+            if isinstance(found, Problem):
+                if found.uri not in self._told:
+                    self._told.add(found.uri)
+                    self._watcher.problem(found.uri, found.sentence)
+            elif plan.shard.takes(found.name) and not is_below(found.uri, out) and is_ready(found):
+                some.append(found)
+                if len(some) >= AT_ONCE:
+                    keep()
+        keep()
+
+    def work(self) -> dict[State, int]:
+        """Do all that waits; how many inputs are in each state at the end."""
+        counts = self._manifest.count(self.turn)
+        waiting = counts[State.NEW] + counts[State.SCANNED]
+        if waiting or not self._has_begun:
+            self._has_begun = True
+            self._watcher.began(waiting, counts[State.DONE], counts[State.QUARANTINED])
+        if not waiting:
+            return counts
+        self._symbolize("scan", State.NEW, may_defer=True)
+        self._decode()
+        self._symbolize("rewrite", State.SCANNED, may_defer=False)
+        self._clean_up()
+        return self._manifest.count(self.turn)
+
+    def _symbolize(self, stage: str, state: State, may_defer: bool) -> None:
+        """One pass over the inputs in `state`."""
+        total = self._manifest.count(self.turn)[state]
+        if not total:
+            return
+        self._watcher.entered(stage, total)
+        self._epoch += 1
+        again: deque[Item] = deque()
+        chunks = in_chunks(self._manifest.items(state, self.turn), self._plan.per_task)
+        while True:
+            for outcome in self._engine.run((self._task(items, may_defer) for items in chunks), self._plan.limits):
+                again += self._keep(outcome)
+            if not again:
+                return
+            # The one that spoils a task is found by running its inputs one by one.
+            chunks = in_chunks([again.popleft() for _ in range(len(again))], 1)
+
+    def _task(self, items: tuple[Item, ...], may_defer: bool) -> Task:
+        """The task for some inputs."""
+        spill = ""
+        if may_defer:
+            self._spills += 1
+            spill = f"{self._plan.setup.run}-{self._spills}"
+        work = Work(self._plan.setup, self._epoch, items, spill)
+        return Task(str(items[0].number), symbolize_inputs, work)
+
+    def _keep(self, outcome: Outcome) -> Sequence[Item]:
+        """Record what came of a task; the inputs to be tried one by one."""
+        items: tuple[Item, ...] = outcome.task.argument.items
+        if outcome.failure is not None:
+            if len(items) > 1:
+                return items
+            failed = Handled(
+                items[0].number,
+                State.QUARANTINED,
+                (),
+                outcome.failure.value,
+                outcome.detail,
+                outcome.seconds,
+                outcome.attempts,
+            )
+            done = Done((failed,))
+        else:
+            done = outcome.value
+        if done.unwritable:
+            raise OutputError(done.unwritable)
+        self._manifest.record(done.handled, done.questions)
+        by_number = {item.number: item for item in items}
+        for each in done.handled:
+            self._watcher.handled(by_number[each.number], each)
+        return ()
+
+    def _decode(self) -> None:
+        """Make the tables that the inputs wait for."""
+        waiting = self._manifest.unanswered()
+        if not waiting:
+            return
+        self._watcher.entered("decode", len(waiting))
+        self._epoch += 1
+        setup = self._plan.setup
+        tasks = (
+            Task(key, decode_binary, Decode(setup, self._epoch, self._manifest.asked(key)), affinity=key)
+            for key, _ in waiting
+        )
+        for outcome in self._engine.run(tasks, self._plan.decode_limits):
+            result: Decoded = outcome.value
+            if outcome.failure is not None:
+                reason = f"given up: {outcome.detail}"
+                if outcome.failure is not Failure.ERROR:
+                    reason += f" ({outcome.attempts} attempts)"
+                path = outcome.task.argument.asked.files[0][0]
+                result = Decoded(outcome.task.key, 0, 0, outcome.seconds, f"{path}: {reason}")
+                RunTables(self._exchange, False).give_up(outcome.task.key, result.failure)
+            if result.unwritable:
+                raise OutputError(result.unwritable)
+            self._manifest.answer(result.key, result.addresses, result.size, result.seconds, result.failure)
+            self._watcher.decoded(result)
+
+    def _clean_up(self) -> None:
+        """Remove what the passes left for one another."""
+        if self._manifest.unanswered() or self._manifest.count(self.turn)[State.SCANNED]:
+            return
+        self._manifest.forget_questions()
+        for folder in (SPILLS, FOLDER):
+            for name in self._exchange.names(folder):
+                self._exchange.remove(name)
+
+
+def is_below(uri: str, place: Place) -> bool:
+    """Whether an input is one of the outputs."""
+    return any(uri.startswith(url.rstrip("/") + "/") for url in (place.url, os.path.realpath(place.url)))
+
+
+def in_chunks(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
+    """The items in tuples of `size`."""
+    some: list[Item] = []
+    for item in items:
+        some.append(item)
+        if len(some) >= size:
+            yield tuple(some)
+            some.clear()
+    if some:
+        yield tuple(some)

@@ -1,0 +1,309 @@
+"""What is done of a batch: the inputs with their states, and what their binaries are still asked, in SQLite.
+
+One process writes it. Whatever it is told is on disk before the next thing is begun, so that a batch that is killed
+goes on where it stopped; an output that was written and not recorded is written once more, with the same bytes.
+"""
+
+import enum
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Self
+
+from symbolize.batch.inputs import Input, alternative_names
+from symbolize.errors import OutputError, UsageError
+
+LAYOUT = 1
+"""Raised when the tables change; a manifest of another layout is not continued."""
+
+ROWS_AT_ONCE = 256
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS inputs (
+    number INTEGER PRIMARY KEY,
+    uri TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL UNIQUE,
+    size INTEGER NOT NULL,
+    version TEXT NOT NULL,
+    options TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    turn INTEGER NOT NULL,
+    reason TEXT NOT NULL DEFAULT '',
+    detail TEXT NOT NULL DEFAULT '',
+    attempts INTEGER NOT NULL DEFAULT 0,
+    seconds REAL NOT NULL DEFAULT 0
+);
+CREATE INDEX IF NOT EXISTS inputs_by_state ON inputs (state, number);
+CREATE TABLE IF NOT EXISTS profiles (
+    input INTEGER NOT NULL,
+    output TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    coverage TEXT NOT NULL,
+    PRIMARY KEY (input, output)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS questions (
+    number INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    spill TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    answered INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX IF NOT EXISTS questions_by_key ON questions (answered, key);
+CREATE TABLE IF NOT EXISTS binaries (
+    key TEXT PRIMARY KEY,
+    files TEXT NOT NULL,
+    addresses INTEGER NOT NULL DEFAULT 0,
+    size INTEGER NOT NULL DEFAULT 0,
+    seconds REAL NOT NULL DEFAULT 0,
+    failure TEXT NOT NULL DEFAULT ''
+) WITHOUT ROWID;
+"""
+
+
+class State(enum.IntEnum):
+    """How far an input is."""
+
+    NEW = 0
+    SCANNED = 1
+    DONE = 2
+    QUARANTINED = 3
+
+
+class Item(NamedTuple):
+    """An input as a task takes it."""
+
+    number: int
+    uri: str
+    name: str
+    size: int
+
+
+class Asked(NamedTuple):
+    """A binary with the places of the addresses that are asked of it: spill file, first address, how many."""
+
+    key: str
+    files: tuple[tuple[str, str], ...]
+    spills: list[tuple[str, int, int]]
+
+
+class ProfileRow(NamedTuple):
+    """What became of one profile: where it went, its bytes, and how much of it has names."""
+
+    output: str
+    size: int
+    coverage: dict[str, Any]
+
+
+class Handled(NamedTuple):
+    """What came of one input in a worker.
+
+    `state` is DONE with `profiles`, SCANNED, or QUARANTINED with `reason` and `detail`.
+    """
+
+    number: int
+    state: State
+    profiles: tuple[ProfileRow, ...] = ()
+    reason: str = ""
+    detail: str = ""
+    seconds: float = 0.0
+    attempts: int = 1
+
+
+class Manifest:
+    """The manifest in the file `path`; a context manager. Raises OutputError where it cannot be kept, and UsageError if
+    another batch is using it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self._base = sqlite3.connect(path, timeout=1.0, isolation_level=None)
+            self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._base.execute("PRAGMA journal_mode = WAL")
+            self._base.execute("PRAGMA synchronous = NORMAL")
+            self._base.execute("BEGIN EXCLUSIVE")  # held from here on: one batch at a time
+            layout = self._base.execute("PRAGMA user_version").fetchone()[0]
+            if layout not in (0, LAYOUT):
+                raise UsageError(f"{path}: is of another version of symbolize; remove it to begin anew")
+            for statement in TABLES.split(";\n"):
+                self._base.execute(statement)
+            self._base.execute(f"PRAGMA user_version = {LAYOUT}")
+            self._base.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise _failure(path, error) from error
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be made: {error.strerror or error}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._base.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it is on disk, or nothing."""
+        try:
+            self._base.execute("BEGIN")
+            try:
+                yield self._base
+            except BaseException:
+                self._base.execute("ROLLBACK")
+                raise
+            self._base.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise _failure(self.path, error) from error
+
+    def add(self, inputs: Iterable[Input], options: str, turn: int, *, retry: bool, again: bool) -> None:
+        """Take inputs in. One that is on record with the same version and `options` keeps its state, unless it is to be
+        done `again`, or is quarantined and to be tried once more (`retry`)."""
+        with self.writing() as base:
+            for each in inputs:
+                known = base.execute(
+                    "SELECT number, version, options, state, turn FROM inputs WHERE uri = ?", (each.uri,)
+                ).fetchone()
+                if known is None:
+                    self._insert(base, each, options, turn)
+                    continue
+                number, version, before, state, seen = known
+                is_other = (version, before) != (each.version, options)
+                if seen == turn and not is_other:
+                    continue
+                if is_other or again or (retry and state == State.QUARANTINED):
+                    state = State.NEW
+                    base.execute("DELETE FROM profiles WHERE input = ?", (number,))
+                    base.execute(
+                        "UPDATE inputs SET reason = '', detail = '', attempts = 0, seconds = 0 WHERE number = ?",
+                        (number,),
+                    )
+                base.execute(
+                    "UPDATE inputs SET size = ?, version = ?, options = ?, state = ?, turn = ? WHERE number = ?",
+                    (each.size, each.version, options, state, turn, number),
+                )
+
+    def _insert(self, base: sqlite3.Connection, each: Input, options: str, turn: int) -> None:
+        """A new input, by the first of its names that is free."""
+        for name in alternative_names(each):
+            try:
+                base.execute(
+                    "INSERT INTO inputs (uri, name, size, version, options, state, turn) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (each.uri, name, each.size, each.version, options, State.NEW, turn),
+                )
+                return
+            except sqlite3.IntegrityError:
+                continue
+
+    def items(self, state: State, turn: int) -> Iterator[Item]:
+        """The inputs of this turn that are in `state` now, in the order in which they were found."""
+        last = 0
+        while True:
+            rows = self._base.execute(
+                "SELECT number, uri, name, size FROM inputs WHERE state = ? AND turn = ? AND number > ? "
+                "ORDER BY number LIMIT ?",
+                (state, turn, last, ROWS_AT_ONCE),
+            ).fetchall()
+            if not rows:
+                return
+            for row in rows:
+                yield Item(*row)
+            last = rows[-1][0]
+
+    def count(self, turn: int) -> dict[State, int]:
+        """How many inputs of this turn are in each state."""
+        rows = self._base.execute("SELECT state, count(*) FROM inputs WHERE turn = ? GROUP BY state", (turn,))
+        return dict.fromkeys(State, 0) | {State(state): number for state, number in rows}
+
+    def next_turn(self) -> int:
+        """A number for the inputs of one more look at the arguments, higher than all before."""
+        return int(self._base.execute("SELECT coalesce(max(turn), 0) + 1 FROM inputs").fetchone()[0])
+
+    def record(self, handled: Iterable[Handled], questions: Iterable[Asked] = ()) -> None:
+        """Keep what came of inputs, together with what they ask."""
+        with self.writing() as base:
+            for each in handled:
+                base.execute(
+                    "UPDATE inputs SET state = ?, reason = ?, detail = ?, attempts = ?, seconds = seconds + ? "
+                    "WHERE number = ?",
+                    (each.state, each.reason, each.detail, each.attempts, each.seconds, each.number),
+                )
+                base.executemany(
+                    "INSERT OR REPLACE INTO profiles (input, output, size, coverage) VALUES (?, ?, ?, ?)",
+                    [(each.number, row.output, row.size, json.dumps(row.coverage)) for row in each.profiles],
+                )
+            for asked in questions:
+                base.execute(
+                    "INSERT OR IGNORE INTO binaries (key, files) VALUES (?, ?)", (asked.key, json.dumps(asked.files))
+                )
+                base.executemany(
+                    "INSERT INTO questions (key, spill, start, count) VALUES (?, ?, ?, ?)",
+                    [(asked.key, *spill) for spill in asked.spills],
+                )
+
+    def unanswered(self) -> list[tuple[str, int]]:
+        """The binaries that are asked something, the most addresses first: key and addresses, counted with repeats."""
+        return self._base.execute(
+            "SELECT key, sum(count) FROM questions WHERE answered = 0 GROUP BY key ORDER BY sum(count) DESC, key"
+        ).fetchall()
+
+    def asked(self, key: str) -> Asked:
+        """What is asked of a binary now."""
+        files = json.loads(self._base.execute("SELECT files FROM binaries WHERE key = ?", (key,)).fetchone()[0])
+        spills = self._base.execute(
+            "SELECT spill, start, count FROM questions WHERE key = ? AND answered = 0 ORDER BY number", (key,)
+        )
+        return Asked(key, tuple((path, build_id) for path, build_id in files), spills.fetchall())
+
+    def answer(self, key: str, addresses: int, size: int, seconds: float, failure: str) -> None:
+        """Keep that a binary's table was made, or why not; then its addresses are looked up where they are met."""
+        with self.writing() as base:
+            base.execute("UPDATE questions SET answered = 1 WHERE key = ?", (key,))
+            base.execute(
+                "UPDATE binaries SET addresses = ?, size = ?, seconds = seconds + ?, failure = ? WHERE key = ?",
+                (addresses, size, seconds, failure, key),
+            )
+
+    def forget_questions(self) -> None:
+        """Drop what was asked, once its spill files are gone."""
+        with self.writing() as base:
+            base.execute("DELETE FROM questions")
+
+    def rows(self, turn: int) -> Iterator[tuple[Any, ...]]:
+        """The inputs of this turn: number, uri, name, size, state, reason, detail, attempts, seconds."""
+        last = 0
+        while True:
+            rows = self._base.execute(
+                "SELECT number, uri, name, size, state, reason, detail, attempts, seconds FROM inputs "
+                "WHERE turn = ? AND number > ? ORDER BY number LIMIT ?",
+                (turn, last, ROWS_AT_ONCE),
+            ).fetchall()
+            if not rows:
+                return
+            yield from rows
+            last = rows[-1][0]
+
+    def profiles(self, number: int) -> list[ProfileRow]:
+        """The profiles of an input."""
+        rows = self._base.execute(
+            "SELECT output, size, coverage FROM profiles WHERE input = ? ORDER BY output", (number,)
+        )
+        return [ProfileRow(output, size, json.loads(coverage)) for output, size, coverage in rows]
+
+    def binaries(self) -> list[tuple[str, str, int, int, float, str]]:
+        """The binaries that were asked: key, files (JSON), addresses, bytes of the table, seconds, failure."""
+        return self._base.execute(
+            "SELECT key, files, addresses, size, seconds, failure FROM binaries ORDER BY key"
+        ).fetchall()
+
+
+def _failure(path: str, error: sqlite3.Error) -> OutputError | UsageError:
+    """What a person reads when the manifest cannot be used."""
+    if "locked" in str(error):
+        return UsageError(f"{path}: another batch is writing to this folder; wait for it, or name another --out")
+    return OutputError(f"{path}: {error}")

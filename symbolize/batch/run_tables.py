@@ -1,0 +1,113 @@
+"""Symbol tables that answer for the addresses of a whole batch: made once a binary, used for every profile."""
+
+import os
+import tempfile
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.batch.places import Place
+from symbolize.errors import InputError, OutputError
+from symbolize.symbols import Binary, DamagedTable, SymbolTable, empty_table, read_table, write_table
+
+UInt64 = NDArray[np.uint64]
+
+FOLDER: Final = "tables"
+TABLE, ADDRESSES, WHOLE, GIVEN_UP = ".symtab", ".vaddrs", ".whole", ".failed"
+MAX_REASON: Final = 1000
+
+
+class RunTables:
+    """The tables of a batch, in the place that its workers share.
+
+    A table comes with the addresses that it answers for, so that one that lacks some is not asked. With `whole_only` a
+    table for some addresses is no answer at all. A binary that was given up has a table that names nothing, so that it
+    takes none of the profiles with it.
+    """
+
+    def __init__(self, place: Place, whole_only: bool) -> None:
+        self._place = place
+        self._whole_only = whole_only
+        self._epoch = -1
+        self._known: dict[str, tuple[SymbolTable, UInt64 | None] | None] = {}
+
+    def begin(self, epoch: int) -> None:
+        """Look again for tables that were not there or lacked something, if `epoch` is another than before."""
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._known.clear()
+
+    def find(self, binary: Binary, vaddrs: UInt64) -> SymbolTable | None:
+        """The table that answers for all of `vaddrs` (ascending), None if there is none."""
+        if binary.has_whole:
+            return None
+        key = binary.key
+        if key not in self._known:
+            self._known[key] = self._read(key)
+        known = self._known[key]
+        if known is None:
+            return None
+        table, asked = known
+        if asked is None:
+            binary.adopt(table)
+            return table
+        return table if not self._whole_only and covers(asked, vaddrs) else None
+
+    def write(self, binary: Binary, table: SymbolTable, vaddrs: UInt64 | None) -> int:
+        """Keep `table`, which answers for `vaddrs` (None: for all); its bytes. Raises OutputError."""
+        name = f"{FOLDER}/{binary.key}"
+        with tempfile.TemporaryDirectory() as scratch:
+            path = os.path.join(scratch, "table")
+            try:
+                size = write_table(table, binary.facts, path)
+                # What it answers for comes first: a table without is not used.
+                with self._place.write(name + (WHOLE if vaddrs is None else ADDRESSES)) as file:
+                    file.write((np.zeros(0, np.uint64) if vaddrs is None else vaddrs).tobytes())
+                with self._place.write(name + TABLE) as file, open(path, "rb") as source:
+                    while piece := source.read(1 << 20):
+                        file.write(piece)
+            except OSError as error:
+                raise OutputError(f"{self._place.url}/{name}: cannot be written: {error.strerror or error}") from error
+        return size
+
+    def give_up(self, key: str, reason: str) -> None:
+        """Have nobody decode a binary again, because of `reason`. Raises OutputError."""
+        with self._place.write(f"{FOLDER}/{key}{GIVEN_UP}") as file:
+            file.write(reason[:MAX_REASON].encode(errors="replace"))
+
+    def addresses(self, key: str) -> UInt64:
+        """The addresses that the table of a binary answers for so far."""
+        name = f"{FOLDER}/{key}{ADDRESSES}"
+        try:
+            return read_addresses(self._place.read_file(name), 0, -1)
+        except (OSError, InputError):
+            return np.zeros(0, np.uint64)
+
+    def _read(self, key: str) -> tuple[SymbolTable, UInt64 | None] | None:
+        name = f"{FOLDER}/{key}"
+        try:
+            if self._place.exists(name + GIVEN_UP):
+                with open(self._place.read_file(name + GIVEN_UP), "rb") as file:
+                    return empty_table(file.read(MAX_REASON).decode(errors="replace")), None
+            if not self._place.exists(name + TABLE):
+                return None
+            table, _ = read_table(self._place.read_file(name + TABLE))
+            if self._place.exists(name + WHOLE):
+                return table, None
+            return table, read_addresses(self._place.read_file(name + ADDRESSES), 0, -1)
+        except (OSError, DamagedTable, InputError):  # the addresses are looked up without it
+            return None
+
+
+def read_addresses(path: str, start: int, count: int) -> UInt64:
+    """`count` addresses (-1: all) of a file of them, from the one numbered `start` on."""
+    return np.fromfile(path, np.uint64, count, offset=8 * start)
+
+
+def covers(asked: UInt64, vaddrs: UInt64) -> bool:
+    """Whether all of `vaddrs` are among `asked`; both ascend."""
+    if not len(asked):
+        return not len(vaddrs)
+    place = np.minimum(np.searchsorted(asked, vaddrs), len(asked) - 1)
+    return bool((asked[place] == vaddrs).all())

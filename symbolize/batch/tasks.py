@@ -1,0 +1,288 @@
+"""What the workers of a batch do: symbolize inputs, or put off what would have to be decoded, and decode it.
+
+A worker keeps its `Symbolizer`, so that binaries and tables stay open from task to task. Nothing here knows which
+engine runs it.
+"""
+
+import gc
+import time
+import traceback
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.arrays import distinct
+from symbolize.batch.inputs import open_input
+from symbolize.batch.manifest import Asked, Handled, Item, ProfileRow, State
+from symbolize.batch.places import Place
+from symbolize.batch.run_tables import RunTables, read_addresses
+from symbolize.errors import InputError, OutputError
+from symbolize.load import load_all
+from symbolize.load.several import ALL, Choice, LoadedProfile
+from symbolize.pipeline import Question, Result, Symbolizer
+from symbolize.report.json import coverage
+from symbolize.symbols import TableCache
+from symbolize.write import write
+
+UInt64 = NDArray[np.uint64]
+
+MAX_OPEN: Final = 512
+"""Binaries that a worker keeps open; with one more it begins anew."""
+MAX_NOTED: Final = 4 << 20
+"""Addresses that a worker knows to be on record already."""
+ENDING: Final = ".pb.gz"
+SPILLS: Final = "asked"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How profiles are read and symbolized, the same for all tasks of a batch.
+
+    `out` is where outputs go, `exchange` where the workers leave what others of them need. `cache` is a folder or URL,
+    empty for none. `run` tells one process that drives a batch from all others.
+    """
+
+    binaries: tuple[str, ...]
+    out: str
+    exchange: str
+    run: str
+    cache: str = ""
+    cache_limit: int = 8 << 30
+    demangle: str = "default"
+    nearest_line: bool = False
+    proguard_maps: tuple[str, ...] = ()
+    debuginfod: tuple[str, ...] = ()
+    choice: Choice = ALL
+    load_options: tuple[tuple[str, Any], ...] = ()
+
+
+class Work(NamedTuple):
+    """Inputs to symbolize. What has to be decoded first is put off to the file `spill`, if that is not empty.
+
+    `epoch` grows when there are new tables.
+    """
+
+    setup: Setup
+    epoch: int
+    items: tuple[Item, ...]
+    spill: str = ""
+
+
+class Done(NamedTuple):
+    """What came of `Work`: of each input, and what has to be decoded for those that are put off. `unwritable` says why
+    outputs cannot be written, which is no fault of the inputs."""
+
+    handled: tuple[Handled, ...]
+    questions: tuple[Asked, ...] = ()
+    unwritable: str = ""
+
+
+class Decode(NamedTuple):
+    """A binary whose table is to be made."""
+
+    setup: Setup
+    epoch: int
+    asked: Asked
+
+
+class Decoded(NamedTuple):
+    """What came of `Decode`: how many addresses the table answers for, its bytes, or why there is none."""
+
+    key: str
+    addresses: int
+    size: int
+    seconds: float
+    failure: str = ""
+    unwritable: str = ""
+
+
+class Worker:
+    """What a worker process keeps from task to task."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.out, self.exchange = Place.of(setup.out), Place.of(setup.exchange)
+        self.tables = RunTables(self.exchange, setup.nearest_line)
+        self.noted: dict[str, UInt64] = {}
+        self._held = ExitStack()
+        self.symbolizer = self._open()
+
+    def _open(self) -> Symbolizer:
+        setup = self.setup
+        servers = None
+        if setup.debuginfod:
+            from symbolize.binaries.debuginfod import Debuginfod
+
+            is_env = setup.debuginfod == ("env",)
+            client = Debuginfod.from_environment() if is_env else Debuginfod(list(setup.debuginfod))
+            servers = self._held.enter_context(client)
+        symbolizer = Symbolizer(
+            setup.binaries,
+            demangle=setup.demangle,  # type: ignore[arg-type]
+            cache=TableCache(setup.cache, setup.cache_limit) if setup.cache else None,
+            servers=servers,
+            nearest_line=setup.nearest_line,
+            proguard_maps=setup.proguard_maps,
+            tables=self.tables,
+        )
+        return self._held.enter_context(symbolizer)
+
+    def begin(self, epoch: int) -> None:
+        """Make ready for a task."""
+        self.tables.begin(epoch)
+        if self.symbolizer.open_binaries > MAX_OPEN:
+            self.close()
+            self.symbolizer = self._open()
+
+    def close(self) -> None:
+        """Close all files."""
+        self._held.close()
+        gc.collect()
+
+    def new_addresses(self, questions: list[Question]) -> list[Question]:
+        """The questions without the addresses that this worker has put on record before."""
+        fresh = []
+        for question in questions:
+            known = self.noted.get(question.key)
+            vaddrs = question.vaddrs if known is None else np.setdiff1d(question.vaddrs, known, assume_unique=True)
+            if len(vaddrs) or known is None:
+                fresh.append(question._replace(vaddrs=vaddrs))
+        return fresh
+
+    def note(self, questions: list[Question]) -> None:
+        """Remember which addresses are on record."""
+        for key, _, vaddrs in questions:
+            self.noted[key] = distinct(np.concatenate((self.noted.get(key, vaddrs[:0]), vaddrs)))
+        if sum(map(len, self.noted.values())) > MAX_NOTED:
+            self.noted.clear()
+
+
+_worker: list[Worker] = []
+
+
+def worker_for(setup: Setup, epoch: int) -> Worker:
+    """The worker of this process, made anew for another batch."""
+    if not _worker or _worker[0].setup != setup:
+        if _worker:
+            _worker.pop().close()
+        _worker.append(Worker(setup))
+    _worker[0].begin(epoch)
+    return _worker[0]
+
+
+def symbolize_inputs(work: Work) -> Done:
+    """Symbolize inputs and write what comes of them; what needs binaries decoded may be put off."""
+    worker = worker_for(work.setup, work.epoch)
+    handled: list[Handled] = []
+    questions: list[Question] = []
+    for item in work.items:
+        started = time.perf_counter()
+        try:
+            found = symbolize_input(worker, item, may_defer=bool(work.spill))
+        except InputError as error:
+            result = Handled(item.number, State.QUARANTINED, (), "unreadable", str(error))
+        except OutputError as error:
+            return Done((), (), str(error))
+        except MemoryError:
+            raise
+        except Exception:  # a fault of ours costs this input, and says where it is
+            result = Handled(item.number, State.QUARANTINED, (), "error", traceback.format_exc(limit=-3))
+        else:
+            if isinstance(found, tuple):
+                result = Handled(item.number, State.DONE, found)
+            else:
+                questions += found
+                result = Handled(item.number, State.SCANNED)
+        handled.append(result._replace(seconds=time.perf_counter() - started))
+    try:
+        return Done(tuple(handled), put_off(worker, questions, work.spill))
+    except OutputError as error:
+        return Done((), (), str(error))
+
+
+def symbolize_input(worker: Worker, item: Item, may_defer: bool) -> tuple[ProfileRow, ...] | list[Question]:
+    """Symbolize all profiles of an input; the outputs, or, if it may be put off, what would have to be decoded."""
+    with open_input(item.uri) as source:
+        options = dict(worker.setup.load_options)
+        found = load_all(source, choice=worker.setup.choice, **options)
+        single = found[0].profile if len(found) == 1 else None
+        if may_defer:
+            questions: list[Question] = []
+            for each in found:
+                profile = single or each.profile
+                matched = worker.symbolizer.match(profile)
+                open_questions = worker.symbolizer.open_questions(matched)
+                if single is not None and not open_questions:
+                    result = worker.symbolizer.finish(single, matched)
+                    return (write_result(worker, item, found[0], result),)
+                questions += open_questions
+            if questions:
+                return questions
+        rows = []
+        for each in found:
+            result = worker.symbolizer.symbolize(single or each.profile)
+            rows.append(write_result(worker, item, each, result))
+        return tuple(rows)
+
+
+def write_result(worker: Worker, item: Item, loaded: LoadedProfile, result: Result) -> ProfileRow:
+    """Write one profile where it belongs; what is told of it."""
+    name = f"{item.name}/{loaded.name}{ENDING}" if loaded.name else item.name + ENDING
+    with worker.out.write(name) as file:
+        write(result.profile, file)
+        size = file.tell()
+    return ProfileRow(name, size, coverage(result.report))
+
+
+def put_off(worker: Worker, questions: list[Question], spill: str) -> tuple[Asked, ...]:
+    """Write the addresses that are asked and not on record yet; where they are."""
+    merged: dict[str, Question] = {}
+    for question in questions:
+        before = merged.get(question.key)
+        vaddrs = question.vaddrs if before is None else np.concatenate((before.vaddrs, question.vaddrs))
+        merged[question.key] = question._replace(vaddrs=vaddrs)
+    fresh = worker.new_addresses([each._replace(vaddrs=distinct(each.vaddrs)) for each in merged.values()])
+    if not fresh:
+        return ()
+    asked: list[Asked] = []
+    start = 0
+    with worker.exchange.write(f"{SPILLS}/{spill}") as file:
+        for key, files, vaddrs in fresh:
+            file.write(vaddrs.tobytes())
+            asked.append(Asked(key, files, [(spill, start, len(vaddrs))]))
+            start += len(vaddrs)
+    worker.note(fresh)
+    return tuple(asked)
+
+
+def decode_binary(work: Decode) -> Decoded:
+    """Make the table of a binary for all addresses that are asked of it, where it is not kept as a whole."""
+    started = time.perf_counter()
+    worker = worker_for(work.setup, work.epoch)
+    key, files, spills = work.asked
+    pieces = [worker.tables.addresses(key)]
+    for spill, start, count in spills:
+        with suppress(OSError, InputError):  # what is lost is looked up where it is met
+            pieces.append(read_addresses(worker.exchange.read_file(f"{SPILLS}/{spill}"), start, count))
+    vaddrs = distinct(np.concatenate(pieces))
+    binary = worker.symbolizer.binary_of(Question(key, files, vaddrs))
+    if binary is None:
+        path = files[0][0] if files else ""
+        return Decoded(key, 0, 0, time.perf_counter() - started, f"{path}: is not there any more, or has changed")
+    table = binary.table(None if work.setup.nearest_line else vaddrs)
+    size = table.file_size
+    if not binary.is_kept:
+        try:
+            size = worker.tables.write(binary, table, None if binary.has_whole else vaddrs)
+        except OutputError as error:
+            return Decoded(key, 0, 0, time.perf_counter() - started, unwritable=str(error))
+    return Decoded(key, len(vaddrs), size, time.perf_counter() - started)
+
+
+def forget_worker() -> None:
+    """Close what this process keeps."""
+    while _worker:
+        _worker.pop().close()

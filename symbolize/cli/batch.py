@@ -1,0 +1,338 @@
+"""`symbolize batch INPUT... --out DIR`: many profiles, each binary decoded once."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from symbolize.cli.main import (
+    EXIT_BELOW,
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_SOME,
+    add_cache_options,
+    add_naming,
+    add_places,
+    all_roots,
+    byte_size,
+    load_options,
+    percentage,
+    tell,
+    warn_if_interpreted,
+)
+from symbolize.errors import UsageError
+
+if TYPE_CHECKING:
+    from symbolize.batch import Batch, Engine, Input, Plan, Shard
+
+STATE_FOLDER = ".symbolize"
+TASKS_ON_CLUSTER = 8
+"""Inputs that make one task of a cluster, where handing one over takes milliseconds."""
+SECONDS, DECODE_SECONDS = 600.0, 3600.0
+MEMORY, DECODE_MEMORY = 4 << 30, 16 << 30
+
+
+def run_batch(arguments: Sequence[str]) -> int:
+    """Run the command with `arguments`; the exit code."""
+    from symbolize.batch import Batch, Manifest, State
+
+    options = parser().parse_args(arguments)
+    plan = plan_of(options)
+    warn_if_interpreted(options.quiet)
+    with ExitStack() as held:
+        stopping = held.enter_context(told_to_stop(bool(options.watch)))
+        manifest = held.enter_context(Manifest(os.path.join(plan.state, "manifest.sqlite")))
+        watcher = held.enter_context(watchers(options))
+        engine = held.enter_context(open_engine(options))
+        batch = Batch(plan, engine, manifest, watcher)
+        try:
+            if options.watch:
+                keep_watching(batch, options.interval, stopping)
+            else:
+                batch.run()
+        finally:
+            percent = close_up(options, plan, manifest, batch)
+        counts = manifest.count(batch.turn)
+    if counts[State.NEW] + counts[State.SCANNED] and not options.watch:
+        return EXIT_FAILED
+    if counts[State.QUARANTINED] or batch.missing:
+        return EXIT_SOME
+    return EXIT_BELOW if options.fail_under is not None and percent < options.fail_under else EXIT_DONE
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of the command."""
+    result = argparse.ArgumentParser(
+        prog="symbolize batch",
+        description="Symbolize many profiles: every binary is decoded once for all of them, on all cores or on a "
+        "cluster. Killed at any moment and started again, it goes on where it stopped.",
+        epilog="Exit codes: 0 done, 1 failed as a whole, 2 usage, 3 below --fail-under, 4 some inputs failed and are "
+        "in quarantine, 130 interrupted.",
+    )
+    result.add_argument(
+        "inputs",
+        metavar="INPUT",
+        nargs="*",
+        help="file, folder, pattern, or URL of one (s3://, gs://, file://); - for a list of names on standard input",
+    )
+    result.add_argument(
+        "--out", "-o", metavar="DIR", required=True, help="folder or URL to write to; names are those of the inputs"
+    )
+    add_places(result)
+    add_naming(result)
+    add_cache_options(result)
+    where = result.add_argument_group("where it runs")
+    engine = where.add_mutually_exclusive_group()
+    engine.add_argument("--jobs", "-j", metavar="N", type=at_least_one, help="worker processes (default: one a core)")
+    engine.add_argument(
+        "--dask", metavar="ADDRESS", help="run the tasks on a dask.distributed cluster, as tcp://scheduler:8786"
+    )
+    where.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="take only part I of N equal parts, from 0 on; N alone takes I from JOB_COMPLETION_INDEX",
+    )
+    where.add_argument(
+        "--state",
+        metavar="DIR",
+        help=f"local folder that remembers what is done (default: {STATE_FOLDER} in --out, or in the user's cache "
+        "folder if that is a URL)",
+    )
+    limits = result.add_argument_group("limits of one input; what reaches one is put into quarantine")
+    limits.add_argument(
+        "--time-limit",
+        metavar="SECONDS",
+        type=positive,
+        default=SECONDS,
+        help=f"time for one input (default: {SECONDS:.0f}); decoding a binary may take {DECODE_SECONDS:.0f} or this",
+    )
+    limits.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        type=byte_size,
+        default=MEMORY,
+        help="private memory for one input, as 2G (default: 4G); decoding a binary may take 16G or this",
+    )
+    limits.add_argument(
+        "--attempts",
+        metavar="N",
+        type=at_least_one,
+        default=3,
+        help="how often an input is tried that kills its worker or reaches a limit (default: 3)",
+    )
+    limits.add_argument("--retry-quarantined", action="store_true", help="try again what is in quarantine")
+    limits.add_argument("--again", action="store_true", help="do everything again, also what is done")
+    watch = result.add_argument_group("new arrivals")
+    watch.add_argument(
+        "--watch",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="take this input too, and keep looking for more in all inputs until interrupted; may be given several "
+        "times. A file is taken when it no longer changes",
+    )
+    watch.add_argument(
+        "--interval", metavar="SECONDS", type=positive, default=5.0, help="time between two looks (default: 5)"
+    )
+    seen = result.add_argument_group("what is told")
+    seen.add_argument("--report", choices=("text", "json"), default="text", help="form of the closing report")
+    seen.add_argument(
+        "--report-file", metavar="FILE", help="write the report here (default: standard error, JSON to standard output)"
+    )
+    seen.add_argument("--metrics-file", metavar="FILE", help="keep Prometheus metrics in this file")
+    seen.add_argument("--metrics-port", metavar="PORT", type=port, help="serve Prometheus metrics at this port")
+    seen.add_argument(
+        "--metrics-address",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="address of the metrics server (default: 127.0.0.1)",
+    )
+    seen.add_argument("--log-json", metavar="FILE", help="append what happens to this file as JSON lines; - for output")
+    seen.add_argument(
+        "--fail-under",
+        metavar="PERCENT",
+        type=percentage,
+        help="exit with 3 when the profiles have names for less than this percentage of their frames, on average",
+    )
+    volume = seen.add_mutually_exclusive_group()
+    volume.add_argument("-v", "--verbose", action="store_true", help="also tell where binaries are looked for")
+    volume.add_argument("-q", "--quiet", action="store_true", help="nothing but errors")
+    return result
+
+
+def at_least_one(text: str) -> int:
+    """A number of things that cannot be none."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return value
+
+
+def positive(text: str) -> float:
+    """A time span."""
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return value
+
+
+def port(text: str) -> int:
+    """A port to listen at; 0 lets the system choose."""
+    value = int(text)
+    if not 0 <= value < 65536:
+        raise argparse.ArgumentTypeError(f"{text} is no port")
+    return value
+
+
+def plan_of(options: argparse.Namespace) -> Plan:
+    """The batch that the options ask for. Raises UsageError."""
+    from symbolize import __version__
+    from symbolize.batch import Limits, Plan, Setup, new_run
+    from symbolize.batch.places import Place
+    from symbolize.symbols import DEFAULT_LIMIT, default_folder
+
+    inputs = [*options.inputs, *options.watch]
+    if not inputs:
+        raise UsageError("no inputs; name files, folders, patterns or URLs, or - for a list on standard input")
+    if "" in inputs or not options.out:
+        raise UsageError("an input or --out has an empty name")
+    if options.watch and "-" in inputs:
+        raise UsageError("a list on standard input cannot be watched")
+    for root in options.binaries:
+        if not os.path.exists(root):
+            raise UsageError(f"--binaries {root}: no such folder or file")
+    shard = shard_of(options.shard)
+    out = Place.of(options.out)
+    part = STATE_FOLDER if shard.parts == 1 else f"{STATE_FOLDER}/shard-{shard.number}-of-{shard.parts}"
+    if options.state:
+        state = os.path.join(os.path.abspath(options.state), part.removeprefix(STATE_FOLDER).lstrip("/"))
+    elif out.is_local:
+        state = os.path.join(out.url, part)
+    else:
+        folder = hashlib.sha256(out.url.encode()).hexdigest()[:16]
+        state = os.path.join(default_folder(), "batches", folder, part)
+    exchange = f"{out.url}/{part}/work" if options.dask else os.path.join(state, "work")
+    cache = "" if options.no_cache else options.cache or default_folder()
+    loading = load_options(options)
+    choice = loading.pop("choice")
+    setup = Setup(
+        tuple(os.path.abspath(root) for root in all_roots(options)),
+        out.url,
+        exchange,
+        new_run(),
+        cache=cache,
+        cache_limit=DEFAULT_LIMIT if options.cache_limit is None else options.cache_limit,
+        demangle=options.demangle,
+        nearest_line=options.nearest_line,
+        proguard_maps=tuple(options.proguard_map),
+        debuginfod=tuple(options.debuginfod),
+        choice=choice,
+        load_options=tuple(sorted(loading.items())),
+    )
+    seconds, memory, attempts = options.time_limit, options.memory_limit, options.attempts
+    per_task = TASKS_ON_CLUSTER if options.dask else 1
+    return Plan(
+        inputs,
+        setup,
+        state,
+        __version__,
+        limits=Limits(seconds * per_task, memory, attempts),
+        decode_limits=Limits(max(seconds, DECODE_SECONDS), max(memory, DECODE_MEMORY), attempts),
+        shard=shard,
+        listing=sys.stdin,
+        retry_quarantined=options.retry_quarantined,
+        again=options.again,
+        per_task=per_task,
+    )
+
+
+def shard_of(text: str | None) -> Shard:
+    """The part of the inputs that `--shard` names. Raises UsageError."""
+    from symbolize.batch import Shard
+
+    if text is None:
+        return Shard()
+    index = os.environ.get("JOB_COMPLETION_INDEX", "")
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text if "/" in text else f"{index}/{text}")
+    if match is None:
+        raise UsageError(f"--shard {text}: is not I/N, or N with the number I in JOB_COMPLETION_INDEX")
+    shard = Shard(int(match[1]), int(match[2]))
+    if shard.number >= shard.parts:
+        raise UsageError(f"--shard {text}: the parts are numbered from 0 to {shard.parts - 1}")
+    return shard
+
+
+def open_engine(options: argparse.Namespace) -> Engine:
+    """What runs the tasks."""
+    if options.dask:
+        from symbolize.batch.dask_engine import DaskEngine
+
+        return DaskEngine(options.dask)
+    from symbolize.batch.local import LocalEngine
+
+    return LocalEngine(options.jobs)
+
+
+@contextmanager
+def told_to_stop(is_watching: bool) -> Iterator[threading.Event]:
+    """An event that is set when the process is told to end: while watching that is the way to end it in order, else it
+    interrupts."""
+    stopping = threading.Event()
+
+    def stop(number: int, _: object) -> None:
+        if is_watching and not stopping.is_set():
+            stopping.set()
+        else:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stopping
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def keep_watching(batch: Batch, interval: float, stopping: threading.Event) -> None:
+    """Do what there is, and look again until told to stop. What was still changing at a look waits for the next."""
+    before: dict[str, str] = {}
+
+    def is_ready(found: Input) -> bool:
+        now[found.uri] = found.version
+        return before.get(found.uri) == found.version
+
+    while not stopping.is_set():
+        now: dict[str, str] = {}
+        batch.take_in(is_ready)
+        before = now
+        batch.work()
+        stopping.wait(interval)
+
+
+@contextmanager
+def watchers(options: argparse.Namespace) -> Iterator[Silent]:
+    from symbolize.batch.watchers import Silent, Watchers
+
+    class P(Silent):
+        def handled(self, i, r):
+            if r.reason:
+                tell(f"{i.uri} {r.reason} {r.detail}")
+
+        def problem(self, *a):
+            tell(str(a))
+
+    with Watchers([P()]) as w:
+        yield w
+
+
+def close_up(options, plan, manifest, batch):
+    tell(str(manifest.count(batch.turn)))
+    return 100.0
