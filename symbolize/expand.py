@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,13 @@ from symbolize.names import (
     last_component,
 )
 from symbolize.profile import Functions, Lines, Profile
-from symbolize.symbols import Frames
+from symbolize.symbols import Frames, FunctionNames, texts_of
 
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
+
+MAX_KNOWN: Final = 1 << 17
+"""Functions of a table whose names for profiles are remembered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,33 +130,53 @@ def frame_functions(
     the pprof schema counts in its function's file. The line of the declaration is given where it is in that
     file. Functions are in the order of their first frames, whatever else the table of the binary has.
     """
-    used, row = used_rows(frames.function, len(frames.functions))
-    functions = frames.functions.take(used)
+    functions = frames.functions
+    used, row = used_rows(frames.function, len(functions))
     files, file_row = used_rows(frames.file, len(frames.files))
     pairs, which = by_first_use(*distinct_inverse(pair(row, file_row)))
     function, file = unpair(pairs)
     add = profile.strings.add
-    linkage, plain = functions.linkage, functions.name
-    readable = demangle_linker(linkage, mode) if of_linker else demangle(linkage, mode)
-    if mode == "default":
-        plain = [drop_template_arguments(text) for text in plain]
-    name = np.array([add(text or known) for text, known in zip(plain, readable, strict=True)], np.int32)
-    # A function without a linked name is known to the linker by its plain name at best.
-    system_name = np.array(
-        [add(linked or last_component(text)) for linked, text in zip(linkage, functions.name, strict=True)],
-        np.int32,
-    )
-    if mode == "none":
-        name = system_name
-    filename = np.array([add(frames.files[path]) for path in files.tolist()] + [0], np.int32)
-    declared_here = functions.decl_file[function] == np.append(files, -2)[file]
+    shown = shown_names(functions, used, mode, of_linker)
+    name = np.array([add(each.name) for each in shown], np.int32)
+    system_name = np.array([add(each.system_name) for each in shown], np.int32)
+    unnamed = np.array([each.is_unknown for each in shown], np.bool_)
+    filename = np.array([*map(add, texts_of(frames.files, files)), 0], np.int32)
+    declared_here = functions.decl_file[used][function] == np.append(files, -2)[file]
     added = Functions(
         name[function],
         system_name[function],
         filename[file],
-        np.where(declared_here & (file >= 0), functions.decl_line[function], 0).astype(np.int64),
+        np.where(declared_here & (file >= 0), functions.decl_line[used][function], 0).astype(np.int64),
     )
-    return added, which, functions.unnamed()[row]
+    return added, which, unnamed[row]
+
+
+class Shown(NamedTuple):
+    """What a function is called in a profile; whether it is there without a name that could be read."""
+
+    name: bytes
+    system_name: bytes
+    is_unknown: bool
+
+
+def shown_names(functions: FunctionNames, rows: Int64, mode: Mode, of_linker: bool) -> list[Shown]:
+    """What some functions are called. Tables are asked for the same ones again and again, so it is remembered."""
+    known: dict[int, Shown] = functions.known.setdefault((mode, of_linker), {})
+    wanted = rows.tolist()
+    missing = [row for row in wanted if row not in known]
+    if len(missing) + len(known) > MAX_KNOWN:
+        known, missing = {}, wanted
+    if missing:
+        found = functions.take(np.array(missing, np.int64))
+        linkage, plain = found.linkage, found.name
+        readable = demangle_linker(linkage, mode) if of_linker else demangle(linkage, mode)
+        if mode == "default":
+            plain = [drop_template_arguments(text) for text in plain]
+        # A function without a linked name is known to the linker by its plain name at best.
+        linked = [link or last_component(text) for link, text in zip(linkage, found.name, strict=True)]
+        names = linked if mode == "none" else [a or b for a, b in zip(plain, readable, strict=True)]
+        known.update(zip(missing, map(Shown, names, linked, found.unnamed().tolist()), strict=True))
+    return [known[row] for row in wanted]
 
 
 def by_first_use(values: Int64, which: Int64) -> tuple[Int64, Int64]:

@@ -2,7 +2,7 @@
 
 from symbolize.symbols.binary import Binary, build_table, has_file_offsets
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder
-from symbolize.symbols.functions import FunctionNames
+from symbolize.symbols.functions import FunctionNames, texts_of
 from symbolize.symbols.listed import ListedBinary
 from symbolize.symbols.nearest import lookup_nearest
 from symbolize.symbols.table import Frames, FunctionsAt, SymbolTable
@@ -24,5 +24,6 @@ __all__ = [
     "has_file_offsets",
     "lookup_nearest",
     "read_table",
+    "texts_of",
     "write_table",
 ]

@@ -1,7 +1,8 @@
 """Functions of a table: their names and declarations."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +21,14 @@ class FunctionNames:
 
     `linkage` is the name as linked, empty if there is none; `name` the qualified name from DWARF, empty where
     only a linkage name is known; `decl_file` an index into the table's files (-1: unknown) and `decl_line` the
-    place of the declaration.
+    place of the declaration. `known` is for whoever makes other names of these, so that it is done once.
     """
 
     linkage: Sequence[bytes]
     name: Sequence[bytes]
     decl_file: NDArray[np.int32]
     decl_line: NDArray[np.uint32]
+    known: dict[Any, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.linkage)
@@ -34,7 +36,7 @@ class FunctionNames:
     def take(self, rows: Int64) -> "FunctionNames":
         """The functions of some rows, with their names read."""
         return FunctionNames(
-            chosen(self.linkage, rows), chosen(self.name, rows), self.decl_file[rows], self.decl_line[rows]
+            texts_of(self.linkage, rows), texts_of(self.name, rows), self.decl_file[rows], self.decl_line[rows]
         )
 
     def unnamed(self) -> NDArray[np.bool_]:
@@ -42,6 +44,6 @@ class FunctionNames:
         return np.array([name == UNKNOWN for name in self.name], np.bool_)
 
 
-def chosen(names: Sequence[bytes], rows: Int64) -> list[bytes]:
-    """Some of `names`, all at once where they are columns of a table."""
+def texts_of(names: Sequence[bytes], rows: Int64) -> list[bytes]:
+    """Some texts of a table, all at once where they are columns."""
     return names.take(rows) if isinstance(names, Texts) else [names[row] for row in rows.tolist()]

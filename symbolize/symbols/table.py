@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,7 +153,7 @@ class SymbolTable:
             code = FoldedCode(int(self.folded_begin[row]), int(self.folded_end[row]), evidence, functions)
             yield code, np.flatnonzero(rows == row)
 
-    @property
+    @cached_property
     def functions(self) -> FunctionNames:
         """The functions, a row each; their names are read when they are asked for."""
         return FunctionNames(
