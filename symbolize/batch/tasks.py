@@ -107,6 +107,7 @@ class Worker:
         self.out, self.exchange = Place.of(setup.out), Place.of(setup.exchange)
         self.tables = RunTables(self.exchange, setup.nearest_line)
         self.noted: dict[str, UInt64] = {}
+        self._epoch = -1
         self._held = ExitStack()
         self.symbolizer = self._open()
 
@@ -133,6 +134,9 @@ class Worker:
     def begin(self, epoch: int) -> None:
         """Make ready for a task."""
         self.tables.begin(epoch)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self.noted.clear()
         if self.symbolizer.open_binaries > MAX_OPEN:
             self.close()
             self.symbolizer = self._open()
@@ -279,6 +283,7 @@ def decode_binary(work: Decode) -> Decoded:
             size = worker.tables.write(binary, table, None if binary.has_whole else vaddrs)
         except OutputError as error:
             return Decoded(key, 0, 0, time.perf_counter() - started, unwritable=str(error))
+    binary.forget()
     return Decoded(key, len(vaddrs), size, time.perf_counter() - started)
 
 

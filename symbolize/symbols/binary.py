@@ -65,7 +65,7 @@ class Binary:
             if self._cache is not None and self._builder.is_complete:
                 facts = self.facts._replace(companions=self._builder.companions)
                 self.is_kept = self._cache.store(self._whole, facts)
-            self._forget()
+            self.forget()
         return self._whole if self._whole is not None else self._builder.build(vaddrs)
 
     def table_again(self, vaddrs: UInt64) -> SymbolTable:
@@ -119,7 +119,7 @@ class Binary:
         """Let `table`, a whole one that was made of the same files, answer from now on."""
         if self._whole is None:
             self._whole = table
-            self._forget()
+            self.forget()
 
     def _is_worth_it(self, vaddrs: UInt64) -> bool:
         """Whether to build the whole table for a lookup of `vaddrs`, and for those to come."""
@@ -139,8 +139,8 @@ class Binary:
             self._made = Builder(self.images, self._finder)
         return self._made
 
-    def _forget(self) -> None:
-        """Let go of what only building a table needs."""
+    def forget(self) -> None:
+        """Let go of what only building a table needs; it is read again when one has to be built."""
         if self._made is not None:
             self._made.close()
             self._made = None
@@ -156,7 +156,7 @@ class Binary:
     def close(self) -> None:
         """Close the files."""
         self._whole = None
-        self._forget()
+        self.forget()
         for image in {id(image): image for image in (*self.images, self.loaded)}.values():
             image.close()
 
