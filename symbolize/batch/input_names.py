@@ -17,8 +17,8 @@ MAX_COMPONENT: Final = 200
 MAX_NAME: Final = 800
 """Bytes of a whole name. Object stores allow 1024 for a key, of which the prefix of the place takes some."""
 
-UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""What is in no name of an output: control characters, and bytes that are no text."""
+UNSAFE: Final = re.compile("[?\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""What is in no name of an output: control characters, bytes that are no text, and what begins a query in URLs."""
 
 
 def output_name(parts: Sequence[str]) -> str:

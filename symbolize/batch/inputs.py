@@ -12,7 +12,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from symbolize.batch.input_names import STATE_FOLDER, alternatives, output_name
 from symbolize.batch.patterns import Pattern, is_pattern, split_pattern
-from symbolize.batch.urls import is_url
+from symbolize.batch.urls import is_url, open_url
 
 LISTING: Final = "-"
 """The argument that stands for a list of names on standard input."""
@@ -84,8 +84,6 @@ def open_input(uri: str) -> Iterator[str | BinaryIO]:
     if path is not None:
         yield path
         return
-    from symbolize.batch.urls import open_url
-
     with open_url(uri) as stream:
         yield stream
 
@@ -121,9 +119,9 @@ def _named(argument: str, listing: TextIO | None) -> Iterator[Input | Problem]:
         return
     path = local_path(argument)
     if path is None:
-        from symbolize.batch.urls import find_below_url
+        from symbolize.batch.url_inputs import find_at_url
 
-        yield from find_below_url(argument)
+        yield from find_at_url(argument, is_listed=False)
         return
     try:
         yield from _exactly(path, mirrored=False)
@@ -138,9 +136,9 @@ def _listed(name: str) -> Iterator[Input | Problem]:
     """What a name in a list means: a file or folder, no pattern."""
     path = local_path(name)
     if path is None:
-        from symbolize.batch.urls import find_below_url
+        from symbolize.batch.url_inputs import find_at_url
 
-        yield from find_below_url(name, is_listed=True)
+        yield from find_at_url(name, is_listed=True)
         return
     try:
         yield from _exactly(path, mirrored=True)

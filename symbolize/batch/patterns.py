@@ -60,6 +60,11 @@ class Pattern(NamedTuple):
         return frozenset(found)
 
 
+def literal_start(part: str) -> str:
+    """What every name begins with that a part of a pattern matches."""
+    return part[: min((part.find(each) for each in MAGIC if each in part), default=len(part))]
+
+
 def split_pattern(path: str) -> tuple[str, Pattern]:
     """The path of the folder in which a pattern begins to mean something, and the pattern below it."""
     parts = path.split("/")

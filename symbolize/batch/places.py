@@ -1,14 +1,26 @@
 """Places for outputs and for what tasks hand to one another: a folder, or a prefix in an object store."""
 
 import os
+import shutil
 import stat
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, BinaryIO, Final
 
 from symbolize.batch.input_names import STATE_FOLDER
 from symbolize.batch.inputs import local_path
+from symbolize.batch.scratch import DEFAULT_LIMIT, Scratch, sweep_folder
+from symbolize.batch.urls import (
+    STORES,
+    entry_at,
+    everything,
+    files_at,
+    has_password,
+    open_url,
+    reason,
+    scheme_of,
+    shown,
+)
 from symbolize.errors import InputError, OutputError, UsageError
 from symbolize.write.files import output_error
 
@@ -18,6 +30,11 @@ ABANDONED: Final = 3600
 UNFINISHED_FOLDER: Final = f"{STATE_FOLDER}/tmp"
 """Where files grow below a folder before they get their names."""
 
+ONE_REQUEST: Final = 16 << 20
+"""Bytes up to which a file is uploaded by one request."""
+
+PIECE: Final = 1 << 20
+
 
 class Place:
     """Files by name, below a folder or a URL. Names are relative, divided by slashes; a name that would lead out of
@@ -26,17 +43,24 @@ class Place:
     url: str
     is_local: bool
 
+    @property
+    def shown(self) -> str:
+        """The place as anybody may see it."""
+        return shown(self.url)
+
     @classmethod
-    def of(cls, text: str, scratch: str | None = None) -> "Place":
+    def of(cls, text: str, scratch: str | None = None, limit: int = DEFAULT_LIMIT) -> "Place":
         """The place that `text` names: a path or a URL. Nothing is made or asked for yet.
 
-        `scratch` is a local folder for copies of remote files; processes may share it. Raises UsageError for what is
-        no place to write to.
+        `scratch` is a local folder for copies of remote files, together about `limit` bytes; processes may share it.
+        Without one each place has its own until the process ends. Raises UsageError for what is no place to write to.
         """
         path = local_path(text)
-        if path is not None:
-            return LocalPlace(path)
-        raise UsageError(f"{text}: no place to write to")
+        return RemotePlace(text, scratch, limit) if path is None else LocalPlace(path)
+
+    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """The file as a stream, to be read once from its beginning. Raises InputError, reading too."""
+        raise NotImplementedError
 
     def read_file(self, name: str) -> str:
         """A local path at which the file can be read or mapped now; it is not to be written to. Raises InputError."""
@@ -95,6 +119,13 @@ class LocalPlace(Place):
             raise _input_error(path, error) from error
         return path
 
+    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
+        path = self.read_file(name)
+        try:
+            return open(path, "rb")
+        except OSError as error:
+            raise _input_error(path, error) from error
+
     @contextmanager
     def write(self, name: str, durable: bool = False) -> Iterator[BinaryIO]:
         path = self._path(name)
@@ -120,8 +151,8 @@ class LocalPlace(Place):
             raise output_error(path, error) from error
 
     def put(self, name: str, path: str) -> None:
-        with self.write(name) as file:
-            _copy(path, file)
+        with open(path, "rb") as source, self.write(name) as file:
+            shutil.copyfileobj(source, file, PIECE)
 
     def size(self, name: str) -> int | None:
         path = self._path(name)
@@ -179,17 +210,102 @@ class LocalPlace(Place):
         os.makedirs(folder, exist_ok=True)
 
 
-def sweep_folder(folder: str, age: float) -> int:
-    """Remove the files right in `folder` that nobody has written to for `age` seconds; how many. Never raises."""
-    removed = 0
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                if entry.is_file(follow_symlinks=False):
-                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > age:
-                        os.unlink(entry.path)
-                        removed += 1
-    return removed
+class RemotePlace(Place):
+    """A prefix in an object store. What is written grows in a local file and is uploaded when it is complete, which
+    makes it visible at once; several megabytes go up in parts, which nobody sees before the last."""
+
+    is_local = False
+
+    def __init__(self, url: str, scratch: str | None, limit: int) -> None:
+        self.url = url.rstrip("/")
+        if scheme_of(url) not in STORES:
+            raise UsageError(
+                f"{shown(url)}: nothing can be written there; object stores are {', '.join(sorted(STORES))}"
+            )
+        if has_password(url):
+            raise UsageError(f"{shown(url)}: has a password in it; credentials belong into the environment")
+        if not self.url.partition("://")[2]:
+            raise UsageError(f"{shown(url)}: names no bucket")
+        self._scratch = Scratch(scratch, limit)
+
+    def __reduce__(self) -> Any:
+        return RemotePlace, (self.url, self._scratch.given, self._scratch.limit)
+
+    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
+        return open_url(self._at(name))
+
+    def read_file(self, name: str) -> str:
+        url = self._at(name)
+        entry = entry_at(files_at(url))
+        if entry is None or entry.is_folder:
+            raise InputError(shown(url), "is missing")
+        identity = f"{url}\n{entry.version}"
+        try:
+            path = self._scratch.find(identity)
+            if path is not None:
+                return path
+            with open_url(url) as stream, self._scratch.write() as file:
+                if copy(stream, file, entry.size) != entry.size:
+                    raise InputError(shown(url), "changed while it was read")
+                return self._scratch.keep(file, identity)
+        except OSError as error:
+            raise InputError(shown(url), f"cannot be copied here: {error.strerror or error}") from error
+
+    @contextmanager
+    def write(self, name: str, durable: bool = False) -> Iterator[BinaryIO]:
+        url = self._at(name)
+        try:
+            with self._scratch.write() as file:
+                yield file
+                file.flush()
+                self._upload(url, file.name)
+        except OSError as error:
+            raise output_error(shown(url), error) from error
+
+    def put(self, name: str, path: str) -> None:
+        self._upload(self._at(name), path)
+
+    def size(self, name: str) -> int | None:
+        entry = entry_at(files_at(self._at(name)))
+        return None if entry is None or entry.is_folder else entry.size
+
+    def remove(self, name: str) -> None:
+        url = self._at(name)
+        files = files_at(url)
+        try:
+            files.system.rm_file(files.path)
+        except FileNotFoundError:
+            pass
+        except Exception as error:  # each library has its own classes
+            raise OutputError(f"{shown(url)}: cannot be removed: {reason(error)}") from error
+
+    def names(self, prefix: str = "") -> Iterator[str]:
+        folder = _checked(prefix.rstrip("/"), self.url) if prefix.rstrip("/") else ""
+        with suppress(FileNotFoundError):
+            for entry in everything(files_at(self.url), folder):
+                if prefix or not entry.path.startswith(STATE_FOLDER + "/"):
+                    yield entry.path
+
+    def sweep(self) -> int:
+        return self._scratch.sweep(ABANDONED)
+
+    def _upload(self, url: str, path: str) -> None:
+        """Make the local file the one at `url`. Not by a file opened for writing: that becomes visible half-written
+        when something fails."""
+        try:
+            files = files_at(url)
+            if os.path.getsize(path) <= ONE_REQUEST:
+                with open(path, "rb") as file:
+                    files.system.pipe_file(files.path, file.read())
+            else:
+                files.system.put_file(path, files.path)
+        except InputError as error:
+            raise OutputError(str(error)) from error
+        except Exception as error:  # each library has its own classes
+            raise OutputError(f"{shown(url)}: cannot be written: {reason(error)}") from error
+
+    def _at(self, name: str) -> str:
+        return f"{self.url}/{_checked(name, shown(self.url))}"
 
 
 def _checked(name: str, url: str) -> str:
@@ -199,10 +315,13 @@ def _checked(name: str, url: str) -> str:
     return name
 
 
-def _copy(path: str, file: Any) -> None:
-    with open(path, "rb") as source:
-        while piece := source.read(1 << 20):
-            file.write(piece)
+def copy(source: BinaryIO, target: BinaryIO, limit: int) -> int:
+    """Copy a stream, at most a piece more than `limit` bytes; how many there were."""
+    size = 0
+    while size <= limit and (piece := source.read(PIECE)):
+        target.write(piece)
+        size += len(piece)
+    return size
 
 
 def _sync_folder(folder: str) -> None:

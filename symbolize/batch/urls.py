@@ -1,13 +1,37 @@
-"""URLs of object stores."""
+"""Files at URLs, through fsspec: what they are called, what is below a prefix, and their bytes.
 
+fsspec and its libraries are imported when a URL is met, and errors of theirs become InputError here.
+"""
+
+import io
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, Final
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Final, NamedTuple
 
-from symbolize.errors import UsageError
+from symbolize.errors import InputError, UsageError, printable
 
-URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+CREDENTIALS: Final = re.compile(r"(?<=://)[^/?#\s]*@")
+QUERY: Final = re.compile(r"(https?://[^?\s]*)\?\S*")
+
+EXTRA: Final = "pip install 'symbolize[cloud]'"
+BLOCK: Final = 8 << 20
+"""Bytes that are asked for at once while a file is read from its beginning to its end."""
+
+STORES: Final = frozenset(["s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"])
+"""Schemes of object stores, where a file is there when all of it is there."""
+
+PAGED: Final = frozenset(["s3", "s3a"])
+"""Schemes whose listings come page by page here, so that they may be of any length."""
+
+VERSIONS: Final = (
+    *("ETag", "etag", "generation", "md5Hash", "content_md5", "checksum", "mtime", "LastModified", "last_modified"),
+    *("updated", "modified", "created"),
+)
+"""What file systems call that which differs when a file does, the best first."""
+
+MAX_REASON: Final = 300
 
 
 def is_url(text: str) -> bool:
@@ -15,11 +39,202 @@ def is_url(text: str) -> bool:
     return URL.match(text) is not None
 
 
-def open_url(uri: str) -> AbstractContextManager[BinaryIO]:
-    """The file at a URL, as a stream to be read once."""
-    raise UsageError("URLs are not read yet")
+def scheme_of(url: str) -> str:
+    """The scheme of a URL, in lower case."""
+    match = URL.match(url)
+    return match[1].lower() if match else ""
 
 
-def find_below_url(url: str, is_listed: bool = False) -> Iterator[Any]:
-    """The files that a URL means."""
-    raise UsageError("URLs are not read yet")
+def shown(url: str) -> str:
+    """A URL, or a text with URLs in it, as anybody may see it: without users, passwords and signed queries."""
+    return QUERY.sub(r"\1", CREDENTIALS.sub("", url))
+
+
+def has_password(url: str) -> bool:
+    """Whether a URL holds a password, which would end up wherever the URL is noted."""
+    return any(":" in found for found in CREDENTIALS.findall(url))
+
+
+class Files(NamedTuple):
+    """A file system, a path in it, and the URL of that path without a slash at the end."""
+
+    system: Any
+    path: str
+    url: str
+
+
+class Entry(NamedTuple):
+    """A file, or a folder, below a URL: its path from there, its bytes (-1: unknown), and its version."""
+
+    path: str
+    is_folder: bool
+    size: int
+    version: str
+
+
+def files_at(url: str) -> Files:
+    """The file system of a URL. Raises InputError if the URL cannot be used, UsageError if a library is missing."""
+    scheme = scheme_of(url)
+    if has_password(url):
+        raise InputError(shown(url), "has a password in it; credentials belong into the environment")
+    try:
+        import fsspec
+    except ImportError as error:
+        raise UsageError(f"{shown(url)}: URLs need fsspec: {EXTRA}") from error
+    try:
+        system = fsspec.get_filesystem_class(scheme)
+    except ValueError as error:
+        raise InputError(shown(url), f"is of a kind that is not known: {scheme}://") from error
+    except ImportError as error:
+        raise UsageError(f"{shown(url)}: {scheme}:// needs a library that is not installed: {EXTRA}") from error
+    # Listings are read once here, and a remembered one would hide what other machines write.
+    options = {"use_listings_cache": False} if scheme in STORES else {}
+    with asking(url):
+        path = system._strip_protocol(url)
+        return Files(
+            system(**system._get_kwargs_from_urls(url), **options), path, f"{scheme}{url[len(scheme) :]}".rstrip("/")
+        )
+
+
+@contextmanager
+def asking(url: str) -> Iterator[None]:
+    """Turns what the libraries raise into InputError about `url`; a missing file stays FileNotFoundError."""
+    try:
+        yield
+    except (InputError, UsageError, FileNotFoundError):
+        raise
+    except PermissionError as error:
+        raise InputError(shown(url), "cannot be read: access is denied, or it is missing") from error
+    except Exception as error:  # each library has its own classes, not all of them OSError
+        raise InputError(shown(url), f"cannot be read: {reason(error)}") from error
+
+
+def reason(error: BaseException) -> str:
+    """What an error of a library says, in a line without secrets."""
+    text = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+    return printable(shown(str(text)))[:MAX_REASON]
+
+
+def entry_at(files: Files) -> Entry | None:
+    """The file or folder at a URL, None if there is none. Raises InputError."""
+    try:
+        with asking(files.url):
+            return _entry("", files.system.info(files.path))
+    except FileNotFoundError:
+        return None
+
+
+def everything(files: Files, folder: str = "") -> Iterator[Entry]:
+    """All files below a folder. Raises InputError, in the midst of it too; FileNotFoundError if there is no bucket."""
+    if scheme_of(files.url) in PAGED:
+        yield from _pages(files, _inside(folder), "")
+        return
+    folders = [folder]
+    while folders:
+        inner = []
+        for entry in children(files, folders.pop()):
+            if entry.is_folder:
+                inner.append(entry.path)
+            else:
+                yield entry
+        folders += reversed(inner)
+
+
+def children(files: Files, folder: str, start: str = "") -> Iterator[Entry]:
+    """The files and folders right in a folder whose names begin with `start`, or more. Raises as `everything` does."""
+    if scheme_of(files.url) in PAGED:
+        yield from _pages(files, _inside(folder) + start, "/")
+        return
+    path = f"{files.path.rstrip('/')}/{folder}".rstrip("/")
+    with asking(files.url):
+        listed = sorted(files.system.ls(path, detail=True), key=lambda info: str(info["name"]))
+    for info in listed:
+        name = str(info["name"]).rstrip("/")
+        if name.strip("/") != path.strip("/"):  # some stores list a folder within itself
+            yield _entry(_inside(folder) + name.rsplit("/", 1)[-1], info)
+
+
+def _pages(files: Files, start: str, delimiter: str) -> Iterator[Entry]:
+    """The keys below an S3 prefix that go on with `start`, a page of a thousand at a time."""
+    bucket, key, _ = files.system.split_path(files.path)
+    prefix = _inside(key or "")
+    more: dict[str, str] = {}
+    while True:
+        with asking(files.url):
+            page = files.system.call_s3(
+                "list_objects_v2",
+                Bucket=bucket,
+                Prefix=prefix + start,
+                Delimiter=delimiter,
+                **files.system.req_kw,
+                **more,
+            )
+        for folder in page.get("CommonPrefixes", ()):
+            yield Entry(folder["Prefix"][len(prefix) :].rstrip("/"), True, 0, "")
+        for info in page.get("Contents", ()):
+            if not info["Key"].endswith("/"):  # a folder as some tools mark it
+                yield _entry(info["Key"][len(prefix) :], {**info, "size": info["Size"]})
+        if not page.get("IsTruncated"):
+            return
+        more = {"ContinuationToken": page["NextContinuationToken"]}
+
+
+def _inside(folder: str) -> str:
+    """What the paths of what is in `folder` begin with."""
+    return folder and folder + "/"
+
+
+def _entry(path: str, info: dict[str, Any]) -> Entry:
+    size = info.get("size")
+    size = size if isinstance(size, int) else -1
+    mark = next((info[key] for key in VERSIONS if info.get(key)), "")
+    return Entry(path, info.get("type") == "directory", size, f"{str(mark).strip(chr(34))}-{size}")
+
+
+@contextmanager
+def open_url(url: str, block: int = BLOCK) -> Iterator[BinaryIO]:
+    """The file at a URL, read from its beginning to its end, a block at a time. Raises InputError, reading too."""
+    files = files_at(url)
+    try:
+        with asking(url):
+            file = files.system.open(files.path, "rb", block_size=block, cache_type="readahead")
+    except FileNotFoundError as error:
+        raise InputError(shown(url), "is missing") from error
+    with _Stream(file, url) as stream:
+        yield stream  # type: ignore[misc]
+
+
+class _Stream(io.RawIOBase):
+    """A file of fsspec that raises InputError, goes by a name without secrets, and is read only."""
+
+    def __init__(self, file: Any, url: str) -> None:
+        self.name = shown(url)
+        self._url = url
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """As many bytes as there are, at most `size`; all without it."""
+        try:
+            with asking(self._url):
+                data: bytes = self._file.read(size)
+                return data
+        except FileNotFoundError as error:
+            raise InputError(self.name, "vanished while it was read") from error
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill `buffer`; how many bytes there were."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def readall(self) -> bytes:
+        """All that is left."""
+        return self.read()
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._file.close()

@@ -1,0 +1,113 @@
+"""Local copies of remote files, and files that grow until they are uploaded."""
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, Final
+
+DEFAULT_LIMIT: Final = 4 << 30
+"""Bytes that copies may take."""
+
+ENDING, GROWING = ".copy", ".new"
+
+IN_USE: Final = 60
+"""Seconds for which a copy that was asked for stays: another process may be about to open it."""
+
+
+class Scratch:
+    """A folder of copies, the ones used least recently removed when there are too many bytes.
+
+    In a folder that is given, several processes may keep one set of copies. Raises OSError.
+    """
+
+    def __init__(self, given: str | None, limit: int = DEFAULT_LIMIT) -> None:
+        self.given = given
+        self.limit = limit
+        self._own: str | None = None
+        self._made_by = 0
+
+    @property
+    def folder(self) -> str:
+        """Where the copies are, made at the first question; one of its own goes when the process ends."""
+        if self.given is not None:
+            os.makedirs(self.given, mode=0o700, exist_ok=True)
+            return self.given
+        if self._own is None or self._made_by != os.getpid():
+            self._own, self._made_by = tempfile.mkdtemp(prefix="symbolize-"), os.getpid()
+            weakref.finalize(self, _remove_own, self._own, self._made_by)
+        return self._own
+
+    def find(self, identity: str) -> str | None:
+        """The copy of what `identity` identifies, content and all."""
+        path = self._path(identity)
+        try:
+            os.utime(path)  # which keeps it for now
+        except FileNotFoundError:
+            return None
+        return path
+
+    @contextmanager
+    def write(self) -> Iterator[BinaryIO]:
+        """A new file, gone in the end unless it was kept."""
+        path = os.path.join(self.folder, os.urandom(12).hex() + GROWING)
+        try:
+            with open(path, "xb") as file:
+                yield file
+        finally:
+            with suppress(OSError):
+                os.unlink(path)
+
+    def keep(self, file: BinaryIO, identity: str) -> str:
+        """Make a file that is complete the copy of what `identity` identifies; its path."""
+        path = self._path(identity)
+        file.flush()
+        os.replace(file.name, path)
+        self._evict()
+        return path
+
+    def sweep(self, age: float) -> int:
+        """Remove what was left unfinished longer ago than `age` seconds; how many files. Never raises."""
+        return 0 if self.given is None else sweep_folder(self.given, age, GROWING)
+
+    def _path(self, identity: str) -> str:
+        return os.path.join(self.folder, hashlib.sha256(identity.encode()).hexdigest()[:40] + ENDING)
+
+    def _evict(self) -> None:
+        copies = []
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.name.endswith(ENDING):
+                        status = entry.stat()
+                        copies.append((status.st_mtime, status.st_size, entry.path))
+        excess = sum(size for _, size, _ in copies) - self.limit
+        for used, size, path in sorted(copies):
+            if excess <= 0 or time.time() - used < IN_USE:
+                break
+            with suppress(OSError):
+                os.unlink(path)  # what is mapped stays as long as it is
+            excess -= size
+
+
+def sweep_folder(folder: str, age: float, ending: str = "") -> int:
+    """Remove the files right in `folder` that nobody has written to for `age` seconds; how many. Never raises."""
+    removed = 0
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if entry.name.endswith(ending) and entry.is_file(follow_symlinks=False):
+                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > age:
+                        os.unlink(entry.path)
+                        removed += 1
+    return removed
+
+
+def _remove_own(folder: str, process: int) -> None:
+    """Remove the folder that a process made for itself; a child that was forked leaves it alone."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,108 @@
+"""Symbol tables that many machines share through an object store, in front of which each has its own folder."""
+
+import os
+from contextlib import suppress
+from typing import Final
+
+from symbolize.batch.places import LocalPlace, Place, copy
+from symbolize.errors import SymbolizeError, UsageError
+from symbolize.symbols.cache import DEFAULT_LIMIT, ENDING, TableCache, identities
+from symbolize.symbols.table import SymbolTable
+from symbolize.symbols.table_file import FORMAT, DamagedTable, Facts, read_table
+
+MAX_FAILURES: Final = 3
+"""Requests that may fail before the store is not asked any more."""
+
+
+def open_shared_cache(url: str, folder: str, limit: int = DEFAULT_LIMIT) -> TableCache:
+    """The cache in `folder`, filled from the tables below `url` and filling them; `url` may be a path.
+
+    Raises UsageError for a URL at which no tables can be kept.
+    """
+    place = Place.of(url)
+    if isinstance(place, LocalPlace) and os.path.realpath(place.url) == os.path.realpath(folder):
+        raise UsageError(f"{url}: is the folder of this machine's own tables; name another")
+    return SharedCache(place, folder, limit)
+
+
+class SharedCache(TableCache):
+    """A cache that asks `place` for what it does not have, and puts there what it makes.
+
+    Names below `place` are those of the cache: they follow from the build id and the files that a table was made of.
+    Only tables with a build id are shared; without one, files have an identity on one machine only. What comes from
+    `place` is checked as if it were hostile. A place that fails costs time, not answers, and not much: after
+    MAX_FAILURES it is left alone.
+    """
+
+    def __init__(self, place: Place, folder: str, limit: int = DEFAULT_LIMIT) -> None:
+        super().__init__(folder, limit)
+        self.place = place
+        self._missing: set[str] = set()
+        self._failures = 0
+
+    def load(self, facts: Facts) -> SymbolTable | None:
+        """The table of the own folder, else the one of the place, None if there is none in both."""
+        table = super().load(facts)
+        if table is not None or not self._fetch(facts):
+            return table
+        return super().load(facts)
+
+    def store(self, table: SymbolTable, facts: Facts) -> bool:
+        """Write a table to the own folder, and upload it; whether it could be written to the folder."""
+        if not super().store(table, facts):
+            return False
+        name = self._name(facts)
+        if name and self._failures < MAX_FAILURES:
+            try:
+                self.place.put(name, self._path(facts, ENDING))
+            except (SymbolizeError, OSError) as error:
+                self._failed(error)
+            self._missing.discard(name)
+        return True
+
+    def _fetch(self, facts: Facts) -> bool:
+        """Copy a table from the place into the own folder, if there is a sound one; whether there was."""
+        name = self._name(facts)
+        if not name or name in self._missing or self._failures >= MAX_FAILURES:
+            return False
+        self._missing.add(name)  # whatever comes of it, once is enough
+        path = self._path(facts, ENDING)
+        unfinished = self._unfinished(path)
+        try:
+            size = self.place.size(name)
+            if size is None:
+                return False
+            if size > self.limit:
+                raise DamagedTable(f"has {size} bytes, more than all tables here may have")
+            os.makedirs(self.folder, exist_ok=True)
+            with self.place.open(name) as source, open(unfinished, "xb") as file:
+                copy(source, file, size)
+            _, found = read_table(unfinished)
+            if identities(found) != identities(facts):
+                raise DamagedTable("was made from other files")
+            os.replace(unfinished, path)
+            self.evict(keep=path)
+            return True
+        except DamagedTable as error:
+            self._note(f"{self.place.shown}/{name}: {error}; it is not used")
+        except SymbolizeError as error:
+            self._failed(error)
+        except OSError as error:
+            self._note_unwritable(error)
+        finally:
+            with suppress(OSError):
+                os.unlink(unfinished)
+        return False
+
+    def _failed(self, error: Exception) -> None:
+        self._failures += 1
+        if self._failures == 1:
+            self._note(f"shared tables: {error}")
+        elif self._failures == MAX_FAILURES:
+            self._note(f"shared tables: {self.place.shown} is not asked any more after {MAX_FAILURES} failures")
+
+    def _name(self, facts: Facts) -> str:
+        """The name of a table below the place, empty if it is not to be shared."""
+        if not facts.build_id.strip("0"):
+            return ""
+        return f"tables-{FORMAT}/{os.path.basename(self._path(facts, ENDING))}"

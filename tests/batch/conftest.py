@@ -1,0 +1,73 @@
+"""An object store for the tests: S3 as moto serves it, on the loopback interface."""
+
+import itertools
+import logging
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+COUNT = itertools.count()
+
+
+class Bucket(NamedTuple):
+    """A bucket of a test, and the S3 client of s3fs, which remembers no listings."""
+
+    url: str
+    system: Any
+
+    def put(self, *keys: str, data: bytes = b"profile") -> None:
+        """Make objects with these keys."""
+        for key in keys:
+            self.system.pipe_file(f"{self.url}/{key}", data)
+
+    def keys(self) -> list[str]:
+        """The keys of all objects."""
+        name = self.url.removeprefix("s3://")
+        return sorted(path.removeprefix(name + "/") for path in self.system.find(name))
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[str]:
+    """The address of an S3 server."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def store(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The server, as the environment names it."""
+    s3fs = pytest.importorskip("s3fs")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    s3fs.S3FileSystem.clear_instance_cache()
+    yield endpoint
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+@pytest.fixture
+def bucket(store: str) -> Bucket:
+    """An empty bucket."""
+    import s3fs
+
+    system = s3fs.S3FileSystem(use_listings_cache=False)
+    name = f"bucket-{next(COUNT)}"
+    system.mkdir(name)
+    return Bucket(f"s3://{name}", system)
+
+
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have requests fail at once that would be tried again and again."""
+    import fsspec
+    import s3fs
+
+    monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
+    monkeypatch.setitem(fsspec.config.conf, "s3", {"config_kwargs": {"retries": {"max_attempts": 0}}})
+    s3fs.S3FileSystem.clear_instance_cache()
