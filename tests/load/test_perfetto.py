@@ -582,7 +582,7 @@ THREAD = w.packet(1, rest={44: w.message({1: 50, 2: 51, 5: "CrBrowserMain", 6: 5
 
 
 def test_chromium() -> None:
-    """Times add up over packets, callers are moved into the call, ids are build ids again (rules R131, R228)."""
+    """Times add up over packets, callers are moved into the call, module ids stay (rules R131, R228, R240)."""
     trace = w.packet(1, w.CLEARED, CHROMIUM) + THREAD + stream([1, 2], [20, 5]) + stream([1], [100])
     found = read(trace)
     assert [*found] == ["chromium_profile.1.pid.50"]
@@ -594,7 +594,7 @@ def test_chromium() -> None:
     assert labels(profile)[0] == {"pid": 50, "tid": 51, "thread": "CrBrowserMain"}
     mappings = profile.mappings
     assert (mappings.start[0], int(mappings.limit[0]), mappings.file_offset[0]) == (0, (1 << 64) - 1, 0)
-    assert profile.strings.text(mappings.build_id[0]) == "0123456789abcdef0123456789abcdef"
+    assert profile.strings.text(mappings.build_id[0]) == "67452301AB89EFCD0123456789ABCDEF0"
 
 
 def test_times_of_chromium() -> None:
