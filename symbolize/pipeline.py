@@ -290,6 +290,9 @@ class Symbolizer:
         `settled` gets what was found out of a mapping whose addresses are those in a file.
         """
         recorded = record(profile, outcome.mapping, rows, callers)
+        if recorded.start == recorded.limit == 0 and not recorded.addresses.any():
+            outcome.reason = Reason.NO_ADDRESS
+            return None
         kind = kind_of(profile, outcome.mapping)
         if kind == AddressKind.IN_FILE and not recorded.build_id and self._index.has_places:
             embedded = embedded_names(profile, rows)

@@ -477,6 +477,19 @@ def test_counters_begin_at_zero_where_the_sequence_does() -> None:
     }
 
 
+def test_what_is_shown_first() -> None:
+    """The weight, not the event that comes last; the count where no sample has a weight."""
+    defaults = w.perf_defaults({1: 100, 4: 10}, [w.message({1: 11})])
+    start = w.packet(1, w.CLEARED, STATE)
+    for trace, shown in (
+        (w.packet(1, w.CLEARED, STATE, defaults) + w.perf_sample(2, followers=[5]), "cpu-cycles"),
+        (start + w.perf_sample(2, total=5) + w.perf_sample(2, total=8), "cpu-clock"),
+        (start + w.perf_sample(2), "samples"),
+    ):
+        profile = only(trace)
+        assert profile.strings.text(profile.default_sample_type) == shown
+
+
 def test_loss_and_setbacks_count_for_the_period() -> None:
     """A counter that went back, or on while packets were lost, tells no weight (rule R226)."""
     start = w.packet(1, w.CLEARED, STATE, CYCLES) + w.perf_sample(2, total=5000)

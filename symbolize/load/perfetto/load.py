@@ -315,6 +315,8 @@ def _cpu_profile(trace: Trace, rows: Sequence[int]) -> Profile:
     profile = build(trace, [part], types, adjust=session.kind == "chromium")
     add = profile.strings.add
     profile.period_type = ValueType(add(session.event.encode()), add(session.unit.encode()))
+    # What the sampling went by, and not the last of the events beside; old producers do not say how far it went.
+    profile.default_sample_type = profile.sample_types[int(values[:, 1].any())].type
     profile.period = session.period
     first, last, clock = scanner.session_times(number)
     if first:
