@@ -41,8 +41,21 @@ MAX_NAME = 1 << 16
 PSEUDO = frozenset({b"@plt", b"unknown"})
 """What stands in the place of a name and is none."""
 
+UNSAID = b"..."
+"""A parameter list of this alone may stand for any."""
+
 _HASH = re.compile(rb"::h[0-9a-f]{16}\Z")
 _BLANKS = re.compile(rb"\s+")
+_AFTER_PARAMETERS = re.compile(rb"(?:\s*(?:\b(?:const|volatile|noexcept|restrict)\b|&|\[[^\[\]]*\]))*\s*\Z")
+_SPELLINGS = (
+    (re.compile(rb"\bstd::__[a-z0-9_]+::"), b"std::"),
+    (re.compile(rb"std::basic_string<char(?:, ?std::char_traits<char>, ?std::allocator<char>)? ?>"), b"std::string"),
+    (re.compile(rb"decltype\(nullptr\)|\bstd::nullptr_t\b"), b"nullptr_t"),
+    (re.compile(rb"\{anonymous\}|`anonymous namespace'"), b"(anonymous namespace)"),
+)
+"""What demanglers spell in several ways, and one of them."""
+_IMPLIED_INT = frozenset({b"long", b"short", b"unsigned", b"signed"})
+_TOKEN = re.compile(rb"\w+|[^\w\s]")
 
 
 class Name(NamedTuple):
@@ -170,7 +183,8 @@ def is_named(name: Name, found: bytes) -> bool:
     """Whether `found`, linked or for people, is a name of the function that came with the profile as `name`.
 
     Clone suffixes, versions, marks of recorders and of the dynamic linker do not count. Linked names are compared if
-    both are there, else the texts that they stand for, with what the shorter of them leaves out left out.
+    both are there, else the texts that they stand for, with what the shorter of them leaves out left out. Parameters
+    that both spell have to be the same (rule R241).
     """
     own, other = name.linked or name.shown, found
     if own == other or max(len(own), len(other)) > MAX_NAME:
@@ -188,8 +202,43 @@ def is_named(name: Name, found: bytes) -> bool:
     if _BLANKS.sub(b"", full[0]) == _BLANKS.sub(b"", full[1]):
         return True
     if is_mangled(own) or is_mangled(other) or b"(" in own or b"(" in other:
-        return _plain(own) == _plain(other)
+        lists = parameters(full[0]), parameters(full[1])
+        return _plain(own) == _plain(other) and (None in lists or lists[0] == lists[1])
     return False
+
+
+def parameters(declaration: bytes) -> list[list[bytes]] | None:
+    """The parameters that the text of a declaration ends with, each as its words, sorted; None if it spells none.
+
+    Sorted, `char const*` is `const char *`. Names of the standard library are compared without the namespaces that
+    its versions have inside of `std`.
+    """
+    text = declaration
+    for pattern, spelling in _SPELLINGS:
+        text = pattern.sub(spelling, text)
+    text = text[: _AFTER_PARAMETERS.search(text, max(0, len(text) - 200)).start()]  # type: ignore[union-attr]
+    if not text.endswith(b")"):
+        return None
+    depth, end, found = 0, len(text) - 1, []
+    for at in range(len(text) - 1, -1, -1):
+        letter = text[at : at + 1]
+        if letter in (b")", b">", b"]", b"}"):
+            depth += 1
+        elif letter in (b"(", b"<", b"[", b"{"):
+            depth -= 1
+            if depth == 0 and letter == b"(":
+                found.append(text[at + 1 : end])
+                break
+        elif letter == b"," and depth == 1:
+            found.append(text[at + 1 : end])
+            end = at
+    name = text[:at].rstrip()
+    # What stands in these brackets is a part of the name.
+    if depth or not name or name.endswith((b"operator", b"::", b"decltype")) or found == [UNSAID]:
+        return None
+    words = [sorted(_TOKEN.findall(each)) for each in reversed(found)]
+    words = [each if _IMPLIED_INT.isdisjoint(each) else [word for word in each if word != b"int"] for each in words]
+    return [] if words in ([[]], [[b"void"]]) else words
 
 
 def bare(name: bytes) -> bytes:

@@ -21,6 +21,7 @@ from symbolize.binaries import (
     find_recorded,
     has_build_id,
     missing_kinds,
+    module_prefix,
     plain_build_id,
 )
 from symbolize.binaries import roots_from_environment as roots_from_environment
@@ -337,6 +338,9 @@ class Symbolizer:
         `settled` gets what was found out of a mapping whose addresses are those in a file.
         """
         recorded = record(profile, outcome.mapping, rows, callers)
+        if recorded.start == recorded.limit == 0 and not recorded.addresses.any():
+            outcome.reason = Reason.NO_ADDRESS
+            return None
         kind = kind_of(profile, outcome.mapping)
         if kind == AddressKind.IN_FILE and not recorded.build_id and self._index.has_places:
             embedded = embedded_names(profile, rows)
@@ -372,7 +376,7 @@ class Symbolizer:
         if outcome.mapping == NONE:
             outcome.reason = Reason.NO_MAPPING
             return None
-        binary = self._find(profile, outcome)
+        binary = self._find(profile, outcome, settled)
         if self._index.has_places and (binary is None or binary.is_stripped):
             source = self._special.symbols_for(recorded, binary.images if binary is not None else ())
             if source is not None and (source.binary is not None or outcome.reason == Reason.NOT_FOUND):
@@ -426,8 +430,9 @@ class Symbolizer:
         outcome.files = list(dict.fromkeys(image.path for image in (*binary.images, binary.loaded)))
         return choice
 
-    def _find(self, profile: Profile, outcome: MappingOutcome) -> Binary | None:
-        """The binary of a mapping, opened; None with the reason in `outcome`."""
+    def _find(self, profile: Profile, outcome: MappingOutcome, settled: list[Settled]) -> Binary | None:
+        """The binary of a mapping, opened; None with the reason in `outcome`. `settled` gets a whole build id of which
+        the profile has a part."""
         mapping = outcome.mapping
         filename = profile.strings.text(profile.mappings.filename[mapping])
         build_id = profile.strings.text(profile.mappings.build_id[mapping])
@@ -450,6 +455,8 @@ class Symbolizer:
             return None
         outcome.problems += [*unreadable, *binary.refused]
         outcome.files = list(dict.fromkeys(image.path for image in (*binary.images, binary.loaded)))
+        if module_prefix(build_id) and found.verified:
+            settled.append(Settled(mapping, np.zeros(0, np.int64), 0, found.build_id))
         return binary
 
     def _open(self, found: Found) -> tuple[Binary | None, list[str]]:

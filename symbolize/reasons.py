@@ -23,6 +23,7 @@ class Reason(enum.IntEnum):
     OUTSIDE_SYMBOLS = 14
     CORRUPT_DEBUG_INFO = 15
     RESTRICTED = 16
+    NO_ADDRESS = 17
 
     @property
     def is_miss(self) -> bool:
@@ -74,5 +75,9 @@ _TEXTS = {
     Reason.RESTRICTED: (
         "addresses of the kernel are hidden",
         "copy /proc/kallsyms as root (kernel.kptr_restrict below 2), or add vmlinux",
+    ),
+    Reason.NO_ADDRESS: (
+        "recorded without an address",
+        "nothing can be looked up; names of the kernel need kallsyms while recording (kernel.kptr_restrict below 2)",
     ),
 }

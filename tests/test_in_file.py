@@ -434,10 +434,20 @@ class TestNames:
             ("pkg.A.run", "pkg.A.run [DEDUPED]", "pkg.A.run"),
             ("memcpy", "memcpy", "memcpy@@GLIBC_2.14"),
             ("", "core::ptr::f::h0123456789abcdef", "_ZN4core3ptr1f17h0123456789abcdefE"),
+            ("", "f(const char *, unsigned long int)", "_Z1fPKcm"),
+            ("", "f(void)", "_Z1fv"),
+            ("", "f(std::string)", "_Z1fNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"),
+            ("", "f(std::__1::pair<int, char> const&) [clone .cold]", "_Z1fRKSt4pairIicE.cold"),
+            ("", "f(void (*)(int, char), int)", "_Z1fPFvicEi"),
+            ("", "a::operator()(int)", "_ZN1aclEi"),
+            ("", "a::operator()", "_ZN1aclEi"),
+            ("", "f(...)", "_Z1fi"),
+            ("", "f", "_Z1fd"),
+            ("", "f(int)", "f"),
         ],
     )  # fmt: skip
     def test_one_function(self, linked: str, shown: str, found: str) -> None:
-        """Spellings of one function by recorder, symbol table and debug information (rule R164)."""
+        """Spellings of one function by recorder, symbol table and debug information (rules R164, R241)."""
         assert is_named(Name(linked.encode(), shown.encode()), found.encode())
 
     @pytest.mark.parametrize(
@@ -449,10 +459,18 @@ class TestNames:
             ("", "a::f(int)", "_ZN1b1fEi"),
             ("main", "main", "_start"),
             ("pkg.A.run", "pkg.A.run", "pkg.B.run"),
+            ("", "f(int)", "_Z1fd"),
+            ("", "f(int)", "_Z1fv"),
+            ("", "f(void)", "_Z1fi"),
+            ("", "f(int)", "f(double)"),
+            ("", "f(int, char)", "_Z1fci"),
+            ("", "f(unsigned)", "_Z1fm"),
+            ("", "a::operator()(int)", "_ZN1aclEd"),
+            ("", "f(std::vector<int, std::allocator<int> >)", "_Z1fSt6vectorIdSaIdEE"),
         ],
     )
     def test_two_functions(self, linked: str, shown: str, found: str) -> None:
-        """Names of distinct functions (rule R164)."""
+        """Names of distinct functions (rules R164, R241)."""
         assert not is_named(Name(linked.encode(), shown.encode()), found.encode())
 
     def test_linker(self, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Where a binary is found: an index of directories, and answers with the reason for a miss. Knows no profiles."""
 
 from symbolize.binaries.archives import Member, inflate, read_member, read_members
-from symbolize.binaries.build_id import has_build_id, is_build_id, plain_build_id, same_build_id
+from symbolize.binaries.build_id import has_build_id, is_build_id, module_prefix, plain_build_id, same_build_id
 from symbolize.binaries.companions import Companions
 from symbolize.binaries.finder import Found, binary_files, complete, find_binary, find_candidates, ranked
 from symbolize.binaries.housekeeping import collect, kept
@@ -34,6 +34,7 @@ __all__ = [
     "is_build_id",
     "kept",
     "missing_kinds",
+    "module_prefix",
     "plain_build_id",
     "ranked",
     "read_member",

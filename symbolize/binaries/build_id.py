@@ -3,6 +3,7 @@
 import re
 
 _BUILD_ID = re.compile(r"(?:[0-9a-f]{2}){2,64}", re.IGNORECASE)
+_MODULE_ID = re.compile(r"[0-9a-f]{32}0", re.IGNORECASE)
 
 
 def is_build_id(text: str) -> bool:
@@ -23,9 +24,27 @@ def build_id_key(build_id: str) -> str:
     return build_id.lower().rstrip("0")
 
 
+def module_prefix(text: str) -> str:
+    """The first 16 bytes, in hex, of the build id that a module id of Chromium is made of; "" for other text.
+
+    A module id has the bytes of the three numbers of a GUID in the other order, and a zero behind: 33 digits, which
+    no build id has. A shorter build id is padded with zeros (rule R240).
+    """
+    if not _MODULE_ID.fullmatch(text):
+        return ""
+    raw = bytes.fromhex(text[:32])
+    return (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]).hex()
+
+
 def same_build_id(a: str, b: str) -> bool:
-    """Whether two build ids are the same but for case and zero padding."""
-    return build_id_key(a) == build_id_key(b)
+    """Whether two build ids are the same but for case and zero padding, one of them maybe as module id (rule R240)."""
+    key, other = build_id_key(a), build_id_key(b)
+    if key == other or len(a) != 33 != len(b):
+        return key == other
+    for module, full in ((a, b), (b, a)):
+        if (prefix := module_prefix(module)) and len(full) != 33:
+            return full.lower().startswith(prefix) or build_id_key(full) == build_id_key(prefix)
+    return False
 
 
 def has_build_id(found: str | None, wanted: str) -> bool:

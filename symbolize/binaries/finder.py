@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from symbolize.binaries import store
-from symbolize.binaries.build_id import is_build_id, plain_build_id, same_build_id
+from symbolize.binaries.build_id import build_id_key, is_build_id, module_prefix, plain_build_id, same_build_id
 from symbolize.binaries.index import BinaryIndex, Entry
 from symbolize.binaries.links import DEBUG_SUFFIXES, beside, linked_files
 from symbolize.binaries.remote import Attempt, Kind, fetch_in_turn, missing_kinds, offers
@@ -56,7 +56,9 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool
     the servers of the index, if it has any, unless `fetch` is false.
     """
     found = _by_build_id(index, build_id, filename) if build_id else _by_name(index, filename)
-    _complete(found, index, plain_build_id(build_id) or found.build_id, fetch)
+    # Servers know whole build ids only.
+    full = "" if module_prefix(build_id) else plain_build_id(build_id)
+    _complete(found, index, full or found.build_id, fetch)
     if len(found.tried) > MAX_ATTEMPTS:
         left = len(found.tried) - MAX_ATTEMPTS
         found.tried[MAX_ATTEMPTS:] = [Attempt("and others", f"{left} more that did not help")]
@@ -129,20 +131,26 @@ def _by_name(index: BinaryIndex, filename: str) -> Found:
 def _by_build_id(index: BinaryIndex, build_id: str, filename: str) -> Found:
     found = Found()
     wanted = plain_build_id(build_id)
-    if not is_build_id(wanted):
+    prefix = module_prefix(wanted)
+    if not is_build_id(prefix or wanted):
         found.reason = Reason.BAD_BUILD_ID
         found.detail = repr(build_id[:80])
         return found
     entries = index.with_build_id(wanted)
-    place = f"build id {wanted}"
+    place = f"build id {prefix}… (module id {wanted})" if prefix else f"build id {wanted}"
     vouched = index.vouched_for(wanted)
     unpacked: list[Entry] = []
     if not any(entry.has_dwarf for entry in entries) or not any(entry.has_code for entry in entries):
         unpacked = _unpacked(found, index, vouched, wanted)
         entries = [*entries, *(entry for entry in unpacked if entry.build_id is not None)]
+    if prefix and len(builds := {build_id_key(entry.build_id or "") for entry in entries}) > 1:
+        found.reason = Reason.AMBIGUOUS
+        found.detail = " and ".join(describe(entry) for entry in entries[:3])
+        found.tried.insert(0, Attempt(place, f"{len(builds)} builds"))
+        return found
     if entries:
         found.verified = True
-        found.build_id = wanted
+        found.build_id = (prefix and entries[0].build_id) or wanted
         found.tried.insert(0, Attempt(place, "found " + ", ".join(entry.path for entry in ranked(entries))))
         _take(found, index, entries, filename)
         return found

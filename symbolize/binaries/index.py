@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from symbolize.binaries import store
-from symbolize.binaries.build_id import build_id_key, is_build_id
+from symbolize.binaries.build_id import build_id_key, is_build_id, module_prefix, same_build_id
 from symbolize.binaries.layouts import LIST_NAME, MAX_LIST_BYTES, listed, vouched_key
 from symbolize.binaries.remote import Servers
 from symbolize.binaries.unpack import Unpacked, is_packed
@@ -144,23 +144,25 @@ class BinaryIndex:
             self._connection = None
 
     def with_build_id(self, build_id: str) -> list[Entry]:
-        """The files with this build id, in order of the roots."""
-        return self._entries("f.what = 1 AND f.key = ?", (build_id_key(build_id),))
+        """The files with this build id, or with the one that a module id tells the beginning of (rule R240), in order
+        of the roots."""
+        where, parameters = of_build("f.key", build_id)
+        return self._entries(f"f.what = 1 AND {where}", parameters)
 
     def vouched_for(self, build_id: str) -> list[Entry]:
         """The files that have this build id by the layout of their folder, whatever they hold, in order of the roots.
 
         Files that are known to have the id are left out.
         """
-        key = build_id_key(build_id)
-        found = self._entries("f.vouched = ? AND f.key IS NOT ?", (key, key))
+        found = self._entries(*of_build("f.vouched", build_id))
+        where, parameters = of_build("l.key", build_id)
         for root, folder, path in self._query(
-            "SELECT d.root, d.path, l.path FROM listed l JOIN folder d ON d.id = l.folder WHERE l.key = ?", (key,)
+            f"SELECT d.root, d.path, l.path FROM listed l JOIN folder d ON d.id = l.folder WHERE {where}", parameters
         ):
             if root in self._order:
-                entries = self._at(os.fsdecode(folder + path), root)
-                found += [entry for entry in entries if entry.build_id is None or build_id_key(entry.build_id) != key]
-        return list(dict.fromkeys(found))
+                found += self._at(os.fsdecode(folder + path), root)
+        others = [entry for entry in found if entry.build_id is None or not same_build_id(entry.build_id, build_id)]
+        return list(dict.fromkeys(others))
 
     def at_path(self, path: str) -> list[Entry]:
         """The files that lie at the recorded `path` below a root, in order of the roots."""
@@ -487,6 +489,15 @@ class BinaryIndex:
                 "INSERT INTO listed(folder, key, path) VALUES (?, ?, ?)",
                 [(number, key, os.fsencode(name)) for key, name in entries],
             )
+
+
+def of_build(column: str, build_id: str) -> tuple[str, tuple[str, ...]]:
+    """The condition that a column of keys has this build id, for an index of that column, and its parameters."""
+    prefix = module_prefix(build_id)
+    if not prefix:
+        return f"{column} = ?", (build_id_key(build_id),)
+    # "g" comes behind all hex digits.
+    return f"({column} = ? OR {column} >= ? AND {column} < ?)", (build_id_key(prefix), prefix, prefix + "g")
 
 
 def root_key(root: str, status: os.stat_result) -> tuple[str, int, int]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.binaries import SpecialFile, SpecialFiles, is_build_id
+from symbolize.binaries import SpecialFile, SpecialFiles, is_build_id, module_prefix
 from symbolize.elf import ElfImage
 from symbolize.listings import Listing, debug_id, read_breakpad, read_module
 from symbolize.listings.breakpad import HEAD, Module
@@ -81,7 +81,8 @@ class SymbolFiles:
                 if module is not None:
                     self._known.append(Known(file, module))
         if build_id:
-            wanted = debug_id(build_id) if is_build_id(build_id) else ""
+            full = module_prefix(build_id) or build_id
+            wanted = debug_id(full) if is_build_id(full) else ""
             return [known for known in self._known if wanted and known.module.debug_id[:32] == wanted]
         return [known for known in self._known if name and known.module.name == name]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from symbolize.binaries import is_build_id, same_build_id
+from symbolize.binaries import is_build_id, module_prefix, same_build_id
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,48 @@ def test_same_build_id(a: str, b: str, same: bool) -> None:
     """Case and zeros at the end do not count, whichever of the two has them."""
     assert same_build_id(a, b) is same
     assert same_build_id(b, a) is same
+
+
+FULL = "0123456789abcdef0123456789abcdef01234567"
+MODULE = "67452301AB89EFCD0123456789ABCDEF0"
+
+
+@pytest.mark.parametrize(
+    ("text", "prefix"),
+    [
+        (MODULE, FULL[:32]),
+        (MODULE.lower(), FULL[:32]),
+        (MODULE[:32], ""),
+        (MODULE[:32] + "1", ""),
+        (MODULE + "0", ""),
+        (FULL, ""),
+        ("g" * 32 + "0", ""),
+    ],
+)
+def test_module_ids(text: str, prefix: str) -> None:
+    """33 digits with a zero behind tell the first 16 bytes of a build id, their numbers in the other byte order
+    (rule R240)."""
+    assert module_prefix(text) == prefix
+
+
+@pytest.mark.parametrize(
+    ("build_id", "module", "same"),
+    [
+        (FULL, MODULE, True),
+        (FULL.upper(), MODULE.lower(), True),
+        (FULL[:32], MODULE, True),
+        (FULL[:32] + "ffffffff", MODULE, True),
+        (FULL[:30] + "ee01234567", MODULE, False),
+        ("0123456789abcdef", "67452301AB89EFCD" + "0" * 17, True),
+        ("0123456789abcdef01", "67452301AB89EFCD" + "0" * 17, False),
+        ("", MODULE, False),
+        (MODULE, MODULE.lower(), True),
+        (MODULE, "7" + MODULE[1:], False),
+    ],
+)
+def test_module_ids_are_those_of_builds(build_id: str, module: str, same: bool) -> None:
+    """A module id agrees with all build ids that begin with its 16 bytes, or are those without the zeros at their end
+    (rule R240). Other ids of 16 bytes are no beginnings."""
+    assert same_build_id(build_id, module) is same
+    assert same_build_id(module, build_id) is same
+    assert not same_build_id(FULL, FULL[:32])

@@ -6,6 +6,7 @@ import pytest
 
 from symbolize.binaries import BinaryIndex, Found, find_binary
 from symbolize.binaries.finder import MAX_FILES
+from symbolize.binaries.index import of_build
 from symbolize.reasons import Reason
 from tests.support.elf_writer import ALLOC, EXEC, NOTE, Section, build_id_note, elf_file, text
 from tests.support.tiny_elf import write
@@ -163,3 +164,61 @@ def test_many_copies_of_one_build(tmp_path: Path) -> None:
     assert len(found.paths) == MAX_FILES
     assert {"root/z/debug", "root/z/code"} < set(found.paths)
     assert sum("symbols" in path for path in found.paths) == MAX_FILES - 2
+
+
+MODULE = "44332211665588771122334455667788"
+PREFIX = "11223344556677881122334455667788"
+"""How build ids begin whose module id this is, but for the zero at its end."""
+
+
+def test_by_module_id(tmp_path: Path) -> None:
+    """A module id of Chromium is answered by the files whose build ids begin with its 16 bytes, verified; an ordinary
+    id of 16 bytes only by files that have it (rule R240)."""
+    write(tmp_path / "root/app/libchrome.so", PREFIX + "99aabbcc")
+    write(tmp_path / f"root/.build-id/{PREFIX[:2]}/{PREFIX[2:]}99aabbcc.debug", PREFIX + "99aabbcc")
+    write(tmp_path / "root/other/libchrome.so", PREFIX[:31] + "999aabbcc")
+    write(tmp_path / "short/libshort.so", "1122334455667788")
+    roots = [tmp_path / "root", tmp_path / "short"]
+    for module in (MODULE + "0", MODULE.upper() + "0"):
+        found = find(roots, module, "/x/libchrome.so")
+        assert sorted(found.paths) == [
+            f"root/.build-id/11/{PREFIX[2:]}99aabbcc.debug",
+            "root/app/libchrome.so",
+        ]
+        assert (found.verified, found.build_id) == (True, PREFIX + "99aabbcc")
+        assert found.wanted_id == PREFIX + "99aabbcc"
+    assert find(roots, PREFIX, "libchrome.so").reason is Reason.BUILD_ID_DIFFERS
+    assert find(roots, "4433221166558877" + "0" * 17, "").paths == ["short/libshort.so"]
+    missing = find(roots, "5" * 32 + "0", "nowhere.so")
+    assert (missing.reason, missing.paths, missing.wanted) == (Reason.NOT_FOUND, [], [])
+    assert find(roots, "5" * 32 + "0", "libchrome.so").reason is Reason.BUILD_ID_DIFFERS
+    assert find(roots, "5" * 33, "").reason is Reason.BAD_BUILD_ID
+
+
+def test_module_id_by_layout(tmp_path: Path) -> None:
+    """A file without a build id counts where its path has one that begins so, unverified (rules R138, R240)."""
+    write(tmp_path / f"root/.build-id/{PREFIX[:2]}/{PREFIX[2:]}99aabbcc.debug")
+    found = find([tmp_path / "root"], MODULE + "0", "libchrome.so")
+    assert found.paths == [f"root/.build-id/11/{PREFIX[2:]}99aabbcc.debug"]
+    assert not found.verified
+
+
+def test_several_builds_of_a_module_id(tmp_path: Path) -> None:
+    """Build ids that differ only behind the first 16 bytes are made up, and nothing is taken (rule R240)."""
+    write(tmp_path / "root/a.so", PREFIX + "99aabbcc")
+    write(tmp_path / "root/b.so", PREFIX + "99aabbdd")
+    assert find([tmp_path / "root"], MODULE + "0", "a.so").reason is Reason.AMBIGUOUS
+
+
+@pytest.mark.parametrize(("column", "index"), [("f.key", "file_key"), ("f.vouched", "file_vouched")])
+def test_module_ids_are_looked_up_by_index(tmp_path: Path, column: str, index: str) -> None:
+    """The database looks at the ids that begin so, and not at all of them (rule R240)."""
+    files = BinaryIndex([str(tmp_path)], tmp_path / "cache")
+    files.with_build_id(ID_A)
+    where, parameters = of_build(column, MODULE + "0")
+    plan = files._query(f"EXPLAIN QUERY PLAN SELECT f.id FROM file f WHERE {where}", parameters)
+    steps = [row[3] for row in plan]
+    assert steps
+    assert not any(step.startswith("SCAN") for step in steps), steps
+    assert any(index in step for step in steps), steps
+    files.close()

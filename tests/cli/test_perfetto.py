@@ -91,6 +91,31 @@ def names(profile: Profile) -> list[str]:
     return [profile.strings.text(profile.functions.system_name[lines.function[row]]) for row in last.tolist()]
 
 
+def test_kernel_frames(capsys: pytest.CaptureFixture[str]) -> None:
+    """Frames of the kernel come without addresses, named or not. They take nothing of other mappings, keep their names,
+    and the report does not ask for a binary (rule R242)."""
+    Path("kallsyms").write_text("0000000000000000 T zero\nffffffff81000000 T _stext\n")
+    state = w.interned(
+        {1: "schedule"}, {}, {1: "kernel", 2: "app"},
+        mappings=[w.mapping(1, path=[1]), w.mapping(2, 0, 0, 0x20000, path=[2])],
+        frames=[w.frame(1, 1, 1), w.frame(2, 0, 1), w.frame(3, 0, 2, 0x2500)],
+        callstacks=[w.callstack(1, [3, 1]), w.callstack(2, [3, 2])],
+    )  # fmt: skip
+    Path("k.pftrace").write_bytes(w.packet(1, w.CLEARED, state) + w.perf_sample(1) + w.perf_sample(2))
+    assert main(["k.pftrace", "-b", ".", "--no-cache", "-o", "k.pb.gz"]) == 0
+    profile = load("k.pb.gz")
+    frames = [*zip(profile.locations.address.tolist(), profile.locations.mapping.tolist(), strict=True)]
+    files = [profile.strings.text(row) for row in profile.mappings.filename]
+    wanted = [(0, "[kernel]"), (0, "[kernel]"), (0x2500, "/app")]
+    assert sorted((address, files[row]) for address, row in frames) == wanted
+    names = [profile.strings.text(row) for row in profile.functions.name]
+    assert names == ["schedule"]
+    report = capsys.readouterr().err
+    assert "1 not, 50.0 %: recorded without an address" in report
+    # Only the program is not found.
+    assert report.count("binary not found") == 1
+
+
 @pytest.mark.parametrize("how", ["perf", "heap", "wrong bias", "archive", "android 10", "chromium"])
 def test_addresses_lead_to_functions(how: str) -> None:
     """The addresses of functions, as each producer writes them, are those functions (rule R221)."""

@@ -446,6 +446,63 @@ def test_choosing_and_merging() -> None:
     assert "the trace has no such profile; it has heap_dump.1.7" in refused(trace, pids=[99])
 
 
+CLOCKS = w.packet(None, rest={6: w.message({1: [w.message({1: 3, 2: 10**9}), w.message({1: 6, 2: 10**12})]})})
+SECOND = 10**9
+
+
+def born(pid: int, name: str, start: int, machine: int | None = None) -> bytes:
+    """A packet with a ProcessTree of one process and its start, in seconds since boot."""
+    process = w.message({1: pid, 2: 1, 3: name, 7: start * SECOND})
+    return w.packet(None, rest={98: machine, 2: w.message({1: process})})
+
+
+def dumped(pid: int, bytes_: int, time: int, machine: int | None = None) -> bytes:
+    """A packet with a heap dump at so many seconds of the monotonic clock; the boot clock is 999 s ahead."""
+    dump = w.heap_dump(pid, [w.heap_sample(2, bytes_, 0, 1)], time * SECOND)
+    return w.packet(1, rest={98: machine, 37: w.message({5: dump})})
+
+
+def test_pids_that_are_used_again() -> None:
+    """A process that starts later under the same pid is another one, and has profiles of its own; each dump is of the
+    process that lived at its time (rule R243)."""
+    start = CLOCKS + CLEAR + w.packet(1, interned=STATE) + born(7, "old", 1000)
+    late = dumped(7, 8, 2) + dumped(7, 10, 101)
+    found = read(start + dumped(7, 5, 3) + born(7, "new", 1100) + late)
+    assert [*found] == ["heap_dump.1.7.libc.malloc", "heap_dump.2.7.libc.malloc", "heap_dump.3.7.libc.malloc"]
+    sizes = [(labels(each)[0]["process"], each.samples.values[0, 1]) for each in found.values()]
+    assert sizes == [("old", 5), ("old", 8), ("new", 10)]
+    # A start that two sources tell a little differently, or one of them not at all, is that of one process.
+    again = w.packet(None, rest={60: w.message({3: w.message({1: 7, 6: "own", 7: 1000 * SECOND + 10**7})})})
+    nothing = w.process_tree({7: ["again"]})
+    found = read(start + dumped(7, 5, 2) + again + nothing + dumped(7, 6, 101))
+    assert [labels(each)[0]["process"] for each in found.values()] == ["again", "again"]
+    assert read(start + dumped(7, 5, 3) + born(7, "new", 1100) + late, processes=["new"]).keys() == {
+        "heap_dump.1.7.libc.malloc"
+    }
+
+
+def test_many_processes_with_one_pid() -> None:
+    """A trace that tells of more processes than any machine has costs no more than a limit (rule R243)."""
+    births = b"".join(born(7, f"p{number}", 10 * number) for number in range(1, 6000))
+    found = read(CLEAR + w.packet(1, interned=STATE) + births + dumped(7, 5, 3))
+    assert len(found) == 1
+
+
+def test_machines() -> None:
+    """The same pid on two machines is two processes (rule R243)."""
+    tree = born(7, "here", 5) + born(7, "there", 5, machine=3)
+    start = CLEAR + w.packet(1, interned=STATE) + tree
+    for packets in (
+        dumped(7, 5, 3) + dumped(7, 6, 3, machine=3),
+        w.perf_sample(2, pid=7) + w.packet(1, rest={98: 3, 66: w.message({2: 7, 3: 7, 4: 2})}),
+    ):
+        found = read(start + packets)
+        assert [labels(each)[0]["process"] for each in found.values()] == ["here", "there"]
+        assert [labels(each)[0]["pid"] for each in found.values()] == [7, 7]
+        text = found[[*found][1]].strings.text
+        assert "of machine 3" in text(found[[*found][1]].comments[0])
+
+
 # CPU samples
 
 CYCLES = w.perf_defaults({1: 1000, 4: 10}, [w.message({1: 11}), w.message({2: w.message({1: "sched:x"})})])
@@ -475,6 +532,19 @@ def test_counters_begin_at_zero_where_the_sequence_does() -> None:
     assert stacks(only(w.packet(1, w.CLEARED, STATE, clock) + w.perf_sample(2, total=700))) == {
         ("alloc", "main"): [1, 10_000_000]
     }
+
+
+def test_what_is_shown_first() -> None:
+    """The weight, not the event that comes last; the count where no sample has a weight."""
+    defaults = w.perf_defaults({1: 100, 4: 10}, [w.message({1: 11})])
+    start = w.packet(1, w.CLEARED, STATE)
+    for trace, shown in (
+        (w.packet(1, w.CLEARED, STATE, defaults) + w.perf_sample(2, followers=[5]), "cpu-cycles"),
+        (start + w.perf_sample(2, total=5) + w.perf_sample(2, total=8), "cpu-clock"),
+        (start + w.perf_sample(2), "samples"),
+    ):
+        profile = only(trace)
+        assert profile.strings.text(profile.default_sample_type) == shown
 
 
 def test_loss_and_setbacks_count_for_the_period() -> None:
@@ -582,7 +652,7 @@ THREAD = w.packet(1, rest={44: w.message({1: 50, 2: 51, 5: "CrBrowserMain", 6: 5
 
 
 def test_chromium() -> None:
-    """Times add up over packets, callers are moved into the call, ids are build ids again (rules R131, R228)."""
+    """Times add up over packets, callers are moved into the call, module ids stay (rules R131, R228, R240)."""
     trace = w.packet(1, w.CLEARED, CHROMIUM) + THREAD + stream([1, 2], [20, 5]) + stream([1], [100])
     found = read(trace)
     assert [*found] == ["chromium_profile.1.pid.50"]
@@ -594,7 +664,7 @@ def test_chromium() -> None:
     assert labels(profile)[0] == {"pid": 50, "tid": 51, "thread": "CrBrowserMain"}
     mappings = profile.mappings
     assert (mappings.start[0], int(mappings.limit[0]), mappings.file_offset[0]) == (0, (1 << 64) - 1, 0)
-    assert profile.strings.text(mappings.build_id[0]) == "0123456789abcdef0123456789abcdef"
+    assert profile.strings.text(mappings.build_id[0]) == "67452301AB89EFCD0123456789ABCDEF0"
 
 
 def test_times_of_chromium() -> None:

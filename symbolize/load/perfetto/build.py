@@ -56,12 +56,8 @@ class Part:
 
 
 def build_id_text(raw: bytes) -> bytes:
-    """A build id in hex. Ids of Chromium, text of 33 characters, become the beginning of the build id again."""
-    if not MODULE_ID.fullmatch(raw):
-        return raw.hex().encode()
-    text = raw.lower()
-    parts = text[6:8], text[4:6], text[2:4], text[0:2], text[10:12], text[8:10], text[14:16], text[12:14], text[16:32]
-    return b"".join(parts)
+    """A build id in hex. Module ids of Chromium, 33 digits of text, stay as they are (rule R240)."""
+    return raw if MODULE_ID.fullmatch(raw) else raw.hex().encode()
 
 
 def build(trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str, str]], *, adjust: bool) -> Profile:

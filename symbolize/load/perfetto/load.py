@@ -14,6 +14,7 @@ from symbolize.arrays import distinct_inverse
 from symbolize.errors import InputError, printable
 from symbolize.load.compression import CutShort
 from symbolize.load.perfetto.build import MODES, UNWIND_ERRORS, Label, Part, build
+from symbolize.load.perfetto.processes import machine_of
 from symbolize.load.perfetto.trace import MONOTONIC, MONOTONIC_COARSE, REALTIME, Heap, Trace
 from symbolize.load.several import ALL, Choice, LoadedProfile
 from symbolize.profile.model import Int64, Profile, ValueType
@@ -129,10 +130,10 @@ def _nothing(trace: Trace, choice: Choice, warnings: list[str]) -> str:
     return f"is a Perfetto trace without heap profiles, CPU samples or samples of Chromium{why}"
 
 
-def _labels(trace: Trace, machine: int, pid: int) -> list[Label]:
+def _labels(trace: Trace, place: int, pid: int) -> list[Label]:
     """The labels of a process."""
     labels: list[Label] = [numbered("pid", pid)]
-    if name := trace.processes.get((machine, pid)):
+    if name := trace.processes.get((place, pid)):
         labels.append(("process", name.decode("utf-8", "surrogateescape"), 0))
     return labels
 
@@ -142,11 +143,11 @@ def numbered(key: str, number: int) -> Label:
     return (key, "", number) if number else (key, "0", 0)
 
 
-def _about(trace: Trace, machine: int, pid: int) -> str:
+def _about(trace: Trace, place: int, pid: int) -> str:
     """A process for the comments of a profile."""
-    name = trace.processes.get((machine, pid), b"").decode("utf-8", "backslashreplace")
-    place = f" of machine {machine}" if machine else ""
-    return f"process {pid}{place}" + (f" ({printable(name)})" if name else "")
+    name = trace.processes.get((place, pid), b"").decode("utf-8", "backslashreplace")
+    machine = f" of machine {machine_of(place)}" if machine_of(place) else ""
+    return f"process {pid}{machine}" + (f" ({printable(name)})" if name else "")
 
 
 def file_part(text: str) -> str:
@@ -170,7 +171,7 @@ def _heaps(trace: Trace, choice: Choice) -> list[LoadedProfile]:
     wanted: list[HeapDump] = []
     for heap in trace.heaps.values():
         name = heap.name or "unknown"
-        process = trace.processes.get((heap.machine, heap.pid), b"")
+        process = trace.processes.get((heap.place, heap.pid), b"")
         if choice.takes("heap", heap.pid, process, name):
             numbers = range(len(heap.dumps))
             wanted += [HeapDump(heap, number) for number in (numbers[-1:] if "dumps" in choice.merge else numbers)]
@@ -205,8 +206,8 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
         count, size, frees, freed = sums.T
         columns = [count, size] if heap_name == ART else [count, size, count - frees, size - freed]
         contexts = np.zeros(len(used), np.int64)
-        parts.append(Part(used, np.column_stack(columns), contexts, [_labels(trace, heap.machine, heap.pid)]))
-        who = _about(trace, heap.machine, heap.pid)
+        parts.append(Part(used, np.column_stack(columns), contexts, [_labels(trace, heap.place, heap.pid)]))
+        who = _about(trace, heap.place, heap.pid)
         comments.append(f"heap {heap_name or 'unknown'} of {who}, dump {each.number + 1} of {len(heap.dumps)}")
         warnings += [f"{who} {what}" for what in heap.notes]
         if heap.lost[0]:
@@ -260,10 +261,10 @@ def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
         return []
     groups: dict[tuple[int, ...], list[int]] = {}
     kinds: dict[tuple[int, ...], str] = {}
-    for row, (session, machine, pid) in enumerate(contexts[:, :3].tolist()):
+    for row, (session, place, pid) in enumerate(contexts[:, :3].tolist()):
         kind = trace.sessions[session].kind
-        if choice.takes(kind, pid, trace.processes.get((machine, pid), b"")):
-            key: tuple[int, ...] = (session,) if "processes" in choice.merge else (session, machine, pid)
+        if choice.takes(kind, pid, trace.processes.get((place, pid), b"")):
+            key: tuple[int, ...] = (session,) if "processes" in choice.merge else (session, place, pid)
             groups.setdefault(key, []).append(row)
             kinds[key] = kind
     found = []
@@ -295,10 +296,10 @@ def _cpu_profile(trace: Trace, rows: Sequence[int]) -> Profile:
     number = int(contexts[rows[0], 0])
     session = trace.sessions[number]
     labels: list[list[Label]] = []
-    for _, machine, pid, tid, cpu, mode, error, *_ in contexts[rows].tolist():
-        each = _labels(trace, machine, pid)
+    for _, place, pid, tid, cpu, mode, error, *_ in contexts[rows].tolist():
+        each = _labels(trace, place, pid)
         each.append(numbered("tid", tid))
-        name = trace.threads.get((machine, tid), b"main" if tid == pid else b"")
+        name = trace.threads.get((machine_of(place), tid), b"main" if tid == pid else b"")
         if name:
             each.append(("thread", name.decode("utf-8", "surrogateescape"), 0))
         if cpu:
@@ -315,6 +316,8 @@ def _cpu_profile(trace: Trace, rows: Sequence[int]) -> Profile:
     profile = build(trace, [part], types, adjust=session.kind == "chromium")
     add = profile.strings.add
     profile.period_type = ValueType(add(session.event.encode()), add(session.unit.encode()))
+    # What the sampling went by, and not the last of the events beside; old producers do not say how far it went.
+    profile.default_sample_type = profile.sample_types[int(values[:, 1].any())].type
     profile.period = session.period
     first, last, clock = scanner.session_times(number)
     if first:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.load.perfetto.processes import Processes
 from symbolize.load.perfetto.scan import Scanner
 from symbolize.load.perfetto.tables import Totals
 from symbolize.load.perfetto.wire import fields, message, number, signed, text
@@ -41,7 +42,7 @@ KTHREADD: Final = 2
 ZLIB_PACKETS, ZSTD_PACKETS = 50, 133
 PROCESS_TREE, CLOCKS, PROCESS, THREAD, SYSTEM, TRACK, SYMBOLS, DEOBFUSCATION = 2, 6, 43, 44, 45, 60, 61, 64
 
-REALTIME, MONOTONIC, MONOTONIC_COARSE = 1, 3, 4
+REALTIME, MONOTONIC, MONOTONIC_COARSE, BOOTTIME = 1, 3, 4, 6
 
 COUNTERS: Final = (
     "", "cpu-clock", "page-faults", "task-clock", "context-switches", "cpu-migrations", "minor-faults", "major-faults",
@@ -123,8 +124,8 @@ class Heap:
     freed and gives them a new id, which counts from 0, when they allocate again (rule R224).
     """
 
-    def __init__(self, machine: int, pid: int, name: str, mixer: int) -> None:
-        self.machine, self.pid, self.name = machine, pid, name
+    def __init__(self, place: int, pid: int, name: str, mixer: int) -> None:
+        self.place, self.pid, self.name = place, pid, name
         self.interval = 0
         self.generation = -1
         self.dumps: list[Dump] = []
@@ -194,7 +195,9 @@ class Trace:
         self._session_rows: dict[tuple[int, int, bytes | tuple[Any, ...]], int] = {}
         self._timebases: dict[bytes, tuple[Session, int]] = {}
         self._stream: int | None = None
+        self.instances = Processes()
         self.processes: dict[tuple[int, int], bytes] = {}
+        """Names by place and pid."""
         self.threads: dict[tuple[int, int], bytes] = {}
         self.heaps: dict[tuple[int, int, int, str], Heap] = {}
         self.dumps: list[tuple[Heap, Dump]] = []
@@ -389,12 +392,13 @@ class Trace:
         """The number of the dump that a ProcessHeapSamples belongs to."""
         pid, time = number(header, 1), number(header, 9) or timestamp
         name = text(header, 11).decode("utf-8", "backslashreplace")[:256]
-        key = seq.number, machine, pid, name, time
+        place = self.instances.at(machine, pid, self._boottime(number(header, 9), MONOTONIC_COARSE) or timestamp)
+        key = seq.number, place, pid, name, time
         heap = self.heaps.get(key[:4])
         if heap is None:
             if len(self.heaps) >= MAX_DUMPS:
                 return -1 & 0xFFFFFFFFFFFFFFFF
-            heap = self.heaps[key[:4]] = Heap(machine, pid, name, self.mixer)
+            heap = self.heaps[key[:4]] = Heap(place, pid, name, self.mixer)
         heap.interval = number(header, 12) or heap.interval
         for field_number, what in HEAP_FLAGS:
             if number(header, field_number):
@@ -431,6 +435,12 @@ class Trace:
                 heap.dumps.append(dump)
             heap.add(seq.generation, dump, here, found)
 
+    def _boottime(self, time: int, clock: int) -> int:
+        """A time of a clock in nanoseconds since boot; 0 where the clocks of the trace do not tell yet."""
+        base = self.clocks.get(clock) or (self.clocks.get(MONOTONIC) if clock == MONOTONIC_COARSE else None)
+        boot = self.clocks.get(BOOTTIME)
+        return max(boot + time - base, 0) if base and boot and time else 0
+
     # Packets with names
 
     def _process_tree(self, data: bytes, machine: int) -> None:
@@ -443,11 +453,13 @@ class Trace:
                     if each == 3 and isinstance(part, bytes) and len(command) < 2:
                         command.append(part)
                 process = message(value)
+                pid = number(process, 1)
+                place = self.instances.described(machine, pid, number(process, 7))
                 if command and command[0]:
                     name = command[0].partition(b" ")[0] if len(command) == 1 else command[0]
                     if number(process, 2) == KTHREADD:
                         name = name.removesuffix(b"-workqueue")
-                    self.processes[machine, number(process, 1)] = name[:MAX_PATH]
+                    self.processes[place, pid] = name[:MAX_PATH]
             elif kind == 2:
                 thread = message(value)
                 if name := text(thread, 2):
@@ -456,8 +468,10 @@ class Trace:
     def _process(self, process: dict[int, int | bytes], machine: int) -> None:
         name = text(process, 6) or text(process, 2)
         pid = number(process, 1) & 0xFFFFFFFF
-        if name and len(self.processes) < MAX_PROCESSES:
-            self.processes.setdefault((machine, pid), name[:MAX_PATH])
+        if len(self.processes) < MAX_PROCESSES:
+            place = self.instances.described(machine, pid, number(process, 7))
+            if name:
+                self.processes.setdefault((place, pid), name[:MAX_PATH])
 
     def _thread(self, thread: dict[int, int | bytes], machine: int, seq: Any) -> None:
         """A ThreadDescriptor: a name, and the thread and the beginning of time of Chromium's samples."""
