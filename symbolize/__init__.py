@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from symbolize.errors import InputError, OutputError, SymbolizeError, UsageError
 from symbolize.load import load, load_all
-from symbolize.write import write
+from symbolize.write import write, write_module_symbols
 
 if TYPE_CHECKING:
     from symbolize.pipeline import Result, Symbolizer
@@ -39,6 +39,7 @@ __all__ = [
     "load",
     "load_all",
     "write",
+    "write_module_symbols",
 ]
 
 _HOMES = {

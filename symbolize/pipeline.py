@@ -32,7 +32,7 @@ from symbolize.expand import Resolved, demangle_embedded, demangle_existing, exp
 from symbolize.in_file import Candidate, Choice, choose
 from symbolize.match import assign_mappings, covers_everything, doubt, place, place_module
 from symbolize.names import MODES, Mode, demangle, unavailable
-from symbolize.profile import NONE, AddressKind, Profile, compact
+from symbolize.profile import NONE, AddressKind, Profile, compact, used_locations
 from symbolize.reasons import Reason
 from symbolize.report import FoldedCode, MappingOutcome, Report, build_report
 from symbolize.special import Recorded, Source, SpecialSources
@@ -78,10 +78,14 @@ LINKER = re.compile(r"linker(?:64|_asan|_asan64)?(?:\.debug|\.dbg)?|[0-9a-f]{40}
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A symbolized profile and the report of what was and was not symbolized."""
+    """A symbolized profile and the report of what was and was not symbolized.
+
+    `resolved` tells which locations of the profile got the lines of a lookup, and not those they came with: bool[n].
+    """
 
     profile: Profile
     report: Report
+    resolved: NDArray[np.bool_]
 
 
 @dataclass(eq=False)
@@ -205,7 +209,7 @@ class Symbolizer:
         if not len(profile.samples):
             warnings.append("the profile has no samples")
         report = build_report(profile, reasons, outcomes, warnings, folded, approximate)
-        return Result(compact(profile), report)
+        return Result(compact(profile), report, replaced[used_locations(profile)])
 
     def plan(self, profile: Profile) -> Report:
         """The report on what would be used for `profile`, and what would be missed, without looking anything up.

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from symbolize.profile import Profile
     from symbolize.report.missing import Missing
     from symbolize.symbols import TableCache
+    from symbolize.write.module_symbols import ModuleSymbols
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
 SUFFIX = ".symbolized.pb.gz"
+SYMBOLS_SUFFIX = ".symbols.pb"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -107,6 +109,13 @@ def parser() -> argparse.ArgumentParser:
         "-o",
         metavar="OUT",
         help=f"file to write, - for standard output, or a folder (default: NAME{SUFFIX} in the current folder)",
+    )
+    result.add_argument(
+        "--emit",
+        choices=("pprof", "module-symbols"),
+        default="pprof",
+        help="what to write: profiles, or the symbols of a Perfetto trace as packets that are put behind the trace "
+        f"(default name: NAME{SYMBOLS_SUFFIX})",
     )
     add_naming(result)
     add_cache_options(result)
@@ -281,7 +290,7 @@ def run(options: argparse.Namespace) -> int:
 
     binaries = all_roots(options)
     cache = None if options.no_cache or not (binaries or options.debuginfod) else open_cache(options)
-    outputs = output_paths(options.profiles, options.output)
+    outputs = output_paths(options.profiles, options.output, SUFFIX if options.emit == "pprof" else SYMBOLS_SUFFIX)
     check_reports(options, outputs)
     warn_if_interpreted(options.quiet)
     code = EXIT_DONE
@@ -404,16 +413,30 @@ def symbolize_one(
     from symbolize.load import load_all
 
     found = load_all(source, **load_options(options))
-    paths = paths_of_all([each.name for each in found], output, options)
+    symbols = None
+    if options.emit == "module-symbols":
+        from symbolize.write.module_symbols import ModuleSymbols
+
+        if not found[0].name:
+            raise InputError(source, "is not a Perfetto trace, and --emit module-symbols writes symbols for traces")
+        symbols = ModuleSymbols()
+        paths = [output] * len(found)
+    else:
+        paths = paths_of_all([each.name for each in found], output, options)
     heading = len(options.profiles) > 1 or len(found) > 1
     percent = 100.0
     for each, path in zip(found, paths, strict=True):
         name = f"{source} ({each.name})" if len(found) > 1 else source
         percent = min(
-            percent, symbolize_profile(symbolizer, each.profile, name, path, options, folded, missing, heading)
+            percent,
+            symbolize_profile(symbolizer, each.profile, name, path, options, folded, missing, heading, symbols),
         )
         if len(found) > 1:
             gc.collect()
+    if symbols is not None:
+        symbols.write(output)
+        if not options.quiet and options.report == "text":
+            tell(f"wrote {printable(output)}: {symbols.addresses} addresses of {symbols.modules} binaries")
     return percent
 
 
@@ -426,13 +449,18 @@ def symbolize_profile(
     folded: list[dict[str, object]],
     missing: Missing,
     heading: bool,
+    symbols: ModuleSymbols | None,
 ) -> float:
-    """Symbolize, write and report on one profile; percent of sample value symbolized."""
+    """Symbolize, write and report on one profile; percent of sample value symbolized. With `symbols`, what was found
+    is added to those instead of written."""
     from symbolize.write import write
 
     with progress_bar(options.quiet) as progress:
         result = symbolizer.symbolize(profile, progress)
-    write(result.profile, output)
+    if symbols is None:
+        write(result.profile, output)
+    else:
+        symbols.add(result.profile, result.resolved)
     if options.folded_report is not None:
         from symbolize.report.json import folded as folded_code
 
@@ -448,7 +476,9 @@ def symbolize_profile(
 
             colour = sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ
             table = render(result.report, verbose=options.verbose, colour=colour)
-            text = (f"{printable(source)}:\n" if heading else "") + f"{table}wrote {printable(output)}\n"
+            text = (f"{printable(source)}:\n" if heading else "") + table
+            if symbols is None:
+                text += f"wrote {printable(output)}\n"
         tell(text.removesuffix("\n"))
     return result.report.percent
 
@@ -478,7 +508,7 @@ def paths_of_all(names: Sequence[str], output: str, options: argparse.Namespace)
     return paths
 
 
-def output_paths(profiles: Sequence[str], output: str | None) -> list[str]:
+def output_paths(profiles: Sequence[str], output: str | None, suffix: str = SUFFIX) -> list[str]:
     """Where the result of each profile goes; raises UsageError where two would go to one file."""
     if "" in profiles or output == "":
         raise UsageError("a profile or an output has an empty name")
@@ -491,7 +521,7 @@ def output_paths(profiles: Sequence[str], output: str | None) -> list[str]:
     folder = output or "."
     if not os.path.isdir(folder):
         raise UsageError(f"-o {output}: no such folder")
-    paths = [os.path.normpath(os.path.join(folder, stem(profile) + SUFFIX)) for profile in profiles]
+    paths = [os.path.normpath(os.path.join(folder, stem(profile) + suffix)) for profile in profiles]
     seen: set[str] = set()
     for path in paths:
         if path in seen:

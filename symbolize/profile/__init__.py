@@ -1,6 +1,6 @@
 """The profile as columns: model, interning, compaction. Knows no file format and no ELF."""
 
-from symbolize.profile.compact import compact
+from symbolize.profile.compact import compact, used_locations
 from symbolize.profile.model import (
     NONE,
     AddressKind,
@@ -28,4 +28,5 @@ __all__ = [
     "Strings",
     "ValueType",
     "compact",
+    "used_locations",
 ]

@@ -18,7 +18,7 @@ def compact(profile: Profile) -> Profile:
     """
     unknown = dict(profile.unknown)
     samples, locations = profile.samples, profile.locations
-    used = _used(samples.locations, len(locations))
+    used = used_locations(profile)
     if not used.all():
         samples = replace(samples, locations=_ranks(used)[samples.locations])
         locations = _take_locations(locations, used)
@@ -34,6 +34,11 @@ def compact(profile: Profile) -> Profile:
         functions = functions.take(kept)
         _keep_unknown(unknown, "function", kept)
     return replace(profile, samples=samples, locations=locations, functions=functions, unknown=unknown)
+
+
+def used_locations(profile: Profile) -> Bool:
+    """Which locations stand on a stack, and so are in the compact profile: bool[n]."""
+    return _used(profile.samples.locations, len(profile.locations))
 
 
 def _used(rows: NDArray[Any], count: int) -> Bool:
@@ -59,6 +64,7 @@ def _take_locations(locations: Locations, kept: Bool) -> Locations:
         is_folded=locations.is_folded[kept],
         line_offsets=line_offsets,
         lines=locations.lines.take(np.repeat(kept, counts)),
+        rel_pc=locations.rel_pc[kept] if len(locations.rel_pc) else locations.rel_pc,
     )
 
 

@@ -113,6 +113,7 @@ class Locations:
     """Code addresses. The lines of a location run leaf first: inlined callees before their caller.
 
     `address` is a runtime address that already lies inside the call for every frame but the leaf (rule R131).
+    `rel_pc` is what a Perfetto trace calls the place, and empty in other profiles. It is not written.
     """
 
     address: UInt64 = column(np.uint64)
@@ -120,6 +121,7 @@ class Locations:
     is_folded: Bool = column(np.bool_)
     line_offsets: Int64 = offsets()
     lines: Lines = field(default_factory=Lines)
+    rel_pc: UInt64 = column(np.uint64)
 
     def __len__(self) -> int:
         return len(self.address)
@@ -157,8 +159,9 @@ class Samples:
 class Profile:
     """A profile. `unknown` keeps what a newer schema than ours put in: table name → row → raw fields.
 
-    `address_kinds` is an `AddressKind` for each mapping, or empty where all addresses are those of the process. It is
-    not written.
+    `address_kinds` is an `AddressKind` for each mapping, or empty where all addresses are those of the process.
+    `modules` are the name and the raw build id that a Perfetto trace has for each mapping, and empty in other profiles.
+    Neither is written.
     """
 
     strings: Strings = field(default_factory=Strings)
@@ -179,6 +182,7 @@ class Profile:
     unknown: dict[str, dict[int, bytes]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     address_kinds: UInt8 = column(np.uint8)
+    modules: list[tuple[bytes, bytes]] = field(default_factory=list)
 
     def address_kind(self, mapping: int) -> AddressKind:
         """What the addresses in a mapping are."""

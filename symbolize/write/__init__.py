@@ -1,12 +1,24 @@
-"""Writing profiles."""
+"""Writing profiles, and the symbols that were found for a trace."""
 
 import os
-from typing import TYPE_CHECKING, BinaryIO
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 if TYPE_CHECKING:
     from symbolize.profile import Profile
+    from symbolize.profile.model import Bool
 
-__all__ = ["encode", "write"]
+__all__ = ["encode", "write", "write_module_symbols"]
+
+
+class Resolved(Protocol):
+    """What a `Symbolizer` gives: a profile, and which of its locations got the lines of a lookup."""
+
+    @property
+    def profile(self) -> "Profile": ...
+
+    @property
+    def resolved(self) -> "Bool": ...
 
 
 def encode(profile: "Profile") -> bytes:
@@ -24,3 +36,19 @@ def write(profile: "Profile", destination: str | os.PathLike[str] | BinaryIO) ->
     from symbolize.write import pprof
 
     pprof.write(profile, destination)
+
+
+def write_module_symbols(results: Iterable[Resolved], destination: str | os.PathLike[str] | BinaryIO) -> int:
+    """Write what was found for the profiles of one Perfetto trace as packets of a trace (ModuleSymbols), so that the
+    trace with these bytes behind it is symbolized; how many places have symbols.
+
+    `results` are those of a `Symbolizer`, of which only one is needed at a time. The destination is as that of `write`.
+    Raises UsageError for a profile of another format, OutputError.
+    """
+    from symbolize.write.module_symbols import ModuleSymbols
+
+    symbols = ModuleSymbols()
+    for result in results:
+        symbols.add(result.profile, result.resolved)
+    symbols.write(destination)
+    return symbols.addresses

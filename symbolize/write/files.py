@@ -2,11 +2,49 @@
 
 import os
 import stat
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from symbolize.errors import OutputError
+
+STANDARD_OUTPUT: Final = "-"
+
+
+def write_pieces(pieces: Iterable[bytes], destination: str | os.PathLike[str] | BinaryIO) -> None:
+    """Write bytes to a path, to `-` (standard output) or to a binary file object.
+
+    A file appears at its path whole or not at all. Raises OutputError.
+    """
+    if not isinstance(destination, str | os.PathLike):
+        name = getattr(destination, "name", None)
+        _write_to(pieces, destination, name if isinstance(name, str) else "<stream>")
+    elif destination == STANDARD_OUTPUT:
+        if sys.stdout is None:
+            raise OutputError("standard output: cannot be written: it is closed")
+        _write_to(pieces, sys.stdout.buffer, "standard output")
+    else:
+        name = os.fspath(destination)
+        with output_file(name) as file:
+            _write_to(pieces, file, name)
+
+
+def _write_to(pieces: Iterable[bytes], file: BinaryIO, name: str) -> None:
+    try:
+        for piece in pieces:
+            _write_all(file, piece)
+        file.flush()
+    except (OSError, ValueError) as error:  # ValueError: a closed file
+        raise output_error(name, error) from error
+
+
+def _write_all(file: BinaryIO, piece: bytes) -> None:
+    """Write all of `piece`, also to an unbuffered file, which may take a part at a time."""
+    rest = memoryview(piece)
+    while rest:
+        written = file.write(rest)
+        rest = rest[len(rest) if written is None else written :]
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import io
 import os
-import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -11,15 +10,12 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.errors import OutputError
 from symbolize.profile.model import Int32, Profile, ValueType
 from symbolize.write import pprof_columns as columns
-from symbolize.write.files import output_error, output_file
+from symbolize.write.files import write_pieces
 
 BLOCK: Final = 1 << 16
 """Rows that are written at a time: only a block is in memory beside the profile."""
-
-STANDARD_OUTPUT: Final = "-"
 
 GZIP: Final = 31
 """zlib's `wbits` for a gzip stream; its header then names no file and no time, so equal profiles are equal bytes."""
@@ -49,37 +45,7 @@ def write(profile: Profile, destination: str | os.PathLike[str] | BinaryIO) -> N
 
     A file appears at its path whole or not at all.
     """
-    if not isinstance(destination, str | os.PathLike):
-        name = getattr(destination, "name", None)
-        _write_to(profile, destination, name if isinstance(name, str) else "<stream>")
-    elif destination == STANDARD_OUTPUT:
-        if sys.stdout is None:
-            raise OutputError("standard output: cannot be written: it is closed")
-        _write_to(profile, sys.stdout.buffer, "standard output")
-    else:
-        _write_path(profile, os.fspath(destination))
-
-
-def _write_to(profile: Profile, file: BinaryIO, name: str) -> None:
-    try:
-        for chunk in _gzipped(_pieces(profile)):
-            _write_all(file, chunk)
-        file.flush()
-    except (OSError, ValueError) as error:  # ValueError: a closed file
-        raise output_error(name, error) from error
-
-
-def _write_all(file: BinaryIO, chunk: bytes) -> None:
-    """Write all of `chunk`, also to an unbuffered file, which may take a part at a time."""
-    rest = memoryview(chunk)
-    while rest:
-        written = file.write(rest)
-        rest = rest[len(rest) if written is None else written :]
-
-
-def _write_path(profile: Profile, name: str) -> None:
-    with output_file(name) as file:
-        _write_to(profile, file, name)
+    write_pieces(_gzipped(_pieces(profile)), destination)
 
 
 def _gzipped(pieces: Iterable[Any]) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ from symbolize.errors import OutputError
 from symbolize.load import pprof as loader
 from symbolize.profile import Functions, Labels, Lines, Locations, Mappings, Profile, Samples, Strings, ValueType
 from symbolize.proto import profile_pb2
-from symbolize.write import encode, write
+from symbolize.write import encode, files, write
 from symbolize.write import pprof as writer
 
 INT64 = st.one_of(st.integers(-3, 300), st.integers(-(1 << 63), (1 << 63) - 1))
@@ -314,7 +314,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def full(file: Any, chunk: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(writer, "_write_all", full)
+    monkeypatch.setattr(files, "_write_all", full)
     with pytest.raises(OutputError, match="No space left on device"):
         write(profile, path)
     assert os.listdir(tmp_path) == ["out"]

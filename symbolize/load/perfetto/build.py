@@ -147,6 +147,7 @@ def _locations(profile: Profile, trace: Trace, keys: Int64) -> None:
         columns.filename[row] = add(b"[kernel]" if record.name == KERNEL and not record.build_id else record.name)
         columns.build_id[row] = add(build_id_text(record.build_id))
         row_of[number] = row
+        profile.modules.append((record.name, record.build_id))
     profile.mappings = columns
     line_offsets, lines, profile.functions = _lines(trace, table)
     profile.locations = Locations(
@@ -155,6 +156,7 @@ def _locations(profile: Profile, trace: Trace, keys: Int64) -> None:
         is_folded=np.zeros(len(keys), np.bool_),
         line_offsets=line_offsets,
         lines=lines,
+        rel_pc=table[:, 1].copy(),
     )
 
 
