@@ -15,7 +15,7 @@ FOUNDATION = {"arrays", "errors", "parallel", "texts"}
 
 ALLOWED = {
     "arrays": set(),
-    "batch": {"binaries", "load", "pipeline", "profile", "reasons", "report", "symbols", "write"},
+    "batch": {"__init__", "binaries", "load", "pipeline", "profile", "reasons", "report", "symbols", "write"},
     "binaries": {"elf", "reasons"},
     "cli": {
         "binaries",

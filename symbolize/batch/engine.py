@@ -73,8 +73,9 @@ class Outcome(NamedTuple):
 class Engine(Protocol):
     """Runs tasks. A context manager: leaving it, by an exception too, stops the workers at once."""
 
-    workers: int
-    """Tasks that run at a time; of a cluster, the number at the time of asking."""
+    @property
+    def workers(self) -> int:
+        """Tasks that run at a time; of a cluster, the number at the time of asking."""
 
     def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
         """Run `tasks` and yield one outcome for each, in the order in which they end.
