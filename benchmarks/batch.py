@@ -27,7 +27,7 @@ sys.path.append(str(ROOT))
 
 from measure import Contender, Failed, Run, environment, run_once  # noqa: E402
 from page import Part, mib, seconds  # noqa: E402
-from peers import LLVM, Peers  # noqa: E402
+from peers import LLVM, OURS, Peers  # noqa: E402
 from subjects import built  # noqa: E402
 
 import symbolize  # noqa: E402
@@ -103,6 +103,10 @@ class Fleet:
         command: list[str | Path] = [*COMMAND, "batch", *where, "--binaries", self.binaries, "--out", self.out]
         return [*command, "--cache", self.cache, "--jobs", str(workers or self.workers)]
 
+    def single(self, profile: Path, output: Path) -> list[str | Path]:
+        """The command for one profile."""
+        return [*COMMAND, "-q", profile, "--binaries", self.binaries, "--cache", self.cache, "-o", output]
+
     def forget(self, cache: bool = True) -> None:
         """Remove the outputs of earlier jobs, and the cache."""
         for folder in (self.out, self.cache) if cache else (self.out,):
@@ -121,17 +125,18 @@ def rates(fleet: Fleet, workers: Sequence[int]) -> list[dict[str, float]]:
             fleet.forget(cold)
             run = fleet.timed(fleet.job(workers=count))
             rate = len(fleet.profiles) / run.wall
-            rows.append({"workers": count, "cold": cold, "wall": run.wall, "cpu": run.cpu, "profiles_per_second": rate})
+            row = {"workers": count, "cold": cold, "wall": run.wall, "cpu": run.cpu, "profiles_per_second": rate}
+            rows.append({**row, "outputs": len(outputs(fleet.out))})
     return rows
 
 
 def rate_table(title: str, text: str, rows: Sequence[Mapping[str, float]]) -> Part:
     """Rates as a table."""
-    part = Part(title, text, ("workers:", "cache", "wall:", "CPU:", "profiles a second:"))
+    part = Part(title, text, ("workers:", "cache", "wall:", "CPU:", "profiles a second:", "outputs:"))
     for row in rows:
         state = "empty" if row["cold"] else "filled"
         cells = [seconds(row["wall"]), seconds(row["cpu"]), f"{row['profiles_per_second']:.1f}"]
-        part.rows.append([f"{row['workers']:.0f}", state, *cells])
+        part.rows.append([f"{row['workers']:.0f}", state, *cells, f"{row['outputs']:,.0f}"])
     return part
 
 
@@ -147,7 +152,7 @@ def jobs(fleet: Fleet) -> Part:
     rows = rates(fleet, [1, 2])
     gain = rows[0]["wall"] / rows[2]["wall"], rows[1]["wall"] / rows[3]["wall"]
     fleet.figures["jobs"] = {"runs": rows, "speedup_cold": gain[0], "speedup_warm": gain[1]}
-    text = f"The second worker makes the job {gain[0]:.2f} times as fast with an empty cache, {gain[1]:.2f} with a full one."
+    text = f"Two workers are {gain[0]:.2f} times as fast with an empty cache, {gain[1]:.2f} times with a filled one."
     return rate_table("One worker and two", text, rows)
 
 
@@ -158,8 +163,7 @@ def single(fleet: Fleet) -> Part:
     fleet.forget()
     for is_timed in (False, True):
         for profile in sample:
-            command = [*COMMAND, "-q", profile, "--binaries", fleet.binaries, "--cache", fleet.cache, "-o", output]
-            run = fleet.timed(command)
+            run = fleet.timed(fleet.single(profile, output))
             if is_timed:
                 walls.append(run.wall)
     fleet.figures["single"] = {"profiles": len(walls), "profiles_per_second": len(walls) / sum(walls)}
@@ -175,17 +179,15 @@ def peers(fleet: Fleet) -> Part:
     which is made beforehand, and prints names.
     """
     sample, output = fleet.sample(PEERS), fleet.work / "peer.pb.gz"
-    lists = [
-        address_list(profile, fleet.binaries, fleet.work / f"addresses-{row}.txt") for row, profile in enumerate(sample)
-    ]
-    options = ["-q", "--binaries", fleet.binaries, "--cache", fleet.cache, "-o", output]
-    ours: Callable[[int], list[str | Path]] = lambda row: [*COMMAND, *options, sample[row]]  # noqa: E731
-    commands: dict[str, Callable[[int], list[str | Path]]] = {"symbolize": ours}
+    lists = [fleet.work / f"addresses-{row}.txt" for row in range(len(sample))]
+    for profile, addresses in zip(sample, lists, strict=True):
+        write_addresses(profile, fleet.binaries, addresses)
+    commands: dict[str, Callable[[Path], list[str | Path]]] = {OURS: lambda profile: fleet.single(profile, output)}
     missing = []
     if pprof := fleet.pprof:
         where = f"PPROF_BINARY_PATH={fleet.binaries}"
-        given = ["-symbolize=local", "-proto", "-output", output]
-        commands["pprof"] = lambda row: ["env", where, pprof, *given, sample[row]]
+        given = ["-symbolize=local", "-proto", "-output"]
+        commands["pprof"] = lambda profile: ["env", where, pprof, *given, output, profile]
     else:
         missing.append("pprof is not there; Debian: golang-go, golang-github-google-pprof-dev")
     if llvm := fleet.peers.llvm:
@@ -201,14 +203,14 @@ def peers(fleet: Fleet) -> Part:
     figures = {}
     for name, command in commands.items():
         runs, named = [], []
-        if name == "symbolize":
-            for row in range(len(sample)):
-                fleet.timed(command(row))
-        for row in range(len(sample)):
+        if name == OURS:
+            for profile in sample:
+                fleet.timed(command(profile))
+        for profile, addresses in zip(sample, lists, strict=True):
             try:
-                runs.append(fleet.timed(command(row), lists[row] if name == LLVM else None, name == LLVM))
+                runs.append(fleet.timed(command(profile), addresses if name == LLVM else None, name == LLVM))
             except Failed as failure:
-                part.missing.append(f"{name}, {sample[row].name}: {failure}")
+                part.missing.append(f"{name}, {profile.name}: {failure}")
                 continue
             named.append(named_lines(runs[-1].output) if name == LLVM else named_locations(output))
         if runs:
@@ -233,7 +235,7 @@ def named_lines(output: str) -> float:
     return sum(named) / len(named) if named else NAN
 
 
-def address_list(profile: Path, binaries: Path, target: Path) -> Path:
+def write_addresses(profile: Path, binaries: Path, target: Path) -> None:
     """Write what llvm-symbolizer is to answer: for each location a binary, or its debug file, and a vaddr."""
     loaded = symbolize.load(profile)
     mappings, lines = loaded.mappings, []
@@ -249,13 +251,10 @@ def address_list(profile: Path, binaries: Path, target: Path) -> Path:
             segments = [each for each in image.segments if each.executable]
         for address in loaded.locations.address[loaded.locations.mapping == row].tolist():
             place = address - start + offset
-            vaddr = next(
-                (s.vaddr + place - s.file_offset for s in segments if 0 <= place - s.file_offset < s.memory_size),
-                address,
-            )
+            holding = [each for each in segments if 0 <= place - each.file_offset < each.memory_size]
+            vaddr = holding[0].vaddr + place - holding[0].file_offset if holding else address  # else the kernel's
             lines.append(f'"{debug if debug.exists() else found[0]}" {vaddr:#x}\n')
     target.write_text("".join(lines))
-    return target
 
 
 def memory(fleet: Fleet) -> Part:
@@ -351,50 +350,67 @@ def memory_of(pid: int) -> tuple[float, float]:
 
 
 def killing(fleet: Fleet, kills: int, seed: int) -> Part:
-    """Kill a job again and again, go on each time, and compare its outputs with those of a job left alone."""
+    """Kill jobs `kills` times and go on each time; compare the outputs with those of a job left alone.
+
+    A job that ends before its moment comes is compared too, and the next one starts with nothing.
+    """
     choose = random.Random(seed)
     fleet.forget()
     whole = fleet.timed(fleet.job()).wall
     wanted = checksums(fleet.out)
+    differing: set[str] = set()
+    after_kills: list[int] = []
+    ended = 0
+
+    def compare() -> None:
+        got = checksums(fleet.out)
+        differing.update(name for name in wanted.keys() | got.keys() if wanted.get(name) != got.get(name))
+
     fleet.forget()
-    killed, done = 0, []
-    for _ in range(kills):
-        process = start(fleet.job())
-        # Short enough that the job is not done before the last one, long enough that some work is.
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(choose.uniform(0.05, 2 * whole / (kills + 1)))
-        killed += process.poll() is None
-        kill(process)
-        done.append(len(checksums(fleet.out)))
+    while len(after_kills) < kills:
+        if ends_before(fleet.job(), choose.uniform(0.05, whole)):
+            compare()
+            ended += 1
+            fleet.forget()
+        else:
+            after_kills.append(len(outputs(fleet.out)))
     fleet.timed(fleet.job())
-    got = checksums(fleet.out)
-    differing = sorted(name for name in wanted.keys() | got.keys() if wanted.get(name) != got.get(name))
-    left = sorted(str(path.relative_to(fleet.out)) for path in fleet.out.rglob("*") if path.is_file())
-    stray = [name for name in left if name not in got and not name.startswith(".")]
-    fleet.figures["kill"] = {
-        "killed": killed,
-        "outputs": len(wanted),
-        "differing": differing,
-        "done": done,
-        "stray": stray,
-    }
+    compare()
+    counts = {"killed": kills, "jobs": ended + 1, "outputs": len(wanted), "after_kills": after_kills}
+    fleet.figures["kill"] = {**counts, "differing": sorted(differing)}
     part = Part(
         "Killed and continued",
         "The process group of the job was killed with SIGKILL at random moments, and the job started again each time. "
-        f"Outputs after each: {', '.join(map(str, done))}.",
-        ("killed:", "outputs:", "of them differing:", "other files:"),
+        f"Outputs after each: {', '.join(map(str, after_kills))}.",
+        ("killed:", "jobs that ended:", "outputs:", "of them differing:"),
     )
-    part.rows.append([str(killed), f"{len(wanted):,}", f"{len(differing):,}", f"{len(stray):,}"])
+    part.rows.append([str(kills), str(ended + 1), f"{len(wanted):,}", f"{len(differing):,}"])
     return part
 
 
+def ends_before(command: Sequence[str | Path], moment: float) -> bool:
+    """Start a job and kill it after so many seconds, unless it ends before; raises Failed if it fails."""
+    process = start(command)
+    try:
+        process.wait(moment)
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        kill(process)
+    if process.returncode:
+        raise Failed(f"exit code {process.returncode}")
+    return True
+
+
+def outputs(folder: Path) -> dict[str, Path]:
+    """The profiles below a folder by their path there, without what is hidden."""
+    found = {path.relative_to(folder): path for path in folder.rglob("*.pb.gz")}
+    return {str(name): path for name, path in found.items() if not any(part.startswith(".") for part in name.parts)}
+
+
 def checksums(folder: Path) -> dict[str, str]:
-    """The checksum of each profile below a folder, by its path there."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*.pb.gz")
-        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    }
+    """The checksums of the profiles below a folder."""
+    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in outputs(folder).items()}
 
 
 PARTS: dict[str, Callable[[Fleet], Part]] = {
@@ -420,7 +436,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="what fleet.py made")
     parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=", ".join(PARTS))
     parser.add_argument(
-        "--kill", type=int, default=0, metavar="N", help="kill a job so many times; alone without --only"
+        "--kill", type=int, default=0, metavar="N", help="kill a job N times; without --only nothing else"
     )
     parser.add_argument("--seed", type=int, default=1, help="of the moments of killing")
     parser.add_argument("--jobs", type=int, default=2, help="workers (default: 2)")

@@ -201,7 +201,8 @@ def direct_calls(image: ElfImage, segment: Segment) -> UInt64:
     at = np.flatnonzero(code[:-4] == 0xE8)
     distance = np.ascontiguousarray(code[at[:, None] + np.arange(1, 5)]).view("<i4")[:, 0]
     target = at + 5 + distance
-    return (at[(target >= 0) & (target < len(code))] + 4).astype(np.uint64) + np.uint64(segment.vaddr)
+    ends: UInt64 = at[(target >= 0) & (target < len(code))].astype(np.uint64)
+    return ends + np.uint64(segment.vaddr + 4)
 
 
 def functions(image: ElfImage) -> tuple[UInt64, UInt64]:
@@ -387,13 +388,9 @@ def gperftools(service: Service, process: Process, drawn: Drawn) -> bytes:
 
 
 def perfetto(service: Service, process: Process, drawn: Drawn) -> bytes:
-    """A Perfetto trace of PerfSamples, one for each count up to a few. The addresses of callers are return addresses.
-
-    Frames and callstacks have ids from 1 here; a location is a frame for leaves (odd ids) and one for callers.
-    """
+    """A Perfetto trace of PerfSamples, one for each count up to a few. Frames and callstacks have ids from 1 here."""
     from tests.support import perfetto_writer as writer
 
-    codes, vaddrs = drawn.code.tolist(), drawn.vaddr.tolist()
     builds = {row: bytes.fromhex(code.build_id) for row, code in enumerate(service.codes, 1) if code.build_id}
     stacks = np.split(drawn.locations, drawn.offsets[1:-1])
     interned = writer.interned(
@@ -405,14 +402,10 @@ def perfetto(service: Service, process: Process, drawn: Drawn) -> bytes:
             for row, (start, code) in enumerate(zip(process.starts, service.codes, strict=True), 1)
         ],
         frames=[
-            writer.frame(2 * row + 1 + caller, 0, codes[row] + 1, vaddrs[row] + caller)
-            for row in range(len(codes))
-            for caller in (0, 1)
+            writer.frame(number, 0, code + 1, vaddr)
+            for number, (code, vaddr) in enumerate(zip(drawn.code.tolist(), drawn.vaddr.tolist(), strict=True), 1)
         ],
-        callstacks=[
-            writer.callstack(number, [*(2 * int(row) + 2 for row in stack[:0:-1]), 2 * int(stack[0]) + 1])
-            for number, stack in enumerate(stacks, 1)
-        ],
+        callstacks=[writer.callstack(number, (stack[::-1] + 1).tolist()) for number, stack in enumerate(stacks, 1)],
     )
     pieces = [writer.packet(1, writer.CLEARED, interned, writer.perf_defaults({1: PERIOD, 4: 10}))]
     total = 0

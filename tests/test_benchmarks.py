@@ -1,4 +1,4 @@
-"""What the benchmarks count on: costs of processes, answers of other engines in one form, the vote."""
+"""What the benchmarks count on: costs of processes, answers of other engines in one form, the vote, fleets."""
 
 import sys
 from collections.abc import Iterator
@@ -6,7 +6,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+import symbolize
+from tests.support.fixture_files import BINARIES
+
+NAMES = "ledger", "libresonance.so"
 
 
 @pytest.fixture(autouse=True)
@@ -105,3 +111,58 @@ def test_only_its_section_is_replaced() -> None:
     assert replace("# Page\n\ntext\n", section) == f"# Page\n\ntext\n\n{section}"
     old = "# Page\n\n## Against four engines\n\nold\n\n## Other\n\nrest\n"
     assert replace(old, section) == f"# Page\n\n{section}\n## Other\n\nrest\n"
+
+
+def make_fleet(folder: Path) -> tuple[list[Any], dict[str, list[Any]]]:
+    """Write profiles of a service in all formats; what they were made of, and the locations of each by binary."""
+    fleet = module("fleet")
+    codes = [fleet.read_code(BINARIES / "gcc-pie" / name, BINARIES / "gcc-pie" / name) for name in NAMES]
+    fleet.place_binaries(folder / "binaries", codes)
+    service = fleet.make_service(codes[0], codes[1:], [], np.random.default_rng(1))
+    drawn = fleet.draw(service, np.random.default_rng(2), 1_790_000_000)
+    process = fleet.make_process(service, "host-00", np.random.default_rng(3))
+    locations = {}
+    for ending, make in fleet.FORMATS.items():
+        path = folder / f"ledger{ending}"
+        path.write_bytes(make(service, process, drawn))
+        profile = symbolize.load(str(path))
+        names = [profile.strings.text(int(row)).rpartition("/")[2] for row in profile.mappings.filename]
+        starts = profile.mappings.start[profile.locations.mapping]
+        places = (profile.locations.address - starts).tolist()
+        locations[ending] = sorted(zip((names[row] for row in profile.locations.mapping), places, strict=True))
+    return codes, locations
+
+
+def test_all_formats_of_a_fleet_say_the_same(tmp_path: Path) -> None:
+    """The profiles that can name build ids are named by them, the others by paths, and all have the same locations."""
+    codes, locations = make_fleet(tmp_path)
+    wanted = set(locations[".pb.gz"])
+    assert all(set(each) == wanted for each in locations.values())
+    assert {name for name, _ in wanted} == set(NAMES)
+    symbolizer = symbolize.Symbolizer([tmp_path / "binaries"])
+    for ending in locations:
+        report = symbolizer.symbolize(symbolize.load(str(tmp_path / f"ledger{ending}"))).report
+        assert report.percent > 99, ending
+        assert [row.verified for row in report.mappings] == [ending != ".prof"] * len(codes)
+
+
+def test_a_fleet_is_made_alike_again(tmp_path: Path) -> None:
+    """Equal seeds give equal files."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        make_fleet(tmp_path / name)
+    files = [path for path in (tmp_path / "one").iterdir() if path.is_file()]
+    assert len(files) == 5
+    assert all(path.read_bytes() == (tmp_path / "two" / path.name).read_bytes() for path in files)
+
+
+def test_jobs_are_watched_and_killed() -> None:
+    """The memory of a job and its workers is seen; a killed job leaves none of them behind."""
+    batch = module("batch")
+    code = "import os, time; b = bytearray(b'x' * (64 << 20)); os.fork(); time.sleep({})"
+    peak = batch.watched([sys.executable, "-I", "-S", "-c", code.format(0.5)], 60)
+    assert 64 < peak.private <= peak.resident < 200
+    assert not batch.ends_before([sys.executable, "-I", "-S", "-c", code.format(60)], 0.5)
+    assert batch.ends_before([sys.executable, "-I", "-S", "-c", "pass"], 60)
+    with pytest.raises(module("measure").Failed):
+        batch.ends_before([sys.executable, "-I", "-S", "-c", "raise SystemExit(3)"], 60)
