@@ -47,9 +47,12 @@ NAN = float("nan")
 
 
 @dataclass(frozen=True)
-class Peak:
-    """MiB: the largest resident and private memory of one process, and private memory of all processes together."""
+class Cost:
+    """What a job cost: seconds, those of processors in all its processes, as far as seen; and peaks in MiB, where asked
+    for: resident and private memory of the process that drives it, private memory of all processes together."""
 
+    wall: float
+    cpu: float
     resident: float
     private: float
     all_private: float
@@ -123,7 +126,7 @@ def rates(fleet: Fleet, workers: Sequence[int]) -> list[dict[str, float]]:
     for count in workers:
         for cold in (True, False):
             fleet.forget(cold)
-            run = fleet.timed(fleet.job(workers=count))
+            run = watched(fleet.job(workers=count), fleet.limit)
             rate = len(fleet.profiles) / run.wall
             row = {"workers": count, "cold": cold, "wall": run.wall, "cpu": run.cpu, "profiles_per_second": rate}
             rows.append({**row, "outputs": len(outputs(fleet.out))})
@@ -270,7 +273,7 @@ def memory(fleet: Fleet) -> Part:
         hosts = fleet.hosts[: max(1, round(len(fleet.hosts) * share))]
         count = sum(1 for path in fleet.profiles if path.parent in hosts)
         fleet.forget()
-        peak = watched(fleet.job(hosts), fleet.limit)
+        peak = watched(fleet.job(hosts), fleet.limit, with_memory=True)
         part.rows.append([f"{count:,}", mib(peak.resident), mib(peak.private), mib(peak.all_private)])
         figures.append({"profiles": count, **vars(peak)})
     fleet.figures["memory"] = figures
@@ -304,36 +307,41 @@ def kill(process: subprocess.Popen[bytes]) -> None:
         time.sleep(TICK)
 
 
-def members(group: int) -> list[int]:
-    """The living processes of a process group."""
-    found = []
+def members(group: int) -> dict[int, float]:
+    """The living processes of a process group, and the seconds of processors that each has used."""
+    found = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            state, _, of_group, *_ = path.read_text().rpartition(")")[2].split()
-            if int(of_group) == group and state not in "ZX":
-                found.append(int(path.parent.name))
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == group and fields[0] not in "ZX":
+                found[int(path.parent.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return found
 
 
-def watched(command: Sequence[str | Path], limit: int) -> Peak:
-    """Run a job and look at its memory; raises Failed."""
+def watched(command: Sequence[str | Path], limit: int, with_memory: bool = False) -> Cost:
+    """Run a job and look at its processes, whose costs the system does not add up; raises Failed."""
     resident = private = everything = 0.0
-    began = time.monotonic()
+    cpu: dict[int, float] = {}
+    began = time.perf_counter()
     process = start(command)
     try:
         while process.poll() is None:
-            if time.monotonic() - began > limit:
+            if time.perf_counter() - began > limit:
                 raise Failed(f"more than {limit} s")
-            sizes = {pid: memory_of(pid) for pid in members(process.pid)}
-            own = sizes.get(process.pid, (0.0, 0.0))
-            resident, private = max(resident, own[0]), max(private, own[1])
-            everything = max(everything, sum(size for _, size in sizes.values()))
-            time.sleep(TICK)
+            cpu |= members(process.pid)
+            if with_memory:
+                sizes = {pid: memory_of(pid) for pid in members(process.pid)}
+                own = sizes.get(process.pid, (0.0, 0.0))
+                resident, private = max(resident, own[0]), max(private, own[1])
+                everything = max(everything, sum(size for _, size in sizes.values()))
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(TICK)
+        wall = time.perf_counter() - began
     finally:
         kill(process)
     if process.returncode:
         raise Failed(f"exit code {process.returncode}")
-    return Peak(resident, private, everything)
+    return Cost(wall, sum(cpu.values()), resident, private, everything)
 
 
 def memory_of(pid: int) -> tuple[float, float]:
@@ -356,7 +364,7 @@ def killing(fleet: Fleet, kills: int, seed: int) -> Part:
     """
     choose = random.Random(seed)
     fleet.forget()
-    whole = fleet.timed(fleet.job()).wall
+    whole = watched(fleet.job(), fleet.limit).wall
     wanted = checksums(fleet.out)
     differing: set[str] = set()
     after_kills: list[int] = []

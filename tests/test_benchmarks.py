@@ -160,8 +160,9 @@ def test_jobs_are_watched_and_killed() -> None:
     """The memory of a job and its workers is seen; a killed job leaves none of them behind."""
     batch = module("batch")
     code = "import os, time; b = bytearray(b'x' * (64 << 20)); os.fork(); time.sleep({})"
-    peak = batch.watched([sys.executable, "-I", "-S", "-c", code.format(0.5)], 60)
-    assert 64 < peak.private <= peak.resident < 200
+    cost = batch.watched([sys.executable, "-I", "-S", "-c", code.format(0.5)], 60, with_memory=True)
+    assert 64 < cost.private <= cost.resident < 200
+    assert cost.wall >= 0.5 and 0 < cost.cpu < 10
     assert not batch.ends_before([sys.executable, "-I", "-S", "-c", code.format(60)], 0.5)
     assert batch.ends_before([sys.executable, "-I", "-S", "-c", "pass"], 60)
     with pytest.raises(module("measure").Failed):
