@@ -6,7 +6,7 @@ from typing import Final
 
 from symbolize.batch.places import LocalPlace, Place, copy
 from symbolize.errors import SymbolizeError, UsageError
-from symbolize.symbols.cache import DEFAULT_LIMIT, ENDING, TableCache, identities
+from symbolize.symbols.cache import DEFAULT_LIMIT, ENDING, TableCache, identities, is_unchanged
 from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.table_file import FORMAT, DamagedTable, Facts, read_table
 
@@ -80,6 +80,8 @@ class SharedCache(TableCache):
             _, found = read_table(unfinished)
             if identities(found) != identities(facts):
                 raise DamagedTable("was made from other files")
+            if not all(map(is_unchanged, found.companions)):
+                return False  # files beside the binary differ on this machine
             os.replace(unfinished, path)
             self.evict(keep=path)
             return True

@@ -1,0 +1,224 @@
+"""Symbol tables that machines share through an object store."""
+
+import os
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from symbolize.batch.places import LocalPlace, RemotePlace
+from symbolize.batch.shared_cache import MAX_FAILURES, SharedCache, open_shared_cache
+from symbolize.elf import ElfImage
+from symbolize.errors import UsageError
+from symbolize.symbols import Binary, build_table
+from symbolize.symbols.cache import facts_of
+from symbolize.symbols.table_file import PREFIX, Facts, crc32, write_table
+from tests.batch.conftest import Bucket, impatient
+from tests.support.fixture_files import BINARIES
+from tests.support.lookup import frames_of
+
+LEDGER = BINARIES / "gcc-pie" / "ledger"
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """A binary with a build id."""
+    return Path(shutil.copy2(LEDGER, tmp_path / "ledger"))
+
+
+@pytest.fixture
+def machine(bucket: Bucket, tmp_path: Path) -> Callable[[str], SharedCache]:
+    """Makes the cache of a machine, by its name."""
+
+    def make(name: str) -> SharedCache:
+        cache = open_shared_cache(f"{bucket.url}/tables", str(tmp_path / name))
+        assert isinstance(cache, SharedCache) and isinstance(cache.place, RemotePlace)
+        return cache
+
+    return make
+
+
+def ask(path: Path, cache: SharedCache | None) -> object:
+    """The frames at addresses all over a file."""
+    with ElfImage.open(path) as image:
+        begin, end = image.code_ranges
+        vaddrs = list(range(int(begin[0]), int(end[-1]), 7))
+        return frames_of(Binary([image], None, cache).table(np.array(vaddrs, np.uint64)), vaddrs)
+
+
+def table_key(bucket: Bucket) -> str:
+    """The one object in the bucket."""
+    [key] = bucket.keys()
+    return f"{bucket.url}/{key}"
+
+
+def replace_table(path: Path, bucket: Bucket, tmp_path: Path, change: Callable[[Any, Facts], Facts]) -> None:
+    """Put a table in place of the shared one that has a right checksum and was changed before."""
+    with ElfImage.open(path) as image:
+        table, facts = build_table([image]), facts_of([image])
+    write_table(table, change(table, facts), str(tmp_path / "made-up"))
+    bucket.system.pipe_file(table_key(bucket), (tmp_path / "made-up").read_bytes())
+
+
+def test_second_machine_does_not_build(
+    ledger: Path, machine: Callable[[str], SharedCache], bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one machine has built, another reads; once it is there, the store is not asked again."""
+    first, second = machine("a"), machine("b")
+    expected = ask(ledger, None)
+    assert ask(ledger, first) == expected
+    assert table_key(bucket).startswith(f"{bucket.url}/tables/tables-")
+    monkeypatch.setattr("symbolize.symbols.build.Builder", None)  # decoding would fail
+    assert ask(ledger, pickle.loads(pickle.dumps(second))) == expected
+    assert [file.name[-7:] for file in Path(second.folder).iterdir()] == [".symtab"]
+    monkeypatch.setattr(second, "place", None)
+    assert ask(ledger, second) == expected
+    assert first.problems == second.problems == []
+
+
+def test_missing_table_is_asked_for_once(ledger: Path, machine: Callable[[str], SharedCache]) -> None:
+    """A table that is not there is not asked for again in the run."""
+    cache = machine("a")
+    with ElfImage.open(ledger) as image:
+        facts = facts_of([image])
+    assert cache.load(facts) is None
+    asked: list[str] = []
+    cache.place.size = asked.append  # type: ignore[assignment, method-assign]
+    assert cache.load(facts) is None and asked == [] and cache.problems == []
+
+
+def damage_cut(data: bytes) -> bytes:
+    """Half of a table."""
+    return data[: len(data) // 2]
+
+
+def damage_bit(data: bytes) -> bytes:
+    """A table with another bit somewhere."""
+    return data[:5000] + bytes([data[5000] ^ 1]) + data[5001:]
+
+
+def damage_empty(data: bytes) -> bytes:
+    """Nothing."""
+    return b""
+
+
+def damage_header(data: bytes) -> bytes:
+    """A header that says something else, under a right checksum."""
+    body = data[PREFIX.size :].replace(b'"has_names"', b'"has_lames"', 1)
+    fields = PREFIX.unpack(data[: PREFIX.size])
+    return PREFIX.pack(*fields[:4], crc32(body)) + body
+
+
+@pytest.mark.parametrize("damage", [damage_cut, damage_bit, damage_empty, damage_header])
+def test_damaged_table_is_not_used(
+    ledger: Path, machine: Callable[[str], SharedCache], bucket: Bucket, damage: Callable[[bytes], bytes]
+) -> None:
+    """A damaged table is a problem, the answers are right, and a sound one takes its place."""
+    expected = ask(ledger, machine("a"))
+    key = table_key(bucket)
+    sound = bucket.system.cat_file(key)
+    bucket.system.pipe_file(key, damage(sound))
+    cache = machine("b")
+    assert ask(ledger, cache) == expected
+    [problem] = cache.problems
+    assert problem.startswith(f"{key}: ") and problem.endswith("; it is not used")
+    assert bucket.system.cat_file(key) == sound
+    assert [file.name[-7:] for file in Path(cache.folder).iterdir()] == [".symtab"]
+
+
+def test_table_of_another_binary_is_not_used(
+    ledger: Path, machine: Callable[[str], SharedCache], bucket: Bucket, tmp_path: Path
+) -> None:
+    """A sound table under the name of another is refused."""
+    expected = ask(ledger, machine("a"))
+    replace_table(ledger, bucket, tmp_path, lambda table, facts: facts._replace(build_id="ab" * 20))
+    cache = machine("b")
+    assert ask(ledger, cache) == expected
+    assert [problem.split(": ")[-1] for problem in cache.problems] == ["was made from other files; it is not used"]
+
+
+def test_table_that_leads_out_of_itself_is_not_used(
+    ledger: Path, machine: Callable[[str], SharedCache], bucket: Bucket, tmp_path: Path
+) -> None:
+    """A table that somebody made up with rows beyond its columns is refused."""
+
+    def change(table: Any, facts: Facts) -> Facts:
+        table.node_function = table.node_function + np.int32(1 << 30)
+        return facts
+
+    expected = ask(ledger, machine("a"))
+    replace_table(ledger, bucket, tmp_path, change)
+    cache = machine("b")
+    assert ask(ledger, cache) == expected
+    assert "columns that do not agree" in cache.problems[0]
+
+
+def test_table_larger_than_the_cache_is_not_fetched(ledger: Path, bucket: Bucket, tmp_path: Path) -> None:
+    """The store does not fill the disk."""
+    expected = ask(ledger, None)
+    ask(ledger, SharedCache(RemotePlace(bucket.url, None, 0), str(tmp_path / "a")))
+    cache = SharedCache(RemotePlace(bucket.url, None, 0), str(tmp_path / "b"), 1000)
+    assert ask(ledger, cache) == expected
+    assert "more than all tables here may have" in cache.problems[0]
+
+
+def test_store_that_fails_is_left_alone(
+    ledger: Path, machine: Callable[[str], SharedCache], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that cannot be reached costs no answers, and is not asked for ever."""
+    expected = ask(ledger, None)
+    cache = machine("a")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    impatient(monkeypatch)
+    assert ask(ledger, cache) == expected
+    with ElfImage.open(ledger) as image:
+        table, facts = build_table([image]), facts_of([image])
+    for number in range(4):
+        other = facts._replace(build_id=f"{number:040x}1")
+        assert cache.load(other) is None
+        assert cache.store(table, other) and cache.load(other) is not None
+    assert len(cache.problems) == 2
+    assert cache.problems[0].startswith(f"shared tables: {cache.place.url}/tables-")
+    assert cache.problems[1].endswith(f"is not asked any more after {MAX_FAILURES} failures")
+
+
+def test_binary_without_build_id_is_not_shared(
+    ledger: Path, machine: Callable[[str], SharedCache], bucket: Bucket
+) -> None:
+    """Files that no build id tells apart stay on their machine."""
+    cache = machine("a")
+    with ElfImage.open(ledger) as image:
+        table, facts = build_table([image]), facts_of([image])
+    for build_id in ("", "0" * 40):
+        assert cache.store(table, facts._replace(build_id=build_id))
+    assert bucket.keys() == []
+
+
+def test_shared_folder(ledger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder, as of a network file system, can be what is shared; but not the machine's own."""
+    expected = ask(ledger, None)
+    shared = f"file://{tmp_path}/shared"
+    first, second = (open_shared_cache(shared, str(tmp_path / name)) for name in "ab")
+    assert isinstance(first, SharedCache) and isinstance(second, SharedCache)
+    assert isinstance(first.place, LocalPlace)
+    assert ask(ledger, first) == expected
+    monkeypatch.setattr("symbolize.symbols.build.Builder", None)
+    assert ask(ledger, second) == expected
+    with pytest.raises(UsageError):
+        open_shared_cache(shared, str(tmp_path / "shared"))
+
+
+def test_own_folder_that_cannot_be_written(
+    ledger: Path, machine: Callable[[str], SharedCache], bucket: Bucket, tmp_path: Path
+) -> None:
+    """Without a folder of its own a machine answers, too."""
+    expected = ask(ledger, machine("a"))
+    (tmp_path / "b").write_bytes(b"")
+    cache = machine("b")
+    assert ask(ledger, cache) == expected
+    assert len(cache.problems) == 1 and "cannot be written" in cache.problems[0]
+    assert os.path.isfile(tmp_path / "b")
