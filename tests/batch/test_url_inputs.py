@@ -99,6 +99,15 @@ def test_version(bucket: Bucket) -> None:
     assert isinstance(changed, Input) and changed.version != listed.version
 
 
+def test_listings_are_not_remembered(bucket: Bucket) -> None:
+    """What another machine writes is seen at once, by file systems that would remember listings, too."""
+    files = files_at(bucket.url)
+    assert files.system.ls(files.path) == []
+    other = type(bucket.system)(use_listings_cache=False, skip_instance_cache=True)
+    other.pipe_file(f"{files.path}/x", b"1")
+    assert files.system.ls(files.path) == [f"{files.path}/x"]
+
+
 def test_hostile_keys(bucket: Bucket) -> None:
     """Keys are any text; names of outputs are safe all the same, and the objects can be read."""
     keys = ["p/../../etc/x", "p//abs", "p/" + "l" * 900, "p/a\x85b", "p/é::[1]*?.pb", "p/100%", "p/.."]
