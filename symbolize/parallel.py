@@ -1,4 +1,4 @@
-"""Two jobs at once, for work that releases the GIL."""
+"""Two jobs at once, for work that releases the GIL; and processes that do not outlive the one that started them."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -49,3 +49,26 @@ def together(first: Callable[[], First], second: Callable[[], Second]) -> tuple[
             other()
         raise
     return result, other()
+
+
+def end_with_parent() -> None:
+    """Make this process, started by multiprocessing, end with its parent, and at once when it is told to.
+
+    The parent holds the other end of a pipe; the kernel kills this process when it closes, even in a loop that holds
+    the interpreter's lock. (PR_SET_PDEATHSIG would follow the thread, or the fork server, that started the worker.)
+    SIGTERM would otherwise wait for the interpreter too.
+    """
+    import fcntl
+    import multiprocessing
+    import os
+    import signal
+
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    pipe = parent.sentinel
+    fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+    if not parent.is_alive():
+        os._exit(1)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from symbolize.binaries import BinaryIndex, Companions, binary_files, has_build_id
 from symbolize.elf import ElfError, ElfImage
 from symbolize.errors import UsageError
+from symbolize.parallel import end_with_parent
 from symbolize.symbols import Binary, TableCache
 
 TIME_LIMIT = 3600
@@ -93,6 +94,7 @@ _worker: list[tuple[BinaryIndex, TableCache]] = []
 
 def start_worker(index: BinaryIndex, cache: TableCache) -> None:
     """Give a worker process what all its tasks need, once."""
+    end_with_parent()
     _worker[:] = [(index, cache)]
 
 

@@ -1,8 +1,9 @@
 """The engine of a cluster: tasks go to the workers of a dask scheduler.
 
-Dask tries the tasks of a worker that died again by itself, counts queued ones as suspects too, and knows no
-deadline. So each task notes its start with the scheduler before it begins: from these notes the attempts are
-counted, and the driver sees which worker to kill when a task is overdue.
+Dask tries the tasks of a worker that died again by itself, counts queued and ended ones as suspects too, and knows no
+deadline. So each task notes its start with the scheduler before it begins, and its reply when it ends. From these
+notes the attempts are counted, the driver sees which worker to kill when a task is overdue, and a reply outlives
+its worker. The places of the notes are used again: the scheduler holds one for each task in flight.
 """
 
 import contextlib
@@ -30,14 +31,14 @@ SHORT = 2.0
 """Mean seconds of tasks below which each worker has a second one waiting, so that it need not wait for the driver."""
 
 PATIENCE = 300.0
-"""Seconds for which a cluster may be without workers during a run, and a finished task without its result."""
+"""Seconds for which a cluster may be without workers during a run."""
 
 LOSSES = 10
 """Times that a task may get lost before it began, until it counts as failed."""
 
 
 class Flight(NamedTuple):
-    """A task on the cluster: its packed call, its future, the key and place of its note, and the worker that it was sent to."""
+    """A task on the cluster: its packed call, its future, key and place of its note, and where it was sent."""
 
     task: Task
     call: bytes
@@ -49,12 +50,24 @@ class Flight(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What a task notes when it starts: its key, the how many-th start this is, and where."""
+    """What a task notes: its key, how often it has been started, where it was last, and in the end its reply."""
 
     key: str
     starts: int
     worker: str
     process: int
+    reply: Reply | None = None
+
+    @classmethod
+    def read(cls, entry: Any, key: str) -> "Note":
+        """The note in an entry of the scheduler; an empty one if there is none, or one of another task."""
+        if not entry or entry[0] != key:
+            return cls(key, 0, "", 0)
+        _, starts, worker, process, reply = entry
+        if reply is not None:
+            data, failure, detail, seconds = reply
+            reply = Reply(data, Failure(failure) if failure else None, detail, seconds)
+        return cls(key, starts, worker, process, reply)
 
 
 class DaskEngine:
@@ -80,7 +93,9 @@ class DaskEngine:
         self._mean = 0.0
         self._last_seen = time.monotonic()
         try:
-            self._client = distributed.Client(address, timeout=patience, set_as_default=False, name="symbolize")
+            self._client: Any = distributed.Client(  # type: ignore[no-untyped-call]
+                address, timeout=patience, set_as_default=False, name="symbolize"
+            )
         except (ValueError, TypeError, ImportError) as error:
             raise UsageError(f"{address}: not the address of a dask scheduler: {one_line(error)}") from error
         except OSError as error:
@@ -123,14 +138,14 @@ class DaskEngine:
         info = self._asked(self._client.scheduler_info)["workers"]
         new = [address for address in info if address not in self._fit]
         if new:
-            answers = self._asked(self._client.run, describe, workers=new, on_error="return")
+            answers = self._asked(self._client.run, describe_here, workers=new, on_error="return")
             for address, answer in answers.items():
                 if isinstance(answer, OSError):
                     continue  # it has left again
                 if isinstance(answer, BaseException):
                     raise UsageError(f"dask worker {address} cannot import symbolize {__version__}: {one_line(answer)}")
-                if tuple(answer) != describe():
-                    here, there = " on Python ".join(describe()), " on Python ".join(answer)
+                if tuple(answer) != describe_here():
+                    here, there = " on Python ".join(describe_here()), " on Python ".join(answer)
                     raise UsageError(f"dask worker {address} has symbolize {there}, but this is {here}")
                 if info[address]["nthreads"] != 1:
                     raise UsageError(f"dask worker {address} has {info[address]['nthreads']} threads: use --nthreads 1")
@@ -165,16 +180,19 @@ class Run:
         self.events: SimpleQueue[Any] = SimpleQueue()
         self.ended: deque[Outcome] = deque()
         self.started: dict[str, tuple[Note, float]] = {}
+        self.left: set[str] = set()
         self.looked = time.monotonic()
 
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[Outcome]:
         """Run `tasks`; see `Engine.run`."""
         fresh = iter(tasks)
+        is_last = False
         try:
             while True:
-                while len(self.ended) <= self.engine.workers and (worker := self.free_worker("")):
+                while not is_last and len(self.ended) <= self.engine.workers and (worker := self.free_worker("")):
                     task = next(fresh, None)
                     if task is None:
+                        is_last = True
                         break
                     try:
                         call = packed(task)
@@ -188,13 +206,10 @@ class Run:
                     self.send(task, call, f"task-{number}", slot, worker, 0)
                 if self.ended:
                     yield self.ended.popleft()
-                elif self.busy:
-                    self.wait()
-                elif self.engine.workers:
+                elif is_last and not self.busy:
                     return
                 else:
-                    time.sleep(LOOK)
-                    self.engine._look_at_workers()
+                    self.wait()
         finally:
             self.stop()
 
@@ -212,13 +227,16 @@ class Run:
 
     def send(self, task: Task, call: bytes, key: str, slot: str, worker: str, losses: int) -> None:
         """Send a task to a worker; `key` names it in its note at `slot`."""
+        # Only what the standard library has: a worker without this package must live to be refused. For the same
+        # reason each task prefers a worker that fits.
         place = [worker] if worker else None
         future = self.client.submit(
             perform_noted,
             call,
             (self.name, slot),
             key,
-            self.limits,
+            self.limits.attempts,
+            self.limits.private_bytes,
             key=f"{self.name}-{key}-{next(self.numbers)}",
             workers=place,
             allow_other_workers=place is not None,
@@ -259,29 +277,18 @@ class Run:
 
     def land(self, flight: Flight) -> None:
         """Take what came of a task whose future is done."""
-        from distributed import KilledWorker
-        from distributed.client import FutureCancelledError
-
         self.take(flight)
-        reply: Reply | None = None
-        try:
-            reply, starts = flight.future.result(timeout=PATIENCE)
-        except (KilledWorker, FutureCancelledError, TimeoutError) as error:
-            # The worker died with it, running or queued; or a stranger has restarted the cluster.
-            if isinstance(error, TimeoutError):
-                self.engine._asked(self.client.cancel, [flight.future], force=True)
-            note = self.note(flight)
-            starts = note.starts if note else 0
-            losses = flight.losses + (starts == 0)
-            if starts < self.limits.attempts and losses < LOSSES:
-                self.send_again(flight, losses)
-                return
-            where = f" {note.worker}" if note else ""
-            reply = Reply(b"", Failure.CRASH, f"its dask worker{where} died", 0.0)
-        except Exception as error:
-            reply, starts = Reply(b"", Failure.ERROR, one_line(error), 0.0), 1
         flight.future.release()
-        self.finish(flight, Reply(*reply), starts)
+        note = Note.read(self.engine._asked(self.client.get_metadata, [self.name, flight.slot], None), flight.key)
+        if note.reply is not None:
+            self.finish(flight, note.reply, note.starts)
+            return
+        # It died with its worker, running or queued, or does so for the last time; or a stranger restarted the cluster.
+        losses = flight.losses + (note.starts == 0)
+        if note.starts < self.limits.attempts and losses < LOSSES:
+            self.send_again(flight, losses)
+        else:
+            self.finish(flight, Reply(b"", Failure.CRASH, f"its dask worker {note.worker} died", 0.0), note.starts)
 
     def finish(self, flight: Flight, reply: Reply, starts: int) -> None:
         """The outcome of a task, or one more attempt."""
@@ -294,37 +301,44 @@ class Run:
         self.free_slots.append(flight.slot)
         self.ended.append(outcome_of(flight.task, reply, min(max(starts, 1), self.limits.attempts)))
 
-    def note(self, flight: Flight) -> Note | None:
-        """The note of a task's last start."""
-        note = self.engine._asked(self.client.get_metadata, [self.name, flight.slot], None)
-        return Note(*note) if note and note[0] == flight.key else None
-
     def look(self) -> None:
-        """Look at the workers, and for tasks that take too long."""
+        """Look at the workers, for tasks that take too long, and for those that wait for a worker that has left."""
         self.looked = time.monotonic()
         self.engine._look_at_workers()
-        if not self.limits.seconds:
+        present = self.engine._addresses
+        # Dask leaves a task waiting for good if there was no worker at all when the one that it preferred left.
+        left = {flight.key for flight in self.busy.values() if flight.worker not in present}
+        if not left and not self.limits.seconds:
+            self.left = left
             return
         notes = self.engine._asked(self.client.get_metadata, [self.name], {})
         now = time.monotonic()
         for flight in list(self.busy.values()):
-            entry = notes.get(flight.slot)
-            if not entry or entry[0] != flight.key or flight.future.done():
+            if flight.future.done():
                 continue
-            note = Note(*entry)
+            note = Note.read(notes.get(flight.slot), flight.key)
+            if note.reply is not None:
+                continue
+            if note.worker not in present:
+                if flight.key in left & self.left:
+                    self.take(flight)
+                    self.engine._asked(self.client.cancel, [flight.future], force=True)
+                    self.send_again(flight, flight.losses)
+                continue
             seen = self.started.get(flight.slot)
             if seen is None or seen[0] != note:
                 self.started[flight.slot] = (note, now)
-            elif now - seen[1] > self.limits.seconds:
+            elif self.limits.seconds and now - seen[1] > self.limits.seconds:
                 self.take(flight)
                 self.engine._asked(self.client.cancel, [flight.future], force=True)
                 self.kill(note)
                 detail = f"took longer than {self.limits.seconds:g} s"
                 self.finish(flight, Reply(b"", Failure.TIME, detail, now - seen[1]), note.starts)
+        self.left = left
 
     def kill(self, note: Note) -> None:
-        """Kill the worker of a note, which its nanny then replaces."""
-        if self.engine._addresses.get(note.worker):
+        """Kill the worker of a task that runs, which its nanny then replaces."""
+        if note.reply is None and self.engine._addresses.get(note.worker):
             self.engine._asked(
                 self.client.run, kill_process, note.process, workers=[note.worker], nanny=True, on_error="ignore"
             )
@@ -338,14 +352,12 @@ class Run:
                 self.engine._asked(self.client.cancel, [flight.future for flight in flights], force=True)
                 notes = self.engine._asked(self.client.get_metadata, [self.name], {})
                 for flight in flights:
-                    entry = notes.get(flight.slot)
-                    if entry and entry[0] == flight.key:
-                        self.kill(Note(*entry))
+                    self.kill(Note.read(notes.get(flight.slot), flight.key))
             self.engine._asked(self.client.set_metadata, [self.name], None)
 
 
-def describe() -> tuple[str, str]:
-    """What driver and workers must have in common: the version of this package, and Python's, as pickles depend on it."""
+def describe_here() -> tuple[str, str]:
+    """What driver and workers must have in common: the version of this package, and that of Python, for pickles."""
     return __version__, ".".join(platform.python_version_tuple()[:2])
 
 
@@ -355,25 +367,23 @@ def kill_process(process: int, dask_worker: Any) -> None:
         os.kill(process, signal.SIGKILL)
 
 
-def perform_noted(call: bytes, place: tuple[str, str], key: str, limits: Limits) -> tuple[Reply, int]:
-    """In a worker: note the start of a task at `place`, and run it unless it has been started too often.
-
-    Returns the reply and the number of starts that the task has had, this one among them if it was run.
-    """
+def perform_noted(call: bytes, place: tuple[str, str], key: str, attempts: int, private_bytes: int) -> None:
+    """In a worker: run a task, and keep a note of it at `place`; not if it was started too often or has a reply."""
     from distributed import get_worker
     from distributed.utils import sync
 
     worker = get_worker()
 
-    async def start() -> Note:
-        entry = await worker.scheduler.get_metadata(keys=place, default=None)
-        last = Note(*entry) if entry and entry[0] == key else Note(key, 0, "", 0)
-        if last.starts < limits.attempts:
-            note = Note(key, last.starts + 1, worker.address, os.getpid())
-            await worker.scheduler.set_metadata(keys=place, value=tuple(note))
-        return last
+    async def read() -> Note:
+        return Note.read(await worker.scheduler.get_metadata(keys=place, default=None), key)
 
-    last = sync(worker.loop, start)
-    if last.starts >= limits.attempts:
-        return Reply(b"", Failure.CRASH, f"its dask worker {last.worker} died", 0.0), last.starts
-    return perform(call, limits.private_bytes), last.starts + 1
+    async def write(note: Note) -> None:
+        await worker.scheduler.set_metadata(keys=place, value=tuple(note))
+
+    note = sync(worker.loop, read)
+    has_ended = note.reply is not None and note.reply.failure in (None, Failure.ERROR)
+    if has_ended or note.starts >= attempts:
+        return
+    note = Note(key, note.starts + 1, worker.address, os.getpid())
+    sync(worker.loop, write, note)
+    sync(worker.loop, write, note._replace(reply=perform(call, private_bytes)))

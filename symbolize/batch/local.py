@@ -1,8 +1,6 @@
 """The engine of one machine: worker processes of the pebble library."""
 
-import fcntl
 import math
-import multiprocessing
 import os
 import signal
 import time
@@ -17,6 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from symbolize.batch.engine import Failure, Limits, Outcome, Reply, Task, one_line, outcome_of, packed, perform
 from symbolize.errors import SymbolizeError
+from symbolize.parallel import end_with_parent
 
 PRELOADED = ["symbolize.pipeline"]
 """Modules that workers have from their start, imported once for all of them."""
@@ -143,7 +142,7 @@ class Lane:
 
         context = get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
-        self.pool = ProcessPool(1, initializer=start_worker, context=context)
+        self.pool = ProcessPool(1, initializer=end_with_parent, context=context)
         self.attempt: Attempt | None = None
         self.future: Future[Any] | None = None
         self.sent = 0.0
@@ -251,21 +250,3 @@ def ending(status: int) -> str:
         return f"was killed by {signal.Signals(-status).name}"
     except ValueError:
         return f"was killed by signal {-status}"
-
-
-def start_worker() -> None:
-    """Make this worker process end with its parent, and at once when it is told to.
-
-    The parent holds the other end of a pipe; the kernel kills this process when it closes, even in a loop that holds
-    the interpreter's lock. (PR_SET_PDEATHSIG would follow the thread, or the fork server, that started the worker.)
-    SIGTERM would otherwise wait for the interpreter too.
-    """
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    pipe = parent.sentinel
-    fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
-    if not parent.is_alive():
-        os._exit(1)

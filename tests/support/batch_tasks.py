@@ -43,6 +43,17 @@ def sleep(seconds: float) -> float:
     return seconds
 
 
+def process_after(seconds: float) -> int:
+    """Wait; the number of the worker's process."""
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def refuse_to_start() -> None:
+    """End a worker before its first task."""
+    os._exit(1)
+
+
 def sleep_natively(seconds: int) -> None:
     """Wait in native code that keeps the interpreter's lock."""
     ctypes.PyDLL(None).sleep(seconds)
