@@ -192,17 +192,25 @@ class BatchProgress(Silent):
         self._ticker: threading.Thread | None = None
         self._last = 0.0
         self._told = 0
+        self._has_begun = False
 
     def began(self, waiting: int, done: int, quarantined: int) -> None:
-        """Say what there is to do."""
+        """Say what there is to do. A batch that keeps looking for inputs tells it again and again."""
         with self._lock:
+            if not waiting and self._has_begun:
+                return
+            self._has_begun = True
             self._outlook.begin(waiting)
             text = f"{waiting} inputs"
             if done:
-                text += f", {done} done before"
+                text += f", {done} done already"
             if quarantined:
-                text += f", {quarantined} quarantined before"
+                text += f", {quarantined} quarantined already"
             self._line(text)
+
+    def warn(self, text: str) -> None:
+        """Say what costs nothing but itself; any thread may."""
+        self._say(f"warning: {one_line(text)}")
 
     def problem(self, where: str, text: str) -> None:
         """Say it."""

@@ -36,7 +36,7 @@ def test_lines_without_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with BatchProgress(is_terminal=False, clock=clock) as progress:
         progress.began(100, 5, 1)
         progress.entered("scan", 100)
-        assert lines(capsys) == ["100 inputs, 5 done before, 1 quarantined before", "scan: 100 inputs"]
+        assert lines(capsys) == ["100 inputs, 5 done already, 1 quarantined already", "scan: 100 inputs"]
         for i in range(99):
             clock.now += 0.5
             progress.handled(events.item(i), events.done(i) if i % 2 else events.put_off(i))
@@ -49,6 +49,15 @@ def test_lines_without_terminal(capsys: pytest.CaptureFixture[str]) -> None:
         progress.entered("decode", 1)
         progress.decoded(events.decoded())
         assert lines(capsys) == ["decode: 1 binaries", "decode: done, 1 binaries in 0.0s"]
+
+
+def test_looking_in_vain_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """A batch that keeps looking for inputs is quiet until there are some."""
+    with BatchProgress(is_terminal=False) as progress:
+        for waiting in (0, 0, 2, 0):
+            progress.began(waiting, 5, 0)
+        progress.warn("m.prom: is gone")
+    assert lines(capsys) == ["0 inputs, 5 done already", "2 inputs, 5 done already", "warning: m.prom: is gone"]
 
 
 def test_failures_are_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
