@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from statistics import median
 from typing import TYPE_CHECKING, Final, Never
 
 from symbolize.batch.manifest import State
@@ -33,6 +34,8 @@ MAX_TOLD: Final = 20
 
 WINDOW: Final = 60.0
 """Seconds over which the rate is measured."""
+MEASURED: Final = 64
+"""Inputs of each kind whose seconds are compared."""
 REWRITE_COST: Final = 2.0
 """How much longer it is taken to be to symbolize an input than to look what it asks, until both were measured."""
 
@@ -55,7 +58,7 @@ class Outlook:
         """So many inputs are to be finished."""
         self.waiting, self.finished, self.failed, self.put_off = waiting, 0, 0, 0
         self.stage, self.total, self.done = "", 0, 0
-        self.seconds: dict[State, tuple[int, float]] = {}
+        self._seconds = {state: deque[float](maxlen=MEASURED) for state in State}
         self._started = self._entered = self._clock()
         self._points: deque[tuple[float, int]] = deque()
         self._scan_rate = 0.0
@@ -69,8 +72,7 @@ class Outlook:
 
     def handled(self, result: Handled) -> None:
         """An input went through the pass."""
-        before = self.seconds.get(result.state, (0, 0.0))
-        self.seconds[result.state] = before[0] + 1, before[1] + result.seconds
+        self._seconds[result.state].append(result.seconds)
         if result.state == State.SCANNED:
             self.put_off += 1
         else:
@@ -108,11 +110,14 @@ class Outlook:
 
     @property
     def rewrite_cost(self) -> float:
-        """How often the time of putting an input off symbolizing one takes, the same for all workers."""
-        done, put_off = self.seconds.get(State.DONE), self.seconds.get(State.SCANNED)
-        if not done or not put_off or not put_off[1]:
+        """How often the time of putting an input off symbolizing one takes.
+
+        Medians, because the first inputs of each worker also pay for opening binaries.
+        """
+        done, put_off = self._seconds[State.DONE], self._seconds[State.SCANNED]
+        if not done or not put_off:
             return REWRITE_COST
-        return min(max((done[1] / done[0]) / (put_off[1] / put_off[0]), 0.5), 50.0)
+        return min(max(median(done) / max(median(put_off), 1e-6), 0.5), 50.0)
 
     def left(self) -> tuple[float | None, bool]:
         """Seconds until the batch is done, None if unknown, and whether there is more to come that nobody can tell."""
@@ -127,17 +132,16 @@ class Outlook:
             waits += (self.total - self.done) * self.put_off / self.done
         if not waits:
             return here, False
-        if here is None:
-            return None, False
         if not self._scan_rate:
-            return here, True
-        return here + waits * self.rewrite_cost / self._scan_rate, self.stage == "scan"
+            return here, here is not None
+        later = waits * self.rewrite_cost / self._scan_rate
+        return (later, True) if here is None else (here + later, self.stage == "scan")
 
     def fraction(self) -> float:
         """How much of the work is done, from 0 to 1; it does not fall."""
         seconds, has_more = self.left()
-        if seconds is not None and self.total:
-            if has_more and self.stage == "scan":  # take it that making tables takes as long as finding out which
+        if seconds is not None and self.total and not (has_more and self.stage == "decode"):
+            if has_more:  # take it that making tables takes as long as finding out which
                 seconds += self.pass_elapsed * self.total / max(self.done, 1)
             elapsed = self.elapsed
             part = elapsed / (elapsed + seconds) if elapsed + seconds > 0 else 0.0

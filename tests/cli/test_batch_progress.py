@@ -9,7 +9,6 @@ import termios
 
 import pytest
 
-from symbolize.batch.manifest import State
 from symbolize.cli.batch_progress import MAX_TOLD, BatchProgress, Outlook
 from tests.support import batch_events as events
 
@@ -139,7 +138,10 @@ def test_time_left_weighs_the_passes() -> None:
     for i in range(50):
         clock.now += 1
         outlook.handled(events.put_off(i, seconds=0.1))
+    before = outlook.fraction()
     outlook.enter("decode", 4)
+    assert outlook.left() == (pytest.approx(100 * 5 / (110 / 150)), True)
+    assert outlook.fraction() == before
     clock.now += 20
     outlook.step()
     seconds, has_more = outlook.left()
@@ -152,6 +154,19 @@ def test_time_left_weighs_the_passes() -> None:
         clock.now += 2
         outlook.handled(events.done(i))
     assert outlook.left() == (pytest.approx(100), False)
+
+
+def test_first_inputs_of_workers_do_not_count_for_all() -> None:
+    """One that had to open the binaries took long; those after it will not."""
+    clock = Clock()
+    outlook = Outlook(clock)
+    outlook.begin(100)
+    outlook.enter("scan", 100)
+    for i in range(5):
+        clock.now += 1
+        outlook.handled(events.done(i, seconds=0.2 if i else 30.0))
+        outlook.handled(events.put_off(i, seconds=0.1))
+    assert outlook.rewrite_cost == pytest.approx(2)
 
 
 def test_resumed_batch_that_was_put_off() -> None:
@@ -207,7 +222,6 @@ def test_text_beside_the_bar() -> None:
     clock.now += 1
     outlook.handled(events.put_off(2))
     assert outlook.bar_text() == "1/4 inputs [2.0s<6.0s+, 1.0/s, scan 2/4, 1 failed]"
-    assert {State.QUARANTINED, State.SCANNED} == set(outlook.seconds)
 
 
 SHOWS = """
