@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import sys
 import urllib.request
 from pathlib import Path
@@ -13,9 +14,14 @@ import pytest
 
 from symbolize.batch.inputs import Input
 from symbolize.batch.manifest import Handled, Manifest
+from symbolize.cli import main
 from symbolize.cli.batch_seen import Seen
+from symbolize.cli.main import EXIT_SOME
 from symbolize.errors import OutputError, UsageError
 from tests.support import batch_events as events
+from tests.support.fixture_files import BINARIES, FIXTURES
+
+PROFILE = FIXTURES / "profiles" / "perf" / "spectra-gcc-pie.pb.gz"
 
 
 def options(**more: Any) -> argparse.Namespace:
@@ -135,3 +141,23 @@ def test_report_that_cannot_be_written(tmp_path: Path) -> None:
     """So is a file in a folder that is not there, and no half of it stays."""
     with Seen(options(report_file=str(tmp_path / "no" / "r"), report="json")) as seen, pytest.raises(OutputError):
         run(seen, tmp_path, events.done(1))
+
+
+def test_the_command_reports(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A batch of a good and a bad input: report, list, figures and exit code agree."""
+    (tmp_path / "in").mkdir()
+    shutil.copy(PROFILE, tmp_path / "in")
+    (tmp_path / "in" / "bad.prof").write_text("nonsense")
+    given = ["--out", f"{tmp_path}/out", "-b", str(BINARIES), "--jobs", "1", "--metrics-file", f"{tmp_path}/m.prom"]
+    assert main(["batch", f"{tmp_path}/in", f"{tmp_path}/none", *given, "--report", "json"]) == EXIT_SOME
+    captured = capfd.readouterr()
+    report = json.loads(captured.out)
+    assert (report["inputs"]["done"], report["inputs"]["quarantined"], report["inputs"]["problems"]) == (1, 1, 1)
+    assert report["run"]["tables"] == len([each for each in report["binaries"] if each["table"]]) > 0
+    assert report["profiles"][1]["outputs"][0]["symbolized_percent"] == report["coverage"]["mean_percent"] > 50
+    listed = (tmp_path / "out" / ".symbolize" / "quarantine.jsonl").read_text()
+    assert json.loads(listed)["input"] == f"{tmp_path}/in/bad.prof"
+    assert b'symbolize_inputs_total{status="quarantined"} 1\n' in (tmp_path / "m.prom").read_bytes()
+    assert f"symbolize: {tmp_path}/none: is missing\n" in captured.err
+    assert main(["batch", f"{tmp_path}/in", *given, "--no-cache", "--quiet"]) == EXIT_SOME
+    assert capfd.readouterr() == ("", "")
