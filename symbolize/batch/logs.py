@@ -35,6 +35,7 @@ class JsonLog(Silent):
         self._warn = warn
         self._lost = 0
         self._is_torn = False
+        self._has_begun = False
         self._stage = ""
         self._counts = {State.DONE: 0, State.QUARANTINED: 0}
         try:
@@ -48,8 +49,10 @@ class JsonLog(Silent):
             raise OutputError(f"{self._name}: cannot be written: {reason}") from error
 
     def began(self, waiting: int, done: int, quarantined: int) -> None:
-        """The event "began"."""
-        self._write("began", {"waiting": waiting, "done_before": done, "quarantined_before": quarantined})
+        """The event "began", but not where a batch that keeps looking for inputs found nothing new."""
+        if waiting or not self._has_begun:
+            self._has_begun = True
+            self._write("began", {"waiting": waiting, "done": done, "quarantined": quarantined})
 
     def problem(self, where: str, text: str) -> None:
         """The event "problem"."""

@@ -205,7 +205,8 @@ class Metrics(Silent):
             before = done - self._inputs.get("done"), quarantined - self._inputs.get("quarantined")
             self._inputs.set(max(self._inputs.get("skipped"), sum(max(number, 0) for number in before)), "skipped")
             self._waiting.set(waiting)
-            self._last.set(self._clock())
+            if waiting:
+                self._last.set(self._clock())
 
     def problem(self, where: str, text: str) -> None:
         """Count a problem."""

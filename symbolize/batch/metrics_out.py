@@ -76,7 +76,8 @@ class MetricsFile(Silent):
 class MetricsServer(Silent):
     """Serves the figures of `metrics` at `/metrics`, and `ok` at `/healthz`, to GET requests and nothing else.
 
-    `port` 0 takes any free one; `port` is the one taken. Raises UsageError where it cannot listen.
+    `port` 0 takes any free one. `port` is the one taken, and `url` where the figures are. Raises UsageError where it
+    cannot listen.
     """
 
     def __init__(self, metrics: Metrics, port: int, address: str = LOOPBACK) -> None:
@@ -86,6 +87,7 @@ class MetricsServer(Silent):
             reason = getattr(error, "strerror", None) or error
             raise UsageError(f"{address} port {port}: cannot listen there: {reason}") from error
         self.port = int(self._server.server_address[1])
+        self.url = f"http://{f'[{address}]' if ':' in address else address}:{self.port}/metrics"
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.1,), name="metrics-server", daemon=True
         )

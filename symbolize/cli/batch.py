@@ -25,7 +25,6 @@ from symbolize.cli.main import (
     byte_size,
     load_options,
     percentage,
-    tell,
     warn_if_interpreted,
 )
 from symbolize.errors import UsageError
@@ -42,7 +41,9 @@ MEMORY, DECODE_MEMORY = 4 << 30, 16 << 30
 
 def run_batch(arguments: Sequence[str]) -> int:
     """Run the command with `arguments`; the exit code."""
+    from symbolize import __version__
     from symbolize.batch import Batch, Manifest, State
+    from symbolize.cli.batch_seen import Seen
 
     options = parser().parse_args(arguments)
     plan = plan_of(options)
@@ -50,16 +51,16 @@ def run_batch(arguments: Sequence[str]) -> int:
     with ExitStack() as held:
         stopping = held.enter_context(told_to_stop(bool(options.watch)))
         manifest = held.enter_context(Manifest(os.path.join(plan.state, "manifest.sqlite")))
-        watcher = held.enter_context(watchers(options))
+        seen = held.enter_context(Seen(options, __version__))
         engine = held.enter_context(open_engine(options))
-        batch = Batch(plan, engine, manifest, watcher)
+        batch = Batch(plan, engine, manifest, seen.watcher)
         try:
             if options.watch:
                 keep_watching(batch, options.interval, stopping)
             else:
                 batch.run()
         finally:
-            percent = close_up(options, plan, manifest, batch)
+            percent = seen.close_up(manifest, batch.turn, plan.state)
         counts = manifest.count(batch.turn)
     if counts[State.NEW] + counts[State.SCANNED] and not options.watch:
         return EXIT_FAILED
@@ -315,24 +316,3 @@ def keep_watching(batch: Batch, interval: float, stopping: threading.Event) -> N
         before = now
         batch.work()
         stopping.wait(interval)
-
-
-@contextmanager
-def watchers(options: argparse.Namespace) -> Iterator[Silent]:
-    from symbolize.batch.watchers import Silent, Watchers
-
-    class P(Silent):
-        def handled(self, i, r):
-            if r.reason:
-                tell(f"{i.uri} {r.reason} {r.detail}")
-
-        def problem(self, *a):
-            tell(str(a))
-
-    with Watchers([P()]) as w:
-        yield w
-
-
-def close_up(options, plan, manifest, batch):
-    tell(str(manifest.count(batch.turn)))
-    return 100.0

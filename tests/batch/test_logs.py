@@ -42,7 +42,7 @@ def test_every_event_is_an_object(tmp_path: Path) -> None:
     for each in found:
         assert abs(datetime.fromisoformat(each.pop("time")) - datetime.now().astimezone()) < timedelta(minutes=1)
     assert found == [
-        {"event": "began", "waiting": 3, "done_before": 1, "quarantined_before": 0},
+        {"event": "began", "waiting": 3, "done": 1, "quarantined": 0},
         {"event": "problem", "where": "/nowhere", "text": "is missing"},
         {"event": "pass", "pass": "scan", "total": 3},
         {
@@ -116,6 +116,15 @@ def test_lines_are_there_at_once_and_appended(tmp_path: Path) -> None:
             log.entered("scan", 1)
             assert len(written(path)) == before + 1
     assert [each["event"] for each in written(path)] == ["pass", "ended"] * 2
+
+
+def test_looking_in_vain_is_no_event(tmp_path: Path) -> None:
+    """A batch that keeps looking for inputs says so when there are some, and once at the beginning."""
+    path = tmp_path / "log.jsonl"
+    with JsonLog(str(path), unexpected) as log:
+        for waiting in (0, 0, 2, 0):
+            log.began(waiting, 5, 0)
+    assert [each["waiting"] for each in written(path) if each["event"] == "began"] == [0, 2]
 
 
 def test_names_of_any_bytes(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import socket
 import threading
 import time
@@ -382,3 +383,11 @@ def test_figures_from_several_threads() -> None:
     reader.join()
     assert failures == []
     assert samples(metrics)["inputs_total", ("done",)] == 2000
+
+
+def test_docs_have_every_metric() -> None:
+    """The table of metrics has each with its kind and labels, and no other."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "batch-seen.md").read_text()
+    rows = re.findall(r"^\| `(symbolize_\w+)` \| (\w+) \| (.*?) \|", page, re.MULTILINE)
+    listed = [(name, kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows]
+    assert listed == [(family.name, family.kind, family.labels) for family in Metrics()._families]

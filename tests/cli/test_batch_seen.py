@@ -1,0 +1,163 @@
+"""What is seen of a batch, from its options."""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from symbolize.batch.inputs import Input
+from symbolize.batch.manifest import Handled, Manifest
+from symbolize.cli import main
+from symbolize.cli.batch_seen import Seen
+from symbolize.cli.main import EXIT_SOME
+from symbolize.errors import OutputError, UsageError
+from tests.support import batch_events as events
+from tests.support.fixture_files import BINARIES, FIXTURES
+
+PROFILE = FIXTURES / "profiles" / "perf" / "spectra-gcc-pie.pb.gz"
+
+
+def options(**more: Any) -> argparse.Namespace:
+    """The options, as given and else by default."""
+    given: dict[str, Any] = {
+        "quiet": False,
+        "log_json": None,
+        "metrics_file": None,
+        "metrics_port": None,
+        "metrics_address": "127.0.0.1",
+        "report": "text",
+        "report_file": None,
+    }
+    return argparse.Namespace(**given | more)
+
+
+def run(seen: Seen, folder: Path, *results: Handled) -> float:
+    """A batch with these results; what `close_up` gives."""
+    with Manifest(str(folder / "manifest.sqlite")) as manifest:
+        inputs = [Input(f"/in/{each.number}.prof", str(each.number), 1000, "v") for each in results]
+        manifest.add(inputs, "options", 1, retry=False, again=False)
+        seen.watcher.began(len(results), 0, 0)
+        seen.watcher.entered("scan", len(results))
+        for each in results:
+            manifest.record([each])
+            seen.watcher.handled(events.item(each.number), each)
+        return seen.close_up(manifest, 1, str(folder))
+
+
+HALF = events.coverage(events.mapping(misses=[("not-found", 5, 50.0)]))
+
+
+def test_all_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Lines, log, figures in a file and at a port, list of the quarantine, report in a file: all of one run."""
+    log, prom, report = (tmp_path / name for name in ("log.jsonl", "m.prom", "report.json"))
+    asked = options(log_json=str(log), metrics_file=str(prom), metrics_port=0, report="json", report_file=str(report))
+    with Seen(asked, "1.2") as seen:
+        said = capsys.readouterr().err
+        url = re.fullmatch(r"symbolize: metrics at (http://127\.0\.0\.1:\d+/metrics)\n", said)
+        assert url
+        percent = run(seen, tmp_path / "state", events.done(1, HALF), events.quarantined(2))
+        with urllib.request.urlopen(url[1], timeout=10) as answer:
+            assert b'symbolize_inputs_total{status="done"} 1\n' in answer.read()
+    assert percent == 50
+    assert b'symbolize_build_info{version="1.2"} 1\n' in prom.read_bytes()
+    assert b"symbolize_up 0\n" in prom.read_bytes()
+    assert [json.loads(line)["event"] for line in log.read_text().splitlines()] == [
+        "began",
+        "pass",
+        "input",
+        "input",
+        "ended",
+    ]
+    assert json.loads(report.read_text())["inputs"]["done"] == 1
+    listed = (tmp_path / "state" / "quarantine.jsonl").read_text().splitlines()
+    assert [json.loads(line)["input"] for line in listed] == ["/in/2.prof"]
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "symbolize: quarantined (unreadable): /in/2.prof: is empty\n" in captured.err
+    assert f"listed in {tmp_path}/state/quarantine.jsonl\n" in captured.err
+
+
+def test_json_goes_to_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The report alone is there; what a person reads is on standard error."""
+    with Seen(options(report="json")) as seen:
+        run(seen, tmp_path, events.done(1))
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["outputs"]["profiles"] == 1
+    assert "inputs: 1 done\n" in captured.err
+
+
+def test_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only failures are said, and what is asked for is written."""
+    report = tmp_path / "report.txt"
+    with Seen(options(quiet=True, metrics_port=0, report_file=str(report))) as seen:
+        run(seen, tmp_path, events.done(1), events.quarantined(2))
+    assert capsys.readouterr() == ("", "symbolize: quarantined (unreadable): /in/2.prof: is empty\n")
+    assert "inputs: 1 done, 1 quarantined\n" in report.read_text()
+
+
+def test_nothing_stays_behind_when_something_cannot_begin(tmp_path: Path) -> None:
+    """A log that was begun is ended when the figures have no place to go."""
+    log = tmp_path / "log"
+    with pytest.raises(OutputError):
+        Seen(options(log_json=str(log), metrics_file=str(tmp_path / "no" / "m")))
+    assert json.loads(log.read_text())["event"] == "ended"
+    with pytest.raises(UsageError, match="cannot listen"):
+        Seen(options(metrics_port=0, metrics_address="203.0.113.1"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"log_json": "x", "metrics_file": "./x"}, "--metrics-file and --log-json would both go to ./x"),
+        ({"log_json": "-", "report": "json"}, "--report json and --log-json would both go to -"),
+        ({"metrics_file": "-"}, "--metrics-file needs the name of a file"),
+        ({"log_json": ""}, "--log-json needs the name of a file"),
+        ({"report_file": "x", "metrics_file": "x"}, "--report-file and --metrics-file would both go to x"),
+    ],
+)
+def test_two_things_in_one_place(given: dict[str, Any], message: str) -> None:
+    """What would overwrite each other is refused before anything is written."""
+    with pytest.raises(UsageError) as caught:
+        Seen(options(**given))
+    assert str(caught.value) == message
+    assert not os.path.exists("x")
+
+
+def test_report_to_a_closed_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report that nobody can read is an error in a line."""
+    monkeypatch.setattr(sys, "stdout", None)
+    with Seen(options(report="json")) as seen, pytest.raises(OutputError, match="standard output: is closed"):
+        run(seen, tmp_path, events.done(1))
+
+
+def test_report_that_cannot_be_written(tmp_path: Path) -> None:
+    """So is a file in a folder that is not there, and no half of it stays."""
+    with Seen(options(report_file=str(tmp_path / "no" / "r"), report="json")) as seen, pytest.raises(OutputError):
+        run(seen, tmp_path, events.done(1))
+
+
+def test_the_command_reports(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A batch of a good and a bad input: report, list, figures and exit code agree."""
+    (tmp_path / "in").mkdir()
+    shutil.copy(PROFILE, tmp_path / "in")
+    (tmp_path / "in" / "bad.prof").write_text("nonsense")
+    given = ["--out", f"{tmp_path}/out", "-b", str(BINARIES), "--jobs", "1", "--metrics-file", f"{tmp_path}/m.prom"]
+    assert main(["batch", f"{tmp_path}/in", f"{tmp_path}/none", *given, "--report", "json"]) == EXIT_SOME
+    captured = capfd.readouterr()
+    report = json.loads(captured.out)
+    assert (report["inputs"]["done"], report["inputs"]["quarantined"], report["inputs"]["problems"]) == (1, 1, 1)
+    assert report["run"]["tables"] == len([each for each in report["binaries"] if each["table"]]) > 0
+    assert report["profiles"][1]["outputs"][0]["symbolized_percent"] == report["coverage"]["mean_percent"] > 50
+    listed = (tmp_path / "out" / ".symbolize" / "quarantine.jsonl").read_text()
+    assert json.loads(listed)["input"] == f"{tmp_path}/in/bad.prof"
+    assert b'symbolize_inputs_total{status="quarantined"} 1\n' in (tmp_path / "m.prom").read_bytes()
+    assert f"symbolize: {tmp_path}/none: is missing\n" in captured.err
+    assert main(["batch", f"{tmp_path}/in", *given, "--no-cache", "--quiet"]) == EXIT_SOME
+    assert capfd.readouterr() == ("", "")
