@@ -630,6 +630,41 @@ def test_stack_samples() -> None:
     assert "1 samples were left out" in refused(unknown)
 
 
+def test_weights_in_multiples() -> None:
+    """Weights of StackSamples count in multiples of their units, up to the largest number (rule R237)."""
+    task = {1: w.message({2: 5})}
+    cycles, misses = w.message({2: "cycles", 3: 2, 5: 1000}), w.message({2: "misses", 5: 64})
+    more = w.message({50: [w.message({1: 1, 2: "cycles", 3: 2, 5: 1000}), w.message({1: 2, 2: "misses", 5: 64})]})
+    given = w.message(task | {6: 2, 9: cycles, 11: 7, 12: misses, 14: 3})
+    by_id = w.message(task | {6: 2, 10: 1, 11: 7, 13: 2, 14: 3})
+    start = w.packet(1, w.CLEARED, STATE + more)
+    for sample in (given, by_id):
+        profile = only(start + w.packet(1, rest={135: sample}))
+        assert types(profile) == ["samples/count", "cycles/cycles", "misses/count"]
+        assert stacks(profile) == {("alloc", "main"): [1, 7000, 192]}
+    defaults = w.message({100: w.message({2: cycles, 3: misses})})
+    left = w.packet(1, w.CLEARED, STATE, defaults) + w.packet(1, rest={135: w.message(task | {6: 2, 14: 3})})
+    assert stacks(only(left)) == {("alloc", "main"): [1, 1000, 192]}
+    for multiplier in (0, -5):
+        odd = w.message(task | {6: 2, 9: w.message({2: "cycles", 5: multiplier}), 11: 7})
+        assert stacks(only(start + w.packet(1, rest={135: odd}))) == {("alloc", "main"): [1, 7]}
+    top = (1 << 63) - 1
+    huge = w.message(task | {6: 2, 9: w.message({2: "cycles", 5: top}), 11: 2})
+    profile = only(start + w.packet(1, rest={135: huge}))
+    assert stacks(profile) == {("alloc", "main"): [1, top]}
+    assert any("1 sums of values were too large" in warning for warning in profile.warnings)
+
+
+def test_defaults_of_stack_samples_may_change() -> None:
+    """Samples that leave their event to the defaults follow those that came last (rule R229)."""
+    sample = w.packet(1, rest={135: w.message({1: w.message({2: 5}), 6: 2, 11: 8})})
+    trace = w.packet(1, w.CLEARED, STATE)
+    for name in ("first", "second"):
+        defaults = w.message({100: w.message({2: w.message({2: name})})})
+        trace += w.packet(1, defaults=defaults) + sample
+    assert [types(profile)[1] for profile in read(trace).values()] == ["first/count", "second/count"]
+
+
 # Chromium
 
 MODULE = "67452301AB89EFCD0123456789ABCDEF0"

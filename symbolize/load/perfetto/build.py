@@ -68,7 +68,7 @@ def build(trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str,
     profile.sample_types = [ValueType(add(kind.encode()), add(unit.encode())) for kind, unit in sample_types]
     stacks = np.concatenate([part.stacks for part in parts]).astype(np.int64)
     values = np.concatenate([part.values for part in parts])
-    offsets, items = trace.scanner.stacks.arrays()
+    offsets, items = trace.scanner.common.stacks.arrays()
     used, which = distinct_inverse(stacks)
     lengths = np.diff(offsets)[used]
     begins = offsets[:-1][used]
@@ -76,7 +76,7 @@ def build(trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str,
     frames = items[np.repeat(begins - edges[:-1], lengths) + np.arange(edges[-1])].astype(np.int64)
     callers = np.ones(len(frames), np.bool_)
     callers[edges[:-1]] = False
-    table = trace.scanner.frames.array()
+    table = trace.scanner.common.frames.array()
     keys = 2 * frames
     if adjust:
         unplaced = np.array([mapping.limit <= mapping.start for mapping in trace.mappings] + [False], np.bool_)
@@ -127,7 +127,7 @@ def _labels(profile: Profile, parts: Sequence[Part]) -> tuple[Int64, Labels]:
 
 def _locations(profile: Profile, trace: Trace, keys: Int64) -> None:
     """Fill in locations, mappings and functions for frames; odd keys are callers whose address loses 1."""
-    table = trace.scanner.frames.array()[keys >> 1]
+    table = trace.scanner.common.frames.array()[keys >> 1]
     mapping = table[:, 0].astype(np.int64) - 1
     rel_pc = table[:, 1] - (keys & 1).astype(np.uint64)
     named = (table[:, 2] != 0) | (table[:, 3] != 0)

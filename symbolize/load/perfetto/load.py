@@ -36,7 +36,7 @@ def load(chunks: Iterable[bytes | memoryview], source: str, choice: Choice = ALL
     """
     trace = Trace()
     _read(trace, iter(chunks), source)
-    trace.scanner.finish_all()
+    trace.scanner.heaps.finish_all()
     found = [*_heaps(trace, choice), *_samples(trace, choice)]
     warnings = [*trace.warnings, *_dropped(trace)]
     if not found:
@@ -95,25 +95,25 @@ def _dropped(trace: Trace) -> list[str]:
     """What was left out and why, a sentence each."""
     scanner = trace.scanner
     counts: list[tuple[int, str]] = [
-        (scanner.damaged, "packets are damaged and were read in part at most"),
+        (scanner.common.damaged, "packets are damaged and were read in part at most"),
         (scanner.nested, "compressed packets within compressed packets were left out"),
         (scanner.losses, "times packets of a sequence were lost while the trace was recorded"),
         (scanner.invalid_state, "packets were left out because what they refer to was lost or never sent"),
-        (scanner.rejected, "samples were left out because a part of their callstack is not in the trace"),
-        (scanner.records_lost, "samples were lost in the kernel"),
-        (scanner.skipped[1], "samples have no stack: skipped when they were read"),
-        (scanner.skipped[2], "samples have no stack: skipped when they were unwound"),
-        (scanner.skipped[3], "samples have no stack: the unwinder could not keep up"),
-        (scanner.skipped[4], "samples are of processes that were not to be profiled"),
-        (scanner.skipped[0], "samples have no stack, for a reason that is not known here"),
-        (scanner.counter_only, "samples count events and have no stack"),
-        (scanner.guardrails, "times the profiler stopped early because of a limit"),
-        (scanner.bad_streams, "samples were left out because their time is not known"),
-        (scanner.index_gaps, "heap packets are missing or out of order"),
-        (scanner.early_heaps, "heap dumps end before their last packet"),
-        (scanner.out_of_range, "heap samples were left out because their values are impossible"),
-        (scanner.saturated, "sums of values were too large and are the largest number instead"),
-        (scanner.too_many, "entries were left out because the trace has more than any real one"),
+        (scanner.samples.rejected, "samples were left out because a part of their callstack is not in the trace"),
+        (scanner.cpu.records_lost, "samples were lost in the kernel"),
+        (scanner.cpu.skipped[1], "samples have no stack: skipped when they were read"),
+        (scanner.cpu.skipped[2], "samples have no stack: skipped when they were unwound"),
+        (scanner.cpu.skipped[3], "samples have no stack: the unwinder could not keep up"),
+        (scanner.cpu.skipped[4], "samples are of processes that were not to be profiled"),
+        (scanner.cpu.skipped[0], "samples have no stack, for a reason that is not known here"),
+        (scanner.samples.counter_only, "samples count events and have no stack"),
+        (scanner.cpu.guardrails, "times the profiler stopped early because of a limit"),
+        (scanner.cpu.bad_streams, "samples were left out because their time is not known"),
+        (scanner.heaps.index_gaps, "heap packets are missing or out of order"),
+        (scanner.heaps.early_heaps, "heap dumps end before their last packet"),
+        (scanner.heaps.out_of_range, "heap samples were left out because their values are impossible"),
+        (scanner.samples.saturated, "sums of values were too large and are the largest number instead"),
+        (scanner.common.too_many, "entries were left out because the trace has more than any real one"),
     ]
     counts += [(count, note) for note, count in trace.notes.items()]
     return [f"{count} {what}" for count, what in counts if count]
@@ -255,8 +255,7 @@ def _sums(which: NDArray[np.int64], count: int, values: Int64) -> tuple[Int64, i
 
 def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
     """One profile for each session and process, in the order of the trace."""
-    scanner = trace.scanner
-    contexts = scanner.contexts.array()
+    contexts = trace.scanner.samples.contexts.array()
     if not len(contexts):
         return []
     groups: dict[tuple[int, ...], list[int]] = {}
@@ -286,11 +285,11 @@ def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
 
 def _cpu_profile(trace: Trace, rows: Sequence[int]) -> Profile:
     """The profile of the samples with these contexts, which are of one session."""
-    scanner = trace.scanner
-    contexts = scanner.contexts.array()
+    table = trace.scanner.samples
+    contexts = table.contexts.array()
     number_of = np.full(len(contexts), -1, np.int64)
     number_of[rows] = np.arange(len(rows))
-    samples = scanner.samples.array()
+    samples = table.table.array()
     context = number_of[samples[:, 0].astype(np.int64)]
     here = np.flatnonzero(context >= 0)
     number = int(contexts[rows[0], 0])
@@ -310,7 +309,7 @@ def _cpu_profile(trace: Trace, rows: Sequence[int]) -> Profile:
             text = UNWIND_ERRORS[error] if error < len(UNWIND_ERRORS) else f"error {error}"
             each.append(("unwind_error", text, 0))
         labels.append(each)
-    values = scanner.sample_values()[here][:, : 2 + len(session.followers)]
+    values = table.array()[here][:, : 2 + len(session.followers)]
     part = Part(samples[here, 1].astype(np.int32), values, context[here], labels)
     types = [("samples", "count"), (session.event, session.unit), *session.followers]
     profile = build(trace, [part], types, adjust=session.kind == "chromium")
@@ -319,7 +318,7 @@ def _cpu_profile(trace: Trace, rows: Sequence[int]) -> Profile:
     # What the sampling went by, and not the last of the events beside; old producers do not say how far it went.
     profile.default_sample_type = profile.sample_types[int(values[:, 1].any())].type
     profile.period = session.period
-    first, last, clock = scanner.session_times(number)
+    first, last, clock = table.session_times(number)
     if first:
         profile.time_nanos = _realtime(trace, first, clock or MONOTONIC)
         profile.duration_nanos = last - first

@@ -1,9 +1,10 @@
 cdef class Table:
     cdef readonly Py_ssize_t count
+    cdef int[::1] dense
+    cdef Py_ssize_t hashed
     cdef unsigned long long[::1] keys
     cdef int[::1] rows
     cdef unsigned long long mixer
-    cdef int zero
     cdef int shift
 
     cdef Py_ssize_t slot(self, unsigned long long key) noexcept

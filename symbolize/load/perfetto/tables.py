@@ -11,31 +11,38 @@ from numpy.typing import NDArray
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
-FIRST_SLOTS = cython.declare(cython.Py_ssize_t, 64)
+FIRST_SLOTS = cython.declare(cython.Py_ssize_t, 16)
+DENSITY = cython.declare(cython.Py_ssize_t, 8)
+
+NO_WORDS = cython.declare(cython.ulonglong[::1], memoryview(np.zeros(0, np.uint64)))
+NO_ROWS = cython.declare(cython.int[::1], memoryview(np.zeros(0, np.int32)))
 
 
 def extended(array, size: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
     """A copy of `array` with room for `size` items and more; the part that is never written takes no memory."""
     old = np.asarray(array)
-    new = np.zeros(max(size, 2 * len(old), 64), old.dtype)
+    new = np.zeros(max(size, 2 * len(old), 16), old.dtype)
     new[: len(old)] = old
     return memoryview(new)
 
 
 @cython.cclass
 class Table:
-    """Rows by 64-bit keys; the first row that a key gets stays."""
+    """Rows by 64-bit keys; the first row that a key gets stays.
+
+    Most ids are counted up: those below eight times the number of keys have their row in `dense`, all others in a hash
+    table.
+    """
 
     def __init__(self, mixer: cython.ulonglong) -> None:
         self.mixer = mixer | 1
-        self.count = 0
-        self.zero = -1
+        self.count = self.hashed = 0
         self.shift = 64
-        self.keys = memoryview(np.zeros(0, np.uint64))
-        self.rows = memoryview(np.zeros(0, np.int32))
+        self.dense = self.rows = NO_ROWS
+        self.keys = NO_WORDS
 
     def slot(self, key: cython.ulonglong) -> cython.Py_ssize_t:
-        """Where `key` stands, or the free slot where it would; the table has slots."""
+        """Where `key`, which is not 0, stands, or the free slot where it would; the table has slots."""
         mixed: cython.ulonglong = (key * self.mixer) & MASK64
         mixed = ((mixed ^ (mixed >> 32)) * self.mixer) & MASK64
         place: cython.Py_ssize_t = mixed >> self.shift
@@ -48,25 +55,32 @@ class Table:
     def find(self, key: cython.ulonglong) -> cython.int:
         """The row of `key`, or -1."""
         place: cython.Py_ssize_t
-        if key == 0:
-            return self.zero
-        if self.keys.shape[0] == 0:
-            return -1
-        place = self.slot(key)
-        return self.rows[place] if self.keys[place] != 0 else -1
+        row: cython.int = 0
+        if key < cython.cast(cython.ulonglong, self.dense.shape[0]):
+            # Rows plus 1; what is not here may have come before there was room for it.
+            row = self.dense[cython.cast(cython.Py_ssize_t, key)]
+        if row == 0 and self.hashed > 0 and key != 0:
+            place = self.slot(key)
+            if self.keys[place] != 0:
+                row = self.rows[place]
+        return row - 1
 
     def put(self, key: cython.ulonglong, row: cython.int):  # type: ignore[no-untyped-def]
         """Enter a key that is not there."""
         place: cython.Py_ssize_t
-        if key == 0:
-            self.zero = row
+        near: cython.ulonglong = DENSITY * self.count + FIRST_SLOTS
+        if key < near and key >= cython.cast(cython.ulonglong, self.dense.shape[0]):
+            self.dense = extended(self.dense, max(key + 1, min(near, 2 * self.dense.shape[0])))
+        self.count += 1
+        if key < cython.cast(cython.ulonglong, self.dense.shape[0]):
+            self.dense[cython.cast(cython.Py_ssize_t, key)] = row + 1
             return
-        if 2 * (self.count + 1) > self.keys.shape[0]:
+        if 2 * (self.hashed + 1) > self.keys.shape[0]:
             self.grow()
         place = self.slot(key)
         self.keys[place] = key
-        self.rows[place] = row
-        self.count += 1
+        self.rows[place] = row + 1
+        self.hashed += 1
 
     def grow(self):  # type: ignore[no-untyped-def]
         """Make more slots."""

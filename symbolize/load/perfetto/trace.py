@@ -306,10 +306,10 @@ class Trace:
                 self._timebases[data] = known
         session, nominal = known
         if seq.session >= 0 and seq.defaults != data:
-            self.scanner.reset_counters(seq)
+            seq.reset_counters()
         seq.defaults = data
         if seq.followers != len(session.followers):
-            self.scanner.reset_counters(seq)
+            seq.reset_counters()
         seq.followers = len(session.followers)
         seq.nominal = nominal
         seq.session = self._session((1, seq.number, data), session)
@@ -322,7 +322,7 @@ class Trace:
                 return len(self.sessions) - 1
             row = self._session_rows[key] = len(self.sessions)
             self.sessions.append(session)
-            self.scanner.widen(len(session.followers))
+            self.scanner.samples.widen(len(session.followers))
         return row
 
     def stream_session(self) -> int:
@@ -331,19 +331,20 @@ class Trace:
             self._stream = self._session((3, 0, b""), Session("chromium", "wall", "nanoseconds"))
         return self._stream
 
-    def descriptor(self, data: bytes) -> tuple[int, tuple[str, str]]:
-        """Id, name and unit of a CounterDescriptor."""
+    def descriptor(self, data: bytes) -> tuple[int, tuple[str, str, int]]:
+        """Id, name, unit and multiplier of a CounterDescriptor."""
         return number(message(data), 1), read_descriptor(data)
 
     def stack_session(
-        self, seq: Any, descriptors: dict[int, tuple[str, str]], primary: int, described: bytes, followers: Any
-    ) -> tuple[int, int]:
-        """The session of a StackSample, -1 where an event is not known, and how many followers it has.
+        self, seq: Any, descriptors: dict[int, tuple[str, str, int]], primary: int, described: bytes, followers: Any
+    ) -> tuple[int, int, tuple[int, ...]]:
+        """The session of a StackSample, -1 where an event is not known, how many followers it has, and the multipliers
+        of all events, none where each is 1 (rule R237).
 
         Events that the sample does not name are those of the defaults.
         """
         defaults = list(fields(seq.stack_defaults)) if seq.stack_defaults else []
-        event: tuple[str, str] | None = ("samples", "count")
+        event: tuple[str, str, int] | None = ("samples", "count", 1)
         if described:
             event = read_descriptor(described)
         elif primary:
@@ -356,10 +357,12 @@ class Trace:
         if not events:
             events = [read_descriptor(value) for n, value in defaults if n == 3 and isinstance(value, bytes)]
         if event is None or None in events:
-            return -1, 0
-        known = tuple(each for each in events if each is not None)[:MAX_FOLLOWERS]
-        session = Session("cpu", *event, followers=known)
-        return self._session((2, seq.number, (event, known)), session), len(known)
+            return -1, 0, ()
+        known = [each for each in events if each is not None][:MAX_FOLLOWERS]
+        session = Session("cpu", *event[:2], followers=tuple(each[:2] for each in known))
+        row = self._session((2, seq.number, (event[:2], session.followers)), session)
+        multipliers = tuple(each[2] for each in (event, *known))
+        return row, len(known), multipliers if set(multipliers) != {1} else ()
 
     def rare(self, kind: int, data: bytes, seq: Any, machine: int, time: int | None) -> None:
         """A packet whose content a trace has little of."""
@@ -556,10 +559,11 @@ def event_of(data: bytes, counter: int, tracepoint: int, raw: int, name: int, mo
     return (f"{event}:{letters}" if letters else event)[:256], unit
 
 
-def read_descriptor(data: bytes) -> tuple[str, str]:
-    """Name and unit of a CounterDescriptor."""
+def read_descriptor(data: bytes) -> tuple[str, str, int]:
+    """Name and unit of a CounterDescriptor, and of how many units 1 stands for; a number that is not positive is 1."""
     values = message(data)
     unit = number(values, 3)
     named = text(values, 4).decode("utf-8", "backslashreplace")[:64]
     known = STACK_UNITS[unit] if unit < len(STACK_UNITS) else "count"
-    return text(values, 2).decode("utf-8", "backslashreplace")[:256] or "samples", named or known
+    multiplier = max(signed(number(values, 5)), 1)
+    return text(values, 2).decode("utf-8", "backslashreplace")[:256] or "samples", named or known, multiplier

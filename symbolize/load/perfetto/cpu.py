@@ -1,0 +1,232 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
+"""Samples of traced_perf (PerfSample) and of Chromium (StreamingProfilePacket).
+
+The constants are field tags as they stand on the wire: field number << 3 | wire type.
+"""
+
+import cython
+import numpy as np
+
+from symbolize.load.perfetto.tables import extended
+
+if not cython.compiled:
+    from symbolize.load.perfetto.common import Common
+    from symbolize.load.perfetto.samples import Samples
+    from symbolize.load.perfetto.sequences import Sequence
+
+MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
+
+MAX_FOLLOWERS = cython.declare(cython.Py_ssize_t, 64)
+MAX_CPUS = cython.declare(cython.Py_ssize_t, 1 << 16)
+MAX_TIMES = cython.declare(cython.Py_ssize_t, 1 << 20)
+"""Callstacks, or times, of one StreamingProfilePacket."""
+MAX_TIME = cython.declare(cython.ulonglong, 1 << 52)
+"""Microseconds: a century is more than any trace has; without the limit sums could leave 64 bits."""
+
+
+@cython.cclass
+class CpuReader:
+    """Reads packets and counts what is a sample; the other counts are of what is none."""
+
+    def __init__(self, common: Common, samples: Samples) -> None:
+        self.common = common
+        self.samples = samples
+        self.deltas = memoryview(np.zeros(64, np.uint64))
+        self.records_lost = 0
+        self.guardrails = self.bad_streams = 0
+        self.skipped = [0, 0, 0, 0, 0]
+
+    def perf_sample(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+        """Read a PerfSample (rules R225, R226)."""
+        common: Common = self.common
+        samples: Samples = self.samples
+        tag: cython.ulonglong
+        cpu: cython.ulonglong = 0
+        pid: cython.ulonglong = 0
+        tid: cython.ulonglong = 0
+        iid: cython.ulonglong = 0
+        mode: cython.ulonglong = 0
+        total: cython.ulonglong = 0
+        error: cython.ulonglong = 0
+        lost: cython.ulonglong = 0
+        reason: cython.ulonglong = 0
+        weight: cython.ulonglong
+        timed: cython.bint = False
+        skipped: cython.bint = False
+        event: cython.bint = False
+        stack: cython.int
+        common.pos = begin
+        common.end = end
+        common.numbers_count = 0
+        while common.field():
+            tag = common.tag
+            if tag == 0x08:
+                cpu = common.value & MASK32
+            elif tag == 0x10:
+                pid = common.value & MASK32
+            elif tag == 0x18:
+                tid = common.value & MASK32
+            elif tag == 0x20:
+                iid = common.value
+            elif tag == 0x28:
+                mode = common.value & MASK32
+            elif tag == 0x30:
+                total = common.value
+                timed = True
+            elif tag == 0x38 or tag == 0x3A:
+                common.take_numbers(MAX_FOLLOWERS)
+            elif tag == 0x80:
+                error = common.value & MASK32
+            elif tag == 0x88:
+                lost = common.value
+            elif tag == 0x90:
+                reason = common.value
+                skipped = True
+            elif tag == 0x9A:
+                event = True
+        if common.bad:
+            return
+        if lost > 0:
+            self.records_lost += lost
+            return
+        if event:
+            self.guardrails += 1
+            return
+        if seq.session < 0:
+            common.trace.no_defaults(seq)
+        weight = self.weigh(seq, cpu, timed, total)
+        if skipped:
+            self.skipped[reason if reason <= 4 else 0] += 1
+            return
+        if iid == 0:
+            samples.counter_only += 1
+            return
+        stack = seq.names.stack(iid)
+        if stack < 0:
+            samples.rejected += 1
+            return
+        if common.clock == 0:
+            common.clock = seq.clock
+        samples.count(seq.session, pid, tid, cpu + 1, mode, error, stack, weight, seq.followers)
+
+    def weigh(
+        self, seq: Sequence, cpu: cython.ulonglong, timed: cython.bint, total: cython.ulonglong
+    ) -> cython.ulonglong:
+        """What a sample counts for: how far the counter of its CPU went, those of the followers in `weights`.
+
+        A counter that is seen first, went back, or went on while packets were lost, counts for the period; in a
+        sequence that is there from its beginning, it began at 0 where there is no period.
+        """
+        common: Common = self.common
+        samples: Samples = self.samples
+        width: cython.Py_ssize_t = seq.followers + 1
+        slot: cython.int = seq.cpus.find(cpu)
+        at: cython.Py_ssize_t
+        i: cython.Py_ssize_t
+        known: cython.bint
+        weight: cython.ulonglong = seq.nominal
+        samples.reserve(width)
+        if slot < 0:
+            if seq.cpus.count >= MAX_CPUS or common.counter_room < width:
+                common.too_many += 1
+                for i in range(width - 1):
+                    samples.weights[i] = 0
+                return weight
+            common.counter_room -= width
+            seq.counter_words += width
+            slot = seq.cpus.count
+            seq.cpus.put(cpu, slot)
+        at = slot * width
+        if at + width > seq.counters.shape[0]:
+            seq.counters = extended(seq.counters, at + width)
+        if slot >= seq.counted.shape[0]:
+            seq.counted = extended(seq.counted, slot + 1)
+        known = seq.counted[slot] == seq.losses
+        if timed:
+            if known and total >= seq.counters[at]:
+                weight = total - seq.counters[at]
+            elif weight == 0 and seq.began and not known:
+                weight = total
+            seq.counters[at] = total
+        for i in range(width - 1):
+            samples.weights[i] = 0
+            if i < common.numbers_count:
+                if known and common.numbers[i] >= seq.counters[at + 1 + i]:
+                    samples.weights[i] = common.numbers[i] - seq.counters[at + 1 + i]
+                elif seq.began and not known:
+                    samples.weights[i] = common.numbers[i]
+                seq.counters[at + 1 + i] = common.numbers[i]
+        if timed or common.numbers_count > 0:
+            seq.counted[slot] = seq.losses
+        return weight
+
+    def streaming(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+        """Read a StreamingProfilePacket: one delta of time for each callstack (rule R228)."""
+        common: Common = self.common
+        i: cython.Py_ssize_t
+        count: cython.Py_ssize_t
+        deltas: cython.Py_ssize_t
+        value: cython.ulonglong
+        delta: cython.longlong
+        time: cython.longlong
+        stack: cython.int
+        common.pos = begin
+        common.end = end
+        common.numbers_count = 0
+        while common.field():
+            if common.tag == 0x10 or common.tag == 0x12:
+                common.take_numbers(MAX_TIMES)
+        deltas = min(common.numbers_count, MAX_TIMES)
+        if self.deltas.shape[0] < deltas:
+            self.deltas = extended(self.deltas, deltas)
+        for i in range(deltas):
+            self.deltas[i] = common.numbers[i]
+        common.numbers_count = 0
+        common.pos = begin
+        while common.field():
+            if common.tag == 0x08 or common.tag == 0x0A:
+                common.take_numbers(MAX_TIMES)
+        if common.bad:
+            return
+        count = common.numbers_count
+        if count > MAX_TIMES:
+            common.too_many += 1
+            count = MAX_TIMES
+        if not seq.has_time:
+            self.bad_streams += count
+            return
+        session: cython.int = common.trace.stream_session()
+        time = seq.time_us
+        for i in range(max(deltas, count)):
+            if i >= deltas:
+                self.bad_streams += count - i
+                break
+            value = self.deltas[i]
+            if value <= INT64_MAX:
+                if value > MAX_TIME or time > cython.cast(cython.longlong, MAX_TIME):
+                    self.bad_streams += max(count - i, 0)
+                    break
+                delta = cython.cast(cython.longlong, value)
+            else:
+                if ((~value) & MASK64) > MAX_TIME:
+                    self.bad_streams += max(count - i, 0)
+                    break
+                delta = -1 - cython.cast(cython.longlong, (~value) & MASK64)
+            time += delta
+            if i >= count:
+                continue
+            if time < 0:
+                self.bad_streams += count - i
+                break
+            stack = seq.names.stack(common.numbers[i])
+            if stack < 0:
+                self.samples.rejected += 1
+                continue
+            common.timestamp = cython.cast(cython.ulonglong, time) * 1000
+            common.has_time = True
+            common.clock = 3
+            self.samples.count(session, seq.pid, seq.tid, 0, 0, 0, stack, 1000 * delta if delta > 0 else 0, 0)
+        seq.time_us = time if time >= 0 else 0

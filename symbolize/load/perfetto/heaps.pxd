@@ -1,0 +1,23 @@
+from symbolize.load.perfetto.common cimport Common
+from symbolize.load.perfetto.interned cimport Names
+from symbolize.load.perfetto.sequences cimport Sequence
+
+
+cdef class HeapReader:
+    cdef Common common
+    cdef dict open
+    cdef Py_ssize_t waiting
+    cdef Py_ssize_t max_pending
+    cdef unsigned long long[::1] spare
+    cdef unsigned long long[::1] fields
+    cdef readonly Py_ssize_t out_of_range
+    cdef readonly Py_ssize_t index_gaps
+    cdef readonly Py_ssize_t early_heaps
+
+    cdef heap_packet(self, Sequence seq, Py_ssize_t begin, Py_ssize_t end)
+    cdef intern(self, Sequence seq, unsigned long long tag)
+    cdef heap_samples(self, Sequence seq, Py_ssize_t begin, Py_ssize_t end)
+    cdef bint usual_sample(self) noexcept
+    cdef heap_sample(self)
+    cdef wait(self, Sequence seq, unsigned long long dump, bint counts_max)
+    cdef finish(self, Sequence seq)

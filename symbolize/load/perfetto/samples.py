@@ -1,0 +1,126 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
+"""The samples of CPU profilers: each distinct one once, with the sums of its values."""
+
+import cython
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.load.perfetto.tables import extended
+
+if not cython.compiled:
+    from symbolize.load.perfetto.common import Common
+    from symbolize.load.perfetto.tables import Tuples
+
+INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
+
+MAX_CONTEXTS = 1 << 21
+"""Distinct combinations of all that a sample has beside its callstack."""
+MAX_SAMPLES = 1 << 22
+"""Distinct samples, after those that are equal were added up."""
+MAX_VALUES = 1 << 24
+"""Values of all those samples."""
+
+
+@cython.cclass
+class Samples:
+    """A sample is a row of `contexts` and one of the callstacks of the trace. `weights` are for the followers of the
+    one that is counted next."""
+
+    def __init__(self, common: Common) -> None:
+        self.common = common
+        self.contexts = Tuples(7, common.mixer)
+        self.table = Tuples(2, common.mixer)
+        self.stride = 2
+        self.values = memoryview(np.zeros(0, np.int64))
+        self.times = memoryview(np.zeros(0, np.int64))
+        self.weights = memoryview(np.zeros(64, np.uint64))
+        self.max_contexts, self.max_samples, self.max_values = MAX_CONTEXTS, MAX_SAMPLES, MAX_VALUES
+        self.rejected = self.counter_only = self.saturated = 0
+
+    def reserve(self, followers: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+        """Have room for the weights of so many followers."""
+        if followers > self.weights.shape[0]:
+            self.weights = extended(self.weights, followers)
+
+    def count(  # type: ignore[no-untyped-def]
+        self,
+        session: cython.int,
+        pid: cython.ulonglong,
+        tid: cython.ulonglong,
+        cpu: cython.ulonglong,
+        mode: cython.ulonglong,
+        error: cython.ulonglong,
+        stack: cython.int,
+        weight: cython.ulonglong,
+        followers: cython.Py_ssize_t,
+    ):
+        """Add one sample. `cpu` is one more, 0 unknown."""
+        common: Common = self.common
+        key: cython.ulonglong[::1] = self.contexts.key
+        row: cython.Py_ssize_t
+        i: cython.Py_ssize_t
+        if (
+            self.table.count >= self.max_samples
+            or self.contexts.count >= self.max_contexts
+            or self.table.count * self.stride >= self.max_values
+        ):
+            common.too_many += 1
+            return
+        key[0] = session
+        key[1] = common.machine
+        key[2] = pid
+        key[3] = tid
+        key[4] = cpu
+        key[5] = mode
+        key[6] = error
+        row = self.contexts.add()
+        self.table.key[0] = row
+        self.table.key[1] = stack
+        row = self.table.add() * self.stride
+        if row + self.stride > self.values.shape[0]:
+            self.values = extended(self.values, row + self.stride)
+        self.values[row] += 1
+        self.add_value(row + 1, weight)
+        for i in range(min(followers, self.stride - 2)):
+            self.add_value(row + 2 + i, self.weights[i])
+        if common.has_time and common.timestamp <= INT64_MAX:
+            if 3 * session + 3 > self.times.shape[0]:
+                self.times = extended(self.times, 3 * session + 3)
+            if self.times[3 * session] == 0 or common.timestamp < self.times[3 * session]:
+                self.times[3 * session] = common.timestamp
+            if common.timestamp > self.times[3 * session + 1]:
+                self.times[3 * session + 1] = common.timestamp
+            self.times[3 * session + 2] = common.clock & INT64_MAX
+
+    def add_value(self, at: cython.Py_ssize_t, value: cython.ulonglong):  # type: ignore[no-untyped-def]
+        """Add to a value, which stops at the largest one."""
+        if value > INT64_MAX - self.values[at]:
+            self.saturated += 1
+            self.values[at] = INT64_MAX
+        else:
+            self.values[at] += value
+
+    def widen(self, followers: cython.Py_ssize_t) -> None:
+        """Make room for so many values of followers in each sample, as long as the values stay within their limit."""
+        stride: cython.Py_ssize_t = self.stride
+        if followers + 2 <= stride:
+            return
+        if self.table.count * (followers + 2) > self.max_values:
+            self.common.too_many += 1
+            return
+        old = np.asarray(self.values)[: self.table.count * stride].reshape(-1, stride)
+        new = np.zeros((len(old), followers + 2), np.int64)
+        new[:, :stride] = old
+        self.values = memoryview(new.reshape(-1))
+        self.stride = followers + 2
+
+    def array(self) -> NDArray[np.int64]:
+        """Count, weight and weights of followers of all samples: int64[n, stride]."""
+        return np.asarray(self.values)[: self.table.count * self.stride].reshape(-1, self.stride)
+
+    def session_times(self, session: int) -> tuple[int, int, int]:
+        """First and last timestamp of a session's samples and their clock; 0 where there are none."""
+        if 3 * session + 3 > self.times.shape[0]:
+            return 0, 0, 0
+        return self.times[3 * session], self.times[3 * session + 1], self.times[3 * session + 2]

@@ -1,0 +1,34 @@
+from symbolize.load.perfetto.common cimport Common
+from symbolize.load.perfetto.interned cimport Names
+from symbolize.load.perfetto.tables cimport Table
+
+
+cdef class Sequence:
+    cdef Common common
+    cdef readonly unsigned long long number
+    cdef readonly bint valid
+    cdef public bint began
+    cdef Names names
+    cdef Names inline
+    cdef public int generation
+    cdef public int session
+    cdef public int followers
+    cdef public unsigned long long nominal
+    cdef public object defaults
+    cdef public object stack_defaults
+    cdef public unsigned long long clock
+    cdef Table cpus
+    cdef unsigned long long[::1] counters
+    cdef int[::1] counted
+    cdef Py_ssize_t counter_words
+    cdef int losses
+    cdef unsigned long long[::1] pending
+    cdef Py_ssize_t pending_count
+    cdef public long long index
+    cdef public unsigned long long pid
+    cdef public unsigned long long tid
+    cdef public long long time_us
+    cdef public bint has_time
+
+    cdef clear(self)
+    cdef lose(self)

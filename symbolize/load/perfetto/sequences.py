@@ -1,0 +1,74 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
+"""The state of one sequence of packets (trusted_packet_sequence_id)."""
+
+import cython
+import numpy as np
+
+if not cython.compiled:
+    from symbolize.load.perfetto.common import Common
+    from symbolize.load.perfetto.interned import Names
+    from symbolize.load.perfetto.tables import Table
+
+NO_WORDS = cython.declare(cython.ulonglong[::1], memoryview(np.zeros(0, np.uint64)))
+NO_ROWS = cython.declare(cython.int[::1], memoryview(np.zeros(0, np.int32)))
+
+
+@cython.cclass
+class Sequence:
+    """What is known of a sequence. `valid`: what it interns can be trusted (rule R222)."""
+
+    def __init__(self, number: cython.ulonglong, common: Common) -> None:
+        self.common = common
+        self.number = number
+        self.valid = self.began = False
+        self.names = Names(common, False)
+        self.generation = 0
+        # Of PerfSamples: the events, and the counters of each CPU
+        self.session = -1
+        self.followers = 0
+        self.nominal = 0
+        self.defaults = b""
+        self.stack_defaults = None
+        self.clock = 0
+        self.cpus = Table(common.mixer)
+        self.counters = NO_WORDS
+        self.counted = NO_ROWS
+        self.counter_words = 0
+        self.losses = 1
+        # Of heap dumps: samples that wait for the end of theirs, and the tables within the packets (Android 10)
+        self.inline = None
+        self.pending = NO_WORDS
+        self.pending_count = 0
+        self.index = -1
+        # Of Chromium: the thread and its time
+        self.pid = self.tid = 0
+        self.time_us = 0
+        self.has_time = False
+
+    def clear(self):  # type: ignore[no-untyped-def]
+        """Forget what was interned, and the defaults."""
+        if self.names.entries > 0 or len(self.names.sessions) > 0:
+            self.names.release()
+            self.names = Names(self.common, False)
+        self.valid = True
+        self.generation += 1
+        self.session = -1
+        self.defaults = b""
+        self.stack_defaults = None
+        self.clock = 0
+        self.has_time = False
+
+    def lose(self):  # type: ignore[no-untyped-def]
+        """Packets were lost: what counters and times were is not known any more."""
+        self.losses = (self.losses + 1) & 0x3FFFFFFF
+        self.began = False
+        self.has_time = False
+
+    def reset_counters(self) -> None:
+        """Forget the counters because the events changed."""
+        self.common.counter_room += self.counter_words
+        self.counter_words = 0
+        self.cpus = Table(self.common.mixer)
+        self.counters = NO_WORDS
+        self.counted = NO_ROWS
