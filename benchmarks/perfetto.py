@@ -1,21 +1,38 @@
-"""Time and memory of reading Perfetto traces: `python benchmarks/perfetto.py [FOLDER] [--small]`.
+"""Time and memory of Perfetto traces: `python benchmarks/perfetto.py [FOLDER] [--small] [--only read|symbolize]`.
 
-Writes two traces into FOLDER (default: a temporary one) unless they are there: heap dumps of five processes with 40
-mappings and 20,000 frames, 200 MB before compression; and two million PerfSamples. Reads each in a process of its own.
+`read` writes two traces into FOLDER (default: a temporary one) unless they are there: heap dumps of five processes with
+40 mappings and 20,000 frames, 200 MB before compression; and two million PerfSamples. Reads each in a process of its
+own.
+
+`symbolize` writes a trace of 17,500 distinct frames in large binaries of this machine (those of `run.py`, and two
+libraries), and measures the whole command with it in turn with llvm-symbolizer, which is asked for the same addresses
+by the lines `"PATH" 0xADDRESS` that Perfetto's symbolizer sends it: all at once, and each after the answer to the one
+before, as Perfetto does.
 """
 
 import argparse
 import json
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+if TYPE_CHECKING:
+    from subjects import Subject
+
+ASKED = 17_500
+"""Distinct frames of the trace that is symbolized."""
+TARGET = 0.2
+PAGE = 4096
 
 PROCESSES, MAPPINGS, FRAMES, STACKS = 5, 40, 20_000, 20_000
 
@@ -127,19 +144,143 @@ def measure(path: str) -> None:
     print(json.dumps([len(found), samples, read, total, peak / 1024, base / 1024]))
 
 
+def user_subjects(work: Path) -> "list[Subject]":
+    """The large binaries of this machine that may be mapped in a process."""
+    from subjects import Subject, debug_file, find_subjects
+
+    found = [each for each in find_subjects(work, {})[0] if each.key != "vmlinux"]
+    for key, pattern in (("libstdc++", "debug/libstdc++.so.6.*[0-9]"), ("libc", "libc.so.6")):
+        for path in sorted(Path("/usr/lib/x86_64-linux-gnu").glob(pattern))[:1]:
+            found.append(Subject(key, "", path.resolve(), debug_file(path.resolve())))
+    return found
+
+
+def write_frames(subjects: "Sequence[Subject]", trace: Path, requests: Path, count: int) -> None:
+    """PerfSamples whose callstacks have `count` distinct frames, equally many of each subject, at random addresses of
+    its `.text`; and the lines that ask llvm-symbolizer for the same."""
+    from profiles import text_vaddrs
+
+    from symbolize.elf import ElfImage
+    from tests.support import perfetto_writer as writer
+
+    choose = random.Random(3)
+    mappings: list[bytes] = []
+    frames: list[bytes] = []
+    lines: list[str] = []
+    builds: dict[int, bytes] = {}
+    for number, subject in enumerate(subjects, 1):
+        with ElfImage.open(subject.binary) as image:
+            builds[number] = bytes.fromhex(image.build_id or "")
+            vaddrs = text_vaddrs(image, -(-(count - len(frames)) // (len(subjects) - number + 1)))
+            code = next(
+                each
+                for each in image.segments
+                if each.executable and each.vaddr <= vaddrs[0] and vaddrs[-1] < each.vaddr + each.file_size
+            )
+            base = number << 40 if image.kind != "ET_EXEC" else 0
+        start = base + code.vaddr // PAGE * PAGE
+        end = base + -(-(code.vaddr + code.file_size) // PAGE) * PAGE
+        mappings.append(
+            writer.mapping(
+                number, number, start, end, code.file_offset // PAGE * PAGE, 0, code.vaddr - code.file_offset, [number]
+            )
+        )
+        frames += [writer.frame(len(frames) + row, 0, number, vaddr) for row, vaddr in enumerate(vaddrs, 1)]
+        lines += [f'"{subject.debug}" {vaddr:#x}\n' for vaddr in vaddrs]
+    order = choose.sample(range(1, len(frames) + 1), len(frames))
+    stacks = [order[begin : begin + 25] for begin in range(0, len(order), 25)]
+    state = writer.interned(
+        functions={0: ""},
+        builds=builds,
+        paths={number: subject.binary.name for number, subject in enumerate(subjects, 1)},
+        mappings=mappings,
+        frames=frames,
+        callstacks=[writer.callstack(number, stack) for number, stack in enumerate(stacks, 1)],
+    )
+    samples = [writer.perf_sample(choose.randrange(len(stacks)) + 1, flags=2) for _ in range(10_000)]
+    samples += [writer.perf_sample(number, flags=2) for number in range(1, len(stacks) + 1)]
+    trace.write_bytes(writer.packet(1, writer.CLEARED, state) + b"".join(samples))
+    requests.write_text("".join(lines))
+
+
+def ask(llvm: str, requests: str) -> None:
+    """Send each request when the one before is answered."""
+    command = [llvm, "--output-style=JSON"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        with Path(requests).open("rb") as lines, open(child.stdout.fileno(), "rb", closefd=False) as answers:
+            for line in lines:
+                child.stdin.write(line)
+                if not answers.readline():
+                    raise SystemExit("llvm-symbolizer ended")
+        child.stdin.close()
+
+
+def symbolize_frames(folder: Path, work: Path, count: int, runs: int) -> None:
+    """The whole command against llvm-symbolizer."""
+    from measure import Contender, race
+
+    llvm = shutil.which("llvm-symbolizer-19") or shutil.which("llvm-symbolizer")
+    subjects = user_subjects(work)
+    if not subjects or llvm is None:
+        raise SystemExit("there are no large binaries here, or no llvm-symbolizer")
+    trace, requests, output = folder / f"frames-{count}.pftrace", folder / f"frames-{count}.txt", folder / "out.pb.gz"
+    write_frames(subjects, trace, requests, count)
+    roots = [argument for subject in subjects for path in subject.files for argument in ("-b", path)]
+    command = [sys.executable, "-m", "symbolize", trace, *roots, "-q", "-o", output]
+    cache = folder / "cache"
+    files = [path for subject in subjects for path in subject.files]
+    index = [sys.executable, "-m", "symbolize", "index", *files, "--cache", cache]
+    race([Contender("index", index)], 1, 600)
+    print(f"{count:,} frames in {len(subjects)} binaries: {', '.join(subject.key for subject in subjects)}")
+    contenders = [
+        Contender("symbolize, cold", [*command, "--no-cache"]),
+        Contender("symbolize, warm", [*command, "--cache", cache]),
+        Contender("llvm-symbolizer, all at once", [llvm, "--output-style=JSON"], requests),
+        Contender("llvm-symbolizer, one by one", [sys.executable, __file__, "--ask", llvm, requests]),
+    ]
+    results = race(contenders, runs, 600)
+    theirs = [results[each.name].median() for each in contenders[2:]]
+    for name, result in results.items():
+        if result.trouble:
+            print(f"{name}: {result.trouble}")
+            continue
+        ratios = ", ".join(f"{result.median() / each:.3f}" for each in theirs)
+        compared = f"; to llvm-symbolizer {ratios}" if "symbolize," in name else ""
+        costs = f"CPU {result.median('cpu'):.2f} s, peak {result.median('memory'):.0f} MiB"
+        print(f"{name}: median {result.median():.2f} s, least {result.best:.2f} s, {costs}{compared}")
+    for name in ("symbolize, cold", "symbolize, warm"):
+        share = results[name].median() / theirs[0]
+        print(f"{name}, target at most {TARGET} of llvm-symbolizer: {'met' if share <= TARGET else 'missed'}")
+
+
 def main() -> None:
     """Write what is missing, and measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?")
     parser.add_argument("--small", action="store_true", help="a hundredth of the size")
+    parser.add_argument("--only", choices=["read", "symbolize"], help="this part only")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each command of `symbolize`")
+    parser.add_argument(
+        "--work", type=Path, default=ROOT / "build" / "benchmarks", help="folder for programs that are built"
+    )
     parser.add_argument("--measure", metavar="TRACE", help=argparse.SUPPRESS)
+    parser.add_argument("--ask", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
         measure(options.measure)
         return
+    if options.ask:
+        ask(*options.ask)
+        return
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(options.folder or temporary)
         divisor = 100 if options.small else 1
+        if options.only != "read":
+            symbolize_frames(folder.resolve(), options.work.resolve(), ASKED // divisor, options.runs)
+        if options.only == "symbolize":
+            return
         size, count = 200_000_000 // divisor, 2_000_000 // divisor
         for name, make, amount in (("heap", write_heap, size), ("perf", write_perf, count)):
             path = folder / f"{name}-{amount}.pftrace"

@@ -41,6 +41,8 @@ MAX_NAME = 1 << 16
 PSEUDO = frozenset({b"@plt", b"unknown"})
 """What stands in the place of a name and is none."""
 
+MAX_DECLARATION = 1 << 12
+"""Parameters of longer declarations are not compared."""
 UNSAID = b"..."
 """A parameter list of this alone may stand for any."""
 
@@ -202,8 +204,10 @@ def is_named(name: Name, found: bytes) -> bool:
     if _BLANKS.sub(b"", full[0]) == _BLANKS.sub(b"", full[1]):
         return True
     if is_mangled(own) or is_mangled(other) or b"(" in own or b"(" in other:
+        if _plain(own) != _plain(other):
+            return False
         lists = parameters(full[0]), parameters(full[1])
-        return _plain(own) == _plain(other) and (None in lists or lists[0] == lists[1])
+        return None in lists or lists[0] == lists[1]
     return False
 
 
@@ -213,6 +217,8 @@ def parameters(declaration: bytes) -> list[list[bytes]] | None:
     Sorted, `char const*` is `const char *`. Names of the standard library are compared without the namespaces that
     its versions have inside of `std`.
     """
+    if len(declaration) > MAX_DECLARATION:
+        return None
     text = declaration
     for pattern, spelling in _SPELLINGS:
         text = pattern.sub(spelling, text)

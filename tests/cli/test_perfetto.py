@@ -116,6 +116,24 @@ def test_kernel_frames(capsys: pytest.CaptureFixture[str]) -> None:
     assert report.count("binary not found") == 1
 
 
+def test_names_of_the_device() -> None:
+    """Names that were found on the device stay where no binary knows more; the linked name stays beside the readable
+    one. Bytecode keeps its names though a file of its name is there."""
+    Path("framework.vdex").write_bytes(LEDGER.read_bytes())
+    state = w.interned(
+        {1: "_ZN1a1fEi", 2: "android.app.Main.run"}, {}, {1: "framework.vdex", 2: "gone.so"},
+        mappings=[w.mapping(1, 0, 0x10000, 0x90000, 0, path=[1]), w.mapping(2, 0, 0x100000, 0x190000, 0, path=[2])],
+        frames=[w.frame(1, 1, 2, 0x2200), w.frame(2, 2, 1, 0x2200)],
+        callstacks=[w.callstack(1, [2, 1])],
+    )  # fmt: skip
+    Path("n.pftrace").write_bytes(w.packet(1, w.CLEARED, state) + w.perf_sample(1))
+    assert main(["n.pftrace", "-b", ".", "--no-cache", "-q", "-o", "n.pb.gz"]) == 0
+    profile = load("n.pb.gz")
+    functions, text = profile.functions, profile.strings.text
+    found = {(text(a), text(b)) for a, b in zip(functions.name.tolist(), functions.system_name.tolist(), strict=True)}
+    assert found == {("a::f", "_ZN1a1fEi"), ("android.app.Main.run", "android.app.Main.run")}
+
+
 @pytest.mark.parametrize("how", ["perf", "heap", "wrong bias", "archive", "android 10", "chromium"])
 def test_addresses_lead_to_functions(how: str) -> None:
     """The addresses of functions, as each producer writes them, are those functions (rule R221)."""

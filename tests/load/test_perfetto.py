@@ -179,6 +179,12 @@ def test_other_fields_at_the_top_are_skipped() -> None:
     assert f"damaged at offset {len(SOUND):#x}" in profile.warnings[0]
 
 
+def test_empty_packets_and_gzip_within() -> None:
+    """Packets without content are legal; what is compressed in a packet may be gzip as well as zlib."""
+    assert encode(only(b"\n\x00" + SOUND + b"\n\x00")) == encode(only(SOUND))
+    assert encode(only(w.field(1, w.field(50, gzip.compress(SOUND))))) == encode(only(SOUND))
+
+
 # State of sequences
 
 
@@ -306,6 +312,58 @@ def test_packed_numbers() -> None:
     assert encode(only(w.packet(1, w.CLEARED, w.interned(**names)) + w.perf_sample(2))) == encode(only(SOUND))
 
 
+def test_id_zero() -> None:
+    """Id 0 is the empty string, whether it is defined or not; only in paths it is an id like any other (rule R222)."""
+    frames = [w.frame(1, 0, 1, 0x2100), w.frame(2, 0, 1, 0x2200)]
+    names = NAMES | {"frames": frames, "mappings": [w.mapping(1, 0, BASE, END, 0x1000, 0, 0x1000, [0, 1])]}
+    for more, path in (({}, ""), ({"functions": {0: ""}, "builds": {0: b""}, "paths": {0: "zero", 1: "x"}}, "/zero/x")):
+        profile = only(w.packet(1, w.CLEARED, w.interned(**names | more)) + w.perf_sample(2))
+        assert stack_names(profile) == [("0x10200", "0x10100")]
+        text = profile.strings.text
+        assert (text(profile.mappings.filename[0]), text(profile.mappings.build_id[0])) == (path, "")
+
+
+def test_bytes_that_are_no_text() -> None:
+    """Names are bytes; what is no UTF-8 is kept, and so are build ids (rule R74)."""
+    build_id = bytes(range(0xF0, 0x100)) + b"\x80\xfe"
+    names = NAMES | {"functions": {1: b"ma\xffin", 2: b"\x80"}, "builds": {1: build_id}}
+    symbols = w.module_symbols("/usr/bin/app", build_id, {0x2200: [("found", "", 0)]})
+    profile = only(w.packet(1, w.CLEARED, w.interned(**names)) + w.perf_sample(2) + symbols)
+    assert {profile.strings[row] for row in profile.functions.name.tolist()} >= {b"ma\xffin", b"found"}
+    assert profile.strings.text(profile.mappings.build_id[0]) == build_id.hex()
+
+
+def test_old_clears() -> None:
+    """The field that older recorders clear with empties tables as the flag does (rule R222)."""
+    trace = SOUND + w.packet(1, rest={41: 1}) + w.perf_sample(2)
+    profile = only(trace)
+    assert stacks(profile) == {("alloc", "main"): [1, 0]}
+    assert any("1 samples were left out" in warning for warning in profile.warnings)
+
+
+def test_one_mapping_of_several_processes() -> None:
+    """Processes that were forked share mappings, frames and callstacks by id."""
+    found = read(SOUND + w.perf_sample(2, pid=77))
+    assert [*found] == ["profile.1.pid.10", "profile.2.pid.77"]
+    for profile in found.values():
+        assert stacks(profile) == {("alloc", "main"): [1, 0]}
+        assert profile.strings.text(profile.mappings.filename[0]) == "/usr/bin/app"
+
+
+def test_frames_without_mapping_go_by_function_and_line() -> None:
+    """Frames without a mapping are told apart by function, file and line."""
+    names = NAMES | {
+        "sources": {4: "a.c"},
+        "frames": [w.frame(1, 1, source=4, line=5), w.frame(2, 1, source=4, line=6), w.frame(3, 1, source=4, line=5)],
+        "callstacks": [w.callstack(1, [1]), w.callstack(2, [2]), w.callstack(3, [3])],
+    }
+    samples = b"".join(map(w.perf_sample, (1, 2, 3)))
+    profile = only(w.packet(1, w.CLEARED, w.interned(**names)) + samples)
+    assert sorted(profile.samples.values[:, 0].tolist()) == [1, 2]
+    assert sorted(profile.locations.lines.line.tolist()) == [5, 6]
+    assert not len(profile.mappings)
+
+
 # Heap dumps
 
 
@@ -421,6 +479,48 @@ def test_what_heaps_report() -> None:
     text = "; ".join(only(trace).warnings)
     for part in ("heap packets are missing", "overran", "corrupted", "in time", "1 samples with 1000 bytes"):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "part"),
+    [
+        (4, 1, "another session"),
+        (6, 1, "closed its connection"),
+        (7, 1, "overran"),
+        (8, 1, "corrupted"),
+        (10, 1, "stopped early"),
+        (14, 1, "in time"),
+        (14, 2, "outside its bounds"),
+        (14, 9, "error 9"),
+    ],
+)
+def test_each_trouble_of_a_heap(field: int, value: int, part: str) -> None:
+    """Whatever the profiler says went wrong with a heap is said."""
+    warnings = only(heap((1, [w.heap_sample(2, 9, 0, 1)]), **{f"f{field}": value})).warnings
+    assert any(part in warning for warning in warnings)
+
+
+def test_heaps_share_callstacks_and_no_totals() -> None:
+    """Each heap of a process has totals of its own for the callstacks that both use (rule R224)."""
+    dumps = [
+        w.heap_dump(7, [w.heap_sample(2, size, 0, 1)], time, name)
+        for time, size, name in ((1000, 10, "a"), (1000, 500, "b"), (2000, 12, "a"), (2000, 700, "b"))
+    ]
+    trace = CLEAR + w.packet(1, interned=STATE)
+    trace += w.heap_packet(dumps[:2]) + w.heap_packet(dumps[2:], index=1)
+    found = {name: profile.samples.values[0, 1] for name, profile in read(trace).items()}
+    assert found == {"heap_dump.1.7.a": 10, "heap_dump.2.7.b": 500, "heap_dump.3.7.a": 12, "heap_dump.4.7.b": 700}
+
+
+def test_a_clear_between_dumps() -> None:
+    """What was dumped before a clear is shown with the callstacks of before (rule R222)."""
+    other = w.interned(**NAMES | {"functions": {1: "start", 2: "free", 3: "x"}})
+    first = CLEAR + w.packet(1, interned=STATE) + w.heap_packet([w.heap_dump(7, [w.heap_sample(2, 5, 0, 1)], 1000)])
+    again = w.packet(1, w.CLEARED, other) + w.heap_packet([w.heap_dump(7, [w.heap_sample(2, 6, 0, 1)], 2000)], index=1)
+    assert [*map(stacks, read(first + again).values())] == [
+        {("alloc", "main"): [1, 5, 1, 5]},
+        {("free", "start"): [1, 6, 1, 6]},
+    ]
 
 
 def test_choosing_and_merging() -> None:
@@ -700,6 +800,32 @@ def test_chromium() -> None:
     mappings = profile.mappings
     assert (mappings.start[0], int(mappings.limit[0]), mappings.file_offset[0]) == (0, (1 << 64) - 1, 0)
     assert profile.strings.text(mappings.build_id[0]) == "67452301AB89EFCD0123456789ABCDEF0"
+
+
+def test_threads_of_chromium() -> None:
+    """A TrackDescriptor tells the thread and its time as a ThreadDescriptor does; pid and tid outlive a clear, the time
+    does not (rule R228)."""
+    thread = w.message({1: 50, 2: 52, 5: "Compositor", 6: 5})
+    track = w.packet(1, rest={60: w.message({4: thread})})
+    timed = w.packet(1, w.CLEARED, CHROMIUM) + w.packet(1, rest={60: w.message({4: w.message({1: 50, 2: 52, 6: 5})})})
+    profile = only(w.packet(1, w.CLEARED, CHROMIUM) + track + stream([1], [20]) + timed + stream([1], [30]))
+    assert labels(profile) == [{"pid": 50, "tid": 52, "thread": "Compositor"}]
+    assert stacks(profile) == {("0x6000", "0x4fff"): [2, 50_000]}
+
+
+def test_modules_of_chromium_keep_apart() -> None:
+    """Equal addresses in two modules are two locations, each with its module."""
+    names = w.interned(
+        builds={1: MODULE.encode(), 2: b"8" * 32 + b"0"},
+        paths={1: "a", 2: "b"},
+        mappings=[w.mapping(1, 1, path=[1], exact_offset=None), w.mapping(2, 2, path=[2], exact_offset=None)],
+        frames=[w.frame(1, 0, 1, 0x5000), w.frame(2, 0, 2, 0x5000)],
+        callstacks=[w.callstack(1, [1]), w.callstack(2, [2])],
+    )
+    profile = only(w.packet(1, w.CLEARED, names) + THREAD + stream([1, 2], [20, 5]))
+    assert profile.locations.address.tolist() == [0x5000, 0x5000]
+    files = [profile.strings.text(profile.mappings.filename[row]) for row in profile.locations.mapping.tolist()]
+    assert sorted(files) == ["/a", "/b"]
 
 
 def test_times_of_chromium() -> None:
