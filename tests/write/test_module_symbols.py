@@ -1,6 +1,7 @@
 """Symbols for a trace: what is written, with Perfetto's own messages as the oracle, and what a reader makes of it."""
 
 import io
+import itertools
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import symbolize
 from symbolize import Profile, Symbolizer, UsageError, load_all, write_module_symbols
 from symbolize.cli import main
 from symbolize.elf import ElfImage
+from symbolize.profile import Samples
 from symbolize.write import module_symbols
 from symbolize.write.module_symbols import ModuleSymbols
 from tests.support import perfetto_writer as w
@@ -37,7 +39,6 @@ def trace_of(how: str, pids: tuple[int, ...] = (7,), step: int = 29) -> bytes:
     inside = 0x20000 if how == "archive" else 0
     exact = None if how == "android 10" else page + inside
     mapping = w.mapping(1, 1, START + page, START + page + 0x100000, exact, inside, bias, [1, 2])
-    raw = build_id()
     if how == "chromium":
         mapping, bias, offset = w.mapping(1, 1, path=[1, 2], exact_offset=None), 0, vaddr
     rel_pcs = [offset + bias + place for place in range(1, size, step)]
@@ -85,8 +86,7 @@ def stacks(profile: Profile) -> Counter[Any]:
         )
     edges = profile.samples.location_offsets.tolist()
     rows = profile.samples.locations.tolist()
-    pairs = zip(edges, edges[1:], strict=False)
-    return Counter(tuple(frames[row] for row in rows[begin:end]) for begin, end in pairs)
+    return Counter(tuple(frames[row] for row in rows[begin:end]) for begin, end in itertools.pairwise(edges))
 
 
 def symbols_of(trace: bytes, *binaries: Path, **options: Any) -> tuple[bytes, list[Profile]]:
@@ -149,6 +149,28 @@ def test_names_are_those_of_the_mode() -> None:
         assert (b"_ZN" in symbols) == (mode == "none")
 
 
+def test_places_that_no_sample_uses() -> None:
+    """They are not looked up and not written, and the others have their own lines."""
+    (whole,) = [each.profile for each in load_all(io.BytesIO(trace_of("perf")))]
+    offsets = whole.samples.location_offsets
+    half = len(whole.samples) // 2
+    whole.samples = Samples(
+        offsets[half:] - offsets[half],
+        whole.samples.locations[offsets[half] :],
+        whole.samples.values[half:],
+        whole.samples.label_offsets[half:] - whole.samples.label_offsets[half],
+        whole.samples.labels.take(np.arange(whole.samples.label_offsets[half], len(whole.samples.labels))),
+    )
+    out = io.BytesIO()
+    with Symbolizer([LEDGER]) as symbolizer:
+        result = symbolizer.symbolize(whole)
+    assert 0 < write_module_symbols([result], out) < len(result.profile.locations) < len(whole.locations)
+    (again,) = [each.profile for each in load_all(io.BytesIO(trace_of("perf") + out.getvalue()))]
+    everything, _ = symbols_of(trace_of("perf"), LEDGER)
+    (known,) = [each.profile for each in load_all(io.BytesIO(trace_of("perf") + everything))]
+    assert list(stacks(again).elements())[-half:] == list(stacks(known).elements())[-half:]
+
+
 def test_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A module with many symbols goes on in further packets, which say the same."""
     trace = trace_of("perf")
@@ -180,7 +202,7 @@ def test_extremes() -> None:
     functions.filename[row["f1"]] = add(b"dir/\xfe.c")
     functions.name[row["f2"]] = 0
     profile.locations.lines.line[profile.locations.lines.function == row["f1"]] = 0xFFFFFFFF
-    profile.locations.lines.line[profile.locations.lines.function == row["f3"]] = 1 << 32
+    profile.locations.lines.line[profile.locations.lines.function == row["f3"]] = (1 << 32) + 5
     symbols = ModuleSymbols()
     symbols.add(profile, np.ones(len(profile.locations), np.bool_))
     symbols.add(profile, np.ones(len(profile.locations), np.bool_))
