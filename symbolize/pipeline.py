@@ -130,8 +130,8 @@ class Symbolizer:
     "none", as pprof understands them. Symbol tables are kept in `cache` from run to run, if there is one. With
     `nearest_line` frames without a line get the nearest earlier one of their function, which the report counts
     (rule R170). Java methods get the names of the source by `proguard_maps`, each
-    "FILE" or "PACKAGE=FILE" (rules R171 to R174). What `tables` answers for is not decoded. A context manager; `close`
-    closes the binaries.
+    "FILE" or "PACKAGE=FILE" (rules R171 to R174). `annotate` puts behind the names of Android's Java frames how their
+    code ran (rule R234). What `tables` answers for is not decoded. A context manager; `close` closes the binaries.
     """
 
     def __init__(
@@ -143,6 +143,7 @@ class Symbolizer:
         servers: Servers | None = None,
         nearest_line: bool = False,
         proguard_maps: Sequence[str] = (),
+        annotate: bool = False,
         tables: Tables | None = None,
     ) -> None:
         if demangle not in MODES:
@@ -157,6 +158,7 @@ class Symbolizer:
         self._tables = tables
         self._mode: Mode = demangle
         self._nearest_line = nearest_line
+        self._annotate = annotate
         self._deobfuscator = deobfuscator(proguard_maps) if proguard_maps else None
         self._binaries: dict[tuple[str, ...], tuple[Binary | None, list[str]]] = {}
         self._expected: dict[str, str] = {}
@@ -210,7 +212,13 @@ class Symbolizer:
         if not len(profile.samples):
             warnings.append("the profile has no samples")
         report = build_report(profile, reasons, outcomes, warnings, folded, approximate)
-        return Result(compact(profile), report, replaced[used_locations(profile)])
+        by_lookup, profile = replaced[used_locations(profile)], compact(profile)
+        if self._annotate:
+            from symbolize.annotate import annotate
+
+            profile, rows = annotate(profile)
+            by_lookup = by_lookup[rows]
+        return Result(profile, report, by_lookup)
 
     def plan(self, profile: Profile) -> Report:
         """The report on what would be used for `profile`, and what would be missed, without looking anything up.

@@ -51,7 +51,8 @@ SOURCE = [
 
 
 def trace_of(frames: Sequence[tuple[str | bytes, int]] = FRAMES, path: str = APP, pids: Sequence[int] = (7,)) -> bytes:
-    """A trace with one stack, the same in each process: frames of one mapping with these names and lines, leaf first."""
+    """A trace with one stack, the same in each process: frames of one mapping with these names and lines, the leaf
+    first."""
     state = w.interned(
         {number: name for number, (name, _) in enumerate(frames, 1)},
         {1: b"id"},
