@@ -239,6 +239,27 @@ def test_several_traces_with_one_symbolizer() -> None:
     assert found == [ENCODE, PLAIN, "C.a"]
 
 
+def test_a_pid_that_is_used_again() -> None:
+    """Heap dumps have the names of the process that had the pid then (rules R232, R243)."""
+    second = 1_000_000_000
+    state = w.interned(
+        {1: PLAIN},
+        {1: b"id"},
+        {1: "/apex/core.jar"},
+        mappings=[w.mapping(1, 1, 0x1000, 0x2000, path=[1])],
+        frames=[w.frame(1, 1, 1, 5, line=2)],
+        callstacks=[w.callstack(1, [1])],
+    )
+    trees = [
+        w.packet(None, rest={2: w.message({1: w.message({1: 7, 3: "app", 5: user, 7: start * second})})})
+        for user, start in ((10007, 10), (10008, 100))
+    ]
+    dumps = [w.heap_packet([w.heap_dump(7, [w.heap_sample(1, 8, 0, 1)], time=at * second)]) for at in (20, 200)]
+    clocks = w.packet(None, rest={6: w.message({1: [w.message({1: clock, 2: 1}) for clock in (1, 3, 4, 6)]})})
+    trace = clocks + w.packet(1, w.CLEARED, state) + b"".join([*trees, *dumps]) + ACME + OTHER + LIST
+    assert first_names(trace) == [ENCODE, "B.a"]
+
+
 # Hostile packets
 
 

@@ -89,6 +89,15 @@ def stacks(profile: Profile) -> Counter[Any]:
     return Counter(tuple(frames[row] for row in rows[begin:end]) for begin, end in itertools.pairwise(edges))
 
 
+def entries(symbols: bytes) -> dict[int, bytes]:
+    """The lines of each place, of one module."""
+    messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    packets = messages.Trace.FromString(symbols).packet
+    return {
+        each.address: each.SerializeToString() for packet in packets for each in packet.module_symbols.address_symbols
+    }
+
+
 def symbols_of(trace: bytes, *binaries: Path, **options: Any) -> tuple[bytes, list[Profile]]:
     """The symbols of a trace, and its symbolized profiles."""
     out = io.BytesIO()
@@ -165,10 +174,9 @@ def test_places_that_no_sample_uses() -> None:
     with Symbolizer([LEDGER]) as symbolizer:
         result = symbolizer.symbolize(whole)
     assert 0 < write_module_symbols([result], out) < len(result.profile.locations) < len(whole.locations)
-    (again,) = [each.profile for each in load_all(io.BytesIO(trace_of("perf") + out.getvalue()))]
-    everything, _ = symbols_of(trace_of("perf"), LEDGER)
-    (known,) = [each.profile for each in load_all(io.BytesIO(trace_of("perf") + everything))]
-    assert list(stacks(again).elements())[-half:] == list(stacks(known).elements())[-half:]
+    some, everything = entries(out.getvalue()), entries(symbols_of(trace_of("perf"), LEDGER)[0])
+    assert some.items() < everything.items()
+    assert max(some) == max(everything)
 
 
 def test_parts(monkeypatch: pytest.MonkeyPatch) -> None:
