@@ -22,13 +22,23 @@ from tests.support.pprof_writer import Mapping, Place, profile
 
 LEDGER = BINARIES / "gcc-pie" / "ledger"
 START = 0x7F0000000000
-HOWS = ["perf", "heap", "wrong bias", "archive", "android 10", "chromium"]
+HOWS = ["perf", "heap", "wrong bias", "archive", "android 10", "chromium", "chromium id"]
 
 
 def build_id() -> bytes:
     """The build id of the program."""
     with ElfImage.open(str(LEDGER)) as image:
         return bytes.fromhex(image.build_id or "")
+
+
+def raw_id(how: str) -> bytes:
+    """The build id as the producer writes it."""
+    raw = build_id()
+    if how != "chromium id":
+        return raw
+    text = raw.hex().upper()
+    parts = text[6:8], text[4:6], text[2:4], text[0:2], text[10:12], text[8:10], text[14:16], text[12:14], text[16:32]
+    return "".join(parts).encode() + b"0"
 
 
 def trace_of(how: str, pids: tuple[int, ...] = (7,), step: int = 29) -> bytes:
@@ -39,32 +49,32 @@ def trace_of(how: str, pids: tuple[int, ...] = (7,), step: int = 29) -> bytes:
     inside = 0x20000 if how == "archive" else 0
     exact = None if how == "android 10" else page + inside
     mapping = w.mapping(1, 1, START + page, START + page + 0x100000, exact, inside, bias, [1, 2])
-    if how == "chromium":
+    if "chromium" in how:
         mapping, bias, offset = w.mapping(1, 1, path=[1, 2], exact_offset=None), 0, vaddr
     rel_pcs = [offset + bias + place for place in range(1, size, step)]
     numbers = range(1, len(rel_pcs) + 1)
     state = w.interned(
         {1: "online"},
-        builds={1: build_id()},
+        builds={1: raw_id(how)},
         paths={1: "opt", 2: "ledger"},
         mappings=[mapping],
         frames=[w.frame(number, number % 5 == 0, 1, rel_pc) for number, rel_pc in zip(numbers, rel_pcs, strict=True)],
         # Each frame is a leaf and a caller; of Chromium, whose callers were moved, only one of them.
         callstacks=[
             w.callstack(
-                number, [number - number % 2, number] if how == "chromium" else [number % len(numbers) + 1, number]
+                number, [number - number % 2, number] if "chromium" in how else [number % len(numbers) + 1, number]
             )
             for number in numbers
-            if how != "chromium" or (number % 2 and number > 1)
+            if "chromium" not in how or (number % 2 and number > 1)
         ],
     )
     trace = w.packet(1, w.CLEARED, state)
-    if how == "chromium":
+    if "chromium" in how:
         numbers = range(3, len(numbers) + 1, 2)
     for pid in pids:
         if how == "heap":
             trace += w.heap_packet([w.heap_dump(pid, [w.heap_sample(number, 8, 0, 1) for number in numbers])])
-        elif how == "chromium":
+        elif "chromium" in how:
             trace += w.packet(1, rest={44: w.message({1: pid, 2: pid, 6: 5})})
             trace += w.packet(1, rest={54: w.message({1: list(numbers), 2: [1] * len(numbers)})})
         else:
@@ -123,14 +133,14 @@ def test_messages_of_perfetto() -> None:
     """Perfetto's own messages read it: one module, raw build id, path with its slash, places as the trace has them,
     innermost line first; what no lookup found is not in it (rule R230)."""
     messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
-    for how in ("perf", "chromium"):
+    for how in ("perf", "chromium", "chromium id"):
         trace = trace_of(how)
         symbols, (profile,) = symbols_of(trace, LEDGER)
         parsed = messages.Trace.FromString(symbols)
         assert parsed.SerializeToString() == symbols
         (module,) = [packet.module_symbols for packet in parsed.packet]
         recorded = module.build_id
-        assert (recorded if isinstance(recorded, bytes) else recorded.encode()) == build_id()
+        assert (recorded if isinstance(recorded, bytes) else recorded.encode()) == raw_id(how)
         assert module.path == "/opt/ledger"
         known = messages.Trace.FromString(trace).packet[0].interned_data.frames
         addresses = [each.address for each in module.address_symbols]
