@@ -50,6 +50,10 @@ class Deobfuscator:
 
         Raises InputError if a file is no map.
         """
+        if profile.obfuscation is None:
+            self._brought, self._brought_maps = [], []
+            if not self._maps:
+                return np.zeros(len(profile.locations), np.bool_)
         asked = {wanted for name in java_names(profile).values() for wanted in classes_in(name)}
         if new := asked - self._asked:
             for known in self._maps:
