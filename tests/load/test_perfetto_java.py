@@ -192,6 +192,9 @@ def test_each_process_has_its_names() -> None:
     trace += ACME + OTHER + LIST + w.users({7: 10007, 8: 10008, 9: 10009})
     assert first_names(trace) == [ENCODE, "B.a", PLAIN]
     assert first_names(trace, merge=["processes"]) == [PLAIN]  # nobody knows which
+    trace = trace_of(FRAMES[:1], "/apex/core.jar", (7, 8)) + ACME + LIST
+    assert first_names(trace + w.users({7: 10007, 8: 10007}), merge=["processes"]) == [ENCODE]
+    assert first_names(trace + w.users({7: 10007}), merge=["processes"]) == [PLAIN]  # it may be code of the other one
     paths = {1: "/data/app/com.acme.app-1/base.apk", 2: "/data/app/com.other-1/base.apk", 3: "/x.jar"}
     state = w.interned(
         {1: PLAIN},

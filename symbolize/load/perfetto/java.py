@@ -182,19 +182,23 @@ class Java:
         if not self._packages:
             return None
         rows = {package: row for row, package in enumerate(self._packages)}
-        users = {user for process in processes for user in self._users.get(process, ())}
-        apps = {package for user in users for package in self._apps.get(user, ())}
-        by_user = _chosen(rows, apps)
+        # Of processes in one profile nothing tells which of them code without a path of its own ran in.
+        known = [self._packages_of(process) for process in processes]
+        by_user = _chosen(rows, set.intersection(*known) if known else set())
         applies: list[tuple[int, ...]] = []
         for path in paths:
             if found := APP_PATH.search(path):
                 applies.append(_chosen(rows, {found[1]}))
-            elif path.startswith(SHARED_CODE) and not apps:
+            elif path.startswith(SHARED_CODE) and not any(known):
                 applies.append(tuple(rows.values()))
             else:
                 applies.append(by_user)
         maps: list[JavaNames] = list(self._packages.values())
         return Obfuscation(maps, [*applies, by_user])
+
+    def _packages_of(self, process: tuple[int, int]) -> set[bytes]:
+        """The packages of the users that a process ran as."""
+        return {package for user in self._users.get(process, ()) for package in self._apps.get(user, ())}
 
 
 def _chosen(rows: dict[bytes, int], packages: set[bytes]) -> tuple[int, ...]:
