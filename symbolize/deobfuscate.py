@@ -1,4 +1,5 @@
-"""Gives Java methods of an obfuscated program the names, files and lines of its source, by ProGuard or R8 maps."""
+"""Gives Java methods of an obfuscated program the names, files and lines of its source, by ProGuard or R8 maps, and
+by what came with the profile."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -10,18 +11,27 @@ from symbolize.arrays import distinct, distinct_inverse, pair, unpair
 from symbolize.errors import UsageError
 from symbolize.names.proguard import JavaName, ProguardMap, SourceFrame, classes_in, parse_name, read_map
 from symbolize.profile import Functions, Lines, Profile
+from symbolize.profile.obfuscation import JavaNames
 
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 Bool = NDArray[np.bool_]
 
 MAX_LINE_NUMBER = (1 << 31) - 1
+MAX_LOOKED_AT = 1 << 25
+"""Line ranges of methods that are gone over for one profile."""
+MAX_NEW_LINES = 1 << 22
+MAX_NEW_BYTES = 1 << 28
+MAX_LINES = 1 << 25
+"""Distinct lines with names of the source for one profile, bytes of new names, and all lines of the profile then."""
+ABSURD = "the maps have absurdly many names and lines for the profile; methods stay as they are"
 NATIVE = (".so", ".ko", "[kernel", "[vdso]")
 """What mappings of native code have in the last part of their name; no Java method is in those."""
 
 
 class Deobfuscator:
-    """Applies mapping files, each `FILE` or `PACKAGE=FILE`; the package is for people only.
+    """Applies mapping files, each `FILE` or `PACKAGE=FILE`; the package is for people only. What the files do not know
+    is left to the names that came with a profile (rule R233).
 
     Of each file the classes that a profile asks for are read, when it asks for them. `problems` lists what could not be
     read, a sentence each. Raises UsageError if a file is not there.
@@ -30,6 +40,9 @@ class Deobfuscator:
     def __init__(self, files: Sequence[str]) -> None:
         self._maps = [ProguardMap(path_of(name)) for name in files]
         self._asked: set[bytes] = set()
+        self._brought: list[JavaNames] = []
+        self._brought_maps: list[ProguardMap] = []
+        self._brought_asked: set[bytes] = set()
         self.problems: list[str] = []
 
     def apply(self, profile: Profile) -> Bool:
@@ -37,6 +50,10 @@ class Deobfuscator:
 
         Raises InputError if a file is no map.
         """
+        if profile.obfuscation is None:
+            self._brought, self._brought_maps = [], []
+            if not self._maps:
+                return np.zeros(len(profile.locations), np.bool_)
         asked = {wanted for name in java_names(profile).values() for wanted in classes_in(name)}
         if new := asked - self._asked:
             for known in self._maps:
@@ -49,9 +66,26 @@ class Deobfuscator:
         for known in self._maps:
             if not asked & known.classes.keys():
                 self.problems.append(f"{known.source}: has none of the classes in the profile")
-        changed, problems = deobfuscate(profile, self._maps)
+        maps: list[ProguardMap] = []
+        applies: Sequence[tuple[int, ...]] = ()
+        if profile.obfuscation is not None:
+            maps, applies = self._read_brought(profile.obfuscation.maps, asked), profile.obfuscation.applies
+        changed, problems = deobfuscate(profile, self._maps, maps, applies)
         self.problems += problems
         return changed
+
+    def _read_brought(self, brought: Sequence[JavaNames], asked: set[bytes]) -> list[ProguardMap]:
+        """The names that came with a profile as maps; those of the profile before are kept if they are the same."""
+        if list(map(id, brought)) != list(map(id, self._brought)):
+            self._brought, self._brought_asked = list(brought), set()
+            self._brought_maps = [ProguardMap(each.source) for each in brought]
+        if new := asked - self._brought_asked:
+            for names, known in zip(brought, self._brought_maps, strict=True):
+                names.fill(new, known)
+                self.problems += known.problems
+                known.problems.clear()
+            self._brought_asked |= new
+        return self._brought_maps
 
 
 def path_of(name: str) -> str:
@@ -79,14 +113,23 @@ def is_native(profile: Profile) -> Bool:
     return here
 
 
-def deobfuscate(profile: Profile, maps: Sequence[ProguardMap]) -> tuple[Bool, list[str]]:
+def deobfuscate(
+    profile: Profile,
+    maps: Sequence[ProguardMap],
+    further: Sequence[ProguardMap] = (),
+    applies: Sequence[tuple[int, ...]] = (),
+) -> tuple[Bool, list[str]]:
     """Rename the Java methods that `maps` know, and add the frames that were inlined into them (rules R171 to R174).
+
+    Classes that none of `maps` has are looked for in `further`; `applies` has the rows of those that count in each
+    mapping of the profile, and in the last place in none (rule R233).
 
     Returns which locations changed, bool[n], and what was left out, a sentence each. Functions keep the obfuscated name
     as their system name.
     """
     locations, functions, strings = profile.locations, profile.functions, profile.strings
-    names = {row: name for row, name in java_names(profile).items() if any(name.owner in m.classes for m in maps)}
+    classes = {name for known in (*maps, *further) for name in known.classes}
+    names = {row: name for row, name in java_names(profile).items() if name.owner in classes}
     is_known = np.zeros(len(functions) + 1, np.bool_)
     is_known[list(names)] = True
     lines = locations.lines
@@ -94,15 +137,29 @@ def deobfuscate(profile: Profile, maps: Sequence[ProguardMap]) -> tuple[Bool, li
     number = lines.line[here]
     number = np.where((number > 0) & (number <= MAX_LINE_NUMBER), number, 0)
     pairs, which = distinct_inverse(pair(lines.function[here], number))
-    rows, numbers = unpair(pairs)
+    scopes = {each: number for number, each in enumerate(dict.fromkeys(applies))} or {(): 0}
+    scope_of = np.array([scopes[each] for each in applies] or [0] * (len(profile.mappings) + 1), np.int64)
+    location = np.searchsorted(locations.line_offsets, here, side="right") - 1
+    scoped, which = distinct_inverse(pair(which, scope_of[locations.mapping[location]]))
+    of_pair, scope = unpair(scoped)
+    rows, numbers = unpair(pairs[of_pair])
+    in_scope = [[further[number] for number in each] for each in scopes]
     added: dict[tuple[int, int, int], int] = {}
     new_function: list[int] = []
     new_line: list[int] = []
-    first, length = np.zeros(len(pairs), np.int64), np.zeros(len(pairs), np.int64)
+    first, length = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
     contradictory: set[int] = set()
-    for i, (row, line) in enumerate(zip(rows.tolist(), numbers.tolist(), strict=True)):
+    problems = []
+    looked_at, new_bytes = 0, 0
+    for i, (row, line, where) in enumerate(zip(rows.tolist(), numbers.tolist(), scope.tolist(), strict=True)):
         name = names[row]
-        answers = distinct_answers(known.frames(name, line) for known in maps)
+        known = maps if any(name.owner in each.classes for each in maps) else in_scope[where]
+        looked_at -= sum(each.looked_at for each in known)
+        answers = distinct_answers(each.frames(name, line) for each in known)
+        looked_at += sum(each.looked_at for each in known)
+        if looked_at > MAX_LOOKED_AT or len(new_function) > MAX_NEW_LINES or new_bytes > MAX_NEW_BYTES:
+            problems.append(ABSURD)
+            break
         if len(answers) > 1:
             contradictory.add(row)
         if len(answers) != 1:
@@ -112,7 +169,9 @@ def deobfuscate(profile: Profile, maps: Sequence[ProguardMap]) -> tuple[Bool, li
             continue
         first[i], length[i] = len(new_function), len(frames)
         for depth, frame in enumerate(frames, 1):
+            before = len(strings)
             text = strings.add(frame.name + (name.suffix if depth == len(frames) else b""))
+            new_bytes += len(frame.name) if len(strings) > before else 0
             file = strings.add(frame.file)
             system_name = text
             if depth == len(frames):  # the method that there is in the program
@@ -124,6 +183,8 @@ def deobfuscate(profile: Profile, maps: Sequence[ProguardMap]) -> tuple[Bool, li
     renamed = length[which] > 0
     here, which = here[renamed], which[renamed]
     start, count = np.arange(len(lines)), np.ones(len(lines), np.int64)
+    if len(lines) + int((length[which] - 1).sum()) > max(MAX_LINES, len(lines)):
+        return np.zeros(len(locations), np.bool_), [ABSURD]
     start[here], count[here] = len(lines) + first[which], length[which]
     everything = Lines(
         np.concatenate((lines.function, np.array(new_function, np.int32))),
@@ -133,11 +194,10 @@ def deobfuscate(profile: Profile, maps: Sequence[ProguardMap]) -> tuple[Bool, li
     ends = np.concatenate(([0], np.cumsum(count)))
     place = np.repeat(start - ends[:-1], count) + np.arange(ends[-1])
     changed = np.zeros(len(locations), np.bool_)
-    changed[np.searchsorted(locations.line_offsets, here, side="right") - 1] = True
+    changed[location[renamed]] = True
     locations.lines = everything.take(place)
     locations.line_offsets = ends[locations.line_offsets]
     profile.functions = with_rows(functions, list(added))
-    problems = []
     if contradictory:
         problems.append(f"the ProGuard maps contradict each other on {len(contradictory)} functions, left as they are")
     return changed, problems

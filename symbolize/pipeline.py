@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,9 @@ from symbolize.reasons import Reason
 from symbolize.report import FoldedCode, MappingOutcome, Report, build_report
 from symbolize.special import Recorded, Source, SpecialSources
 from symbolize.symbols import Binary, ListedBinary, SymbolTable, TableCache, has_file_offsets, lookup_nearest
+
+if TYPE_CHECKING:
+    from symbolize.deobfuscate import Deobfuscator
 
 UInt8 = NDArray[np.uint8]
 
@@ -127,8 +130,8 @@ class Symbolizer:
     "none", as pprof understands them. Symbol tables are kept in `cache` from run to run, if there is one. With
     `nearest_line` frames without a line get the nearest earlier one of their function, which the report counts
     (rule R170). Java methods get the names of the source by `proguard_maps`, each
-    "FILE" or "PACKAGE=FILE" (rules R171 to R174). What `tables` answers for is not decoded. A context manager; `close`
-    closes the binaries.
+    "FILE" or "PACKAGE=FILE" (rules R171 to R174). `annotate` puts behind the names of Android's Java frames how their
+    code ran (rule R234). What `tables` answers for is not decoded. A context manager; `close` closes the binaries.
     """
 
     def __init__(
@@ -140,6 +143,7 @@ class Symbolizer:
         servers: Servers | None = None,
         nearest_line: bool = False,
         proguard_maps: Sequence[str] = (),
+        annotate: bool = False,
         tables: Tables | None = None,
     ) -> None:
         if demangle not in MODES:
@@ -154,11 +158,8 @@ class Symbolizer:
         self._tables = tables
         self._mode: Mode = demangle
         self._nearest_line = nearest_line
-        self._deobfuscator = None
-        if proguard_maps:
-            from symbolize.deobfuscate import Deobfuscator
-
-            self._deobfuscator = Deobfuscator(proguard_maps)
+        self._annotate = annotate
+        self._deobfuscator = deobfuscator(proguard_maps) if proguard_maps else None
         self._binaries: dict[tuple[str, ...], tuple[Binary | None, list[str]]] = {}
         self._expected: dict[str, str] = {}
         self._told: set[str] = set()
@@ -198,6 +199,8 @@ class Symbolizer:
         for lookup in lookups:
             if lookup.approximate is not None:
                 approximate[lookup.rows] = lookup.approximate & replaced[lookup.rows]
+        if self._deobfuscator is None and profile.obfuscation is not None:
+            self._deobfuscator = deobfuscator(())
         if self._deobfuscator is not None:
             renamed = self._deobfuscator.apply(profile)
             changed = np.zeros(len(profile.mappings) + 1, np.bool_)  # the last is for no mapping
@@ -209,7 +212,13 @@ class Symbolizer:
         if not len(profile.samples):
             warnings.append("the profile has no samples")
         report = build_report(profile, reasons, outcomes, warnings, folded, approximate)
-        return Result(compact(profile), report, replaced[used_locations(profile)])
+        by_lookup, profile = replaced[used_locations(profile)], compact(profile)
+        if self._annotate:
+            from symbolize.annotate import annotate
+
+            profile, rows = annotate(profile)
+            by_lookup = by_lookup[rows]
+        return Result(profile, report, by_lookup)
 
     def plan(self, profile: Profile) -> Report:
         """The report on what would be used for `profile`, and what would be missed, without looking anything up.
@@ -593,6 +602,13 @@ def look_up(
         folded.append(FoldedCode(path, code.begin, code.end, code.evidence, functions, rows[here]))
     of_linker = any(LINKER.fullmatch(os.path.basename(image.path)) for image in binary.images)
     return Resolved(rows, frames, verified, of_linker, approximate), folded
+
+
+def deobfuscator(maps: Sequence[str]) -> "Deobfuscator":
+    """What renames Java methods; imported when it is needed, because most profiles have none."""
+    from symbolize.deobfuscate import Deobfuscator
+
+    return Deobfuscator(maps)
 
 
 def kind_of(profile: Profile, mapping: int) -> AddressKind:

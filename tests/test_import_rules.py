@@ -14,6 +14,7 @@ FOUNDATION = {"arrays", "errors", "parallel", "texts"}
 """What every room may use."""
 
 ALLOWED = {
+    "annotate": {"profile"},
     "arrays": set(),
     "batch": {"__init__", "binaries", "load", "pipeline", "profile", "reasons", "report", "symbols", "write"},
     "binaries": {"elf", "reasons"},

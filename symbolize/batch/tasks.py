@@ -54,6 +54,7 @@ class Setup:
     demangle: str = "default"
     nearest_line: bool = False
     proguard_maps: tuple[str, ...] = ()
+    annotate: bool = False
     debuginfod: tuple[str, ...] = ()
     choice: Choice = ALL
     load_options: tuple[tuple[str, Any], ...] = ()
@@ -127,6 +128,7 @@ class Worker:
             servers=servers,
             nearest_line=setup.nearest_line,
             proguard_maps=setup.proguard_maps,
+            annotate=setup.annotate,
             tables=self.tables,
         )
         return self._held.enter_context(symbolizer)

@@ -234,6 +234,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         demangle=options.demangle,
         nearest_line=options.nearest_line,
         proguard_maps=tuple(options.proguard_map),
+        annotate=options.annotate,
         debuginfod=tuple(options.debuginfod),
         choice=choice,
         load_options=tuple(sorted(loading.items())),

@@ -167,6 +167,12 @@ def add_naming(parser: argparse.ArgumentParser) -> None:
         help="mapping file of ProGuard or R8 that gives Java methods their names, files and lines back; may be given "
         "several times, and as PACKAGE=FILE",
     )
+    parser.add_argument(
+        "--annotate",
+        action="store_true",
+        help="put [interp], [jit] or [aot] behind the names of Android's Java functions, and [common-frame] behind "
+        "those of the runtime that they call",
+    )
 
 
 def add_places(parser: argparse.ArgumentParser) -> None:
@@ -292,6 +298,8 @@ def run(options: argparse.Namespace) -> int:
     cache = None if options.no_cache or not (binaries or options.debuginfod) else open_cache(options)
     outputs = output_paths(options.profiles, options.output, SUFFIX if options.emit == "pprof" else SYMBOLS_SUFFIX)
     check_reports(options, outputs)
+    if options.annotate and options.emit != "pprof":
+        raise UsageError("--annotate changes names for people, and --emit module-symbols writes those of the program")
     warn_if_interpreted(options.quiet)
     code = EXIT_DONE
     folded: list[dict[str, object]] = []
@@ -305,6 +313,7 @@ def run(options: argparse.Namespace) -> int:
             servers=servers,
             nearest_line=options.nearest_line,
             proguard_maps=options.proguard_map,
+            annotate=options.annotate,
         ) as symbolizer,
     ):
         for profile, output in zip(options.profiles, outputs, strict=True):

@@ -17,6 +17,8 @@ MAX_LINE = 1 << 16
 """Longer lines of a file are passed over: the few that R8 writes list places of outlined code, which are not used."""
 MAX_MEMBERS = 1 << 22
 """How many methods and line ranges of the classes that are asked for are kept."""
+MAX_INLINED = 256
+"""Methods that are inlined into one another at one place; more are no real ones, and stand for nothing."""
 MAX_CANDIDATES = 8
 """Of more methods than this that a name may stand for none is named."""
 MAX_TOLD = 3
@@ -95,7 +97,8 @@ class JavaClass:
 class ProguardMap:
     """The classes of a program by obfuscated name, and the files of classes by their names in the source.
 
-    `ambiguous` are obfuscated names that several classes have. `problems` lists what could not be read.
+    `ambiguous` are obfuscated names that several classes have. `problems` lists what could not be read. `looked_at`
+    counts the ranges that `frames` went over.
     """
 
     source: str
@@ -103,6 +106,7 @@ class ProguardMap:
     files: dict[bytes, bytes] = field(default_factory=dict)
     ambiguous: set[bytes] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
+    looked_at: int = 0
 
     def add(self, obfuscated: bytes, name: bytes) -> JavaClass:
         """Add a class; another one with the same obfuscated name makes both ambiguous (rule R174)."""
@@ -118,7 +122,9 @@ class ProguardMap:
         java_class = self.classes.get(name.owner)
         if java_class is None or name.owner in self.ambiguous:
             return []
-        groups = self._of_overload(chains(java_class.methods.get(name.method, ())), name.arguments)
+        ranges = java_class.methods.get(name.method, ())
+        self.looked_at += len(ranges)
+        groups = self._of_overload(chains(ranges), name.arguments)
         if not groups:
             if java_class.has_gaps:  # the method may be one of those that could not be read
                 return []
@@ -127,14 +133,17 @@ class ProguardMap:
         without = [group for group in groups if group[0].last <= 0]
         if len(here) == 1 or (not here and line > 0 and len(groups) == len(without) == 1):
             (chain,) = here or without
+            if len(chain) > MAX_INLINED:
+                return []
             written = [method for method in chain if method[2:5] not in java_class.synthesized] or chain
             return [self._frame(method, line) for method in written]
         # Nothing tells which of the methods with this name it is, nor its line (rule R173).
         outer = [group[-1] for group in here or (without if line > 0 else groups) or groups]
         outer = [method for method in outer if method[2:5] not in java_class.synthesized] or outer
-        names = sorted({method.owner + b"." + method.name for method in outer})
-        if len(names) > MAX_CANDIDATES:
-            names = [java_class.name + b"." + name.method]
+        methods = sorted({(method.owner, method.name) for method in outer})
+        if len(methods) > MAX_CANDIDATES:
+            methods = [(java_class.name, name.method)]
+        names = sorted(owner + b"." + method for owner, method in methods)
         files = {self._file(method.owner) for method in outer}
         return [SourceFrame(b" | ".join(names), files.pop() if len(files) == 1 else b"", 0)]
 

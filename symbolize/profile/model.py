@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.profile.obfuscation import Obfuscation
 from symbolize.profile.strings import Strings
 
 NONE = -1
@@ -161,7 +162,7 @@ class Profile:
 
     `address_kinds` is an `AddressKind` for each mapping, or empty where all addresses are those of the process.
     `modules` are the name and the raw build id that a Perfetto trace has for each mapping, and empty in other profiles.
-    Neither is written.
+    `obfuscation` are the names that came along for obfuscated Java code. None of these is written.
     """
 
     strings: Strings = field(default_factory=Strings)
@@ -183,6 +184,7 @@ class Profile:
     warnings: list[str] = field(default_factory=list)
     address_kinds: UInt8 = column(np.uint8)
     modules: list[tuple[bytes, bytes]] = field(default_factory=list)
+    obfuscation: Obfuscation | None = None
 
     def address_kind(self, mapping: int) -> AddressKind:
         """What the addresses in a mapping are."""

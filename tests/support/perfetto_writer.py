@@ -204,3 +204,27 @@ def process_tree(processes: Mapping[int, Sequence[str]], threads: Mapping[int, t
             )
         },
     )
+
+
+def java_class(obfuscated: str, name: str, methods: Sequence[tuple[str, str, Sequence[int | None]]] = ()) -> bytes:
+    """An ObfuscatedClass; methods are obfuscated name, name, and lines: first, last, then those of the source."""
+    members = [
+        message({1: short, 2: method, **dict(zip((3, 4, 5, 6), lines, strict=False))})
+        for short, method, lines in methods
+    ]
+    return message({1: obfuscated, 2: name, 4: members})
+
+
+def deobfuscation(classes: Sequence[bytes], package: str | None = None) -> bytes:
+    """A packet with names for obfuscated Java code."""
+    return packet(None, rest={64: message({1: package, 2: 1, 3: list(classes)})})
+
+
+def packages(apps: Iterable[tuple[str, int]]) -> bytes:
+    """A packet with packages and the users that they have."""
+    return packet(None, rest={47: message({1: [message({1: name, 2: user}) for name, user in apps]})})
+
+
+def users(processes: Mapping[int, int]) -> bytes:
+    """A packet with the users of processes."""
+    return packet(None, rest={2: message({1: [message({1: pid, 5: user}) for pid, user in processes.items()]})})

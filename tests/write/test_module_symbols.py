@@ -1,6 +1,7 @@
 """Symbols for a trace: what is written, with Perfetto's own messages as the oracle, and what a reader makes of it."""
 
 import io
+import itertools
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import symbolize
 from symbolize import Profile, Symbolizer, UsageError, load_all, write_module_symbols
 from symbolize.cli import main
 from symbolize.elf import ElfImage
+from symbolize.profile import Samples
 from symbolize.write import module_symbols
 from symbolize.write.module_symbols import ModuleSymbols
 from tests.support import perfetto_writer as w
@@ -20,13 +22,23 @@ from tests.support.pprof_writer import Mapping, Place, profile
 
 LEDGER = BINARIES / "gcc-pie" / "ledger"
 START = 0x7F0000000000
-HOWS = ["perf", "heap", "wrong bias", "archive", "android 10", "chromium"]
+HOWS = ["perf", "heap", "wrong bias", "archive", "android 10", "chromium", "chromium id"]
 
 
 def build_id() -> bytes:
     """The build id of the program."""
     with ElfImage.open(str(LEDGER)) as image:
         return bytes.fromhex(image.build_id or "")
+
+
+def raw_id(how: str) -> bytes:
+    """The build id as the producer writes it."""
+    raw = build_id()
+    if how != "chromium id":
+        return raw
+    text = raw.hex().upper()
+    parts = text[6:8], text[4:6], text[2:4], text[0:2], text[10:12], text[8:10], text[14:16], text[12:14], text[16:32]
+    return "".join(parts).encode() + b"0"
 
 
 def trace_of(how: str, pids: tuple[int, ...] = (7,), step: int = 29) -> bytes:
@@ -37,33 +49,32 @@ def trace_of(how: str, pids: tuple[int, ...] = (7,), step: int = 29) -> bytes:
     inside = 0x20000 if how == "archive" else 0
     exact = None if how == "android 10" else page + inside
     mapping = w.mapping(1, 1, START + page, START + page + 0x100000, exact, inside, bias, [1, 2])
-    raw = build_id()
-    if how == "chromium":
+    if "chromium" in how:
         mapping, bias, offset = w.mapping(1, 1, path=[1, 2], exact_offset=None), 0, vaddr
     rel_pcs = [offset + bias + place for place in range(1, size, step)]
     numbers = range(1, len(rel_pcs) + 1)
     state = w.interned(
         {1: "online"},
-        builds={1: build_id()},
+        builds={1: raw_id(how)},
         paths={1: "opt", 2: "ledger"},
         mappings=[mapping],
         frames=[w.frame(number, number % 5 == 0, 1, rel_pc) for number, rel_pc in zip(numbers, rel_pcs, strict=True)],
         # Each frame is a leaf and a caller; of Chromium, whose callers were moved, only one of them.
         callstacks=[
             w.callstack(
-                number, [number - number % 2, number] if how == "chromium" else [number % len(numbers) + 1, number]
+                number, [number - number % 2, number] if "chromium" in how else [number % len(numbers) + 1, number]
             )
             for number in numbers
-            if how != "chromium" or (number % 2 and number > 1)
+            if "chromium" not in how or (number % 2 and number > 1)
         ],
     )
     trace = w.packet(1, w.CLEARED, state)
-    if how == "chromium":
+    if "chromium" in how:
         numbers = range(3, len(numbers) + 1, 2)
     for pid in pids:
         if how == "heap":
             trace += w.heap_packet([w.heap_dump(pid, [w.heap_sample(number, 8, 0, 1) for number in numbers])])
-        elif how == "chromium":
+        elif "chromium" in how:
             trace += w.packet(1, rest={44: w.message({1: pid, 2: pid, 6: 5})})
             trace += w.packet(1, rest={54: w.message({1: list(numbers), 2: [1] * len(numbers)})})
         else:
@@ -85,8 +96,16 @@ def stacks(profile: Profile) -> Counter[Any]:
         )
     edges = profile.samples.location_offsets.tolist()
     rows = profile.samples.locations.tolist()
-    pairs = zip(edges, edges[1:], strict=False)
-    return Counter(tuple(frames[row] for row in rows[begin:end]) for begin, end in pairs)
+    return Counter(tuple(frames[row] for row in rows[begin:end]) for begin, end in itertools.pairwise(edges))
+
+
+def entries(symbols: bytes) -> dict[int, bytes]:
+    """The lines of each place, of one module."""
+    messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    packets = messages.Trace.FromString(symbols).packet
+    return {
+        each.address: each.SerializeToString() for packet in packets for each in packet.module_symbols.address_symbols
+    }
 
 
 def symbols_of(trace: bytes, *binaries: Path, **options: Any) -> tuple[bytes, list[Profile]]:
@@ -114,14 +133,14 @@ def test_messages_of_perfetto() -> None:
     """Perfetto's own messages read it: one module, raw build id, path with its slash, places as the trace has them,
     innermost line first; what no lookup found is not in it (rule R230)."""
     messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
-    for how in ("perf", "chromium"):
+    for how in ("perf", "chromium", "chromium id"):
         trace = trace_of(how)
         symbols, (profile,) = symbols_of(trace, LEDGER)
         parsed = messages.Trace.FromString(symbols)
         assert parsed.SerializeToString() == symbols
         (module,) = [packet.module_symbols for packet in parsed.packet]
         recorded = module.build_id
-        assert (recorded if isinstance(recorded, bytes) else recorded.encode()) == build_id()
+        assert (recorded if isinstance(recorded, bytes) else recorded.encode()) == raw_id(how)
         assert module.path == "/opt/ledger"
         known = messages.Trace.FromString(trace).packet[0].interned_data.frames
         addresses = [each.address for each in module.address_symbols]
@@ -147,6 +166,27 @@ def test_names_are_those_of_the_mode() -> None:
         (again,) = [each.profile for each in load_all(io.BytesIO(trace_of("perf") + symbols))]
         assert stacks(again) == stacks(profile)
         assert (b"_ZN" in symbols) == (mode == "none")
+
+
+def test_places_that_no_sample_uses() -> None:
+    """They are not looked up and not written, and the others have their own lines."""
+    (whole,) = [each.profile for each in load_all(io.BytesIO(trace_of("perf")))]
+    offsets = whole.samples.location_offsets
+    half = len(whole.samples) // 2
+    whole.samples = Samples(
+        offsets[half:] - offsets[half],
+        whole.samples.locations[offsets[half] :],
+        whole.samples.values[half:],
+        whole.samples.label_offsets[half:] - whole.samples.label_offsets[half],
+        whole.samples.labels.take(np.arange(whole.samples.label_offsets[half], len(whole.samples.labels))),
+    )
+    out = io.BytesIO()
+    with Symbolizer([LEDGER]) as symbolizer:
+        result = symbolizer.symbolize(whole)
+    assert 0 < write_module_symbols([result], out) < len(result.profile.locations) < len(whole.locations)
+    some, everything = entries(out.getvalue()), entries(symbols_of(trace_of("perf"), LEDGER)[0])
+    assert some.items() < everything.items()
+    assert max(some) == max(everything)
 
 
 def test_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +220,7 @@ def test_extremes() -> None:
     functions.filename[row["f1"]] = add(b"dir/\xfe.c")
     functions.name[row["f2"]] = 0
     profile.locations.lines.line[profile.locations.lines.function == row["f1"]] = 0xFFFFFFFF
-    profile.locations.lines.line[profile.locations.lines.function == row["f3"]] = 1 << 32
+    profile.locations.lines.line[profile.locations.lines.function == row["f3"]] = (1 << 32) + 5
     symbols = ModuleSymbols()
     symbols.add(profile, np.ones(len(profile.locations), np.bool_))
     symbols.add(profile, np.ones(len(profile.locations), np.bool_))

@@ -138,6 +138,11 @@ def _labels(trace: Trace, place: int, pid: int) -> list[Label]:
     return labels
 
 
+def _take_java_names(profile: Profile, trace: Trace, processes: Sequence[tuple[int, int]]) -> None:
+    """Give a profile of some processes what the trace knows of their obfuscated Java code."""
+    profile.obfuscation = trace.java.names_for([path for path, _ in profile.modules], processes)
+
+
 def numbered(key: str, number: int) -> Label:
     """A label with a number; 0 becomes text, because pprof takes the number 0 for none."""
     return (key, "", number) if number else (key, "0", 0)
@@ -228,6 +233,7 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
             (f"Unreleased {word}size", "bytes"),
         ]
     profile = build(trace, parts, types, adjust=True)
+    _take_java_names(profile, trace, [(each.heap.place, each.heap.pid) for each in dumps])
     profile.warnings += warnings
     add = profile.strings.add
     heap = dumps[0].heap
@@ -323,6 +329,7 @@ def _cpu_profile(trace: Trace, rows: Sequence[int]) -> Profile:
         profile.time_nanos = _realtime(trace, first, clock or MONOTONIC)
         profile.duration_nanos = last - first
     places = dict.fromkeys((int(contexts[row, 1]), int(contexts[row, 2])) for row in rows)
+    _take_java_names(profile, trace, list(places))
     profile.comments = [
         add(f"samples of {session.event} of {_about(trace, *place)}".encode()) for place in list(places)[:1000]
     ]

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.load.perfetto.java import Java
 from symbolize.load.perfetto.processes import Processes
 from symbolize.load.perfetto.scan import Scanner
 from symbolize.load.perfetto.tables import Totals
@@ -41,6 +42,7 @@ KTHREADD: Final = 2
 
 ZLIB_PACKETS, ZSTD_PACKETS = 50, 133
 PROCESS_TREE, CLOCKS, PROCESS, THREAD, SYSTEM, TRACK, SYMBOLS, DEOBFUSCATION = 2, 6, 43, 44, 45, 60, 61, 64
+PACKAGES = 47
 
 REALTIME, MONOTONIC, MONOTONIC_COARSE, BOOTTIME = 1, 3, 4, 6
 
@@ -207,6 +209,7 @@ class Trace:
         self.clocks: dict[int, int] = {}
         self.release = b""
         self.notes: Counter[str] = Counter()
+        self.java = Java(lambda note: self.notes.update([note]))
         self.warnings: list[str] = []
         self._inflated = self._deflated = 0
 
@@ -389,7 +392,9 @@ class Trace:
         elif kind == SYMBOLS:
             self._module_symbols(data)
         elif kind == DEOBFUSCATION:
-            self._deobfuscation(data)
+            self.java.mapping(data)
+        elif kind == PACKAGES:
+            self.java.packages(data)
 
     def dump(self, seq: Any, machine: int, timestamp: int, header: dict[int, Any]) -> int:
         """The number of the dump that a ProcessHeapSamples belongs to."""
@@ -458,6 +463,8 @@ class Trace:
                 process = message(value)
                 pid = number(process, 1)
                 place = self.instances.described(machine, pid, number(process, 7))
+                if 5 in process:
+                    self.java.user(place, pid, number(process, 5))
                 if command and command[0]:
                     name = command[0].partition(b" ")[0] if len(command) == 1 else command[0]
                     if number(process, 2) == KTHREADD:
@@ -514,9 +521,6 @@ class Trace:
             # An address that the symbolizer found nothing at keeps the name that it has.
             if lines:
                 found[address] = lines
-
-    def _deobfuscation(self, data: bytes) -> None:
-        self.notes["packets of names for obfuscated Java code were not used"] += 1
 
 
 def read_timebase(data: bytes) -> tuple[Session, int]:

@@ -23,26 +23,31 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     raise Damaged
 
 
-def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field, up to the first that is damaged; fixed-size values are bytes."""
+def strict(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Number and value of each field; fixed-size values are bytes. Raises Damaged at the first that is damaged."""
     at = 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        wire = tag & 7
+        if wire == VARINT:
+            value, at = varint(data, at)
+            yield tag >> 3, value
+            continue
+        size = 8 if wire == FIXED64 else 4
+        if wire == BYTES:
+            size, at = varint(data, at)
+        elif wire not in (FIXED64, FIXED32):
+            raise Damaged
+        if size > len(data) - at:
+            raise Damaged
+        yield tag >> 3, data[at : at + size]
+        at += size
+
+
+def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The same up to the first field that is damaged."""
     try:
-        while at < len(data):
-            tag, at = varint(data, at)
-            wire = tag & 7
-            if wire == VARINT:
-                value, at = varint(data, at)
-                yield tag >> 3, value
-                continue
-            size = 8 if wire == FIXED64 else 4
-            if wire == BYTES:
-                size, at = varint(data, at)
-            elif wire not in (FIXED64, FIXED32):
-                return
-            if size > len(data) - at:
-                return
-            yield tag >> 3, data[at : at + size]
-            at += size
+        yield from strict(data)
     except Damaged:
         return
 
