@@ -84,7 +84,7 @@ def outputs(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*" + ENDING))
-        if not path.relative_to(folder).parts[0].startswith(".")
+        if path.is_file() and not path.relative_to(folder).parts[0].startswith(".")
     }
 
 
