@@ -157,17 +157,6 @@ def members(group: int) -> list[int]:
     return found
 
 
-def holders(path: Path, group: int) -> list[int]:
-    """The processes of a group that have a file open or mapped."""
-    found = []
-    for pid in members(group):
-        with suppress(OSError):
-            links = [os.readlink(each) for each in Path(f"/proc/{pid}/fd").iterdir()]
-            if str(path) in links or str(path) in Path(f"/proc/{pid}/maps").read_text():
-                found.append(pid)
-    return found
-
-
 class Poller(threading.Thread):
     """Reads every output that it sees in a folder over and over, as somebody who cannot wait. `bad` are those that were
     not whole."""
