@@ -38,6 +38,7 @@ SPECTRA = GPERFTOOLS / "spectra-clang-pie.prof"
 ORDER = {"gone": "a", "fifo": "a", "hanging": "z"}
 """Beginnings of names, which are the order of the inputs."""
 BIN = str(BINARIES)
+BINS = ["-b", str(BINARIES / "gcc-split"), "-b", str(BINARIES / "clang-pie")]
 NAMES = {
     "android/mixer.proto": "android/mixer.proto",
     "android/mixer_named.proto": "android/mixer_named.proto",
@@ -91,7 +92,7 @@ def profiles(folder: Path, count: int) -> Path:
 
 
 def test_poison(tmp_path: Path) -> None:
-    """Inputs of eleven bad kinds among good ones: each in quarantine for its reason, all good ones done."""
+    """Inputs of twelve bad kinds among good ones: each in quarantine for its reason, all good ones done."""
     if platform.machine() != "x86_64":
         pytest.skip("the test reads system calls of x86-64")
     inputs = profiles(tmp_path / "in", 20)
@@ -101,7 +102,7 @@ def test_poison(tmp_path: Path) -> None:
     shutil.copyfile(LEDGER, paths["fifo"])
     saboteur = Saboteur([paths["killer"]], [paths["hanging"]])
     limits = ["--time-limit", "4", "--memory-limit", str(MEMORY), "--attempts", "2"]
-    batch = start(inputs, "-b", BIN, "--out", "out", "--no-cache", "--jobs", "2", *limits)
+    batch = start(inputs, *BINS, "--out", "out", "--no-cache", "--jobs", "2", *limits)
     saboteur.group = batch.pid
     saboteur.start()
     try:
@@ -121,14 +122,14 @@ def test_poison(tmp_path: Path) -> None:
     }
     assert "took longer than 4 s" in rows[names["hanging"]][1]
     assert "SIGKILL" in rows[names["killer"]][1]
-    assert rows[names["bomb"]][1].startswith("out of memory")
+    assert rows[names["hungry"]][1].startswith("out of memory")
     assert sorted(outputs(Path("out"))) == [f"p{number:03}.pb.gz" for number in range(20)]
     # What is in quarantine is let alone, and tried again when that is asked for.
     paths["fifo"].unlink()
     before = {path: path.stat().st_mtime_ns for path in Path("out").glob("*.gz")}
-    again = run(inputs, "-b", BIN, "--out", "out", "--no-cache", "--jobs", "1", *limits)
+    again = run(inputs, *BINS, "--out", "out", "--no-cache", "--jobs", "1", *limits)
     assert again.returncode == 4
-    retried = run(inputs, "-b", BIN, "--out", "out", "--no-cache", "--jobs", "1", *limits, "--retry-quarantined")
+    retried = run(inputs, *BINS, "--out", "out", "--no-cache", "--jobs", "1", *limits, "--retry-quarantined")
     assert retried.returncode == 4
     done = {"p000.pb.gz", names["killer"] + ".pb.gz", names["hanging"] + ".pb.gz"}
     assert done < {*outputs(Path("out"))}
@@ -147,11 +148,11 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
     of one, and what was done is not done again."""
     inputs = profiles(tmp_path / "in", 30)
     make_inputs(inputs)
-    assert run(inputs, "-b", BIN, "--out", "whole", "--no-cache").returncode == 0
+    assert run(inputs, *BINS, "--out", "whole", "--no-cache").returncode == 0
     wanted = outputs(Path("whole"))
     Path("out").mkdir()
     choose = random.Random(1)
-    arguments = (inputs, "-b", BIN, "--out", "out", "--no-cache", "--jobs", "2")
+    arguments = (inputs, *BINS, "--out", "out", "--no-cache", "--jobs", "2")
     times: dict[str, int] = {}
     with polling(tmp_path / "out") as poller:
         for _ in range(5):
@@ -173,10 +174,10 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
 def test_two_at_once(tmp_path: Path) -> None:
     """A second batch with the same --out says what is wrong, and leaves the first alone."""
     inputs = profiles(tmp_path / "in", 4)
-    first = start("--watch", inputs, "-b", BIN, "--out", "out", "--interval", "0.1")
+    first = start("--watch", inputs, *BINS, "--out", "out", "--interval", "0.1")
     try:
         wait_until(lambda: len(outputs(Path("out"))) == 4)
-        second = run(inputs, "-b", BIN, "--out", "out")
+        second = run(inputs, *BINS, "--out", "out")
         assert second.returncode == 2
         assert second.stderr.count("\n") == 1
         assert "another batch is writing to this folder" in second.stderr
@@ -185,7 +186,7 @@ def test_two_at_once(tmp_path: Path) -> None:
         assert first.returncode == 0, err
     finally:
         kill_group(first)
-    assert run(inputs, "-b", BIN, "--out", "out").returncode == 0
+    assert run(inputs, *BINS, "--out", "out").returncode == 0
 
 
 def test_watching(tmp_path: Path) -> None:
@@ -195,7 +196,7 @@ def test_watching(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with log.open("w") as told:
         batch = subprocess.Popen(
-            command("--watch", inputs, "-b", BIN, "--out", "out", "--interval", "0.5", "--jobs", "1"),
+            command("--watch", inputs, *BINS, "--out", "out", "--interval", "0.5", "--jobs", "1"),
             stderr=told,
             env=environment(),
             start_new_session=True,
@@ -227,7 +228,7 @@ def test_shards_from_the_environment(tmp_path: Path) -> None:
     parts = []
     for index, options in ((0, ["--shard", "0/3"]), (1, ["--shard", "3"]), (2, ["--shard", "3"])):
         done = subprocess.run(
-            command(inputs, "-b", BIN, "--out", "out", "-q", "--jobs", "1", *options),
+            command(inputs, *BINS, "--out", "out", "-q", "--jobs", "1", *options),
             env=environment(JOB_COMPLETION_INDEX=str(index)),
             check=True,
             timeout=100,
@@ -277,14 +278,14 @@ def test_usage_errors(
 def test_exit_codes(tmp_path: Path) -> None:
     """0 done, 3 too few names, 4 some in quarantine or missing, 1 as a whole, 130 interrupted."""
     inputs = profiles(tmp_path / "in", 2)
-    assert main(["batch", str(inputs), "-b", BIN, "-q", "--out", "a", "--fail-under", "1"]) == 0
+    assert main(["batch", str(inputs), *BINS, "-q", "--out", "a", "--fail-under", "1"]) == 0
     assert main(["batch", str(inputs), "-q", "--out", "b", "--fail-under", "99"]) == 3
-    assert main(["batch", str(inputs), "nowhere.prof", "-b", BIN, "-q", "--out", "a"]) == 4
+    assert main(["batch", str(inputs), "nowhere.prof", *BINS, "-q", "--out", "a"]) == 4
     Path("in/bad").write_bytes(b"?")
-    assert main(["batch", str(inputs), "-b", BIN, "-q", "--out", "a", "--fail-under", "99"]) == 4
+    assert main(["batch", str(inputs), *BINS, "-q", "--out", "a", "--fail-under", "99"]) == 4
     Path("file").touch()
-    assert main(["batch", str(inputs), "-b", BIN, "-q", "--out", "file/out"]) == 1
-    assert main(["batch", str(inputs), "-b", BIN, "-q", "--out", "c", "--proguard-map", "nowhere.txt"]) in (1, 2)
+    assert main(["batch", str(inputs), *BINS, "-q", "--out", "file/out"]) == 1
+    assert main(["batch", str(inputs), *BINS, "-q", "--out", "c", "--proguard-map", "nowhere.txt"]) in (1, 2)
 
 
 def test_interrupted(tmp_path: Path) -> None:
@@ -293,7 +294,7 @@ def test_interrupted(tmp_path: Path) -> None:
     paths = sorted(inputs.iterdir())
     for number in (signal.SIGINT, signal.SIGTERM):
         saboteur = Saboteur([], [paths[3]])
-        batch = start(inputs, "-b", BIN, "--out", "out", "--no-cache", "--jobs", "2", "--again")
+        batch = start(inputs, *BINS, "--out", "out", "--no-cache", "--jobs", "2", "--again")
         try:
             saboteur.start()
             wait_until(lambda held=saboteur.held: held)
@@ -304,7 +305,7 @@ def test_interrupted(tmp_path: Path) -> None:
         finally:
             saboteur.stop()
         wait_until(lambda pid=batch.pid: not members(pid), 10)
-    assert run(inputs, "-b", BIN, "--out", "out", "--no-cache").returncode == 0
+    assert run(inputs, *BINS, "--out", "out", "--no-cache").returncode == 0
     assert len(outputs(Path("out"))) == 6
 
 
@@ -316,7 +317,7 @@ def test_disk_full(tmp_path: Path) -> None:
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", out], check=False).returncode:
         pytest.skip("file systems cannot be mounted here")
     try:
-        full = run(inputs, "-b", BIN, "--out", out, "--no-cache", "--jobs", "2")
+        full = run(inputs, *BINS, "--out", out, "--no-cache", "--jobs", "2")
         assert full.returncode == 1
         assert full.stderr.splitlines()[-1].endswith(("No space left on device", "database or disk is full"))
         assert "Traceback" not in full.stderr
@@ -324,7 +325,7 @@ def test_disk_full(tmp_path: Path) -> None:
         assert len(few) < 60
         subprocess.run(["mount", "-o", "remount,size=50m", out], check=True)
         times = {name: (out / name).stat().st_mtime_ns for name in few}
-        more = run(inputs, "-b", BIN, "--out", out, "--no-cache", "--jobs", "2")
+        more = run(inputs, *BINS, "--out", out, "--no-cache", "--jobs", "2")
         assert more.returncode == 0
         made = outputs(out)
         assert len(made) == 60

@@ -1,4 +1,4 @@
-"""Inputs that cannot be symbolized, of ten kinds, and what a batch says of each."""
+"""Inputs that cannot be symbolized, of twelve kinds, and what a batch says of each."""
 
 import fcntl
 import gzip
@@ -20,7 +20,7 @@ from tests.support.perfetto_writer import varint
 SOUND = PERF / "spectra-gcc-pie.pb.gz"
 OPENAT = 257
 """The system call's number on x86-64."""
-MEMORY = 400 << 20
+MEMORY = 300 << 20
 """What a batch with poison may use for an input."""
 
 
@@ -29,13 +29,14 @@ def absurd_lengths() -> bytes:
     return b"\x0a\x04\x08\x01\x10\x02" + b"\x12" + varint((1 << 63) - 5) + b"\x08\x01"
 
 
-def bomb(size: int) -> bytes:
-    """A pprof file that becomes a string of `size` bytes."""
+def bomb(size: int, random_bytes: int) -> bytes:
+    """A pprof file that becomes a string of `size` bytes, so many of them random in each MiB."""
+    piece = random.Random(0).randbytes(random_bytes) + bytes((1 << 20) - random_bytes)
     made = io.BytesIO()
     with gzip.open(made, "wb", 1) as file:
         file.write(b"\x32" + varint(size))
         for _ in range(size >> 20):
-            file.write(bytes(1 << 20))
+            file.write(piece)
     return made.getvalue()
 
 
@@ -46,7 +47,8 @@ REASONS = {
     "cut": "unreadable",
     "text": "unreadable",
     "elf": "unreadable",
-    "bomb": "memory",
+    "bomb": "unreadable",
+    "hungry": "memory",
     "absurd": "unreadable",
     "fifo": "unreadable",
     "gone": "unreadable",
@@ -69,7 +71,8 @@ def write_poison(folder: Path, kind: str, name: str, seed: int = 0) -> Path:
         "cut": lambda: gzip.decompress(data)[: 3001 + seed],
         "text": lambda: b'{"profile": [1, 2, 3]}\n',
         "elf": lambda: (BINARIES / "gcc-pie" / "ledger").read_bytes(),
-        "bomb": lambda: bomb(1 << 30),
+        "bomb": lambda: bomb(1 << 30, 0),
+        "hungry": lambda: bomb(MEMORY * 2, 1 << 14),
         "absurd": absurd_lengths,
     }
     if kind in ACTED_ON:
