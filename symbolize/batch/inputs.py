@@ -13,6 +13,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from symbolize.batch.input_names import STATE_FOLDER, alternatives, output_name
 from symbolize.batch.patterns import Pattern, is_pattern, split_pattern
 from symbolize.batch.urls import is_url, open_url
+from symbolize.errors import InputError
 
 LISTING: Final = "-"
 """The argument that stands for a list of names on standard input."""
@@ -82,6 +83,11 @@ def open_input(uri: str) -> Iterator[str | BinaryIO]:
     """What a loader reads: the path of a local file, or a stream that is closed at the end. Raises InputError."""
     path = local_path(uri)
     if path is not None:
+        try:
+            if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for
+                raise InputError(_shown_path(path), "is no file any more")
+        except OSError as error:
+            raise InputError(_shown_path(path), f"cannot be read: {_reason(error)}") from error
         yield path
         return
     with open_url(uri) as stream:
@@ -236,7 +242,7 @@ def _walk(root: str, prefix: Sequence[str], pattern: Pattern | None) -> Iterator
             if folder.linked and not _is_new(folder.path, entered):
                 continue
             with os.scandir(folder.path) as listed:
-                entries = sorted(listed, key=lambda entry: entry.name)
+                names = sorted(entry.name for entry in listed)  # nothing more of each: there may be millions
         except FileNotFoundError:
             if not folder.below:
                 yield Problem(_shown_path(root), "is missing")
@@ -245,8 +251,8 @@ def _walk(root: str, prefix: Sequence[str], pattern: Pattern | None) -> Iterator
             yield Problem(_shown_path(folder.path), f"cannot be read: {_reason(error)}")
             continue
         inner = []
-        for entry in entries:
-            name = entry.name
+        for name in names:
+            path = f"{folder.path}/{name}"
             state, meant = folder.state, False
             if pattern and folder.state is not None:
                 state, meant = pattern.step(folder.state, name)
@@ -260,22 +266,24 @@ def _walk(root: str, prefix: Sequence[str], pattern: Pattern | None) -> Iterator
                 continue
             below, linked = (*folder.below, name), folder.linked
             try:
-                if entry.is_symlink():
-                    target = os.path.realpath(entry.path)
+                status = os.lstat(path)
+                if stat.S_ISLNK(status.st_mode):
+                    target = os.path.realpath(path)
                     if not _is_below(target, real_root):
                         outside += 1
                         continue
                     if not meant and _is_found_anyway(target, real_root):
                         continue
                     linked = True
-                if entry.is_dir():
-                    inner.append(_Folder(entry.path, below, state, linked))
-                elif entry.is_file() and state is None:
-                    yield _local_input(entry.path, [*prefix, *below], entry.stat())
+                    status = os.stat(path)
+                if stat.S_ISDIR(status.st_mode):
+                    inner.append(_Folder(path, below, state, linked))
+                elif stat.S_ISREG(status.st_mode) and state is None:
+                    yield _local_input(path, [*prefix, *below], status)
             except FileNotFoundError:
                 pass  # gone since the folder was listed
             except OSError as error:
-                yield Problem(_shown_path(entry.path), f"cannot be read: {_reason(error)}")
+                yield Problem(_shown_path(path), f"cannot be read: {_reason(error)}")
         folders += reversed(inner)
     if outside:
         links = "a link" if outside == 1 else f"{outside} links"

@@ -13,13 +13,14 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from typing import Final, Protocol, TextIO
 
 from symbolize.batch.engine import Engine, Failure, Limits, Outcome, Task
 from symbolize.batch.inputs import Input, Problem, find_inputs
 from symbolize.batch.manifest import Handled, Item, Manifest, State
 from symbolize.batch.places import Place
-from symbolize.batch.run_tables import FOLDER, RunTables
+from symbolize.batch.run_tables import FOLDER, GIVEN_UP, RunTables
 from symbolize.batch.tasks import SPILLS, Decode, Decoded, Done, Setup, Work, decode_binary, symbolize_inputs
 from symbolize.errors import OutputError
 
@@ -64,8 +65,8 @@ class Plan:
 
     `arguments` are files, folders, patterns and URLs, or - for a list in `listing`. `state` is the folder of the
     manifest. `version` is that of the program: what another one did is done again. Inputs that were quarantined by
-    earlier runs are tried again with `retry_quarantined`, all inputs with `again`. `limits` are those of one task,
-    `per_task` inputs, and `decode_limits` those of one binary.
+    earlier runs are tried again with `retry_quarantined`, all inputs with `again`. `limits` are those of one input, of
+    which a task has up to `per_task`, and `decode_limits` those of one binary.
     """
 
     arguments: Sequence[str]
@@ -96,13 +97,24 @@ def new_run() -> str:
 
 
 class Batch:
-    """Runs a plan with an engine; see the module. `turn` numbers its inputs in the manifest."""
+    """Runs a plan with an engine; see the module. `turn` numbers its inputs in the manifest.
 
-    def __init__(self, plan: Plan, engine: Engine, manifest: Manifest, watcher: Watcher) -> None:
+    Once `is_stopping`, what is under way is brought to its end and nothing more is begun.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        engine: Engine,
+        manifest: Manifest,
+        watcher: Watcher,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._plan = plan
         self._engine = engine
         self._manifest = manifest
         self._watcher = watcher
+        self._is_stopping = is_stopping
         self._exchange = Place.of(plan.setup.exchange)
         self._epoch = 0
         self._spills = 0
@@ -118,7 +130,7 @@ class Batch:
     def run(self) -> dict[State, int]:
         """Take in the inputs and do all that waits; how many are in each state at the end.
 
-        Raises OutputError when outputs cannot be written; what is done by then stays done.
+        Raises OutputError when outputs cannot be written, or workers lack what all need; what is done stays done.
         """
         self.take_in()
         return self.work()
@@ -128,9 +140,12 @@ class Batch:
         plan, out = self._plan, Place.of(self._plan.setup.out)
         some: list[Input] = []
 
+        def is_there(output: str, size: int) -> bool:
+            return not out.is_local or out.size(output) == size
+
         def keep() -> None:
             options, retry, again = plan.options, plan.retry_quarantined, plan.again
-            self._manifest.add(some, options, self.turn, retry=retry, again=again)
+            self._manifest.add(some, options, self.turn, retry=retry, again=again, is_there=is_there)
             some.clear()
 
         for found in find_inputs(plan.arguments, plan.listing):
@@ -149,6 +164,8 @@ class Batch:
         counts = self._manifest.count(self.turn)
         waiting = counts[State.NEW] + counts[State.SCANNED]
         if waiting or not self._has_begun:
+            if not self._has_begun and not counts[State.SCANNED]:
+                self._clear(FOLDER)
             self._has_begun = True
             self._watcher.began(waiting, counts[State.DONE], counts[State.QUARANTINED])
         if not waiting:
@@ -167,14 +184,22 @@ class Batch:
         self._watcher.entered(stage, total)
         self._epoch += 1
         again: deque[Item] = deque()
-        chunks = in_chunks(self._manifest.items(state, self.turn), self._plan.per_task)
+        size, limits = self._plan.per_task, self._plan.limits
+        chunks = in_chunks(self._manifest.items(state, self.turn), size)
+        if size > 1:
+            limits = limits._replace(seconds=limits.seconds * size, attempts=1)
         while True:
-            for outcome in self._engine.run((self._task(items, may_defer) for items in chunks), self._plan.limits):
+            tasks = (self._task(items, may_defer) for items in chunks)
+            for outcome in self._engine.run(self._until_stopping(tasks), limits):
                 again += self._keep(outcome)
-            if not again:
+            if not again or self._is_stopping():
                 return
             # The one that spoils a task is found by running its inputs one by one.
-            chunks = in_chunks([again.popleft() for _ in range(len(again))], 1)
+            chunks, limits = in_chunks([again.popleft() for _ in range(len(again))], 1), self._plan.limits
+
+    def _until_stopping(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """The tasks as long as the batch is to go on."""
+        return takewhile(lambda _: not self._is_stopping(), tasks)
 
     def _task(self, items: tuple[Item, ...], may_defer: bool) -> Task:
         """The task for some inputs."""
@@ -203,8 +228,8 @@ class Batch:
             done = Done((failed,))
         else:
             done = outcome.value
-        if done.unwritable:
-            raise OutputError(done.unwritable)
+        if done.fatal:
+            raise OutputError(done.fatal)
         self._manifest.record(done.handled, done.questions)
         by_number = {item.number: item for item in items}
         for each in done.handled:
@@ -223,7 +248,7 @@ class Batch:
             Task(key, decode_binary, Decode(setup, self._epoch, self._manifest.asked(key)), affinity=key)
             for key, _ in waiting
         )
-        for outcome in self._engine.run(tasks, self._plan.decode_limits):
+        for outcome in self._engine.run(self._until_stopping(tasks), self._plan.decode_limits):
             result: Decoded = outcome.value
             if outcome.failure is not None:
                 reason = f"given up: {outcome.detail}"
@@ -232,18 +257,24 @@ class Batch:
                 path = outcome.task.argument.asked.files[0][0]
                 result = Decoded(outcome.task.key, 0, 0, outcome.seconds, f"{path}: {reason}")
                 RunTables(self._exchange, False).give_up(outcome.task.key, result.failure)
-            if result.unwritable:
-                raise OutputError(result.unwritable)
+            if result.fatal:
+                raise OutputError(result.fatal)
             self._manifest.answer(result.key, result.addresses, result.size, result.seconds, result.failure)
             self._watcher.decoded(result)
 
     def _clean_up(self) -> None:
         """Remove what the passes left for one another."""
-        if self._manifest.unanswered() or self._manifest.count(self.turn)[State.SCANNED]:
+        if self._is_stopping() or self._manifest.unanswered() or self._manifest.count(self.turn)[State.SCANNED]:
             return
         self._manifest.forget_questions()
-        for folder in (SPILLS, FOLDER):
-            for name in self._exchange.names(folder):
+        self._clear(SPILLS)
+        # What was given up stays so until the next run begins.
+        self._clear(FOLDER, but=GIVEN_UP)
+
+    def _clear(self, folder: str, but: str | None = None) -> None:
+        """Remove the files of a folder of the exchange place, except those with the ending `but`."""
+        for name in self._exchange.names(folder):
+            if but is None or not name.endswith(but):
                 self._exchange.remove(name)
 
 

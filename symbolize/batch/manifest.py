@@ -8,8 +8,8 @@ import enum
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Self
 
 from symbolize.batch.inputs import Input, alternative_names
@@ -155,15 +155,26 @@ class Manifest:
             try:
                 yield self._base
             except BaseException:
-                self._base.execute("ROLLBACK")
+                with suppress(sqlite3.Error):  # a full disk has ended it already
+                    self._base.execute("ROLLBACK")
                 raise
             self._base.execute("COMMIT")
         except sqlite3.Error as error:
             raise _failure(self.path, error) from error
 
-    def add(self, inputs: Iterable[Input], options: str, turn: int, *, retry: bool, again: bool) -> None:
+    def add(
+        self,
+        inputs: Iterable[Input],
+        options: str,
+        turn: int,
+        *,
+        retry: bool,
+        again: bool,
+        is_there: Callable[[str, int], bool] = lambda output, size: True,
+    ) -> None:
         """Take inputs in. One that is on record with the same version and `options` keeps its state, unless it is to be
-        done `again`, or is quarantined and to be tried once more (`retry`)."""
+        done `again`, or is quarantined and to be tried once more (`retry`), or an output of it is not there any more in
+        the size that it had (`is_there`)."""
         with self.writing() as base:
             for each in inputs:
                 known = base.execute(
@@ -176,7 +187,11 @@ class Manifest:
                 is_other = (version, before) != (each.version, options)
                 if seen == turn and not is_other:
                     continue
-                if is_other or again or (retry and state == State.QUARANTINED):
+                is_gone = state == State.DONE and not all(
+                    is_there(output, size)
+                    for output, size in base.execute("SELECT output, size FROM profiles WHERE input = ?", (number,))
+                )
+                if is_other or again or is_gone or (retry and state == State.QUARANTINED):
                     state = State.NEW
                     base.execute("DELETE FROM profiles WHERE input = ?", (number,))
                     base.execute(

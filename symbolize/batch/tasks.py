@@ -4,6 +4,7 @@ A worker keeps its `Symbolizer`, so that binaries and tables stay open from task
 engine runs it.
 """
 
+import errno
 import gc
 import time
 import traceback
@@ -19,7 +20,7 @@ from symbolize.batch.inputs import open_input
 from symbolize.batch.manifest import Asked, Handled, Item, ProfileRow, State
 from symbolize.batch.places import Place
 from symbolize.batch.run_tables import RunTables, read_addresses
-from symbolize.errors import InputError, OutputError
+from symbolize.errors import InputError, OutputError, SymbolizeError
 from symbolize.load import load_all
 from symbolize.load.several import ALL, Choice, LoadedProfile
 from symbolize.pipeline import Question, Result, Symbolizer
@@ -35,6 +36,8 @@ MAX_NOTED: Final = 4 << 20
 """Addresses that a worker knows to be on record already."""
 ENDING: Final = ".pb.gz"
 SPILLS: Final = "asked"
+NAMING_ERRORS: Final = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.ELOOP)
+"""What the system says where a file stands in the way of a folder, or a name is too long for it."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +76,12 @@ class Work(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What came of `Work`: of each input, and what has to be decoded for those that are put off. `unwritable` says why
-    outputs cannot be written, which is no fault of the inputs."""
+    """What came of `Work`: of each input, and what has to be decoded for those that are put off. `fatal` says why
+    nothing can be done, as when there is no space for outputs, which is no fault of the inputs."""
 
     handled: tuple[Handled, ...]
     questions: tuple[Asked, ...] = ()
-    unwritable: str = ""
+    fatal: str = ""
 
 
 class Decode(NamedTuple):
@@ -90,14 +93,15 @@ class Decode(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """What came of `Decode`: how many addresses the table answers for, its bytes, or why there is none."""
+    """What came of `Decode`: how many addresses the table answers for, its bytes, or why there is none. `fatal` is as
+    in `Done`."""
 
     key: str
     addresses: int
     size: int
     seconds: float
     failure: str = ""
-    unwritable: str = ""
+    fatal: str = ""
 
 
 class Worker:
@@ -181,7 +185,10 @@ def worker_for(setup: Setup, epoch: int) -> Worker:
 
 def symbolize_inputs(work: Work) -> Done:
     """Symbolize inputs and write what comes of them; what needs binaries decoded may be put off."""
-    worker = worker_for(work.setup, work.epoch)
+    try:
+        worker = worker_for(work.setup, work.epoch)
+    except SymbolizeError as error:
+        return Done((), (), str(error))
     handled: list[Handled] = []
     questions: list[Question] = []
     for item in work.items:
@@ -191,7 +198,9 @@ def symbolize_inputs(work: Work) -> Done:
         except InputError as error:
             result = Handled(item.number, State.QUARANTINED, (), "unreadable", str(error))
         except OutputError as error:
-            return Done((), (), str(error))
+            if not is_of_one_name(error):
+                return Done((), (), str(error))
+            result = Handled(item.number, State.QUARANTINED, (), "unwritable", str(error))
         except MemoryError:
             raise
         except Exception:  # a fault of ours costs this input, and says where it is
@@ -207,6 +216,12 @@ def symbolize_inputs(work: Work) -> Done:
         return Done(tuple(handled), put_off(worker, questions, work.spill))
     except OutputError as error:
         return Done((), (), str(error))
+
+
+def is_of_one_name(error: OutputError) -> bool:
+    """Whether an output cannot be written because of its name, which is no hindrance to others."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in NAMING_ERRORS
 
 
 def symbolize_input(worker: Worker, item: Item, may_defer: bool) -> tuple[ProfileRow, ...] | list[Question]:
@@ -267,8 +282,11 @@ def put_off(worker: Worker, questions: list[Question], spill: str) -> tuple[Aske
 def decode_binary(work: Decode) -> Decoded:
     """Make the table of a binary for all addresses that are asked of it, where it is not kept as a whole."""
     started = time.perf_counter()
-    worker = worker_for(work.setup, work.epoch)
     key, files, spills = work.asked
+    try:
+        worker = worker_for(work.setup, work.epoch)
+    except SymbolizeError as error:
+        return Decoded(key, 0, 0, time.perf_counter() - started, fatal=str(error))
     pieces = [worker.tables.addresses(key)]
     for spill, start, count in spills:
         with suppress(OSError, InputError):  # what is lost is looked up where it is met
@@ -284,7 +302,7 @@ def decode_binary(work: Decode) -> Decoded:
         try:
             size = worker.tables.write(binary, table, None if binary.has_whole else vaddrs)
         except OutputError as error:
-            return Decoded(key, 0, 0, time.perf_counter() - started, unwritable=str(error))
+            return Decoded(key, 0, 0, time.perf_counter() - started, fatal=str(error))
     binary.forget()
     return Decoded(key, len(vaddrs), size, time.perf_counter() - started)
 

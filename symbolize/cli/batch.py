@@ -53,7 +53,7 @@ def run_batch(arguments: Sequence[str]) -> int:
         manifest = held.enter_context(Manifest(os.path.join(plan.state, "manifest.sqlite")))
         seen = held.enter_context(Seen(options, __version__))
         engine = held.enter_context(open_engine(options))
-        batch = Batch(plan, engine, manifest, seen.watcher)
+        batch = Batch(plan, engine, manifest, seen.watcher, stopping.is_set)
         try:
             if options.watch:
                 keep_watching(batch, options.interval, stopping)
@@ -197,6 +197,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
     """The batch that the options ask for. Raises UsageError."""
     from symbolize import __version__
     from symbolize.batch import Limits, Plan, Setup, new_run
+    from symbolize.batch.inputs import local_path
+    from symbolize.batch.job import is_below
     from symbolize.batch.places import Place
     from symbolize.symbols import DEFAULT_LIMIT, default_folder
 
@@ -212,6 +214,10 @@ def plan_of(options: argparse.Namespace) -> Plan:
             raise UsageError(f"--binaries {root}: no such folder or file")
     shard = shard_of(options.shard)
     out = Place.of(options.out)
+    for argument in inputs:
+        path = local_path(argument)
+        if path is not None and is_below(os.path.join(os.path.realpath(path), ""), out):
+            raise UsageError(f"{argument}: lies in --out {options.out}, where nothing is taken for an input")
     part = STATE_FOLDER if shard.parts == 1 else f"{STATE_FOLDER}/shard-{shard.number}-of-{shard.parts}"
     if options.state:
         state = os.path.join(os.path.abspath(options.state), part.removeprefix(STATE_FOLDER).lstrip("/"))
@@ -246,7 +252,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         setup,
         state,
         __version__,
-        limits=Limits(seconds * per_task, memory, attempts),
+        limits=Limits(seconds, memory, attempts),
         decode_limits=Limits(max(seconds, DECODE_SECONDS), max(memory, DECODE_MEMORY), attempts),
         shard=shard,
         listing=sys.stdin,

@@ -1,0 +1,382 @@
+"""The driver of a batch with engines that run tasks in this process: what is done, once, and what it costs."""
+
+import gc
+import gzip
+import os
+import pickle
+import shutil
+import tracemalloc
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from symbolize.batch import Batch, Limits, Manifest, Shard, State
+from symbolize.batch import tasks as batch_tasks
+from symbolize.batch.engine import Failure, Outcome, Task
+from symbolize.batch.manifest import Handled, ProfileRow
+from symbolize.batch.tasks import Done
+from symbolize.errors import OutputError
+from symbolize.load import load
+from tests.support.batch_engines import DirectEngine, Seen, plan, run_plan
+from tests.support.batch_runs import GPERFTOOLS, PERF, copies, files_below, make_inputs, outputs, single_outputs
+from tests.support.fixture_files import BINARIES
+
+LEDGER = GPERFTOOLS / "ledger-gcc-split.prof"
+SPECTRA = PERF / "spectra-gcc-pie.pb.gz"
+BINS = [BINARIES / "gcc-split", BINARIES / "gcc-pie"]
+ALL_DONE = {State.NEW: 0, State.SCANNED: 0, State.QUARANTINED: 0}
+
+
+def mtimes(folder: Path) -> dict[str, int]:
+    """When each output was written."""
+    return {name: (folder / name).stat().st_mtime_ns for name in outputs(folder)}
+
+
+@pytest.fixture
+def some(tmp_path: Path) -> Path:
+    """A folder with three profiles of two programs."""
+    copies(LEDGER, tmp_path / "in", ["a.prof", "b.prof"])
+    copies(SPECTRA, tmp_path / "in", ["c.pb.gz"])
+    return tmp_path / "in"
+
+
+@pytest.mark.parametrize("options", [{}, {"nearest_line": True}, {"demangle": "full"}], ids=str)
+@pytest.mark.parametrize("cache", ["", "cache"], ids=["no cache", "cache"])
+def test_tasks_of_any_size_write_the_same(options: dict[str, Any], cache: str, tmp_path: Path) -> None:
+    """The outputs are those of the single command, however many inputs a task has."""
+    inputs = make_inputs(tmp_path / "in")
+    naming = ["--nearest-line"] * ("nearest_line" in options)
+    if "demangle" in options:
+        naming += ["--demangle", options["demangle"]]
+    results = []
+    for per_task in (1, 8):
+        out = tmp_path / f"out{per_task}"
+        folder = str(tmp_path / f"{cache}{per_task}") if cache else ""
+        given = plan(inputs, out, BINS, per_task=per_task, cache=folder, **options)
+        assert run_plan(given)[0] == {**ALL_DONE, State.DONE: 12}
+        results.append(outputs(out))
+    assert results[0] == results[1]
+    single = single_outputs(
+        inputs,
+        {"perf/spectra.pb.gz": "s", "ledger-gcc-split.prof": "l"},
+        tmp_path / "single",
+        *(each for path in BINS for each in ("-b", str(path))),
+        "--no-cache",
+        *naming,
+    )
+    assert single["s.pb.gz"] == results[0]["perf/spectra.pb.gz.pb.gz"]
+    assert single["l.pb.gz"] == results[0]["ledger-gcc-split.pb.gz"]
+
+
+def test_each_binary_is_decoded_once(some: Path, tmp_path: Path) -> None:
+    """For all profiles of it; they wait for that, and are written then."""
+    engine = DirectEngine()
+    _, seen = run_plan(plan(some, tmp_path / "out", BINS), engine)
+    binaries = engine.count("decode_binary")
+    assert binaries == len({key for name, key in engine.ran if name == "decode_binary"}) > 0
+    assert seen.states["a.prof"] == seen.states["b.prof"] == [State.SCANNED, State.DONE]
+    assert seen.stages == [("scan", 3), ("decode", binaries), ("rewrite", 3)]
+    assert files_below(tmp_path / "out" / ".symbolize") == ["manifest.sqlite"]
+
+
+def test_a_second_run_does_nothing(some: Path, tmp_path: Path) -> None:
+    """Outputs keep their times, and no task is run."""
+    out = tmp_path / "out"
+    run_plan(plan(some, out, BINS))
+    before = mtimes(out)
+    engine = DirectEngine()
+    counts, seen = run_plan(plan(some, out, BINS), engine)
+    assert counts[State.DONE] == 3
+    assert (engine.ran, seen.stages) == ([], [])
+    assert mtimes(out) == before
+
+
+def test_just_what_is_needed_is_done_again(some: Path, tmp_path: Path) -> None:
+    """An input that has changed, one that is new, one whose output is gone or cut off; all with other options or
+    another version of the program, and when told so."""
+    out = tmp_path / "out"
+    run_plan(plan(some, out, BINS))
+
+    def redone(**options: Any) -> list[str]:
+        engine = DirectEngine()
+        counts, seen = run_plan(plan(some, out, BINS, **options), engine)
+        assert counts == {**ALL_DONE, State.DONE: len(os.listdir(some))}
+        return sorted(seen.states)
+
+    shutil.copyfile(SPECTRA, some / "a.prof")
+    assert redone() == ["a.prof"]
+    assert outputs(out)["a.pb.gz"] == outputs(out)["c.pb.gz"]
+    os.utime(some / "b.prof", (1, 1))
+    assert redone() == ["b.prof"]
+    shutil.copyfile(SPECTRA, some / "d.pb")
+    assert redone() == ["d.pb"]
+    whole = outputs(out)
+    (out / "c.pb.gz").unlink()
+    (out / "d.pb.gz").write_bytes(b"")
+    assert redone() == ["c.pb.gz", "d.pb"]
+    assert outputs(out) == whole
+    assert len(redone(demangle="full")) == 4
+    assert len(redone(demangle="full", version="2")) == 4
+    assert redone(demangle="full", version="2") == []
+    assert redone(demangle="full", version="2", cache=str(tmp_path / "cache")) == []
+    assert len(redone(demangle="full", version="2", again=True)) == 4
+    assert redone(demangle="full", version="2") == []
+
+
+def test_quarantined_inputs_wait_for_being_told(some: Path, tmp_path: Path) -> None:
+    """What is in quarantine is not tried again, until it has changed or that is asked for."""
+    out = tmp_path / "out"
+    (some / "bad.prof").write_bytes(b"nothing of that kind")
+    counts, seen = run_plan(plan(some, out, BINS))
+    assert (counts[State.DONE], counts[State.QUARANTINED]) == (3, 1)
+    assert seen.reasons == {"bad.prof": "unreadable"}
+    assert "bad.prof" in seen.details["bad.prof"]
+    counts, seen = run_plan(plan(some, out, BINS))
+    assert (counts[State.QUARANTINED], seen.states) == (1, {})
+    _, seen = run_plan(plan(some, out, BINS, retry_quarantined=True))
+    assert seen.states == {"bad.prof": [State.QUARANTINED]}
+    shutil.copyfile(LEDGER, some / "bad.prof")
+    counts, seen = run_plan(plan(some, out, BINS))
+    assert (counts[State.DONE], counts[State.QUARANTINED]) == (4, 0)
+    assert outputs(out)["bad.pb.gz"] == outputs(out)["a.pb.gz"]
+
+
+@pytest.mark.parametrize("stage", ["symbolize_inputs", "decode_binary", "rewrite"])
+def test_going_on_after_an_interruption(stage: str, some: Path, tmp_path: Path) -> None:
+    """Wherever a run ends, the next one goes on, and the outputs are the same."""
+    run_plan(plan(some, tmp_path / "whole", BINS))
+    for number in range(3):
+        out = tmp_path / f"out{number}"
+        passed = []
+
+        def stop(task: Task, passed: list[str] = passed, number: int = number) -> None:
+            name = task.function.__name__
+            if name == "symbolize_inputs" and not task.argument.spill:
+                name = "rewrite"
+            if name == stage:
+                passed.append(task.key)
+                if len(passed) > number:
+                    raise KeyboardInterrupt
+
+        try:
+            run_plan(plan(some, out, BINS), DirectEngine(stop))  # type: ignore[arg-type]
+        except KeyboardInterrupt:
+            assert len(outputs(out)) < 3
+        assert passed
+        engine = DirectEngine()
+        assert run_plan(plan(some, out, BINS), engine)[0] == {**ALL_DONE, State.DONE: 3}
+        assert outputs(out) == outputs(tmp_path / "whole")
+        assert files_below(out / ".symbolize") == ["manifest.sqlite"]
+        if stage == "rewrite":
+            assert engine.count("decode_binary") == 0
+
+
+def test_a_task_of_several_is_divided_to_find_the_bad_one(some: Path, tmp_path: Path) -> None:
+    """It is tried once as a whole, in the time of all its inputs, then each alone as often as an input may be."""
+
+    def fails(task: Task) -> Failure | None:
+        return Failure.CRASH if any(item.uri.endswith("b.prof") for item in task.argument.items) else None
+
+    engine = DirectEngine(lambda task: fails(task) if task.function is batch_tasks.symbolize_inputs else None)
+    limits = Limits(10, 0, 3)
+    given = plan(some, tmp_path / "out", BINS, per_task=8, limits=limits)
+    counts, seen = run_plan(given, engine)
+    assert (counts[State.DONE], counts[State.QUARANTINED]) == (2, 1)
+    assert seen.reasons == {"b.prof": "crash"}
+    assert engine.limits[:2] == [Limits(80, 0, 1), limits]
+    with Manifest(given.state + "/manifest.sqlite") as manifest:
+        assert [row[7] for row in manifest.rows(2 - 1) if row[5]] == [3]
+
+
+def test_a_binary_that_cannot_be_decoded(some: Path, tmp_path: Path) -> None:
+    """Its profiles are written all the same, its frames raw with the reason, and it is tried once a run: also by
+    profiles that arrive later in it, and by nobody when an interrupted run goes on."""
+    out = tmp_path / "out"
+    tried: list[str] = []
+
+    def fails(task: Task) -> Failure | None:
+        if task.function is not batch_tasks.decode_binary:
+            return None
+        if "ledger" in task.argument.asked.files[0][0]:
+            tried.append(task.key)
+            return Failure.CRASH
+        return None
+
+    given = plan(some, out, BINS)
+    seen = Seen()
+    with Manifest(given.state + "/manifest.sqlite") as manifest, DirectEngine(fails) as engine:
+        batch = Batch(given, engine, manifest, seen)
+        batch.run()
+        shutil.copyfile(LEDGER, some / "later.prof")
+        forget = batch_tasks.forget_worker  # as a worker that is killed and made anew
+        forget()
+        assert batch.run()[State.DONE] == 4
+    assert len(tried) == 1
+    (failure,) = seen.failures
+    assert "ledger" in failure
+    assert "given up: simulated crash (3 attempts)" in failure
+    made = outputs(out)
+    assert made["a.pb.gz"] == made["b.pb.gz"] == made["later.pb.gz"]
+    profile = load(out / "a.pb.gz")
+    ledger = [
+        row
+        for row in range(len(profile.mappings))
+        if profile.strings.text(profile.mappings.filename[row]).endswith("/ledger")
+    ]
+    of_it = [int(mapping) in ledger for mapping in profile.locations.mapping]
+    named = profile.locations.has_lines()
+    assert sum(of_it) > 10
+    assert not named[of_it].any()
+
+    def stop(task: Task) -> Failure | None:
+        if task.function is batch_tasks.symbolize_inputs and not task.argument.spill:
+            raise KeyboardInterrupt
+        return fails(task)
+
+    tried.clear()
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(plan(some, out, BINS, again=True), DirectEngine(stop))
+    run_plan(plan(some, out, BINS), DirectEngine(fails))
+    assert len(tried) == 1
+    assert outputs(out) == made
+    # The next run that needs it tries it again.
+    run_plan(plan(some, out, BINS, again=True))
+    assert load(out / "a.pb.gz").locations.has_lines()[of_it].any()
+
+
+def test_one_name_that_cannot_be_written(some: Path, tmp_path: Path) -> None:
+    """A file in the way of one output is no reason to end the batch."""
+    out = tmp_path / "out"
+    (out / "b.pb.gz").mkdir(parents=True)
+    (out / "b.pb.gz" / "kept").touch()
+    copies(SPECTRA, some / "a.pb.gz", ["x.pb"])  # below what is the output of a.prof
+    counts, seen = run_plan(plan(some, out, BINS))
+    assert (counts[State.DONE], counts[State.QUARANTINED]) == (2, 2)
+    assert sorted(seen.reasons.values()) == ["unwritable"] * 2
+    assert (out / "a.pb.gz").is_file() != (out / "a.pb.gz" / "x.pb.gz").is_file()
+
+
+def test_nothing_can_be_written(some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What concerns all outputs ends the batch, which goes on later."""
+
+    def no_space(self: Any, name: str, durable: bool = False) -> Any:
+        raise OutputError(f"{name}: cannot be written: No space left on device") from OSError(28, "No space")
+
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr("symbolize.batch.places.LocalPlace.write", no_space)
+        with pytest.raises(OutputError, match="No space left"):
+            run_plan(plan(some, out, BINS))
+    assert run_plan(plan(some, out, BINS))[0] == {**ALL_DONE, State.DONE: 3}
+
+
+def test_inputs_that_are_gone_or_no_files_any_more(some: Path, tmp_path: Path) -> None:
+    """What happens to a file between two passes costs that input alone."""
+
+    def change(task: Task) -> Failure | None:
+        if task.function is batch_tasks.decode_binary and (some / "a.prof").is_file():
+            (some / "a.prof").unlink()
+            (some / "b.prof").unlink()
+            os.mkfifo(some / "b.prof")
+        return None
+
+    copies(LEDGER, some, ["d.prof"])
+    counts, seen = run_plan(plan(some, tmp_path / "out", BINS), DirectEngine(change))
+    assert (counts[State.DONE], counts[State.QUARANTINED]) == (2, 2)
+    assert seen.reasons == dict.fromkeys(["a.prof", "b.prof"], "unreadable")
+    assert "No such file" in seen.details["a.prof"]
+    assert "is no file any more" in seen.details["b.prof"]
+
+
+def test_shards(tmp_path: Path) -> None:
+    """Each input is in one part, those whose outputs have the same name in the same, so that names do not clash."""
+    for number in range(40):
+        copies(SPECTRA, tmp_path / "in" / f"{number % 3}", [f"p{number}.pb", f"p{number}.pb.gz"])
+    inputs = sorted(str(path) for path in (tmp_path / "in").rglob("*.pb*"))
+    run_plan(plan(tmp_path / "in", tmp_path / "whole", []))
+    taken: list[str] = []
+    for number in range(5):
+        shard = Shard(number, 5)
+        state = tmp_path / "out" / ".symbolize" / str(number)
+        given = plan(tmp_path / "in", tmp_path / "out", [], shard=shard, state=state)
+        engine = DirectEngine()
+        seen_items: list[str] = []
+        counts, _ = run_plan(given, engine)
+        with Manifest(given.state + "/manifest.sqlite") as manifest:
+            seen_items = [row[1] for row in manifest.rows(1)]
+        assert 0 < counts[State.DONE] == len(seen_items) < len(inputs)
+        assert {name.split(".")[0] for name in seen_items}.isdisjoint(name.split(".")[0] for name in taken)
+        taken += seen_items
+    assert sorted(taken) == inputs
+    assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
+
+
+class Answering:
+    """An engine that has done everything at once."""
+
+    workers = 2
+
+    def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
+        """Answer."""
+        for task in tasks:
+            handled = tuple(
+                Handled(item.number, State.DONE, (ProfileRow(f"{item.name}.pb.gz", 100, {"samples": 1}),))
+                for item in task.argument.items
+            )
+            yield Outcome(task, pickle.loads(pickle.dumps(Done(handled))), None, "", 1, 0.0)
+
+    def close(self) -> None:
+        """Nothing."""
+
+    def __enter__(self) -> "Answering":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def grown(count: int, folder: Path) -> int:
+    """The most bytes that a batch of empty inputs has in memory at a time, beyond those before."""
+    inputs = folder / f"in{count}"
+    inputs.mkdir()
+    for number in range(count):
+        (inputs / f"{number:06}").touch()
+    given = plan(inputs, folder / f"out{count}", [])
+    gc.collect()
+    tracemalloc.start()
+    try:
+        with Manifest(given.state + "/manifest.sqlite") as manifest:
+            batch = Batch(given, Answering(), manifest, Seen.__mro__[1]())  # type: ignore[arg-type]
+            before = tracemalloc.get_traced_memory()[0]
+            assert batch.run()[State.DONE] == count
+            return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_the_inputs(tmp_path: Path) -> None:
+    """The process that drives the batch has a few hundred inputs in memory, however many there are."""
+    grown(100, tmp_path)
+    few, many = grown(800, tmp_path), grown(3200, tmp_path)
+    assert many < few * 1.5 + 200_000
+
+
+def test_workers_open_a_limited_number_of_binaries(some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With more they begin anew, and the outputs are the same."""
+    run_plan(plan(some, tmp_path / "whole", BINS))
+    monkeypatch.setattr(batch_tasks, "MAX_OPEN", 0)
+    monkeypatch.setattr(batch_tasks, "MAX_NOTED", 0)
+    opened: list[int] = []
+    begin = batch_tasks.Worker.begin
+
+    def noting(self: batch_tasks.Worker, epoch: int) -> None:
+        begin(self, epoch)
+        opened.append(self.symbolizer.open_binaries)
+
+    monkeypatch.setattr(batch_tasks.Worker, "begin", noting)
+    run_plan(plan(some, tmp_path / "out", BINS))
+    assert {*opened} == {0}
+    assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
+    assert gzip.decompress(outputs(tmp_path / "out")["a.pb.gz"])

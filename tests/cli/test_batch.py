@@ -1,0 +1,336 @@
+"""The command for many profiles, from end to end."""
+
+import os
+import platform
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from symbolize.cli import main
+from tests.support.batch_runs import (
+    GPERFTOOLS,
+    command,
+    copies,
+    environment,
+    files_below,
+    kill_group,
+    make_inputs,
+    members,
+    outputs,
+    polling,
+    run,
+    single_outputs,
+    start,
+    wait_until,
+)
+from tests.support.fixture_files import BINARIES
+from tests.support.poison import MEMORY, REASONS, Saboteur, write_poison
+
+LEDGER = GPERFTOOLS / "ledger-gcc-split.prof"
+SPECTRA = GPERFTOOLS / "spectra-clang-pie.prof"
+ORDER = {"gone": "a", "fifo": "a", "hanging": "z"}
+"""Beginnings of names, which are the order of the inputs."""
+BIN = str(BINARIES)
+BINS = ["-b", str(BINARIES / "gcc-split"), "-b", str(BINARIES / "clang-pie")]
+NAMES = {
+    "android/mixer.proto": "android/mixer.proto",
+    "android/mixer_named.proto": "android/mixer_named.proto",
+    "go/census.pb.gz": "go/census",
+    "ledger-gcc-pie.prof": "ledger-gcc-pie",
+    "ledger-gcc-split.prof": "ledger-gcc-split",
+    "perf/ledger-lld": "perf/ledger-lld",
+    "perf/spectra-zstd.pb.zst": "perf/spectra-zstd",
+    "perf/spectra.pb": "perf/spectra",
+    "perf/spectra.pb.gz": "perf/spectra.pb.gz",
+    "spectra-clang-pie.prof": "spectra-clang-pie",
+    "traces/one.perfetto-trace": "traces/one/heap_dump.1.7.libc.malloc",
+    "traces/two.pftrace": "traces/two",
+}
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command runs in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("symbolize.cursor.COMPILED", True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--jobs", "2"],
+        ["--jobs", "1", "--no-cache"],
+        ["--jobs", "2", "--demangle", "full", "--nearest-line"],
+        ["--jobs", "2", "--demangle", "none", "--no-cache", "--nearest-line"],
+        ["--jobs", "1", "--demangle", "templates"],
+    ],
+    ids=" ".join,
+)
+def test_outputs_are_those_of_the_single_command(options: list[str], tmp_path: Path) -> None:
+    """Byte for byte, whatever the options, with an empty cache and a filled one."""
+    inputs = make_inputs(tmp_path / "in")
+    naming = [option for option in options if option not in ("--jobs", "1", "2")]
+    wanted = single_outputs(inputs, NAMES, tmp_path / "single", "-b", BIN, *naming)
+    assert len(wanted) == len(NAMES) + 1
+    for out in ("cold", "warm"):
+        assert main(["batch", str(inputs), "-b", BIN, "--out", out, "-q", *options]) == 0
+        assert outputs(Path(out)) == wanted
+
+
+def profiles(folder: Path, count: int) -> Path:
+    """A folder with copies of two profiles whose binaries have to be decoded."""
+    for number in range(count):
+        copies([LEDGER, SPECTRA][number % 2], folder, [f"p{number:03}.prof"])
+    return folder
+
+
+def test_poison(tmp_path: Path) -> None:
+    """Inputs of twelve bad kinds among good ones: each in quarantine for its reason, all good ones done."""
+    if platform.machine() != "x86_64":
+        pytest.skip("the test reads system calls of x86-64")
+    inputs = profiles(tmp_path / "in", 20)
+    names = {kind: f"{ORDER.get(kind, 'm')}-{kind}" for kind in REASONS}
+    paths = {kind: write_poison(inputs, kind, name) for kind, name in names.items()}
+    shutil.copyfile(LEDGER, paths["gone"])
+    shutil.copyfile(LEDGER, paths["fifo"])
+    saboteur = Saboteur([paths["killer"]], [paths["hanging"]])
+    limits = ["--time-limit", "4", "--memory-limit", str(MEMORY), "--attempts", "2"]
+    batch = start(inputs, *BINS, "--out", "out", "--no-cache", "--jobs", "2", *limits)
+    saboteur.group = batch.pid
+    saboteur.start()
+    try:
+        wait_until(lambda: saboteur.held or batch.poll() is not None)  # the last one: the first were looked at
+        paths["gone"].unlink()
+        paths["fifo"].unlink()
+        os.mkfifo(paths["fifo"])
+        _, err = batch.communicate(timeout=120)
+    finally:
+        saboteur.stop()
+        kill_group(batch)
+    assert batch.returncode == 4, err
+    assert saboteur.hits == {paths["killer"]: 2}
+    rows = recorded(Path("out"))
+    assert {name: reason for name, (reason, _) in rows.items() if reason} == {
+        name: REASONS[kind] for kind, name in names.items()
+    }
+    assert "took longer than 4 s" in rows[names["hanging"]][1]
+    assert "SIGKILL" in rows[names["killer"]][1]
+    assert rows[names["hungry"]][1].startswith("out of memory")
+    assert sorted(outputs(Path("out"))) == [f"p{number:03}.pb.gz" for number in range(20)]
+    # What is in quarantine is let alone, and tried again when that is asked for.
+    paths["fifo"].unlink()
+    before = {path: path.stat().st_mtime_ns for path in Path("out").glob("*.gz")}
+    again = run(inputs, *BINS, "--out", "out", "--no-cache", "--jobs", "1", *limits)
+    assert again.returncode == 4
+    retried = run(inputs, *BINS, "--out", "out", "--no-cache", "--jobs", "1", *limits, "--retry-quarantined")
+    assert retried.returncode == 4
+    done = {"p000.pb.gz", names["killer"] + ".pb.gz", names["hanging"] + ".pb.gz"}
+    assert done < {*outputs(Path("out"))}
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def recorded(out: Path) -> dict[str, tuple[str, str]]:
+    """Reason and detail of each input, by its name, as the manifest has them."""
+    with closing(sqlite3.connect(out / ".symbolize" / "manifest.sqlite")) as base:
+        rows = base.execute("SELECT uri, reason, detail FROM inputs").fetchall()
+    return {Path(uri).name: (reason, detail) for uri, reason, detail in rows}
+
+
+def test_killed_at_any_moment(tmp_path: Path) -> None:
+    """A job killed again and again, workers and all, ends with the outputs of one left alone; nobody ever sees a part
+    of one, and what was done is not done again."""
+    inputs = profiles(tmp_path / "in", 30)
+    make_inputs(inputs)
+    assert run(inputs, *BINS, "--out", "whole", "--no-cache").returncode == 0
+    wanted = outputs(Path("whole"))
+    Path("out").mkdir()
+    choose = random.Random(1)
+    arguments = (inputs, *BINS, "--out", "out", "--no-cache", "--jobs", "2")
+    times: dict[str, int] = {}
+    with polling(tmp_path / "out") as poller:
+        for _ in range(5):
+            batch = start(*arguments)
+            with suppress(subprocess.TimeoutExpired):
+                batch.wait(choose.uniform(0.3, 2.5))
+            kill_group(batch)
+        assert run(*arguments).returncode == 0
+        times = {name: (tmp_path / "out" / name).stat().st_mtime_ns for name in wanted}
+        assert run(*arguments).returncode == 0
+    assert poller.bad == []
+    assert poller.seen
+    assert outputs(Path("out")) == wanted
+    assert times == {name: (tmp_path / "out" / name).stat().st_mtime_ns for name in wanted}
+    others = {name for name in files_below(Path("out")) if name not in wanted}
+    assert {name for name in others if not name.startswith(".symbolize/tmp/")} == {".symbolize/manifest.sqlite"}
+
+
+def test_two_at_once(tmp_path: Path) -> None:
+    """A second batch with the same --out says what is wrong, and leaves the first alone."""
+    inputs = profiles(tmp_path / "in", 4)
+    first = start("--watch", inputs, *BINS, "--out", "out", "--interval", "0.1")
+    try:
+        wait_until(lambda: len(outputs(Path("out"))) == 4)
+        second = run(inputs, *BINS, "--out", "out")
+        assert second.returncode == 2
+        assert second.stderr.count("\n") == 1
+        assert "another batch is writing to this folder" in second.stderr
+        os.kill(first.pid, signal.SIGTERM)
+        _, err = first.communicate(timeout=60)
+        assert first.returncode == 0, err
+    finally:
+        kill_group(first)
+    assert run(inputs, *BINS, "--out", "out").returncode == 0
+
+
+def test_watching(tmp_path: Path) -> None:
+    """New arrivals are taken when they no longer grow; quarantined ones are tried once; SIGTERM ends it in order."""
+    inputs, out = profiles(tmp_path / "in", 2), Path("out")
+    (inputs / "bad").write_bytes(b"?")
+    log = tmp_path / "log"
+    with log.open("w") as told:
+        batch = subprocess.Popen(
+            command("--watch", inputs, *BINS, "--out", "out", "--interval", "0.5", "--jobs", "1"),
+            stderr=told,
+            env=environment(),
+            start_new_session=True,
+        )
+    try:
+        wait_until(lambda: {*outputs(out)} == {"p000.pb.gz", "p001.pb.gz"})
+        data = LEDGER.read_bytes()
+        with (inputs / "slow.prof").open("wb") as file:
+            for start_at in range(0, len(data), len(data) // 12):
+                file.write(data[start_at : start_at + len(data) // 12])
+                file.flush()
+                time.sleep(0.2)
+                assert "slow.pb.gz" not in outputs(out)
+        copies(SPECTRA, inputs / "deeper", ["new.prof"])
+        wait_until(lambda: {"slow.pb.gz", "deeper/new.pb.gz"} < {*outputs(out)})
+        assert outputs(out)["slow.pb.gz"] == outputs(out)["p000.pb.gz"]
+        os.kill(batch.pid, signal.SIGTERM)
+        assert batch.wait(60) == 4
+    finally:
+        kill_group(batch)
+    assert recorded(out)["slow.prof"] == ("", "")
+    assert recorded(out)["bad"][0] == "unreadable"
+    assert log.read_text().count("is not a profile") <= 2
+
+
+def test_shards_from_the_environment(tmp_path: Path) -> None:
+    """The parts of a batch, numbered by an option or as an indexed job of Kubernetes is, make the whole."""
+    inputs = profiles(tmp_path / "in", 12)
+    parts = []
+    for index, options in ((0, ["--shard", "0/3"]), (1, ["--shard", "3"]), (2, ["--shard", "3"])):
+        done = subprocess.run(
+            command(inputs, *BINS, "--out", "out", "-q", "--jobs", "1", *options),
+            env=environment(JOB_COMPLETION_INDEX=str(index)),
+            check=True,
+            timeout=100,
+        )
+        assert done.returncode == 0
+        parts.append(len(outputs(Path("out"))))
+    assert parts == sorted(parts)
+    assert [*outputs(Path("out"))] == [f"p{number:03}.pb.gz" for number in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--out", "out"], "no inputs"),
+        (["in"], "--out"),
+        (["in", "--out", ""], "empty name"),
+        (["in", "--out", "out", "-b", "nowhere"], "nowhere: no such folder"),
+        (["in", "--out", "out", "--shard", "3/3"], "numbered from 0 to 2"),
+        (["in", "--out", "out", "--shard", "x"], "is not I/N"),
+        (["in", "--out", "out", "--shard", "3"], "JOB_COMPLETION_INDEX"),
+        (["in", "--out", "out", "--time-limit", "0"], "above 0"),
+        (["in", "--out", "out", "--jobs", "0"], "at least 1"),
+        (["in", "--out", "in"], "lies in --out"),
+        (["in/p000.prof", "--out", "in"], "lies in --out"),
+        (["-", "--watch", "in", "--out", "out"], "cannot be watched"),
+        (["in", "--out", "ftp://x/y"], "ftp://x/y"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_usage_errors(
+    arguments: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line says what is wrong, the exit code is 2, and nothing is made."""
+    profiles(tmp_path / "in", 1)
+    monkeypatch.delenv("JOB_COMPLETION_INDEX", raising=False)
+    try:
+        code = main(["batch", *arguments])
+    except SystemExit as exit:
+        code = exit.code  # type: ignore[assignment]
+    assert code == 2
+    (*usage, line) = capsys.readouterr().err.splitlines()
+    assert told in line
+    assert all(each.startswith(("usage:", " ")) for each in usage)
+    assert not Path("out").exists()
+
+
+def test_exit_codes(tmp_path: Path) -> None:
+    """0 done, 3 too few names, 4 some in quarantine or missing, 1 as a whole, 130 interrupted."""
+    inputs = profiles(tmp_path / "in", 2)
+    assert main(["batch", str(inputs), *BINS, "-q", "--out", "a", "--fail-under", "1"]) == 0
+    assert main(["batch", str(inputs), "-q", "--out", "b", "--fail-under", "99"]) == 3
+    assert main(["batch", str(inputs), "nowhere.prof", *BINS, "-q", "--out", "a"]) == 4
+    Path("in/bad").write_bytes(b"?")
+    assert main(["batch", str(inputs), *BINS, "-q", "--out", "a", "--fail-under", "99"]) == 4
+    Path("file").touch()
+    assert main(["batch", str(inputs), *BINS, "-q", "--out", "file/out"]) == 1
+    assert main(["batch", str(inputs), *BINS, "-q", "--out", "c", "--proguard-map", "nowhere.txt"]) in (1, 2)
+
+
+def test_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C and SIGTERM end it with 130 and leave no worker; it goes on later."""
+    inputs = profiles(tmp_path / "in", 6)
+    paths = sorted(inputs.iterdir())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        saboteur = Saboteur([], [paths[3]])
+        batch = start(inputs, *BINS, "--out", "out", "--no-cache", "--jobs", "2", "--again")
+        try:
+            saboteur.start()
+            wait_until(lambda held=saboteur.held: held)
+            os.kill(batch.pid, number)
+            _, err = batch.communicate(timeout=60)
+            assert batch.returncode == 130
+            assert err.splitlines()[-1] == "symbolize: interrupted"
+        finally:
+            saboteur.stop()
+        wait_until(lambda pid=batch.pid: not members(pid), 10)
+    assert run(inputs, *BINS, "--out", "out", "--no-cache").returncode == 0
+    assert len(outputs(Path("out"))) == 6
+
+
+def test_disk_full(tmp_path: Path) -> None:
+    """It ends with 1 and says why; with space it goes on, and what was done is kept."""
+    inputs = profiles(tmp_path / "in", 60)
+    out = tmp_path / "out"
+    out.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", out], check=False).returncode:
+        pytest.skip("file systems cannot be mounted here")
+    try:
+        full = run(inputs, *BINS, "--out", out, "--no-cache", "--jobs", "2")
+        assert full.returncode == 1
+        assert full.stderr.splitlines()[-1].endswith(("No space left on device", "database or disk is full"))
+        assert "Traceback" not in full.stderr
+        few = outputs(out)
+        assert len(few) < 60
+        subprocess.run(["mount", "-o", "remount,size=50m", out], check=True)
+        times = {name: (out / name).stat().st_mtime_ns for name in few}
+        more = run(inputs, *BINS, "--out", out, "--no-cache", "--jobs", "2")
+        assert more.returncode == 0
+        made = outputs(out)
+        assert len(made) == 60
+        assert {*made.values()} == {made["p000.pb.gz"], made["p001.pb.gz"]}
+        kept = [name for name in few if times[name] == (out / name).stat().st_mtime_ns]
+        assert len(kept) >= len(few) - 4
+    finally:
+        subprocess.run(["umount", "-l", out], check=True)

@@ -1,0 +1,105 @@
+"""Engines and watchers for tests of the batch job that need no worker processes."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from symbolize.batch import Batch, Limits, Manifest, Plan, Setup, State, new_run
+from symbolize.batch.engine import Engine, Failure, Outcome, Task
+from symbolize.batch.manifest import Handled, Item
+from symbolize.batch.tasks import Decoded, forget_worker
+from symbolize.batch.watchers import Silent
+
+Fails = Callable[[Task], Failure | None]
+
+
+def never(task: Task) -> Failure | None:
+    """No task fails."""
+    return None
+
+
+class DirectEngine:
+    """Runs tasks in this process, one after the other; `fails` says which fail without being run. `ran` has the keys of
+    the others by function, `limits` those of each run."""
+
+    workers = 1
+
+    def __init__(self, fails: Fails = never) -> None:
+        self.fails = fails
+        self.ran: list[tuple[str, str]] = []
+        self.limits: list[Limits] = []
+
+    def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
+        """Run tasks."""
+        self.limits.append(limits)
+        for task in tasks:
+            failure = self.fails(task)
+            if failure is not None:
+                yield Outcome(task, None, failure, f"simulated {failure.value}", limits.attempts, 0.0)
+                continue
+            self.ran.append((task.function.__name__, task.key))
+            yield Outcome(task, task.function(task.argument), None, "", 1, 0.0)
+
+    def count(self, function: str) -> int:
+        """How many tasks of a function were run."""
+        return sum(name == function for name, _ in self.ran)
+
+    def close(self) -> None:
+        """Close what tasks have left open."""
+        forget_worker()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Seen(Silent):
+    """Remembers what it is told: of each input the state and the reason, of binaries why there is no table."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, list[State]] = {}
+        self.reasons: dict[str, str] = {}
+        self.details: dict[str, str] = {}
+        self.failures: list[str] = []
+        self.problems: list[str] = []
+        self.stages: list[tuple[str, int]] = []
+
+    def problem(self, where: str, text: str) -> None:
+        """A problem."""
+        self.problems.append(f"{where} {text}")
+
+    def entered(self, stage: str, total: int) -> None:
+        """A pass."""
+        self.stages.append((stage, total))
+
+    def handled(self, item: Item, result: Handled) -> None:
+        """An input."""
+        name = Path(item.uri).name
+        self.states.setdefault(name, []).append(result.state)
+        if result.reason:
+            self.reasons[name], self.details[name] = result.reason, result.detail
+
+    def decoded(self, result: Decoded) -> None:
+        """A binary."""
+        if result.failure:
+            self.failures.append(result.failure)
+
+
+def plan(inputs: Path | str, out: Path, binaries: Sequence[Path], **options: Any) -> Plan:
+    """A plan; `options` are those of `Setup` or of `Plan`."""
+    own = {name: options.pop(name) for name in list(options) if name in Plan.__dataclass_fields__}
+    state = str(own.pop("state", out / ".symbolize"))
+    setup = Setup(tuple(map(str, binaries)), str(out), state + "/work", new_run(), **options)
+    return Plan(own.pop("arguments", [str(inputs)]), setup, state, own.pop("version", "1"), **own)
+
+
+def run_plan(given: Plan, engine: Engine | None = None) -> tuple[dict[State, int], Seen]:
+    """Run a plan to its end; how many inputs are in each state, and what a watcher saw."""
+    seen = Seen()
+    with Manifest(given.state + "/manifest.sqlite") as manifest, engine or DirectEngine() as used:
+        return Batch(given, used, manifest, seen).run(), seen
