@@ -189,7 +189,10 @@ class Run:
         is_last = False
         try:
             while True:
-                while not is_last and len(self.ended) <= self.engine.workers and (worker := self.free_worker("")):
+                while not is_last and len(self.busy) + len(self.ended) < 2 * self.engine.workers:
+                    worker = self.free_worker("")
+                    if not worker:
+                        break
                     task = next(fresh, None)
                     if task is None:
                         is_last = True

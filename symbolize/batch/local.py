@@ -80,7 +80,7 @@ class LocalEngine:
         is_last = False
         try:
             while True:
-                while len(busy) < self.workers and len(outcomes) <= self.workers:
+                while len(busy) < self.workers and len(busy) + len(outcomes) < 2 * self.workers:
                     if again:
                         attempt = again.popleft()
                     else:

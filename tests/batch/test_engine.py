@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -327,32 +328,42 @@ def test_workers_that_do_not_fit(cluster: Cluster, monkeypatch: pytest.MonkeyPat
         dask_engine.DaskEngine(cluster.address)
 
 
-def test_cluster_that_changes_and_is_lost(tmp_path: Path) -> None:
-    """New workers get tasks, those that cannot import the package are refused, and a lost scheduler ends the run."""
+def run_for_good(engine: Engine) -> None:
+    """Run tasks without end."""
+    with engine:
+        for outcome in engine.run(tasks_of(batch_tasks.double, itertools.repeat(4)), Limits()):
+            assert outcome.value == 8
+
+
+def fits(address: str) -> bool:
+    """Whether all workers of a cluster can be used."""
+    from symbolize.batch.dask_engine import DaskEngine
+
+    try:
+        DaskEngine(address).close()
+    except UsageError:
+        return False
+    return True
+
+
+def test_cluster_that_does_not_fit_and_is_lost(tmp_path: Path) -> None:
+    """A worker that cannot import the package is refused, whenever it comes; a lost scheduler ends the run."""
     pytest.importorskip("distributed")
     from symbolize.batch.dask_engine import DaskEngine
 
+    other = tmp_path / "other"
+    (other / "symbolize").mkdir(parents=True)
+    (other / "symbolize" / "__init__.py").touch()
     cluster = Cluster(tmp_path, 1)
+    cluster.add_worker(path=str(other))
     try:
-        with DaskEngine(cluster.address) as engine:
-            outcomes = engine.run(tasks_of(batch_tasks.process_after, itertools.repeat(0.02)), Limits())
-            pids = {next(outcomes).value for _ in range(3)}
-            cluster.add_worker()
-            wait_until(lambda: pids.add(next(outcomes).value) or len(pids) == 2)
-            other = tmp_path / "symbolize"
-            other.mkdir()
-            (other / "__init__.py").touch()
-            cluster.add_worker(path=str(tmp_path))
-            with pytest.raises(UsageError, match=r"^dask worker tcp://.* cannot import symbolize .*ModuleNotFound"):
-                for _ in outcomes:
-                    pass
-            cluster.processes.pop().kill()
-            wait_until(lambda: len(engine._client.nthreads()) == 2)
-            outcomes = engine.run(tasks_of(batch_tasks.process_after, itertools.repeat(0.02)), Limits())
-            assert next(outcomes).value in pids
-            cluster.processes[0].kill()
-            with pytest.raises(SymbolizeError, match="connection to the dask scheduler is lost; the run can be cont"):
-                for _ in outcomes:
-                    pass
+        with pytest.raises(UsageError, match=r"^dask worker tcp://.* cannot import symbolize .*ModuleNotFound"):
+            run_for_good(DaskEngine(cluster.address))
+        cluster.processes.pop().kill()
+        wait_until(lambda: fits(cluster.address))
+        engine = DaskEngine(cluster.address)
+        threading.Timer(0.3, cluster.processes[0].kill).start()
+        with pytest.raises(SymbolizeError, match="connection to the dask scheduler is lost; the run can be continued"):
+            run_for_good(engine)
     finally:
         cluster.stop()
