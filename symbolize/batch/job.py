@@ -21,7 +21,17 @@ from symbolize.batch.inputs import Input, Problem, find_inputs
 from symbolize.batch.manifest import Handled, Item, Manifest, State
 from symbolize.batch.places import Place
 from symbolize.batch.run_tables import FOLDER, GIVEN_UP, RunTables
-from symbolize.batch.tasks import SPILLS, Decode, Decoded, Done, Setup, Work, decode_binary, symbolize_inputs
+from symbolize.batch.tasks import (
+    SPILLS,
+    Decode,
+    Decoded,
+    Done,
+    Setup,
+    Work,
+    decode_binary,
+    open_exchange,
+    symbolize_inputs,
+)
 from symbolize.errors import OutputError
 
 AT_ONCE: Final = 512
@@ -115,12 +125,14 @@ class Batch:
         self._manifest = manifest
         self._watcher = watcher
         self._is_stopping = is_stopping
-        self._exchange = Place.of(plan.setup.exchange)
+        self._exchange = open_exchange(plan.setup)
         self._epoch = 0
         self._spills = 0
         self._told: set[str] = set()
         self.turn = manifest.next_turn()
         self._has_begun = False
+        for place in (Place.of(plan.setup.out), self._exchange):
+            place.sweep()
 
     @property
     def missing(self) -> int:

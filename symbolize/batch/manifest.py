@@ -8,6 +8,7 @@ import enum
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Self
@@ -33,7 +34,8 @@ CREATE TABLE IF NOT EXISTS inputs (
     reason TEXT NOT NULL DEFAULT '',
     detail TEXT NOT NULL DEFAULT '',
     attempts INTEGER NOT NULL DEFAULT 0,
-    seconds REAL NOT NULL DEFAULT 0
+    seconds REAL NOT NULL DEFAULT 0,
+    finished REAL NOT NULL DEFAULT 0
 );
 CREATE INDEX IF NOT EXISTS inputs_by_state ON inputs (state, number);
 CREATE TABLE IF NOT EXISTS profiles (
@@ -95,6 +97,21 @@ class ProfileRow(NamedTuple):
     output: str
     size: int
     coverage: dict[str, Any]
+
+
+class InputRow(NamedTuple):
+    """An input as it is on record; `finished` is when that was told last, in seconds since 1970 (0: never)."""
+
+    number: int
+    uri: str
+    name: str
+    size: int
+    state: State
+    reason: str
+    detail: str
+    attempts: int
+    seconds: float
+    finished: float
 
 
 class Handled(NamedTuple):
@@ -244,9 +261,9 @@ class Manifest:
         with self.writing() as base:
             for each in handled:
                 base.execute(
-                    "UPDATE inputs SET state = ?, reason = ?, detail = ?, attempts = ?, seconds = seconds + ? "
-                    "WHERE number = ?",
-                    (each.state, each.reason, each.detail, each.attempts, each.seconds, each.number),
+                    "UPDATE inputs SET state = ?, reason = ?, detail = ?, attempts = ?, seconds = seconds + ?, "
+                    "finished = ? WHERE number = ?",
+                    (each.state, each.reason, each.detail, each.attempts, each.seconds, time.time(), each.number),
                 )
                 base.executemany(
                     "INSERT OR REPLACE INTO profiles (input, output, size, coverage) VALUES (?, ?, ?, ?)",
@@ -289,18 +306,18 @@ class Manifest:
         with self.writing() as base:
             base.execute("DELETE FROM questions")
 
-    def rows(self, turn: int) -> Iterator[tuple[Any, ...]]:
-        """The inputs of this turn: number, uri, name, size, state, reason, detail, attempts, seconds."""
+    def rows(self, turn: int) -> Iterator[InputRow]:
+        """The inputs of this turn."""
         last = 0
         while True:
             rows = self._base.execute(
-                "SELECT number, uri, name, size, state, reason, detail, attempts, seconds FROM inputs "
+                "SELECT number, uri, name, size, state, reason, detail, attempts, seconds, finished FROM inputs "
                 "WHERE turn = ? AND number > ? ORDER BY number LIMIT ?",
                 (turn, last, ROWS_AT_ONCE),
             ).fetchall()
             if not rows:
                 return
-            yield from rows
+            yield from (InputRow._make((*row[:4], State(row[4]), *row[5:])) for row in rows)
             last = rows[-1][0]
 
     def profiles(self, number: int) -> list[ProfileRow]:

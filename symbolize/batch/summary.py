@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from symbolize.batch.logs import state_text
@@ -107,8 +108,7 @@ class Summary:
 
     def _read(self) -> Iterator[dict[str, Any]]:
         """Go over the inputs; each as the report has it."""
-        for number, uri, _, size, state, reason, detail, attempts, seconds in self._manifest.rows(self._turn):
-            state = State(state)
+        for number, uri, _, size, state, reason, detail, attempts, seconds, _ in self._manifest.rows(self._turn):
             self.states[state] += 1
             if state == State.QUARANTINED:
                 self.reasons[reason] = self.reasons.get(reason, 0) + 1
@@ -295,16 +295,17 @@ def write_quarantine(manifest: Manifest, turn: int, path: str) -> int:
     """
     count = 0
     with output_file(path) as file:
-        for _, uri, _, size, state, reason, detail, attempts, seconds in manifest.rows(turn):
-            if state == State.QUARANTINED:
+        for row in manifest.rows(turn):
+            if row.state == State.QUARANTINED:
                 count += 1
                 entry = {
-                    "input": uri,
-                    "bytes": size,
-                    "reason": reason,
-                    "detail": detail,
-                    "attempts": attempts,
-                    "seconds": round(seconds, 6),
+                    "time": datetime.fromtimestamp(row.finished, UTC).isoformat(timespec="milliseconds"),
+                    "input": row.uri,
+                    "bytes": row.size,
+                    "reason": row.reason,
+                    "detail": row.detail,
+                    "attempts": row.attempts,
+                    "seconds": round(row.seconds, 6),
                 }
                 file.write(json.dumps(entry).encode() + b"\n")
     return count

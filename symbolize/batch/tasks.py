@@ -6,6 +6,7 @@ engine runs it.
 
 import errno
 import gc
+import os
 import time
 import traceback
 from contextlib import ExitStack, suppress
@@ -20,12 +21,13 @@ from symbolize.batch.inputs import open_input
 from symbolize.batch.manifest import Asked, Handled, Item, ProfileRow, State
 from symbolize.batch.places import Place
 from symbolize.batch.run_tables import RunTables, read_addresses
+from symbolize.batch.urls import is_url
 from symbolize.errors import InputError, OutputError, SymbolizeError
 from symbolize.load import load_all
 from symbolize.load.several import ALL, Choice, LoadedProfile
 from symbolize.pipeline import Question, Result, Symbolizer
 from symbolize.report.json import coverage
-from symbolize.symbols import TableCache
+from symbolize.symbols import TableCache, default_folder
 from symbolize.write import write
 
 UInt64 = NDArray[np.uint64]
@@ -109,7 +111,7 @@ class Worker:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
-        self.out, self.exchange = Place.of(setup.out), Place.of(setup.exchange)
+        self.out, self.exchange = Place.of(setup.out), open_exchange(setup)
         self.tables = RunTables(self.exchange, setup.nearest_line)
         self.noted: dict[str, UInt64] = {}
         self._epoch = -1
@@ -128,7 +130,7 @@ class Worker:
         symbolizer = Symbolizer(
             setup.binaries,
             demangle=setup.demangle,  # type: ignore[arg-type]
-            cache=TableCache(setup.cache, setup.cache_limit) if setup.cache else None,
+            cache=open_cache(setup) if setup.cache else None,
             servers=servers,
             nearest_line=setup.nearest_line,
             proguard_maps=setup.proguard_maps,
@@ -168,6 +170,20 @@ class Worker:
             self.noted[key] = distinct(np.concatenate((self.noted.get(key, vaddrs[:0]), vaddrs)))
         if sum(map(len, self.noted.values())) > MAX_NOTED:
             self.noted.clear()
+
+
+def open_cache(setup: Setup) -> TableCache:
+    """The cache of symbol tables; with a URL, this machine's own in front of it."""
+    if not is_url(setup.cache):
+        return TableCache(setup.cache, setup.cache_limit)
+    from symbolize.batch.shared_cache import open_shared_cache
+
+    return open_shared_cache(setup.cache, default_folder(), setup.cache_limit)
+
+
+def open_exchange(setup: Setup) -> Place:
+    """The place that workers share; copies of remote files are shared by those of one machine."""
+    return Place.of(setup.exchange, os.path.join(default_folder(), "fetched"))
 
 
 _worker: list[Worker] = []

@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,12 @@ def run_batch(arguments: Sequence[str]) -> int:
         batch = Batch(plan, engine, manifest, seen.watcher, stopping.is_set)
         try:
             if options.watch:
-                keep_watching(batch, options.interval, stopping)
+                keep_watching(
+                    batch,
+                    options.interval,
+                    stopping,
+                    lambda: seen.list_quarantined(manifest, batch.turn, plan.state),
+                )
             else:
                 batch.run()
         finally:
@@ -200,6 +205,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     from symbolize.batch.inputs import local_path
     from symbolize.batch.job import is_below
     from symbolize.batch.places import Place
+    from symbolize.batch.urls import is_url
     from symbolize.symbols import DEFAULT_LIMIT, default_folder
 
     inputs = [*options.inputs, *options.watch]
@@ -227,7 +233,11 @@ def plan_of(options: argparse.Namespace) -> Plan:
         folder = hashlib.sha256(out.url.encode()).hexdigest()[:16]
         state = os.path.join(default_folder(), "batches", folder, part)
     exchange = f"{out.url}/{part}/work" if options.dask else os.path.join(state, "work")
+    if options.cache == "":
+        raise UsageError("--cache has an empty name")
     cache = "" if options.no_cache else options.cache or default_folder()
+    if cache and not is_url(cache):
+        cache = os.path.abspath(cache)
     loading = load_options(options)
     choice = loading.pop("choice")
     setup = Setup(
@@ -309,8 +319,14 @@ def told_to_stop(is_watching: bool) -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def keep_watching(batch: Batch, interval: float, stopping: threading.Event) -> None:
-    """Do what there is, and look again until told to stop. What was still changing at a look waits for the next."""
+def keep_watching(batch: Batch, interval: float, stopping: threading.Event, when_failed: Callable[[], object]) -> None:
+    """Do what there is, and look again until told to stop. What was still changing at a look waits for the next.
+
+    `when_failed` is called when there is more in quarantine than before.
+    """
+    from symbolize.batch import State
+
+    failed = 0
     before: dict[str, str] = {}
 
     def is_ready(found: Input) -> bool:
@@ -321,5 +337,8 @@ def keep_watching(batch: Batch, interval: float, stopping: threading.Event) -> N
         now: dict[str, str] = {}
         batch.take_in(is_ready)
         before = now
-        batch.work()
+        counts = batch.work()
+        if counts[State.QUARANTINED] != failed:
+            failed = counts[State.QUARANTINED]
+            when_failed()
         stopping.wait(interval)

@@ -65,6 +65,11 @@ class Seen:
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
+    def list_quarantined(self, manifest: Manifest, turn: int, folder: str) -> str:
+        """Write the list of what is in quarantine in `folder`; its path, empty if there is nothing."""
+        listing = os.path.join(folder, QUARANTINE)
+        return listing if write_quarantine(manifest, turn, listing) else ""
+
     def close_up(self, manifest: Manifest, turn: int, folder: str) -> float:
         """List what is quarantined in `folder`, and report; the percentage of sample value that has names in a profile,
         on average.
@@ -73,17 +78,16 @@ class Seen:
         """
         options = self._options
         self._progress.close()
-        listing = os.path.join(folder, QUARANTINE)
+        listing = self.list_quarantined(manifest, turn, folder)
         with Summary(manifest, turn, self._tally) as summary:
-            count = write_quarantine(manifest, turn, listing)
             if options.report == "json":
                 self._write(summary.json_pieces(), options.report_file or STANDARD_OUTPUT)
             else:
                 summary.read()
                 if options.report_file is not None:
-                    self._write([summary.text(listing if count else "")], options.report_file)
+                    self._write([summary.text(listing)], options.report_file)
             if not options.quiet and (options.report == "json" or options.report_file is None):
-                tell(summary.text(listing if count else "").removesuffix("\n"))
+                tell(summary.text(listing).removesuffix("\n"))
             return summary.percents.mean
 
     def _write(self, pieces: Iterable[str], name: str) -> None:

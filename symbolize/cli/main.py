@@ -277,6 +277,8 @@ def open_cache(options: argparse.Namespace) -> TableCache:
 
     if options.cache == "":
         raise UsageError("--cache has an empty name")
+    if options.cache and "://" in options.cache:
+        raise UsageError(f"--cache {options.cache}: is a URL; tables at URLs are for symbolize batch")
     limit = DEFAULT_LIMIT if options.cache_limit is None else options.cache_limit
     return TableCache(options.cache or default_folder(), limit)
 

@@ -4,6 +4,7 @@ import json
 import sqlite3
 import tracemalloc
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -297,9 +298,12 @@ def test_quarantine_is_listed(manifest: Manifest, tmp_path: Path) -> None:
     path = tmp_path / "quarantine.jsonl"
     assert write_quarantine(manifest, 1, str(path)) == 0
     assert path.read_bytes() == b""
+    before = datetime.now(UTC) - timedelta(milliseconds=1)
     fill(manifest, events.done(1), events.quarantined(2, "error", "Traceback\nValueError: x"), events.quarantined(3))
     assert write_quarantine(manifest, 1, str(path)) == 2
-    assert [json.loads(line) for line in path.read_text("ascii").splitlines()] == [
+    entries = [json.loads(line) for line in path.read_text("ascii").splitlines()]
+    assert all(before <= datetime.fromisoformat(entry.pop("time")) <= datetime.now(UTC) for entry in entries)
+    assert entries == [
         {
             "input": "/in/2.prof",
             "bytes": 1000,
