@@ -17,7 +17,7 @@ from symbolize.batch.engine import Failure, Limits, Outcome, Reply, Task, one_li
 from symbolize.errors import SymbolizeError
 from symbolize.parallel import end_with_parent
 
-PRELOADED = ["symbolize.pipeline"]
+PRELOADED = ["symbolize.batch.tasks", "symbolize.pipeline"]
 """Modules that workers have from their start, imported once for all of them."""
 
 LOOK_AGAIN = 1.0
