@@ -581,6 +581,28 @@ def test_pids_that_are_used_again() -> None:
     }
 
 
+def test_samples_of_pids_that_are_used_again() -> None:
+    """Samples are of the process that had the pid at their time, on whatever clock (rule R243)."""
+    defaults = w.perf_defaults({1: 100, 4: 10}, clock=3)
+    start = CLOCKS + w.packet(1, w.CLEARED, STATE, defaults) + born(7, "old", 1000) + born(7, "new", 1100)
+    samples = [w.perf_sample(2, 7, 7, time=second * SECOND) for second in (2, 3, 102, 3)]
+    boot = w.packet(1, time=1101 * SECOND, rest={58: 6, 66: w.message({2: 7, 3: 7, 4: 2})})
+    found = read(start + b"".join(samples) + boot)
+    assert [*found] == ["profile.1.pid.7", "profile.2.pid.7"]
+    assert [(labels(each)[0]["process"], int(each.samples.values[:, 0].sum())) for each in found.values()] == [
+        ("old", 3),
+        ("new", 2),
+    ]
+
+
+def test_track_events() -> None:
+    """Callstacks of track events are left out, and counted."""
+    events = [{55: w.message({1: w.message({1: "f"})})}, {56: 3}, {56: 3, 57: 1}, {9: 1, 1: 5}]
+    packets = b"".join(w.packet(1, w.NEEDS_STATE, rest={11: w.message(each)}) for each in events)
+    assert "3 callstacks of track events were left out" in only(SOUND + packets).warnings
+    assert "3 callstacks of track events" in refused(packets)
+
+
 def test_many_processes_with_one_pid() -> None:
     """A trace that tells of more processes than any machine has costs no more than a limit (rule R243)."""
     births = b"".join(born(7, f"p{number}", 10 * number) for number in range(1, 6000))

@@ -107,6 +107,7 @@ def _dropped(trace: Trace) -> list[str]:
         (scanner.cpu.skipped[4], "samples are of processes that were not to be profiled"),
         (scanner.cpu.skipped[0], "samples have no stack, for a reason that is not known here"),
         (scanner.samples.counter_only, "samples count events and have no stack"),
+        (scanner.track_stacks, "callstacks of track events were left out"),
         (scanner.cpu.guardrails, "times the profiler stopped early because of a limit"),
         (scanner.cpu.bad_streams, "samples were left out because their time is not known"),
         (scanner.heaps.index_gaps, "heap packets are missing or out of order"),

@@ -33,6 +33,10 @@ class Processes:
                 starts.append(start)
         return place_of(machine, max(len(starts) - 1, 0))
 
+    def is_reused(self, machine: int, pid: int) -> bool:
+        """Whether several processes had the pid, as far as the trace said until now."""
+        return len(self._starts.get((machine, pid), ())) > 1
+
     def at(self, machine: int, pid: int, time: int) -> int:
         """The place of the process that had the pid at a time in nanoseconds since boot; 0: the one described last."""
         starts = self._starts.get((machine, pid), [])

@@ -16,6 +16,7 @@ cdef class Samples:
     cdef readonly Py_ssize_t rejected
     cdef readonly Py_ssize_t counter_only
     cdef readonly Py_ssize_t saturated
+    cdef readonly set reused
 
     cdef reserve(self, Py_ssize_t followers)
     cdef count(self, int session, unsigned long long pid, unsigned long long tid, unsigned long long cpu,

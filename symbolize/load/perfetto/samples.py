@@ -37,6 +37,8 @@ class Samples:
         self.weights = memoryview(np.zeros(64, np.uint64))
         self.max_contexts, self.max_samples, self.max_values = MAX_CONTEXTS, MAX_SAMPLES, MAX_VALUES
         self.rejected = self.counter_only = self.saturated = 0
+        # Pids that several processes had, which the trace enters.
+        self.reused = set()
 
     def reserve(self, followers: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
         """Have room for the weights of so many followers."""
@@ -69,6 +71,9 @@ class Samples:
             return
         key[0] = session
         key[1] = common.machine
+        if self.reused and pid in self.reused:
+            time = common.timestamp if common.has_time else 0
+            key[1] = common.trace.instance(common.machine, pid, time, common.clock)
         key[2] = pid
         key[3] = tid
         key[4] = cpu

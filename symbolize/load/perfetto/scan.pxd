@@ -20,10 +20,12 @@ cdef class Scanner:
     cdef readonly Py_ssize_t nested
     cdef readonly Py_ssize_t invalid_state
     cdef readonly Py_ssize_t losses
+    cdef readonly Py_ssize_t track_stacks
 
     cdef Py_ssize_t walk(self, int depth) except -1
     cdef bint is_broken(self) noexcept
     cdef Sequence sequence(self, unsigned long long number)
     cdef packet(self, Py_ssize_t end, int depth)
+    cdef track_event(self, Py_ssize_t begin, Py_ssize_t end)
     cdef inner(self, unsigned long long tag, Py_ssize_t begin, Py_ssize_t end)
     cdef payload(self, unsigned long long tag, Py_ssize_t begin, Py_ssize_t end, unsigned long long number)

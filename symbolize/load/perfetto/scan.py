@@ -41,7 +41,7 @@ class Scanner:
         self.current = None
         self.broken = False
         self.wanted = 0
-        self.nested = self.invalid_state = self.losses = 0
+        self.nested = self.invalid_state = self.losses = self.track_stacks = 0
 
     def scan(self, data: bytes) -> int:
         """Read the packets of `data`; up to where, which is short of the end where the last packet goes on behind it.
@@ -133,6 +133,8 @@ class Scanner:
         kind: cython.ulonglong = 0
         begin: cython.Py_ssize_t = 0
         stop: cython.Py_ssize_t = 0
+        event: cython.Py_ssize_t = -1
+        event_end: cython.Py_ssize_t = 0
         seq: Sequence = None
         common.end = end
         common.machine = common.timestamp = common.clock = 0
@@ -154,6 +156,9 @@ class Scanner:
                     kind = tag
                     begin = common.begin
                     stop = common.pos
+                elif tag == 0x5A:
+                    event = common.begin
+                    event_end = common.pos
             elif tag == 0x50:
                 number = common.value & MASK32
             elif tag == 0x40:
@@ -175,7 +180,7 @@ class Scanner:
         if common.forgive():
             common.damaged += 1
             kind = 0
-            interned = defaults = -1
+            interned = defaults = event = -1
         if number != 0 and (flags != 0 or dropped != 0 or first or interned >= 0 or defaults >= 0):
             seq = self.sequence(number)
             if seq is not None:
@@ -193,6 +198,8 @@ class Scanner:
                     common.trace.defaults(seq, common.text(defaults, defaults_end))
                 if interned >= 0 and seq.valid:
                     seq.names.read(interned, interned_end)
+        if event >= 0:
+            self.track_event(event, event_end)
         if kind == 0x192 or kind == 0x42A:
             if depth > 0:
                 self.nested += 1
@@ -207,6 +214,16 @@ class Scanner:
             common.damaged += 1
         common.pos = end
         common.end = outer
+
+    def track_event(self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+        """Count the callstack of a TrackEvent, in it or by id; such callstacks are not read."""
+        common: Common = self.common
+        common.pos = begin
+        common.end = end
+        while common.field():
+            if common.tag == 0x1BA or common.tag == 0x1C0:
+                self.track_stacks += 1
+                break
 
     def inner(self, tag: cython.ulonglong, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
         """Read the packets that were compressed into one."""

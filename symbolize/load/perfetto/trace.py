@@ -215,6 +215,17 @@ class Trace:
 
     # What the scanner asks for
 
+    def instance(self, machine: int, pid: int, time: int, clock: int) -> int:
+        """The place of the process that had a pid at the time of a sample."""
+        return self.instances.at(machine, pid, self._boottime(time, clock) if clock else time)
+
+    def _described(self, machine: int, pid: int, start: int) -> int:
+        """The place of a process that a packet describes."""
+        place = self.instances.described(machine, pid, start)
+        if self.instances.is_reused(machine, pid):
+            self.scanner.samples.reused.add(pid)
+        return place
+
     def inflate(self, kind: int, data: bytes) -> bytes | None:
         """The packets in a compressed packet; None, which is noted, if they cannot be had."""
         self._deflated += len(data)
@@ -462,7 +473,7 @@ class Trace:
                         command.append(part)
                 process = message(value)
                 pid = number(process, 1)
-                place = self.instances.described(machine, pid, number(process, 7))
+                place = self._described(machine, pid, number(process, 7))
                 if 5 in process:
                     self.java.user(place, pid, number(process, 5))
                 if command and command[0]:
@@ -479,7 +490,7 @@ class Trace:
         name = text(process, 6) or text(process, 2)
         pid = number(process, 1) & 0xFFFFFFFF
         if len(self.processes) < MAX_PROCESSES:
-            place = self.instances.described(machine, pid, number(process, 7))
+            place = self._described(machine, pid, number(process, 7))
             if name:
                 self.processes.setdefault((place, pid), name[:MAX_PATH])
 
