@@ -836,7 +836,7 @@ def test_packets_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "MAX_PACKET", 1000)
     profile = only(SOUND + w.field(1, w.field(900, bytes(3_000_000))) + w.perf_sample(3))
     assert len(stacks(profile)) == 2
-    assert any("larger than 64 MiB" in warning for warning in profile.warnings)
+    assert any("larger than 16 MiB" in warning for warning in profile.warnings)
     assert "cut off" in only(SOUND + b"\x0a" + w.varint((1 << 64) - 1) + b"abc").warnings[0]
 
 
