@@ -15,6 +15,7 @@ import zstandard
 
 from symbolize.errors import InputError
 from symbolize.load import load, load_all
+from symbolize.load.perfetto import build as building
 from symbolize.load.perfetto import common, heaps, samples, scan
 from symbolize.load.perfetto import load as loading
 from symbolize.load.perfetto import trace as tracing
@@ -1000,6 +1001,19 @@ def test_limits_of_what_heaps_and_symbols_say(monkeypatch: pytest.MonkeyPatch) -
     said(SOUND + w.packet(1, defaults=bytes([0x7A]) + w.varint(20_000) + bytes(20_000)), "defaults were left out")
     monkeypatch.setattr(tracing, "MAX_MAPPINGS", 0)
     assert "too many mappings" in refused(SOUND)
+
+
+def test_samples_of_one_deep_callstack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few bytes a sample stand for all frames of its callstack; the frames of a profile have a limit."""
+    deep = w.interned(callstacks=[w.callstack(9, [1, 2, 3] * 100)])
+    trace = w.packet(1, w.CLEARED, STATE + deep) + b"".join(w.perf_sample(9, tid=n) for n in range(1, 9))
+    whole = only(trace)
+    assert whole.samples.locations.tolist() == whole.samples.locations[:300].tolist() * 8
+    for piece in (1, 299, 300, 301, 2399):
+        monkeypatch.setattr(building, "PIECE", piece)
+        assert encode(only(trace)) == encode(whole)
+    monkeypatch.setattr(loading, "MAX_PROFILE_FRAMES", 1000)
+    assert len(said(trace, "5 samples were left out because a profile of all would be too large").samples) == 3
 
 
 def test_messages_with_many_fields() -> None:

@@ -22,6 +22,9 @@ from symbolize.profile.model import Int64, Profile, ValueType
 MAX_PACKET: Final = 16 << 20
 """Bytes of the largest packet that is read; larger ones are passed over."""
 
+MAX_PROFILE_FRAMES: Final = 1 << 26
+"""Frames of all samples in one profile."""
+
 MAX_PROFILES: Final = 1 << 12
 """Profiles of CPU samples; each costs a pass over all samples."""
 
@@ -298,6 +301,10 @@ def _cpu_profile(trace: Trace, rows: NDArray[np.int64]) -> Profile:
     samples = table.table.array()
     context = number_of[samples[:, 0].astype(np.int64)]
     here = np.flatnonzero(context >= 0)
+    # Samples of one callstack share its frames in the trace, but not in a profile.
+    depths = np.diff(trace.scanner.common.stacks.arrays()[0])[samples[here, 1].astype(np.int64)]
+    kept = int(np.searchsorted(np.cumsum(depths), MAX_PROFILE_FRAMES, side="right"))
+    left, here = len(here) - kept, here[:kept]
     number = int(contexts[rows[0], 0])
     session = trace.sessions[number]
     followers = session.followers[: table.stride - 2]
@@ -320,6 +327,8 @@ def _cpu_profile(trace: Trace, rows: NDArray[np.int64]) -> Profile:
     part = Part(samples[here, 1].astype(np.int32), values, context[here], labels)
     types = [("samples", "count"), (session.event, session.unit), *followers]
     profile = build(trace, [part], types, adjust=session.kind == "chromium")
+    if left:
+        profile.warnings.append(f"{left} samples were left out because a profile of all would be too large")
     add = profile.strings.add
     profile.period_type = ValueType(add(session.event.encode()), add(session.unit.encode()))
     # What the sampling went by, and not the last of the events beside; old producers do not say how far it went.
