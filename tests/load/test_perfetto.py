@@ -15,7 +15,11 @@ import zstandard
 
 from symbolize.errors import InputError
 from symbolize.load import load, load_all
+from symbolize.load.perfetto import build as building
+from symbolize.load.perfetto import common, heaps, samples, scan
 from symbolize.load.perfetto import load as loading
+from symbolize.load.perfetto import trace as tracing
+from symbolize.load.perfetto.wire import fields, message
 from symbolize.load.several import Choice, is_trace
 from symbolize.profile import Profile
 from symbolize.write import encode
@@ -139,6 +143,53 @@ def test_concatenated_files() -> None:
     first, second = HEAP, w.packet(9, w.CLEARED, STATE) + w.perf_sample(2, seq=9)
     assert [*read(first + second)] == ["heap_dump.1.7.libc.malloc", "profile.1.pid.10"]
     assert [*read(gzip.compress(first) + gzip.compress(second))] == [*read(first + second)]
+
+
+def test_packets_compressed_in_any_way_and_from_anywhere(tmp_path: Path) -> None:
+    """Packets one by one in zlib, in zstd, plain or in turn; from a file, from a pipe, whole or with others behind:
+    the profiles are the same."""
+    packets = [CLEAR, CUT_HEAP, w.packet(1, interned=STATE), w.heap_packet([], index=1)]
+    packets += [
+        w.packet(2, w.CLEARED, STATE, CYCLES),
+        w.packet(3, w.CLEARED, CHROMIUM),
+        THREAD.replace(b"P\x01", b"P\x03"),
+    ]
+    packets += [w.perf_sample(2 + n % 2, tid=n, cpu=n % 3, total=n * 1000, followers=[n], seq=2) for n in range(20)]
+    packets += [stream([1, 2], [20, 5]).replace(b"P\x01", b"P\x03")]
+    plain = {name: encode(profile) for name, profile in read(b"".join(packets)).items()}
+    assert [*plain] == ["heap_dump.1.7.libc.malloc", "profile.1.pid.10", "chromium_profile.1.pid.50"]
+    wraps: list[Any] = [w.compressed, w.zstd, bytes]
+    ways = [b"".join(map(wrap, packets)) for wrap in wraps[:2]]
+    ways.append(b"".join(wraps[n % 3](packet) for n, packet in enumerate(packets)))
+    ways += [gzip.compress(ways[-1]), w.compressed(b"".join(packets[:9])) + w.zstd(b"".join(packets[9:]))]
+    ways += [gzip.compress(b"".join(packets[:8])) + gzip.compress(b"".join(packets[8:]))]
+    path = tmp_path / "trace"
+    for way in ways:
+        assert {name: encode(profile) for name, profile in read(way).items()} == plain
+        path.write_bytes(way)
+        assert {each.name: encode(each.profile) for each in load_all(path)} == plain
+        with subprocess.Popen(["cat", str(path)], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert {each.name: encode(each.profile) for each in load_all(process.stdout)} == plain  # type: ignore[arg-type]
+
+
+def test_dumps_split_anywhere() -> None:
+    """Wherever the samples of dumps are split over packets, with the state before, between or behind: the same."""
+    samples = [w.heap_sample(number % 3 + 1, 10 * number, number, number) for number in range(1, 10)]
+    state = w.packet(1, interned=STATE)
+    whole = CLEAR + state + w.heap_packet([w.heap_dump(7, samples), w.heap_dump(8, samples[:4])])
+    expected = {name: encode(profile) for name, profile in read(whole).items()}
+    assert len(expected) == 2
+    for cut in range(10):
+        for place in range(3):
+            parts = [
+                w.heap_packet([w.heap_dump(7, samples[:cut])], True, 0),
+                w.heap_packet([w.heap_dump(7, samples[cut:]), w.heap_dump(8, samples[:2])], True, 1),
+                w.heap_packet([w.heap_dump(8, samples[2:4])], False, 2),
+            ]
+            parts.insert(place, state)
+            found = read(CLEAR + b"".join(parts))
+            assert {name: encode(profile) for name, profile in found.items()} == expected
 
 
 def test_every_split_of_the_input() -> None:
@@ -984,7 +1035,7 @@ def test_packets_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "MAX_PACKET", 1000)
     profile = only(SOUND + w.field(1, w.field(900, bytes(3_000_000))) + w.perf_sample(3))
     assert len(stacks(profile)) == 2
-    assert any("larger than 64 MiB" in warning for warning in profile.warnings)
+    assert any("larger than 16 MiB" in warning for warning in profile.warnings)
     assert "cut off" in only(SOUND + b"\x0a" + w.varint((1 << 64) - 1) + b"abc").warnings[0]
 
 
@@ -1004,6 +1055,135 @@ def test_huge_values() -> None:
     stacked = w.message({1: w.message({2: 5}), 6: 2, 11: top})
     profile = only(w.packet(1, w.CLEARED, STATE) + w.packet(1, rest={135: stacked}) * 3)
     assert stacks(profile)["alloc", "main"] == [3, top]
+
+
+def said(trace: bytes, what: str) -> Profile:
+    """The one profile of a trace, of which `what` is said."""
+    profile = only(trace)
+    assert any(what in warning for warning in profile.warnings), profile.warnings
+    return profile
+
+
+def test_damage_costs_its_entry_or_sample() -> None:
+    """Entries and heap samples beside a damaged one are kept (rule R222)."""
+    bad = w.field(6, b"\x08")
+    trace = w.packet(1, w.CLEARED, bad + STATE) + w.perf_sample(2)
+    assert stacks(said(trace, "1 packets are damaged")) == {("alloc", "main"): [1, 0]}
+    samples = [w.heap_sample(2, 5, 0, 1), b"\x08", w.heap_sample(3, 6, 0, 1) + b"\x98\x01\x05"]
+    trace = CLEAR + w.packet(1, interned=STATE) + w.heap_packet([w.heap_dump(7, samples)])
+    profile = said(trace, "1 packets are damaged")
+    assert stacks(profile) == {("alloc", "main"): [1, 5, 1, 5], ("other", "main"): [1, 6, 1, 6]}
+
+
+def test_callstacks_that_are_too_deep() -> None:
+    """A callstack of more frames than any unwinder follows is left out without being held; others stay."""
+    for frames in (w.field(2, b"\1" * 2_000_000), w.field(2, 1) * 50_000, w.field(2, b"\1" * 4097)):
+        trace = w.packet(1, w.CLEARED, STATE) + w.packet(1, interned=w.field(7, w.field(1, 9) + frames))
+        profile = said(trace + w.perf_sample(9) + w.perf_sample(2), "1 entries were left out")
+        assert stacks(profile) == {("alloc", "main"): [1, 0]}
+    deep = w.field(7, w.field(1, 9) + w.field(2, b"\1" * 4096))
+    profile = only(w.packet(1, w.CLEARED, STATE + deep) + w.perf_sample(9))
+    assert len(profile.samples.locations) == 4096
+
+
+def test_long_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths of mappings have the length that paths have, and all together one that strings have."""
+    names = NAMES | {
+        "paths": dict.fromkeys((1, 2, 3), "x" * 3000),
+        "mappings": [APP, w.mapping(2, 1, END, END + 4096, path=[1] * 100_000)],
+        "frames": [w.frame(number, number, 1 + number % 2, 0x2100) for number in (1, 2, 3)],
+    }
+    trace = w.packet(1, w.CLEARED, w.interned(**names)) + w.perf_sample(2)
+    profile = only(trace)
+    assert {len(profile.strings[name]) for name in profile.mappings.filename.tolist()} == {4096}
+    monkeypatch.setattr(tracing, "MAX_STRING_BYTES", 4000)
+    profile = said(trace, "strings were left out")
+    assert [profile.strings[name] for name in profile.mappings.filename.tolist()] == [b"", b""]
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "value", "what"),
+    [
+        (common, "MAX_ENTRIES", 14, "24 entries were left out"),
+        (common, "MAX_IDS", 8, "14 entries were left out"),
+        (common, "MAX_FRAMES", 2, "entries were left out"),
+        (common, "MAX_STACK_ITEMS", 4, "10 entries were left out"),
+        (common, "MAX_STACKS", 2, "samples were left out because a part of their callstack"),
+        (common, "MAX_COUNTERS", 1, "10 entries were left out"),
+        (samples, "MAX_SAMPLES", 2, "10 entries were left out"),
+        (samples, "MAX_CONTEXTS", 2, "10 entries were left out"),
+        (samples, "MAX_VALUES", 4, "10 entries were left out"),
+        (scan, "MAX_SEQUENCES", 1, "entries were left out because the trace has more than any real one"),
+    ],
+)
+def test_tables_have_limits(monkeypatch: pytest.MonkeyPatch, module: Any, limit: str, value: int, what: str) -> None:
+    """What is beyond a limit of a table is left out and counted; what came before it is kept."""
+    more = [w.callstack(number, [number % 3 + 1] * 5) for number in range(10, 20)]
+    trace = w.packet(1, w.CLEARED, STATE) + w.perf_sample(2) + w.packet(1, interned=w.interned(callstacks=more))
+    trace += b"".join(w.perf_sample(number, tid=number, cpu=number) for number in range(10, 20))
+    trace += w.packet(2, w.CLEARED, STATE) + w.perf_sample(2)
+    monkeypatch.setattr(module, limit, value)
+    assert stacks(said(trace, what))["alloc", "main"][0] > 0
+
+
+def test_dumps_that_do_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of too many samples that wait, those before are taken as they are; their callstacks are there or not."""
+    monkeypatch.setattr(heaps, "MAX_PENDING", 2)
+    start = CLEAR + w.packet(1, interned=STATE)
+    dumps = [w.heap_dump(7, [w.heap_sample(2 + n % 2, 10 * (n + 1), 0, n + 1) for n in range(5)])]
+    profile = said(start + w.heap_packet(dumps), "2 heap dumps end before their last packet")
+    assert stacks(profile) == {("alloc", "main"): [5, 50, 5, 50], ("other", "main"): [4, 40, 4, 40]}
+
+
+def test_limits_of_what_heaps_and_symbols_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples of heaps, symbols, defaults and mappings beyond their limits are left out with a warning."""
+    start = CLEAR + w.packet(1, interned=STATE)
+    dumps = [w.heap_packet([w.heap_dump(7, [w.heap_sample(2, n + 1)], n + 1)], index=n) for n in range(9)]
+    monkeypatch.setattr(tracing, "MAX_CHANGE_BYTES", 2000)
+    found = read(start + b"".join(dumps))
+    assert len(found) == 2
+    assert any("7 times samples of heaps were left out" in each for each in next(iter(found.values())).warnings)
+    monkeypatch.setattr(tracing, "MAX_SYMBOLS", 3)
+    symbols = b"".join(w.module_symbols(f"/{n}", b"x", {}) for n in range(9))
+    said(SOUND + symbols, "5 symbols were left out")
+    said(SOUND + w.packet(1, defaults=bytes([0x7A]) + w.varint(20_000) + bytes(20_000)), "defaults were left out")
+    monkeypatch.setattr(tracing, "MAX_MAPPINGS", 0)
+    assert "too many mappings" in refused(SOUND)
+
+
+def test_samples_of_one_deep_callstack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few bytes a sample stand for all frames of its callstack; the frames of a profile have a limit."""
+    deep = w.interned(callstacks=[w.callstack(9, [1, 2, 3] * 100)])
+    trace = w.packet(1, w.CLEARED, STATE + deep) + b"".join(w.perf_sample(9, tid=n) for n in range(1, 9))
+    whole = only(trace)
+    assert whole.samples.locations.tolist() == whole.samples.locations[:300].tolist() * 8
+    for piece in (1, 299, 300, 301, 2399):
+        monkeypatch.setattr(building, "PIECE", piece)
+        assert encode(only(trace)) == encode(whole)
+    monkeypatch.setattr(loading, "MAX_PROFILE_FRAMES", 1000)
+    assert len(said(trace, "5 samples were left out because a profile of all would be too large").samples) == 3
+
+
+def test_messages_with_many_fields() -> None:
+    """Numbers of fields that nothing has cost nothing: neither where headers are read, nor in rare packets."""
+    many = b"".join(w.field(number, 1) for number in range(16, 5000))
+    dump = w.heap_dump(7, [w.heap_sample(2, 5, 0, 1)]) + many
+    process = w.packet(None, rest={43: many + w.message({1: 7, 6: "named"})})
+    profile = only(CLEAR + w.packet(1, interned=STATE) + w.heap_packet([dump]) + process)
+    assert labels(profile)[0] == {"pid": 7, "process": "named"}
+    assert len(message(many)) == 128 - 16
+    assert [*fields(w.field(3, 5) + bytes(100))] == [(3, 5)]
+
+
+def test_many_events_of_one_sequence() -> None:
+    """Samples that each describe their event anew: only some kinds of them are profiles, the others are told of."""
+    trace = w.packet(1, w.CLEARED, STATE)
+    for number in range(5000):
+        event = w.message({2: f"event{number}"})
+        trace += w.packet(1, rest={135: w.message({1: w.message({2: 5}), 6: 2, 9: event})})
+    found = load_all(io.BytesIO(trace))
+    assert len(found) == 4096
+    assert "samples were left out because the trace has too many kinds" in "; ".join(found[0].warnings)
 
 
 def test_many_mappings_and_sequences() -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -27,6 +28,8 @@ from symbolize.profile.model import (
 
 TOP: Final = (1 << 64) - 1
 PAGE: Final = 4096
+
+PIECE: Final = 1 << 20
 
 MODES: Final = ("", "kernel", "user", "hypervisor", "guest kernel", "guest user")
 
@@ -73,7 +76,7 @@ def build(trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str,
     lengths = np.diff(offsets)[used]
     begins = offsets[:-1][used]
     edges = np.concatenate(([0], np.cumsum(lengths)))
-    frames = items[np.repeat(begins - edges[:-1], lengths) + np.arange(edges[-1])].astype(np.int64)
+    frames = gather(items, begins, edges).astype(np.int64)
     callers = np.ones(len(frames), np.bool_)
     callers[edges[:-1]] = False
     table = trace.scanner.common.frames.array()
@@ -85,18 +88,28 @@ def build(trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str,
     distinct_keys, location = distinct_inverse(keys)
     _locations(profile, trace, distinct_keys)
     # Equal stacks share their lists in the trace; the profile has one list a sample.
-    counts = lengths[which]
-    sample_edges = np.concatenate(([0], np.cumsum(counts)))
-    place = np.repeat(edges[:-1][which] - sample_edges[:-1], counts) + np.arange(sample_edges[-1])
+    sample_edges = np.concatenate(([0], np.cumsum(lengths[which])))
     label_offsets, labels = _labels(profile, parts)
     profile.samples = Samples(
         location_offsets=sample_edges,
-        locations=location[place].astype(np.int32),
+        locations=gather(location.astype(np.int32), edges[:-1][which], sample_edges),
         values=np.ascontiguousarray(values),
         label_offsets=label_offsets,
         labels=labels,
     )
     return profile
+
+
+def gather(items: Int32, begins: Int64, edges: Int64) -> Int32:
+    """Lists of items one after another: list i begins at `begins[i]` of `items` and goes to `edges[i]` of the result,
+    up to `edges[i + 1]`. In pieces, because the positions take more memory than the items."""
+    found = np.empty(int(edges[-1]), np.int32)
+    pieces = np.searchsorted(edges, np.arange(0, len(found), PIECE)).tolist()
+    for first, last in pairwise([*pieces, len(begins)]):
+        start, end = edges[first], edges[last]
+        shift = np.repeat(begins[first:last] - edges[first:last], np.diff(edges[first : last + 1]))
+        found[start:end] = items[shift + np.arange(start, end)]
+    return found
 
 
 def _labels(profile: Profile, parts: Sequence[Part]) -> tuple[Int64, Labels]:

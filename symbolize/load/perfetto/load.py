@@ -19,8 +19,11 @@ from symbolize.load.perfetto.trace import MONOTONIC, MONOTONIC_COARSE, REALTIME,
 from symbolize.load.several import ALL, Choice, LoadedProfile
 from symbolize.profile.model import Int64, Profile, ValueType
 
-MAX_PACKET: Final = 64 << 20
+MAX_PACKET: Final = 16 << 20
 """Bytes of the largest packet that is read; larger ones are passed over."""
+
+MAX_PROFILE_FRAMES: Final = 1 << 26
+"""Frames of all samples in one profile."""
 
 MAX_PROFILES: Final = 1 << 12
 """Profiles of CPU samples; each costs a pass over all samples."""
@@ -78,7 +81,7 @@ def _read(trace: Trace, chunks: Iterator[bytes | memoryview], source: str) -> No
                 trace.warnings.append(f"The trace is damaged at offset {done:#x}: what follows was not read.")
                 return
             if scanner.wanted > MAX_PACKET:
-                trace.notes["packets were left out because they are larger than 64 MiB"] += 1
+                trace.notes["packets were left out because they are larger than 16 MiB"] += 1
                 to_skip = scanner.wanted - len(tail)
                 done += len(tail)
                 tail = b""
@@ -265,9 +268,14 @@ def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
     contexts = trace.scanner.samples.contexts.array()
     if not len(contexts):
         return []
+    # Contexts of one session and process, in the order of the first of each
+    keys, firsts, which = np.unique(contexts[:, :3], axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    edges = np.concatenate(([0], np.cumsum(np.bincount(which.ravel()))))
     groups: dict[tuple[int, ...], list[int]] = {}
     kinds: dict[tuple[int, ...], str] = {}
-    for row, (session, place, pid) in enumerate(contexts[:, :3].tolist()):
+    for row in np.argsort(firsts).tolist():
+        session, place, pid = keys[row].tolist()
         kind = trace.sessions[session].kind
         if choice.takes(kind, pid, trace.processes.get((place, pid), b"")):
             key: tuple[int, ...] = (session,) if "processes" in choice.merge else (session, place, pid)
@@ -280,8 +288,9 @@ def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
         trace.warnings.append(
             f"The samples of {left} processes were left out: choose with --pid or --process, or use --merge processes"
         )
-    for key, rows in islice(groups.items(), MAX_PROFILES):
+    for key, parts in islice(groups.items(), MAX_PROFILES):
         kind = kinds[key]
+        rows = np.sort(np.concatenate([order[edges[part] : edges[part + 1]] for part in parts]))
         numbers[kind] += 1
         prefix = "profile" if kind == "cpu" else "chromium_profile"
         who = "all" if "processes" in choice.merge else f"pid.{key[2]}"
@@ -290,7 +299,7 @@ def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
     return found
 
 
-def _cpu_profile(trace: Trace, rows: Sequence[int]) -> Profile:
+def _cpu_profile(trace: Trace, rows: NDArray[np.int64]) -> Profile:
     """The profile of the samples with these contexts, which are of one session."""
     table = trace.scanner.samples
     contexts = table.contexts.array()
@@ -299,8 +308,13 @@ def _cpu_profile(trace: Trace, rows: Sequence[int]) -> Profile:
     samples = table.table.array()
     context = number_of[samples[:, 0].astype(np.int64)]
     here = np.flatnonzero(context >= 0)
+    # Samples of one callstack share its frames in the trace, but not in a profile.
+    depths = np.diff(trace.scanner.common.stacks.arrays()[0])[samples[here, 1].astype(np.int64)]
+    kept = int(np.searchsorted(np.cumsum(depths), MAX_PROFILE_FRAMES, side="right"))
+    left, here = len(here) - kept, here[:kept]
     number = int(contexts[rows[0], 0])
     session = trace.sessions[number]
+    followers = session.followers[: table.stride - 2]
     labels: list[list[Label]] = []
     for _, place, pid, tid, cpu, mode, error, *_ in contexts[rows].tolist():
         each = _labels(trace, place, pid)
@@ -316,10 +330,12 @@ def _cpu_profile(trace: Trace, rows: Sequence[int]) -> Profile:
             text = UNWIND_ERRORS[error] if error < len(UNWIND_ERRORS) else f"error {error}"
             each.append(("unwind_error", text, 0))
         labels.append(each)
-    values = table.array()[here][:, : 2 + len(session.followers)]
+    values = table.array()[here][:, : 2 + len(followers)]
     part = Part(samples[here, 1].astype(np.int32), values, context[here], labels)
-    types = [("samples", "count"), (session.event, session.unit), *session.followers]
+    types = [("samples", "count"), (session.event, session.unit), *followers]
     profile = build(trace, [part], types, adjust=session.kind == "chromium")
+    if left:
+        profile.warnings.append(f"{left} samples were left out because a profile of all would be too large")
     add = profile.strings.add
     profile.period_type = ValueType(add(session.event.encode()), add(session.unit.encode()))
     # What the sampling went by, and not the last of the events beside; old producers do not say how far it went.

@@ -14,7 +14,7 @@ if not cython.compiled:
 
 INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 
-MAX_CONTEXTS = 1 << 21
+MAX_CONTEXTS = 1 << 19
 """Distinct combinations of all that a sample has beside its callstack."""
 MAX_SAMPLES = 1 << 22
 """Distinct samples, after those that are equal were added up."""

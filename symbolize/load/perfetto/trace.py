@@ -21,22 +21,29 @@ from symbolize.profile.strings import Strings
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 
-MAX_INFLATED: Final = 64 << 20
+MAX_INFLATED: Final = 16 << 20
 """Bytes in one compressed packet; Perfetto's own have less than 512 KiB before they are compressed."""
 
-MAX_INFLATED_RATIO: Final = 200
-FREE_INFLATED: Final = 256 << 20
+MAX_INFLATED_RATIO: Final = 100
+FREE_INFLATED: Final = 64 << 20
 """Beyond so many bytes in all compressed packets, they may be only so many times as large as what they were made of."""
 
-MAX_MAPPINGS: Final = 1 << 20
-MAX_PATH: Final = 1 << 16
-MAX_STRING_BYTES: Final = 1 << 28
-"""Bytes of all distinct strings."""
+MAX_MAPPINGS: Final = 1 << 17
+MAX_PATH: Final = 1 << 12
+MAX_STRING_BYTES: Final = 1 << 27
+STRING_COST: Final = 128
+"""Bytes of all distinct strings; each takes so many beside its content."""
+MAX_CHANGE_BYTES: Final = 1 << 27
+"""Bytes of all that dumps say of the samples of heaps."""
+MAX_DEFAULTS: Final = 1 << 14
+"""Bytes of TracePacketDefaults."""
+DUMP_COST: Final = 1 << 10
+"""Bytes that the samples of one heap in one packet take beside their content."""
 MAX_SESSIONS: Final = 1 << 12
 MAX_DUMPS: Final = 1 << 14
 MAX_FOLLOWERS: Final = 64
 MAX_PROCESSES: Final = 1 << 20
-MAX_SYMBOLS: Final = 1 << 22
+MAX_SYMBOLS: Final = 1 << 18
 
 KTHREADD: Final = 2
 
@@ -94,7 +101,7 @@ class Session:
     followers: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Mapping:
     """A mapping as the trace has it; `exact_offset` is None where it is not there (Android 10)."""
 
@@ -131,12 +138,14 @@ class Heap:
         self.interval = 0
         self.generation = -1
         self.dumps: list[Dump] = []
+        self.first: int | None = None
+        """The first dump with a callstack."""
         self.notes: Counter[str] = Counter()
         self.lost = [0, 0]
         self._totals = Totals(mixer)
 
-    def add(self, generation: int, dump: Dump, waiting: NDArray[np.uint64], stacks: Int32) -> None:
-        """Take samples of a dump: words as `Totals.add` reads them, and the stack of each."""
+    def add(self, generation: int, dump: Dump, waiting: NDArray[np.uint64], stacks: Int32) -> int:
+        """Take samples of a dump: words as `Totals.add` reads them, and the stack of each. The bytes that this took."""
         if generation != self.generation:
             # Ids of another generation are other callstacks; the producer says all its totals anew.
             self.generation = generation
@@ -145,12 +154,15 @@ class Heap:
         rows = np.empty(len(stacks), np.int32)
         added = np.empty((4, len(stacks)), np.int64)
         changed = self._totals.add(waiting.reshape(-1).data, stacks.data, rows.data, added.data)
+        if changed and self.first is None:
+            self.first = len(self.dumps) - 1
         dump.rows.append(rows[:changed].copy())
         dump.added.append([narrow(column[:changed]) for column in added])
+        return sum(each.nbytes for each in (dump.rows[-1], *dump.added[-1])) + DUMP_COST
 
     def has_samples(self, last: int) -> bool:
         """Whether any callstack is known at the dump of this number."""
-        return any(len(rows) for dump in self.dumps[: last + 1] for rows in dump.rows)
+        return self.first is not None and self.first <= last
 
     def totals(self, last: int) -> tuple[Int32, Int64]:
         """Stacks and their count, size, frees and freed (int64[n, 4]) at the dump of this number."""
@@ -173,7 +185,7 @@ def narrow(numbers: Int64) -> NDArray[Any]:
     return numbers.copy()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SymbolLine:
     """A line of a frame that the trace brings symbols for, by strings."""
 
@@ -212,6 +224,7 @@ class Trace:
         self.java = Java(lambda note: self.notes.update([note]))
         self.warnings: list[str] = []
         self._inflated = self._deflated = 0
+        self._change_bytes = 0
 
     # What the scanner asks for
 
@@ -276,7 +289,7 @@ class Trace:
             return 0
         row = self.strings.add(value)
         if len(self.strings) > before:
-            self.string_bytes += len(value)
+            self.string_bytes += len(value) + STRING_COST
         return row
 
     def mapping(self, build: int, record: tuple[Any, ...], parts: list[int]) -> int:
@@ -289,7 +302,9 @@ class Trace:
         if name.startswith(b"//"):
             del name[0]
         start_offset, start, limit, load_bias, exact = record
-        mapping = Mapping(bytes(name), self.strings[build], start_offset, start, limit, load_bias, exact)
+        # Equal names are one object, and count with the strings.
+        path = self.strings[self.string(bytes(name[:MAX_PATH]))]
+        mapping = Mapping(path, self.strings[build], start_offset, start, limit, load_bias, exact)
         row = self._mapping_rows.get(mapping)
         if row is None:
             if len(self.mappings) >= MAX_MAPPINGS:
@@ -301,6 +316,9 @@ class Trace:
 
     def defaults(self, seq: Any, data: bytes) -> None:
         """TracePacketDefaults: the clock, and the events of the samples that follow."""
+        if len(data) > MAX_DEFAULTS:
+            self.notes["defaults were left out because they are larger than any real ones"] += 1
+            return
         values = message(data)
         seq.clock = number(values, 58)
         if 100 in values:
@@ -423,7 +441,8 @@ class Trace:
             if number(header, field_number):
                 heap.notes[what] += 1
         if error := number(header, 14):
-            heap.notes[CLIENT_ERRORS.get(error, f"had error {error} in the profiled process")] += 1
+            known = CLIENT_ERRORS.get(error) or f"had error {min(error, 100)} in the profiled process"
+            heap.notes[known] += 1
         row = self._dump_rows.get(key)
         if row is None:
             if len(self.dumps) >= MAX_DUMPS:
@@ -450,9 +469,12 @@ class Trace:
             if lost.any():
                 heap.lost[0] += int(lost.sum())
                 heap.lost[1] += int(here[lost, 3].astype(np.float64).sum())
+            if self._change_bytes > MAX_CHANGE_BYTES:
+                self.notes["times samples of heaps were left out because the trace has too many"] += 1
+                continue
             if not dump.rows:
                 heap.dumps.append(dump)
-            heap.add(seq.generation, dump, here, found)
+            self._change_bytes += heap.add(seq.generation, dump, here, found)
 
     def _boottime(self, time: int, clock: int) -> int:
         """A time of a clock in nanoseconds since boot; 0 where the clocks of the trace do not tell yet."""
@@ -508,7 +530,12 @@ class Trace:
     def _module_symbols(self, data: bytes) -> None:
         """A ModuleSymbols packet; what comes later about an address replaces what came before."""
         values = message(data)
-        found = self.symbols.setdefault((text(values, 1), text(values, 2)), {})
+        module = text(values, 1)[:MAX_PATH], text(values, 2)[:MAX_PATH]
+        if self.symbol_count > MAX_SYMBOLS:
+            self.notes["symbols were left out because the trace has too many"] += 1
+            return
+        self.symbol_count += module not in self.symbols
+        found = self.symbols.setdefault(module, {})
         for kind, value in fields(data):
             if kind != 3 or not isinstance(value, bytes):
                 continue

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 MASK64 = (1 << 64) - 1
+LAST = 127
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
@@ -29,6 +30,8 @@ def strict(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     while at < len(data):
         tag, at = varint(data, at)
         wire = tag & 7
+        if tag < 8:
+            raise Damaged
         if wire == VARINT:
             value, at = varint(data, at)
             yield tag >> 3, value
@@ -53,8 +56,8 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def message(data: bytes) -> dict[int, int | bytes]:
-    """The last value of each field."""
-    return dict(fields(data))
+    """The last value of each field with a number up to `LAST`; no message that is read here has more."""
+    return {field: value for field, value in fields(data) if field <= LAST}
 
 
 def number(values: dict[int, int | bytes], field: int) -> int:
