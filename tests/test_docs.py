@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from symbolize.cli import main
-from symbolize.cli.main import EXIT_BELOW, EXIT_DONE, EXIT_FAILED, EXIT_SOME, EXIT_USAGE, parser
+from symbolize.cli.options import EXIT_BELOW, EXIT_DONE, EXIT_FAILED, EXIT_SOME, EXIT_USAGE
+from symbolize.cli.profiles import parser
 from symbolize.names import Mode, demangle
 from symbolize.reasons import Reason
 from tests.binaries.test_layouts import LAYOUTS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import hashlib
 import os
 import re
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from symbolize.cli.main import (
+from symbolize.cli.options import (
     EXIT_BELOW,
     EXIT_DONE,
     EXIT_FAILED,
@@ -47,6 +48,7 @@ def run_batch(arguments: Sequence[str]) -> int:
 
     options = parser().parse_args(arguments)
     plan = plan_of(options)
+    gc.enable()  # this command may run for days
     warn_if_interpreted(options.quiet)
     with ExitStack() as held:
         stopping = held.enter_context(told_to_stop(bool(options.watch)))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Never
 
 from symbolize.batch.manifest import State
 from symbolize.batch.watchers import Silent, duration, one_line, rate_text
-from symbolize.cli.main import tell
+from symbolize.cli.options import tell
 from symbolize.errors import printable
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from symbolize.batch.logs import JsonLog
 from symbolize.batch.summary import Summary, Tally, write_quarantine
 from symbolize.batch.watchers import Watchers
 from symbolize.cli.batch_progress import BatchProgress
-from symbolize.cli.main import tell
+from symbolize.cli.options import tell
 from symbolize.errors import OutputError, UsageError, printable
 from symbolize.write.files import output_file
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from symbolize.binaries import collect, kept
-from symbolize.cli.main import EXIT_DONE, EXIT_FAILED, add_cache_options, open_cache
+from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, add_cache_options, open_cache
 from symbolize.errors import printable
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from symbolize.cli.cache import megabytes
-from symbolize.cli.main import EXIT_DONE, EXIT_FAILED, EXIT_SOME, add_cache_options, open_cache, tell
+from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, EXIT_SOME, add_cache_options, open_cache, tell
 from symbolize.errors import OutputError, printable
 
 

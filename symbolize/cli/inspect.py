@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from symbolize.cli.main import EXIT_DONE, EXIT_FAILED, tell
+from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, tell
 from symbolize.errors import InputError, OutputError, UsageError, printable
 
 if TYPE_CHECKING:

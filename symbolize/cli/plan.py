@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from symbolize.cli.main import (
+from symbolize.cli.options import (
     EXIT_DONE,
     EXIT_FAILED,
     add_cache_options,

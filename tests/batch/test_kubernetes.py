@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from symbolize.cli.batch import parser, shard_of
-from symbolize.cli.main import EXIT_BELOW, EXIT_SOME, EXIT_USAGE
+from symbolize.cli.options import EXIT_BELOW, EXIT_SOME, EXIT_USAGE
 
 yaml = pytest.importorskip("yaml")
 

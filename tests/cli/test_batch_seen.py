@@ -16,7 +16,7 @@ from symbolize.batch.inputs import Input
 from symbolize.batch.manifest import Handled, Manifest
 from symbolize.cli import main
 from symbolize.cli.batch_seen import Seen
-from symbolize.cli.main import EXIT_SOME
+from symbolize.cli.options import EXIT_SOME
 from symbolize.errors import OutputError, UsageError
 from tests.support import batch_events as events
 from tests.support.fixture_files import BINARIES, FIXTURES

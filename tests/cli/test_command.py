@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from symbolize.cli import main
-from symbolize.cli.main import progress_bar
+from symbolize.cli.profiles import progress_bar
 from symbolize.proto import profile_pb2
 from tests.support import fixture_files as fixtures
 from tests.support.elf_writer import ALLOC, NOTE, Section, Segment, Symbol, build_id_note, elf_file, text

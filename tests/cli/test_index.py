@@ -10,7 +10,7 @@ import pytest
 
 from symbolize.binaries import BinaryIndex
 from symbolize.cli import main
-from symbolize.cli.main import byte_size
+from symbolize.cli.options import byte_size
 from symbolize.prebuild import index_binaries, prebuild
 from symbolize.symbols import TableCache
 from tests.support.fixture_files import BINARIES, FIXTURES

@@ -1,0 +1,219 @@
+"""What the commands share: exit codes, options, and how a person is told something."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from symbolize.errors import UsageError, printable
+
+if TYPE_CHECKING:
+    from symbolize.binaries.debuginfod import Debuginfod
+    from symbolize.symbols import TableCache
+
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+def tell(text: str) -> None:
+    """Write a line to standard error, if anybody can read it."""
+    with suppress(OSError, AttributeError):
+        print(text, file=sys.stderr)
+
+
+def add_naming(parser: argparse.ArgumentParser) -> None:
+    """The options that say which names are shown."""
+    parser.add_argument(
+        "--demangle",
+        choices=("default", "templates", "full", "none"),
+        default="default",
+        help="how much of C++ and Rust names to show: default drops parameters and template arguments, templates "
+        "keeps template arguments, full keeps all, none leaves names as linked",
+    )
+    parser.add_argument(
+        "--nearest-line",
+        action="store_true",
+        help="where the compiler gave an instruction no line, take the nearest earlier one of the function; the report "
+        "counts such lines as approximate",
+    )
+    parser.add_argument(
+        "--proguard-map",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="mapping file of ProGuard or R8 that gives Java methods their names, files and lines back; may be given "
+        "several times, and as PACKAGE=FILE",
+    )
+    parser.add_argument(
+        "--annotate",
+        action="store_true",
+        help="put [interp], [jit] or [aot] behind the names of Android's Java functions, and [common-frame] behind "
+        "those of the runtime that they call",
+    )
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """The options that say how profiles are read, and where their binaries are."""
+    parser.add_argument(
+        "--binaries",
+        "-b",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="folder (or file) with the binaries and debug files; may be given several times, the first wins. "
+        "Without it and --debuginfod the profile is converted and checked, and nothing is looked up",
+    )
+    parser.add_argument(
+        "--debuginfod",
+        metavar="URL",
+        action="append",
+        default=[],
+        help="server to fetch missing binaries and debug files from, by build id; may be given several times. "
+        "env: the servers of DEBUGINFOD_URLS",
+    )
+    parser.add_argument(
+        "--refresh-misses", action="store_true", help="ask the servers again for what they did not have before"
+    )
+    parser.add_argument(
+        "--keep-trampolines",
+        action="store_true",
+        help="do not remove the frame that an old gperftools signal handler left in every stack",
+    )
+    parser.add_argument(
+        "--trace-offcpu",
+        choices=("on-cpu", "off-cpu", "on-off-cpu", "mixed-on-off-cpu"),
+        help="samples to take from a simpleperf recording with the time off the processor: of either kind, of both as "
+        "events of their own, or of both as one event (default: mixed-on-off-cpu)",
+    )
+    parser.add_argument(
+        "--show-art-frames",
+        action="store_true",
+        help="do not hide the frames of Android's runtime next to Java frames of a simpleperf report",
+    )
+    add_choice_options(parser)
+
+
+def load_options(options: argparse.Namespace) -> dict[str, Any]:
+    """How profiles are read, as arguments of `load_all`."""
+    from symbolize.load.several import Choice
+
+    choice = Choice(options.pid, options.process, options.heap, options.kind, options.merge)
+    names = "keep_trampolines", "trace_offcpu", "show_art_frames"
+    return {"choice": choice} | {name: getattr(options, name) for name in names}
+
+
+def add_choice_options(parser: argparse.ArgumentParser) -> None:
+    """The options that choose among the profiles of a trace."""
+    group = parser.add_argument_group("profiles of a Perfetto trace, each may be given several times")
+    group.add_argument("--pid", metavar="PID", action="append", type=int, default=[], help="process to take")
+    group.add_argument(
+        "--process", metavar="NAME", action="append", default=[], help="name of the process to take, may have wildcards"
+    )
+    group.add_argument("--heap", metavar="NAME", action="append", default=[], help="heap to take, such as libc.malloc")
+    group.add_argument(
+        "--kind", choices=("heap", "cpu", "chromium"), action="append", default=[], help="kind of profiles to take"
+    )
+    group.add_argument(
+        "--merge",
+        choices=("processes", "dumps"),
+        action="append",
+        default=[],
+        help="one profile for all processes, or for all dumps of a heap",
+    )
+
+
+def add_cache_options(parser: argparse.ArgumentParser, may_be_off: bool = True) -> None:
+    """The options that say where symbol tables are kept."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--cache",
+        metavar="DIR",
+        help="folder in which symbol tables are kept from run to run (default: symbolize in the user's cache folder)",
+    )
+    if may_be_off:
+        group.add_argument("--no-cache", action="store_true", help="neither read nor write symbol tables on disk")
+    parser.add_argument(
+        "--cache-limit",
+        metavar="SIZE",
+        type=byte_size,
+        help="how large the kept tables may grow, as 500M or 8G (default: 8G); the least recently used go first",
+    )
+
+
+def byte_size(text: str) -> int:
+    """A number of bytes, perhaps with K, M, G or T behind it."""
+    digits, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
+    if not digits.isascii() or not digits.isdigit() or unit not in ("", "K", "M", "G", "T"):
+        raise argparse.ArgumentTypeError(f"{text} is not a size such as 500M or 8G")
+    return int(digits) << 10 * ("", "K", "M", "G", "T").index(unit)
+
+
+def percentage(text: str) -> float:
+    """A number from 0 to 100."""
+    value = float(text)
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 100")
+    return value
+
+
+def open_cache(options: argparse.Namespace) -> TableCache:
+    """The cache that the options name."""
+    from symbolize.symbols import DEFAULT_LIMIT, TableCache, default_folder
+
+    if options.cache == "":
+        raise UsageError("--cache has an empty name")
+    if options.cache and "://" in options.cache:
+        raise UsageError(f"--cache {options.cache}: is a URL; tables at URLs are for symbolize batch")
+    limit = DEFAULT_LIMIT if options.cache_limit is None else options.cache_limit
+    return TableCache(options.cache or default_folder(), limit)
+
+
+def all_roots(options: argparse.Namespace) -> list[str]:
+    """The folders with binaries: those given, then those of the environment."""
+    from symbolize.pipeline import roots_from_environment
+
+    further, notes = roots_from_environment()
+    if options.verbose:
+        for note in notes:
+            tell(f"symbolize: {printable(note)}")
+    return [*options.binaries, *further]
+
+
+@contextmanager
+def debuginfod_client(options: argparse.Namespace) -> Iterator[Debuginfod | None]:
+    """The client for the servers that the options name; None if they name none."""
+    if not options.debuginfod:
+        yield None
+        return
+    from symbolize.binaries.debuginfod import Debuginfod
+    from symbolize.cli.downloads import Downloads
+
+    def say(line: str) -> None:
+        if not options.quiet:
+            tell(f"symbolize: {printable(line)}")
+
+    with Downloads(options.quiet) as downloads:
+        more = {"refresh_misses": options.refresh_misses, "tell": say, "progress": downloads}
+        if "env" in options.debuginfod:
+            if options.debuginfod != ["env"]:
+                raise UsageError("--debuginfod env stands alone; put all servers into DEBUGINFOD_URLS or name them")
+            client = Debuginfod.from_environment(**more)
+            if not client.servers:
+                say("--debuginfod env: DEBUGINFOD_URLS names no server that may be asked")
+        else:
+            client = Debuginfod(options.debuginfod, **more)
+        with client:
+            yield client
+
+
+def warn_if_interpreted(quiet: bool) -> None:
+    """Say once that the compiled modules are missing: everything works, two orders of magnitude slower."""
+    from symbolize import cursor
+
+    if not quiet and not cursor.COMPILED:
+        tell(
+            "symbolize: warning: running without the compiled core, about a hundred times slower; "
+            "install a C compiler and reinstall symbolize"
+        )
