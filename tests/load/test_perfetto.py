@@ -1065,7 +1065,7 @@ def said(trace: bytes, what: str) -> Profile:
 
 
 def test_damage_costs_its_entry_or_sample() -> None:
-    """Entries and heap samples beside a damaged one are kept (rule R222)."""
+    """Entries and heap samples beside a damaged one are kept (rule R238)."""
     bad = w.field(6, b"\x08")
     trace = w.packet(1, w.CLEARED, bad + STATE) + w.perf_sample(2)
     assert stacks(said(trace, "1 packets are damaged")) == {("alloc", "main"): [1, 0]}

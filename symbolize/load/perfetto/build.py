@@ -118,10 +118,15 @@ def _labels(profile: Profile, parts: Sequence[Part]) -> tuple[Int64, Labels]:
     rows: list[tuple[int, int, int]] = []
     edges = [0]
     which = []
+    known: dict[Label, tuple[int, int, int]] = {}
     for part in parts:
         which.append(part.contexts + (len(edges) - 1))
         for each in part.labels:
-            rows += [(add(key.encode()), add(text.encode("utf-8", "surrogateescape")), n) for key, text, n in each]
+            for label in each:
+                if label not in known:
+                    key, text, number = label
+                    known[label] = (add(key.encode()), add(text.encode("utf-8", "surrogateescape")), number)
+            rows += [known[label] for label in each]
             edges.append(len(rows))
     context = np.concatenate(which)
     table = np.array(rows, np.int64).reshape(-1, 3)

@@ -89,7 +89,7 @@ class Names:
         self.entries = self.ids = 0
 
     def read(self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
-        """Enter what an InternedData has. Damage costs the entry that it is in."""
+        """Enter what an InternedData has. Damage costs the entry that it is in (rule R238)."""
         common: Common = self.common
         tag: cython.ulonglong
         outer: cython.Py_ssize_t

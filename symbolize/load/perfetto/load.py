@@ -316,7 +316,9 @@ def _cpu_profile(trace: Trace, rows: NDArray[np.int64]) -> Profile:
     session = trace.sessions[number]
     followers = session.followers[: table.stride - 2]
     labels: list[list[Label]] = []
-    for _, place, pid, tid, cpu, mode, error, *_ in contexts[rows].tolist():
+    # Equal labels are one object.
+    known: dict[Label, Label] = {}
+    for _, place, pid, tid, cpu, mode, error in (contexts[row].tolist() for row in rows):
         each = _labels(trace, place, pid)
         each.append(numbered("tid", tid))
         name = trace.threads.get((machine_of(place), tid), b"main" if tid == pid else b"")
@@ -329,7 +331,7 @@ def _cpu_profile(trace: Trace, rows: NDArray[np.int64]) -> Profile:
         if error > 1:
             text = UNWIND_ERRORS[error] if error < len(UNWIND_ERRORS) else f"error {error}"
             each.append(("unwind_error", text, 0))
-        labels.append(each)
+        labels.append([known.setdefault(label, label) for label in each])
     values = table.array()[here][:, : 2 + len(followers)]
     part = Part(samples[here, 1].astype(np.int32), values, context[here], labels)
     types = [("samples", "count"), (session.event, session.unit), *followers]
