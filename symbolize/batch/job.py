@@ -12,7 +12,7 @@ import uuid
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import takewhile
 from typing import Final, Protocol, TextIO
 
@@ -125,6 +125,7 @@ class Batch:
         self._manifest = manifest
         self._watcher = watcher
         self._is_stopping = is_stopping
+        self._setup = plan.setup
         self._exchange = open_exchange(plan.setup)
         self._epoch = 0
         self._spills = 0
@@ -182,6 +183,8 @@ class Batch:
             self._watcher.began(waiting, counts[State.DONE], counts[State.QUARANTINED])
         if not waiting:
             return counts
+        # Workers begin anew, as a process of its own would: binaries may have come or changed since they looked.
+        self._setup = replace(self._plan.setup, run=new_run())
         self._symbolize("scan", State.NEW, may_defer=True)
         self._decode()
         self._symbolize("rewrite", State.SCANNED, may_defer=False)
@@ -218,8 +221,8 @@ class Batch:
         spill = ""
         if may_defer:
             self._spills += 1
-            spill = f"{self._plan.setup.run}-{self._spills}"
-        work = Work(self._plan.setup, self._epoch, items, spill)
+            spill = f"{self._setup.run}-{self._spills}"
+        work = Work(self._setup, self._epoch, items, spill)
         return Task(str(items[0].number), symbolize_inputs, work)
 
     def _keep(self, outcome: Outcome) -> Sequence[Item]:
@@ -255,9 +258,8 @@ class Batch:
             return
         self._watcher.entered("decode", len(waiting))
         self._epoch += 1
-        setup = self._plan.setup
         tasks = (
-            Task(key, decode_binary, Decode(setup, self._epoch, self._manifest.asked(key)), affinity=key)
+            Task(key, decode_binary, Decode(self._setup, self._epoch, self._manifest.asked(key)), affinity=key)
             for key, _ in waiting
         )
         for outcome in self._engine.run(self._until_stopping(tasks), self._plan.decode_limits):

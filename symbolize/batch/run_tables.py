@@ -1,7 +1,5 @@
 """Symbol tables that answer for the addresses of a whole batch: made once a binary, used for every profile."""
 
-import os
-import tempfile
 from typing import Final
 
 import numpy as np
@@ -9,7 +7,15 @@ from numpy.typing import NDArray
 
 from symbolize.batch.places import Place
 from symbolize.errors import InputError, OutputError
-from symbolize.symbols import Binary, DamagedTable, SymbolTable, empty_table, read_table, write_table
+from symbolize.symbols import (
+    Binary,
+    DamagedTable,
+    SymbolTable,
+    empty_table,
+    read_table,
+    was_made_of,
+    write_table_to,
+)
 
 UInt64 = NDArray[np.uint64]
 
@@ -36,7 +42,11 @@ class RunTables:
         """Look again for tables that were not there or lacked something, if `epoch` is another than before."""
         if epoch != self._epoch:
             self._epoch = epoch
-            self._known.clear()
+            self.forget()
+
+    def forget(self) -> None:
+        """Let go of the tables that were read."""
+        self._known.clear()
 
     def find(self, binary: Binary, vaddrs: UInt64) -> SymbolTable | None:
         """The table that answers for all of `vaddrs` (ascending), None if there is none."""
@@ -44,7 +54,7 @@ class RunTables:
             return None
         key = binary.key
         if key not in self._known:
-            self._known[key] = self._read(key)
+            self._known[key] = self._read(binary)
         known = self._known[key]
         if known is None:
             return None
@@ -57,19 +67,14 @@ class RunTables:
     def write(self, binary: Binary, table: SymbolTable, vaddrs: UInt64 | None) -> int:
         """Keep `table`, which answers for `vaddrs` (None: for all); its bytes. Raises OutputError."""
         name = f"{FOLDER}/{binary.key}"
-        with tempfile.TemporaryDirectory() as scratch:
-            path = os.path.join(scratch, "table")
-            try:
-                size = write_table(table, binary.facts, path)
-                # What it answers for comes first: a table without is not used.
-                with self._place.write(name + (WHOLE if vaddrs is None else ADDRESSES)) as file:
-                    file.write((np.zeros(0, np.uint64) if vaddrs is None else vaddrs).tobytes())
-                with self._place.write(name + TABLE) as file, open(path, "rb") as source:
-                    while piece := source.read(1 << 20):
-                        file.write(piece)
-            except OSError as error:
-                raise OutputError(f"{self._place.url}/{name}: cannot be written: {error.strerror or error}") from error
-        return size
+        # What it answers for is written while there is no table: wherever this ends, no table answers for more than
+        # it was made for.
+        for ending in (TABLE, WHOLE if vaddrs is not None else ADDRESSES):
+            self._place.remove(name + ending)
+        with self._place.write(name + (WHOLE if vaddrs is None else ADDRESSES)) as file:
+            file.write((np.zeros(0, np.uint64) if vaddrs is None else vaddrs).tobytes())
+        with self._place.write(name + TABLE) as file:
+            return write_table_to(file, table, binary.facts_of_table)
 
     def give_up(self, key: str, reason: str) -> None:
         """Have nobody decode a binary again, because of `reason`. Raises OutputError."""
@@ -84,15 +89,17 @@ class RunTables:
         except (OSError, InputError):
             return np.zeros(0, np.uint64)
 
-    def _read(self, key: str) -> tuple[SymbolTable, UInt64 | None] | None:
-        name = f"{FOLDER}/{key}"
+    def _read(self, binary: Binary) -> tuple[SymbolTable, UInt64 | None] | None:
+        name = f"{FOLDER}/{binary.key}"
         try:
             if self._place.exists(name + GIVEN_UP):
                 with open(self._place.read_file(name + GIVEN_UP), "rb") as file:
                     return empty_table(file.read(MAX_REASON).decode(errors="replace")), None
             if not self._place.exists(name + TABLE):
                 return None
-            table, _ = read_table(self._place.read_file(name + TABLE))
+            table, facts = read_table(self._place.read_file(name + TABLE))
+            if not was_made_of(facts, binary.facts):
+                return None
             if self._place.exists(name + WHOLE):
                 return table, None
             return table, read_addresses(self._place.read_file(name + ADDRESSES), 0, -1)

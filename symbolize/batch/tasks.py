@@ -152,6 +152,7 @@ class Worker:
     def close(self) -> None:
         """Close all files."""
         self._held.close()
+        self.tables.forget()
         gc.collect()
 
     def new_addresses(self, questions: list[Question]) -> list[Question]:

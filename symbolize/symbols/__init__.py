@@ -1,12 +1,12 @@
 """Symbol tables: which frames stand at these addresses of this binary, asked in bulk."""
 
 from symbolize.symbols.binary import Binary, build_table, has_file_offsets
-from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder
+from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder, was_made_of
 from symbolize.symbols.functions import FunctionNames, texts_of
 from symbolize.symbols.listed import ListedBinary
 from symbolize.symbols.nearest import lookup_nearest
 from symbolize.symbols.table import Frames, FunctionsAt, SymbolTable
-from symbolize.symbols.table_file import DamagedTable, empty_table, read_table, write_table
+from symbolize.symbols.table_file import DamagedTable, empty_table, read_table, write_table_to
 
 __all__ = [
     "DEFAULT_LIMIT",
@@ -25,5 +25,6 @@ __all__ = [
     "lookup_nearest",
     "read_table",
     "texts_of",
-    "write_table",
+    "was_made_of",
+    "write_table_to",
 ]

@@ -50,6 +50,7 @@ class Binary:
         self._whole: SymbolTable | None = None
         self.is_kept: bool | None = None
         self._asked = False
+        self._companions: Sequence[tuple[str, int, int]] = ()
         self._made: Builder | None = None
         self._layer: SymbolLayer | None = None
 
@@ -61,19 +62,23 @@ class Binary:
         same.
         """
         if not self.is_cached() and (vaddrs is None or self._is_worth_it(vaddrs)):
-            self._whole = self._builder.build(None)
+            self._whole = self._build(None)
             if self._cache is not None and self._builder.is_complete:
-                facts = self.facts._replace(companions=self._builder.companions)
-                self.is_kept = self._cache.store(self._whole, facts)
+                self.is_kept = self._cache.store(self._whole, self.facts_of_table)
             self.forget()
-        return self._whole if self._whole is not None else self._builder.build(vaddrs)
+        return self._whole if self._whole is not None else self._build(vaddrs)
 
     def table_again(self, vaddrs: UInt64) -> SymbolTable:
         """The table for one more question of the lookup that `table` was asked for: one for `vaddrs` (ascending) alone.
 
         It is no second visit, which would be a reason to build the whole table.
         """
-        return self._whole if self._whole is not None else self._builder.build(vaddrs)
+        return self._whole if self._whole is not None else self._build(vaddrs)
+
+    def _build(self, vaddrs: UInt64 | None) -> SymbolTable:
+        table = self._builder.build(vaddrs)
+        self._companions = self._builder.companions
+        return table
 
     @property
     def has_whole(self) -> bool:
@@ -109,6 +114,11 @@ class Binary:
     def facts(self) -> Facts:
         """What identifies the files."""
         return facts_of(self.images)
+
+    @property
+    def facts_of_table(self) -> Facts:
+        """What identifies the files, and the further ones that were read for the table that was built last."""
+        return self.facts._replace(companions=self._companions)
 
     @property
     def key(self) -> str:

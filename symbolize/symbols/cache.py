@@ -276,6 +276,11 @@ def renamed(problem: str, found: Facts, facts: Facts) -> str:
     return problem
 
 
+def was_made_of(found: Facts, facts: Facts) -> bool:
+    """Whether the table that says `found` of itself is of the files at hand, and no further file has changed since."""
+    return identities(found) == identities(facts) and all(map(is_unchanged, found.companions))
+
+
 def identities(facts: Facts) -> list[Any]:
     """What has to agree for a table to be that of the files at hand, in their order: the first with DWARF is read."""
     return [facts.build_id, *([source["size"], source["modified_ns"], source["check"]] for source in facts.sources)]

@@ -16,7 +16,7 @@ import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,14 @@ class Facts(NamedTuple):
 
 def write_table(table: SymbolTable, facts: Facts, path: str) -> int:
     """Write `table` to the new file `path`; its size in bytes. Raises OSError."""
+    with open(path, "xb") as file:
+        size = write_table_to(file, table, facts)
+        os.fsync(file.fileno())
+    return size
+
+
+def write_table_to(file: BinaryIO, table: SymbolTable, facts: Facts) -> int:
+    """Write `table` to an empty file; its size in bytes. Raises OSError."""
     arrays = {name: np.ascontiguousarray(getattr(table, name)) for name in COLUMNS}
     places: dict[str, tuple[str, int, int]] = {}
     header = b""
@@ -72,22 +80,20 @@ def write_table(table: SymbolTable, facts: Facts, path: str) -> int:
             facts._asdict() | {"has_names": table.has_names, "problems": table.problems, "columns": places}
         )
         header = text.encode().ljust(len(header) or len(text) + 16 * len(arrays))
-    with open(path, "xb") as file:
-        file.write(bytes(PREFIX.size))
-        file.write(header)
-        check = crc32(header)
-        position = PREFIX.size + len(header)
-        for name, array in arrays.items():
-            padding = bytes(places[name][1] - position)
-            column = array.astype(array.dtype.newbyteorder("<"), copy=False).data.cast("B") if len(array) else b""
-            for part in (padding, column):
-                file.write(part)
-                check = crc32(part, check)
-            position = places[name][1] + array.nbytes
-        file.seek(0)
-        file.write(PREFIX.pack(MAGIC, FORMAT, len(header), position, check))
-        file.flush()
-        os.fsync(file.fileno())
+    file.write(bytes(PREFIX.size))
+    file.write(header)
+    check = crc32(header)
+    position = PREFIX.size + len(header)
+    for name, array in arrays.items():
+        padding = bytes(places[name][1] - position)
+        column = array.astype(array.dtype.newbyteorder("<"), copy=False).data.cast("B") if len(array) else b""
+        for part in (padding, column):
+            file.write(part)
+            check = crc32(part, check)
+        position = places[name][1] + array.nbytes
+    file.seek(0)
+    file.write(PREFIX.pack(MAGIC, FORMAT, len(header), position, check))
+    file.flush()
     return position
 
 

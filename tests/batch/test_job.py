@@ -246,6 +246,22 @@ def test_a_binary_that_cannot_be_decoded(some: Path, tmp_path: Path) -> None:
     assert load(out / "a.pb.gz").locations.has_lines()[of_it].any()
 
 
+def test_binaries_that_come_and_change_while_watching(tmp_path: Path) -> None:
+    """What arrives later is symbolized with the binaries that are there then, as by a new process."""
+    folder, out = tmp_path / "bin", tmp_path / "out"
+    folder.mkdir()
+    copies(SPECTRA, tmp_path / "in", ["a.pb.gz"])
+    given = plan(tmp_path / "in", out, [folder])
+    with Manifest(given.state + "/manifest.sqlite") as manifest, DirectEngine() as engine:
+        batch = Batch(given, engine, manifest, Seen())
+        batch.run()
+        shutil.copy2(BINARIES / "gcc-pie" / "spectra", folder)
+        copies(SPECTRA, tmp_path / "in", ["b.pb.gz"])
+        batch.run()
+    run_plan(plan(tmp_path / "in", tmp_path / "later", [folder]))
+    assert outputs(out)["b.pb.gz"] == outputs(tmp_path / "later")["b.pb.gz"] != outputs(out)["a.pb.gz"]
+
+
 def test_one_name_that_cannot_be_written(some: Path, tmp_path: Path) -> None:
     """A file in the way of one output is no reason to end the batch."""
     out = tmp_path / "out"
