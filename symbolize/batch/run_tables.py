@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.batch.places import Place
-from symbolize.errors import InputError, OutputError
+from symbolize.errors import InputError
 from symbolize.symbols import (
     Binary,
     DamagedTable,
