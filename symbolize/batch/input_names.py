@@ -11,6 +11,9 @@ from symbolize.load.endings import without_endings
 STATE_FOLDER: Final = ".symbolize"
 """The folder of a run's own state below its place; no output goes there and no input comes from there."""
 
+ENDING: Final = ".pb.gz"
+"""What outputs are called behind the names of their inputs."""
+
 MAX_COMPONENT: Final = 200
 """Bytes of a name between two slashes. File systems allow 255, of which the endings of outputs take some."""
 

@@ -13,11 +13,12 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from itertools import takewhile
 from typing import Final, Protocol, TextIO
 
 from symbolize.batch.engine import Engine, Failure, Limits, Outcome, Task
-from symbolize.batch.inputs import Input, Problem, find_inputs
+from symbolize.batch.inputs import Input, Problem, find_inputs, local_path
 from symbolize.batch.manifest import Handled, Item, Manifest, State
 from symbolize.batch.places import Place
 from symbolize.batch.run_tables import FOLDER, GIVEN_UP, RunTables
@@ -95,8 +96,10 @@ class Plan:
     def options(self) -> str:
         """What an output depends on besides its input, as a checksum."""
         setup = asdict(self.setup)
-        for name in ("out", "exchange", "run", "cache", "cache_limit"):
+        for name in ("exchange", "run", "cache", "cache_limit", "hand_on_kept"):
             del setup[name]
+        if Place.of(self.setup.out).is_local:  # where it is seen whether an output is there
+            del setup["out"]
         text = json.dumps([self.version, setup], sort_keys=True, default=list)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -151,6 +154,7 @@ class Batch:
     def take_in(self, is_ready: Callable[[Input], bool] = lambda _: True) -> None:
         """Look for inputs, and put those that are ready into the manifest."""
         plan, out = self._plan, Place.of(self._plan.setup.out)
+        real = lru_cache(64)(os.path.realpath)
         some: list[Input] = []
 
         def is_there(output: str, size: int) -> bool:
@@ -166,7 +170,7 @@ class Batch:
                 if found.uri not in self._told:
                     self._told.add(found.uri)
                     self._watcher.problem(found.uri, found.sentence)
-            elif plan.shard.takes(found.name) and not is_below(found.uri, out) and is_ready(found):
+            elif plan.shard.takes(found.name) and not is_below(found.uri, out, real) and is_ready(found):
                 some.append(found)
                 if len(some) >= AT_ONCE:
                     keep()
@@ -178,7 +182,9 @@ class Batch:
         waiting = counts[State.NEW] + counts[State.SCANNED]
         if waiting or not self._has_begun:
             if not self._has_begun and not counts[State.SCANNED]:
-                self._clear(FOLDER)
+                self._manifest.forget_questions()
+                for folder in (SPILLS, FOLDER):
+                    self._clear(folder)
             self._has_begun = True
             self._watcher.began(waiting, counts[State.DONE], counts[State.QUARANTINED])
         if not waiting:
@@ -292,9 +298,12 @@ class Batch:
                 self._exchange.remove(name)
 
 
-def is_below(uri: str, place: Place) -> bool:
-    """Whether an input is one of the outputs."""
-    return any(uri.startswith(url.rstrip("/") + "/") for url in (place.url, os.path.realpath(place.url)))
+def is_below(uri: str, place: Place, real: Callable[[str], str] = os.path.realpath) -> bool:
+    """Whether an input lies in a place, on whatever way links lead there; `real` resolves them."""
+    path = local_path(uri)
+    if path is None or not place.is_local:
+        return path is None and uri.startswith(place.url.rstrip("/") + "/")
+    return f"{real(os.path.dirname(path))}/".startswith(real(place.url).rstrip("/") + "/")
 
 
 def in_chunks(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from symbolize.batch.manifest import State
+from symbolize.batch.urls import shown_uri
 from symbolize.batch.watchers import Silent, Warn
 from symbolize.errors import OutputError
 
@@ -75,7 +76,7 @@ class JsonLog(Silent):
             "input",
             {
                 "pass": self._stage,
-                "input": item.uri,
+                "input": shown_uri(item.uri),
                 "name": item.name,
                 "bytes": item.size,
                 "state": state_text(result.state),

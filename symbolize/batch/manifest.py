@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Self
 
+from symbolize.batch.input_names import ENDING
 from symbolize.batch.inputs import Input, alternative_names
 from symbolize.errors import OutputError, UsageError
 
@@ -45,6 +46,7 @@ CREATE TABLE IF NOT EXISTS profiles (
     coverage TEXT NOT NULL,
     PRIMARY KEY (input, output)
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS profiles_by_output ON profiles (output);
 CREATE TABLE IF NOT EXISTS questions (
     number INTEGER PRIMARY KEY,
     key TEXT NOT NULL,
@@ -62,7 +64,15 @@ CREATE TABLE IF NOT EXISTS binaries (
     seconds REAL NOT NULL DEFAULT 0,
     failure TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID;
+CREATE TEMP TABLE looks (
+    uri TEXT PRIMARY KEY,
+    version TEXT NOT NULL,
+    look INTEGER NOT NULL
+) WITHOUT ROWID;
 """
+
+IS_FOLDER = "EXISTS (SELECT 1 FROM inputs AS other WHERE other.name > {0} || '/' AND other.name < {0} || '0')"
+"""Whether the outputs of other inputs are in the folder of this name; 0 comes behind the slash."""
 
 
 class State(enum.IntEnum):
@@ -75,12 +85,14 @@ class State(enum.IntEnum):
 
 
 class Item(NamedTuple):
-    """An input as a task takes it."""
+    """An input as a task takes it. Its output goes by `name`; if it has several, these are in the folder `folder`, in
+    which no others are."""
 
     number: int
     uri: str
     name: str
     size: int
+    folder: str
 
 
 class Asked(NamedTuple):
@@ -157,8 +169,11 @@ class Manifest:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Closes the file; what went wrong with it inside is raised as OutputError."""
         self.close()
+        if isinstance(error, sqlite3.Error):
+            raise _failure(self.path, error) from error
 
     def close(self) -> None:
         """Close the file."""
@@ -223,6 +238,8 @@ class Manifest:
     def _insert(self, base: sqlite3.Connection, each: Input, options: str, turn: int) -> None:
         """A new input, by the first of its names that is free."""
         for name in alternative_names(each):
+            if base.execute("SELECT 1 FROM profiles WHERE output = ?", (name + ENDING,)).fetchone():
+                continue  # it is one of several of another input
             try:
                 base.execute(
                     "INSERT INTO inputs (uri, name, size, version, options, state, turn) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -237,15 +254,24 @@ class Manifest:
         last = 0
         while True:
             rows = self._base.execute(
-                "SELECT number, uri, name, size FROM inputs WHERE state = ? AND turn = ? AND number > ? "
-                "ORDER BY number LIMIT ?",
+                f"SELECT number, uri, name, size, {IS_FOLDER.format('inputs.name')} FROM inputs "
+                "WHERE state = ? AND turn = ? AND number > ? ORDER BY number LIMIT ?",
                 (state, turn, last, ROWS_AT_ONCE),
             ).fetchall()
             if not rows:
                 return
-            for row in rows:
-                yield Item(*row)
+            for number, uri, name, size, is_folder in rows:
+                item = Item(number, uri, name, size, name)
+                yield item._replace(folder=self._free_folder(item)) if is_folder else item
             last = rows[-1][0]
+
+    def _free_folder(self, item: Item) -> str:
+        """A name for a folder in which there are no outputs of other inputs."""
+        for name in alternative_names(Input(item.uri, item.name, item.size, "")):
+            question = f"SELECT {IS_FOLDER.format('?1')} OR EXISTS (SELECT 1 FROM inputs WHERE name = ?1)"
+            if not self._base.execute(question, (name,)).fetchone()[0]:
+                break
+        return name
 
     def count(self, turn: int) -> dict[State, int]:
         """How many inputs of this turn are in each state."""
@@ -302,9 +328,23 @@ class Manifest:
             )
 
     def forget_questions(self) -> None:
-        """Drop what was asked, once its spill files are gone."""
+        """Drop what was asked. What waits for the answers still, as inputs that were not named this time, is new."""
         with self.writing() as base:
             base.execute("DELETE FROM questions")
+            base.execute("UPDATE inputs SET state = ? WHERE state = ?", (State.NEW, State.SCANNED))
+
+    def is_settled(self, found: Input, look: int) -> bool:
+        """Whether an input is on record as it is, or was the same at the look before; it was seen at this one."""
+        key = found.uri, found.version
+        if self._base.execute("SELECT 1 FROM inputs WHERE uri = ? AND version = ?", key).fetchone():
+            return True
+        before = self._base.execute("SELECT 1 FROM looks WHERE uri = ? AND version = ?", key).fetchone()
+        self._base.execute("INSERT OR REPLACE INTO looks VALUES (?, ?, ?)", (*key, look))
+        return before is not None
+
+    def end_look(self, look: int) -> None:
+        """Forget what was not seen at this look."""
+        self._base.execute("DELETE FROM looks WHERE look < ?", (look,))
 
     def rows(self, turn: int) -> Iterator[InputRow]:
         """The inputs of this turn."""

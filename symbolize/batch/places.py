@@ -1,5 +1,6 @@
 """Places for outputs and for what tasks hand to one another: a folder, or a prefix in an object store."""
 
+import errno
 import os
 import shutil
 import stat
@@ -206,7 +207,8 @@ class LocalPlace(Place):
         root = os.path.realpath(self.url)
         real = os.path.realpath(existing)
         if real != root and not real.startswith(root.rstrip("/") + "/"):
-            raise OutputError(f"{path}: cannot be written: a link on the way leads out of {self.url}")
+            cause = OSError(errno.ELOOP, f"a link on the way leads out of {self.url}")
+            raise output_error(path, cause) from cause
         os.makedirs(folder, exist_ok=True)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from symbolize.batch.logs import state_text
 from symbolize.batch.manifest import Manifest, State
 from symbolize.batch.totals import Binaries, BinarySums, Percents
+from symbolize.batch.urls import shown_uri
 from symbolize.batch.watchers import Silent, duration, one_line, rate_text
 from symbolize.errors import printable
 from symbolize.reasons import Reason
@@ -120,7 +121,7 @@ class Summary:
                 self.binaries.add(row.coverage)
                 outputs.append({"path": row.output, "bytes": row.size, **row.coverage})
             yield {
-                "input": uri,
+                "input": shown_uri(uri),
                 "bytes": size,
                 "state": state_text(state),
                 "reason": reason,
@@ -300,7 +301,7 @@ def write_quarantine(manifest: Manifest, turn: int, path: str) -> int:
                 count += 1
                 entry = {
                     "time": datetime.fromtimestamp(row.finished, UTC).isoformat(timespec="milliseconds"),
-                    "input": row.uri,
+                    "input": shown_uri(row.uri),
                     "bytes": row.size,
                     "reason": row.reason,
                     "detail": row.detail,

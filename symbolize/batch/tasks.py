@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.arrays import distinct
+from symbolize.batch.input_names import ENDING
 from symbolize.batch.inputs import open_input
 from symbolize.batch.manifest import Asked, Handled, Item, ProfileRow, State
 from symbolize.batch.places import Place
@@ -36,10 +37,13 @@ MAX_OPEN: Final = 512
 """Binaries that a worker keeps open; with one more it begins anew."""
 MAX_NOTED: Final = 4 << 20
 """Addresses that a worker knows to be on record already."""
-ENDING: Final = ".pb.gz"
 SPILLS: Final = "asked"
-NAMING_ERRORS: Final = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.ELOOP)
-"""What the system says where a file stands in the way of a folder, or a name is too long for it."""
+NAMING_ERRORS: Final = (
+    *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.ELOOP),
+    *(errno.EINVAL, errno.EILSEQ),
+)
+"""What the system says where a file stands in the way of a folder, a link leads astray, or a name is too long or none
+for the file system."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ class Setup:
     """How profiles are read and symbolized, the same for all tasks of a batch.
 
     `out` is where outputs go, `exchange` where the workers leave what others of them need. `cache` is a folder or URL,
-    empty for none. `run` tells one process that drives a batch from all others.
+    empty for none; with `hand_on_kept` tables that are kept there are left for the others too, which may not have the
+    same folder. `run` tells one process that drives a batch from all others.
     """
 
     binaries: tuple[str, ...]
@@ -56,6 +61,7 @@ class Setup:
     run: str
     cache: str = ""
     cache_limit: int = 8 << 30
+    hand_on_kept: bool = False
     demangle: str = "default"
     nearest_line: bool = False
     proguard_maps: tuple[str, ...] = ()
@@ -268,7 +274,7 @@ def symbolize_input(worker: Worker, item: Item, may_defer: bool) -> tuple[Profil
 
 def write_result(worker: Worker, item: Item, loaded: LoadedProfile, result: Result) -> ProfileRow:
     """Write one profile where it belongs; what is told of it."""
-    name = f"{item.name}/{loaded.name}{ENDING}" if loaded.name else item.name + ENDING
+    name = (f"{item.folder}/{loaded.name}" if loaded.name else item.name) + ENDING
     with worker.out.write(name) as file:
         write(result.profile, file)
         size = file.tell()
@@ -315,7 +321,7 @@ def decode_binary(work: Decode) -> Decoded:
         return Decoded(key, 0, 0, time.perf_counter() - started, f"{path}: is not there any more, or has changed")
     table = binary.table(None if work.setup.nearest_line else vaddrs)
     size = table.file_size
-    if not binary.is_kept:
+    if not binary.is_kept or work.setup.hand_on_kept:
         try:
             size = worker.tables.write(binary, table, None if binary.has_whole else vaddrs)
         except OutputError as error:

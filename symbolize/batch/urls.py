@@ -50,6 +50,11 @@ def shown(url: str) -> str:
     return QUERY.sub(r"\1", CREDENTIALS.sub("", url))
 
 
+def shown_uri(uri: str) -> str:
+    """An input as anybody may see it: a path as it is, a URL without secrets."""
+    return shown(uri) if is_url(uri) else uri
+
+
 def has_password(url: str) -> bool:
     """Whether a URL holds a password, which would end up wherever the URL is noted."""
     return any(":" in found for found in CREDENTIALS.findall(url))

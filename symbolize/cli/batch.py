@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import hashlib
+import itertools
 import os
 import re
 import signal
@@ -31,7 +32,7 @@ from symbolize.cli.options import (
 from symbolize.errors import UsageError
 
 if TYPE_CHECKING:
-    from symbolize.batch import Batch, Engine, Input, Plan, Shard
+    from symbolize.batch import Batch, Engine, Manifest, Plan, Shard
 
 STATE_FOLDER = ".symbolize"
 TASKS_ON_CLUSTER = 8
@@ -60,6 +61,7 @@ def run_batch(arguments: Sequence[str]) -> int:
             if options.watch:
                 keep_watching(
                     batch,
+                    manifest,
                     options.interval,
                     stopping,
                     lambda: seen.list_quarantined(manifest, batch.turn, plan.state),
@@ -71,7 +73,7 @@ def run_batch(arguments: Sequence[str]) -> int:
         counts = manifest.count(batch.turn)
     if counts[State.NEW] + counts[State.SCANNED] and not options.watch:
         return EXIT_FAILED
-    if counts[State.QUARANTINED] or batch.missing:
+    if counts[State.QUARANTINED] or (batch.missing and not options.watch):  # what is missing may still come
         return EXIT_SOME
     return EXIT_BELOW if options.fail_under is not None and percent < options.fail_under else EXIT_DONE
 
@@ -249,6 +251,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         new_run(),
         cache=cache,
         cache_limit=DEFAULT_LIMIT if options.cache_limit is None else options.cache_limit,
+        hand_on_kept=bool(options.dask),
         demangle=options.demangle,
         nearest_line=options.nearest_line,
         proguard_maps=tuple(options.proguard_map),
@@ -321,7 +324,9 @@ def told_to_stop(is_watching: bool) -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def keep_watching(batch: Batch, interval: float, stopping: threading.Event, when_failed: Callable[[], object]) -> None:
+def keep_watching(
+    batch: Batch, manifest: Manifest, interval: float, stopping: threading.Event, when_failed: Callable[[], object]
+) -> None:
     """Do what there is, and look again until told to stop. What was still changing at a look waits for the next.
 
     `when_failed` is called when there is more in quarantine than before.
@@ -329,16 +334,11 @@ def keep_watching(batch: Batch, interval: float, stopping: threading.Event, when
     from symbolize.batch import State
 
     failed = 0
-    before: dict[str, str] = {}
-
-    def is_ready(found: Input) -> bool:
-        now[found.uri] = found.version
-        return before.get(found.uri) == found.version
-
-    while not stopping.is_set():
-        now: dict[str, str] = {}
-        batch.take_in(is_ready)
-        before = now
+    for look in itertools.count():
+        if stopping.is_set():
+            return
+        batch.take_in(lambda found, look=look: manifest.is_settled(found, look))  # type: ignore[misc]
+        manifest.end_look(look)
         counts = batch.work()
         if counts[State.QUARANTINED] != failed:
             failed = counts[State.QUARANTINED]

@@ -13,6 +13,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, Never
 
 from symbolize.batch.manifest import State
+from symbolize.batch.urls import shown_uri
 from symbolize.batch.watchers import Silent, duration, one_line, rate_text
 from symbolize.cli.options import tell
 from symbolize.errors import printable
@@ -258,7 +259,7 @@ class BatchProgress(Silent):
 
     def _say_quarantined(self, item: Item, result: Handled) -> None:
         detail = one_line(result.detail)
-        uri = printable(item.uri)
+        uri = printable(shown_uri(item.uri))
         if detail.startswith(uri + ": "):
             detail = detail[len(uri) + 2 :]
         self._told += 1

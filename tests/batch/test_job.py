@@ -7,12 +7,13 @@ import pickle
 import shutil
 import tracemalloc
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from symbolize.batch import Batch, Limits, Manifest, Shard, State
+from symbolize.batch import Batch, Input, Limits, Manifest, Shard, State
 from symbolize.batch import tasks as batch_tasks
 from symbolize.batch.engine import Failure, Outcome, Task
 from symbolize.batch.manifest import Handled, ProfileRow
@@ -20,7 +21,7 @@ from symbolize.batch.tasks import Done
 from symbolize.errors import OutputError
 from symbolize.load import load
 from tests.support.batch_engines import DirectEngine, Seen, plan, run_plan
-from tests.support.batch_runs import GPERFTOOLS, PERF, copies, files_below, make_inputs, outputs, single_outputs
+from tests.support.batch_runs import GPERFTOOLS, PERF, copies, files_below, make_inputs, outputs, single_outputs, trace
 from tests.support.fixture_files import BINARIES
 
 LEDGER = GPERFTOOLS / "ledger-gcc-split.prof"
@@ -260,6 +261,122 @@ def test_binaries_that_come_and_change_while_watching(tmp_path: Path) -> None:
         batch.run()
     run_plan(plan(tmp_path / "in", tmp_path / "later", [folder]))
     assert outputs(out)["b.pb.gz"] == outputs(tmp_path / "later")["b.pb.gz"] != outputs(out)["a.pb.gz"]
+
+
+def test_several_outputs_of_one_input_do_not_meet_those_of_others(tmp_path: Path) -> None:
+    """A trace beside a folder of its name, in which there is a file called as one of its profiles, now or later."""
+    inputs, out = tmp_path / "in", tmp_path / "out"
+    inputs.mkdir()
+    (inputs / "run.pftrace").write_bytes(trace(7, 8))
+    run_plan(plan(inputs, out, BINS))
+    first, second = sorted(outputs(out))
+    copies(LEDGER, inputs / "run", [Path(first).name.removesuffix(".pb.gz") + ".prof", "other.prof"])
+    before = outputs(out)
+    for again in (False, True):
+        counts, _ = run_plan(plan(inputs, out, BINS, again=again))
+        assert counts[State.DONE] == 3
+        assert {name: outputs(out)[name] for name in before} == before
+    counts, _ = run_plan(plan(inputs, tmp_path / "new", BINS))
+    assert counts[State.DONE] == 3
+    made = outputs(tmp_path / "new")
+    assert sorted(Path(name).name for name in made) == sorted(
+        [Path(first).name] * 2 + ["other.pb.gz", Path(second).name]
+    )
+    assert {made[name] for name in made if name.startswith("run.pftrace/")} == {*before.values()}
+
+
+def test_what_lies_in_out_is_no_input_by_whatever_name(some: Path, tmp_path: Path) -> None:
+    """Nor where a link leads to the folder above."""
+    (tmp_path / "link").symlink_to(some)
+    for _ in range(3):
+        counts, _ = run_plan(plan(tmp_path / "link", some / "out", BINS))
+        assert counts == {**ALL_DONE, State.DONE: 3}
+    assert [*outputs(some / "out")] == ["a.pb.gz", "b.pb.gz", "c.pb.gz"]
+
+
+def test_a_store_named_anew_gets_all(tmp_path: Path) -> None:
+    """What is at a URL is on record only, so that another URL is another batch; a folder can be moved."""
+    of_stores = [plan("in", Path("out"), []), plan("in", Path("other"), [])]
+    assert of_stores[0].options == of_stores[1].options
+    of_stores = [replace(each, setup=replace(each.setup, out=f"s3://b/{row}")) for row, each in enumerate(of_stores)]
+    assert of_stores[0].options != of_stores[1].options
+
+
+def test_other_inputs_between_an_interruption_and_going_on(some: Path, tmp_path: Path) -> None:
+    """What the inputs of the first command waited for is asked again, and not decoded by each worker for itself."""
+    out = tmp_path / "out"
+
+    def stop(task: Task) -> Failure | None:
+        if task.function is batch_tasks.symbolize_inputs and not task.argument.spill:
+            raise KeyboardInterrupt
+        return None
+
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(plan(some, out, BINS), DirectEngine(stop))
+    copies(SPECTRA, tmp_path / "others", ["d.pb"])
+    run_plan(plan(tmp_path / "others", out, BINS))
+    _, seen = run_plan(plan(some, out, BINS))
+    assert [stage for stage, _ in seen.stages] == ["scan", "decode", "rewrite"]
+
+
+def test_kept_tables_are_handed_to_workers_with_another_cache(
+    some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on the machines of a cluster, each of which has a folder of its own."""
+    run_plan(plan(some, tmp_path / "whole", BINS))
+
+    def next_machine(task: Task) -> Failure | None:
+        if task.function is batch_tasks.symbolize_inputs and not task.argument.spill:
+            shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+            batch_tasks.forget_worker()
+            monkeypatch.setattr("symbolize.symbols.build.Builder", None)  # decoding would fail
+        return None
+
+    # Half of it is needed at once, so that it is made as a whole, and kept.
+    monkeypatch.setattr("symbolize.symbols.binary.WHOLE_SHARE", 0.0)
+    given = plan(some, tmp_path / "out", BINS, cache=str(tmp_path / "cache"), hand_on_kept=True)
+    counts, _ = run_plan(given, DirectEngine(next_machine))
+    assert counts == {**ALL_DONE, State.DONE: 3}
+    assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
+
+
+def test_a_link_that_leads_out_of_the_place(some: Path, tmp_path: Path) -> None:
+    """It costs the inputs whose outputs would go there, and the batch goes on."""
+    copies(LEDGER, some / "deep", ["d.prof"])
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "deep").symlink_to(tmp_path / "elsewhere")
+    counts, seen = run_plan(plan(some, tmp_path / "out", BINS))
+    assert (counts[State.DONE], seen.reasons) == (3, {"d.prof": "unwritable"})
+    assert "a link on the way leads out of" in seen.details["d.prof"]
+    assert not [*(tmp_path / "elsewhere").iterdir()]
+
+
+def test_settling(tmp_path: Path) -> None:
+    """An input is taken while watching when it is as it was at the look before, or as it is on record."""
+    one, other = Input("/in/a", "a", 1, "1-1"), Input("/in/a", "a", 2, "2-2")
+    with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
+        assert [manifest.is_settled(each, look) for look, each in enumerate((one, other, one))] == [False] * 3
+        assert manifest.is_settled(one, 3)
+        manifest.end_look(4)
+        assert not manifest.is_settled(one, 5)
+        manifest.add([one], "", 1, retry=False, again=False)
+        assert manifest.is_settled(one, 9)
+        assert not manifest.is_settled(other, 9)
+
+
+def test_a_damaged_manifest(some: Path, tmp_path: Path) -> None:
+    """A sentence says which file it is."""
+    given = plan(some, tmp_path / "out", BINS)
+    run_plan(given)
+    path = Path(given.state) / "manifest.sqlite"
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + b"?" * (len(data) - 4096))
+    with pytest.raises(OutputError, match=r"manifest\.sqlite: database disk image is malformed"):
+        run_plan(given)
+    path.write_bytes(b"?" * 4096)
+    with pytest.raises(OutputError, match=r"manifest\.sqlite: file is not a database"):
+        run_plan(given)
 
 
 def test_one_name_that_cannot_be_written(some: Path, tmp_path: Path) -> None:

@@ -223,6 +223,22 @@ def test_watching(tmp_path: Path) -> None:
     assert log.read_text().count("is not a profile") <= 2
 
 
+def test_watching_an_empty_folder(tmp_path: Path) -> None:
+    """Nothing has come, which is no failure."""
+    Path("in").mkdir()
+    batch = start("--watch", "in", "--watch", "not-yet", *BINS, "--out", "out", "--interval", "0.1", "--jobs", "1")
+    try:
+        wait_until(lambda: Path("out/.symbolize/manifest.sqlite").exists())
+        time.sleep(0.5)
+        os.kill(batch.pid, signal.SIGTERM)
+        _, err = batch.communicate(timeout=60)
+        assert batch.returncode == 0, err
+        assert "holds no files" in err
+        assert "not-yet: is missing" in err
+    finally:
+        kill_group(batch)
+
+
 def test_shards_from_the_environment(tmp_path: Path) -> None:
     """The parts of a batch, numbered by an option or as an indexed job of Kubernetes is, make the whole."""
     inputs = profiles(tmp_path / "in", 12)

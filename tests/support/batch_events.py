@@ -9,7 +9,8 @@ from symbolize.batch.tasks import Decoded
 def item(number: int = 1, uri: str = "", size: int = 1000) -> Item:
     """An input."""
     uri = uri or f"/in/{number}.prof"
-    return Item(number, uri, uri.rsplit("/", 1)[-1].removesuffix(".prof"), size)
+    name = uri.rsplit("/", 1)[-1].removesuffix(".prof")
+    return Item(number, uri, name, size, name)
 
 
 def mapping(
