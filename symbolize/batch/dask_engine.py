@@ -321,6 +321,10 @@ class Run:
                 continue
             note = Note.read(notes.get(flight.slot), flight.key)
             if note.reply is not None:
+                if flight.key in left & self.left:  # its worker died between the reply and telling that it is done
+                    self.take(flight)
+                    self.engine._asked(self.client.cancel, [flight.future], force=True)
+                    self.finish(flight, note.reply, note.starts)
                 continue
             if note.worker not in present:
                 if flight.key in left & self.left:

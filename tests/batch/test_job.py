@@ -513,3 +513,21 @@ def test_workers_open_a_limited_number_of_binaries(some: Path, tmp_path: Path, m
     assert {*opened} == {0}
     assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
     assert gzip.decompress(outputs(tmp_path / "out")["a.pb.gz"])
+
+
+@pytest.mark.parametrize("nearest_line", [False, True])
+def test_object_store(some: Path, tmp_path: Path, bucket: Any, nearest_line: bool) -> None:
+    """Inputs from a bucket, outputs, what tasks leave for one another and the cache in it: the same outputs."""
+    make = {"nearest_line": nearest_line, "cache": str(tmp_path / "cache")}
+    run_plan(plan(some, tmp_path / "out", BINS, **make))
+    for path in some.iterdir():
+        bucket.put(f"in/{path.name}", data=path.read_bytes())
+    setup = plan(f"{bucket.url}/in", tmp_path / "state", BINS, nearest_line=nearest_line, cache=f"{bucket.url}/cache")
+    url = bucket.url
+    given = replace(setup, setup=replace(setup.setup, out=f"{url}/out", exchange=f"{url}/out/.symbolize/work"))
+    for _ in range(2):
+        counts, _ = run_plan(given)
+        assert counts == {**ALL_DONE, State.DONE: 3}
+    keys = [key for key in sorted(bucket.keys()) if key.startswith("out/")]
+    made = {key.removeprefix("out/"): bucket.system.cat_file(f"{url}/{key}") for key in keys}
+    assert made == outputs(tmp_path / "out")

@@ -72,7 +72,7 @@ class Killer(threading.Thread):
 
         with distributed.Client(self.address, set_as_default=False) as client:
             wait_until(lambda: self._ended.is_set() or outputs(self.out))
-            while not self._ended.is_set():
+            while not self._ended.is_set() and self.kills < 12:
                 with suppress(Exception):
                     workers = client.run(os.getpid, on_error="ignore")
                     os.kill(self._choose.choice(sorted(workers.values())), signal.SIGKILL)

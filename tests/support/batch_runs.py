@@ -116,13 +116,13 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), **more}
 
 
-def start(*arguments: str | Path, **options: Any) -> "subprocess.Popen[str]":
-    """The batch command in a process group of its own."""
+def start(*arguments: str | Path, log: Any = subprocess.PIPE, **options: Any) -> "subprocess.Popen[str]":
+    """The batch command in a process group of its own; what it says goes to `log`."""
     return subprocess.Popen(
         command(*arguments),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=log,
+        stderr=log,
         text=True,
         env=environment(),
         start_new_session=True,
