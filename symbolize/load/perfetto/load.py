@@ -16,6 +16,7 @@ from symbolize.load.compression import CutShort
 from symbolize.load.perfetto.build import MODES, UNWIND_ERRORS, Label, Part, build
 from symbolize.load.perfetto.processes import machine_of
 from symbolize.load.perfetto.trace import MONOTONIC, MONOTONIC_COARSE, REALTIME, Heap, Trace
+from symbolize.load.perfetto.wire import signed
 from symbolize.load.several import ALL, Choice, LoadedProfile
 from symbolize.profile.model import Int64, Profile, ValueType
 
@@ -148,8 +149,8 @@ def _take_java_names(profile: Profile, trace: Trace, processes: Sequence[tuple[i
 
 
 def numbered(key: str, number: int) -> Label:
-    """A label with a number; 0 becomes text, because pprof takes the number 0 for none."""
-    return (key, "", number) if number else (key, "0", 0)
+    """A label with a number of 64 bits, which pprof has signed; 0 becomes text, because pprof takes it for none."""
+    return (key, "", signed(number)) if number else (key, "0", 0)
 
 
 def _about(trace: Trace, place: int, pid: int) -> str:
