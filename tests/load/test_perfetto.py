@@ -576,6 +576,35 @@ def test_a_clear_between_dumps() -> None:
     ]
 
 
+def test_dumps_in_any_order() -> None:
+    """Profiles are the same whichever dump is asked for first, of heaps in turn, and when one is asked for again."""
+    trace = CLEAR + w.packet(1, interned=STATE)
+    for number in range(5):
+        dumps = [
+            w.heap_dump(7, [w.heap_sample(2 + number % 2, 10 + number * size, 0, 1)], number + 1, heap)
+            for heap, size in (("a", 1), ("b", 2))
+        ]
+        trace += w.heap_packet(dumps, index=number)
+    found = load_all(io.BytesIO(trace))
+    expected = [stacks(each.profile) for each in found]
+    assert [each["other", "main"][1] for each in expected[-2:]] == [13, 16]
+    assert [each["alloc", "main"][1] for each in expected[-2:]] == [14, 18]
+    for order in ([9, 1, 0, 8, 2], [3, 3, 5, 5, 9, 9], [4, 0, 2, 4, 6, 8]):
+        assert [stacks(found[number].profile) for number in order] == [expected[number] for number in order]
+
+
+def test_dumps_have_a_limit_of_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each dump has the callstacks of those before; of too many the first are shown, which is said (rule R224)."""
+    trace = CLEAR + w.packet(1, interned=STATE)
+    for number in range(5):
+        trace += w.heap_packet([w.heap_dump(7, [w.heap_sample(2 + number % 2, 9, 0, 1)], number + 1)], index=number)
+    monkeypatch.setattr(loading, "MAX_DUMP_SAMPLES", 5)
+    found = read(trace)
+    assert [len(profile.samples) for profile in found.values()] == [1, 2, 2]
+    assert "2 heap dumps were left out" in "; ".join(next(iter(found.values())).warnings)
+    assert len(only(trace, merge=["dumps"]).samples) == 2
+
+
 @pytest.mark.parametrize("clears", [1, 2])
 def test_a_clear_within_a_dump(clears: int) -> None:
     """Samples of a dump that come before a clear have the callstacks of before, and are not mistaken for those of the

@@ -33,8 +33,9 @@ MAX_PATH: Final = 1 << 12
 MAX_STRING_BYTES: Final = 1 << 27
 STRING_COST: Final = 128
 """Bytes of all distinct strings; each takes so many beside its content."""
-MAX_CHANGE_BYTES: Final = 1 << 27
-"""Bytes of all that dumps say of the samples of heaps."""
+MAX_CHANGE_BYTES: Final = 1 << 28
+ROW_COST: Final = 80
+"""Bytes of all that dumps say of the samples of heaps; each callstack of a heap takes so many beside its changes."""
 MAX_DEFAULTS: Final = 1 << 14
 """Bytes of TracePacketDefaults."""
 DUMP_COST: Final = 1 << 10
@@ -132,6 +133,8 @@ class Dump:
     timestamp: int
     base: int
     """Rows before this one belong to callstacks of a state that was cleared."""
+    known: int = 0
+    """Callstacks that have values by then."""
     rows: list[Int32] = field(default_factory=list)
     added: list[list[NDArray[Any]]] = field(default_factory=list)
     """Columns count, size, frees, freed, each as narrow as it can be."""
@@ -154,6 +157,9 @@ class Heap:
         self.notes: Counter[str] = Counter()
         self.lost = [0, 0]
         self._totals = Totals(mixer)
+        # The values of all rows after the first `_done` dumps, for that which is asked for next
+        self._values: Int64 | None = None
+        self._done = 0
 
     def add(self, generation: int, dump: Dump, waiting: NDArray[np.uint64], stacks: Int32) -> int:
         """Take samples of a dump: words as `Totals.add` reads them, and the stack of each. The bytes that this took."""
@@ -161,7 +167,7 @@ class Heap:
             # Ids of another generation are other callstacks; the producer says all its totals anew.
             self.generation = generation
             self._totals.restart()
-        dump.base = self._totals.base
+        dump.base, before = self._totals.base, self._totals.count
         rows = np.empty(len(stacks), np.int32)
         added = np.empty((4, len(stacks)), np.int64)
         changed = self._totals.add(waiting.reshape(-1).data, stacks.data, rows.data, added.data)
@@ -169,21 +175,27 @@ class Heap:
             self.first = len(self.dumps) - 1
         dump.rows.append(rows[:changed].copy())
         dump.added.append([narrow(column[:changed]) for column in added])
-        return sum(each.nbytes for each in (dump.rows[-1], *dump.added[-1])) + DUMP_COST
+        dump.known = self._totals.count - dump.base
+        more = (self._totals.count - before) * ROW_COST + DUMP_COST
+        return sum(each.nbytes for each in (dump.rows[-1], *dump.added[-1])) + more
 
     def has_samples(self, last: int) -> bool:
         """Whether any callstack is known at the dump of this number."""
         return self.first is not None and self.first <= last
 
     def totals(self, last: int) -> tuple[Int32, Int64]:
-        """Stacks and their count, size, frees and freed (int64[n, 4]) at the dump of this number."""
-        values = np.zeros((self._totals.count, 4), np.int64)
-        for dump in self.dumps[: last + 1]:
+        """Stacks and their count, size, frees and freed (int64[n, 4]) at the dump of this number. Quick in the order of
+        the dumps: a dump goes on from the one before."""
+        values = self._values
+        if values is None or last + 1 < self._done:
+            values, self._done = np.zeros((self._totals.count, 4), np.int64), 0
+        for dump in self.dumps[self._done : last + 1]:
             for rows, added in zip(dump.rows, dump.added, strict=True):
                 for column, numbers in enumerate(added):
                     np.add.at(values[:, column], rows, numbers)
-        values[: self.dumps[last].base] = 0
-        used = np.flatnonzero(values.any(axis=1))
+        self._values, self._done = (values, last + 1) if last + 1 < len(self.dumps) else (None, 0)
+        base = self.dumps[last].base
+        used = base + np.flatnonzero(values[base : base + self.dumps[last].known].any(axis=1))
         return self._totals.stack_rows()[used], values[used]
 
 
