@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+import tracemalloc
 import zlib
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from symbolize.load import load, load_all
 from symbolize.load.perfetto import build as building
 from symbolize.load.perfetto import common, heaps, samples, scan
 from symbolize.load.perfetto import load as loading
+from symbolize.load.perfetto import processes as processing
 from symbolize.load.perfetto import trace as tracing
 from symbolize.load.perfetto.wire import fields, message
 from symbolize.load.several import Choice, is_trace
@@ -574,6 +576,54 @@ def test_a_clear_between_dumps() -> None:
     ]
 
 
+def test_dumps_in_any_order() -> None:
+    """Profiles are the same whichever dump is asked for first, of heaps in turn, and when one is asked for again."""
+    trace = CLEAR + w.packet(1, interned=STATE)
+    for number in range(5):
+        dumps = [
+            w.heap_dump(7, [w.heap_sample(2 + number % 2, 10 + number * size, 0, 1)], number + 1, heap)
+            for heap, size in (("a", 1), ("b", 2))
+        ]
+        trace += w.heap_packet(dumps, index=number)
+    found = load_all(io.BytesIO(trace))
+    expected = [stacks(each.profile) for each in found]
+    assert [each["other", "main"][1] for each in expected[-2:]] == [13, 16]
+    assert [each["alloc", "main"][1] for each in expected[-2:]] == [14, 18]
+    for order in ([9, 1, 0, 8, 2], [3, 3, 5, 5, 9, 9], [4, 0, 2, 4, 6, 8]):
+        assert [stacks(found[number].profile) for number in order] == [expected[number] for number in order]
+
+
+def test_dumps_have_a_limit_of_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each dump has the callstacks of those before; of too many the first are shown, which is said (rule R224)."""
+    trace = CLEAR + w.packet(1, interned=STATE)
+    for number in range(5):
+        trace += w.heap_packet([w.heap_dump(7, [w.heap_sample(2 + number % 2, 9, 0, 1)], number + 1)], index=number)
+    monkeypatch.setattr(loading, "MAX_DUMP_SAMPLES", 5)
+    found = read(trace)
+    assert [len(profile.samples) for profile in found.values()] == [1, 2, 2]
+    assert "2 heap dumps were left out" in "; ".join(next(iter(found.values())).warnings)
+    assert len(only(trace, merge=["dumps"]).samples) == 2
+
+
+@pytest.mark.parametrize("clears", [1, 2])
+def test_a_clear_within_a_dump(clears: int) -> None:
+    """Samples of a dump that come before a clear have the callstacks of before, and are not mistaken for those of the
+    same ids behind it; the next dump says all anew (rule R222)."""
+    other = w.interned(**NAMES | {"functions": {1: "start", 2: "free", 3: "x"}})
+    trace = CLEAR + w.packet(1, interned=STATE) + w.heap_packet([w.heap_dump(7, [w.heap_sample(3, 9, 0, 1)], 1000)])
+    trace += w.heap_packet([w.heap_dump(7, [w.heap_sample(2, 5, 0, 1), w.heap_sample(99, 7)], 2000)], True, 1)
+    trace += w.packet(1, w.CLEARED) * (clears - 1) + w.packet(1, w.CLEARED, other)
+    trace += w.heap_packet([w.heap_dump(7, [w.heap_sample(2, 6, 0, 1)], 2000)], index=2)
+    trace += w.heap_packet([w.heap_dump(7, [w.heap_sample(2, 8, 0, 1)], 3000)], index=3)
+    found = read(trace)
+    assert [*map(stacks, found.values())] == [
+        {("other", "main"): [1, 9, 1, 9]},
+        {("alloc", "main"): [1, 5, 1, 5], ("free", "start"): [1, 6, 1, 6]},
+        {("free", "start"): [1, 8, 1, 8]},
+    ]
+    assert any("1 samples with 7 bytes" in each for each in found["heap_dump.2.7.libc.malloc"].warnings)
+
+
 def test_choosing_and_merging() -> None:
     """Profiles are chosen by pid, process, heap and kind; processes can be one profile."""
     dumps = [
@@ -705,6 +755,15 @@ def test_counters_begin_at_zero_where_the_sequence_does() -> None:
     assert stacks(only(w.packet(1, w.CLEARED, STATE, clock) + w.perf_sample(2, total=700))) == {
         ("alloc", "main"): [1, 10_000_000]
     }
+
+
+def test_other_events_after_a_clear() -> None:
+    """A clear leaves the counters of the same events as they are; those of others begin anew (rule R226)."""
+    before = w.packet(1, w.CLEARED, STATE, w.perf_defaults({1: 100, 4: 10})) + w.perf_sample(2, total=5000)
+    for counter, weight in ((10, 700), (11, 100)):
+        again = w.packet(1, w.CLEARED, STATE, w.perf_defaults({1: 100, 4: counter})) + w.perf_sample(2, total=5700)
+        found = read(before + again)
+        assert sum(stacks(profile)["alloc", "main"][1] for profile in found.values()) == 100 + weight
 
 
 def test_what_is_shown_first() -> None:
@@ -907,6 +966,9 @@ def test_times_of_chromium() -> None:
     assert stacks(only(start + stream([1, 1, 1], [1, 1])))["0x6000", "0x4fff"] == [2, 2000]
     assert stacks(only(start + stream([1, 1], [1, -500])))["0x6000", "0x4fff"] == [1, 1000]
     assert stacks(only(start + stream([1], [1, 7]) + stream([1], [2])))["0x6000", "0x4fff"] == [2, 3000]
+    # Thousands of times that only move the time on, each by as much as one may, do not wrap around.
+    back = stream([1], [1] + [-(1 << 52)] * 3000) + stream([1], [3])
+    assert stacks(only(start + back))["0x6000", "0x4fff"] == [2, 4000]
     cleared = start + stream([1], [1]) + w.packet(1, w.CLEARED, CHROMIUM) + stream([1], [1])
     profile = only(cleared)
     assert stacks(profile)["0x6000", "0x4fff"] == [1, 1000]
@@ -1064,6 +1126,17 @@ def said(trace: bytes, what: str) -> Profile:
     return profile
 
 
+@pytest.mark.parametrize("number", [2**64 - 1, 2**63, 2**63 - 1])
+def test_pids_and_tids_of_64_bits(number: int) -> None:
+    """What no label can hold as it is has the same bits there, as a signed number."""
+    trace = CLEAR + w.packet(1, interned=STATE) + w.heap_packet([w.heap_dump(number, [w.heap_sample(2, 5, 0, 1)])])
+    thread = w.message({1: 5, 2: number, 6: 1000})
+    trace += w.packet(1, rest={44: thread}) + w.packet(1, rest={54: w.message({1: 2, 2: 10})})
+    heap, chromium = read(trace).values()
+    shown = number - 2**64 if number >= 2**63 else number
+    assert (labels(heap), labels(chromium)) == ([{"pid": shown}], [{"pid": 5, "tid": shown}])
+
+
 def test_damage_costs_its_entry_or_sample() -> None:
     """Entries and heap samples beside a damaged one are kept (rule R238)."""
     bad = w.field(6, b"\x08")
@@ -1184,6 +1257,45 @@ def test_many_events_of_one_sequence() -> None:
     found = load_all(io.BytesIO(trace))
     assert len(found) == 4096
     assert "samples were left out because the trace has too many kinds" in "; ".join(found[0].warnings)
+    assert {each.profile.samples.values[0, 0] for each in found[-2:]} == {1}
+
+
+def test_events_that_are_described_at_length() -> None:
+    """Of a description that is too long its beginning counts; what is remembered of events does not grow with it."""
+    trace = w.packet(1, w.CLEARED, STATE)
+    for number in range(30):
+        event = w.message({2: "event", 5: 3, 6: f"{number}" + "x" * 400_000})
+        trace += w.compressed(w.packet(1, rest={135: w.message({6: 2, 9: event, 11: 1, 12: [event], 14: [2]})}))
+    tracemalloc.start()
+    try:
+        (profile,) = read(trace).values()
+        assert tracemalloc.get_traced_memory()[0] < 4_000_000
+    finally:
+        tracemalloc.stop()
+    assert types(profile) == ["samples/count", "event/count", "event/count"]
+    assert stacks(profile) == {("alloc", "main"): [30, 90, 180]}
+
+
+def test_names_of_processes_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names, starts and records of processes and threads are bounded, and what is left out is said; others stay."""
+    tree = w.process_tree({10: ["app"]}, {11: ("worker", 10)})
+    many = w.process_tree({pid: [f"{pid}" * 50] for pid in range(100, 200)}, dict.fromkeys(range(100, 200), ("x", 1)))
+    monkeypatch.setattr(tracing, "MAX_NAME_BYTES", 5000)
+    profile = said(SOUND + tree + many * 2, "names of processes and threads were left out")
+    assert labels(profile)[0] == {
+        "pid": 10,
+        "process": "app",
+        "tid": 11,
+        "thread": "worker",
+        "cpu": "0",
+        "mode": "user",
+    }
+    monkeypatch.setattr(tracing, "MAX_RECORDS", 2)
+    said(SOUND + tree + many * 2, "2 times processes or threads were left out")
+    monkeypatch.setattr(processing, "MAX_KNOWN", 1)
+    known = processing.Processes()
+    places = [known.described(0, pid, start * SECOND) for pid in (5, 6) for start in (1, 9)]
+    assert places == [0, processing.place_of(0, 1), 0, 0]
 
 
 def test_many_mappings_and_sequences() -> None:

@@ -108,6 +108,9 @@ class CpuReader:
         if stack < 0:
             samples.rejected += 1
             return
+        if seq.session < 0:
+            samples.rejected += 1
+            return
         if common.clock == 0:
             common.clock = seq.clock
         samples.count(seq.session, pid, tid, cpu + 1, mode, error, stack, weight, seq.followers)
@@ -216,13 +219,13 @@ class CpuReader:
                     break
                 delta = -1 - cython.cast(cython.longlong, (~value) & MASK64)
             time += delta
+            if time < 0:
+                self.bad_streams += max(count - i, 0)
+                break
             if i >= count:
                 continue
-            if time < 0:
-                self.bad_streams += count - i
-                break
             stack = seq.names.stack(common.numbers[i])
-            if stack < 0:
+            if stack < 0 or session < 0:
                 self.samples.rejected += 1
                 continue
             common.timestamp = cython.cast(cython.ulonglong, time) * 1000

@@ -20,4 +20,6 @@ cdef class HeapReader:
     cdef bint usual_sample(self) noexcept
     cdef heap_sample(self)
     cdef wait(self, Sequence seq, unsigned long long dump, bint counts_max)
+    cdef int stack(self, Sequence seq, unsigned long long iid) except? -1
+    cdef settle(self, Sequence seq)
     cdef finish(self, Sequence seq)

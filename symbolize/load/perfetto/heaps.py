@@ -18,10 +18,13 @@ if not cython.compiled:
     from symbolize.load.perfetto.sequences import Sequence
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 
 MAX_PENDING = 1 << 20
 """Samples that wait for the end of their heap dump, of all sequences together."""
+
+SETTLED = cython.declare(cython.ulonglong, 1 << 63)
 
 PENDING_WORDS = cython.declare(cython.Py_ssize_t, 6)
 MAX_SPARE = cython.declare(cython.Py_ssize_t, 1 << 18)
@@ -217,24 +220,45 @@ class HeapReader:
         seq.pending_count += 1
         self.waiting += 1
 
+    def stack(self, seq: Sequence, iid: cython.ulonglong) -> cython.int:
+        """The callstack of an id: of the tables in the packets if it is there, else of those of the sequence; or -1."""
+        inline: Names = seq.inline
+        names: Names = seq.names
+        found: cython.int = -1
+        if inline is not None and inline.stack_count > 0:
+            found = inline.stack(iid)
+        return found if found >= 0 else names.stack(iid)
+
+    def settle(self, seq: Sequence):  # type: ignore[no-untyped-def]
+        """Look up the callstacks of the samples that wait, because the state is about to be cleared (rule R222).
+
+        What comes after may say the same ids of others, so they get ids that no recorder has.
+        """
+        at: cython.Py_ssize_t
+        stack: cython.int
+        while seq.settled < seq.pending_count:
+            at = seq.settled * PENDING_WORDS + 1
+            stack = self.stack(seq, seq.pending[at])
+            seq.settled += 1
+            seq.pending[at] = SETTLED | cython.cast(cython.ulonglong, seq.settled) << 32
+            if stack >= 0:
+                seq.pending[at] += cython.cast(cython.ulonglong, stack) + 1
+
     def finish(self, seq: Sequence):  # type: ignore[no-untyped-def]
         """Look up the callstacks of the samples that waited, and hand them to the trace."""
         count: cython.Py_ssize_t = seq.pending_count
         i: cython.Py_ssize_t
-        stack: cython.int
-        iid: cython.ulonglong
+        word: cython.ulonglong
         inline: Names = seq.inline
-        names: Names = seq.names
-        within: cython.bint = inline is not None and inline.stack_count > 0
         if count > 0:
             found = np.empty(count, np.int32)
             rows: cython.int[::1] = memoryview(found)
             for i in range(count):
-                iid = seq.pending[i * PENDING_WORDS + 1]
-                stack = inline.stack(iid) if within else -1
-                if stack < 0:
-                    stack = names.stack(iid)
-                rows[i] = stack
+                word = seq.pending[i * PENDING_WORDS + 1]
+                if i < seq.settled:
+                    rows[i] = cython.cast(cython.int, word & MASK32) - 1
+                else:
+                    rows[i] = self.stack(seq, word)
             waiting = np.asarray(seq.pending)[: count * PENDING_WORDS].reshape(-1, PENDING_WORDS)
             self.common.trace.finish(seq, waiting, found)
             if seq.pending.shape[0] <= MAX_SPARE:
@@ -243,6 +267,10 @@ class HeapReader:
             seq.pending_count = 0
             self.waiting -= count
             del self.open[seq.number]
+            if seq.settled > 0:
+                # The next dump says all callstacks anew, and those of before the clear by other ids.
+                seq.settled = 0
+                seq.generation += 1
         if inline is not None:
             inline.release()
             seq.inline = None

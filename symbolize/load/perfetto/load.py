@@ -16,6 +16,7 @@ from symbolize.load.compression import CutShort
 from symbolize.load.perfetto.build import MODES, UNWIND_ERRORS, Label, Part, build
 from symbolize.load.perfetto.processes import machine_of
 from symbolize.load.perfetto.trace import MONOTONIC, MONOTONIC_COARSE, REALTIME, Heap, Trace
+from symbolize.load.perfetto.wire import signed
 from symbolize.load.several import ALL, Choice, LoadedProfile
 from symbolize.profile.model import Int64, Profile, ValueType
 
@@ -27,6 +28,9 @@ MAX_PROFILE_FRAMES: Final = 1 << 26
 
 MAX_PROFILES: Final = 1 << 12
 """Profiles of CPU samples; each costs a pass over all samples."""
+
+MAX_DUMP_SAMPLES: Final = 1 << 28
+"""Samples of all heap dumps that are made profiles of; each dump has all callstacks of those before."""
 
 ART: Final = "com.android.art"
 
@@ -148,8 +152,8 @@ def _take_java_names(profile: Profile, trace: Trace, processes: Sequence[tuple[i
 
 
 def numbered(key: str, number: int) -> Label:
-    """A label with a number; 0 becomes text, because pprof takes the number 0 for none."""
-    return (key, "", number) if number else (key, "0", 0)
+    """A label with a number of 64 bits, which pprof has signed; 0 becomes text, because pprof takes it for none."""
+    return (key, "", signed(number)) if number else (key, "0", 0)
 
 
 def _about(trace: Trace, place: int, pid: int) -> str:
@@ -186,9 +190,15 @@ def _heaps(trace: Trace, choice: Choice) -> list[LoadedProfile]:
             wanted += [HeapDump(heap, number) for number in (numbers[-1:] if "dumps" in choice.merge else numbers)]
     order = {id(dump): place for place, (_, dump) in enumerate(trace.dumps)}
     wanted.sort(key=lambda each: order[id(each.heap.dumps[each.number])])
+    samples = np.cumsum([each.heap.dumps[each.number].known for each in wanted])
+    kept = int(np.searchsorted(samples, MAX_DUMP_SAMPLES, side="right"))
+    if kept < len(wanted):
+        trace.warnings.append(
+            f"{len(wanted) - kept} heap dumps were left out: choose with --pid or --heap, or use --merge dumps"
+        )
     groups: dict[Any, list[HeapDump]] = {}
     found: list[LoadedProfile] = []
-    for each in wanted:
+    for each in wanted[:kept]:
         key: Any = (each.heap.name, each.number if "dumps" not in choice.merge else 0)
         groups.setdefault(key if "processes" in choice.merge else len(groups), []).append(each)
     for dumps in groups.values():

@@ -7,6 +7,8 @@ SAME_START: Final = 1_000_000_000
 
 MAX_MORE: Final = 1 << 12
 """Processes whose pid another one had before, in a whole trace."""
+MAX_KNOWN: Final = 1 << 18
+"""Pids whose first process is known by its start."""
 MAX_SAME: Final = 64
 """Processes that had one pid."""
 
@@ -27,7 +29,8 @@ class Processes:
                 if abs(known - start) < SAME_START:
                     return place_of(machine, number)
             if not starts:
-                self._starts[machine, pid] = [start]
+                if len(self._starts) < MAX_KNOWN:
+                    self._starts[machine, pid] = [start]
             elif self._more < MAX_MORE and len(starts) < MAX_SAME:
                 self._more += 1
                 starts.append(start)

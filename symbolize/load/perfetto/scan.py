@@ -187,6 +187,8 @@ class Scanner:
                 if first:
                     seq.began = True
                 if flags & CLEARED:
+                    if seq.pending_count > 0:
+                        self.heaps.settle(seq)
                     seq.clear()
                 if dropped != 0 and not first:
                     self.losses += 1

@@ -10,12 +10,13 @@ cdef class Sequence:
     cdef public bint began
     cdef Names names
     cdef Names inline
-    cdef public int generation
+    cdef public long long generation
     cdef public int session
     cdef public int followers
     cdef public unsigned long long nominal
     cdef public object defaults
     cdef public object stack_defaults
+    cdef public object stack_events
     cdef public unsigned long long clock
     cdef Table cpus
     cdef unsigned long long[::1] counters
@@ -24,6 +25,7 @@ cdef class Sequence:
     cdef int losses
     cdef unsigned long long[::1] pending
     cdef Py_ssize_t pending_count
+    cdef Py_ssize_t settled
     cdef public long long index
     cdef public unsigned long long pid
     cdef public unsigned long long tid

@@ -24,22 +24,23 @@ class Sequence:
         self.valid = self.began = False
         self.names = Names(common, False)
         self.generation = 0
-        # Of PerfSamples: the events, and the counters of each CPU
+        # Of PerfSamples: the events, the defaults that told them, and the counters of each CPU
         self.session = -1
         self.followers = 0
         self.nominal = 0
         self.defaults = b""
-        self.stack_defaults = None
+        self.stack_defaults = self.stack_events = None
         self.clock = 0
         self.cpus = Table(common.mixer)
         self.counters = NO_WORDS
         self.counted = NO_ROWS
         self.counter_words = 0
         self.losses = 1
-        # Of heap dumps: samples that wait for the end of theirs, and the tables within the packets (Android 10)
+        # Of heap dumps: samples that wait for the end of theirs, of which the first `settled` have their callstack, and
+        # the tables within the packets (Android 10)
         self.inline = None
         self.pending = NO_WORDS
-        self.pending_count = 0
+        self.pending_count = self.settled = 0
         self.index = -1
         # Of Chromium: the thread and its time
         self.pid = self.tid = 0
@@ -54,8 +55,7 @@ class Sequence:
         self.valid = True
         self.generation += 1
         self.session = -1
-        self.defaults = b""
-        self.stack_defaults = None
+        self.stack_defaults = self.stack_events = None
         self.clock = 0
         self.has_time = False
 

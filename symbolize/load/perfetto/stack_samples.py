@@ -22,6 +22,8 @@ INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 MAX_FOLLOWERS = cython.declare(cython.Py_ssize_t, 64)
 MAX_DEPTH = cython.declare(cython.Py_ssize_t, 1 << 12)
 """Frames of one callstack; unwinders stop at 1000."""
+MAX_EVENT = cython.declare(cython.Py_ssize_t, 1 << 12)
+"""Bytes of a CounterDescriptor in a sample; of a longer one the beginning is read."""
 MAX_KEPT = cython.declare(cython.Py_ssize_t, 1 << 10)
 """Combinations of events of one sequence that are remembered."""
 
@@ -85,13 +87,13 @@ class StackReader:
             elif tag == 0x38:
                 error = common.value & MASK32
             elif tag == 0x4A:
-                described = common.content()
+                described = common.text(common.begin, min(common.pos, common.begin + MAX_EVENT))
             elif tag == 0x50:
                 primary = common.value
             elif tag == 0x58:
                 weight = common.value
             elif tag == 0x62 and len(followed) < MAX_FOLLOWERS:
-                followed.append(common.content())
+                followed.append(common.text(common.begin, min(common.pos, common.begin + MAX_EVENT)))
             elif (tag == 0x68 or tag == 0x6A) and len(followed) < MAX_FOLLOWERS:
                 common.numbers_count = 0
                 common.take_numbers(MAX_FOLLOWERS)
@@ -121,7 +123,8 @@ class StackReader:
         session = names.sessions.get(key)
         if session is None:
             session = common.trace.stack_session(seq, names.descriptors, *key[:3])
-            if len(names.sessions) < MAX_KEPT and names.takes(0):
+            size = sum(len(each) for each in (described, seq.stack_defaults or b"", *followed) if type(each) is bytes)
+            if len(names.sessions) < MAX_KEPT and names.takes(size >> 3):
                 names.sessions[key] = session
         if session[0] < 0:
             samples.rejected += 1

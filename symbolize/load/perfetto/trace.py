@@ -33,8 +33,9 @@ MAX_PATH: Final = 1 << 12
 MAX_STRING_BYTES: Final = 1 << 27
 STRING_COST: Final = 128
 """Bytes of all distinct strings; each takes so many beside its content."""
-MAX_CHANGE_BYTES: Final = 1 << 27
-"""Bytes of all that dumps say of the samples of heaps."""
+MAX_CHANGE_BYTES: Final = 1 << 28
+ROW_COST: Final = 80
+"""Bytes of all that dumps say of the samples of heaps; each callstack of a heap takes so many beside its changes."""
 MAX_DEFAULTS: Final = 1 << 14
 """Bytes of TracePacketDefaults."""
 DUMP_COST: Final = 1 << 10
@@ -42,8 +43,13 @@ DUMP_COST: Final = 1 << 10
 MAX_SESSIONS: Final = 1 << 12
 MAX_DUMPS: Final = 1 << 14
 MAX_FOLLOWERS: Final = 64
-MAX_PROCESSES: Final = 1 << 20
-MAX_SYMBOLS: Final = 1 << 18
+MAX_RECORDS: Final = 1 << 21
+"""Times that processes and threads are described."""
+MAX_NAME_BYTES: Final = 1 << 27
+NAME_COST: Final = 256
+"""Bytes of all names of processes and threads; each takes so many beside its content."""
+MAX_SYMBOLS: Final = 1 << 20
+"""Modules and addresses that the trace brings symbols for, and lines of them."""
 
 KTHREADD: Final = 2
 
@@ -52,6 +58,8 @@ PROCESS_TREE, CLOCKS, PROCESS, THREAD, SYSTEM, TRACK, SYMBOLS, DEOBFUSCATION = 2
 PACKAGES = 47
 
 REALTIME, MONOTONIC, MONOTONIC_COARSE, BOOTTIME = 1, 3, 4, 6
+BUILTIN_CLOCKS: Final = range(1, 64)
+"""Clocks that mean the same in the whole trace."""
 
 COUNTERS: Final = (
     "", "cpu-clock", "page-faults", "task-clock", "context-switches", "cpu-migrations", "minor-faults", "major-faults",
@@ -75,6 +83,10 @@ STACK_UNITS: Final = (
     "count", "nanoseconds", "cycles", "instructions", "bytes", "faults", "cache-misses", "cache-references",
     "branch-misses", "count",
 )  # fmt: skip
+
+Event = tuple[str, str, int]
+"""Name and unit of what StackSamples count, and of how many units 1 stands for."""
+SAMPLES: Final[Event] = ("samples", "count", 1)
 
 MAX_PERIOD: Final = (1 << 63) - 1
 
@@ -121,6 +133,8 @@ class Dump:
     timestamp: int
     base: int
     """Rows before this one belong to callstacks of a state that was cleared."""
+    known: int = 0
+    """Callstacks that have values by then."""
     rows: list[Int32] = field(default_factory=list)
     added: list[list[NDArray[Any]]] = field(default_factory=list)
     """Columns count, size, frees, freed, each as narrow as it can be."""
@@ -143,6 +157,9 @@ class Heap:
         self.notes: Counter[str] = Counter()
         self.lost = [0, 0]
         self._totals = Totals(mixer)
+        # The values of all rows after the first `_done` dumps, for that which is asked for next
+        self._values: Int64 | None = None
+        self._done = 0
 
     def add(self, generation: int, dump: Dump, waiting: NDArray[np.uint64], stacks: Int32) -> int:
         """Take samples of a dump: words as `Totals.add` reads them, and the stack of each. The bytes that this took."""
@@ -150,7 +167,7 @@ class Heap:
             # Ids of another generation are other callstacks; the producer says all its totals anew.
             self.generation = generation
             self._totals.restart()
-        dump.base = self._totals.base
+        dump.base, before = self._totals.base, self._totals.count
         rows = np.empty(len(stacks), np.int32)
         added = np.empty((4, len(stacks)), np.int64)
         changed = self._totals.add(waiting.reshape(-1).data, stacks.data, rows.data, added.data)
@@ -158,21 +175,27 @@ class Heap:
             self.first = len(self.dumps) - 1
         dump.rows.append(rows[:changed].copy())
         dump.added.append([narrow(column[:changed]) for column in added])
-        return sum(each.nbytes for each in (dump.rows[-1], *dump.added[-1])) + DUMP_COST
+        dump.known = self._totals.count - dump.base
+        more = (self._totals.count - before) * ROW_COST + DUMP_COST
+        return sum(each.nbytes for each in (dump.rows[-1], *dump.added[-1])) + more
 
     def has_samples(self, last: int) -> bool:
         """Whether any callstack is known at the dump of this number."""
         return self.first is not None and self.first <= last
 
     def totals(self, last: int) -> tuple[Int32, Int64]:
-        """Stacks and their count, size, frees and freed (int64[n, 4]) at the dump of this number."""
-        values = np.zeros((self._totals.count, 4), np.int64)
-        for dump in self.dumps[: last + 1]:
+        """Stacks and their count, size, frees and freed (int64[n, 4]) at the dump of this number. Quick in the order of
+        the dumps: a dump goes on from the one before."""
+        values = self._values
+        if values is None or last + 1 < self._done:
+            values, self._done = np.zeros((self._totals.count, 4), np.int64), 0
+        for dump in self.dumps[self._done : last + 1]:
             for rows, added in zip(dump.rows, dump.added, strict=True):
                 for column, numbers in enumerate(added):
                     np.add.at(values[:, column], rows, numbers)
-        values[: self.dumps[last].base] = 0
-        used = np.flatnonzero(values.any(axis=1))
+        self._values, self._done = (values, last + 1) if last + 1 < len(self.dumps) else (None, 0)
+        base = self.dumps[last].base
+        used = base + np.flatnonzero(values[base : base + self.dumps[last].known].any(axis=1))
         return self._totals.stack_rows()[used], values[used]
 
 
@@ -213,6 +236,8 @@ class Trace:
         self.processes: dict[tuple[int, int], bytes] = {}
         """Names by place and pid."""
         self.threads: dict[tuple[int, int], bytes] = {}
+        """Names by machine and tid."""
+        self._records = self._name_bytes = 0
         self.heaps: dict[tuple[int, int, int, str], Heap] = {}
         self.dumps: list[tuple[Heap, Dump]] = []
         self._dump_rows: dict[tuple[int, int, int, str, int], int] = {}
@@ -323,6 +348,7 @@ class Trace:
         seq.clock = number(values, 58)
         if 100 in values:
             seq.stack_defaults = text(values, 100)
+            seq.stack_events = read_stack_defaults(seq.stack_defaults)
         if 12 in values:
             self._use_session(seq, text(values, 12))
 
@@ -337,7 +363,7 @@ class Trace:
             if len(self._timebases) < MAX_SESSIONS:
                 self._timebases[data] = known
         session, nominal = known
-        if seq.session >= 0 and seq.defaults != data:
+        if seq.defaults != data:
             seq.reset_counters()
         seq.defaults = data
         if seq.followers != len(session.followers):
@@ -347,47 +373,46 @@ class Trace:
         seq.session = self._session((1, seq.number, data), session)
 
     def _session(self, key: Any, session: Session) -> int:
+        """The row of a session; -1 if there are too many."""
         row = self._session_rows.get(key)
         if row is None:
             if len(self.sessions) >= MAX_SESSIONS:
                 self.notes["samples were left out because the trace has too many kinds of them"] += 1
-                return len(self.sessions) - 1
+                return -1
             row = self._session_rows[key] = len(self.sessions)
             self.sessions.append(session)
             self.scanner.samples.widen(len(session.followers))
         return row
 
     def stream_session(self) -> int:
-        """The session of Chromium's sampler, which takes samples by time."""
+        """The session of Chromium's sampler, which takes samples by time; -1 if there are too many sessions."""
         if self._stream is None:
-            self._stream = self._session((3, 0, b""), Session("chromium", "wall", "nanoseconds"))
+            row = self._session((3, 0, b""), Session("chromium", "wall", "nanoseconds"))
+            if row < 0:
+                return row
+            self._stream = row
         return self._stream
 
-    def descriptor(self, data: bytes) -> tuple[int, tuple[str, str, int]]:
-        """Id, name, unit and multiplier of a CounterDescriptor."""
+    def descriptor(self, data: bytes) -> tuple[int, Event]:
+        """Id of a CounterDescriptor, and what `read_descriptor` says of it."""
         return number(message(data), 1), read_descriptor(data)
 
     def stack_session(
-        self, seq: Any, descriptors: dict[int, tuple[str, str, int]], primary: int, described: bytes, followers: Any
+        self, seq: Any, descriptors: dict[int, Event], primary: int, described: bytes, followers: Any
     ) -> tuple[int, int, tuple[int, ...]]:
         """The session of a StackSample, -1 where an event is not known, how many followers it has, and the multipliers
         of all events, none where each is 1 (rule R237).
 
         Events that the sample does not name are those of the defaults.
         """
-        defaults = list(fields(seq.stack_defaults)) if seq.stack_defaults else []
-        event: tuple[str, str, int] | None = ("samples", "count", 1)
+        default, further = seq.stack_events if seq.stack_defaults else (SAMPLES, ())
+        event: Event | None = default
         if described:
             event = read_descriptor(described)
         elif primary:
             event = descriptors.get(primary)
-        else:
-            for field_number, value in defaults:
-                if field_number == 2 and isinstance(value, bytes):
-                    event = read_descriptor(value)
         events = [read_descriptor(each) if isinstance(each, bytes) else descriptors.get(each) for each in followers]
-        if not events:
-            events = [read_descriptor(value) for n, value in defaults if n == 3 and isinstance(value, bytes)]
+        events = events or list(further)
         if event is None or None in events:
             return -1, 0, ()
         known = [each for each in events if each is not None][:MAX_FOLLOWERS]
@@ -405,7 +430,8 @@ class Trace:
                 for field_number, value in fields(data):
                     if field_number == 1 and isinstance(value, bytes):
                         clock = message(value)
-                        self.clocks[number(clock, 1)] = number(clock, 2)
+                        if number(clock, 1) in BUILTIN_CLOCKS:
+                            self.clocks[number(clock, 1)] = number(clock, 2)
         elif kind == PROCESS:
             self._process(message(data), machine)
         elif kind == THREAD:
@@ -486,8 +512,10 @@ class Trace:
 
     def _process_tree(self, data: bytes, machine: int) -> None:
         for kind, value in fields(data):
-            if not isinstance(value, bytes) or len(self.processes) + len(self.threads) > MAX_PROCESSES:
+            if not isinstance(value, bytes) or kind not in (1, 2):
                 continue
+            if not self._has_room():
+                return
             if kind == 1:
                 command: list[bytes] = []
                 for each, part in fields(value):
@@ -502,25 +530,42 @@ class Trace:
                     name = command[0].partition(b" ")[0] if len(command) == 1 else command[0]
                     if number(process, 2) == KTHREADD:
                         name = name.removesuffix(b"-workqueue")
-                    self.processes[place, pid] = name[:MAX_PATH]
-            elif kind == 2:
+                    self._name(self.processes, (place, pid), name)
+            else:
                 thread = message(value)
                 if name := text(thread, 2):
-                    self.threads[machine, number(thread, 1)] = name[:MAX_PATH]
+                    self._name(self.threads, (machine, number(thread, 1)), name)
+
+    def _has_room(self) -> bool:
+        """Whether one more process or thread may be described; counts it."""
+        self._records += 1
+        if self._records > MAX_RECORDS:
+            self.notes["times processes or threads were left out because the trace describes too many"] += 1
+        return self._records <= MAX_RECORDS
+
+    def _name(self, names: dict[tuple[int, int], bytes], key: tuple[int, int], name: bytes) -> None:
+        """Take the name of a process or thread, as long as all names stay within their limit."""
+        known, name = names.get(key), name[:MAX_PATH]
+        more = len(name) + NAME_COST if known is None else len(name) - len(known)
+        if self._name_bytes + more > MAX_NAME_BYTES:
+            self.notes["names of processes and threads were left out because the trace has too many"] += 1
+            return
+        self._name_bytes += more
+        names[key] = name
 
     def _process(self, process: dict[int, int | bytes], machine: int) -> None:
         name = text(process, 6) or text(process, 2)
         pid = number(process, 1) & 0xFFFFFFFF
-        if len(self.processes) < MAX_PROCESSES:
+        if self._has_room():
             place = self._described(machine, pid, number(process, 7))
-            if name:
-                self.processes.setdefault((place, pid), name[:MAX_PATH])
+            if name and (place, pid) not in self.processes:
+                self._name(self.processes, (place, pid), name)
 
     def _thread(self, thread: dict[int, int | bytes], machine: int, seq: Any) -> None:
         """A ThreadDescriptor: a name, and the thread and the beginning of time of Chromium's samples."""
         tid = number(thread, 2)
-        if (name := text(thread, 5)) and len(self.threads) < MAX_PROCESSES:
-            self.threads.setdefault((machine, tid), name[:MAX_PATH])
+        if (name := text(thread, 5)) and (machine, tid) not in self.threads and self._has_room():
+            self._name(self.threads, (machine, tid), name)
         if seq is not None:
             seq.pid, seq.tid = number(thread, 1) & 0xFFFFFFFF, tid
             if 6 in thread:
@@ -552,7 +597,7 @@ class Trace:
                     if name := text(line, 1):
                         row = number(line, 3) & 0xFFFFFFFF if source else 0
                         lines.append(SymbolLine(self.string(name), self.string(source), row))
-            self.symbol_count += len(lines)
+            self.symbol_count += 1 + len(lines)
             if self.symbol_count > MAX_SYMBOLS:
                 self.notes["symbols were left out because the trace has too many"] += 1
                 return
@@ -601,7 +646,19 @@ def event_of(data: bytes, counter: int, tracepoint: int, raw: int, name: int, mo
     return (f"{event}:{letters}" if letters else event)[:256], unit
 
 
-def read_descriptor(data: bytes) -> tuple[str, str, int]:
+def read_stack_defaults(data: bytes) -> tuple[Event, list[Event]]:
+    """The events of StackSampleDefaults: that which triggers, and those beside."""
+    event = SAMPLES
+    followers: list[Event] = []
+    for kind, value in fields(data):
+        if kind == 2 and isinstance(value, bytes):
+            event = read_descriptor(value)
+        elif kind == 3 and isinstance(value, bytes) and len(followers) < MAX_FOLLOWERS:
+            followers.append(read_descriptor(value))
+    return event, followers
+
+
+def read_descriptor(data: bytes) -> Event:
     """Name and unit of a CounterDescriptor, and of how many units 1 stands for; a number that is not positive is 1."""
     values = message(data)
     unit = number(values, 3)
