@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,12 +135,11 @@ def frame_functions(
     files, file_row = used_rows(frames.file, len(frames.files))
     pairs, which = by_first_use(*distinct_inverse(pair(row, file_row)))
     function, file = unpair(pairs)
-    add = profile.strings.add
-    shown = shown_names(functions, used, mode, of_linker)
-    name = np.array([add(each.name) for each in shown], np.int32)
-    system_name = np.array([add(each.system_name) for each in shown], np.int32)
-    unnamed = np.array([each.is_unknown for each in shown], np.bool_)
-    filename = np.array([*map(add, texts_of(frames.files, files)), 0], np.int32)
+    add_all = profile.strings.add_all
+    shown, linked, unnamed = shown_names(functions, used, mode, of_linker)
+    name = np.array(add_all(shown), np.int32)
+    system_name = np.array(add_all(linked), np.int32)
+    filename = np.array([*add_all(texts_of(frames.files, files)), 0], np.int32)
     declared_here = functions.decl_file[used][function] == np.append(files, -2)[file]
     added = Functions(
         name[function],
@@ -148,20 +147,17 @@ def frame_functions(
         filename[file],
         np.where(declared_here & (file >= 0), functions.decl_line[used][function], 0).astype(np.int64),
     )
-    return added, which, unnamed[row]
+    return added, which, np.array(unnamed, np.bool_)[row]
 
 
-class Shown(NamedTuple):
-    """What a function is called in a profile; whether it is there without a name that could be read."""
+def shown_names(
+    functions: FunctionNames, rows: Int64, mode: Mode, of_linker: bool
+) -> tuple[Sequence[bytes], Sequence[bytes], Sequence[bool]]:
+    """The names and system names of some functions, and which are there without a name that could be read.
 
-    name: bytes
-    system_name: bytes
-    is_unknown: bool
-
-
-def shown_names(functions: FunctionNames, rows: Int64, mode: Mode, of_linker: bool) -> list[Shown]:
-    """What some functions are called. Tables are asked for the same ones again and again, so it is remembered."""
-    known: dict[int, Shown] = functions.known.setdefault((mode, of_linker), {})
+    Tables are asked for the same functions again and again, so the names are remembered.
+    """
+    known: dict[int, tuple[bytes, bytes, bool]] = functions.known.setdefault((mode, of_linker), {})
     wanted = rows.tolist()
     missing = [row for row in wanted if row not in known]
     if len(missing) + len(known) > MAX_KNOWN:
@@ -175,8 +171,11 @@ def shown_names(functions: FunctionNames, rows: Int64, mode: Mode, of_linker: bo
         # A function without a linked name is known to the linker by its plain name at best.
         linked = [link or last_component(text) for link, text in zip(linkage, found.name, strict=True)]
         names = linked if mode == "none" else [a or b for a, b in zip(plain, readable, strict=True)]
-        known.update(zip(missing, map(Shown, names, linked, found.unnamed().tolist()), strict=True))
-    return [known[row] for row in wanted]
+        known.update(zip(missing, zip(names, linked, found.unnamed().tolist(), strict=True), strict=True))
+    if not wanted:
+        return (), (), ()
+    shown, linked_names, unnamed = zip(*[known[row] for row in wanted], strict=True)
+    return shown, linked_names, unnamed
 
 
 def by_first_use(values: Int64, which: Int64) -> tuple[Int64, Int64]:
@@ -191,6 +190,11 @@ def by_first_use(values: Int64, which: Int64) -> tuple[Int64, Int64]:
 
 def used_rows(rows: NDArray[np.int32], count: int) -> tuple[Int64, Int64]:
     """Which of `count` rows of a table occur in `rows`, and where among them each of `rows` stands; -1 stays -1."""
+    if count > len(rows):  # of a large table few rows are used
+        used, place = distinct_inverse(rows)
+        if len(used) and used[0] < 0:
+            used, place = used[1:], place - 1
+        return used.astype(np.int64), place
     present = np.zeros(count + 1, np.bool_)
     present[rows] = True
     present[-1] = False

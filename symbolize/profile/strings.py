@@ -25,6 +25,18 @@ class Strings:
             self._values.append(value)
         return index
 
+    def add_all(self, values: Iterable[bytes]) -> list[int]:
+        """The index of each of `values`, those that are new added."""
+        indices, known = self._indices, self._values
+        found = []
+        for value in values:
+            index = indices.get(value)
+            if index is None:
+                index = indices[value] = len(known)
+                known.append(value)
+            found.append(index)
+        return found
+
     def text(self, index: int) -> str:
         """String `index` for a person: bytes that are not UTF-8 come out as `\\xNN`."""
         return self._values[index].decode("utf-8", "backslashreplace")

@@ -98,11 +98,10 @@ def _number_strings(profile: Profile) -> Numbering:
 
 
 def _string_table(strings: list[bytes]) -> bytes:
-    parts: list[bytes] = []
-    for value in strings:
-        if not value.isascii():
-            value = value.decode("utf-8", "backslashreplace").encode()
-        parts += (_string_header(len(value)), value)
+    if not all(map(bytes.isascii, strings)):
+        strings = [each.decode("utf-8", "backslashreplace").encode() for each in strings]
+    parts = [b""] * (2 * len(strings))
+    parts[::2], parts[1::2] = map(_string_header, map(len, strings)), strings
     return b"".join(parts)
 
 
