@@ -270,6 +270,9 @@ def test_shards_from_the_environment(tmp_path: Path) -> None:
         (["in", "--out", "out", "--jobs", "0"], "at least 1"),
         (["in", "--out", "in"], "lies in --out"),
         (["in/p000.prof", "--out", "in"], "lies in --out"),
+        (["in", "--out", "out", "--jobs", "x"], "'x' is no whole number"),
+        (["in", "--out", "out", "--interval", "x"], "'x' is no number"),
+        (["in", "--out", "out", "--state", "in/state"], "lies in an input"),
         (["-", "--watch", "in", "--out", "out"], "cannot be watched"),
         (["in", "--out", "ftp://x/y"], "ftp://x/y"),
     ],
@@ -290,6 +293,15 @@ def test_usage_errors(
     assert told in line
     assert all(each.startswith(("usage:", " ")) for each in usage)
     assert not Path("out").exists()
+
+
+def test_no_address_of_a_scheduler(tmp_path: Path) -> None:
+    """The command ends at once."""
+    pytest.importorskip("distributed")
+    inputs = profiles(tmp_path / "in", 1)
+    ended = run(inputs, "--out", "out", "--dask", "nonsense")
+    assert ended.returncode == 2
+    assert "nonsense: not the address of a dask scheduler" in ended.stderr
 
 
 def test_exit_codes(tmp_path: Path) -> None:
