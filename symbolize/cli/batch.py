@@ -71,7 +71,8 @@ def run_batch(arguments: Sequence[str]) -> int:
         finally:
             percent = seen.close_up(manifest, batch.turn, plan.state)
         counts = manifest.count(batch.turn)
-    if counts[State.NEW] + counts[State.SCANNED] and not options.watch:
+        unfinished = counts[State.NEW] + counts[State.SCANNED] + manifest.count_unreachable(batch.turn)
+    if unfinished and not options.watch:
         return EXIT_FAILED
     if counts[State.QUARANTINED] or (batch.missing and not options.watch):  # what is missing may still come
         return EXIT_SOME

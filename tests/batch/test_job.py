@@ -352,6 +352,27 @@ def test_a_link_that_leads_out_of_the_place(some: Path, tmp_path: Path) -> None:
     assert not [*(tmp_path / "elsewhere").iterdir()]
 
 
+def test_a_server_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its inputs are no bad ones: the next run tries them, without being told."""
+    memory = pytest.importorskip("fsspec.implementations.memory").MemoryFileSystem()
+    memory.pipe_file("/bucket-of-a-job/a.prof", LEDGER.read_bytes())
+    memory.pipe_file("/bucket-of-a-job/bad", b"?")
+    given = plan("memory://bucket-of-a-job/", tmp_path / "out", BINS)
+
+    def away(*_: object, **__: object) -> None:
+        raise ConnectionResetError("Connection reset by peer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(memory), "_open", away)
+        _, seen = run_plan(given)
+        assert {*seen.reasons.values()} == {"unreachable"}
+    counts, seen = run_plan(given)
+    assert (counts[State.DONE], seen.reasons) == (1, {"bad": "unreadable"})
+    _, seen = run_plan(given)
+    assert seen.states == {}
+    memory.rm("/bucket-of-a-job", recursive=True)
+
+
 def test_settling(tmp_path: Path) -> None:
     """An input is taken while watching when it is as it was at the look before, or as it is on record."""
     one, other = Input("/in/a", "a", 1, "1-1"), Input("/in/a", "a", 2, "2-2")

@@ -35,7 +35,7 @@ from tests.support.poison import MEMORY, REASONS, Saboteur, write_poison
 
 LEDGER = GPERFTOOLS / "ledger-gcc-split.prof"
 SPECTRA = GPERFTOOLS / "spectra-clang-pie.prof"
-ORDER = {"gone": "a", "fifo": "a", "hanging": "z"}
+ORDER = {"gone": "a", "fifo": "a", "hanging": "b"}
 """Beginnings of names, which are the order of the inputs."""
 BIN = str(BINARIES)
 BINS = ["-b", str(BINARIES / "gcc-split"), "-b", str(BINARIES / "clang-pie")]
