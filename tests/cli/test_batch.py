@@ -101,7 +101,7 @@ def test_poison(tmp_path: Path) -> None:
     shutil.copyfile(LEDGER, paths["gone"])
     shutil.copyfile(LEDGER, paths["fifo"])
     saboteur = Saboteur([paths["killer"]], [paths["hanging"]])
-    limits = ["--time-limit", "4", "--memory-limit", str(MEMORY), "--attempts", "2"]
+    limits = ["--time-limit", "3", "--memory-limit", str(MEMORY), "--attempts", "2"]
     batch = start(inputs, *BINS, "--out", "out", "--no-cache", "--jobs", "2", *limits)
     saboteur.group = batch.pid
     saboteur.start()
@@ -120,7 +120,7 @@ def test_poison(tmp_path: Path) -> None:
     assert {name: reason for name, (reason, _) in rows.items() if reason} == {
         name: REASONS[kind] for kind, name in names.items()
     }
-    assert "took longer than 4 s" in rows[names["hanging"]][1]
+    assert "took longer than 3 s" in rows[names["hanging"]][1]
     assert "SIGKILL" in rows[names["killer"]][1]
     assert rows[names["hungry"]][1].startswith("out of memory")
     assert sorted(outputs(Path("out"))) == [f"p{number:03}.pb.gz" for number in range(20)]
