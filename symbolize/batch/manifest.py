@@ -287,6 +287,14 @@ class Manifest:
         row = self._base.execute("SELECT count(*) FROM inputs WHERE turn = ? AND reason = ?", (turn, UNREACHABLE))
         return int(row.fetchone()[0])
 
+    def retry_unreachable(self, turn: int) -> None:
+        """Have the inputs of this turn tried again whose servers did not answer."""
+        with self.writing() as base:
+            base.execute(
+                "UPDATE inputs SET state = ?, reason = '', detail = '' WHERE turn = ? AND reason = ?",
+                (State.NEW, turn, UNREACHABLE),
+            )
+
     def next_turn(self) -> int:
         """A number for the inputs of one more look at the arguments, higher than all before."""
         return int(self._base.execute("SELECT coalesce(max(turn), 0) + 1 FROM inputs").fetchone()[0])

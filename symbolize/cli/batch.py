@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 STATE_FOLDER = ".symbolize"
 TASKS_ON_CLUSTER = 8
 """Inputs that make one task of a cluster, where handing one over takes milliseconds."""
+RETRY_EVERY = 60.0
+"""Seconds after which inputs are tried again while watching whose servers did not answer."""
 SECONDS, DECODE_SECONDS = 600.0, 3600.0
 MEMORY, DECODE_MEMORY = 4 << 30, 16 << 30
 
@@ -345,9 +348,13 @@ def keep_watching(
     from symbolize.batch import State
 
     failed = 0
+    tried = time.monotonic()
     for look in itertools.count():
         if stopping.is_set():
             return
+        if time.monotonic() - tried > RETRY_EVERY:
+            tried = time.monotonic()
+            manifest.retry_unreachable(batch.turn)
         batch.take_in(lambda found, look=look: manifest.is_settled(found, look))  # type: ignore[misc]
         manifest.end_look(look)
         counts = batch.work()
