@@ -161,7 +161,8 @@ def shown_names(
     wanted = rows.tolist()
     missing = [row for row in wanted if row not in known]
     if len(missing) + len(known) > MAX_KNOWN:
-        known, missing = {}, wanted
+        known.clear()
+        missing = wanted
     if missing:
         found = functions.take(np.array(missing, np.int64))
         linkage, plain = found.linkage, found.name

@@ -289,8 +289,8 @@ class Symbolizer:
 
     @property
     def open_binaries(self) -> int:
-        """How many binaries are open."""
-        return len(self._binaries)
+        """How many binaries, and other files with names, are open or kept in memory."""
+        return len(self._binaries) + self._special.count
 
     def _prefetch(self, profile: Profile, rows_of: Sequence[NDArray[np.int64]]) -> None:
         """Begin to fetch what no folder has, for the heaviest mappings first."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symbolize.expand import Resolved, demangle_existing, expand, set_flags
+from symbolize.expand import Resolved, demangle_existing, expand, set_flags, shown_names
 from symbolize.load import pprof as loader
 from symbolize.names import Mode
 from symbolize.profile import Profile
@@ -228,3 +228,14 @@ def test_a_name_that_could_not_be_read_replaces_none() -> None:
     chain = [("?inlined", "g.c", 1, 0), ("outer", "g.c", 2, 0)]
     expand(made, [resolved([0, 1], [chain, chain], plain={"?inlined": "??"})], "default")
     assert [[line[0] for line in chain] for chain in told(made)] == [["true"], ["??", "outer"]]
+
+
+def test_names_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a table that many profiles ask; what was forgotten is found again."""
+    monkeypatch.setattr("symbolize.expand.MAX_KNOWN", 3)
+    functions = resolved([0], [[(f"f{number}", "a.c", 1, 1) for number in range(10)]]).frames.functions
+    for rows in ([0, 1, 2], [2, 3], [4, 5, 6], [6], [1, 9]):
+        shown = shown_names(functions, np.array(rows, np.int64), "default", False)
+        assert [each.name for each in shown] == [f"f{row}".encode() for row in rows]
+        assert {*rows} <= functions.known["default", False].keys()
+        assert len(functions.known["default", False]) <= 3

@@ -85,6 +85,8 @@ class DaskEngine:
         """
         try:
             import distributed
+            from distributed.comm.addressing import parse_address, parse_host_port
+            from distributed.comm.registry import get_backend
         except ImportError:
             raise UsageError("a dask cluster needs the package distributed: pip install 'symbolize[dask]'") from None
         self.address = address
@@ -92,12 +94,16 @@ class DaskEngine:
         self._fit: set[str] = set()
         self._mean = 0.0
         self._last_seen = time.monotonic()
+        try:  # a client that does not come so far waits for good when the process ends
+            scheme, place = parse_address(address)
+            get_backend(scheme)
+            parse_host_port(place)
+        except (ValueError, TypeError, ImportError) as error:
+            raise UsageError(f"{address}: not the address of a dask scheduler: {one_line(error)}") from error
         try:
             self._client: Any = distributed.Client(  # type: ignore[no-untyped-call]
                 address, timeout=patience, set_as_default=False, name="symbolize"
             )
-        except (ValueError, TypeError, ImportError) as error:
-            raise UsageError(f"{address}: not the address of a dask scheduler: {one_line(error)}") from error
         except OSError as error:
             raise SymbolizeError(f"{address}: no dask scheduler answers") from error
         try:

@@ -17,6 +17,9 @@ from symbolize.batch.input_names import ENDING
 from symbolize.batch.inputs import Input, alternative_names
 from symbolize.errors import OutputError, UsageError
 
+UNREACHABLE = "unreachable"
+"""The reason of inputs in quarantine that the next run tries without being told: a server did not answer."""
+
 LAYOUT = 1
 """Raised when the tables change; a manifest of another layout is not continued."""
 
@@ -205,17 +208,17 @@ class Manifest:
         is_there: Callable[[str, int], bool] = lambda output, size: True,
     ) -> None:
         """Take inputs in. One that is on record with the same version and `options` keeps its state, unless it is to be
-        done `again`, or is quarantined and to be tried once more (`retry`), or an output of it is not there any more in
-        the size that it had (`is_there`)."""
+        done `again`, or is quarantined and to be tried once more (`retry`, or it could not be reached), or an output of
+        it is not there any more in the size that it had (`is_there`)."""
         with self.writing() as base:
             for each in inputs:
                 known = base.execute(
-                    "SELECT number, version, options, state, turn FROM inputs WHERE uri = ?", (each.uri,)
+                    "SELECT number, version, options, state, turn, reason FROM inputs WHERE uri = ?", (each.uri,)
                 ).fetchone()
                 if known is None:
                     self._insert(base, each, options, turn)
                     continue
-                number, version, before, state, seen = known
+                number, version, before, state, seen, reason = known
                 is_other = (version, before) != (each.version, options)
                 if seen == turn and not is_other:
                     continue
@@ -223,7 +226,8 @@ class Manifest:
                     is_there(output, size)
                     for output, size in base.execute("SELECT output, size FROM profiles WHERE input = ?", (number,))
                 )
-                if is_other or again or is_gone or (retry and state == State.QUARANTINED):
+                is_retried = state == State.QUARANTINED and (retry or reason == UNREACHABLE)
+                if is_other or again or is_gone or is_retried:
                     state = State.NEW
                     base.execute("DELETE FROM profiles WHERE input = ?", (number,))
                     base.execute(
@@ -277,6 +281,19 @@ class Manifest:
         """How many inputs of this turn are in each state."""
         rows = self._base.execute("SELECT state, count(*) FROM inputs WHERE turn = ? GROUP BY state", (turn,))
         return dict.fromkeys(State, 0) | {State(state): number for state, number in rows}
+
+    def count_unreachable(self, turn: int) -> int:
+        """How many inputs of this turn are in quarantine because a server did not answer."""
+        row = self._base.execute("SELECT count(*) FROM inputs WHERE turn = ? AND reason = ?", (turn, UNREACHABLE))
+        return int(row.fetchone()[0])
+
+    def retry_unreachable(self, turn: int) -> None:
+        """Have the inputs of this turn tried again whose servers did not answer."""
+        with self.writing() as base:
+            base.execute(
+                "UPDATE inputs SET state = ?, reason = '', detail = '' WHERE turn = ? AND reason = ?",
+                (State.NEW, turn, UNREACHABLE),
+            )
 
     def next_turn(self) -> int:
         """A number for the inputs of one more look at the arguments, higher than all before."""

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from symbolize.arrays import distinct
 from symbolize.batch.input_names import ENDING
 from symbolize.batch.inputs import open_input
-from symbolize.batch.manifest import Asked, Handled, Item, ProfileRow, State
+from symbolize.batch.manifest import UNREACHABLE, Asked, Handled, Item, ProfileRow, State
 from symbolize.batch.places import Place
 from symbolize.batch.run_tables import RunTables, read_addresses
-from symbolize.batch.urls import is_url
+from symbolize.batch.urls import Unreachable, is_url
 from symbolize.errors import InputError, OutputError, SymbolizeError
 from symbolize.load import load_all
 from symbolize.load.several import ALL, Choice, LoadedProfile
@@ -219,7 +219,8 @@ def symbolize_inputs(work: Work) -> Done:
         try:
             found = symbolize_input(worker, item, may_defer=bool(work.spill))
         except InputError as error:
-            result = Handled(item.number, State.QUARANTINED, (), "unreadable", str(error))
+            reason = UNREACHABLE if isinstance(error, Unreachable) else "unreadable"
+            result = Handled(item.number, State.QUARANTINED, (), reason, str(error))
         except OutputError as error:
             if not is_of_one_name(error):
                 return Done((), (), str(error))

@@ -60,6 +60,10 @@ def has_password(url: str) -> bool:
     return any(":" in found for found in CREDENTIALS.findall(url))
 
 
+class Unreachable(InputError):
+    """What is at a URL could not be asked for, which says nothing of what is there."""
+
+
 class Files(NamedTuple):
     """A file system, a path in it, and the URL of that path without a slash at the end."""
 
@@ -111,7 +115,7 @@ def asking(url: str) -> Iterator[None]:
     except PermissionError as error:
         raise InputError(shown(url), "cannot be read: access is denied, or it is missing") from error
     except Exception as error:  # each library has its own classes, not all of them OSError
-        raise InputError(shown(url), f"cannot be read: {reason(error)}") from error
+        raise Unreachable(shown(url), f"cannot be read: {reason(error)}") from error
 
 
 def reason(error: BaseException) -> str:

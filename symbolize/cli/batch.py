@@ -11,9 +11,10 @@ import re
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from symbolize.cli.options import (
     EXIT_BELOW,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 STATE_FOLDER = ".symbolize"
 TASKS_ON_CLUSTER = 8
 """Inputs that make one task of a cluster, where handing one over takes milliseconds."""
+RETRY_EVERY = 60.0
+"""Seconds after which inputs are tried again while watching whose servers did not answer."""
 SECONDS, DECODE_SECONDS = 600.0, 3600.0
 MEMORY, DECODE_MEMORY = 4 << 30, 16 << 30
 
@@ -71,7 +74,8 @@ def run_batch(arguments: Sequence[str]) -> int:
         finally:
             percent = seen.close_up(manifest, batch.turn, plan.state)
         counts = manifest.count(batch.turn)
-    if counts[State.NEW] + counts[State.SCANNED] and not options.watch:
+        unfinished = counts[State.NEW] + counts[State.SCANNED] + manifest.count_unreachable(batch.turn)
+    if unfinished and not options.watch:
         return EXIT_FAILED
     if counts[State.QUARANTINED] or (batch.missing and not options.watch):  # what is missing may still come
         return EXIT_SOME
@@ -178,9 +182,17 @@ def parser() -> argparse.ArgumentParser:
     return result
 
 
+def number(text: str, kind: type = int) -> Any:
+    """A number of a kind."""
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no {'whole ' * (kind is int)}number") from error
+
+
 def at_least_one(text: str) -> int:
     """A number of things that cannot be none."""
-    value = int(text)
+    value: int = number(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not at least 1")
     return value
@@ -188,7 +200,7 @@ def at_least_one(text: str) -> int:
 
 def positive(text: str) -> float:
     """A time span."""
-    value = float(text)
+    value: float = number(text, float)
     if not 0 < value < 1e9:
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
     return value
@@ -196,7 +208,7 @@ def positive(text: str) -> float:
 
 def port(text: str) -> int:
     """A port to listen at; 0 lets the system choose."""
-    value = int(text)
+    value: int = number(text)
     if not 0 <= value < 65536:
         raise argparse.ArgumentTypeError(f"{text} is no port")
     return value
@@ -208,7 +220,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     from symbolize.batch import Limits, Plan, Setup, new_run
     from symbolize.batch.inputs import local_path
     from symbolize.batch.job import is_below
-    from symbolize.batch.places import Place
+    from symbolize.batch.places import LocalPlace, Place
     from symbolize.batch.urls import is_url
     from symbolize.symbols import DEFAULT_LIMIT, default_folder
 
@@ -224,12 +236,14 @@ def plan_of(options: argparse.Namespace) -> Plan:
             raise UsageError(f"--binaries {root}: no such folder or file")
     shard = shard_of(options.shard)
     out = Place.of(options.out)
-    for argument in inputs:
-        path = local_path(argument)
+    local = [local_path(argument) for argument in inputs]
+    for argument, path in zip(inputs, local, strict=True):
         if path is not None and is_below(os.path.join(os.path.realpath(path), ""), out):
             raise UsageError(f"{argument}: lies in --out {options.out}, where nothing is taken for an input")
     part = STATE_FOLDER if shard.parts == 1 else f"{STATE_FOLDER}/shard-{shard.number}-of-{shard.parts}"
     if options.state:
+        if any(path is not None and is_below(os.path.join(options.state, ""), LocalPlace(path)) for path in local):
+            raise UsageError(f"--state {options.state}: lies in an input, where it would be taken for one")
         state = os.path.join(os.path.abspath(options.state), part.removeprefix(STATE_FOLDER).lstrip("/"))
     elif out.is_local:
         state = os.path.join(out.url, part)
@@ -334,9 +348,13 @@ def keep_watching(
     from symbolize.batch import State
 
     failed = 0
+    tried = time.monotonic()
     for look in itertools.count():
         if stopping.is_set():
             return
+        if time.monotonic() - tried > RETRY_EVERY:
+            tried = time.monotonic()
+            manifest.retry_unreachable(batch.turn)
         batch.take_in(lambda found, look=look: manifest.is_settled(found, look))  # type: ignore[misc]
         manifest.end_look(look)
         counts = batch.work()

@@ -69,6 +69,11 @@ class SymbolFiles:
 
         return Source(binary, placed, [path, *(image.path for image in images)], verified, tried=tried)
 
+    @property
+    def count(self) -> int:
+        """How much is kept of what was read."""
+        return len(self._read)
+
     def close(self) -> None:
         """Let go of what was read."""
         self._read.clear()

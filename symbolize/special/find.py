@@ -29,6 +29,7 @@ class SpecialSources:
         self._members = Members(index, self._files, opener)
         self._compiled = CompiledCode(self._files)
         self._symbol_files = SymbolFiles(self._files)
+        self._all = self._compiled, self._kernels, self._modules, self._members, self._symbol_files
         self._mappings: Sequence[Recorded] = ()
         self._processes: set[int] = set()
         self._release = ""
@@ -85,10 +86,12 @@ class SpecialSources:
         """The source for addresses that lie in no mapping."""
         return self._compiled.find("", addresses, self._processes) if len(addresses) else None
 
+    @property
+    def count(self) -> int:
+        """How many files are kept of what was read."""
+        return sum(each.count for each in self._all)
+
     def close(self) -> None:
         """Let go of what was read."""
-        self._compiled.close()
-        self._kernels.close()
-        self._modules.close()
-        self._members.close()
-        self._symbol_files.close()
+        for each in self._all:
+            each.close()

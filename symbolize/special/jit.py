@@ -77,6 +77,11 @@ class CompiledCode:
             return Source(reason=Reason.AMBIGUOUS, detail=f"lists of several processes cover it: {names}")
         return listed(best[0][1], as_they_are)
 
+    @property
+    def count(self) -> int:
+        """How much is kept of what was read."""
+        return len(self._read)
+
     def close(self) -> None:
         """Let go of what was read."""
         self._read.clear()

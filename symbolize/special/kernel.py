@@ -95,6 +95,11 @@ class Kernels:
         result = self._symbols_only(anywhere, "", release, is_guest=False)
         return result if result is not None and result.binary is not None else None
 
+    @property
+    def count(self) -> int:
+        """How much is kept of what was read."""
+        return len(self._lists) + len(self._symbols)
+
     def close(self) -> None:
         """Let go of what was read."""
         self._lists.clear()

@@ -86,6 +86,11 @@ class Members:
         tried = [(how, "found " + ", ".join(files) + ("" if verified else ", unverified"))]
         return Source(binary, placed, files, verified, tried=tried)
 
+    @property
+    def count(self) -> int:
+        """How much is kept of what was read."""
+        return len(self._images)
+
     def close(self) -> None:
         """Close the archives."""
         self._binaries.clear()

@@ -70,6 +70,11 @@ class Modules:
                 return placed(binary, mapping, verified=False)
         return None
 
+    @property
+    def count(self) -> int:
+        """How much is kept of what was read."""
+        return len(self._unpacked)
+
     def close(self) -> None:
         """Close the files."""
         for binary in self._unpacked.values():

@@ -352,6 +352,32 @@ def test_a_link_that_leads_out_of_the_place(some: Path, tmp_path: Path) -> None:
     assert not [*(tmp_path / "elsewhere").iterdir()]
 
 
+def test_a_server_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its inputs are no bad ones: the next run tries them, without being told."""
+    memory = pytest.importorskip("fsspec.implementations.memory").MemoryFileSystem()
+    memory.pipe_file("/bucket-of-a-job/a.prof", LEDGER.read_bytes())
+    memory.pipe_file("/bucket-of-a-job/bad", b"?")
+    given = plan("memory://bucket-of-a-job/", tmp_path / "out", BINS)
+
+    def away(*_: object, **__: object) -> None:
+        raise ConnectionResetError("Connection reset by peer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(memory), "_open", away)
+        _, seen = run_plan(given)
+        assert {*seen.reasons.values()} == {"unreachable"}
+        with Manifest(given.state + "/manifest.sqlite") as manifest:
+            assert (manifest.count_unreachable(1), manifest.count(1)[State.QUARANTINED]) == (2, 2)
+            manifest.retry_unreachable(1)  # as while watching
+            assert (manifest.count_unreachable(1), manifest.count(1)[State.NEW]) == (0, 2)
+        run_plan(given)
+    counts, seen = run_plan(given)
+    assert (counts[State.DONE], seen.reasons) == (1, {"bad": "unreadable"})
+    _, seen = run_plan(given)
+    assert seen.states == {}
+    memory.rm("/bucket-of-a-job", recursive=True)
+
+
 def test_settling(tmp_path: Path) -> None:
     """An input is taken while watching when it is as it was at the look before, or as it is on record."""
     one, other = Input("/in/a", "a", 1, "1-1"), Input("/in/a", "a", 2, "2-2")
@@ -492,7 +518,7 @@ def grown(count: int, folder: Path) -> int:
 def test_memory_does_not_grow_with_the_inputs(tmp_path: Path) -> None:
     """The process that drives the batch has a few hundred inputs in memory, however many there are."""
     grown(100, tmp_path)
-    few, many = grown(800, tmp_path), grown(3200, tmp_path)
+    few, many = grown(600, tmp_path), grown(1800, tmp_path)
     assert many < few * 1.5 + 200_000
 
 

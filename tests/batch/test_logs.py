@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from symbolize.batch import Input, Manifest
 from symbolize.batch.logs import JsonLog, timestamp
+from symbolize.batch.summary import write_quarantine
 from symbolize.errors import OutputError
 from tests.support import batch_events as events
 
@@ -23,6 +25,20 @@ def written(path: Path) -> list[dict[str, Any]]:
 def unexpected(text: str) -> None:
     """A warning that no test waits for."""
     raise AssertionError(text)
+
+
+def test_no_secrets(tmp_path: Path) -> None:
+    """What signs a URL is neither in the log nor in the list of quarantined inputs."""
+    url = "https://store.example/a.pb?X-Signature=secret"
+    with JsonLog(str(tmp_path / "log"), unexpected) as log:
+        log.handled(events.item(1, url), events.done(1))
+    with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
+        manifest.add([Input(url, "a", 1, "1")], "", 1, retry=False, again=False)
+        manifest.record([events.quarantined(1)])
+        write_quarantine(manifest, 1, str(tmp_path / "list"))
+    for name in ("log", "list"):
+        line = written(tmp_path / name)[0]
+        assert line["input"] == "https://store.example/a.pb"
 
 
 def test_every_event_is_an_object(tmp_path: Path) -> None:

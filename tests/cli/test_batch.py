@@ -35,7 +35,7 @@ from tests.support.poison import MEMORY, REASONS, Saboteur, write_poison
 
 LEDGER = GPERFTOOLS / "ledger-gcc-split.prof"
 SPECTRA = GPERFTOOLS / "spectra-clang-pie.prof"
-ORDER = {"gone": "a", "fifo": "a", "hanging": "z"}
+ORDER = {"gone": "a", "fifo": "a", "hanging": "b"}
 """Beginnings of names, which are the order of the inputs."""
 BIN = str(BINARIES)
 BINS = ["-b", str(BINARIES / "gcc-split"), "-b", str(BINARIES / "clang-pie")]
@@ -101,7 +101,7 @@ def test_poison(tmp_path: Path) -> None:
     shutil.copyfile(LEDGER, paths["gone"])
     shutil.copyfile(LEDGER, paths["fifo"])
     saboteur = Saboteur([paths["killer"]], [paths["hanging"]])
-    limits = ["--time-limit", "4", "--memory-limit", str(MEMORY), "--attempts", "2"]
+    limits = ["--time-limit", "3", "--memory-limit", str(MEMORY), "--attempts", "2"]
     batch = start(inputs, *BINS, "--out", "out", "--no-cache", "--jobs", "2", *limits)
     saboteur.group = batch.pid
     saboteur.start()
@@ -120,7 +120,7 @@ def test_poison(tmp_path: Path) -> None:
     assert {name: reason for name, (reason, _) in rows.items() if reason} == {
         name: REASONS[kind] for kind, name in names.items()
     }
-    assert "took longer than 4 s" in rows[names["hanging"]][1]
+    assert "took longer than 3 s" in rows[names["hanging"]][1]
     assert "SIGKILL" in rows[names["killer"]][1]
     assert rows[names["hungry"]][1].startswith("out of memory")
     assert sorted(outputs(Path("out"))) == [f"p{number:03}.pb.gz" for number in range(20)]
@@ -270,6 +270,9 @@ def test_shards_from_the_environment(tmp_path: Path) -> None:
         (["in", "--out", "out", "--jobs", "0"], "at least 1"),
         (["in", "--out", "in"], "lies in --out"),
         (["in/p000.prof", "--out", "in"], "lies in --out"),
+        (["in", "--out", "out", "--jobs", "x"], "'x' is no whole number"),
+        (["in", "--out", "out", "--interval", "x"], "'x' is no number"),
+        (["in", "--out", "out", "--state", "in/state"], "lies in an input"),
         (["-", "--watch", "in", "--out", "out"], "cannot be watched"),
         (["in", "--out", "ftp://x/y"], "ftp://x/y"),
     ],
@@ -290,6 +293,15 @@ def test_usage_errors(
     assert told in line
     assert all(each.startswith(("usage:", " ")) for each in usage)
     assert not Path("out").exists()
+
+
+def test_no_address_of_a_scheduler(tmp_path: Path) -> None:
+    """The command ends at once."""
+    pytest.importorskip("distributed")
+    inputs = profiles(tmp_path / "in", 1)
+    ended = run(inputs, "--out", "out", "--dask", "nonsense")
+    assert ended.returncode == 2
+    assert "nonsense: not the address of a dask scheduler" in ended.stderr
 
 
 def test_exit_codes(tmp_path: Path) -> None:

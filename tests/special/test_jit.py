@@ -43,6 +43,16 @@ class TestPerfMap:
         assert not report.mappings[0].verified
         assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.OUTSIDE_SYMBOLS]
 
+    def test_is_counted(self, tmp_path: Path) -> None:
+        """A list that stays in memory counts as an open binary, so that those who open many can close them."""
+        (tmp_path / "perf-4711.map").write_text(MAP)
+        data = profile([mapping("//anon")], [([Place(START)], [1])])
+        with Symbolizer([tmp_path]) as symbolizer:
+            symbolizer.symbolize(symbolize.load(io.BytesIO(data)))
+            assert symbolizer.open_binaries == 1
+            symbolizer.close()
+            assert symbolizer.open_binaries == 0
+
     def test_no_mapping(self, tmp_path: Path) -> None:
         """Frames in no mapping at all get them too."""
         (tmp_path / "perf-1.map").write_text(MAP)

@@ -2,13 +2,14 @@
 
 import fcntl
 import gzip
-import io
 import os
 import random
 import shutil
 import signal
+import struct
 import threading
 import time
+import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -32,12 +33,16 @@ def absurd_lengths() -> bytes:
 def bomb(size: int, random_bytes: int) -> bytes:
     """A pprof file that becomes a string of `size` bytes, so many of them random in each MiB."""
     piece = random.Random(0).randbytes(random_bytes) + bytes((1 << 20) - random_bytes)
-    made = io.BytesIO()
-    with gzip.open(made, "wb", 1) as file:
-        file.write(b"\x32" + varint(size))
-        for _ in range(size >> 20):
-            file.write(piece)
-    return made.getvalue()
+    head = b"\x32" + varint(size)
+    packer = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS)
+    made = [packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)]
+    # After a full flush the same bytes are packed in the same way, so that once is enough.
+    made += [packer.compress(piece) + packer.flush(zlib.Z_FULL_FLUSH)] * (size >> 20)
+    check = zlib.crc32(head)
+    for _ in range(size >> 20):
+        check = zlib.crc32(piece, check)
+    ending = struct.pack("<II", check, len(head) + len(piece) * (size >> 20) & 0xFFFFFFFF)
+    return b"\x1f\x8b\x08" + bytes(7) + b"".join(made) + packer.flush() + ending
 
 
 REASONS = {
