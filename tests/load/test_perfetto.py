@@ -1237,6 +1237,18 @@ def test_samples_of_one_deep_callstack(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(said(trace, "5 samples were left out because a profile of all would be too large").samples) == 3
 
 
+def test_heaps_of_many_processes_in_one_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dumps that are put together have the same limit of frames, which is said; each alone is whole."""
+    trace = CLEAR + w.packet(1, interned=STATE)
+    samples = [w.heap_sample(2, 5, 0, 1), w.heap_sample(3, 6, 0, 1)]
+    trace += w.heap_packet([w.heap_dump(pid, samples) for pid in (7, 8, 9)])
+    monkeypatch.setattr(loading, "MAX_PROFILE_FRAMES", 7)
+    assert [len(profile.samples) for profile in read(trace).values()] == [2, 2, 2]
+    merged = only(trace, merge=["processes"])
+    assert [each["pid"] for each in labels(merged)] == [7, 7, 8]
+    assert "3 samples were left out because a profile of all would be too large" in merged.warnings
+
+
 def test_messages_with_many_fields() -> None:
     """Numbers of fields that nothing has cost nothing: neither where headers are read, nor in rare packets."""
     many = b"".join(w.field(number, 1) for number in range(16, 5000))
