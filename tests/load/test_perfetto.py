@@ -356,6 +356,16 @@ def test_sequences_without_a_number() -> None:
     assert "1 packets were left out" in refused(w.packet(None, w.CLEARED, STATE) + w.perf_sample(2, seq=None))
 
 
+def test_frames_that_come_one_by_one() -> None:
+    """A callstack is there once its last frame is, in whatever order they come, and trying it before costs little."""
+    frames = [w.frame(number, 0, 1, 0x2000 + number) for number in range(1, 401)]
+    start = w.packet(1, w.CLEARED, w.interned(**NAMES | {"frames": [], "callstacks": [w.callstack(9, range(1, 401))]}))
+    for order in (frames, frames[::-1], frames[200:] + frames[:200], frames[::2] + frames[1::2]):
+        trace = start + b"".join(w.packet(1, interned=w.interned(frames=[each])) + w.perf_sample(9) for each in order)
+        profile = said(trace, "399 samples were left out because a part of their callstack")
+        assert stack_names(profile) == [tuple(hex(BASE + number) for number in range(400, 0, -1))]
+
+
 def test_packed_numbers() -> None:
     """Lists of numbers may be packed."""
     names = NAMES | {
