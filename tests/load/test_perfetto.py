@@ -356,6 +356,16 @@ def test_sequences_without_a_number() -> None:
     assert "1 packets were left out" in refused(w.packet(None, w.CLEARED, STATE) + w.perf_sample(2, seq=None))
 
 
+def test_frames_that_come_one_by_one() -> None:
+    """A callstack is there once its last frame is, in whatever order they come, and trying it before costs little."""
+    frames = [w.frame(number, 0, 1, 0x2000 + number) for number in range(1, 401)]
+    start = w.packet(1, w.CLEARED, w.interned(**NAMES | {"frames": [], "callstacks": [w.callstack(9, range(1, 401))]}))
+    for order in (frames, frames[::-1], frames[200:] + frames[:200], frames[::2] + frames[1::2]):
+        trace = start + b"".join(w.packet(1, interned=w.interned(frames=[each])) + w.perf_sample(9) for each in order)
+        profile = said(trace, "399 samples were left out because a part of their callstack")
+        assert stack_names(profile) == [tuple(hex(BASE + number) for number in range(400, 0, -1))]
+
+
 def test_packed_numbers() -> None:
     """Lists of numbers may be packed."""
     names = NAMES | {
@@ -1235,6 +1245,18 @@ def test_samples_of_one_deep_callstack(monkeypatch: pytest.MonkeyPatch) -> None:
         assert encode(only(trace)) == encode(whole)
     monkeypatch.setattr(loading, "MAX_PROFILE_FRAMES", 1000)
     assert len(said(trace, "5 samples were left out because a profile of all would be too large").samples) == 3
+
+
+def test_heaps_of_many_processes_in_one_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dumps that are put together have the same limit of frames, which is said; each alone is whole."""
+    trace = CLEAR + w.packet(1, interned=STATE)
+    samples = [w.heap_sample(2, 5, 0, 1), w.heap_sample(3, 6, 0, 1)]
+    trace += w.heap_packet([w.heap_dump(pid, samples) for pid in (7, 8, 9)])
+    monkeypatch.setattr(loading, "MAX_PROFILE_FRAMES", 7)
+    assert [len(profile.samples) for profile in read(trace).values()] == [2, 2, 2]
+    merged = only(trace, merge=["processes"])
+    assert [each["pid"] for each in labels(merged)] == [7, 7, 8]
+    assert "3 samples were left out because a profile of all would be too large" in merged.warnings
 
 
 def test_messages_with_many_fields() -> None:

@@ -415,9 +415,14 @@ class Names:
         if self.stack_tried[row] == self.version or common.stacks.count >= common.max_stacks:
             return -1
         if self.stack_tried[row] != 0:
+            # Up to the frame that was missing all were there.
             self.stack_tried[row] = self.version
-            if self.frame(self.stack_missing[row]) < 0:
-                return -1
+            i = self.stack_missing[row] + 1
+            while i > self.stack_offsets[row]:
+                i -= 1
+                if self.frame(self.stack_ids[i]) < 0:
+                    self.stack_missing[row] = i
+                    return -1
         common.stacks.size = 0
         # From the last to the first: the leaf first.
         i = self.stack_offsets[row + 1]
@@ -429,7 +434,7 @@ class Names:
             frame = self.frame(self.stack_ids[i])
             if frame < 0:
                 self.stack_tried[row] = self.version
-                self.stack_missing[row] = self.stack_ids[i]
+                self.stack_missing[row] = i
                 return -1
             common.stacks.append(frame)
         if common.stacks.size == 0:

@@ -32,6 +32,8 @@ MAX_PROFILES: Final = 1 << 12
 MAX_DUMP_SAMPLES: Final = 1 << 28
 """Samples of all heap dumps that are made profiles of; each dump has all callstacks of those before."""
 
+TOO_LARGE: Final = "{} samples were left out because a profile of all would be too large"
+
 ART: Final = "com.android.art"
 
 
@@ -215,6 +217,7 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
     """The profile of dumps of one kind of heap, one of each process."""
     heap_name = dumps[0].heap.name
     parts, comments = [], []
+    room, left = MAX_PROFILE_FRAMES, 0
     warnings: list[str] = []
     for each in dumps:
         heap = each.heap
@@ -224,8 +227,12 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
         sums, saturated = _sums(which, len(used), values)
         count, size, frees, freed = sums.T
         columns = [count, size] if heap_name == ART else [count, size, count - frees, size - freed]
-        contexts = np.zeros(len(used), np.int64)
-        parts.append(Part(used, np.column_stack(columns), contexts, [_labels(trace, heap.place, heap.pid)]))
+        kept, taken = _fitting(trace, used, room)
+        left, room = left + len(used) - kept, room - taken
+        contexts = np.zeros(kept, np.int64)
+        parts.append(
+            Part(used[:kept], np.column_stack(columns)[:kept], contexts, [_labels(trace, heap.place, heap.pid)])
+        )
         who = _about(trace, heap.place, heap.pid)
         comments.append(f"heap {heap_name or 'unknown'} of {who}, dump {each.number + 1} of {len(heap.dumps)}")
         warnings += [f"{who} {what}" for what in heap.notes]
@@ -248,7 +255,7 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
         ]
     profile = build(trace, parts, types, adjust=True)
     _take_java_names(profile, trace, [(each.heap.place, each.heap.pid) for each in dumps])
-    profile.warnings += warnings
+    profile.warnings += warnings + ([TOO_LARGE.format(left)] if left else [])
     add = profile.strings.add
     heap = dumps[0].heap
     if heap.interval:
@@ -257,6 +264,16 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
     profile.time_nanos = _realtime(trace, heap.dumps[dumps[0].number].timestamp, MONOTONIC_COARSE)
     profile.comments = [add(comment.encode()) for comment in comments[:1000]]
     return profile
+
+
+def _fitting(trace: Trace, stacks: NDArray[np.integer[Any]], room: int) -> tuple[int, int]:
+    """How many samples with these stacks have no more than `room` frames together, and how many they have.
+
+    Samples of one callstack share its frames in the trace, but not in a profile.
+    """
+    ends = np.cumsum(np.diff(trace.scanner.common.stacks.arrays()[0])[stacks])
+    kept = int(np.searchsorted(ends, room, side="right"))
+    return kept, int(ends[kept - 1]) if kept else 0
 
 
 def _sums(which: NDArray[np.int64], count: int, values: Int64) -> tuple[Int64, int]:
@@ -318,9 +335,7 @@ def _cpu_profile(trace: Trace, rows: NDArray[np.int64]) -> Profile:
     samples = table.table.array()
     context = number_of[samples[:, 0].astype(np.int64)]
     here = np.flatnonzero(context >= 0)
-    # Samples of one callstack share its frames in the trace, but not in a profile.
-    depths = np.diff(trace.scanner.common.stacks.arrays()[0])[samples[here, 1].astype(np.int64)]
-    kept = int(np.searchsorted(np.cumsum(depths), MAX_PROFILE_FRAMES, side="right"))
+    kept, _ = _fitting(trace, samples[here, 1].astype(np.int64), MAX_PROFILE_FRAMES)
     left, here = len(here) - kept, here[:kept]
     number = int(contexts[rows[0], 0])
     session = trace.sessions[number]
@@ -347,7 +362,7 @@ def _cpu_profile(trace: Trace, rows: NDArray[np.int64]) -> Profile:
     types = [("samples", "count"), (session.event, session.unit), *followers]
     profile = build(trace, [part], types, adjust=session.kind == "chromium")
     if left:
-        profile.warnings.append(f"{left} samples were left out because a profile of all would be too large")
+        profile.warnings.append(TOO_LARGE.format(left))
     add = profile.strings.add
     profile.period_type = ValueType(add(session.event.encode()), add(session.unit.encode()))
     # What the sampling went by, and not the last of the events beside; old producers do not say how far it went.
