@@ -144,6 +144,19 @@ def test_quarantined_inputs_wait_for_being_told(some: Path, tmp_path: Path) -> N
     assert outputs(out)["bad.pb.gz"] == outputs(out)["a.pb.gz"]
 
 
+@pytest.mark.parametrize("before", [1, 4, 7])
+def test_told_to_stop(before: int, some: Path, tmp_path: Path) -> None:
+    """What is under way in any pass is brought to its end, and nothing more is begun; the next run does the rest."""
+    given = plan(some, tmp_path / "out", BINS)
+    with Manifest(given.state + "/manifest.sqlite") as manifest, DirectEngine() as engine:
+        counts = Batch(given, engine, manifest, Seen(), lambda: len(engine.ran) >= before).run()
+        assert len(engine.ran) == before
+        assert counts[State.DONE] < 3
+    assert run_plan(given)[0] == {**ALL_DONE, State.DONE: 3}
+    run_plan(plan(some, tmp_path / "whole", BINS))
+    assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
+
+
 @pytest.mark.parametrize("stage", ["symbolize_inputs", "decode_binary", "rewrite"])
 def test_going_on_after_an_interruption(stage: str, some: Path, tmp_path: Path) -> None:
     """Wherever a run ends, the next one goes on, and the outputs are the same."""
@@ -532,7 +545,7 @@ def test_workers_open_a_limited_number_of_binaries(some: Path, tmp_path: Path, m
 
     def noting(self: batch_tasks.Worker, epoch: int) -> None:
         begin(self, epoch)
-        opened.append(self.symbolizer.open_binaries)
+        opened.append(self.symbolizer.open_binaries + len(self.tables._known))
 
     monkeypatch.setattr(batch_tasks.Worker, "begin", noting)
     run_plan(plan(some, tmp_path / "out", BINS))
