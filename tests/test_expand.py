@@ -235,7 +235,7 @@ def test_names_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("symbolize.expand.MAX_KNOWN", 3)
     functions = resolved([0], [[(f"f{number}", "a.c", 1, 1) for number in range(10)]]).frames.functions
     for rows in ([0, 1, 2], [2, 3], [4, 5, 6], [6], [1, 9]):
-        shown = shown_names(functions, np.array(rows, np.int64), "default", False)
-        assert [each.name for each in shown] == [f"f{row}".encode() for row in rows]
+        shown, _, _ = shown_names(functions, np.array(rows, np.int64), "default", False)
+        assert [*shown] == [f"f{row}".encode() for row in rows]
         assert {*rows} <= functions.known["default", False].keys()
         assert len(functions.known["default", False]) <= 3
