@@ -17,11 +17,11 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Final, Protocol, TextIO
 
-from symbolize.batch.engine import Engine, Failure, Limits, Outcome, Task
-from symbolize.batch.inputs import Input, Problem, find_inputs, local_path
+from symbolize.batch.engines.engine import Engine, Failure, Limits, Outcome, Task
 from symbolize.batch.manifest import Handled, Item, Manifest, State
-from symbolize.batch.places import Place
 from symbolize.batch.run_tables import FOLDER, GIVEN_UP, RunTables
+from symbolize.batch.storage.inputs import Input, Problem, find_inputs, local_path
+from symbolize.batch.storage.places import Place
 from symbolize.batch.tasks import (
     SPILLS,
     Decode,

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Self
 
-from symbolize.batch.input_names import ENDING
-from symbolize.batch.inputs import Input, alternative_names
+from symbolize.batch.storage.input_names import ENDING
+from symbolize.batch.storage.inputs import Input, alternative_names
 from symbolize.errors import OutputError, UsageError
 
 UNREACHABLE = "unreachable"

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.batch.places import Place
+from symbolize.batch.storage.places import Place
 from symbolize.errors import InputError
 from symbolize.symbols import (
     Binary,

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.arrays import distinct
-from symbolize.batch.input_names import ENDING
-from symbolize.batch.inputs import open_input
 from symbolize.batch.manifest import UNREACHABLE, Asked, Handled, Item, ProfileRow, State
-from symbolize.batch.places import Place
 from symbolize.batch.run_tables import RunTables, read_addresses
-from symbolize.batch.urls import Unreachable, is_url
+from symbolize.batch.storage.input_names import ENDING
+from symbolize.batch.storage.inputs import open_input
+from symbolize.batch.storage.places import Place
+from symbolize.batch.storage.urls import Unreachable, is_url
 from symbolize.errors import InputError, OutputError, SymbolizeError
 from symbolize.load import load_all
 from symbolize.load.several import ALL, Choice, LoadedProfile
@@ -183,7 +183,7 @@ def open_cache(setup: Setup) -> TableCache:
     """The cache of symbol tables; with a URL, this machine's own in front of it."""
     if not is_url(setup.cache):
         return TableCache(setup.cache, setup.cache_limit)
-    from symbolize.batch.shared_cache import open_shared_cache
+    from symbolize.batch.storage.shared_cache import open_shared_cache
 
     return open_shared_cache(setup.cache, default_folder(), setup.cache_limit)
 

@@ -218,10 +218,10 @@ def plan_of(options: argparse.Namespace) -> Plan:
     """The batch that the options ask for. Raises UsageError."""
     from symbolize import __version__
     from symbolize.batch import Limits, Plan, Setup, new_run
-    from symbolize.batch.inputs import local_path
     from symbolize.batch.job import is_below
-    from symbolize.batch.places import LocalPlace, Place
-    from symbolize.batch.urls import is_url
+    from symbolize.batch.storage.inputs import local_path
+    from symbolize.batch.storage.places import LocalPlace, Place
+    from symbolize.batch.storage.urls import is_url
     from symbolize.symbols import DEFAULT_LIMIT, default_folder
 
     inputs = [*options.inputs, *options.watch]
@@ -310,10 +310,10 @@ def shard_of(text: str | None) -> Shard:
 def open_engine(options: argparse.Namespace) -> Engine:
     """What runs the tasks."""
     if options.dask:
-        from symbolize.batch.dask_engine import DaskEngine
+        from symbolize.batch.engines.cluster import DaskEngine
 
         return DaskEngine(options.dask)
-    from symbolize.batch.local import LocalEngine
+    from symbolize.batch.engines.local import LocalEngine
 
     return LocalEngine(options.jobs)
 

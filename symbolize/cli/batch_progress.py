@@ -13,8 +13,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, Never
 
 from symbolize.batch.manifest import State
-from symbolize.batch.urls import shown_uri
-from symbolize.batch.watchers import Silent, duration, one_line, rate_text
+from symbolize.batch.seen.watchers import Silent, duration, one_line, rate_text
+from symbolize.batch.storage.urls import shown_uri
 from symbolize.cli.options import tell
 from symbolize.errors import printable
 

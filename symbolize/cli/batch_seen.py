@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, Self
 
-from symbolize.batch.logs import JsonLog
-from symbolize.batch.summary import Summary, Tally, write_quarantine
-from symbolize.batch.watchers import Watchers
+from symbolize.batch.seen.logs import JsonLog
+from symbolize.batch.seen.summary import Summary, Tally, write_quarantine
+from symbolize.batch.seen.watchers import Watchers
 from symbolize.cli.batch_progress import BatchProgress
 from symbolize.cli.options import tell
 from symbolize.errors import OutputError, UsageError, printable
@@ -44,8 +44,8 @@ class Seen:
             if options.log_json is not None:
                 watchers.append(held.enter_context(JsonLog(options.log_json, progress.warn)))
             if options.metrics_file is not None or options.metrics_port is not None:
-                from symbolize.batch.metrics import Metrics
-                from symbolize.batch.metrics_out import MetricsFile, MetricsServer
+                from symbolize.batch.seen.metrics import Metrics
+                from symbolize.batch.seen.metrics_out import MetricsFile, MetricsServer
 
                 metrics = Metrics(version)
                 watchers.append(metrics)

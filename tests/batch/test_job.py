@@ -15,7 +15,7 @@ import pytest
 
 from symbolize.batch import Batch, Input, Limits, Manifest, Shard, State
 from symbolize.batch import tasks as batch_tasks
-from symbolize.batch.engine import Failure, Outcome, Task
+from symbolize.batch.engines.engine import Failure, Outcome, Task
 from symbolize.batch.manifest import Handled, ProfileRow
 from symbolize.batch.tasks import Done
 from symbolize.errors import OutputError
@@ -438,7 +438,7 @@ def test_nothing_can_be_written(some: Path, tmp_path: Path, monkeypatch: pytest.
 
     out = tmp_path / "out"
     with monkeypatch.context() as patched:
-        patched.setattr("symbolize.batch.places.LocalPlace.write", no_space)
+        patched.setattr("symbolize.batch.storage.places.LocalPlace.write", no_space)
         with pytest.raises(OutputError, match="No space left"):
             run_plan(plan(some, out, BINS))
     assert run_plan(plan(some, out, BINS))[0] == {**ALL_DONE, State.DONE: 3}

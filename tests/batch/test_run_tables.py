@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symbolize.batch.places import LocalPlace
 from symbolize.batch.run_tables import ADDRESSES, FOLDER, TABLE, WHOLE, RunTables
+from symbolize.batch.storage.places import LocalPlace
 from symbolize.binaries import BinaryIndex, Companions
 from symbolize.elf import ElfImage
 from symbolize.symbols import Binary

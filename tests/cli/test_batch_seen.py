@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch.inputs import Input
 from symbolize.batch.manifest import Handled, Manifest
+from symbolize.batch.storage.inputs import Input
 from symbolize.cli import main
 from symbolize.cli.batch_seen import Seen
 from symbolize.cli.options import EXIT_SOME

@@ -6,10 +6,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from symbolize.batch import Batch, Limits, Manifest, Plan, Setup, State, new_run
-from symbolize.batch.engine import Engine, Failure, Outcome, Task
+from symbolize.batch.engines.engine import Engine, Failure, Outcome, Task
 from symbolize.batch.manifest import Handled, Item
+from symbolize.batch.seen.watchers import Silent
 from symbolize.batch.tasks import Decoded, forget_worker
-from symbolize.batch.watchers import Silent
 
 Fails = Callable[[Task], Failure | None]
 

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from symbolize import __version__
-from symbolize.batch.engine import Failure, Limits, Outcome, Reply, Task, one_line, outcome_of, packed, perform
+from symbolize.batch.engines.engine import Failure, Limits, Outcome, Reply, Task, one_line, outcome_of, packed, perform
 from symbolize.errors import SymbolizeError, UsageError
 
 LOOK = 1.0

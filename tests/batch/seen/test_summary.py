@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch import totals
-from symbolize.batch.inputs import Input
 from symbolize.batch.manifest import Asked, Handled, Manifest, State
-from symbolize.batch.summary import Summary, Tally, write_quarantine
-from symbolize.batch.totals import Binaries, Percents, base_name
+from symbolize.batch.seen import totals
+from symbolize.batch.seen.summary import Summary, Tally, write_quarantine
+from symbolize.batch.seen.totals import Binaries, Percents, base_name
+from symbolize.batch.storage.inputs import Input
 from symbolize.errors import OutputError
 from symbolize.reasons import Reason
 from tests.support import batch_events as events

@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from typing import Final
 
-from symbolize.batch.places import LocalPlace, Place, copy
+from symbolize.batch.storage.places import LocalPlace, Place, copy
 from symbolize.errors import SymbolizeError, UsageError
 from symbolize.symbols.cache import DEFAULT_LIMIT, ENDING, TableCache, identities, is_unchanged
 from symbolize.symbols.table import SymbolTable

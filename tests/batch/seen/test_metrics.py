@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from symbolize.batch import metrics_out
-from symbolize.batch.metrics import MAX_LABELS, Metrics, escaped, number
-from symbolize.batch.metrics_out import MetricsFile, MetricsServer
+from symbolize.batch.seen import metrics_out
+from symbolize.batch.seen.metrics import MAX_LABELS, Metrics, escaped, number
+from symbolize.batch.seen.metrics_out import MetricsFile, MetricsServer
 from symbolize.errors import OutputError, UsageError
 from symbolize.reasons import Reason
 from tests.support import batch_events as events
@@ -387,7 +387,7 @@ def test_figures_from_several_threads() -> None:
 
 def test_docs_have_every_metric() -> None:
     """The table of metrics has each with its kind and labels, and no other."""
-    page = (Path(__file__).resolve().parents[2] / "docs" / "batch-seen.md").read_text()
+    page = (Path(__file__).resolve().parents[3] / "docs" / "batch-seen.md").read_text()
     rows = re.findall(r"^\| `(symbolize_\w+)` \| (\w+) \| (.*?) \|", page, re.MULTILINE)
     listed = [(name, kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows]
     assert listed == [(family.name, family.kind, family.labels) for family in Metrics()._families]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch import urls
-from symbolize.batch.inputs import Input, Problem, alternative_names, find_inputs, open_input
-from symbolize.batch.urls import files_at, shown
+from symbolize.batch.storage import urls
+from symbolize.batch.storage.inputs import Input, Problem, alternative_names, find_inputs, open_input
+from symbolize.batch.storage.urls import files_at, shown
 from symbolize.errors import InputError, UsageError
 from symbolize.load import load
 from tests.batch.conftest import Bucket, impatient

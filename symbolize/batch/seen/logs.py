@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from symbolize.batch.manifest import State
-from symbolize.batch.urls import shown_uri
-from symbolize.batch.watchers import Silent, Warn
+from symbolize.batch.seen.watchers import Silent, Warn
+from symbolize.batch.storage.urls import shown_uri
 from symbolize.errors import OutputError
 
 if TYPE_CHECKING:

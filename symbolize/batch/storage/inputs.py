@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import BinaryIO, Final, NamedTuple, TextIO
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from symbolize.batch.input_names import STATE_FOLDER, alternatives, output_name
-from symbolize.batch.patterns import Pattern, is_pattern, split_pattern
-from symbolize.batch.urls import is_url, open_url
+from symbolize.batch.storage.input_names import STATE_FOLDER, alternatives, output_name
+from symbolize.batch.storage.patterns import Pattern, is_pattern, split_pattern
+from symbolize.batch.storage.urls import is_url, open_url
 from symbolize.errors import InputError
 
 LISTING: Final = "-"
@@ -125,7 +125,7 @@ def _named(argument: str, listing: TextIO | None) -> Iterator[Input | Problem]:
         return
     path = local_path(argument)
     if path is None:
-        from symbolize.batch.url_inputs import find_at_url
+        from symbolize.batch.storage.url_inputs import find_at_url
 
         yield from find_at_url(argument, is_listed=False)
         return
@@ -142,7 +142,7 @@ def _listed(name: str) -> Iterator[Input | Problem]:
     """What a name in a list means: a file or folder, no pattern."""
     path = local_path(name)
     if path is None:
-        from symbolize.batch.url_inputs import find_at_url
+        from symbolize.batch.storage.url_inputs import find_at_url
 
         yield from find_at_url(name, is_listed=True)
         return

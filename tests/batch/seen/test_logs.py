@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from symbolize.batch import Input, Manifest
-from symbolize.batch.logs import JsonLog, timestamp
-from symbolize.batch.summary import write_quarantine
+from symbolize.batch.seen.logs import JsonLog, timestamp
+from symbolize.batch.seen.summary import write_quarantine
 from symbolize.errors import OutputError
 from tests.support import batch_events as events
 
@@ -201,7 +201,7 @@ def test_no_such_folder(tmp_path: Path) -> None:
 def test_standard_output() -> None:
     """- is standard output, and a reader that goes away is a warning."""
     code = (
-        "from symbolize.batch.logs import JsonLog; import sys\n"
+        "from symbolize.batch.seen.logs import JsonLog; import sys\n"
         "with JsonLog('-', lambda text: print(text, file=sys.stderr)) as log:\n"
         "    sys.stdin.readline()\n"
         "    log.entered('scan', 2)\n"

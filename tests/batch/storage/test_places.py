@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symbolize.batch.places import Place
+from symbolize.batch.storage.places import Place
 from symbolize.errors import InputError, OutputError
 
 BAD_NAMES = ["", "..", "../x", "a/../../x", "/etc/x", "a//b", "a/./b", "a/", "a\0b"]

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, BinaryIO, Final
 
-from symbolize.batch.input_names import STATE_FOLDER
-from symbolize.batch.inputs import local_path
-from symbolize.batch.scratch import DEFAULT_LIMIT, Scratch, sweep_folder
-from symbolize.batch.urls import (
+from symbolize.batch.storage.input_names import STATE_FOLDER
+from symbolize.batch.storage.inputs import local_path
+from symbolize.batch.storage.scratch import DEFAULT_LIMIT, Scratch, sweep_folder
+from symbolize.batch.storage.urls import (
     STORES,
     entry_at,
     everything,

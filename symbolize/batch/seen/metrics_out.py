@@ -12,8 +12,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-from symbolize.batch.metrics import CONTENT_TYPE, Metrics
-from symbolize.batch.watchers import Silent, Warn
+from symbolize.batch.seen.metrics import CONTENT_TYPE, Metrics
+from symbolize.batch.seen.watchers import Silent, Warn
 from symbolize.errors import OutputError, UsageError
 from symbolize.write.files import output_file
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from symbolize.batch.input_names import MAX_COMPONENT, MAX_NAME, STATE_FOLDER, output_name
-from symbolize.batch.inputs import Input, Problem, alternative_names, find_inputs, open_input
+from symbolize.batch.storage.input_names import MAX_COMPONENT, MAX_NAME, STATE_FOLDER, output_name
+from symbolize.batch.storage.inputs import Input, Problem, alternative_names, find_inputs, open_input
 from symbolize.load.endings import without_endings
 
 

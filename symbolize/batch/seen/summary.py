@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from symbolize.batch.logs import state_text
 from symbolize.batch.manifest import Manifest, State
-from symbolize.batch.totals import Binaries, BinarySums, Percents
-from symbolize.batch.urls import shown_uri
-from symbolize.batch.watchers import Silent, duration, one_line, rate_text
+from symbolize.batch.seen.logs import state_text
+from symbolize.batch.seen.totals import Binaries, BinarySums, Percents
+from symbolize.batch.seen.watchers import Silent, duration, one_line, rate_text
+from symbolize.batch.storage.urls import shown_uri
 from symbolize.errors import printable
 from symbolize.reasons import Reason
 from symbolize.report.text import NAME_WIDTH, quantity, shorten

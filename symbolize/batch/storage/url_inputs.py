@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from symbolize.batch.input_names import STATE_FOLDER, output_name
-from symbolize.batch.patterns import ANY_FOLDERS, Pattern, is_pattern, literal_start, split_pattern
-from symbolize.batch.urls import Entry, Files, children, entry_at, everything, files_at, scheme_of, shown
+from symbolize.batch.storage.input_names import STATE_FOLDER, output_name
+from symbolize.batch.storage.patterns import ANY_FOLDERS, Pattern, is_pattern, literal_start, split_pattern
+from symbolize.batch.storage.urls import Entry, Files, children, entry_at, everything, files_at, scheme_of, shown
 from symbolize.errors import InputError
 
 if TYPE_CHECKING:
-    from symbolize.batch.inputs import Input, Problem
+    from symbolize.batch.storage.inputs import Input, Problem
 
 NO_PATTERNS = frozenset(["http", "https"])
 """Schemes in whose URLs a question mark means something else."""
@@ -17,7 +17,7 @@ NO_PATTERNS = frozenset(["http", "https"])
 
 def find_at_url(url: str, *, is_listed: bool) -> "Iterator[Input | Problem]":
     """The files that a URL means; `is_listed` in a list, where names are no patterns and outputs keep all folders."""
-    from symbolize.batch.inputs import Problem
+    from symbolize.batch.storage.inputs import Problem
 
     empty = True
     try:
@@ -91,7 +91,7 @@ def _is_wanted(path: str) -> bool:
 
 def _is_unfinished(path: str) -> bool:
     """Whether a path is of a run's own state, or of something that is still written."""
-    from symbolize.batch.inputs import UNFINISHED
+    from symbolize.batch.storage.inputs import UNFINISHED
 
     return any(part == STATE_FOLDER or part.endswith(UNFINISHED) for part in path.split("/"))
 
@@ -101,6 +101,6 @@ def _is_web(url: str) -> bool:
 
 
 def _input(url: str, entry: Entry, parts: Sequence[str]) -> "Input":
-    from symbolize.batch.inputs import Input
+    from symbolize.batch.storage.inputs import Input
 
     return Input(url, output_name(parts), entry.size, entry.version)

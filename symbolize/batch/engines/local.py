@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from symbolize.batch.engine import Failure, Limits, Outcome, Reply, Task, one_line, outcome_of, packed, perform
+from symbolize.batch.engines.engine import Failure, Limits, Outcome, Reply, Task, one_line, outcome_of, packed, perform
 from symbolize.errors import SymbolizeError
 from symbolize.parallel import end_with_parent
 

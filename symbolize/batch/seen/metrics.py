@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from symbolize.batch.manifest import State
-from symbolize.batch.watchers import Silent
+from symbolize.batch.seen.watchers import Silent
 from symbolize.errors import printable
 from symbolize.reasons import Reason
 

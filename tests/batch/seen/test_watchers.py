@@ -2,7 +2,7 @@
 
 import pytest
 
-from symbolize.batch.watchers import Silent, Watchers, duration, one_line, rate_text
+from symbolize.batch.seen.watchers import Silent, Watchers, duration, one_line, rate_text
 
 
 class Recorder(Silent):

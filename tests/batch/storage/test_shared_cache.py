@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symbolize.batch.places import LocalPlace, RemotePlace
-from symbolize.batch.shared_cache import MAX_FAILURES, SharedCache, open_shared_cache
+from symbolize.batch.storage.places import LocalPlace, RemotePlace
+from symbolize.batch.storage.shared_cache import MAX_FAILURES, SharedCache, open_shared_cache
 from symbolize.elf import ElfImage
 from symbolize.errors import UsageError
 from symbolize.symbols import Binary, build_table

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch.engine import Engine, Failure, Limits, Outcome, Task
-from symbolize.batch.local import LocalEngine, ending
+from symbolize.batch.engines.engine import Engine, Failure, Limits, Outcome, Task
+from symbolize.batch.engines.local import LocalEngine, ending
 from symbolize.errors import SymbolizeError, UsageError
 from tests.support import batch_tasks
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ONCE = Limits(attempts=1)
 
 
@@ -93,7 +93,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
             yield local
         return
     address = request.getfixturevalue("cluster").address
-    from symbolize.batch.dask_engine import DaskEngine
+    from symbolize.batch.engines.cluster import DaskEngine
 
     with DaskEngine(address) as dask:
         wait_until(lambda: len(dask._client.nthreads()) == 2)
@@ -245,7 +245,7 @@ def test_idle_worker_that_died() -> None:
 
 def test_workers_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """If no worker starts the run ends, with one line."""
-    monkeypatch.setattr("symbolize.batch.local.end_with_parent", batch_tasks.refuse_to_start)
+    monkeypatch.setattr("symbolize.batch.engines.local.end_with_parent", batch_tasks.refuse_to_start)
     with LocalEngine(2) as engine, pytest.raises(SymbolizeError, match="worker processes cannot be started"):
         list(engine.run(tasks_of(batch_tasks.double, range(4)), Limits()))
 
@@ -270,8 +270,8 @@ def test_ending(status: int, text: str) -> None:
 
 DRIVER = """
 import sys
-from symbolize.batch.engine import Limits, Task
-from symbolize.batch.local import LocalEngine
+from symbolize.batch.engines.engine import Limits, Task
+from symbolize.batch.engines.local import LocalEngine
 from tests.support import batch_tasks
 if __name__ == "__main__":
     with LocalEngine(1) as engine:
@@ -301,7 +301,7 @@ def test_workers_end_with_their_driver(number: signal.Signals, tmp_path: Path) -
 
 def test_package_of_the_cluster_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra a cluster is a usage error that names it."""
-    from symbolize.batch.dask_engine import DaskEngine
+    from symbolize.batch.engines.cluster import DaskEngine
 
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match=r"pip install 'symbolize\[dask\]'"):
@@ -311,7 +311,7 @@ def test_package_of_the_cluster_is_missing(monkeypatch: pytest.MonkeyPatch) -> N
 def test_no_scheduler() -> None:
     """An address at which nobody listens, and one that is none."""
     pytest.importorskip("distributed")
-    from symbolize.batch.dask_engine import DaskEngine
+    from symbolize.batch.engines.cluster import DaskEngine
 
     with pytest.raises(SymbolizeError, match=r"^tcp://127\.0\.0\.1:1: no dask scheduler answers$"):
         DaskEngine("tcp://127.0.0.1:1", patience=0.3)
@@ -321,11 +321,11 @@ def test_no_scheduler() -> None:
 
 def test_workers_that_do_not_fit(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another version of the package at the workers is a usage error with both versions."""
-    from symbolize.batch import dask_engine
+    from symbolize.batch.engines import cluster as dask
 
-    monkeypatch.setattr(dask_engine, "__version__", "9.9.9")
+    monkeypatch.setattr(dask, "__version__", "9.9.9")
     with pytest.raises(UsageError, match=r"has symbolize .* on Python 3\..*, but this is 9\.9\.9 on Python 3\."):
-        dask_engine.DaskEngine(cluster.address)
+        dask.DaskEngine(cluster.address)
 
 
 def run_for_good(engine: Engine) -> None:
@@ -337,7 +337,7 @@ def run_for_good(engine: Engine) -> None:
 
 def fits(address: str) -> bool:
     """Whether all workers of a cluster can be used."""
-    from symbolize.batch.dask_engine import DaskEngine
+    from symbolize.batch.engines.cluster import DaskEngine
 
     try:
         DaskEngine(address).close()
@@ -349,7 +349,7 @@ def fits(address: str) -> bool:
 def test_cluster_that_does_not_fit_and_is_lost(tmp_path: Path) -> None:
     """A worker that cannot import the package is refused, whenever it comes; a lost scheduler ends the run."""
     pytest.importorskip("distributed")
-    from symbolize.batch.dask_engine import DaskEngine
+    from symbolize.batch.engines.cluster import DaskEngine
 
     other = tmp_path / "other"
     (other / "symbolize").mkdir(parents=True)
