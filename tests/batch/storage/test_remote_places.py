@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.batch.test_places import BAD_NAMES, content, files_below, write
 
 from symbolize.batch.storage import places, scratch
 from symbolize.batch.storage.places import Place
 from symbolize.errors import InputError, OutputError, UsageError
 from tests.batch.conftest import Bucket, impatient
+from tests.batch.storage.test_places import BAD_NAMES, content, files_below, write
 
 
 @pytest.fixture
