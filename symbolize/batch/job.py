@@ -33,7 +33,7 @@ from symbolize.batch.tasks import (
     open_exchange,
     symbolize_inputs,
 )
-from symbolize.errors import OutputError
+from symbolize.errors import OutputError, SymbolizeError
 
 AT_ONCE: Final = 512
 """Inputs that are taken into the manifest together."""
@@ -129,13 +129,14 @@ class Batch:
         self._watcher = watcher
         self._is_stopping = is_stopping
         self._setup = plan.setup
+        self._out = Place.of(plan.setup.out)
         self._exchange = open_exchange(plan.setup)
         self._epoch = 0
         self._spills = 0
         self._told: set[str] = set()
         self.turn = manifest.next_turn()
         self._has_begun = False
-        for place in (Place.of(plan.setup.out), self._exchange):
+        for place in (self._out, self._exchange):
             place.sweep()
 
     @property
@@ -153,7 +154,7 @@ class Batch:
 
     def take_in(self, is_ready: Callable[[Input], bool] = lambda _: True) -> None:
         """Look for inputs, and put those that are ready into the manifest."""
-        plan, out = self._plan, Place.of(self._plan.setup.out)
+        plan, out = self._plan, self._out
         real = lru_cache(64)(os.path.realpath)
         some: list[Input] = []
 
@@ -251,11 +252,21 @@ class Batch:
             done = outcome.value
         if done.fatal:
             raise OutputError(done.fatal)
+        self._remove_superseded(done.handled)
         self._manifest.record(done.handled, done.questions)
         by_number = {item.number: item for item in items}
         for each in done.handled:
             self._watcher.handled(by_number[each.number], each)
         return ()
+
+    def _remove_superseded(self, handled: Sequence[Handled]) -> None:
+        """Remove outputs that the inputs had before they changed and have no more."""
+        for name, size in self._manifest.superseded(handled):
+            try:
+                if self._out.size(name) == size:
+                    self._out.remove(name)
+            except SymbolizeError as error:
+                self._watcher.problem(name, f"is of what its input was before, and cannot be removed: {error}")
 
     def _decode(self) -> None:
         """Make the tables that the inputs wait for."""

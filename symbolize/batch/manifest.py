@@ -229,7 +229,6 @@ class Manifest:
                 is_retried = state == State.QUARANTINED and (retry or reason == UNREACHABLE)
                 if is_other or again or is_gone or is_retried:
                     state = State.NEW
-                    base.execute("DELETE FROM profiles WHERE input = ?", (number,))
                     base.execute(
                         "UPDATE inputs SET reason = '', detail = '', attempts = 0, seconds = 0 WHERE number = ?",
                         (number,),
@@ -299,6 +298,16 @@ class Manifest:
         """A number for the inputs of one more look at the arguments, higher than all before."""
         return int(self._base.execute("SELECT coalesce(max(turn), 0) + 1 FROM inputs").fetchone()[0])
 
+    def superseded(self, handled: Iterable[Handled]) -> list[tuple[str, int]]:
+        """The outputs, with their sizes, that earlier versions of inputs had and those that were done now lack."""
+        gone: list[tuple[str, int]] = []
+        for each in handled:
+            if each.state == State.DONE:
+                made = {row.output for row in each.profiles}
+                before = self._base.execute("SELECT output, size FROM profiles WHERE input = ?", (each.number,))
+                gone += [row for row in before if row[0] not in made]
+        return gone
+
     def record(self, handled: Iterable[Handled], questions: Iterable[Asked] = ()) -> None:
         """Keep what came of inputs, together with what they ask."""
         with self.writing() as base:
@@ -308,8 +317,10 @@ class Manifest:
                     "finished = ? WHERE number = ?",
                     (each.state, each.reason, each.detail, each.attempts, each.seconds, time.time(), each.number),
                 )
+                if each.state == State.DONE:
+                    base.execute("DELETE FROM profiles WHERE input = ?", (each.number,))
                 base.executemany(
-                    "INSERT OR REPLACE INTO profiles (input, output, size, coverage) VALUES (?, ?, ?, ?)",
+                    "INSERT INTO profiles (input, output, size, coverage) VALUES (?, ?, ?, ?)",
                     [(each.number, row.output, row.size, json.dumps(row.coverage)) for row in each.profiles],
                 )
             for asked in questions:
@@ -378,7 +389,7 @@ class Manifest:
             last = rows[-1][0]
 
     def profiles(self, number: int) -> list[ProfileRow]:
-        """The profiles of an input."""
+        """The profiles of an input, as it was when it was done last."""
         rows = self._base.execute(
             "SELECT output, size, coverage FROM profiles WHERE input = ? ORDER BY output", (number,)
         )

@@ -114,7 +114,7 @@ class Summary:
             if state == State.QUARANTINED:
                 self.reasons[reason] = self.reasons.get(reason, 0) + 1
             outputs = []
-            for row in self._manifest.profiles(number):
+            for row in self._manifest.profiles(number) if state == State.DONE else ():
                 self.outputs += 1
                 self.output_bytes += row.size
                 self.percents.add(row.coverage["symbolized_percent"])
