@@ -357,7 +357,9 @@ def test_cluster_that_does_not_fit_and_is_lost(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, 1)
     cluster.add_worker(path=str(other))
     try:
-        with pytest.raises(UsageError, match=r"^dask worker tcp://.* cannot import symbolize .*(ModuleNotFound|Import)Error"):
+        with pytest.raises(
+            UsageError, match=r"^dask worker tcp://.* cannot import symbolize .*(ModuleNotFound|Import)Error"
+        ):
             run_for_good(DaskEngine(cluster.address))
         cluster.processes.pop().kill()
         wait_until(lambda: fits(cluster.address))
