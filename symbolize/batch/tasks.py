@@ -199,8 +199,7 @@ _worker: list[Worker] = []
 def worker_for(setup: Setup, epoch: int) -> Worker:
     """The worker of this process, made anew for another batch."""
     if not _worker or _worker[0].setup != setup:
-        if _worker:
-            _worker.pop().close()
+        forget_worker()
         _worker.append(Worker(setup))
     _worker[0].begin(epoch)
     return _worker[0]

@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, BinaryIO, Final
@@ -37,7 +38,7 @@ ONE_REQUEST: Final = 16 << 20
 PIECE: Final = 1 << 20
 
 
-class Place:
+class Place(ABC):
     """Files by name, below a folder or a URL. Names are relative, divided by slashes; a name that would lead out of
     the place raises OutputError. Can be pickled."""
 
@@ -59,48 +60,48 @@ class Place:
         path = local_path(text)
         return RemotePlace(text, scratch, limit) if path is None else LocalPlace(path)
 
+    @abstractmethod
     def open(self, name: str) -> AbstractContextManager[BinaryIO]:
         """The file as a stream, to be read once from its beginning. Raises InputError, reading too."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_file(self, name: str) -> str:
         """A local path at which the file can be read or mapped now; it is not to be written to. Raises InputError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write(self, name: str, durable: bool = False) -> AbstractContextManager[BinaryIO]:
         """A file to write, which goes by `name` when all is written and is nowhere when something fails.
 
         Nobody ever sees a part of it. `durable`: it outlives the machine's losing power after that. Raises
         OutputError.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def put(self, name: str, path: str) -> None:
         """Write a copy of the local file at `path`. Raises OutputError."""
-        raise NotImplementedError
 
     def exists(self, name: str) -> bool:
         """Whether there is a file of this name. Raises InputError if that cannot be told."""
         return self.size(name) is not None
 
+    @abstractmethod
     def size(self, name: str) -> int | None:
         """The bytes of a file, None if there is none. Raises InputError if that cannot be told."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remove(self, name: str) -> None:
         """Remove a file, if it is there. Raises OutputError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def names(self, prefix: str = "") -> Iterator[str]:
         """The names of all files below the folder `prefix`; all but those of the run's state without one.
 
         In no particular order. Raises InputError.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def sweep(self) -> int:
         """Remove what killed processes left unfinished over an hour ago; how many files that were. Never raises."""
-        raise NotImplementedError
 
 
 class LocalPlace(Place):
