@@ -46,8 +46,8 @@ class Choice:
     kinds: Sequence[str] = ()
     merge: Sequence[str] = ()
 
-    def takes(self, kind: str, pid: int, process: bytes, heap: str = "") -> bool:
-        """Whether a profile is wanted."""
+    def takes(self, kind: str, pid: int | None, process: bytes, heap: str = "") -> bool:
+        """Whether a profile is wanted; a pid or name that the trace does not give (None, empty) is not one of those."""
         name = process.decode("utf-8", "backslashreplace")
         names = (name, name.rpartition("/")[2])
         return (

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import itertools
 import os
 import subprocess
 import sys
@@ -22,11 +21,12 @@ from symbolize.load.perfetto import load as loading
 from symbolize.load.perfetto import processes as processing
 from symbolize.load.perfetto import trace as tracing
 from symbolize.load.perfetto.wire import fields, message
-from symbolize.load.several import Choice, is_trace
+from symbolize.load.several import is_trace
 from symbolize.profile import Profile
 from symbolize.write import encode
 from tests.support import interpreted, pprof_writer
 from tests.support import perfetto_writer as w
+from tests.support.perfetto_profiles import labels, only, read, refused, stack_names, stacks, types
 
 BUILD_ID = bytes(range(20))
 BASE, END = 0x10000, 0x30000
@@ -45,63 +45,6 @@ CLEAR = w.packet(1, w.CLEARED)
 SOUND = w.packet(1, w.CLEARED, STATE) + w.perf_sample(2)
 CUT_HEAP = w.heap_packet([w.heap_dump(7, [w.heap_sample(2, 100, 40, 3, 1), w.heap_sample(3, 50, 0, 1)])], True)
 HEAP = CLEAR + CUT_HEAP + w.packet(1, interned=STATE) + w.heap_packet([], index=1)
-
-
-def read(trace: bytes, **choice: Any) -> dict[str, Profile]:
-    """The profiles of a trace by name; each can be written."""
-    found = {each.name: each.profile for each in load_all(io.BytesIO(trace), choice=Choice(**choice))}
-    for profile in found.values():
-        encode(profile)
-    return found
-
-
-def only(trace: bytes, **choice: Any) -> Profile:
-    """The one profile of a trace."""
-    (profile,) = read(trace, **choice).values()
-    return profile
-
-
-def stack_names(profile: Profile) -> list[tuple[str, ...]]:
-    """The names of the frames of each sample, leaf first; the address where there is none."""
-    locations, samples = profile.locations, profile.samples
-    names = []
-    for row in range(len(locations)):
-        lines = locations.lines.function[locations.line_offsets[row] : locations.line_offsets[row + 1]].tolist()
-        text = "/".join(profile.strings.text(profile.functions.name[line]) for line in lines)
-        names.append(text or hex(locations.address[row]))
-    edges = samples.location_offsets.tolist()
-    return [tuple(names[i] for i in samples.locations[a:b].tolist()) for a, b in itertools.pairwise(edges)]
-
-
-def stacks(profile: Profile) -> dict[tuple[str, ...], list[int]]:
-    """The values of each stack; equal stacks with other labels are added up."""
-    found: dict[tuple[str, ...], list[int]] = {}
-    for names, values in zip(stack_names(profile), profile.samples.values.tolist(), strict=True):
-        known = found.setdefault(names, [0] * len(values))
-        found[names] = [a + b for a, b in zip(known, values, strict=True)]
-    return found
-
-
-def labels(profile: Profile) -> list[dict[str, str | int]]:
-    """The labels of each sample."""
-    table, text = profile.samples.labels, profile.strings.text
-    each = [
-        (text(key), text(value) if value else number)
-        for key, value, number in zip(table.key, table.text, table.number.tolist(), strict=True)
-    ]
-    return [dict(each[a:b]) for a, b in itertools.pairwise(profile.samples.label_offsets.tolist())]
-
-
-def types(profile: Profile) -> list[str]:
-    """The sample types."""
-    return [f"{profile.strings.text(a)}/{profile.strings.text(b)}" for a, b in profile.sample_types]
-
-
-def refused(trace: bytes, **choice: Any) -> str:
-    """What is said about a trace without profiles."""
-    with pytest.raises(InputError) as caught:
-        load_all(io.BytesIO(trace), choice=Choice(**choice))
-    return str(caught.value)
 
 
 # What a trace is
@@ -323,7 +266,7 @@ def test_entries_of_the_same_packet_and_later_ones() -> None:
         {"builds": {}},
         {"mappings": []},
         {"frames": NAMES["frames"][:1]},
-        {"callstacks": [w.callstack(2, [])]},
+        {"callstacks": [w.callstack(2, [9])]},
         {"frames": [w.frame(1, 1, 1, 1), w.frame(2, 2, 1, 2, source=5)]},
         {"frames": [w.frame(1, 1, 1, 1), w.frame(2, 2, 1, 2, source=0)]},
     ],
@@ -751,8 +694,8 @@ def test_weights_are_what_the_counter_went_on() -> None:
     assert stacks(profile) == {("alloc", "main"): [5, 1000 + 400 + 1000 + 1000 + 1, 5 + 1, 2]}
     assert (profile.period, profile.strings.text(profile.period_type.type)) == (1000, "cpu-cycles")
     assert {(each["cpu"], each["mode"], each["pid"], each["tid"]) for each in labels(profile)} == {
-        ("0", "user", 10, 11),
-        ("1", "user", 10, 11),
+        (0, "user", 10, 11),
+        (1, "user", 10, 11),
     }
 
 
@@ -816,8 +759,8 @@ def test_labels_of_samples() -> None:
     tree = w.process_tree({10: ["/system/bin/app"]}, {11: ("worker", 10)})
     trace = tree + SOUND + w.perf_sample(2, tid=10, mode=1, f16=6)
     assert labels(only(trace)) == [
-        {"pid": 10, "process": "/system/bin/app", "tid": 11, "thread": "worker", "cpu": "0", "mode": "user"},
-        {"pid": 10, "process": "/system/bin/app", "tid": 10, "thread": "main", "cpu": "0", "mode": "kernel",
+        {"pid": 10, "process": "/system/bin/app", "tid": 11, "thread": "worker", "cpu": 0, "mode": "user"},
+        {"pid": 10, "process": "/system/bin/app", "tid": 10, "thread": "main", "cpu": 0, "mode": "kernel",
          "unwind_error": "max_frames_exceeded"},
     ]  # fmt: skip
 
@@ -862,7 +805,7 @@ def test_stack_samples() -> None:
     profile = only(trace)
     assert types(profile) == ["samples/count", "cycles/cycles", "misses/events"]
     assert stacks(profile) == {("alloc", "main"): [1, 500, 4], ("leaf", "main"): [1, 30, 1]}
-    assert {(each["tid"], each["cpu"], each["mode"]) for each in labels(profile)} == {(12, "3", "user")}
+    assert {(each["tid"], each["cpu"], each["mode"]) for each in labels(profile)} == {(12, 3, "user")}
     defaults = w.message({100: w.message({2: w.message({2: "wall", 3: 1})})})
     left = w.packet(1, w.CLEARED, STATE, defaults) + w.packet(
         1, rest={135: w.message({1: w.message({2: 5}), 6: 2, 11: 8})}
@@ -1138,7 +1081,7 @@ def said(trace: bytes, what: str) -> Profile:
 
 @pytest.mark.parametrize("number", [2**64 - 1, 2**63, 2**63 - 1])
 def test_pids_and_tids_of_64_bits(number: int) -> None:
-    """What no label can hold as it is has the same bits there, as a signed number."""
+    """What no label can hold as it is has the same bits there, as a signed number (R270, numbers of tasks)."""
     trace = CLEAR + w.packet(1, interned=STATE) + w.heap_packet([w.heap_dump(number, [w.heap_sample(2, 5, 0, 1)])])
     thread = w.message({1: 5, 2: number, 6: 1000})
     trace += w.packet(1, rest={44: thread}) + w.packet(1, rest={54: w.message({1: 2, 2: 10})})
@@ -1309,7 +1252,7 @@ def test_names_of_processes_have_limits(monkeypatch: pytest.MonkeyPatch) -> None
         "process": "app",
         "tid": 11,
         "thread": "worker",
-        "cpu": "0",
+        "cpu": 0,
         "mode": "user",
     }
     monkeypatch.setattr(tracing, "MAX_RECORDS", 2)

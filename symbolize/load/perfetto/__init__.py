@@ -2,6 +2,6 @@
 
 Compiled: `scan` walks the packets and keeps the state of sequences (`sequences`, `interned`); `heaps`, `cpu` and
 `stack_samples` read what the packets carry, `samples` adds up samples of the CPU, `tables` holds what repeats, and
-`common` is what all of them share. `trace` keeps what a trace says once, `build` makes profiles, `load` puts all that
-together.
+`common` is what all of them share. `trace` keeps what a trace says once, `dumps` the samples of its heaps, `build`
+makes profiles, `load` puts all that together.
 """

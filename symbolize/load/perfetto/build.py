@@ -44,7 +44,8 @@ KERNEL: Final = b"/kernel"
 ERROR: Final = b"/ERROR"
 
 Label = tuple[str, str, int]
-"""A key, and a text or, where that is empty, a number."""
+"""A key, and a text or, where that is empty, a number. The unit of a number is its key, as pprof assumes where there
+is none; without a unit pprof takes 0 for no label (R270, numbers of tasks)."""
 
 
 @dataclass(frozen=True)
@@ -115,21 +116,22 @@ def gather(items: Int32, begins: Int64, edges: Int64) -> Int32:
 def _labels(profile: Profile, parts: Sequence[Part]) -> tuple[Int64, Labels]:
     """The labels of all samples."""
     add = profile.strings.add
-    rows: list[tuple[int, int, int]] = []
+    rows: list[tuple[int, int, int, int]] = []
     edges = [0]
     which = []
-    known: dict[Label, tuple[int, int, int]] = {}
+    known: dict[Label, tuple[int, int, int, int]] = {}
     for part in parts:
         which.append(part.contexts + (len(edges) - 1))
         for each in part.labels:
             for label in each:
                 if label not in known:
                     key, text, number = label
-                    known[label] = (add(key.encode()), add(text.encode("utf-8", "surrogateescape")), number)
+                    name, value = add(key.encode()), add(text.encode("utf-8", "surrogateescape"))
+                    known[label] = (name, value, number, 0 if value else name)
             rows += [known[label] for label in each]
             edges.append(len(rows))
     context = np.concatenate(which)
-    table = np.array(rows, np.int64).reshape(-1, 3)
+    table = np.array(rows, np.int64).reshape(-1, 4)
     starts = np.array(edges, np.int64)
     counts = np.diff(starts)[context]
     offsets = np.concatenate(([0], np.cumsum(counts)))
@@ -138,7 +140,7 @@ def _labels(profile: Profile, parts: Sequence[Part]) -> tuple[Int64, Labels]:
         taken[:, 0].astype(np.int32),
         taken[:, 1].astype(np.int32),
         np.ascontiguousarray(taken[:, 2]),
-        np.zeros(len(taken), np.int32),
+        taken[:, 3].astype(np.int32),
     )
     return offsets, labels
 

@@ -55,6 +55,7 @@ class CpuReader:
         reason: cython.ulonglong = 0
         weight: cython.ulonglong
         timed: cython.bint = False
+        has_tid: cython.bint = False
         skipped: cython.bint = False
         event: cython.bint = False
         stack: cython.int
@@ -64,11 +65,12 @@ class CpuReader:
         while common.field():
             tag = common.tag
             if tag == 0x08:
-                cpu = common.value & MASK32
+                cpu = (common.value & MASK32) + 1
             elif tag == 0x10:
-                pid = common.value & MASK32
+                pid = (common.value & MASK32) + 1
             elif tag == 0x18:
                 tid = common.value & MASK32
+                has_tid = True
             elif tag == 0x20:
                 iid = common.value
             elif tag == 0x28:
@@ -106,19 +108,20 @@ class CpuReader:
             return
         stack = seq.names.stack(iid)
         if stack < 0:
-            samples.rejected += 1
+            samples.reject(stack)
             return
         if seq.session < 0:
             samples.rejected += 1
             return
         if common.clock == 0:
             common.clock = seq.clock
-        samples.count(seq.session, pid, tid, cpu + 1, mode, error, stack, weight, seq.followers)
+        samples.count(seq.session, pid, tid, has_tid, cpu, mode, error, stack, weight, seq.followers)
 
     def weigh(
         self, seq: Sequence, cpu: cython.ulonglong, timed: cython.bint, total: cython.ulonglong
     ) -> cython.ulonglong:
-        """What a sample counts for: how far the counter of its CPU went, those of the followers in `weights`.
+        """What a sample counts for: how far the counter of its CPU went, those of the followers in `weights`. `cpu` is
+        one more, 0 unknown.
 
         A counter that is seen first, went back, or went on while packets were lost, counts for the period; in a
         sequence that is there from its beginning, it began at 0 where there is no period.
@@ -175,6 +178,7 @@ class CpuReader:
         value: cython.ulonglong
         delta: cython.longlong
         time: cython.longlong
+        weight: cython.ulonglong
         stack: cython.int
         common.pos = begin
         common.end = end
@@ -226,10 +230,11 @@ class CpuReader:
                 continue
             stack = seq.names.stack(common.numbers[i])
             if stack < 0 or session < 0:
-                self.samples.rejected += 1
+                self.samples.reject(stack)
                 continue
             common.timestamp = cython.cast(cython.ulonglong, time) * 1000
             common.has_time = True
             common.clock = 3
-            self.samples.count(session, seq.pid, seq.tid, 0, 0, 0, stack, 1000 * delta if delta > 0 else 0, 0)
+            weight = 1000 * cython.cast(cython.ulonglong, delta) if delta > 0 else 0
+            self.samples.count(session, seq.pid, seq.tid, seq.has_tid, 0, 0, 0, stack, weight, 0)
         seq.time_us = time if time >= 0 else 0

@@ -25,6 +25,8 @@ MAX_PENDING = 1 << 20
 """Samples that wait for the end of their heap dump, of all sequences together."""
 
 SETTLED = cython.declare(cython.ulonglong, 1 << 63)
+LOWEST = cython.declare(cython.int, 2)
+"""What makes a number that is not negative of what `Names.stack` gives."""
 
 PENDING_WORDS = cython.declare(cython.Py_ssize_t, 6)
 MAX_SPARE = cython.declare(cython.Py_ssize_t, 1 << 18)
@@ -62,6 +64,9 @@ class HeapReader:
         outer: cython.Py_ssize_t
         continued: cython.bint = False
         damaged: cython.bint = False
+        if not seq.dump_began:
+            seq.dump_began = True
+            seq.dump_time = common.timestamp
         common.pos = begin
         common.end = end
         while common.field():
@@ -118,7 +123,7 @@ class HeapReader:
         if common.bad:
             return
         counts_max = header.get(13, 0) != 0
-        dump = common.trace.dump(seq, common.machine, common.timestamp, header)
+        dump = common.trace.dump(seq, common.machine, header)
         common.pos = begin
         while common.pos < common.end:
             if self.usual_sample():
@@ -221,13 +226,14 @@ class HeapReader:
         self.waiting += 1
 
     def stack(self, seq: Sequence, iid: cython.ulonglong) -> cython.int:
-        """The callstack of an id: of the tables in the packets if it is there, else of those of the sequence; or -1."""
+        """The callstack of an id, as `Names.stack` gives it: of the tables in the packets if it is there, else of those
+        of the sequence."""
         inline: Names = seq.inline
         names: Names = seq.names
         found: cython.int = -1
         if inline is not None and inline.stack_count > 0:
             found = inline.stack(iid)
-        return found if found >= 0 else names.stack(iid)
+        return found if found != -1 else names.stack(iid)
 
     def settle(self, seq: Sequence):  # type: ignore[no-untyped-def]
         """Look up the callstacks of the samples that wait, because the state is about to be cleared (rule R222).
@@ -241,8 +247,7 @@ class HeapReader:
             stack = self.stack(seq, seq.pending[at])
             seq.settled += 1
             seq.pending[at] = SETTLED | cython.cast(cython.ulonglong, seq.settled) << 32
-            if stack >= 0:
-                seq.pending[at] += cython.cast(cython.ulonglong, stack) + 1
+            seq.pending[at] += cython.cast(cython.ulonglong, stack + LOWEST)
 
     def finish(self, seq: Sequence):  # type: ignore[no-untyped-def]
         """Look up the callstacks of the samples that waited, and hand them to the trace."""
@@ -256,7 +261,7 @@ class HeapReader:
             for i in range(count):
                 word = seq.pending[i * PENDING_WORDS + 1]
                 if i < seq.settled:
-                    rows[i] = cython.cast(cython.int, word & MASK32) - 1
+                    rows[i] = cython.cast(cython.int, word & MASK32) - LOWEST
                 else:
                     rows[i] = self.stack(seq, word)
             waiting = np.asarray(seq.pending)[: count * PENDING_WORDS].reshape(-1, PENDING_WORDS)
@@ -274,6 +279,7 @@ class HeapReader:
         if inline is not None:
             inline.release()
             seq.inline = None
+        seq.dump_began = False
 
     def finish_all(self) -> None:
         """End the heap dumps whose last packet did not come."""

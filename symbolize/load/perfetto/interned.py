@@ -30,6 +30,8 @@ FRAME_WORDS = cython.declare(cython.Py_ssize_t, 7)
 HAS_SOURCE = cython.declare(cython.ulonglong, 1)
 
 NOT_TRIED = cython.declare(cython.int, -2)
+EMPTY = cython.declare(cython.int, -2)
+"""In place of the row of a callstack: it is there and has no frames."""
 
 NO_WORDS = cython.declare(cython.ulonglong[::1], memoryview(np.zeros(0, np.uint64)))
 NO_ROWS = cython.declare(cython.int[::1], memoryview(np.zeros(0, np.int32)))
@@ -303,8 +305,8 @@ class Names:
         self.context_count += 1
 
     def parse_context(self, execution: cython.bint):  # type: ignore[no-untyped-def]
-        """Read the context under the cursor: pid and tid of a task; or the CPU plus 1, and the mode as PerfSample
-        numbers it."""
+        """Read the context under the cursor: pid and tid of a task; or the CPU, and the mode as PerfSample numbers it.
+        All but the mode are one more, 0 unknown."""
         common: Common = self.common
         value: cython.ulonglong
         self.context_iid = self.context_first = self.context_second = 0
@@ -313,11 +315,11 @@ class Names:
             if common.tag == 0x08:
                 self.context_iid = value
             elif common.tag == 0x10:
-                self.context_first = (value & MASK32) + execution
+                self.context_first = (value & MASK32) + 1
             elif common.tag == 0x18 and execution:
                 self.context_second = (0, 2, 1, 3, 5, 4)[value] if value < 6 else 0
             elif common.tag == 0x18:
-                self.context_second = value & MASK32
+                self.context_second = (value & MASK32) + 1
 
     def find_context(self, table: Table, iid: cython.ulonglong) -> cython.bint:
         """Take the context of an id to `context_first` and `context_second`; False if it is not there."""
@@ -403,7 +405,8 @@ class Names:
         return self.frame_rows[row]
 
     def stack(self, iid: cython.ulonglong) -> cython.int:
-        """The callstack of an id as a row of the whole trace; -1 if it or a part of it is not there, or it is empty."""
+        """The callstack of an id as a row of the whole trace; EMPTY if it has no frames, -1 if it or a part of it is
+        missing."""
         common: Common = self.common
         row: cython.int = self.stacks.find(iid)
         i: cython.Py_ssize_t
@@ -412,6 +415,8 @@ class Names:
             return -1
         if self.stack_rows[row] >= 0:
             return self.stack_rows[row]
+        if self.stack_offsets[row] == self.stack_offsets[row + 1]:
+            return EMPTY
         if self.stack_tried[row] == self.version or common.stacks.count >= common.max_stacks:
             return -1
         if self.stack_tried[row] != 0:
@@ -437,7 +442,5 @@ class Names:
                 self.stack_missing[row] = i
                 return -1
             common.stacks.append(frame)
-        if common.stacks.size == 0:
-            return -1
         self.stack_rows[row] = common.stacks.add()
         return self.stack_rows[row]

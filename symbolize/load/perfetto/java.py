@@ -176,7 +176,7 @@ class Java:
             if len(users) < MAX_USERS:
                 users.add((user & 0xFFFFFFFF) % APP_IDS)
 
-    def names_for(self, paths: Sequence[bytes], processes: Collection[tuple[int, int]]) -> Obfuscation | None:
+    def names_for(self, paths: Sequence[bytes], processes: Collection[tuple[int, int | None]]) -> Obfuscation | None:
         """The names for code in mappings with these paths, of these processes (place and pid); None if there are
         none (rule R232)."""
         if not self._packages:
@@ -196,9 +196,12 @@ class Java:
         maps: list[JavaNames] = list(self._packages.values())
         return Obfuscation(maps, [*applies, by_user])
 
-    def _packages_of(self, process: tuple[int, int]) -> set[bytes]:
+    def _packages_of(self, process: tuple[int, int | None]) -> set[bytes]:
         """The packages of the users that a process ran as."""
-        return {package for user in self._users.get(process, ()) for package in self._apps.get(user, ())}
+        place, pid = process
+        if pid is None:
+            return set()
+        return {package for user in self._users.get((place, pid), ()) for package in self._apps.get(user, ())}
 
 
 def _chosen(rows: dict[bytes, int], packages: set[bytes]) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
@@ -14,11 +14,12 @@ from symbolize.arrays import distinct_inverse
 from symbolize.errors import InputError, printable
 from symbolize.load.compression import CutShort
 from symbolize.load.perfetto.build import MODES, UNWIND_ERRORS, Label, Part, build
+from symbolize.load.perfetto.dumps import EMPTY, MISSING, Heap
 from symbolize.load.perfetto.processes import machine_of
-from symbolize.load.perfetto.trace import MONOTONIC, MONOTONIC_COARSE, REALTIME, Heap, Trace
+from symbolize.load.perfetto.trace import MONOTONIC, MONOTONIC_COARSE, REALTIME, Trace
 from symbolize.load.perfetto.wire import signed
 from symbolize.load.several import ALL, Choice, LoadedProfile
-from symbolize.profile.model import Int64, Profile, ValueType
+from symbolize.profile.model import NONE, Int64, Profile, ValueType
 
 MAX_PACKET: Final = 16 << 20
 """Bytes of the largest packet that is read; larger ones are passed over."""
@@ -35,6 +36,9 @@ MAX_DUMP_SAMPLES: Final = 1 << 28
 TOO_LARGE: Final = "{} samples were left out because a profile of all would be too large"
 
 ART: Final = "com.android.art"
+
+NO_STACK: Final = {MISSING: "a part of their callstack is not in the trace", EMPTY: "their callstack is empty"}
+"""Why a sample has no callstack."""
 
 
 def load(chunks: Iterable[bytes | memoryview], source: str, choice: Choice = ALL) -> list[LoadedProfile]:
@@ -108,7 +112,8 @@ def _dropped(trace: Trace) -> list[str]:
         (scanner.nested, "compressed packets within compressed packets were left out"),
         (scanner.losses, "times packets of a sequence were lost while the trace was recorded"),
         (scanner.invalid_state, "packets were left out because what they refer to was lost or never sent"),
-        (scanner.samples.rejected, "samples were left out because a part of their callstack is not in the trace"),
+        (scanner.samples.rejected, f"samples were left out because {NO_STACK[MISSING]}"),
+        (scanner.samples.empty, f"samples were left out because {NO_STACK[EMPTY]}"),
         (scanner.cpu.records_lost, "samples were lost in the kernel"),
         (scanner.cpu.skipped[1], "samples have no stack: skipped when they were read"),
         (scanner.cpu.skipped[2], "samples have no stack: skipped when they were unwound"),
@@ -117,6 +122,7 @@ def _dropped(trace: Trace) -> list[str]:
         (scanner.cpu.skipped[0], "samples have no stack, for a reason that is not known here"),
         (scanner.samples.counter_only, "samples count events and have no stack"),
         (scanner.track_stacks, "callstacks of track events were left out"),
+        (scanner.heap_graphs, "packets of Java heap graphs were left out: these are not read"),
         (scanner.cpu.guardrails, "times the profiler stopped early because of a limit"),
         (scanner.cpu.bad_streams, "samples were left out because their time is not known"),
         (scanner.heaps.index_gaps, "heap packets are missing or out of order"),
@@ -140,29 +146,42 @@ def _nothing(trace: Trace, choice: Choice, warnings: list[str]) -> str:
     return f"is a Perfetto trace without heap profiles, CPU samples or samples of Chromium{why}"
 
 
-def _labels(trace: Trace, place: int, pid: int) -> list[Label]:
-    """The labels of a process."""
+def _labels(trace: Trace, place: int, pid: int | None) -> list[Label]:
+    """The labels of a process; none where its pid is not known."""
+    if pid is None:
+        return []
     labels: list[Label] = [numbered("pid", pid)]
     if name := trace.processes.get((place, pid)):
         labels.append(("process", name.decode("utf-8", "surrogateescape"), 0))
     return labels
 
 
-def _take_java_names(profile: Profile, trace: Trace, processes: Sequence[tuple[int, int]]) -> None:
+def _take_java_names(profile: Profile, trace: Trace, processes: Sequence[tuple[int, int | None]]) -> None:
     """Give a profile of some processes what the trace knows of their obfuscated Java code."""
     profile.obfuscation = trace.java.names_for([path for path, _ in profile.modules], processes)
 
 
 def numbered(key: str, number: int) -> Label:
-    """A label with a number of 64 bits, which pprof has signed; 0 becomes text, because pprof takes it for none."""
-    return (key, "", signed(number)) if number else (key, "0", 0)
+    """A label with a number of 64 bits, which pprof has signed."""
+    return key, "", signed(number)
 
 
-def _about(trace: Trace, place: int, pid: int) -> str:
+def process_name(trace: Trace, place: int, pid: int | None) -> bytes:
+    """The name of a process, empty if it or the pid is not known."""
+    return b"" if pid is None else trace.processes.get((place, pid), b"")
+
+
+def _about(trace: Trace, place: int, pid: int | None) -> str:
     """A process for the comments of a profile."""
-    name = trace.processes.get((place, pid), b"").decode("utf-8", "backslashreplace")
+    name = process_name(trace, place, pid).decode("utf-8", "backslashreplace")
     machine = f" of machine {machine_of(place)}" if machine_of(place) else ""
-    return f"process {pid}{machine}" + (f" ({printable(name)})" if name else "")
+    who = "an unknown process" if pid is None else f"process {pid}"
+    return f"{who}{machine}" + (f" ({printable(name)})" if name else "")
+
+
+def _pid_text(pid: int | None) -> str:
+    """A pid for names of files."""
+    return "unknown" if pid is None else str(pid)
 
 
 def file_part(text: str) -> str:
@@ -173,26 +192,51 @@ def file_part(text: str) -> str:
 # Heap dumps
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class HeapDump:
-    """The dump of a heap, by number."""
+    """A dump of a heap: what each sequence has of it, as the heap and the number there, and which of how many it is."""
 
-    heap: Heap
     number: int
+    count: int = 0
+    parts: list[tuple[Heap, int]] = field(default_factory=list)
+
+    @property
+    def heap(self) -> Heap:
+        """The heap, as its first sequence has it."""
+        return self.parts[0][0]
+
+    @property
+    def known(self) -> int:
+        """How many callstacks have values by then."""
+        return sum(heap.dumps[number].known for heap, number in self.parts)
+
+
+def _dumps(trace: Trace) -> dict[tuple[int, int | None, str], dict[int, HeapDump]]:
+    """The dumps of each heap (place, pid and name) by time, in the order of the trace. Those of one time are one,
+    whichever sequences they are of (R272, dumps of one time)."""
+    found: dict[tuple[int, int | None, str], dict[int, HeapDump]] = {}
+    for heap, dump in trace.dumps:
+        if dump.number != NONE:
+            times = found.setdefault((heap.place, heap.pid, heap.name), {})
+            times.setdefault(dump.timestamp, HeapDump(len(times))).parts.append((heap, dump.number))
+    for times in found.values():
+        for each in times.values():
+            each.count = len(times)
+    return found
 
 
 def _heaps(trace: Trace, choice: Choice) -> list[LoadedProfile]:
     """One profile for each process, heap and dump, in the order of the trace."""
     wanted: list[HeapDump] = []
-    for heap in trace.heaps.values():
-        name = heap.name or "unknown"
-        process = trace.processes.get((heap.place, heap.pid), b"")
-        if choice.takes("heap", heap.pid, process, name):
-            numbers = range(len(heap.dumps))
-            wanted += [HeapDump(heap, number) for number in (numbers[-1:] if "dumps" in choice.merge else numbers)]
+    for (place, pid, name), times in _dumps(trace).items():
+        if choice.takes("heap", pid, process_name(trace, place, pid), name or "unknown"):
+            for each in times.values():
+                if "dumps" in choice.merge:
+                    each.parts = [(heap, number) for heap, number in each.parts if number == len(heap.dumps) - 1]
+                wanted += [each] * bool(each.parts)
     order = {id(dump): place for place, (_, dump) in enumerate(trace.dumps)}
-    wanted.sort(key=lambda each: order[id(each.heap.dumps[each.number])])
-    samples = np.cumsum([each.heap.dumps[each.number].known for each in wanted])
+    wanted.sort(key=lambda each: order[id(each.heap.dumps[each.parts[0][1]])])
+    samples = np.cumsum([each.known for each in wanted])
     kept = int(np.searchsorted(samples, MAX_DUMP_SAMPLES, side="right"))
     if kept < len(wanted):
         trace.warnings.append(
@@ -204,10 +248,10 @@ def _heaps(trace: Trace, choice: Choice) -> list[LoadedProfile]:
         key: Any = (each.heap.name, each.number if "dumps" not in choice.merge else 0)
         groups.setdefault(key if "processes" in choice.merge else len(groups), []).append(each)
     for dumps in groups.values():
-        dumps = [each for each in dumps if each.heap.has_samples(each.number)]
+        dumps = [each for each in dumps if any(heap.dumps[number].has_samples for heap, number in each.parts)]
         if dumps:
             heap = dumps[0].heap
-            who = "all" if "processes" in choice.merge else str(heap.pid)
+            who = "all" if "processes" in choice.merge else _pid_text(heap.pid)
             name = f"heap_dump.{len(found) + 1}.{who}.{file_part(heap.name or 'unknown')}"
             found.append(LoadedProfile(name, lambda dumps=dumps: _heap_profile(trace, dumps)))  # type: ignore[misc]
     return found
@@ -221,7 +265,8 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
     warnings: list[str] = []
     for each in dumps:
         heap = each.heap
-        stacks, values = heap.totals(each.number)
+        totals = [part.totals(number) for part, number in each.parts]
+        stacks, values = (np.concatenate(columns) for columns in zip(*totals, strict=True))
         # Several ids may stand for one stack.
         used, which = distinct_inverse(stacks)
         sums, saturated = _sums(which, len(used), values)
@@ -234,13 +279,13 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
             Part(used[:kept], np.column_stack(columns)[:kept], contexts, [_labels(trace, heap.place, heap.pid)])
         )
         who = _about(trace, heap.place, heap.pid)
-        comments.append(f"heap {heap_name or 'unknown'} of {who}, dump {each.number + 1} of {len(heap.dumps)}")
-        warnings += [f"{who} {what}" for what in heap.notes]
-        if heap.lost[0]:
-            warnings.append(
-                f"{heap.lost[0]} samples with {heap.lost[1]} bytes of {who} were left out because a part of their "
-                "callstack is not in the trace"
-            )
+        comments.append(f"heap {heap_name or 'unknown'} of {who}, dump {each.number + 1} of {each.count}")
+        warnings += [f"{who} {what}" for what in dict.fromkeys(note for part, _ in each.parts for note in part.notes)]
+        for why, text in NO_STACK.items():
+            samples = sum(part.lost[why][0] for part, _ in each.parts)
+            lost = sum(part.lost[why][1] for part, _ in each.parts)
+            if samples:
+                warnings.append(f"{samples} samples with {lost} bytes of {who} were left out because {text}")
         if saturated:
             warnings.append(f"{saturated} sums of values of {who} were too large and are the largest number instead")
     word = "malloc " if heap_name == "libc.malloc" else ""
@@ -261,7 +306,7 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
     if heap.interval:
         profile.period_type = ValueType(add(b"space"), add(b"bytes"))
         profile.period = min(heap.interval, (1 << 63) - 1)
-    profile.time_nanos = _realtime(trace, heap.dumps[dumps[0].number].timestamp, MONOTONIC_COARSE)
+    profile.time_nanos = _realtime(trace, heap.dumps[dumps[0].parts[0][1]].timestamp, MONOTONIC_COARSE)
     profile.comments = [add(comment.encode()) for comment in comments[:1000]]
     return profile
 
@@ -304,7 +349,7 @@ def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
     for row in np.argsort(firsts).tolist():
         session, place, pid = keys[row].tolist()
         kind = trace.sessions[session].kind
-        if choice.takes(kind, pid, trace.processes.get((place, pid), b"")):
+        if choice.takes(kind, _known(pid), process_name(trace, place, _known(pid))):
             key: tuple[int, ...] = (session,) if "processes" in choice.merge else (session, place, pid)
             groups.setdefault(key, []).append(row)
             kinds[key] = kind
@@ -320,10 +365,15 @@ def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
         rows = np.sort(np.concatenate([order[edges[part] : edges[part + 1]] for part in parts]))
         numbers[kind] += 1
         prefix = "profile" if kind == "cpu" else "chromium_profile"
-        who = "all" if "processes" in choice.merge else f"pid.{key[2]}"
+        who = "all" if "processes" in choice.merge else f"pid.{_pid_text(_known(key[2]))}"
         name = f"{prefix}.{numbers[kind]}.{who}"
         found.append(LoadedProfile(name, lambda rows=rows: _cpu_profile(trace, rows)))  # type: ignore[misc]
     return found
+
+
+def _known(number: int) -> int | None:
+    """A pid that a context of samples has as one more, None for 0."""
+    return number - 1 if number else None
 
 
 def _cpu_profile(trace: Trace, rows: NDArray[np.int64]) -> Profile:
@@ -343,14 +393,17 @@ def _cpu_profile(trace: Trace, rows: NDArray[np.int64]) -> Profile:
     labels: list[list[Label]] = []
     # Equal labels are one object.
     known: dict[Label, Label] = {}
-    for _, place, pid, tid, cpu, mode, error in (contexts[row].tolist() for row in rows):
+    for _, place, process, tid, cpu, mode, error, has_tid in (contexts[row].tolist() for row in rows):
+        pid = _known(process)
         each = _labels(trace, place, pid)
-        each.append(numbered("tid", tid))
-        name = trace.threads.get((machine_of(place), tid), b"main" if tid == pid else b"")
-        if name:
-            each.append(("thread", name.decode("utf-8", "surrogateescape"), 0))
+        if has_tid:
+            each.append(numbered("tid", tid))
+            # Process 0 is the idle task of each CPU.
+            name = trace.threads.get((machine_of(place), tid), b"main" if tid == pid != 0 else b"")
+            if name:
+                each.append(("thread", name.decode("utf-8", "surrogateescape"), 0))
         if cpu:
-            each.append(("cpu", str(cpu - 1), 0))
+            each.append(numbered("cpu", cpu - 1))
         if mode:
             each.append(("mode", MODES[mode] if mode < len(MODES) else f"mode {mode}", 0))
         if error > 1:
@@ -372,7 +425,7 @@ def _cpu_profile(trace: Trace, rows: NDArray[np.int64]) -> Profile:
     if first:
         profile.time_nanos = _realtime(trace, first, clock or MONOTONIC)
         profile.duration_nanos = last - first
-    places = dict.fromkeys((int(contexts[row, 1]), int(contexts[row, 2])) for row in rows)
+    places = dict.fromkeys((int(contexts[row, 1]), _known(int(contexts[row, 2]))) for row in rows)
     _take_java_names(profile, trace, list(places))
     profile.comments = [
         add(f"samples of {session.event} of {_about(trace, *place)}".encode()) for place in list(places)[:1000]

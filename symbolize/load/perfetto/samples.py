@@ -13,6 +13,8 @@ if not cython.compiled:
     from symbolize.load.perfetto.tables import Tuples
 
 INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
+EMPTY = cython.declare(cython.int, -2)
+"""What `Names.stack` gives for a callstack without frames."""
 
 MAX_CONTEXTS = 1 << 19
 """Distinct combinations of all that a sample has beside its callstack."""
@@ -29,14 +31,14 @@ class Samples:
 
     def __init__(self, common: Common) -> None:
         self.common = common
-        self.contexts = Tuples(7, common.mixer)
+        self.contexts = Tuples(8, common.mixer)
         self.table = Tuples(2, common.mixer)
         self.stride = 2
         self.values = memoryview(np.zeros(0, np.int64))
         self.times = memoryview(np.zeros(0, np.int64))
         self.weights = memoryview(np.zeros(64, np.uint64))
         self.max_contexts, self.max_samples, self.max_values = MAX_CONTEXTS, MAX_SAMPLES, MAX_VALUES
-        self.rejected = self.counter_only = self.saturated = 0
+        self.rejected = self.empty = self.counter_only = self.saturated = 0
         # Pids that several processes had, which the trace enters.
         self.reused = set()
 
@@ -45,11 +47,19 @@ class Samples:
         if followers > self.weights.shape[0]:
             self.weights = extended(self.weights, followers)
 
+    def reject(self, stack: cython.int):  # type: ignore[no-untyped-def]
+        """Count a sample that is left out because of what `Names.stack` gave for its callstack."""
+        if stack == EMPTY:
+            self.empty += 1
+        else:
+            self.rejected += 1
+
     def count(  # type: ignore[no-untyped-def]
         self,
         session: cython.int,
         pid: cython.ulonglong,
         tid: cython.ulonglong,
+        has_tid: cython.bint,
         cpu: cython.ulonglong,
         mode: cython.ulonglong,
         error: cython.ulonglong,
@@ -57,7 +67,7 @@ class Samples:
         weight: cython.ulonglong,
         followers: cython.Py_ssize_t,
     ):
-        """Add one sample. `cpu` is one more, 0 unknown."""
+        """Add one sample. `pid` and `cpu`, which have 32 bits, are one more, 0 unknown (R270, numbers of tasks)."""
         common: Common = self.common
         key: cython.ulonglong[::1] = self.contexts.key
         row: cython.Py_ssize_t
@@ -71,14 +81,15 @@ class Samples:
             return
         key[0] = session
         key[1] = common.machine
-        if self.reused and pid in self.reused:
+        if self.reused and pid > 0 and pid - 1 in self.reused:
             time = common.timestamp if common.has_time else 0
-            key[1] = common.trace.instance(common.machine, pid, time, common.clock)
+            key[1] = common.trace.instance(common.machine, pid - 1, time, common.clock)
         key[2] = pid
         key[3] = tid
         key[4] = cpu
         key[5] = mode
         key[6] = error
+        key[7] = has_tid
         row = self.contexts.add()
         self.table.key[0] = row
         self.table.key[1] = stack

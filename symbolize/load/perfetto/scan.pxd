@@ -4,6 +4,7 @@ from symbolize.load.perfetto.heaps cimport HeapReader
 from symbolize.load.perfetto.samples cimport Samples
 from symbolize.load.perfetto.sequences cimport Sequence
 from symbolize.load.perfetto.stack_samples cimport StackReader
+from symbolize.load.perfetto.tables cimport Table
 
 
 cdef class Scanner:
@@ -15,16 +16,20 @@ cdef class Scanner:
     cdef dict sequences
     cdef Sequence current
     cdef Py_ssize_t max_sequences
+    cdef Table numbers
+    cdef unsigned long long last_number
     cdef readonly bint broken
     cdef readonly unsigned long long wanted
     cdef readonly Py_ssize_t nested
     cdef readonly Py_ssize_t invalid_state
     cdef readonly Py_ssize_t losses
     cdef readonly Py_ssize_t track_stacks
+    cdef readonly Py_ssize_t heap_graphs
 
     cdef Py_ssize_t walk(self, int depth) except -1
     cdef bint is_broken(self) noexcept
     cdef Sequence sequence(self, unsigned long long number)
+    cdef bint begins(self, unsigned long long number) except -1
     cdef packet(self, Py_ssize_t end, int depth)
     cdef track_event(self, Py_ssize_t begin, Py_ssize_t end)
     cdef inner(self, unsigned long long tag, Py_ssize_t begin, Py_ssize_t end)

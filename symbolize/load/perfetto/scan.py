@@ -15,6 +15,7 @@ if not cython.compiled:
     from symbolize.load.perfetto.samples import Samples
     from symbolize.load.perfetto.sequences import Sequence
     from symbolize.load.perfetto.stack_samples import StackReader
+    from symbolize.load.perfetto.tables import Table
 
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
@@ -24,6 +25,8 @@ NEEDS_STATE = cython.declare(cython.ulonglong, 2)
 
 MAX_SEQUENCES = 1 << 13
 """Sequences that a trace has at most: one a thread that writes packets with state."""
+MAX_NUMBERS = cython.declare(cython.Py_ssize_t, 1 << 16)
+"""Sequences whose first packet is known, with state or without."""
 
 
 @cython.cclass
@@ -39,9 +42,11 @@ class Scanner:
         self.sequences = {}
         self.max_sequences = MAX_SEQUENCES
         self.current = None
+        self.numbers = Table(mixer)
+        self.last_number = 0
         self.broken = False
         self.wanted = 0
-        self.nested = self.invalid_state = self.losses = self.track_stacks = 0
+        self.nested = self.invalid_state = self.losses = self.track_stacks = self.heap_graphs = 0
 
     def scan(self, data: bytes) -> int:
         """Read the packets of `data`; up to where, which is short of the end where the last packet goes on behind it.
@@ -117,6 +122,20 @@ class Scanner:
         self.current = seq
         return seq
 
+    def begins(self, number: cython.ulonglong) -> cython.bint:
+        """Whether a packet is the first of its sequence; notes that it came. Beyond the limit every packet is, so that
+        no loss is reported that may be none."""
+        if number == self.last_number:
+            return False
+        if self.numbers.find(number) < 0:
+            if self.numbers.count >= MAX_NUMBERS:
+                return True
+            self.numbers.put(number, 0)
+            self.last_number = number
+            return True
+        self.last_number = number
+        return False
+
     def packet(self, end: cython.Py_ssize_t, depth: cython.int):  # type: ignore[no-untyped-def]
         """Read the packet from the cursor to `end`: first its state, then what it interns, then what it carries."""
         common: Common = self.common
@@ -159,6 +178,8 @@ class Scanner:
                 elif tag == 0x5A:
                     event = common.begin
                     event_end = common.pos
+                elif tag == 0x1C2:
+                    self.heap_graphs += 1
             elif tag == 0x50:
                 number = common.value & MASK32
             elif tag == 0x40:
@@ -181,6 +202,7 @@ class Scanner:
             common.damaged += 1
             kind = 0
             interned = defaults = event = -1
+        begins: cython.bint = number != 0 and self.begins(number)
         if number != 0 and (flags != 0 or dropped != 0 or first or interned >= 0 or defaults >= 0):
             seq = self.sequence(number)
             if seq is not None:
@@ -190,7 +212,8 @@ class Scanner:
                     if seq.pending_count > 0:
                         self.heaps.settle(seq)
                     seq.clear()
-                if dropped != 0 and not first:
+                # What came before the first packet of a sequence was never in the trace (R271, losses).
+                if dropped != 0 and not first and not begins:
                     self.losses += 1
                     seq.lose()
                 if dropped != 0 and not flags & CLEARED:

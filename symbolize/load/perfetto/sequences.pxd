@@ -26,10 +26,13 @@ cdef class Sequence:
     cdef unsigned long long[::1] pending
     cdef Py_ssize_t pending_count
     cdef Py_ssize_t settled
+    cdef bint dump_began
+    cdef public unsigned long long dump_time
     cdef public long long index
     cdef public unsigned long long pid
     cdef public unsigned long long tid
     cdef public long long time_us
+    cdef public bint has_tid
     cdef public bint has_time
 
     cdef clear(self)

@@ -36,14 +36,17 @@ class Sequence:
         self.counted = NO_ROWS
         self.counter_words = 0
         self.losses = 1
-        # Of heap dumps: samples that wait for the end of theirs, of which the first `settled` have their callstack, and
-        # the tables within the packets (Android 10)
+        # Of heap dumps: samples that wait for the end of theirs, of which the first `settled` have their callstack, the
+        # tables within the packets (Android 10), and whether one began, and when in the trace
         self.inline = None
         self.pending = NO_WORDS
         self.pending_count = self.settled = 0
+        self.dump_began = False
+        self.dump_time = 0
         self.index = -1
-        # Of Chromium: the thread and its time
+        # Of Chromium: its pid, one more, 0 unknown; the thread and its time
         self.pid = self.tid = 0
+        self.has_tid = False
         self.time_us = 0
         self.has_time = False
 

@@ -19,6 +19,8 @@ if not cython.compiled:
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 
+EMPTY = cython.declare(cython.int, -2)
+"""What `Names.stack` gives for a callstack without frames."""
 MAX_FOLLOWERS = cython.declare(cython.Py_ssize_t, 64)
 MAX_DEPTH = cython.declare(cython.Py_ssize_t, 1 << 12)
 """Frames of one callstack; unwinders stop at 1000."""
@@ -55,6 +57,7 @@ class StackReader:
         given: cython.Py_ssize_t = 0
         pid: cython.ulonglong = 0
         tid: cython.ulonglong = 0
+        has_tid: cython.bint
         cpu: cython.ulonglong = 0
         mode: cython.ulonglong = 0
         i: cython.Py_ssize_t
@@ -131,7 +134,7 @@ class StackReader:
             return
         stack = names.stack(iid) if inline_begin < 0 else self.inline_stack(inline_begin, inline_end)
         if stack < 0:
-            samples.rejected += 1
+            samples.reject(stack)
             return
         count = session[1]
         samples.reserve(count)
@@ -144,7 +147,8 @@ class StackReader:
                 samples.weights[i] = self.scaled(samples.weights[i], multipliers[1 + i])
         if common.clock == 0:
             common.clock = seq.clock
-        samples.count(session[0], pid, tid, cpu, mode, error, stack, weight, count)
+        has_tid = tid > 0
+        samples.count(session[0], pid, tid - 1 if has_tid else 0, has_tid, cpu, mode, error, stack, weight, count)
 
     def scaled(self, weight: cython.ulonglong, multiplier: cython.ulonglong) -> cython.ulonglong:
         """A weight in the unit of its event, at most the largest number (rule R237)."""
@@ -154,7 +158,7 @@ class StackReader:
         return weight * multiplier
 
     def inline_stack(self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-        """The callstack of a StackSample that says its frames itself, outermost first."""
+        """The callstack of a StackSample that says its frames itself, outermost first; as `Names.stack` gives it."""
         common: Common = self.common
         outer: cython.Py_ssize_t
         function: cython.int
@@ -186,7 +190,9 @@ class StackReader:
                 common.too_many += 1
                 return -1
             rows.append(common.frames.add())
-        if common.bad or not rows or common.stacks.count >= common.max_stacks:
+        if not rows and not common.bad:
+            return EMPTY
+        if common.bad or common.stacks.count >= common.max_stacks:
             return -1
         if common.stacks.used + len(rows) > common.max_items:
             return -1

@@ -10,6 +10,7 @@ cdef class Table:
     cdef Py_ssize_t slot(self, unsigned long long key) noexcept
     cdef int find(self, unsigned long long key) noexcept
     cpdef put(self, unsigned long long key, int row)
+    cdef move(self, unsigned long long key, int row)
     cdef grow(self)
 
 

@@ -82,6 +82,14 @@ class Table:
         self.rows[place] = row + 1
         self.hashed += 1
 
+    def move(self, key: cython.ulonglong, row: cython.int):  # type: ignore[no-untyped-def]
+        """Give a key that is there another row."""
+        if key < cython.cast(cython.ulonglong, self.dense.shape[0]):
+            if self.dense[cython.cast(cython.Py_ssize_t, key)] != 0:
+                self.dense[cython.cast(cython.Py_ssize_t, key)] = row + 1
+                return
+        self.rows[self.slot(key)] = row + 1
+
     def grow(self):  # type: ignore[no-untyped-def]
         """Make more slots."""
         keys, rows = self.keys, self.rows
@@ -124,12 +132,14 @@ class Totals:
         """Enter new totals; how many rows changed, which are written to `rows`, and by how much to `added`.
 
         `waiting` has six words for each id: a number that is not used, the id, its values. `found` has the stack of
-        each id; what has none (-1) is left out.
+        each id; what has none (below 0) is left out. An id that is now of another stack counts from 0 in a row of its
+        own (R269, ids used again).
         """
         i: cython.Py_ssize_t
         at: cython.Py_ssize_t
         column: cython.Py_ssize_t
         row: cython.int
+        known: cython.int
         change: cython.longlong
         changes: cython.bint
         changed: cython.Py_ssize_t = 0
@@ -137,10 +147,13 @@ class Totals:
             if found[i] < 0:
                 continue
             at = 6 * i + 1
-            row = self.ids.find(waiting[at])
-            if row < 0:
+            row = known = self.ids.find(waiting[at])
+            if known < 0 or self.stacks[known] != found[i]:
                 row = self.count
-                self.ids.put(waiting[at], row)
+                if known < 0:
+                    self.ids.put(waiting[at], row)
+                else:
+                    self.ids.move(waiting[at], row)
                 if row == self.stacks.shape[0]:
                     self.stacks = extended(self.stacks, row + 1)
                     self.last = extended(self.last, 4 * self.stacks.shape[0])

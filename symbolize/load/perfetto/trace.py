@@ -4,13 +4,14 @@ import importlib
 import os
 import zlib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.load.perfetto.dumps import Dump, Heap
 from symbolize.load.perfetto.events import (
     MAX_FOLLOWERS,
     SAMPLES,
@@ -21,14 +22,12 @@ from symbolize.load.perfetto.events import (
     read_timebase,
 )
 from symbolize.load.perfetto.java import Java
-from symbolize.load.perfetto.processes import Processes
+from symbolize.load.perfetto.processes import Processes, place_of
 from symbolize.load.perfetto.scan import Scanner
-from symbolize.load.perfetto.tables import Totals
 from symbolize.load.perfetto.wire import fields, message, number, signed, text
 from symbolize.profile.strings import Strings
 
 Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 
 MAX_INFLATED: Final = 16 << 20
 """Bytes in one compressed packet; Perfetto's own have less than 512 KiB before they are compressed."""
@@ -43,12 +42,9 @@ MAX_STRING_BYTES: Final = 1 << 27
 STRING_COST: Final = 128
 """Bytes of all distinct strings; each takes so many beside its content."""
 MAX_CHANGE_BYTES: Final = 1 << 28
-ROW_COST: Final = 80
-"""Bytes of all that dumps say of the samples of heaps; each callstack of a heap takes so many beside its changes."""
+"""Bytes of all that dumps say of the samples of heaps."""
 MAX_DEFAULTS: Final = 1 << 14
 """Bytes of TracePacketDefaults."""
-DUMP_COST: Final = 1 << 10
-"""Bytes that the samples of one heap in one packet take beside their content."""
 MAX_SESSIONS: Final = 1 << 12
 MAX_DUMPS: Final = 1 << 14
 MAX_RECORDS: Final = 1 << 21
@@ -94,88 +90,6 @@ class Mapping:
     exact_offset: int | None
 
 
-@dataclass(eq=False)
-class Dump:
-    """How the samples of a heap changed up to one moment: rows of `Heap`, and what was added to their values."""
-
-    timestamp: int
-    base: int
-    """Rows before this one belong to callstacks of a state that was cleared."""
-    known: int = 0
-    """Callstacks that have values by then."""
-    rows: list[Int32] = field(default_factory=list)
-    added: list[list[NDArray[Any]]] = field(default_factory=list)
-    """Columns count, size, frees, freed, each as narrow as it can be."""
-
-
-class Heap:
-    """One heap of a process: the running totals of each callstack id, and its dumps.
-
-    A callstack that is no longer in a dump keeps what it had: the producer forgets callstacks whose memory is all
-    freed and gives them a new id, which counts from 0, when they allocate again (rule R224).
-    """
-
-    def __init__(self, place: int, pid: int, name: str, mixer: int) -> None:
-        self.place, self.pid, self.name = place, pid, name
-        self.interval = 0
-        self.generation = -1
-        self.dumps: list[Dump] = []
-        self.first: int | None = None
-        """The first dump with a callstack."""
-        self.notes: Counter[str] = Counter()
-        self.lost = [0, 0]
-        self._totals = Totals(mixer)
-        # The values of all rows after the first `_done` dumps, for that which is asked for next
-        self._values: Int64 | None = None
-        self._done = 0
-
-    def add(self, generation: int, dump: Dump, waiting: NDArray[np.uint64], stacks: Int32) -> int:
-        """Take samples of a dump: words as `Totals.add` reads them, and the stack of each. The bytes that this took."""
-        if generation != self.generation:
-            # Ids of another generation are other callstacks; the producer says all its totals anew.
-            self.generation = generation
-            self._totals.restart()
-        dump.base, before = self._totals.base, self._totals.count
-        rows = np.empty(len(stacks), np.int32)
-        added = np.empty((4, len(stacks)), np.int64)
-        changed = self._totals.add(waiting.reshape(-1).data, stacks.data, rows.data, added.data)
-        if changed and self.first is None:
-            self.first = len(self.dumps) - 1
-        dump.rows.append(rows[:changed].copy())
-        dump.added.append([narrow(column[:changed]) for column in added])
-        dump.known = self._totals.count - dump.base
-        more = (self._totals.count - before) * ROW_COST + DUMP_COST
-        return sum(each.nbytes for each in (dump.rows[-1], *dump.added[-1])) + more
-
-    def has_samples(self, last: int) -> bool:
-        """Whether any callstack is known at the dump of this number."""
-        return self.first is not None and self.first <= last
-
-    def totals(self, last: int) -> tuple[Int32, Int64]:
-        """Stacks and their count, size, frees and freed (int64[n, 4]) at the dump of this number. Quick in the order of
-        the dumps: a dump goes on from the one before."""
-        values = self._values
-        if values is None or last + 1 < self._done:
-            values, self._done = np.zeros((self._totals.count, 4), np.int64), 0
-        for dump in self.dumps[self._done : last + 1]:
-            for rows, added in zip(dump.rows, dump.added, strict=True):
-                for column, numbers in enumerate(added):
-                    np.add.at(values[:, column], rows, numbers)
-        self._values, self._done = (values, last + 1) if last + 1 < len(self.dumps) else (None, 0)
-        base = self.dumps[last].base
-        used = base + np.flatnonzero(values[base : base + self.dumps[last].known].any(axis=1))
-        return self._totals.stack_rows()[used], values[used]
-
-
-def narrow(numbers: Int64) -> NDArray[Any]:
-    """The same numbers in as few bytes as hold all of them."""
-    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
-    for kind in (np.int8, np.int16, np.int32):
-        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
-            return numbers.astype(kind)
-    return numbers.copy()
-
-
 @dataclass(frozen=True, slots=True)
 class SymbolLine:
     """A line of a frame that the trace brings symbols for, by strings."""
@@ -206,9 +120,10 @@ class Trace:
         self.threads: dict[tuple[int, int], bytes] = {}
         """Names by machine and tid."""
         self._records = self._name_bytes = 0
-        self.heaps: dict[tuple[int, int, int, str], Heap] = {}
+        self.heaps: dict[tuple[int, int, int | None, str], Heap] = {}
+        """By sequence, place, pid and name."""
         self.dumps: list[tuple[Heap, Dump]] = []
-        self._dump_rows: dict[tuple[int, int, int, str, int], int] = {}
+        self._dump_rows: dict[tuple[int, int, int | None, str, int], int] = {}
         self.symbols: dict[tuple[bytes, bytes], dict[int, list[SymbolLine]]] = {}
         self.symbol_count = 0
         self.clocks: dict[int, int] = {}
@@ -419,11 +334,16 @@ class Trace:
         elif kind == PACKAGES:
             self.java.packages(data)
 
-    def dump(self, seq: Any, machine: int, timestamp: int, header: dict[int, Any]) -> int:
-        """The number of the dump that a ProcessHeapSamples belongs to."""
-        pid, time = number(header, 1), number(header, 9) or timestamp
+    def dump(self, seq: Any, machine: int, header: dict[int, Any]) -> int:
+        """The number of the dump that a ProcessHeapSamples belongs to. One without a time is of when its first packet
+        was written."""
+        pid = number(header, 1) if 1 in header else None
+        time = number(header, 9) or seq.dump_time
         name = text(header, 11).decode("utf-8", "backslashreplace")[:256]
-        place = self.instances.at(machine, pid, self._boottime(number(header, 9), MONOTONIC_COARSE) or timestamp)
+        place = place_of(machine, 0)
+        if pid is not None:
+            began = self._boottime(number(header, 9), MONOTONIC_COARSE) or seq.dump_time
+            place = self.instances.at(machine, pid, began)
         key = seq.number, place, pid, name, time
         heap = self.heaps.get(key[:4])
         if heap is None:
@@ -443,11 +363,11 @@ class Trace:
                 self.notes["heap dumps were left out because the trace has too many"] += 1
                 return -1 & 0xFFFFFFFFFFFFFFFF
             row = self._dump_rows[key] = len(self.dumps)
-            self.dumps.append((heap, Dump(time, 0)))
+            self.dumps.append((heap, Dump(time)))
         return row
 
     def finish(self, seq: Any, waiting: NDArray[np.uint64], stacks: Int32) -> None:
-        """Take the samples of heap dumps whose callstacks were looked up (-1: lost).
+        """Take the samples of heap dumps whose callstacks were looked up; below 0 are those that are not there.
 
         `waiting` is uint64[n, 6]: dump, callstack id, count, size, frees, freed.
         """
@@ -459,15 +379,13 @@ class Trace:
                 continue
             heap, dump = self.dumps[row]
             found, here = stacks[begin:end], waiting[begin:end]
-            lost = found < 0
-            if lost.any():
-                heap.lost[0] += int(lost.sum())
-                heap.lost[1] += int(here[lost, 3].astype(np.float64).sum())
+            for why, lost in heap.lost.items():
+                without = found == why
+                lost[0] += int(without.sum())
+                lost[1] += int(here[without, 3].astype(np.float64).sum())
             if self._change_bytes > MAX_CHANGE_BYTES:
                 self.notes["times samples of heaps were left out because the trace has too many"] += 1
                 continue
-            if not dump.rows:
-                heap.dumps.append(dump)
             self._change_bytes += heap.add(seq.generation, dump, here, found)
 
     def _boottime(self, time: int, clock: int) -> int:
@@ -524,7 +442,7 @@ class Trace:
     def _process(self, process: dict[int, int | bytes], machine: int) -> None:
         name = text(process, 6) or text(process, 2)
         pid = number(process, 1) & 0xFFFFFFFF
-        if self._has_room():
+        if 1 in process and self._has_room():
             place = self._described(machine, pid, number(process, 7))
             if name and (place, pid) not in self.processes:
                 self._name(self.processes, (place, pid), name)
@@ -532,10 +450,12 @@ class Trace:
     def _thread(self, thread: dict[int, int | bytes], machine: int, seq: Any) -> None:
         """A ThreadDescriptor: a name, and the thread and the beginning of time of Chromium's samples."""
         tid = number(thread, 2)
-        if (name := text(thread, 5)) and (machine, tid) not in self.threads and self._has_room():
+        named = 2 in thread and (machine, tid) not in self.threads
+        if (name := text(thread, 5)) and named and self._has_room():
             self._name(self.threads, (machine, tid), name)
         if seq is not None:
-            seq.pid, seq.tid = number(thread, 1) & 0xFFFFFFFF, tid
+            seq.pid = (number(thread, 1) & 0xFFFFFFFF) + 1 if 1 in thread else 0
+            seq.tid, seq.has_tid = tid, 2 in thread
             if 6 in thread:
                 seq.time_us = max(min(signed(number(thread, 6)), 1 << 52), -(1 << 52))
                 seq.has_time = True

@@ -1,0 +1,120 @@
+"""The samples of heaps: how they changed from dump to dump, and their totals at each."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.load.perfetto.tables import Totals
+from symbolize.profile.model import NONE, Int32, Int64
+
+ROW_COST: Final = 80
+"""Bytes that each callstack of a heap takes beside its changes."""
+DUMP_COST: Final = 1 << 10
+"""Bytes that the samples of one heap in one packet take beside their content."""
+
+MISSING: Final = -1
+EMPTY: Final = -2
+"""What `Names.stack` gives in place of a callstack that is not there, or has no frames."""
+
+
+@dataclass(eq=False)
+class Dump:
+    """How the samples of a heap changed up to one moment: rows of `Heap`, and what was added to their values."""
+
+    timestamp: int
+    number: int = NONE
+    """Its number among the dumps of its heap; NONE until it has samples."""
+    bases: list[int] = field(default_factory=list)
+    """Rows before the first one belong to callstacks of a state that was cleared. The others are where the rows of
+    states begin that came later, with more of this dump."""
+    end: int = 0
+    """The first row that was not known by then."""
+    has_samples: bool = False
+    """Whether any callstack has values by then."""
+    rows: list[Int32] = field(default_factory=list)
+    added: list[list[NDArray[Any]]] = field(default_factory=list)
+    """Columns count, size, frees, freed, each as narrow as it can be."""
+
+    @property
+    def known(self) -> int:
+        """How many callstacks have values by then."""
+        return self.end - self.bases[0]
+
+
+class Heap:
+    """One heap of a process: the running totals of each callstack id, and its dumps.
+
+    A callstack that is no longer in a dump keeps what it had: the producer forgets callstacks whose memory is all
+    freed and gives them a new id, which counts from 0, when they allocate again (rule R224).
+    """
+
+    def __init__(self, place: int, pid: int | None, name: str, mixer: int) -> None:
+        self.place, self.pid, self.name = place, pid, name
+        self.interval = 0
+        self.generation = -1
+        self._has_samples = False
+        self.dumps: list[Dump] = []
+        self.notes: Counter[str] = Counter()
+        self.lost = {MISSING: [0, 0], EMPTY: [0, 0]}
+        """Samples and bytes without a callstack, by what `Names.stack` gives in place of it."""
+        self._totals = Totals(mixer)
+        # The values of all rows after the first `_done` dumps, for that which is asked for next
+        self._values: Int64 | None = None
+        self._done = self._end = 0
+
+    def add(self, generation: int, dump: Dump, waiting: NDArray[np.uint64], stacks: Int32) -> int:
+        """Take samples of a dump: words as `Totals.add` reads them, and the stack of each. The bytes that this took."""
+        if generation != self.generation:
+            # Ids of another generation are other callstacks; the producer says all its totals anew.
+            self.generation = generation
+            self._has_samples = False
+            self._totals.restart()
+        if dump.number == NONE:
+            dump.number = len(self.dumps)
+            self.dumps.append(dump)
+        if not dump.bases or dump.bases[-1] < self._totals.base:
+            dump.bases.append(self._totals.base)
+        before = self._totals.count
+        rows = np.empty(len(stacks), np.int32)
+        added = np.empty((4, len(stacks)), np.int64)
+        changed = self._totals.add(waiting.reshape(-1).data, stacks.data, rows.data, added.data)
+        self._has_samples |= changed > 0
+        dump.has_samples |= self._has_samples
+        dump.rows.append(rows[:changed].copy())
+        dump.added.append([narrow(column[:changed]) for column in added])
+        dump.end = self._totals.count
+        more = (self._totals.count - before) * ROW_COST + DUMP_COST
+        return sum(each.nbytes for each in (dump.rows[-1], *dump.added[-1])) + more
+
+    def totals(self, last: int) -> tuple[Int32, Int64]:
+        """Stacks and their count, size, frees and freed (int64[n, 4]) at the dump of this number. Quick in the order of
+        the dumps: a dump goes on from the one before."""
+        values = self._values
+        if values is None or last + 1 < self._done:
+            values, self._done, self._end = np.zeros((self._totals.count, 4), np.int64), 0, 0
+        for dump in self.dumps[self._done : last + 1]:
+            self._end = max(self._end, dump.end)
+            for rows, added in zip(dump.rows, dump.added, strict=True):
+                for column, numbers in enumerate(added):
+                    np.add.at(values[:, column], rows, numbers)
+        self._values, self._done = (values, last + 1) if last + 1 < len(self.dumps) else (None, 0)
+        stacks = self._totals.stack_rows()
+        used: Int64 = np.zeros(0, np.int64)
+        # A callstack that several states name has the totals of the last one.
+        for end, begin in pairwise([self._end, *reversed(self.dumps[last].bases)]):
+            here = begin + np.flatnonzero(values[begin:end].any(axis=1))
+            used = np.concatenate((here[~np.isin(stacks[here], stacks[used])], used))
+        return stacks[used], values[used]
+
+
+def narrow(numbers: Int64) -> NDArray[Any]:
+    """The same numbers in as few bytes as hold all of them."""
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return numbers.astype(kind)
+    return numbers.copy()
