@@ -141,7 +141,7 @@ class TestAgainstLlvm:
 
 
 def several() -> tuple[bytes, dict[str, list[tuple[str, int]]]]:
-    """A trace with a profile of each kind, and sample types and totals of each."""
+    """A trace with a profile of each kind, and sample types and totals of each, the default one last (R274)."""
     state, count = made.state(SUBJECTS[0])
     module, calls = made.chromium_state(SUBJECTS[2])
     numbers = [*range(1, count + 1)]
@@ -168,9 +168,9 @@ def several() -> tuple[bytes, dict[str, list[tuple[str, int]]]]:
     weight = sum(10 * ((count + 1 - cpu) // 2) for cpu in (0, 1))
     totals["profile.1.pid.7"] = [
         ("samples", count),
-        ("cpu-cycles", 1000 * count),
         ("instructions", weight),
         ("sched:sched_switch", weight // 10),
+        ("cpu-cycles", 1000 * count),
     ]
     descriptor = w.message({2: "retired", 3: 3})
     pieces.append(w.packet(3, w.CLEARED, state))

@@ -4,6 +4,7 @@ import io
 import os
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -63,6 +64,7 @@ def _gzipped(pieces: Iterable[Any]) -> Iterator[bytes]:
 
 def _pieces(profile: Profile) -> Iterator[Any]:
     """The fields of the profile in ascending order."""
+    profile = _default_last(profile)
     numbering = _number_strings(profile)
     numbers = numbering.numbers.tolist()
     for each in profile.sample_types:
@@ -74,6 +76,21 @@ def _pieces(profile: Profile) -> Iterator[Any]:
     yield _string_table(numbering.strings)
     yield _tail(profile, numbers)
     yield profile.unknown.get("profile", {}).get(0, b"")
+
+
+def _default_last(profile: Profile) -> Profile:
+    """The profile with its default sample type as the last one, because some viewers show the last whatever the default
+    is (R274, order of sample types).
+
+    The others keep their order. A name that two types share would then be that of the other one, so it stays.
+    """
+    column, types = profile.weight_column(), profile.sample_types
+    names = [each.type for each in types]
+    if not profile.default_sample_type or names.count(profile.default_sample_type) != 1 or column == len(types) - 1:
+        return profile
+    order = [*range(column), *range(column + 1, len(types)), column]
+    samples = replace(profile.samples, values=profile.samples.values[:, order])
+    return replace(profile, sample_types=[types[each] for each in order], samples=samples)
 
 
 def _number_strings(profile: Profile) -> Numbering:

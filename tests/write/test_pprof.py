@@ -122,20 +122,31 @@ def unknown_of(each: Any) -> bytes:
     return bytes(copy.SerializeToString())
 
 
+def default_last(p: Any) -> list[int]:
+    """The columns of values with that of the default sample type last, if one type alone has its name (R274)."""
+    names = [p.string_table[each.type] for each in p.sample_type]
+    columns = [*range(len(names))]
+    default = p.string_table[p.default_sample_type] if p.string_table else b""
+    if default and names.count(default) == 1:
+        columns.append(columns.pop(names.index(default)))
+    return columns
+
+
 def meaning(raw: bytes) -> dict[str, Any]:
-    """What a profile says, with ids as row numbers and string indices as text."""
+    """What a profile says, with ids as row numbers and string indices as text, and the default sample type last."""
     p = profile_pb2.Profile.FromString(raw)
+    columns = default_last(p)
 
     def text(index: int) -> str:
         return p.string_table[index].decode("utf-8", "backslashreplace") if p.string_table else ""
 
     rows = {name: {each.id: row for row, each in enumerate(getattr(p, name))} for name in TABLES}
     return {
-        "types": [(text(t.type), text(t.unit)) for t in (*p.sample_type, p.period_type)],
+        "types": [(text(t.type), text(t.unit)) for t in (*(p.sample_type[each] for each in columns), p.period_type)],
         "samples": [
             (
                 [rows["location"][each] for each in s.location_id],
-                list(s.value),
+                [s.value[each] for each in columns],
                 [(text(e.key), text(e.str), e.num, text(e.num_unit)) for e in s.label],
                 unknown_of(s),
             )
@@ -235,6 +246,54 @@ def profile() -> Profile:
         comments=[s[b"note"]],
         doc_url=s[b"key"],
     )
+
+
+HEAP = ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"]
+
+
+@pytest.mark.parametrize(
+    ("types", "default", "written"),
+    [
+        (HEAP, "alloc_space", ["alloc_objects", "inuse_objects", "inuse_space", "alloc_space"]),
+        (HEAP, "alloc_objects", [*HEAP[1:], HEAP[0]]),
+        (HEAP, "inuse_space", HEAP),
+        (HEAP, "", HEAP),
+        (HEAP, "other", HEAP),
+        (["cpu", "samples", "cpu"], "cpu", ["cpu", "samples", "cpu"]),
+        (["", "samples"], "", ["", "samples"]),
+        (["cpu"], "cpu", ["cpu"]),
+    ],
+)
+def test_the_default_sample_type_is_the_last(
+    tmp_path: Path, profile: Profile, types: list[str], default: str, written: list[str]
+) -> None:
+    """The default type goes behind the others with its values, so that viewers that show the last one show it; pprof
+    shows the same totals, by default and by name (R274). A second time nothing changes."""
+    add = profile.strings.add
+    profile.sample_types = [ValueType(add(each.encode()), add(f"unit{row}".encode())) for row, each in enumerate(types)]
+    profile.default_sample_type = add(default.encode())
+    values = np.arange(1, 2 * len(types) + 1, dtype=np.int64).reshape(2, -1)
+    profile.samples.values = values
+    raw = encode(profile)
+    p = profile_pb2.Profile.FromString(raw)
+    text = [each.decode() for each in p.string_table]
+    assert [text[each.type] for each in p.sample_type] == written
+    assert text[p.default_sample_type] == (default if default in (*types, "other") else "")
+    shown = {(text[each.type], text[each.unit]): row for row, each in enumerate(p.sample_type)}
+    for row, each in enumerate(types):
+        assert [sample.value[shown[each, f"unit{row}"]] for sample in p.sample] == values[:, row].tolist()
+    assert encode(loader.load(raw, "x")) == raw
+    assert [*profile.samples.values[0]] == [*values[0]]
+    if not shutil.which("go") or written == types:
+        return
+    path = tmp_path / "out.pb"
+    path.write_bytes(raw)
+    for name, column in (("", types.index(default)), *((each, row) for row, each in enumerate(types))):
+        command = ["go", "tool", "pprof", "-symbolize=none", f"-sample_index={name}", "-top", str(path)]
+        run = subprocess.run(
+            command, capture_output=True, text=True, check=True, env={**os.environ, "HOME": str(tmp_path)}
+        )
+        assert f"of {values[:, column].sum()}unit{column} total" in run.stdout
 
 
 def test_strings_in_use_in_order_of_use(profile: Profile) -> None:
