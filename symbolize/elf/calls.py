@@ -15,6 +15,8 @@ Bool = NDArray[np.bool_]
 LONGEST_CALL = 7
 """Bytes of `call *disp32(base,index)` without a prefix."""
 MAX_SITES = 4096
+MISSING = -1
+"""Where a byte would be: none, because the segment begins later or ends before."""
 
 
 def inside_calls(image: ElfImage, vaddrs: UInt64) -> Bool | None:
@@ -25,7 +27,7 @@ def inside_calls(image: ElfImage, vaddrs: UInt64) -> Bool | None:
     Of more than MAX_SITES addresses an evenly spaced part is looked at.
     """
     vaddrs = vaddrs[:: len(vaddrs) // MAX_SITES + 1]
-    code = np.full((len(vaddrs), 2 * LONGEST_CALL + 1), -1, np.int64)
+    code = np.full((len(vaddrs), 2 * LONGEST_CALL + 1), MISSING, np.int64)
     known = np.zeros(len(vaddrs), np.bool_)
     text = np.frombuffer(image.data, np.uint8)
     for segment in image.segments:
@@ -36,7 +38,8 @@ def inside_calls(image: ElfImage, vaddrs: UInt64) -> Bool | None:
             offset = (vaddrs[here] - np.uint64(segment.vaddr)).astype(np.int64)
             at = offset[:, None] + np.arange(-LONGEST_CALL, LONGEST_CALL + 1)
             inside = (at >= 0) & (at < size)
-            code[here] = np.where(inside, text[segment.file_offset + np.where(inside, at, 0)], -1)
+            found = text[segment.file_offset + np.where(inside, at, 0)].astype(np.int64)
+            code[here] = np.where(inside, found, MISSING)
             known |= here
     if not known.any():
         return None
@@ -59,16 +62,20 @@ def x86_calls(code: NDArray[np.int64]) -> Bool:
 
 
 def call_length(code: NDArray[np.int64], column: int) -> NDArray[np.int64]:
-    """The length of the near call that starts at `column` of each row, 0 if there is none: E8, or FF /2."""
-    first, second = code[:, column], code[:, column + 1]
-    third = code[:, column + 2] if column + 2 < code.shape[1] else np.full(len(code), -1)
+    """The length of the near call that starts at `column` of each row, 0 if there is none: E8, or FF /2.
+
+    A call of which bytes are MISSING is none.
+    """
+    first, second, third = code[:, column], code[:, column + 1], code[:, column + 2]
     mode, operand, register = second >> 6, second >> 3 & 7, second & 7
     has_sib = (mode != 3) & (register == 4)
     displacement = np.select(
         [mode == 1, mode == 2, (mode == 0) & (register == 5), (mode == 0) & has_sib & (third & 7 == 5)], [1, 4, 4, 4], 0
     )
-    indirect = np.where((first == 0xFF) & (second >= 0) & (operand == 2), 2 + has_sib + displacement, 0)
-    return np.where(first == 0xE8, 5, indirect)
+    indirect = np.where((first == 0xFF) & (operand == 2), 2 + has_sib + displacement, 0)
+    length = np.where(first == 0xE8, 5, indirect)
+    last = code[np.arange(len(code)), column + np.maximum(length, 1) - 1]
+    return np.where(last != MISSING, length, 0)
 
 
 def aarch64_calls(code: NDArray[np.int64], misalignment: NDArray[np.int64]) -> Bool:
@@ -80,7 +87,8 @@ def aarch64_calls(code: NDArray[np.int64], misalignment: NDArray[np.int64]) -> B
     result = np.zeros(len(code), np.bool_)
     for back in (0, 4):
         start = LONGEST_CALL - misalignment - back
-        sound = start >= 0
-        word = sum(code[rows, np.maximum(start, 0) + i] << (8 * i) for i in range(4))
+        parts = [code[rows, np.maximum(start, 0) + i] for i in range(4)]
+        sound = (start >= 0) & (np.minimum.reduce(parts) != MISSING)
+        word = sum(part << (8 * i) for i, part in enumerate(parts))
         result |= sound & ((word & 0xFC000000 == 0x94000000) | (word & 0xFFFFF0E0 == 0xD63F0000))
     return result

@@ -69,3 +69,40 @@ def test_segments_at_the_top_of_the_address_space(vaddr: int) -> None:
     found = inside_calls(image, np.array([vaddr, vaddr + 4, vaddr + 12], np.uint64))
     assert found is not None
     assert found.tolist() == [True, True, False]
+
+
+def image_of(code: bytes, machine: str, vaddr: int = 0x1000) -> ElfImage:
+    """A file that is one executable segment."""
+    segment = Segment(0, vaddr, len(code), len(code), 0x1000, True)
+    return ElfImage("test", memoryview(code), True, False, machine, "ET_EXEC", [segment], [], None)
+
+
+@pytest.mark.parametrize(
+    ("code", "where"),
+    [
+        ("d0909090", 0x1000),  # FF D0 is call *%rax
+        ("d0909090", 0x1001),
+        ("10909090", 0x1001),  # FF 10 is call *(%rax)
+        ("15909090909090", 0x1005),  # FF 15 is call *disp32(%rip)
+        ("909090e8", 0x1003),  # call rel32 without its operand
+        ("90ff15000000", 0x1001),
+    ],
+)
+def test_x86_calls_need_all_their_bytes(code: str, where: int) -> None:
+    """Before the first byte of a section and behind its last there is nothing, which is no opcode and no operand."""
+    found = inside_calls(image_of(bytes.fromhex(code), "EM_X86_64"), np.array([where], np.uint64))
+    assert found is not None
+    assert not found[0]
+
+
+def test_aarch64_calls_need_all_their_bytes() -> None:
+    """A word of which the segment holds a part is no instruction."""
+    for number, call in enumerate([0x94000010, 0x97FFFFF0, 0xD63F0100]):
+        whole = call.to_bytes(4, "little")
+        for cut in range(1, 4):
+            image = image_of(whole[cut:], "EM_AARCH64", 0x1000 + cut)
+            found = inside_calls(image, np.array([0x1000 + cut], np.uint64))
+            assert found is not None
+            assert not found[0], (number, cut)
+    # A byte that is missing, taken for a number, would make an opcode of these.
+    assert not aarch64_calls(np.array([[0] * LONGEST_CALL + [-1, 1, 0, 0x94] + [0] * 4]), np.array([0]))[0]
