@@ -51,7 +51,7 @@ class Texts(Sequence[bytes]):
     def __getitem__(self, row: int | slice) -> bytes | list[bytes]:
         if isinstance(row, slice):
             return self.take(np.arange(*row.indices(len(self))))
-        string = self.rows[row]
+        string = int(self.rows[row])
         return bytes(self._view[int(self.offsets[string]) : int(self.offsets[string + 1])])
 
     def __iter__(self) -> Iterator[bytes]:

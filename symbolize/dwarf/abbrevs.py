@@ -156,8 +156,8 @@ class AbbrevTables:
         # A table ends where the next one begins; tables that overlap could add up to any size.
         size = len(data)
         begin = np.clip(offsets, 0, size)
-        following = np.append(distinct(begin), size)
-        end = following[np.searchsorted(following[:-1], begin, side="right")]
+        distinct_begin = distinct(begin)
+        end = np.append(distinct_begin, size)[np.searchsorted(distinct_begin, begin, side="right")]
         room = min(int((end - begin).sum()), TABLES_PER_BYTE * size)
         abbreviations, attributes = room // MIN_ABBREVIATION + count + 1, room // 2 + count + 1
         self.max_abbreviations = abbreviations - 1

@@ -80,7 +80,7 @@ def sound_lengths(data, offsets, problems) -> NDArray[np.int64]:  # type: ignore
 def texts_of_lengths(data, offsets, lengths) -> Texts:  # type: ignore[no-untyped-def]
     """The strings of section `data` at `offsets` that are so long (int64[n] both)."""
     places = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-    out = np.empty(int(places[-1]), np.uint8)
+    out = np.empty(int(lengths.sum()), np.uint8)
     gather(*views(bytes_of(data), offsets, places, out))
     return Texts(out, places, np.arange(len(offsets)))
 

@@ -209,7 +209,7 @@ def read_units(sections) -> tuple[Reader, np.ndarray, np.ndarray, np.ndarray]:  
     order = np.lexsort(keys)
     keys = keys[:, order]
     new = np.ones(count, np.bool_)
-    new[1:] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
+    new[1:] = np.diff(keys, axis=1).any(axis=0)
     table = np.empty(count, np.int64)
     table[order] = np.cumsum(new) - 1
     units.table = memoryview(table)

@@ -1,0 +1,61 @@
+"""What holds for the modules that are compiled, read off their sources."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DIRECTIVES = re.compile(r"# cython: .*\bwraparound=False\b")
+
+
+def compiled() -> list[str]:
+    """The modules that setup.py compiles."""
+    for node in ast.parse((ROOT / "setup.py").read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMPILED":
+            modules: list[str] = ast.literal_eval(node.value)
+            return modules
+    raise AssertionError("setup.py has no list COMPILED")
+
+
+def is_negative(node: ast.expr | None) -> bool:
+    """Whether an index is a negative literal, or a minus before anything."""
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+
+
+def negative_subscripts(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of every subscript that counts from the end."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Subscript):
+            for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
+                bounds = [part.lower, part.upper] if isinstance(part, ast.Slice) else [part]
+                if any(is_negative(bound) for bound in bounds):
+                    yield node.lineno, ast.unparse(node)
+
+
+@pytest.mark.parametrize("module", compiled())
+def test_nothing_counts_from_the_end(module: str) -> None:
+    """With wraparound off `x[-1]` is undefined, whatever `x` is: numpy 2.5 raises IndexError, others read on."""
+    source = (ROOT / module).read_text()
+    if DIRECTIVES.match(source):
+        assert list(negative_subscripts(source)) == []
+
+
+@pytest.mark.parametrize("module", compiled())
+def test_directives(module: str) -> None:
+    """Modules that declare C arrays turn wraparound off and leave boundscheck on for all of the file."""
+    source = (ROOT / module).read_text()
+    declarations = (ROOT / module).with_suffix(".pxd")
+    if "::1]" in source or (declarations.exists() and "::1]" in declarations.read_text()):
+        assert source.startswith("# cython: boundscheck=True, wraparound=False")
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [("x[-1]", 1), ("x[:-1]", 1), ("x[-n:]", 1), ("x[:, -1]", 1), ("x[1:, :-2]", 1), ("x[n - 1]", 0), ("x[::-1]", 0)],
+)
+def test_reader_of_subscripts(source: str, count: int) -> None:
+    """Each form of index from the end is found; a step backwards over the whole is none."""
+    assert len(list(negative_subscripts(source))) == count
