@@ -1,3 +1,4 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
 """A bounded reader of integers out of untrusted bytes, shared by the compiled decoders.
 
 A read past the end sets `bad`, returns 0 and moves nothing, so a loop tests one flag where it would
@@ -8,6 +9,15 @@ import cython
 
 COMPILED: bool = cython.compiled
 """Whether this module, and with it the others, was compiled."""
+
+
+def uncompiled() -> str | None:
+    """Say that the compiled modules are missing and what that costs, or return None when they are there."""
+    if COMPILED:
+        return None
+    what = "running without the compiled core, about a hundred times slower"
+    return f"{what}; install a C compiler and reinstall symbolize"
+
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 

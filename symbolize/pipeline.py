@@ -25,6 +25,7 @@ from symbolize.binaries import (
     plain_build_id,
 )
 from symbolize.binaries import roots_from_environment as roots_from_environment
+from symbolize.cursor import uncompiled
 from symbolize.elf import ElfError, ElfImage, without_tag
 from symbolize.embedded import EmbeddedNames, disagreeing, embedded_names, united
 from symbolize.errors import UsageError
@@ -309,8 +310,10 @@ class Symbolizer:
         )
 
     def _new_problems(self) -> list[str]:
-        """The problems with folders and the cache that were not told before."""
+        """The problems with the installation, folders and the cache that were not reported before."""
+        slow = uncompiled()
         problems = [
+            *([slow] if slow is not None else ()),
             *self._index.problems,
             *self._special.problems,
             *(self._deobfuscator.problems if self._deobfuscator is not None else ()),

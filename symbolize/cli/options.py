@@ -209,11 +209,8 @@ def debuginfod_client(options: argparse.Namespace) -> Iterator[Debuginfod | None
 
 
 def warn_if_interpreted(quiet: bool) -> None:
-    """Say once that the compiled modules are missing: everything works, two orders of magnitude slower."""
-    from symbolize import cursor
+    """Warn before a long run that the compiled modules are missing, which the report on one profile says itself."""
+    from symbolize.cursor import uncompiled
 
-    if not quiet and not cursor.COMPILED:
-        tell(
-            "symbolize: warning: running without the compiled core, about a hundred times slower; "
-            "install a C compiler and reinstall symbolize"
-        )
+    if not quiet and (warning := uncompiled()) is not None:
+        tell(f"symbolize: warning: {warning}")

@@ -22,7 +22,6 @@ from symbolize.cli.options import (
     open_cache,
     percentage,
     tell,
-    warn_if_interpreted,
 )
 from symbolize.errors import InputError, OutputError, UsageError, printable
 
@@ -40,8 +39,6 @@ SYMBOLS_SUFFIX = ".symbols.pb"
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of the command."""
-    from symbolize import __version__
-
     result = argparse.ArgumentParser(
         prog="symbolize",
         description="Turn the addresses of a profile into names and write a symbolized pprof file.",
@@ -88,8 +85,21 @@ def parser() -> argparse.ArgumentParser:
     volume = result.add_mutually_exclusive_group()
     volume.add_argument("-v", "--verbose", action="store_true", help="also list every place tried and unused mappings")
     volume.add_argument("-q", "--quiet", action="store_true", help="nothing but errors")
-    result.add_argument("--version", action="version", version=f"symbolize {__version__}")
+    result.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     return result
+
+
+class Version(argparse.Action):
+    """Prints the version, and whether the hot loops run interpreted, and exits."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Find that out only now: it takes a compiled module to be imported."""
+        from symbolize import __version__
+        from symbolize.cursor import COMPILED
+
+        how = "" if COMPILED else " (interpreted: slow; install a C compiler and reinstall)"
+        print(f"symbolize {__version__}{how}")
+        parser.exit()
 
 
 def run_profiles(arguments: Sequence[str]) -> int:
@@ -104,7 +114,6 @@ def run_profiles(arguments: Sequence[str]) -> int:
     check_reports(options, outputs)
     if options.annotate and options.emit != "pprof":
         raise UsageError("--annotate changes names for people, and --emit module-symbols writes those of the program")
-    warn_if_interpreted(options.quiet)
     code = EXIT_DONE
     folded: list[dict[str, object]] = []
     missing = Missing()

@@ -33,9 +33,8 @@ PPROF = profile(
 
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command runs in an empty folder, as if the compiled core were there."""
+    """The command runs in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("symbolize.cursor.COMPILED", True)
 
 
 def complaint(source: str, capsys: pytest.CaptureFixture[str]) -> str:

@@ -59,7 +59,6 @@ NAMES = {
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command runs in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("symbolize.cursor.COMPILED", True)
 
 
 @pytest.mark.parametrize(

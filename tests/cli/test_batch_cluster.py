@@ -88,7 +88,6 @@ class Killer(threading.Thread):
 def test_workers_that_die(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are killed at random while a batch runs: every output is that of a local run."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("symbolize.cursor.COMPILED", True)
     inputs = make_inputs(tmp_path / "in")
     for number in range(200):
         name = ["ledger-gcc-split.prof", "spectra-clang-pie.prof"][number % 2]

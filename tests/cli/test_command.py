@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+import symbolize
 from symbolize.cli import main
 from symbolize.cli.profiles import progress_bar
+from symbolize.cursor import uncompiled
 from symbolize.proto import profile_pb2
 from tests.support import fixture_files as fixtures
 from tests.support.elf_writer import ALLOC, NOTE, Section, Segment, Symbol, build_id_note, elf_file, text
@@ -36,9 +38,8 @@ def small(*places: Place) -> bytes:
 
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command runs in an empty folder, as if the compiled core were there."""
+    """The command runs in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("symbolize.cursor.COMPILED", True)
 
 
 def process(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[bytes]":
@@ -237,13 +238,30 @@ def test_quiet(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_warning_without_the_compiled_core(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """That the compiled modules are missing is said once, and not with -q."""
+    """That the compiled modules are missing is reported once a run, as text and as JSON, and not with -q."""
+    for name in ("x.pb", "y.pb"):
+        Path(name).write_bytes(small())
     monkeypatch.setattr("symbolize.cursor.COMPILED", False)
-    Path("x.pb").write_bytes(small())
-    assert main(["x.pb"]) == 0
-    assert capsys.readouterr().err.count("without the compiled core") == 1
+    assert main(["x.pb", "y.pb"]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "without the compiled core" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("warning: ")
+    assert main(["x.pb", "y.pb", "--report", "json"]) == 0
+    first, second = (json.loads(line)["warnings"] for line in capsys.readouterr().err.splitlines() if line[:1] == "{")
+    assert [warning for warning in first if "C compiler" in warning] == [uncompiled()]
+    assert not any("C compiler" in warning for warning in second)
     assert main(["x.pb", "-q"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_version_without_the_compiled_core(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """--version says that the hot loops run interpreted, and what to do about it."""
+    for compiled, ending in ((True, ""), (False, " (interpreted: slow; install a C compiler and reinstall)")):
+        monkeypatch.setattr("symbolize.cursor.COMPILED", compiled)
+        with pytest.raises(SystemExit) as exit_:
+            main(["--version"])
+        assert exit_.value.code == 0
+        assert capsys.readouterr().out == f"symbolize {symbolize.__version__}{ending}\n"
 
 
 def test_without_binaries(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,6 @@ def dump(*pids: int) -> bytes:
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command runs in an empty folder with two traces."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("symbolize.cursor.COMPILED", True)
     Path("two.pftrace").write_bytes(dump(7, 8))
     Path("one.perfetto-trace").write_bytes(dump(7))
 

@@ -23,9 +23,8 @@ LIBM = "d6e6f9e3af1243eed9bf5efd366dd015a9f22c13"
 
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command runs in an empty folder, as if the compiled core were there."""
+    """The command runs in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("symbolize.cursor.COMPILED", True)
 
 
 def serving(*files: Path) -> HttpServer:
