@@ -42,6 +42,13 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
     return since
 
 
+def remember(root: Path, cache: str | Path) -> None:
+    """Walk a folder as an earlier run did, whose database is closed: an index keeps it open until it is collected."""
+    index = BinaryIndex([str(root)], cache)
+    index.with_name("x")
+    index.close()
+
+
 def settle() -> None:
     """Wait until files that were just written may be remembered."""
     time.sleep(index_module.SETTLED_NS / 1e9 + 0.02)
@@ -81,7 +88,7 @@ def test_unchanged_files_are_not_opened_again(root: Path, tmp_path: Path, looks:
 def test_paths_are_those_of_the_root_as_given(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One folder under another name is known already, and its files go by that name."""
     cache = str(tmp_path / "cache")
-    BinaryIndex([str(root)], cache).with_name("x")
+    remember(root, cache)
     monkeypatch.chdir(tmp_path)
     index = BinaryIndex(["root"], cache)
     assert [entry.path for entry in index.with_name("x")] == ["root/a/x"]
@@ -95,7 +102,7 @@ def test_changes_are_noticed(root: Path, tmp_path: Path, looks: Looks) -> None:
     write(root / "d/kept", ID_A)
     write(root / "a/removed", ID_A)
     times = os.stat(root / "a/x")
-    BinaryIndex([str(root)], cache).with_name("x")
+    remember(root, cache)
     (root / "a/x").write_bytes(elf(bytes.fromhex(ID_C)))  # of the same size
     os.utime(root / "a/x", ns=(times.st_atime_ns, times.st_mtime_ns))
     shutil.rmtree(root / "c")
@@ -121,7 +128,7 @@ def test_a_file_that_just_changed_is_looked_at_again(
     monkeypatch.setattr(index_module, "SETTLED_NS", 60_000_000_000)
     write(tmp_path / "root/x", ID_A)
     cache = str(tmp_path / "cache")
-    BinaryIndex([str(tmp_path / "root")], cache).with_name("x")
+    remember(tmp_path / "root", cache)
     looks()
     assert names_of(BinaryIndex([str(tmp_path / "root")], cache), ID_A) == ["x"]
     assert looks() == ["x"]
@@ -139,11 +146,9 @@ def test_without_a_cache_nothing_is_written(root: Path, tmp_path: Path, monkeypa
 def test_damaged_database(root: Path, tmp_path: Path, what: str) -> None:
     """A database that is damaged is told of, made anew, and used from then on."""
     cache = tmp_path / "cache"
-    BinaryIndex([str(root)], cache).with_name("x")
+    remember(root, cache)
     (database,) = cache.glob("*.sqlite")
     whole = database.read_bytes()
-    for more in cache.glob("*-wal"):
-        more.unlink()
     middle = len(whole) // 2
     damaged = {"text": b"hello" * 2000, "cut": whole[: middle // 512 * 512 + 100], "zeros": whole[:100] + bytes(middle)}
     database.write_bytes(damaged[what])
@@ -180,7 +185,7 @@ def test_locked_database(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     """While another process writes, what is known answers; what is new is read without the database."""
     monkeypatch.setattr(store, "BUSY_SECONDS", 0.1)
     cache = str(tmp_path / "cache")
-    BinaryIndex([str(root)], cache).with_name("x")
+    remember(root, cache)
     other = sqlite3.connect(store.database_path(cache))
     other.execute("BEGIN IMMEDIATE")
     index = BinaryIndex([str(root)], cache)
@@ -231,12 +236,12 @@ def test_two_roots_of_one_tree(root: Path, tmp_path: Path) -> None:
 def test_roots_that_nobody_asks_for_are_forgotten(root: Path, tmp_path: Path) -> None:
     """What was not asked for in a long time makes room."""
     cache = str(tmp_path / "cache")
-    BinaryIndex([str(root)], cache).with_name("x")
+    remember(root, cache)
     with sqlite3.connect(store.database_path(cache)) as connection:
         connection.execute("UPDATE root SET used = used - ?", (store.FORGOTTEN + 10,))
     connection.close()
     write(tmp_path / "other/x", ID_A)
-    BinaryIndex([str(tmp_path / "other")], cache).with_name("x")
+    remember(tmp_path / "other", cache)
     connection = sqlite3.connect(store.database_path(cache))
     assert connection.execute("SELECT count(*) FROM file").fetchone() == (1,)
     connection.close()
@@ -341,7 +346,7 @@ def test_sent_to_a_worker(root: Path, tmp_path: Path, looks: Looks) -> None:
     sent = pickle.dumps(index)
     index.close()
     shutil.rmtree(cache)
-    BinaryIndex([str(tmp_path / "other")], str(cache)).with_name("x")
+    remember(tmp_path / "other", str(cache))
     assert [entry.path for entry in pickle.loads(sent).with_build_id(ID_A)] == expected
 
 
