@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.binaries import Attempt, Found
-from symbolize.elf import ElfImage, Segment, without_tag
+from symbolize.elf import Segment, without_tag
 from symbolize.embedded import Agreement, EmbeddedNames, compare, some_of
 from symbolize.match import Reading, doubt, in_code, readings
 from symbolize.reasons import Reason
@@ -118,7 +118,7 @@ def settle(binary: Binary, filename: str, addresses: UInt64, is_call: Bool, embe
     call sites in calls.
     """
     segments = code_of(binary)
-    image = next((each for each in (binary.loaded, *binary.images) if has_code(each)), None)
+    image = next((each for each in (binary.loaded, *binary.images) if each.has_code), None)
     fitting: list[tuple[Reading, Agreement]] = []
     problem = ""
     outside = len(addresses)
@@ -184,11 +184,6 @@ def code_of(binary: Binary) -> Sequence[Segment]:
         return binary.loaded.segments
     text = image.module_text
     return [Segment(text.file_offset, text.vaddr, text.size, text.size, 1, True)] if text is not None else []
-
-
-def has_code(image: ElfImage) -> bool:
-    """Whether the executable segments of a file have bytes in it (rule R103)."""
-    return any(segment.executable and segment.file_size for segment in image.segments)
 
 
 def path_of(candidate: Candidate) -> str:

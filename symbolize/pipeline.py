@@ -37,7 +37,7 @@ from symbolize.profile import NONE, AddressKind, Profile, compact, used_location
 from symbolize.reasons import Reason
 from symbolize.report import FoldedCode, MappingOutcome, Report, build_report
 from symbolize.special import Recorded, Source, SpecialSources
-from symbolize.symbols import Binary, ListedBinary, SymbolTable, TableCache, has_file_offsets, lookup_nearest
+from symbolize.symbols import Binary, ListedBinary, SymbolTable, TableCache, lookup_nearest
 
 if TYPE_CHECKING:
     from symbolize.deobfuscate import Deobfuscator
@@ -513,7 +513,7 @@ def place_locations(
         placed = source.place(profile.locations.address[rows])
     elif isinstance(binary, Binary):
         placed = place_in_images(profile, rows, binary, outcome)
-    code = next((image for image in images if has_code(image)), None)
+    code = next((image for image in images if image.has_code), None)
     if placed is not None and not outcome.verified and code is not None:
         outcome.detail = doubt(code, placed[0][placed[1] & callers[rows]])
     if placed is None or outcome.detail:
@@ -548,7 +548,7 @@ def place_in_images(
             start,
             limit,
             file_offset,
-            binary.loaded.segments if has_file_offsets(binary.loaded) else None,
+            binary.loaded.segments if binary.loaded.has_file_offsets else None,
             image.segments,
             kind=image.kind,
             verified=outcome.verified,
@@ -695,12 +695,6 @@ def processes(profile: Profile) -> set[int]:
     found = set(distinct(labels.number[here & (labels.text == 0)]).tolist())
     texts = map(profile.strings.text, distinct(labels.text[here]).tolist())
     return (found | {int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 20}) - {0}
-
-
-def has_code(image: ElfImage) -> bool:
-    """Whether a file holds the bytes of its code, which a debug file does not (rule R103)."""
-    code = [section for section in image.sections if section.is_code]
-    return any(section.type != "SHT_NOBITS" for section in code) or (not code and has_file_offsets(image))
 
 
 def rows_by_mapping(profile: Profile) -> list[NDArray[np.int64]]:

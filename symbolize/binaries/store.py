@@ -8,7 +8,7 @@ import os
 import sqlite3
 import time
 
-VERSION = 1
+VERSION = 2
 BUSY_SECONDS = 5.0
 FORGOTTEN = 90 * 86400
 """Seconds after which the files below a folder that nobody asked for are forgotten."""

@@ -26,6 +26,8 @@ def inside_calls(image: ElfImage, vaddrs: UInt64) -> Bool | None:
     differ in what they keep of a call site, so its first byte, its last byte and the return address all count.
     Of more than MAX_SITES addresses an evenly spaced part is looked at.
     """
+    if not image.has_code:
+        return None
     vaddrs = vaddrs[:: len(vaddrs) // MAX_SITES + 1]
     code = np.full((len(vaddrs), 2 * LONGEST_CALL + 1), MISSING, np.int64)
     known = np.zeros(len(vaddrs), np.bool_)

@@ -9,13 +9,16 @@ import os
 import struct
 from typing import NamedTuple
 
-from symbolize.elf.image import ElfError
+from symbolize.elf.code import holds_code
+from symbolize.elf.image import SHF_EXECINSTR, ElfError
+from symbolize.elf.layout import SHF_ALLOC
 from symbolize.elf.notes import gnu_build_id
 
 PT_LOAD, PT_NOTE = 1, 4
 PF_X = 1
 SHT_NOTE, SHT_NOBITS = 7, 8
 SHN_XINDEX = 0xFFFF
+CODE_FLAGS = SHF_ALLOC | SHF_EXECINSTR
 HEADER_BYTES = 4096
 MAX_NOTE_BYTES = 1 << 20
 MAX_PROGRAM_HEADERS = 4096
@@ -26,7 +29,8 @@ MAX_NAME = 64
 """Longer names of sections are none of those looked for."""
 
 DWARF, SYMTAB, DYNSYM, MINI, GOPCLNTAB, CODE, SPLIT, PACKAGE = (1 << bit for bit in range(8))
-"""What a file may offer; CODE are the bytes of its code, SPLIT the units of a `.dwo` file, PACKAGE those of many."""
+"""What a file may offer; CODE are the bytes of its code (rule R103), SPLIT the units of a `.dwo` file, PACKAGE those of
+many."""
 
 OFFERS = {
     b".debug_info": DWARF,
@@ -36,7 +40,6 @@ OFFERS = {
     b".gnu_debugdata": MINI,
     b".gopclntab": GOPCLNTAB,
     b".data.rel.ro.gopclntab": GOPCLNTAB,
-    b".text": CODE,
     b".debug_info.dwo": SPLIT,
     b".zdebug_info.dwo": SPLIT,
     b".debug_cu_index": PACKAGE,
@@ -100,7 +103,8 @@ def identify_open(descriptor: int, path: str, head: bytes) -> Ident | None:
     headers = read_at(descriptor, head, programs, program_size * program_count)
     if len(headers) < program_size * program_count:
         raise ElfError(path, "program headers reach past the end of the file", programs)
-    build_id, offers, left = None, 0, MAX_NOTE_BYTES  # many headers could name the same long notes
+    build_id, left = None, MAX_NOTE_BYTES  # many headers could name the same long notes
+    executable: list[int] = []
     for position in range(0, len(headers), program_size or 1):
         if is_64:
             type_, flags, offset, _, _, length = struct.unpack_from(order + "IIQQQQ", headers, position)
@@ -109,14 +113,16 @@ def identify_open(descriptor: int, path: str, head: bytes) -> Ident | None:
         if type_ == PT_NOTE and build_id is None and length <= left:
             left -= length
             build_id = in_notes(descriptor, head, offset, length, big_endian)
-        elif type_ == PT_LOAD and flags & PF_X and length:
-            offers |= CODE
+        elif type_ == PT_LOAD and flags & PF_X:
+            executable.append(length)
     try:
         table = section_table(descriptor, path, head, (sections, section_size, section_count, names), order, is_64)
     except ElfError:
         if build_id is None:
             raise
-        return Ident(kind, build_id, offers)
+        table = [], b""
+    code = [type_ for _, type_, flags, _, size, _ in table[0] if flags & CODE_FLAGS == CODE_FLAGS and size]
+    offers = CODE if holds_code((type_ != SHT_NOBITS for type_ in code), executable) else 0
     return in_sections(descriptor, head, table, Ident(kind, build_id or "", offers), big_endian)
 
 
@@ -132,8 +138,8 @@ def in_notes(descriptor: int, head: bytes, offset: int, length: int, big_endian:
     return gnu_build_id(memoryview(read_at(descriptor, head, offset, length)), big_endian)
 
 
-Row = tuple[int, int, int, int, int]
-"""Of a section header: the place of the name, the type, offset and size of the contents, and the link."""
+Row = tuple[int, int, int, int, int, int]
+"""Of a section header: the offset of the name, the type, the flags, offset and size of the contents, and the link."""
 
 
 def section_table(
@@ -144,7 +150,7 @@ def section_table(
     A table that is absurdly large is left out. Raises ElfError if it is cut off.
     """
     table, size, count, names = place
-    layout = struct.Struct(order + ("II16xQQI20x" if is_64 else "II8xIII12x"))
+    layout = struct.Struct(order + ("IIQ8xQQI20x" if is_64 else "III4xIII12x"))
     if not table:
         return [], b""
     if size < (64 if is_64 else 40):
@@ -155,7 +161,7 @@ def section_table(
         first = read_at(descriptor, head, table, size)
         if len(first) < size:
             raise ElfError(path, "section headers reach past the end of the file", table)
-        _, _, _, number, link = layout.unpack_from(first)
+        _, _, _, _, number, link = layout.unpack_from(first)
         count = count or number
         names = link if names == SHN_XINDEX else names
     if count * size > MAX_SECTION_BYTES:
@@ -169,7 +175,7 @@ def section_table(
         rows = [layout.unpack_from(headers, position) for position in range(0, len(headers), size)]
     if names >= len(rows) or rows[names][1] == SHT_NOBITS:
         return rows, b""
-    return rows, read_at(descriptor, head, rows[names][2], min(rows[names][3], MAX_NAME_BYTES))
+    return rows, read_at(descriptor, head, rows[names][3], min(rows[names][4], MAX_NAME_BYTES))
 
 
 def in_sections(descriptor: int, head: bytes, table: tuple[list[Row], bytes], ident: Ident, big_endian: bool) -> Ident:
@@ -178,7 +184,7 @@ def in_sections(descriptor: int, head: bytes, table: tuple[list[Row], bytes], id
     kind, build_id, offers, link, check, alternate = ident
     left = MAX_NOTE_BYTES
     rows, names = table
-    for place, type_, offset, size, _ in rows:
+    for place, type_, _, offset, size, _ in rows:
         if type_ == SHT_NOBITS:
             continue
         end = names.find(b"\0", place, place + MAX_NAME)

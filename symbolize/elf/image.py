@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.elf.code import holds_code
 from symbolize.elf.compressed import inflate_section, inflate_zdebug
 from symbolize.elf.headers import Headers
 from symbolize.elf.layout import SHF_ALLOC, lay_out
@@ -226,6 +227,21 @@ class ElfImage:
     def is_relocatable(self) -> bool:
         """Whether nothing in the file has an address yet: an object file or a kernel module (ET_REL)."""
         return self.kind == "ET_REL"
+
+    @cached_property
+    def has_code(self) -> bool:
+        """Whether the file holds the bytes of its code, which a debug file does not (rule R103)."""
+        sections = (section.type != "SHT_NOBITS" for section in self.sections if section.is_code and section.size)
+        return holds_code(sections, (segment.file_size for segment in self.segments if segment.executable))
+
+    @cached_property
+    def has_file_offsets(self) -> bool:
+        """Whether the segments with code have their file offsets, as in the binary and in debug files of eu-strip.
+
+        Debug files of objcopy have lost them, and executable segments have fewer bytes in the file than in memory.
+        """
+        sizes = [(s.file_size, s.memory_size) for s in self.segments if s.executable and s.memory_size]
+        return self.has_code or (len(sizes) > 0 and all(size == memory for size, memory in sizes))
 
     @property
     def loaded_sections(self) -> list[tuple[str, int, int]]:

@@ -79,11 +79,12 @@ class Symbols:
         return self.strings[start:] if end < 0 else self.strings[start:end]
 
 
-def read_symbols(image: ElfImage, table: str) -> Symbols | None:
+def read_symbols(image: ElfImage, table: str, descriptors: ElfImage | None = None) -> Symbols | None:
     """The code symbols of the section `table` (`.symtab` or `.dynsym`); None if there is no such table.
 
     Kept are FUNC, GNU_IFUNC and what else lies in an executable section (rules R104, R105), except mapping
-    symbols and temporaries (rule R106).
+    symbols and temporaries (rule R106). `descriptors` is the file of the same binary that has the bytes of `.opd`, if
+    there is one (rule R134).
     """
     found = table_bytes(image, table)
     if found is None:
@@ -91,7 +92,7 @@ def read_symbols(image: ElfImage, table: str) -> Symbols | None:
     data, strings = found
     rows = symbol_rows(image, data)
     kind = (rows["info"] & 15).astype(np.uint8)
-    vaddr, code, index, ends = code_places(image, rows, table)
+    vaddr, code, index, ends = code_places(image, rows, table, descriptors or image)
     wanted = code & CODE_TYPES[kind] & (rows["name"] > 0) & (rows["name"] < len(strings))
     files = source_files(rows)
     rows, index, kind, vaddr = rows[wanted], index[wanted], kind[wanted], vaddr[wanted]
@@ -140,7 +141,9 @@ def symbol_rows(image: ElfImage, data: Buffer) -> NDArray[np.void]:
     return np.frombuffer(data, layout, len(data) // layout.itemsize)
 
 
-def code_places(image: ElfImage, rows: NDArray[np.void], table: str) -> tuple[UInt64, Bool, Int64, UInt64]:
+def code_places(
+    image: ElfImage, rows: NDArray[np.void], table: str, descriptors: ElfImage
+) -> tuple[UInt64, Bool, Int64, UInt64]:
     """Vaddrs of symbols, which of them lie in code, in which section, and where each section ends.
 
     Without section headers the executable segments stand for sections (rule R54). They may hold constants too, so
@@ -159,7 +162,10 @@ def code_places(image: ElfImage, rows: NDArray[np.void], table: str) -> tuple[UI
             value = value + np.array([section.vaddr for section in image.sections], np.uint64)[index]
         elif image.machine == "EM_PPC64" and ".opd" in names:
             functions = known & (index == names.index(".opd")) & (rows["info"] & 15 != STT_OBJECT)
-            value, index = follow_descriptors(image, value, index, functions)
+            if functions.any() and not has_descriptors(descriptors):
+                # The functions in between are not known, and a symbol without a size would reach over them.
+                known &= rows["size"] > 0
+            value, index = follow_descriptors(image, value, index, functions, descriptors)
         return value, known & executable[index], index, ends
     begins, ends = image.code_ranges
     index = np.searchsorted(begins, value, side="right") - 1
@@ -171,13 +177,20 @@ def code_places(image: ElfImage, rows: NDArray[np.void], table: str) -> tuple[UI
     return value, inside, index, ends
 
 
-def follow_descriptors(image: ElfImage, value: UInt64, index: Int64, functions: Bool) -> tuple[UInt64, Int64]:
+def has_descriptors(image: ElfImage) -> bool:
+    """Whether a file has function descriptors with their bytes, which a debug file has not (PPC64 ELFv1, rule R134)."""
+    return image.machine == "EM_PPC64" and image.contents(".opd") is not None
+
+
+def follow_descriptors(
+    image: ElfImage, value: UInt64, index: Int64, functions: Bool, descriptors: ElfImage
+) -> tuple[UInt64, Int64]:
     """Vaddrs and sections of symbols, of which `functions` name descriptors in .opd (PPC64 ELFv1, rule R134).
 
-    The first word of a descriptor is where the code begins. One that leads nowhere keeps its place in .opd, which
-    is no code; so do all in a debug file, which has no bytes of .opd.
+    The first word of a descriptor, which the file `descriptors` has, is where the code begins. One that leads nowhere
+    keeps its place in .opd, which is no code.
     """
-    section, contents = image.find(".opd"), image.contents(".opd")
+    section, contents = descriptors.find(".opd"), descriptors.contents(".opd")
     code = sorted((s.vaddr, s.vaddr + s.size, i) for i, s in enumerate(image.sections) if s.is_code and s.size)
     code = [place for place in code if place[1] < 1 << 64]
     if section is None or contents is None or len(contents) < 8 or not code:

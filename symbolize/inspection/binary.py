@@ -71,13 +71,7 @@ def inspect_elf(image: ElfImage, size: int, index: BinaryIndex | None) -> Inspec
 
 def where_code_is(image: ElfImage) -> str:
     """Whether the bytes of the code are "here", "elsewhere", as in a debug file (rule R103), or there is "none"."""
-    code = [section for section in image.sections if section.is_code and section.size]
-    if code:
-        return "here" if any(section.type != "SHT_NOBITS" for section in code) else "elsewhere"
-    segments = [segment for segment in image.segments if segment.executable and segment.memory_size]
-    if not segments:
-        return "none"
-    return "here" if any(segment.file_size for segment in segments) else "elsewhere"
+    return "here" if image.has_code else "elsewhere" if len(image.code_ranges[0]) else "none"
 
 
 def symbol_counts(image: ElfImage) -> dict[str, int]:

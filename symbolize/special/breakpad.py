@@ -107,7 +107,7 @@ def placed_by_image(
     addresses: UInt64, mapping: Recorded, images: Sequence[ElfImage], *, verified: bool
 ) -> tuple[UInt64, Bool] | None:
     """Placing through the segments of the binary: addresses of a symbol file count from the page of the first one."""
-    loaded = next((i.segments for i in images if any(s.executable and s.file_size for s in i.segments)), None)
+    loaded = next((image.segments for image in images if image.has_file_offsets), None)
     image = images[0]
     limits = mapping.start, mapping.limit, mapping.file_offset
     found = place(addresses, *limits, loaded, image.segments, kind=image.kind, verified=verified)

@@ -69,7 +69,7 @@ class Members:
         if key not in self._binaries:
             self._binaries[key] = Binary(images)
         binary = self._binaries[key]
-        with_code = binary.loaded if has_code(binary.loaded) else None
+        with_code = binary.loaded if binary.loaded.has_file_offsets else None
         verified = bool(mapping.build_id)
         begin = held[1].offset if held is not None else None
 
@@ -206,8 +206,3 @@ def offset_in_member(mapping: Recorded, segments: Sequence[Segment], begin: int 
 def is_detailed(image: ElfImage) -> bool:
     """Whether a file has debug information."""
     return image.find_debug(".debug_info") is not None
-
-
-def has_code(image: ElfImage) -> bool:
-    """Whether the executable segments of a file have bytes in it, which those of a debug file have not (rule R103)."""
-    return any(segment.executable and segment.file_size for segment in image.segments)

@@ -1,6 +1,6 @@
 """Symbol tables: which frames stand at these addresses of this binary, asked in bulk."""
 
-from symbolize.symbols.binary import Binary, build_table, has_file_offsets
+from symbolize.symbols.binary import Binary, build_table
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder, was_made_of
 from symbolize.symbols.functions import FunctionNames, texts_of
 from symbolize.symbols.listed import ListedBinary
@@ -21,7 +21,6 @@ __all__ = [
     "build_table",
     "default_folder",
     "empty_table",
-    "has_file_offsets",
     "lookup_nearest",
     "read_table",
     "texts_of",

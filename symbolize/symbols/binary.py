@@ -179,7 +179,8 @@ def aligned(images: Sequence[ElfImage], refused: list[str]) -> tuple[ElfImage, l
     is closed, and a sentence added to `refused` (rule R145). The order of `images` decides which of the others give the
     names.
     """
-    loaded = next((image for image in images if has_file_offsets(image)), images[0])
+    # Of those with true offsets the file with the code comes first.
+    loaded = max(images, key=lambda image: (image.has_code, image.has_file_offsets))
     distances: list[tuple[ElfImage, int]] = []
     for image in images:
         distance = 0 if image is loaded else distance_between(loaded, image)
@@ -195,11 +196,6 @@ def aligned(images: Sequence[ElfImage], refused: list[str]) -> tuple[ElfImage, l
             refused.append(f"{image.path} lies at other addresses than {kept[0].path} and is not used")
             image.close()
     return loaded, kept, shift & (1 << 64) - 1
-
-
-def has_file_offsets(image: ElfImage) -> bool:
-    """Whether the executable segments of a file have bytes in it, and so true file offsets (rule R103)."""
-    return any(segment.executable and segment.file_size for segment in image.segments)
 
 
 def distance_between(loaded: ElfImage, image: ElfImage) -> int | None:

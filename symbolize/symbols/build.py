@@ -12,6 +12,7 @@ from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.elf import ElfImage, Symbols, read_symbols
 from symbolize.elf.gotable import go_table
 from symbolize.elf.minidebug import mini_image
+from symbolize.elf.symbols import has_descriptors
 from symbolize.elf.unwind import frame_ranges
 from symbolize.listings import Listing
 from symbolize.listings.gopclntab import Memory, Place, read_go_table
@@ -152,10 +153,11 @@ def go_listing(images: Sequence[ElfImage]) -> Listing | None:
 
 def read_layer(images: Sequence[ElfImage]) -> SymbolLayer:
     """The symbols of all files of a binary, united (rule R113), and bounded by the FDEs of the file that has some."""
-    tables = [table for image in images for table in symbol_tables(image)]
+    opd = next((image for image in images if has_descriptors(image)), None)
+    tables = [table for image in images for table in symbol_tables(image, opd)]
     if not is_complete(images):
         minis = [mini for image in images if (mini := mini_image(image)) is not None]
-        tables += [table for mini in minis for table in symbol_tables(mini)]
+        tables += [table for mini in minis for table in symbol_tables(mini, opd)]
     frames = NO_FRAMES
     if tables and needs_frames(tables):
         found = (frame_ranges(image) for image in images)
@@ -163,12 +165,15 @@ def read_layer(images: Sequence[ElfImage]) -> SymbolLayer:
     return symbol_layer(tables, frames)
 
 
-def symbol_tables(image: ElfImage) -> Iterator[Symbols]:
-    """The symbol tables of a file; of .dynsym what .symtab has no symbol at the address of (rule R113)."""
-    full = read_symbols(image, ".symtab")
+def symbol_tables(image: ElfImage, descriptors: ElfImage | None = None) -> Iterator[Symbols]:
+    """The symbol tables of a file; of .dynsym what .symtab has no symbol at the address of (rule R113).
+
+    `descriptors` is as in `read_symbols`.
+    """
+    full = read_symbols(image, ".symtab", descriptors)
     if full is not None and len(full):
         yield full
-    dynamic = read_symbols(image, ".dynsym")
+    dynamic = read_symbols(image, ".dynsym", descriptors)
     if dynamic is not None and full is not None and len(full):
         known = np.sort(full.vaddr)
         place = np.minimum(np.searchsorted(known, dynamic.vaddr), len(known) - 1)

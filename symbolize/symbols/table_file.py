@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from symbolize.symbols.table import SymbolTable
 
-FORMAT = 2
+FORMAT = 3
 """Part of the name of the cache's folder: raised when the layout changes, or what is decoded for the same file."""
 
 MAGIC = b"\x89symtab\n"

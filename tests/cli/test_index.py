@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from symbolize.binaries import BinaryIndex
+from symbolize.binaries.store import VERSION
 from symbolize.cli import main
 from symbolize.cli.options import byte_size
 from symbolize.prebuild import index_binaries, prebuild
@@ -117,7 +118,7 @@ def test_other_things_that_are_kept(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["cache", "gc", "--cache", str(folder)]) == 0
     assert path.exists()
     os.utime(path, (0, 0))
-    connection = sqlite3.connect(folder / "binaries-1.sqlite")
+    connection = sqlite3.connect(folder / f"binaries-{VERSION}.sqlite")
     connection.execute("UPDATE root SET used = 0")
     connection.commit()
     connection.close()
@@ -126,10 +127,10 @@ def test_other_things_that_are_kept(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["cache", "stats", "--cache", str(folder)]) == 0
     assert "index: 0 files" in capsys.readouterr().out
     assert not path.exists()
-    for each in folder.glob("binaries-1.sqlite*"):
+    for each in folder.glob(f"binaries-{VERSION}.sqlite*"):
         each.write_bytes(b"damaged" * 1000)
     assert main(["cache", "gc", "--cache", str(folder)]) == 1
-    assert "binaries-1.sqlite: " in capsys.readouterr().out
+    assert f"binaries-{VERSION}.sqlite: " in capsys.readouterr().out
 
 
 def test_failures_have_their_exit_code(

@@ -9,7 +9,7 @@ from elftools.elf.sections import NoteSection
 
 from symbolize.elf import ElfError, ElfImage, identify
 from symbolize.elf.ident import CODE, OFFERS, read_link
-from tests.support.elf_writer import COMPRESSED, NOBITS, Section, Segment, Symbol, elf_file, text
+from tests.support.elf_writer import ALLOC, COMPRESSED, EXEC, NOBITS, Section, Segment, Symbol, elf_file, text
 from tests.support.fixture_files import BINARIES, PARTS
 
 REAL = sorted(path for folder in (BINARIES, PARTS) for path in folder.rglob("*") if path.is_file())
@@ -34,7 +34,8 @@ def test_real_files(path: Path) -> None:
                 build_id = next(
                     (n["n_desc"] for n in section.iter_notes() if n["n_type"] == "NT_GNU_BUILD_ID"), build_id
                 )
-        if any(s["p_type"] == "PT_LOAD" and s["p_flags"] & 1 and s["p_filesz"] for s in file.iter_segments()):
+        code = [s for s in file.iter_sections() if s["sh_flags"] & (ALLOC | EXEC) == ALLOC | EXEC and s["sh_size"]]
+        if any(section["sh_type"] != "SHT_NOBITS" for section in code):
             offers |= CODE
         assert ident.offers == offers
         assert ident.build_id == build_id
@@ -44,11 +45,12 @@ def test_real_files(path: Path) -> None:
         else:
             data = link.data()
             assert ident.link == data.partition(b"\0")[0]
-            assert ident.link_check == int.from_bytes(data[-4:], "little")
+            assert ident.link_check == int.from_bytes(data[-4:], "little" if file.little_endian else "big")
         alternate = file.get_section_by_name(".gnu_debugaltlink")
         assert ident.alternate == (b"" if alternate is None else alternate.data())
     with ElfImage.open(path) as image:
         assert (image.build_id or "") == ident.build_id
+        assert image.has_code == bool(offers & CODE)
 
 
 @pytest.mark.parametrize("is_64", [False, True], ids=["32", "64"])

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.elf import ElfImage, Segment, read_symbols
+from symbolize.symbols.build import read_layer
 from tests.support import elf_writer
 from tests.support.elf_writer import (
     ABS,
@@ -143,6 +144,29 @@ def test_no_descriptors() -> None:
         found = read_symbols(ElfImage.parse(memoryview(data), "test"), ".symtab")
         assert found is not None
         assert len(found) == 0
+
+
+def test_descriptors_of_another_file() -> None:
+    """The symbols of a debug file are resolved with the descriptors of its binary. Without these a symbol that has no
+    size would reach over the functions that are not known, and is left out (rule R134)."""
+    symbols = [Symbol("f", 0x5000, 0x10, section=".opd"), Symbol("stub", 0x1004, type=NOTYPE)]
+    empty = Section(".opd", type=elf_writer.NOBITS, flags=ALLOC | WRITE, address=0x5000, size=24)
+    full = Section(".opd", (0x1010).to_bytes(8, "big") * 3, flags=ALLOC | WRITE, address=0x5000)
+    debug, binary = (
+        ElfImage.parse(memoryview(elf_file(sections, symbols=rows, machine=elf_writer.PPC64, big_endian=True)), "test")
+        for sections, rows in (([*SECTIONS, empty], symbols), ([*SECTIONS, full], ()))
+    )
+    found = read_symbols(debug, ".symtab", binary)
+    assert found is not None
+    assert [(found.text(int(n)), int(v)) for n, v in zip(found.name, found.vaddr, strict=True)] == [
+        (b"f", 0x1010),
+        (b"stub", 0x1004),
+    ]
+    layer = read_layer([debug, binary])
+    assert [name.decode() for name in layer.names] == ["f", "stub"]
+    alone = read_symbols(debug, ".symtab")
+    assert alone is not None
+    assert len(alone) == 0
 
 
 def test_extended_indices_of_two_tables() -> None:

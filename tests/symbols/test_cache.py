@@ -287,7 +287,7 @@ def test_writing_a_table_removes_what_dead_processes_left(binary: Path, cache: T
 
 
 PINNED = {
-    2: "5a6439eb",
+    3: "5a6439eb",
 }
 """For each FORMAT a digest of what the tables of some fixtures hold."""
 
