@@ -269,12 +269,43 @@ def in_code(vaddrs: UInt64, segments: Sequence[Segment]) -> Bool:
     return result
 
 
-def doubt(image: ElfImage, vaddrs: UInt64) -> str:
-    """Why `image`, which only has the right name, cannot be what ran, empty if it can (rule R148).
+class Calls(NamedTuple):
+    """How many of the call sites that were looked at lie in a call."""
 
-    `vaddrs` are where call sites would lie in it.
+    inside: int
+    sites: int
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return f"of {self.sites} call sites {self.inside} lie in a call"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there are enough of them to tell something."""
+        return self.sites >= MIN_CALL_SITES
+
+    @property
+    def share(self) -> float:
+        """The share of those in a call: 0 to 1."""
+        return self.inside / max(self.sites, 1)
+
+
+def calls_at(image: ElfImage, vaddrs: UInt64, outside: int = 0) -> Calls | None:
+    """How many call sites lie in calls of `image`: they are at `vaddrs`, and `outside` more in none of its segments.
+
+    None if that cannot be told.
     """
+    if not len(vaddrs):
+        return Calls(0, outside) if outside else None
     calls = inside_calls(image, vaddrs)
-    if calls is None or len(calls) < MIN_CALL_SITES or calls.mean() >= MIN_CALL_SHARE:
+    if calls is None:
+        return None
+    return Calls(int(calls.sum()), len(calls) + outside * len(calls) // len(vaddrs))
+
+
+def doubt(calls: Calls | None) -> str:
+    """Why a file that only has the right name cannot be what ran, empty if it can (rule R148)."""
+    if calls is None or not calls.is_known or calls.share >= MIN_CALL_SHARE:
         return ""
-    return f"another build: of {len(calls)} call sites {int(calls.sum())} lie in a call there"
+    return f"another build: {calls.text} there"

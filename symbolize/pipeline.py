@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
@@ -13,29 +13,37 @@ from numpy.typing import NDArray
 from symbolize.arrays import distinct
 from symbolize.binaries import (
     BinaryIndex,
-    Companions,
     Found,
     Servers,
     complete,
     find_candidates,
     find_recorded,
-    has_build_id,
     missing_kinds,
     module_prefix,
     plain_build_id,
 )
 from symbolize.binaries import roots_from_environment as roots_from_environment
 from symbolize.cursor import uncompiled
-from symbolize.elf import ElfError, ElfImage, without_tag
+from symbolize.elf import without_tag
 from symbolize.embedded import EmbeddedNames, disagreeing, embedded_names, united
 from symbolize.errors import UsageError
 from symbolize.expand import Resolved, demangle_embedded, demangle_existing, expand, named_locations, set_flags
-from symbolize.in_file import Candidate, Choice, choose
-from symbolize.match import assign_mappings, covers_everything, doubt, place, place_module
+from symbolize.in_file import placing, settle
+from symbolize.match import assign_mappings, covers_everything, doubt
 from symbolize.names import MODES, Mode, demangle, unavailable
 from symbolize.profile import NONE, AddressKind, Profile, compact, used_locations
 from symbolize.reasons import Reason
 from symbolize.report import FoldedCode, MappingOutcome, Report, build_report
+from symbolize.resolve import (
+    Candidate,
+    Choice,
+    OpenBinaries,
+    Verdict,
+    calls_of,
+    choose,
+    judge,
+    place_in_images,
+)
 from symbolize.special import Recorded, Source, SpecialSources
 from symbolize.symbols import Binary, ListedBinary, SymbolTable, TableCache, lookup_nearest
 
@@ -73,6 +81,8 @@ class Settled(NamedTuple):
 PROCESS_LABELS = (b"pid", b"process_id", b"process.pid", b"tgid")
 """Labels of samples that name the process."""
 
+MAX_DIFFERING = 3
+"""Builds with the same build id that are reported one by one."""
 MAX_SHOWN = 400
 """Characters of a recorded path that are told."""
 
@@ -154,15 +164,14 @@ class Symbolizer:
             if not os.path.exists(root):
                 raise UsageError(f"--binaries {root}: no such folder or file")
         self._index = BinaryIndex(roots, cache.base if cache is not None else None, servers)
-        self._special = SpecialSources(self._index, self._open)
+        self._opened = OpenBinaries(self._index, cache)
+        self._special = SpecialSources(self._index, self._opened.one)
         self._cache = cache
         self._tables = tables
         self._mode: Mode = demangle
         self._nearest_line = nearest_line
         self._annotate = annotate
         self._deobfuscator = deobfuscator(proguard_maps) if proguard_maps else None
-        self._binaries: dict[tuple[str, ...], tuple[Binary | None, list[str]]] = {}
-        self._expected: dict[str, str] = {}
         self._told: set[str] = set()
 
     def symbolize(self, profile: Profile, progress: Progress | None = None) -> Result:
@@ -267,31 +276,33 @@ class Symbolizer:
                     reasons[rows] = Reason.OUTSIDE_SEGMENTS
             if outcome.reason.is_miss:
                 reasons[rows] = outcome.reason
+            self._opened.close_unused()
         return Matched(rows_of, outcomes, list(asked.values()), reasons, settled)
 
     def open_questions(self, matched: Matched) -> list[Question]:
         """What has to be decoded for a profile: of each binary without a table at hand, the vaddrs that are asked."""
-        keys = {id(binary): key for key, (binary, _) in self._binaries.items()}
         questions = []
         for binary, places in matched.asked:
-            if not isinstance(binary, Binary) or id(binary) not in keys or binary.is_cached():
+            files = self._opened.files_of(binary) if isinstance(binary, Binary) else None
+            if not isinstance(binary, Binary) or files is None or binary.is_cached():
                 continue
             vaddrs = distinct(np.concatenate([placed.vaddrs for placed in places]))
             if len(vaddrs) and (self._tables is None or self._tables.find(binary, vaddrs) is None):
-                files = tuple((path, self._expected.get(path, "")) for path in keys[id(binary)])
-                questions.append(Question(binary.key, files, vaddrs))
+                questions.append(Question(binary.key, tuple(files), vaddrs))
         return questions
 
     def binary_of(self, question: Question) -> Binary | None:
         """The binary that a question is for, opened; None if its files are not there any more or have changed."""
         paths = [path for path, _ in question.files]
-        binary, _ = self._open(Found(paths, expected=dict(question.files)))
-        return binary if binary is not None and binary.key == question.key else None
+        found = Found(paths, expected=dict(question.files))
+        opened = self._opened.open(found)
+        self._opened.use(found)
+        return next((binary for binary in opened.binaries if binary.key == question.key), None)
 
     @property
     def open_binaries(self) -> int:
         """How many binaries, and other files with names, are open or kept in memory."""
-        return len(self._binaries) + self._special.count
+        return len(self._opened) + self._special.count
 
     def _prefetch(self, profile: Profile, rows_of: Sequence[NDArray[np.int64]]) -> None:
         """Begin to fetch what no folder has, for the heaviest mappings first."""
@@ -325,11 +336,7 @@ class Symbolizer:
 
     def close(self) -> None:
         """Close all binaries."""
-        for binary, _ in self._binaries.values():
-            if binary is not None:
-                binary.close()
-        self._binaries.clear()
-        self._expected.clear()
+        self._opened.close()
         self._special.close()
         self._index.close()
 
@@ -360,13 +367,13 @@ class Symbolizer:
         kind = kind_of(profile, outcome.mapping)
         if kind == AddressKind.IN_FILE and not recorded.build_id and self._index.has_places:
             embedded = embedded_names(profile, rows)
-            choice = self._choose(recorded, embedded, outcome)
+            choice = self._find_in_file(recorded, embedded, outcome)
             if choice.candidate is None or choice.verdict.reading is None:
                 return None
-            build_id = choice.candidate.binary.loaded.build_id or choice.candidate.found.build_id
-            distance = choice.verdict.reading.distance
-            settled.append(Settled(outcome.mapping, rows, distance, build_id if outcome.verified else ""))
-            return Source(choice.candidate.binary, choice.place)
+            binary, reading = choice.candidate.binary, choice.verdict.reading
+            build_id = binary.loaded.build_id or choice.candidate.found.build_id
+            settled.append(Settled(outcome.mapping, rows, reading.distance, build_id if outcome.verified else ""))
+            return Source(binary, placing(binary, reading))
         if kind == AddressKind.KERNEL:
             names, of_row = embedded_names(profile, rows)
             named = np.flatnonzero(of_row != NONE)
@@ -392,30 +399,27 @@ class Symbolizer:
         if outcome.mapping == NONE:
             outcome.reason = Reason.NO_MAPPING
             return None
-        binary = self._find(profile, outcome, settled)
-        if self._index.has_places and (binary is None or binary.is_stripped):
-            source = self._special.symbols_for(recorded, binary.images if binary is not None else ())
+        found = self._find(recorded, outcome, settled)
+        if self._index.has_places and (found is None or found.is_stripped):
+            source = self._special.symbols_for(recorded, found.images if found is not None else ())
             if source is not None and (source.binary is not None or outcome.reason == Reason.NOT_FOUND):
                 source.tried = [*outcome.tried, *source.tried]
                 take_over(outcome, source)
                 return source
-        return Source(binary) if binary is not None else None
+        return Source(found) if found is not None else None
 
-    def _choose(self, recorded: Recorded, embedded: EmbeddedNames, outcome: MappingOutcome) -> Choice:
+    def _find_in_file(self, recorded: Recorded, embedded: EmbeddedNames, outcome: MappingOutcome) -> Choice:
         """Which binary addresses in a file without a build id are of, and what they count from; fills `outcome`."""
         candidates: list[Candidate] = []
-        unreadable: list[str] = []
         special = self._special.find(recorded)
         if special is not None and isinstance(special.binary, Binary):
             found = Found(special.files, special.binary.images[0].build_id or "")
             candidates.append(Candidate("special", found, special.binary))
         known = {path for candidate in candidates for path in candidate.found.paths}
-        for where, found in find_candidates(self._index, recorded.filename):
-            if known.isdisjoint(found.paths):
-                binary, problems = self._open(found)
-                unreadable += problems
-                if binary is not None:
-                    candidates.append(Candidate(where, found, binary))
+        others = find_candidates(self._index, recorded.filename)
+        founds = [(place, found) for place, found in others.found if known.isdisjoint(found.paths)]
+        unreadable = self._open_candidates(candidates, founds)
+        unreadable += [f"{path}: {why}" for path, why in others.left_out if why.startswith("cannot be used")]
         if not candidates:
             outcome.reason = Reason.UNREADABLE if unreadable else Reason.NOT_FOUND
             outcome.detail = "; ".join(unreadable)
@@ -427,35 +431,56 @@ class Symbolizer:
             ]
             outcome.tried = [*(special.tried if special is not None else ()), *outcome.tried]
             return Choice()
-        choice = choose(candidates, recorded.filename, recorded.addresses, recorded.is_call, embedded)
-        outcome.tried, outcome.reason, outcome.detail = choice.tried, choice.reason, choice.detail
+
+        def judge_in_file(binary: Binary) -> Verdict:
+            facts = recorded.filename, recorded.addresses, recorded.is_call, embedded
+            return settle(binary, *facts, is_one_of_several=len(candidates) > 1)
+
+        choice = choose(candidates, judge_in_file)
+        outcome.tried, outcome.reason, outcome.detail = [*choice.tried, *others.left_out], choice.reason, choice.detail
         if choice.candidate is None:
             if (embedded.of_location != NONE).all():  # no location is missed, but lines and inlined functions are
                 outcome.problems.append(choice.detail)
             return choice
         outcome.verified = choice.verdict.agreement.is_proof
-        found = choice.candidate.found
-        if outcome.verified and found.build_id:
+        self._take(choice, outcome, unreadable, is_fetched=outcome.verified)
+        return choice
+
+    def _open_candidates(self, candidates: list[Candidate], founds: Iterable[tuple[str, Found]]) -> list[str]:
+        """Add the builds that some files are of to `candidates`; returns which files cannot be read, and why."""
+        unreadable: list[str] = []
+        for how, found in founds:
+            builds, problems = self._opened.candidates(how, found)
+            candidates += builds
+            unreadable += problems
+        return unreadable
+
+    def _take(self, choice: Choice, outcome: MappingOutcome, unreadable: Sequence[str], *, is_fetched: bool) -> None:
+        """Let the candidate that was chosen answer for a mapping, with what servers have of it if that `is_fetched`."""
+        assert choice.candidate is not None
+        found, same = choice.candidate.found, [each for each in choice.rejected if each.found is choice.candidate.found]
+        if is_fetched and found.build_id:
             before = list(found.paths)
             complete(self._index, found)
             outcome.wanted, outcome.wanted_id = list(found.wanted), found.wanted_id
-            if found.paths != before and (opened := self._open(found)[0]) is not None:
+            if found.paths != before and (opened := self._opened.one(found)[0]) is not None:
                 choice.candidate = choice.candidate._replace(binary=opened)
+        self._opened.use(found)
         binary = choice.candidate.binary
-        outcome.problems += [*unreadable, *binary.refused]
-        outcome.files = list(dict.fromkeys(image.path for image in (*binary.images, binary.loaded)))
-        return choice
+        differing = [binary.differs_from(each.binary) for each in same[:MAX_DIFFERING]]
+        if len(same) > MAX_DIFFERING:
+            differing.append(f"{len(same) - MAX_DIFFERING} more builds have the build id of {choice.candidate.path}")
+        outcome.problems += [*unreadable, *differing, *binary.refused]
+        outcome.files = [image.path for image in binary.files]
 
-    def _find(self, profile: Profile, outcome: MappingOutcome, settled: list[Settled]) -> Binary | None:
+    def _find(self, recorded: Recorded, outcome: MappingOutcome, settled: list[Settled]) -> Binary | None:
         """The binary of a mapping, opened; None with the reason in `outcome`. `settled` gets a whole build id of which
         the profile has a part."""
-        mapping = outcome.mapping
-        filename = profile.strings.text(profile.mappings.filename[mapping])
-        build_id = profile.strings.text(profile.mappings.build_id[mapping])
+        filename, build_id = recorded.filename, recorded.build_id
         if not self._index.has_places:
             outcome.reason = Reason.NOT_ASKED
             return None
-        stand_in = covers_everything(profile.mappings.start[mapping], profile.mappings.limit[mapping])
+        stand_in = covers_everything(np.uint64(recorded.start), np.uint64(recorded.limit))
         if stand_in and not build_id and not filename:
             outcome.reason = Reason.NO_MAPPING
             return None
@@ -463,40 +488,26 @@ class Symbolizer:
         outcome.tried, outcome.verified = found.tried, found.verified
         outcome.reason, outcome.detail = found.reason, found.detail
         outcome.wanted, outcome.wanted_id = list(found.wanted), found.wanted_id
-        if not found.paths:
+        if not found.paths and not found.candidates:
             return None
-        binary, unreadable = self._open(found)
-        if binary is None:
+        candidates: list[Candidate] = []
+        unreadable = self._open_candidates(candidates, found.candidates or [("build id", found)])
+        if not candidates:
             outcome.reason, outcome.detail = Reason.UNREADABLE, "; ".join(unreadable)
             return None
-        outcome.problems += [*unreadable, *binary.refused]
-        outcome.files = list(dict.fromkeys(image.path for image in (*binary.images, binary.loaded)))
+        if len(candidates) == 1:
+            choice = Choice(candidates[0])
+        else:
+            choice = choose(candidates, lambda binary: judge(recorded, binary, verified=found.verified))
+            outcome.tried = [*outcome.tried, *choice.tried]
+        outcome.reason, outcome.detail = choice.reason, choice.detail
+        if choice.candidate is None:
+            outcome.verified = False
+            return None
+        self._take(choice, outcome, unreadable, is_fetched=bool(found.candidates))
         if module_prefix(build_id) and found.verified:
-            settled.append(Settled(mapping, np.zeros(0, np.int64), 0, found.build_id))
-        return binary
-
-    def _open(self, found: Found) -> tuple[Binary | None, list[str]]:
-        """The binary whose files were found, opened once, None if no file can be read; and which cannot, and why."""
-        key = tuple(found.paths)
-        if key not in self._binaries:
-            self._expected |= {path: found.expects(path) for path in key}
-            images: list[ElfImage] = []
-            unreadable: list[str] = []
-            for path in found.paths:
-                try:
-                    image = ElfImage.open(path)
-                    if has_build_id(image.build_id, found.expects(path)):
-                        images.append(image)
-                    else:
-                        image.close()
-                        unreadable.append(f"{path}: has changed, its build id is now {image.build_id or 'none'}")
-                except ElfError as error:
-                    unreadable.append(str(error))
-                except OSError as error:
-                    unreadable.append(f"{path}: {error.strerror or error}")
-            finder = Companions(self._index, [image.path for image in images])
-            self._binaries[key] = (Binary(images, finder, self._cache) if images else None), unreadable
-        return self._binaries[key]
+            settled.append(Settled(outcome.mapping, np.zeros(0, np.int64), 0, found.build_id))
+        return choice.candidate.binary
 
 
 def place_locations(
@@ -506,16 +517,14 @@ def place_locations(
 
     `callers` marks the locations that are call sites.
     """
-    binary = source.binary
-    images = (binary.loaded, *binary.images) if isinstance(binary, Binary) else ()
+    binary, recorded = source.binary, record(profile, outcome.mapping, rows, callers)
     placed = None
     if source.place is not None:
-        placed = source.place(profile.locations.address[rows])
+        placed = source.place(recorded.addresses)
     elif isinstance(binary, Binary):
-        placed = place_in_images(profile, rows, binary, outcome)
-    code = next((image for image in images if image.has_code), None)
-    if placed is not None and not outcome.verified and code is not None:
-        outcome.detail = doubt(code, placed[0][placed[1] & callers[rows]])
+        placed, outcome.detail = place_in_images(recorded, binary, verified=outcome.verified)
+    if placed is not None and not outcome.verified and isinstance(binary, Binary):
+        outcome.detail = doubt(calls_of(binary, placed, recorded.is_call))
     if placed is None or outcome.detail:
         outcome.reason = Reason.MISFIT
         outcome.detail = ", ".join(outcome.files) + (f" is {outcome.detail}" if outcome.detail else "")
@@ -527,33 +536,6 @@ def place_locations(
         shift = binary.shift if source.place is None else 0
         vaddrs = without_tag(binary.images[0], vaddrs + np.uint64(shift))
     return Placed(outcome, rows[inside], vaddrs)
-
-
-def place_in_images(
-    profile: Profile, rows: NDArray[np.int64], binary: Binary, outcome: MappingOutcome
-) -> tuple[NDArray[np.uint64], NDArray[np.bool_]] | None:
-    """The vaddrs of the locations `rows` of one mapping, and which lie in a segment; None if the files do not fit."""
-    mappings, mapping, image = profile.mappings, outcome.mapping, binary.images[0]
-    address, start = profile.locations.address[rows], int(mappings.start[mapping])
-    limit, file_offset = int(mappings.limit[mapping]), int(mappings.file_offset[mapping])
-    if image.is_relocatable:
-        # A module is built for one kernel, and nothing else tells another build of it.
-        text = image.module_text if outcome.verified else None
-        placed = place_module(address, start, limit, file_offset, text)
-        if placed is None:
-            outcome.detail = "not linked: only a kernel module is placed, found by build id and mapped from .text on"
-    else:
-        placed = place(
-            address,
-            start,
-            limit,
-            file_offset,
-            binary.loaded.segments if binary.loaded.has_file_offsets else None,
-            image.segments,
-            kind=image.kind,
-            verified=outcome.verified,
-        )
-    return placed
 
 
 def look_up(

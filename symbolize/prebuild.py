@@ -9,7 +9,7 @@ from symbolize.binaries import BinaryIndex, Companions, binary_files, has_build_
 from symbolize.elf import ElfError, ElfImage
 from symbolize.errors import UsageError
 from symbolize.parallel import end_with_parent
-from symbolize.symbols import Binary, TableCache
+from symbolize.symbols import Binary, TableCache, builds_of
 
 TIME_LIMIT = 3600
 """Seconds that one binary may take."""
@@ -107,7 +107,8 @@ def build_in_worker(files: list[tuple[str, str]]) -> Built:
 def build_one(files: list[tuple[str, str]], index: BinaryIndex, cache: TableCache) -> Built:
     """Make the table of one binary, unless `cache` has it; `files` are paths with the build ids that they had.
 
-    Files without code, as split units are, have none.
+    Of several builds that share a build id each gets its table (rule R248). Files without code, such as split units,
+    have none.
     """
     paths = [path for path, _ in files]
     cache.problems.clear()  # each is told once, with the binary at which it was met
@@ -132,21 +133,38 @@ def build_one(files: list[tuple[str, str]], index: BinaryIndex, cache: TableCach
         return Built(paths, failure="; ".join(failures))
     if not any(len(image.code_ranges[0]) for image in images):
         return Built(paths)
-    binary = Binary(images, Companions(index, [image.path for image in images]), cache)
+    binaries = [Binary(build, Companions(index, [each.path for each in build]), cache) for build in builds_of(images)]
     try:
-        is_new = not binary.is_cached()
-        table = binary.table()
-        if binary.is_kept is False:
-            return Built(paths, failure="; ".join([f"{paths[0]}: its table was not kept", *cache.problems]))
-        known = tuple(f"{image.path}: " for image in images)
-        found = [text if text.startswith(known) else f"{paths[0]}: {text}" for text in table.problems]
-        problems = tuple(dict.fromkeys([*failures, *binary.refused, *found, *cache.problems]))
-        is_kept = binary.is_kept is not None
-        seconds = time.perf_counter() - started
-        return Built(paths, is_new, is_kept, table.has_names, "", problems, seconds, table.file_size)
+        built = [make_table(binary, cache) for binary in binaries]
     except MemoryError:
         return Built(paths, failure=f"{paths[0]}: out of memory")
     except Exception as error:  # one binary must not stop the others
         return Built(paths, failure=f"{paths[0]}: {type(error).__name__}: {error}")
     finally:
-        binary.close()
+        for binary in binaries:
+            binary.close()
+    if failed := next((each.failure for each in built if each.failure), ""):
+        return Built(paths, failure=failed)
+    return Built(
+        paths,
+        any(each.is_new for each in built),
+        all(each.is_kept for each in built),
+        any(each.has_names for each in built),
+        "",
+        tuple(dict.fromkeys([*failures, *(problem for each in built for problem in each.problems), *cache.problems])),
+        time.perf_counter() - started,
+        sum(each.size for each in built),
+    )
+
+
+def make_table(binary: Binary, cache: TableCache) -> Built:
+    """Make the table of a binary, unless `cache` has it."""
+    is_new = not binary.is_cached()
+    table = binary.table()
+    paths = [image.path for image in binary.files]
+    if binary.is_kept is False:
+        return Built(paths, failure="; ".join([f"{paths[0]}: its table was not kept", *cache.problems]))
+    known = tuple(f"{image.path}: " for image in binary.images)
+    found = [text if text.startswith(known) else f"{paths[0]}: {text}" for text in table.problems]
+    problems = (*binary.refused, *found)
+    return Built(paths, is_new, binary.is_kept is not None, table.has_names, "", problems, size=table.file_size)

@@ -67,7 +67,7 @@ _TEXTS = {
     Reason.BUILD_ID_DIFFERS: ("only another build was found", "get the binary with the mapping's build id"),
     Reason.AMBIGUOUS: ("several builds have this name", "leave the right one in the --binaries folders"),
     Reason.MISFIT: ("file does not fit the mapping", "get the file that ran; a debug file may need its binary too"),
-    Reason.UNREADABLE: ("binary is unreadable", "the file is damaged; copy it again"),
+    Reason.UNREADABLE: ("binary is unreadable", "let it be read, or copy it again if it is damaged"),
     Reason.NO_SYMBOLS: ("binary is stripped", "add its debug file to a --binaries folder"),
     Reason.OUTSIDE_SEGMENTS: ("address outside the code of the binary", ""),
     Reason.OUTSIDE_SYMBOLS: ("address outside every symbol", ""),

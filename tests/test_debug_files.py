@@ -3,18 +3,24 @@
 import io
 import shutil
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import symbolize
-from symbolize import Symbolizer
+from symbolize import Reason, Symbolizer
 from symbolize.elf import ElfImage, identify
 from symbolize.elf.ident import CODE
 from symbolize.inspection import inspect
 from symbolize.proto import profile_pb2
+from symbolize.symbols import builds_of
+from symbolize.symbols.builds import MAX_COMPARED, same_code
 from symbolize.write import encode
+from tests.support import elf_writer
 from tests.support import fixture_files as fixtures
+from tests.support.elf_writer import ALLOC, EXEC, NOBITS, NOTE, PROGBITS, Section, Symbol, build_id_note, elf_file
 from tests.support.pprof_writer import Mapping, Place, profile
 
 PAGE = 4096
@@ -84,3 +90,138 @@ class TestHeadersInTheSegmentOfTheCode:
         assert len(named) > 40
         assert {vaddr: found[vaddr] for vaddr in named} == named
         assert report.mappings[0].problems == []
+
+
+def test_debug_file_with_true_offsets() -> None:
+    """A debug file of eu-strip has no code and the segments of its binary, by which it places addresses (rule R103)."""
+    text = Section(".text", type=NOBITS, flags=ALLOC | EXEC, address=TEXT, size=0x80)
+    halves = [elf_writer.Segment(TEXT + 0x5000 * part, 0x40, 5, 0x1000 * part) for part in (1, 2)]
+    image = ElfImage.parse(memoryview(elf_file([text], halves)), "x")
+    assert (image.has_code, image.has_file_offsets) == (False, True)
+    lost = image.segments[1]._replace(file_size=0x10)
+    image = ElfImage.parse(memoryview(elf_file([text], halves)), "x")
+    image.segments[1] = lost
+    assert (image.has_code, image.has_file_offsets) == (False, False)
+
+
+ID = "00112233445566778899aabbccddeeff00112233"
+NOTE_SECTION = Section(".note.gnu.build-id", build_id_note(bytes.fromhex(ID)), NOTE, ALLOC, address=0x200)
+TEXT, SIZE = 0x1000, 0x40
+RUNS = {"one": ("f", "g", "h"), "other": ("h", "f", "g")}
+"""Two programs as a tool that reorders functions leaves them: the same functions, the sections equal in size."""
+
+
+def program(run: str, *, is_debug: bool, size: int = SIZE, exports: bool = True) -> bytes:
+    """One of the programs, stripped, with what it exports, or its debug file."""
+    order = RUNS[run]
+    code = b"".join(name.encode() * size for name in order)
+    kind = NOBITS if is_debug else PROGBITS
+    text = Section(".text", b"" if is_debug else code, kind, ALLOC | EXEC, TEXT, size=len(code))
+    symbols = [Symbol(name, TEXT + size * place, size) for place, name in enumerate(order)]
+    sections = [text, NOTE_SECTION, *([Section(".debug_str", b"x")] if is_debug else [])]
+    segments = [elf_writer.Segment(0, 0x300, 4, 0), elf_writer.Segment(TEXT, len(code), 5, 0x1000)]
+    return elf_file(sections, segments, symbols if is_debug else (), [] if is_debug or not exports else symbols)
+
+
+FILES = {
+    "one": program("one", is_debug=False),
+    "other": program("other", is_debug=False),
+    "one.debug": program("one", is_debug=True),
+    "other.debug": program("other", is_debug=True),
+}
+
+
+def asked(folder: Path, order: Sequence[str], name: str) -> tuple[list[str], Any]:
+    """The names of three functions of a mapping called `name`, where `order` are the files, each in its own folder."""
+    roots = []
+    for number, file in enumerate(order):
+        roots.append(folder / f"{number}")
+        roots[-1].mkdir(parents=True)
+        (roots[-1] / file).write_bytes(FILES[file])
+    base = 0x5000_0000_0000
+    mapping = Mapping(base + TEXT, base + 0x2000, 0x1000, f"/opt/bin/{name}", ID)
+    raw = profile([mapping], [([Place(base + TEXT + SIZE * place + 1, 1)], [1]) for place in range(3)])
+    with Symbolizer(roots) as symbolizer:
+        result = symbolizer.symbolize(symbolize.load(io.BytesIO(raw)))
+    message = profile_pb2.Profile.FromString(encode(result.profile))
+    chains = [fixtures.frames_of(message, location) for location in message.location]
+    return [chain[0][0] if chain else "" for chain in chains], result.report.mappings[0]
+
+
+class TestOneBuildIdAndSeveralBuilds:
+    """Files with one build id and different contents: set by hand, or left by a tool that rewrites binaries."""
+
+    @pytest.mark.parametrize("named", RUNS)
+    @pytest.mark.parametrize("order", list(permutations(FILES)), ids="-".join)
+    def test_the_file_that_the_mapping_names(self, order: tuple[str, ...], named: str, tmp_path: Path) -> None:
+        """In any order of the folders the file that is called as the mapping answers, with its own debug file, and the
+        other one is reported (rule R248)."""
+        names, row = asked(tmp_path, order, named)
+        assert tuple(names) == RUNS[named]
+        assert sorted(Path(path).name for path in row.files) == [named, f"{named}.debug"]
+        (problem,) = row.problems
+        other = "other" if named == "one" else "one"
+        assert "has other code than" in problem
+        assert f"/{other} " in problem
+
+    @pytest.mark.parametrize("order", list(permutations(["one", "other", "other.debug"])), ids="-".join)
+    def test_debug_file_of_the_other_build(self, order: tuple[str, ...], tmp_path: Path) -> None:
+        """The debug file of another build with equal sections is never joined with a file (rule R248)."""
+        names, row = asked(tmp_path, order, "one")
+        assert tuple(names) == RUNS["one"]
+        assert [Path(path).name for path in row.files] == ["one"]
+
+    @pytest.mark.parametrize("order", [[*FILES], [*FILES][::-1]], ids="-".join)
+    def test_nothing_tells(self, order: tuple[str, ...], tmp_path: Path) -> None:
+        """Where neither name nor call sites tell, there are no names, whatever the order (rules R247, R248)."""
+        names, row = asked(tmp_path, order, "renamed")
+        assert names == ["", "", ""]
+        assert [reason for reason, _, _ in row.misses] == [Reason.AMBIGUOUS]
+        assert "too few call sites" in row.detail
+
+    def test_sections_of_another_size(self, tmp_path: Path) -> None:
+        """A debug file with a code section of another size is not joined, though segments agree (rule R145)."""
+        (tmp_path / "one").write_bytes(FILES["one"])
+        debug = bytearray(FILES["one.debug"])
+        size = (3 * SIZE).to_bytes(8, "little")
+        at = debug.rindex(size)  # in the header of the section
+        debug[at : at + 8] = (2 * SIZE).to_bytes(8, "little")
+        (tmp_path / "one.debug").write_bytes(debug)
+        for kind, path in ((True, "one"), (False, "one.debug")):
+            with ElfImage.open(tmp_path / path) as image:
+                assert image.has_code == kind
+        with ElfImage.open(tmp_path / "one") as code, ElfImage.open(tmp_path / "one.debug") as other:
+            assert len(builds_of([code, other])) == 2
+            assert len(builds_of([other, code])) == 2
+
+    def test_sections_elsewhere(self) -> None:
+        """A debug file with its code at another address is of another build, though segments agree (rule R145)."""
+        text, segment = Section(".text", bytes(64), flags=ALLOC | EXEC, address=TEXT), elf_writer.Segment(TEXT, 0x100)
+        code, here, elsewhere = (
+            ElfImage.parse(memoryview(elf_file([section], [segment])), "x")
+            for section in (
+                text,
+                text._replace(type=NOBITS, size=64),
+                text._replace(type=NOBITS, size=64, address=0x1040),
+            )
+        )
+        assert len(builds_of([code, here])) == 1
+        assert len(builds_of([code, elsewhere])) == 2
+
+    def test_copies_are_one_build(self) -> None:
+        """Copies of a file, stripped or not, are one build and take their debug file (rule R248)."""
+        files = [FILES["one"], FILES["one.debug"], FILES["one"], program("one", is_debug=False, exports=False)]
+        images = [ElfImage.parse(memoryview(data), str(number)) for number, data in enumerate(files)]
+        for order in permutations(images):
+            (build,) = builds_of(order)
+            assert set(build) == set(images)
+
+    @pytest.mark.parametrize("size", [MAX_COMPARED // 2, 2 * MAX_COMPARED])
+    def test_large_code(self, size: int) -> None:
+        """Of large files a part is compared: reordered code is found, and equal code is equal."""
+        made = {name: program(name, is_debug=False, size=size // 3) for name in RUNS}
+        one, other, again = (
+            ElfImage.parse(memoryview(data), "x") for data in (made["one"], made["other"], bytes(made["one"]))
+        )
+        assert same_code(one, again)
+        assert not same_code(one, other)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from symbolize.binaries import store
 from symbolize.binaries.build_id import build_id_key, is_build_id, module_prefix, plain_build_id, same_build_id
@@ -16,6 +17,7 @@ MAX_FILES = 8
 MAX_CANDIDATES = 16
 """Builds of one name that are looked into."""
 MAX_ATTEMPTS = 32
+NOTHING = "nothing there"
 MAX_SHOWN = 400
 
 
@@ -25,7 +27,10 @@ class Found:
 
     `verified` tells that a build id agreed; otherwise only the name or the layout of the folder did. `build_id` is that
     of the files, empty if they have none; `expected` has it for files with another one or none. `wanted` is what would
-    make the files complete and was not found, if there is a build id to ask for, `wanted_id`.
+    make the files complete and was not found, if there is a build id to ask for, `wanted_id`. `named` tells of
+    files that the mapping names whether by "path" or "name". Where several builds have the recorded name, `candidates`
+    has each of them and how it was found; a caller that can tell which ran chooses one, and makes it whole by
+    `complete`.
     """
 
     paths: list[str] = field(default_factory=list)
@@ -39,6 +44,8 @@ class Found:
     has_dwarf: bool = False
     wanted: list[Kind] = field(default_factory=list)
     wanted_id: str = ""
+    named: dict[str, str] = field(default_factory=dict)
+    candidates: "list[tuple[str, Found]]" = field(default_factory=list)
 
     def expects(self, path: str) -> str:
         """The build id that the file at `path` has to have, empty for none."""
@@ -49,49 +56,39 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool
     """The files for a mapping with the given build id and recorded file name (either may be empty).
 
     With a build id only files with that id count, or files without any that lie where a layout by build ids has them
-    (rule R138). Without one the full recorded path below a root
-    counts, then the base name, then a debug file called after it, each in the first root that has it, and the
-    match stays unverified (rule R144). The recorded path itself is never opened. Files that share the build id
-    of a match belong to it, and so does the debug file that it names (rule R139). What is missing then is fetched from
-    the servers of the index, if it has any, unless `fetch` is false.
+    (rule R138). Without one the full recorded path below a root counts, then the base name, then a debug file called
+    after it, and the match stays unverified (rule R144). Of several builds all are candidates, and where they were
+    found in the same way none of them is the answer. The recorded path itself is never opened. Files that share the
+    build id of a match belong to it, and so does the debug file that it names (rule R139). What is missing then is
+    fetched from the servers of the index, if it has any, unless `fetch` is false.
     """
     found = _by_build_id(index, build_id, filename) if build_id else _by_name(index, filename)
     # Servers know whole build ids only.
     full = "" if module_prefix(build_id) else plain_build_id(build_id)
-    _complete(found, index, full or found.build_id, fetch)
+    _complete(found, index, full or found.build_id, fetch and not found.candidates)
     if len(found.tried) > MAX_ATTEMPTS:
         left = len(found.tried) - MAX_ATTEMPTS
         found.tried[MAX_ATTEMPTS:] = [Attempt("and others", f"{left} more that did not help")]
     return found
 
 
-def find_candidates(index: BinaryIndex, filename: str) -> list[tuple[str, Found]]:
-    """All builds that a recorded path without a build id may stand for, and where each was found, likeliest first.
+class Candidates(NamedTuple):
+    """Builds that a recorded path may stand for, each with how it was found, "path", "name" or "debug file", the
+    likeliest first; the places that were looked at; and files that were left out."""
+
+    found: list[tuple[str, Found]]
+    tried: list[Attempt]
+    left_out: list[Attempt]
+
+
+def find_candidates(index: BinaryIndex, filename: str) -> Candidates:
+    """All builds that a recorded path without a build id may stand for.
 
     The full path below a root comes before the base name, alone or behind a build id as layouts have it, and that
     before debug files called after it (rule R165). What a caller chooses is made whole by `complete`.
     """
     name = filename.rpartition("/")[2].rpartition("!")[2]
-    candidates: list[tuple[str, Found]] = []
-    if not name:
-        return candidates
-    known: set[str] = set()
-    for place, entries in (
-        ("path", index.at_path(filename)),
-        ("name", index.with_name(name)),
-        ("name", index.behind_build_id(name)),
-        *(("debug file", index.with_name(name + suffix)) for suffix in DEBUG_SUFFIXES),
-    ):
-        for entry in entries:
-            build = entry.build_id or entry.path
-            if build in known or len(known) == MAX_CANDIDATES:
-                continue
-            known.add(build)
-            same = index.with_build_id(entry.build_id) if entry.build_id else []
-            found = Found(build_id=entry.build_id or "")
-            _take(found, index, list(dict.fromkeys((entry, *same))), filename)
-            candidates.append((place, found))
-    return candidates
+    return _candidates(index, filename, name, index.behind_build_id(name)) if name else Candidates([], [], [])
 
 
 def complete(index: BinaryIndex, found: Found) -> None:
@@ -99,33 +96,69 @@ def complete(index: BinaryIndex, found: Found) -> None:
     _complete(found, index, found.build_id, fetch=True)
 
 
-def _by_name(index: BinaryIndex, filename: str) -> Found:
-    found = Found()
-    if not filename:
-        found.reason = Reason.NO_IDENTITY
-        return found
-    name = filename.rpartition("/")[2]
-    for place, entries in (
-        (f"path {shown(filename.lstrip('/'))}", index.at_path(filename)),
-        (f"name {shown(name)}", index.with_name(name)),
-        *((f"name {shown(name)}{suffix}", index.with_name(name + suffix)) for suffix in DEBUG_SUFFIXES),
+def _candidates(index: BinaryIndex, filename: str, name: str, others: list[Entry]) -> Candidates:
+    """The builds with files at the recorded path or called `name`, `others` too, and debug files called after it.
+
+    Files of one build are one candidate, however each was found.
+    """
+    builds: dict[str, list[Entry]] = {}
+    where: dict[str, str] = {}
+    tried: list[Attempt] = []
+    too_many: set[str] = set()
+    for place, how, entries in (
+        (f"path {shown(filename.lstrip('/'))}", "path", index.at_path(filename)),
+        (f"name {shown(name)}", "name", [*index.with_name(name), *others]),
+        *((f"name {shown(name)}{suffix}", "debug file", index.with_name(name + suffix)) for suffix in DEBUG_SUFFIXES),
     ):
-        if not entries:
-            found.tried.append(Attempt(place, "nothing there"))
+        paths = ", ".join(dict.fromkeys(entry.path for entry in entries[:MAX_FILES]))
+        tried.append(Attempt(place, f"found {paths}, unverified" if entries else NOTHING))
+        for entry in entries:
+            if entry.build not in builds and len(builds) == MAX_CANDIDATES:
+                too_many.add(entry.build)
+                continue
+            where.setdefault(entry.build, how)
+            builds.setdefault(entry.build, []).append(entry)
+    left_out = [Attempt(path, f"cannot be used: {why}") for path, why in index.unusable_called(name).items()]
+    if too_many:
+        left_out.append(Attempt(f"name {shown(name)}", f"{len(too_many)} more builds, which are not looked into"))
+    candidates: list[tuple[str, Found]] = []
+    linked: set[str] = set()
+    for build, entries in builds.items():
+        if linked.issuperset(entry.path for entry in entries):
             continue
-        entries = [entry for entry in entries if entry.root == entries[0].root]
-        if len(distinct_builds(entries)) > 1:
-            found.tried.append(Attempt(place, "several builds: " + ", ".join(describe(entry) for entry in entries[:8])))
-            found.reason = Reason.AMBIGUOUS
-            found.detail = " and ".join(describe(entry) for entry in entries[:3])
-            return found
-        found.tried.append(Attempt(place, f"found {entries[0].path}, unverified"))
         same = index.with_build_id(entries[0].build_id) if entries[0].build_id else []
-        found.build_id = entries[0].build_id or ""
+        found = Found(build_id=entries[0].build_id or "")
         _take(found, index, list(dict.fromkeys((*entries, *same))), filename)
+        linked.update(found.paths)
+        candidates.append((where[build], found))
+    return Candidates(candidates, tried, left_out)
+
+
+def _by_name(index: BinaryIndex, filename: str) -> Found:
+    if not filename:
+        return Found(reason=Reason.NO_IDENTITY)
+    name = filename.rpartition("/")[2]
+    candidates, tried, left_out = _candidates(index, filename, name, [])
+    if not candidates:
+        found = Found(tried=[*tried, *left_out])
+        _unusable(found, index, name)
         return found
-    found.reason = Reason.NOT_FOUND
+    likeliest = [each for how, each in candidates if how == candidates[0][0]]
+    found = likeliest[0] if len(likeliest) == 1 else Found(reason=Reason.AMBIGUOUS)
+    if found.reason is Reason.AMBIGUOUS:
+        described = [f"{each.paths[0]} ({each.build_id or 'no build id'})" for each in likeliest]
+        found.detail = " and ".join(described[:3])
+    last = next(number for number, attempt in enumerate(tried) if attempt.outcome != NOTHING)
+    found.tried = [*(tried if len(candidates) > 1 else tried[: last + 1]), *left_out, *found.tried]
+    found.candidates = candidates if len(candidates) > 1 else []
     return found
+
+
+def _unusable(found: Found, index: BinaryIndex, name: str) -> None:
+    """Say that nothing was found, or only files of that name that cannot be read."""
+    unusable = index.unusable_called(name)
+    found.reason = Reason.UNREADABLE if unusable else Reason.NOT_FOUND
+    found.detail = "; ".join(f"{path}: {why}" for path, why in list(unusable.items())[:3])
 
 
 def _by_build_id(index: BinaryIndex, build_id: str, filename: str) -> Found:
@@ -151,16 +184,16 @@ def _by_build_id(index: BinaryIndex, build_id: str, filename: str) -> Found:
     if entries:
         found.verified = True
         found.build_id = (prefix and entries[0].build_id) or wanted
-        found.tried.insert(0, Attempt(place, "found " + ", ".join(entry.path for entry in ranked(entries))))
+        found.tried.insert(0, Attempt(place, "found " + ", ".join(entry.path for entry in ranked(entries, filename))))
         _take(found, index, entries, filename)
         return found
-    found.tried.insert(0, Attempt(place, "nothing there"))
+    found.tried.insert(0, Attempt(place, NOTHING))
     nameless = [*_by_layout(found, vouched, wanted), *unpacked]
     if nameless:
         _take(found, index, nameless, filename)
         return found
-    found.reason = Reason.NOT_FOUND
     name = filename.rpartition("/")[2]
+    _unusable(found, index, name)
     others = [entry for entry in vouched if entry.what == store.ELF and entry.build_id is not None]
     if name:
         named = [*index.at_path(filename), *index.with_name(name)]
@@ -216,8 +249,10 @@ def _take(found: Found, index: BinaryIndex, entries: list[Entry], filename: str)
     """Make `entries` and the debug files that they name the answer."""
     linked, tried = linked_files(index, entries, filename)
     found.tried += [*tried, *beside(index, entries)]
-    chosen = [*ranked(entries), *linked]
+    chosen = [*ranked(entries, filename), *linked]
     found.paths = unique([entry.path for entry in chosen])
+    if sum(entry.has_code for entry in chosen) > 1:
+        found.named = named_files(index, found.paths, filename)
     found.expected = {
         entry.path: entry.build_id or "" for entry in chosen if not same_build_id(entry.build_id or "", found.build_id)
     }
@@ -258,23 +293,34 @@ def binary_files(index: BinaryIndex, entries: list[Entry]) -> list[Entry]:
     return [*ranked(entries), *linked_files(index, entries)[0]]
 
 
-def ranked(entries: list[Entry]) -> list[Entry]:
+def ranked(entries: list[Entry], filename: str = "") -> list[Entry]:
     """The files of one build that are worth opening, in their order: of many copies those that offer most.
 
-    Debug information beats symbols, and one file with code is always kept: it tells where the segments lie.
+    Files that are called as the recorded `filename` come first, because others with the same build id may be of another
+    build (rule R248). Debug information beats symbols, and one file with code is always kept: it tells where the
+    segments lie.
     """
     if len(entries) <= MAX_FILES:
         return entries
-    best = sorted(entries, key=lambda entry: entry.rank)
+    name = filename.rpartition("/")[2]
+
+    def rank(entry: Entry) -> tuple[bool, int, str, str]:
+        is_called = bool(name) and entry.relative.rpartition("/")[2].startswith(name)
+        return not is_called, entry.rank, entry.relative, entry.path
+
+    best = sorted(entries, key=rank)
     chosen = best[: MAX_FILES - 1]
     if not any(entry.has_code for entry in chosen):
         chosen += [entry for entry in best if entry.has_code][:1]
     return [entry for entry in entries if entry in (chosen or best)]
 
 
-def distinct_builds(entries: list[Entry]) -> set[str]:
-    """What tells the files apart: their build ids, or their paths where they have none."""
-    return {entry.build_id or entry.path for entry in entries}
+def named_files(index: BinaryIndex, paths: Iterable[str], filename: str) -> dict[str, str]:
+    """Which of the files at `paths` the recorded `filename` names, by "path" or by "name"."""
+    wanted = set(paths)
+    called = index.with_name(filename.rpartition("/")[2].rpartition("!")[2])
+    named = {entry.path: "name" for entry in called if entry.path in wanted}
+    return named | {entry.path: "path" for entry in index.at_path(filename) if entry.path in wanted}
 
 
 def describe(entry: Entry) -> str:

@@ -24,6 +24,8 @@ from symbolize.elf.ident import CODE, DWARF, DYNSYM, HEADER_BYTES, MINI, SYMTAB,
 
 MAX_PROBLEMS = 50
 """Problems that are told one by one; of the others only the number is."""
+MAX_UNUSABLE = 1024
+"""Files that cannot be read of which the reason is remembered."""
 MAX_ANSWERS = 1024
 """Files that one question is answered with. In a build tree a name may stand for thousands."""
 MAX_CHECKED = 8 << 30
@@ -35,7 +37,7 @@ COMMIT_SECONDS = 0.5
 
 COLUMNS = (
     "f.id, f.name, f.size, f.modified, f.inode, f.device, f.what, f.build_id, f.vouched, f.offers, f.link, "
-    "f.link_check, f.crc, d.root, d.path, d.linked"
+    "f.link_check, f.crc, d.root, d.path, d.linked, f.go"
 )
 
 
@@ -44,8 +46,8 @@ class Entry:
     """A file: where it was met first, below which of the roots, and its build id if it has one.
 
     `relative` is its path below the root, `offers` a union of the bits of `elf.ident`, `link` and `link_check` name and
-    CRC32 of its debug file if it names one. `vouched` is the key of the build id that its path says it has. `what` is
-    one of the constants of `store`.
+    CRC32 of its debug file if it names one, `go_build_id` what Go's linker wrote. `vouched` is the key of the build id
+    that its path says it has. `what` is one of the constants of `store`.
     """
 
     path: str
@@ -61,6 +63,12 @@ class Entry:
     identity: tuple[int, int] = field(default=(0, 0), compare=False)
     state: tuple[int, int] = field(default=(0, 0), compare=False)
     crc: int | None = field(default=None, compare=False)
+    go_build_id: str = field(default="", compare=False)
+
+    @property
+    def build(self) -> str:
+        """What tells builds apart: the build id, else that of Go's linker, else the path."""
+        return self.build_id or (f"go {self.go_build_id}" if self.go_build_id else self.path)
 
     @property
     def has_dwarf(self) -> bool:
@@ -86,7 +94,8 @@ class BinaryIndex:
     `folder` is the cache folder in which what is known of the files is kept; without one it is known to this process
     only. `depth` may say how many folders deep to look. `servers` may have what is missing; see `find_binary`.
     `problems` lists what could not be read or was left out, a sentence each; `unread` has the paths of folders and
-    files that the system did not let us read, up to a number. Nothing here raises OSError: a database that is locked,
+    files that the system did not let us read, up to a number, `unusable` those of files that cannot be read or are
+    damaged, each with why. Nothing here raises OSError: a database that is locked,
     damaged or cannot be written costs time, not answers.
     """
 
@@ -104,6 +113,7 @@ class BinaryIndex:
         self.folder = None if folder is None else os.fspath(folder)
         self.problems: list[str] = []
         self.unread: list[str] = []
+        self.unusable: dict[str, str] = {}
         self._lock = threading.RLock()
         self._reset()
 
@@ -124,12 +134,13 @@ class BinaryIndex:
 
     def __getstate__(self) -> dict[str, Any]:
         """For worker processes, which ask the same database, or walk anew if there is none."""
-        return {"roots": self.roots, "folder": self.folder, "walked": self._walked, "depth": self._depth}
+        kept = {"roots": self.roots, "folder": self.folder, "walked": self._walked, "depth": self._depth}
+        return kept | {"unusable": self.unusable}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.roots, self.folder, self._depth = state["roots"], state["folder"], state["depth"]
         self.servers = None
-        self.problems, self.unread = [], []
+        self.problems, self.unread, self.unusable = [], [], state["unusable"]
         self._lock = threading.RLock()
         self._reset()
         self._walked = state["walked"] and self.folder is not None
@@ -171,6 +182,10 @@ class BinaryIndex:
     def with_name(self, name: str) -> list[Entry]:
         """The files called `name` anywhere below the roots, in order of the roots."""
         return self._first_names(self._entries("f.what = 1 AND f.name = ?", (as_bytes(name),)))
+
+    def unusable_called(self, name: str) -> dict[str, str]:
+        """The files called `name` that cannot be read or are damaged, each with why."""
+        return {path: why for path, why in self.unusable.items() if os.path.basename(path) == name}
 
     def behind_build_id(self, name: str) -> list[Entry]:
         """The files called `ID-name` in a layout that has build ids in names, in order of the roots."""
@@ -267,7 +282,7 @@ class BinaryIndex:
         path = self.roots[root] if row[15] < 0 else os.path.join(self.roots[root], relative)
         return Entry(
             *(path, root, row[7], relative, row[9] or 0, os.fsdecode(row[10] or b""), row[11] or 0, row[8] or ""),
-            *(row[6], row[0], (row[4], row[5]), (row[2], row[3]), row[12]),
+            *(row[6], row[0], (row[4], row[5]), (row[2], row[3]), row[12], row[16] or ""),
         )
 
     def _query(self, question: str, parameters: Sequence[object]) -> list[Any]:
@@ -324,11 +339,16 @@ class BinaryIndex:
             said, self.folder = f"{path}: cannot be used ({error}); the folders are read without it", None
         self._connection, self._walked, self._untold = None, False, 0
         self.problems[:], self.unread[:] = [said], []
+        self.unusable.clear()
 
     def _cannot_read(self, path: str, error: OSError) -> None:
         if len(self.unread) < MAX_PROBLEMS:
             self.unread.append(path)
         self._tell(f"{path}: {error.strerror or error}")
+
+    def _cannot_use(self, path: str, problem: str) -> None:
+        if len(self.unusable) < MAX_UNUSABLE:
+            self.unusable[path] = problem
 
     def _tell(self, problem: str) -> None:
         if problem in self.problems[-MAX_PROBLEMS:]:
@@ -346,6 +366,7 @@ class BinaryIndex:
             return
         connection = self._connect()
         self._order.clear()
+        self.unusable.clear()
         self._committed = time.monotonic()
         walk = Walk([os.path.realpath(root) for root in self.roots], self._tell, self._cannot_read, self._depth)
         for number, root in enumerate(self.roots):
@@ -415,6 +436,7 @@ class BinaryIndex:
             if before is not None and before[:5] == state:
                 if before[6] is not None:
                     self._tell(f"{os.path.join(folder.path, name)}: {before[6]}")
+                    self._cannot_use(os.path.join(folder.path, name), before[6])
                 continue
             self._look(connection, number, folder, File(name, status), state, real)
             self._commit_sometimes(connection)
@@ -457,8 +479,10 @@ class BinaryIndex:
         except ElfError as error:
             problem = error.problem if error.offset is None else f"{error.problem} at offset {error.offset:#x}"
             self._tell(f"{path}: {problem}")
+            self._cannot_use(path, problem)
         except OSError as error:
             self._cannot_read(path, error)
+            self._cannot_use(path, error.strerror or str(error))
             connection.execute(
                 "DELETE FROM file WHERE folder = ? AND name = ?", (number, os.fsencode(file.name))
             )  # it is tried again next time
@@ -476,11 +500,11 @@ class BinaryIndex:
             *(number, os.fsencode(file.name), *state, what, ident.kind if ident is not None else None, build_id),
             *(build_id_key(build_id) if build_id is not None else None, vouched),
             *((ident.offers, ident.link, ident.link_check, ident.alternate) if ident is not None else (None,) * 4),
-            problem,
+            *((ident.go_build_id or None) if ident is not None else None, problem),
         )
         connection.execute(
             "INSERT OR REPLACE INTO file(folder, name, size, modified, changed, inode, device, what, kind, build_id, "
-            "key, vouched, offers, link, link_check, alternate, problem) VALUES (" + ", ".join("?" * 17) + ")",
+            "key, vouched, offers, link, link_check, alternate, go, problem) VALUES (" + ", ".join("?" * 18) + ")",
             row,
         )
         if entries is not None:

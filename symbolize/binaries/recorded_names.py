@@ -2,7 +2,7 @@
 
 import re
 
-from symbolize.binaries.finder import Found, find_binary
+from symbolize.binaries.finder import Found, find_binary, named_files
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.remote import Attempt
 from symbolize.reasons import Reason
@@ -62,6 +62,9 @@ def find_recorded(index: BinaryIndex, build_id: str, filename: str, *, fetch: bo
         tried += [attempt for attempt in found.tried if attempt not in tried]
         if found.paths or found.reason != Reason.NOT_FOUND:
             break
+    if build_id and len(found.paths) > 1:  # found by its first name, but the files may be called by another one
+        for name in names[1:]:
+            found.named = found.named or named_files(index, found.paths, name)
     found.tried = tried
     if found.reason == Reason.NOT_FOUND and is_no_file(filename) and not build_id:
         found.reason = Reason.NOT_A_FILE

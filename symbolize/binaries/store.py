@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS file(
     id INTEGER PRIMARY KEY, folder INTEGER NOT NULL, name BLOB NOT NULL,
     size INTEGER, modified INTEGER, changed INTEGER, inode INTEGER, device INTEGER,
     what INTEGER NOT NULL, kind INTEGER, build_id TEXT, key TEXT, vouched TEXT, offers INTEGER,
-    link BLOB, link_check INTEGER, alternate BLOB, crc INTEGER, problem TEXT, UNIQUE(folder, name));
+    link BLOB, link_check INTEGER, alternate BLOB, go TEXT, crc INTEGER, problem TEXT, UNIQUE(folder, name));
 CREATE TABLE IF NOT EXISTS listed(folder INTEGER NOT NULL, key TEXT NOT NULL, path BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS file_key ON file(key) WHERE key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS file_vouched ON file(vouched) WHERE vouched IS NOT NULL;

@@ -151,6 +151,8 @@ def elf_rows(elf: Elf) -> Iterator[tuple[str, str]]:
         yield "symbols", "none"
     if elf.go is not None:
         yield ".gopclntab", f"as of Go {elf.go.layout}, {count(elf.go.functions, 'function')}"
+        if elf.go.build_id:
+            yield "Go build id", elf.go.build_id
     yield "DWARF", debug_text(elf.debug) if elf.debug is not None else "none"
     if elf.splits is not None:
         yield "split units", f"{elf.splits.found} of {elf.splits.needed} found"

@@ -22,20 +22,22 @@ MISSING = -1
 def inside_calls(image: ElfImage, vaddrs: UInt64) -> Bool | None:
     """Which of `vaddrs` lie in a call instruction, or right behind one; None if that cannot be told.
 
-    It cannot for machines other than x86 and AArch64, and for files without the bytes of their code. Producers
+    It cannot for machines other than x86 and AArch64, for files without the bytes of their code or cut off before them,
+    and for those that are not linked. Producers
     differ in what they keep of a call site, so its first byte, its last byte and the return address all count.
     Of more than MAX_SITES addresses an evenly spaced part is looked at.
     """
-    if not image.has_code:
+    code_segments = [segment for segment in image.segments if segment.executable]
+    if not image.has_code or not code_segments:
         return None
     vaddrs = vaddrs[:: len(vaddrs) // MAX_SITES + 1]
     code = np.full((len(vaddrs), 2 * LONGEST_CALL + 1), MISSING, np.int64)
     known = np.zeros(len(vaddrs), np.bool_)
     text = np.frombuffer(image.data, np.uint8)
-    for segment in image.segments:
+    for segment in code_segments:
         size = min(segment.file_size, len(text) - segment.file_offset)
         end = min(segment.vaddr + max(size, 0), (1 << 64) - 1)
-        here = segment.executable & (vaddrs >= np.uint64(segment.vaddr)) & (vaddrs < np.uint64(end))
+        here = (vaddrs >= np.uint64(segment.vaddr)) & (vaddrs < np.uint64(end))
         if here.any():
             offset = (vaddrs[here] - np.uint64(segment.vaddr)).astype(np.int64)
             at = offset[:, None] + np.arange(-LONGEST_CALL, LONGEST_CALL + 1)
@@ -43,7 +45,7 @@ def inside_calls(image: ElfImage, vaddrs: UInt64) -> Bool | None:
             found = text[segment.file_offset + np.where(inside, at, 0)].astype(np.int64)
             code[here] = np.where(inside, found, MISSING)
             known |= here
-    if not known.any():
+    if not known.any() and any(segment.file_offset + segment.file_size > len(text) for segment in code_segments):
         return None
     if image.machine in ("EM_X86_64", "EM_386"):
         return x86_calls(code)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from symbolize.elf.code import holds_code
 from symbolize.elf.image import SHF_EXECINSTR, ElfError
 from symbolize.elf.layout import SHF_ALLOC
-from symbolize.elf.notes import gnu_build_id
+from symbolize.elf.notes import gnu_build_id, go_build_id
 
 PT_LOAD, PT_NOTE = 1, 4
 PF_X = 1
@@ -44,14 +44,14 @@ OFFERS = {
     b".zdebug_info.dwo": SPLIT,
     b".debug_cu_index": PACKAGE,
 }
-LINK, ALTERNATE = b".gnu_debuglink", b".gnu_debugaltlink"
+LINK, ALTERNATE, GO_NOTE = b".gnu_debuglink", b".gnu_debugaltlink", b".note.go.buildid"
 
 
 class Ident(NamedTuple):
     """What a look at an ELF file tells: its ELF type, its build id ("" if it has none) and what it offers.
 
     `link` and `link_check` are name and CRC32 of its debug file (`.gnu_debuglink`), `alternate` the contents of
-    `.gnu_debugaltlink`; all empty where there is none.
+    `.gnu_debugaltlink`, `go_build_id` the id that Go's linker writes; all empty where there is none.
     """
 
     kind: int
@@ -60,6 +60,7 @@ class Ident(NamedTuple):
     link: bytes = b""
     link_check: int = 0
     alternate: bytes = b""
+    go_build_id: str = ""
 
 
 def read_build_id(path: str) -> str | None:
@@ -181,7 +182,7 @@ def section_table(
 def in_sections(descriptor: int, head: bytes, table: tuple[list[Row], bytes], ident: Ident, big_endian: bool) -> Ident:
     """`ident` with what the sections add. Relocatable files have no segments, and Go's linker leaves the note out of
     them, so that the build id may stand there alone."""
-    kind, build_id, offers, link, check, alternate = ident
+    kind, build_id, offers, link, check, alternate, go = ident
     left = MAX_NOTE_BYTES
     rows, names = table
     for place, type_, _, offset, size, _ in rows:
@@ -190,6 +191,8 @@ def in_sections(descriptor: int, head: bytes, table: tuple[list[Row], bytes], id
         end = names.find(b"\0", place, place + MAX_NAME)
         name = names[place:end] if end > 0 else b""
         offers |= OFFERS.get(name, 0)
+        if name == GO_NOTE and size <= MAX_LINK_BYTES:
+            go = go_build_id(memoryview(read_at(descriptor, head, offset, size)), big_endian)
         if type_ == SHT_NOTE and not build_id and size <= left:
             left -= size
             build_id = in_notes(descriptor, head, offset, size, big_endian) or ""
@@ -197,7 +200,7 @@ def in_sections(descriptor: int, head: bytes, table: tuple[list[Row], bytes], id
             link, check = read_link(read_at(descriptor, head, offset, size), big_endian)
         elif name == ALTERNATE and 0 < size <= MAX_LINK_BYTES:
             alternate = read_at(descriptor, head, offset, size)
-    return Ident(kind, build_id, offers, link, check, alternate)
+    return Ident(kind, build_id, offers, link, check, alternate, go)
 
 
 def read_link(data: bytes, big_endian: bool) -> tuple[bytes, int]:

@@ -13,8 +13,10 @@ from symbolize.dwarf.sources import Sources
 from symbolize.dwarf.units import scan_headers
 from symbolize.elf import ElfImage, Section, read_symbols
 from symbolize.elf.gotable import go_table
+from symbolize.elf.ident import GO_NOTE
 from symbolize.elf.image import SHF_COMPRESSED
 from symbolize.elf.minidebug import mini_image
+from symbolize.elf.notes import go_build_id
 from symbolize.elf.symbols import STT_FUNC, STT_GNU_IFUNC
 from symbolize.inspection.advice import conclude
 from symbolize.inspection.model import Debug, Elf, Go, Inspection, Other
@@ -99,7 +101,9 @@ def read_go(image: ElfImage) -> Go | None:
     except ValueError as error:
         image.note(f"the line table of Go cannot be read: {error}")
         return None
-    return Go(f"{header.layout // 100}.{header.layout % 100}", header.functions)
+    notes = image.contents(GO_NOTE.decode()) or b""
+    build_id = go_build_id(memoryview(notes), image.big_endian)
+    return Go(f"{header.layout // 100}.{header.layout % 100}", header.functions, build_id)
 
 
 def read_debug(image: ElfImage, problems: list[str]) -> tuple[Sources | None, Debug | None]:

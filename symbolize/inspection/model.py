@@ -32,10 +32,12 @@ class Debug(NamedTuple):
 
 
 class Go(NamedTuple):
-    """The line table of Go: its layout is that of which release, and how many functions it has."""
+    """The line table of Go: its layout is that of which release, and how many functions it has; and the build id of
+    Go's linker, empty if there is none."""
 
     layout: str
     functions: int
+    build_id: str = ""
 
 
 class Followed(NamedTuple):

@@ -19,7 +19,7 @@ from symbolize.elf import ElfError, ElfImage, Segment
 from symbolize.match import page_ceil, page_floor, place
 from symbolize.special.kernel import Opener
 from symbolize.special.source import Bool, Recorded, Source, UInt64
-from symbolize.symbols import Binary
+from symbolize.symbols import Binary, builds_of, misfit
 
 NAME = re.compile(r"(?P<archive>.+\.(?:apk|zip|aab|jar))(?:!/?(?P<member>[^!]+))?", re.IGNORECASE)
 LIBRARY = ".so"
@@ -65,6 +65,8 @@ class Members:
             if found is None:
                 return None
             return Source(reason=found.reason, detail=found.detail, tried=list(found.tried))
+        builds = builds_of(images)
+        images = next((build for build in builds if image in build), builds[0])  # what is mapped before other builds
         key = tuple(each.path for each in images)
         if key not in self._binaries:
             self._binaries[key] = Binary(images)
@@ -84,7 +86,8 @@ class Members:
         files = [each.path for each in binary.images]
         how = f"build id {build_id}" if build_id else f"name {name}"
         tried = [(how, "found " + ", ".join(files) + ("" if verified else ", unverified"))]
-        return Source(binary, placed, files, verified, tried=tried)
+        problems = [misfit(images[0], build[0]) for build in builds if build[0] not in images]
+        return Source(binary, placed, files, verified, tried=tried, problems=problems)
 
     @property
     def count(self) -> int:

@@ -1,6 +1,7 @@
 """Symbol tables: which frames stand at these addresses of this binary, asked in bulk."""
 
 from symbolize.symbols.binary import Binary, build_table
+from symbolize.symbols.builds import builds_of, is_same_build, misfit
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder, was_made_of
 from symbolize.symbols.functions import FunctionNames, texts_of
 from symbolize.symbols.listed import ListedBinary
@@ -19,9 +20,12 @@ __all__ = [
     "SymbolTable",
     "TableCache",
     "build_table",
+    "builds_of",
     "default_folder",
     "empty_table",
+    "is_same_build",
     "lookup_nearest",
+    "misfit",
     "read_table",
     "texts_of",
     "was_made_of",

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.arrays import distinct_inverse, layer_at
-from symbolize.elf import ElfImage, Segment
+from symbolize.elf import ElfImage
 from symbolize.elf.gotable import GO_SECTIONS, go_table
+from symbolize.symbols.builds import agreeing, aligned, misfit
 from symbolize.symbols.cache import TableCache, facts_of, table_name
 from symbolize.symbols.table import FunctionsAt, SymbolTable
 
@@ -53,6 +54,25 @@ class Binary:
         self._companions: Sequence[tuple[str, int, int]] = ()
         self._made: Builder | None = None
         self._layer: SymbolLayer | None = None
+
+    @property
+    def files(self) -> list[ElfImage]:
+        """The files that are used, those with the names first."""
+        return list(dict.fromkeys((*self.images, self.loaded)))
+
+    @property
+    def code(self) -> ElfImage | None:
+        """The file with the bytes of the code, None if there are debug files only."""
+        return next((image for image in (self.loaded, *self.images) if image.has_code), None)
+
+    @property
+    def rank(self) -> int:
+        """DWARF beats symbols beats exported symbols: 0 to 3, the lower the better."""
+        return source_rank(self.images[0])
+
+    def differs_from(self, other: Binary) -> str:
+        """Why `other`, which has the same build id, is not used beside this one, in a sentence."""
+        return misfit(self.loaded, other.loaded)
 
     def table(self, vaddrs: UInt64 | None = None) -> SymbolTable:
         """The symbol table; with `vaddrs` (ascending) it may be one that answers for these addresses alone.
@@ -161,7 +181,7 @@ class Binary:
     @cached_property
     def is_stripped(self) -> bool:
         """Whether the files have neither DWARF nor .symtab nor a line table of Go: exported symbols at most."""
-        return source_rank(self.images[0]) > 1 and not any(go_table(image) for image in self.images)
+        return self.rank > 1 and not any(go_table(image) for image in self.images)
 
     def close(self) -> None:
         """Close the files."""
@@ -169,77 +189,6 @@ class Binary:
         self.forget()
         for image in {id(image): image for image in (*self.images, self.loaded)}.values():
             image.close()
-
-
-def aligned(images: Sequence[ElfImage], refused: list[str]) -> tuple[ElfImage, list[ElfImage], int]:
-    """The file that tells where segments lie, the files with the names, and the way from its vaddrs to theirs.
-
-    prelink and eu-strip may leave other addresses in a binary than in its debug file: then all segments are shifted by
-    one distance. A file whose segments are laid out in another way is of another build, whatever its build id says; it
-    is closed, and a sentence added to `refused` (rule R145). The order of `images` decides which of the others give the
-    names.
-    """
-    # Of those with true offsets the file with the code comes first.
-    loaded = max(images, key=lambda image: (image.has_code, image.has_file_offsets))
-    distances: list[tuple[ElfImage, int]] = []
-    for image in images:
-        distance = 0 if image is loaded else distance_between(loaded, image)
-        if distance is None:
-            refused.append(f"{image.path} has segments that do not agree with those of {loaded.path} and is not used")
-            image.close()
-        else:
-            distances.append((image, distance))
-    shift = distances[0][1]
-    kept = [image for image, distance in distances if distance == shift]
-    for image, distance in distances:
-        if distance != shift and image is not loaded:
-            refused.append(f"{image.path} lies at other addresses than {kept[0].path} and is not used")
-            image.close()
-    return loaded, kept, shift & (1 << 64) - 1
-
-
-def distance_between(loaded: ElfImage, image: ElfImage) -> int | None:
-    """By how much `image` lies higher than `loaded`; None if their segments are not the same but for one distance.
-
-    Where the executable segments lie at the same addresses the others do not matter. Where tools have added or dropped
-    segments, the executable ones decide. A file without segments, as some debug files are, has nothing to compare and
-    lies where the other one does.
-    """
-    if image.is_relocatable or not loaded.segments or not image.segments:
-        return 0
-    code = distances([s for s in loaded.segments if s.executable], [s for s in image.segments if s.executable])
-    every = distances(loaded.segments, image.segments)
-    if code == {0} or every == {0}:
-        return 0
-    found = every if len(loaded.segments) == len(image.segments) else code
-    return found.pop() if len(found) == 1 else None
-
-
-def distances(own: Sequence[Segment], others: Sequence[Segment]) -> set[int]:
-    """By how much each of the other segments lies higher than its counterpart; empty if they are no counterparts."""
-    if len(own) != len(others):
-        return set()
-    found = {other.vaddr - mine.vaddr for mine, other in zip(own, others, strict=True)}
-    sizes = ([segment.memory_size for segment in each] for each in (own, others))
-    return found if found == {0} or next(sizes) == next(sizes) else set()
-
-
-def agreeing(images: Sequence[ElfImage]) -> list[ElfImage]:
-    """The files that agree with the first on where sections lie, if nothing is linked; the others are closed.
-
-    Virtual bases depend on all sections of a file (rule R94).
-    """
-    first = images[0]
-    kept = [first]
-    for image in images[1:]:
-        if image.is_relocatable == first.is_relocatable and (
-            not first.is_relocatable or image.loaded_sections == first.loaded_sections
-        ):
-            kept.append(image)
-        else:
-            first.note(f"{image.path} has other sections and is not used")
-            image.close()
-    return kept
 
 
 def source_names(image: ElfImage) -> set[str]:

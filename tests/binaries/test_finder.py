@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from symbolize.binaries import BinaryIndex, Found, find_binary
-from symbolize.binaries.finder import MAX_FILES
+from symbolize.binaries.finder import MAX_CANDIDATES, MAX_FILES
 from symbolize.binaries.index import of_build
 from symbolize.reasons import Reason
 from tests.support.elf_writer import ALLOC, EXEC, NOTE, Section, build_id_note, elf_file, text
@@ -60,7 +60,7 @@ def test_by_name(root: Path, filename: str, paths: list[str]) -> None:
     found = find([root], "", filename)
     assert found.paths == paths
     assert not found.verified
-    assert "unverified" in found.tried[-1].outcome
+    assert any("unverified" in attempt.outcome for attempt in found.tried)
 
 
 def test_path_under_the_root_comes_before_the_name(root: Path) -> None:
@@ -88,12 +88,23 @@ def test_copies_are_not_ambiguous(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("filename", ["/opt/server", "/elsewhere/server"], ids=["path", "name"])
-def test_first_root_wins(tmp_path: Path, filename: str) -> None:
-    """Of builds that only their folders tell apart, the one in the folder named first is taken."""
+def test_no_root_wins(tmp_path: Path, filename: str) -> None:
+    """Builds that only their folders tell apart are all candidates, whichever folder comes first (rule R247)."""
     write(tmp_path / "new/opt/server", ID_A)
     write(tmp_path / "old/opt/server", ID_B)
-    assert find([tmp_path / "new", tmp_path / "old"], "", filename).paths == ["new/opt/server"]
-    assert find([tmp_path / "old", tmp_path / "new"], "", filename).paths == ["old/opt/server"]
+    for roots in (["new", "old"], ["old", "new"]):
+        found = find([tmp_path / root for root in roots], "", filename)
+        assert (found.paths, found.reason) == ([], Reason.AMBIGUOUS)
+        assert sorted(each.build_id for _, each in found.candidates) == [ID_A, ID_B]
+
+
+def test_many_builds(tmp_path: Path) -> None:
+    """Of dozens of builds of one name some are candidates, and how many others there are is said (rule R247)."""
+    for number in range(40):
+        write(tmp_path / f"root/{number}/server", f"{number + 1:02x}" * 20)
+    found = find([tmp_path / "root"], "", "/x/server")
+    assert len(found.candidates) == MAX_CANDIDATES
+    assert f"{40 - MAX_CANDIDATES} more builds" in found.tried[-1].outcome
 
 
 @pytest.mark.parametrize("filename", ["/opt/app/server", "/x/server", "/lib/plain.so"])

@@ -29,7 +29,7 @@ from tests.support.lookup import Frame, frames_of
 
 ROOT = Path(__file__).parents[2]
 SEED = 1
-LEFT_OUT = {"stripped", "objects", "lld-stripped", "gcc-icf-stripped", "versions"}
+LEFT_OUT = {"stripped", "headers", "objects", "lld-stripped", "gcc-icf-stripped", "versions"}
 """Folders of fixtures without debug information, or with a few instructions only."""
 MIN_VERSION = 15
 LIBPYTHON = Path("/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0")
