@@ -11,7 +11,7 @@ import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -94,12 +94,18 @@ def measure_units(dwarf: Dwarf, runs: int) -> None:
     begin, end, owner = ranges.arrays()
     live, begin, end = clip_to_code(begin, end, dwarf.code)
     owner = owner[live]
-    seconds, (starts, owners, _) = fastest(
-        runs, lambda: function_segments(begin.copy(), end.copy(), owner.copy(), parent, unit, lines, dwarf.problems)
-    )
+    claims, problems = dwarf.claims, dwarf.problems
+    seconds, lines = fastest(runs, lambda: claims.cut_lines(lines, problems))
+    line("claims of lines", seconds, f"{len(lines.begin)} sequences")
+
+    def segment() -> tuple[Any, Any, Any]:
+        return function_segments(begin.copy(), end.copy(), owner.copy(), parent, unit, lines, claims, problems, [])
+
+    seconds, segments = fastest(runs, segment)
+    starts = segments[0]
     rate = f"{nodes.count / 1e6:.2f} M nodes, {len(begin) / 1e6:.2f} M ranges to {len(starts) / 1e6:.2f} M"
     line("segments", seconds, f"{rate}: {len(starts) / seconds / 1e6:.1f} M/s")
-    seconds, (starts, _) = fastest(runs, lambda: line_rows(lines, starts, owners, unit, dwarf.problems))
+    seconds, (starts, _) = fastest(runs, lambda: line_rows(lines, segments, unit, claims, problems, []))
     line("rows by vaddr", seconds, f"{len(starts) / 1e6:.2f} M: {len(starts) / seconds / 1e6:.1f} M/s")
     seconds, _ = fastest(runs, dwarf.decode, time.perf_counter)
     line("decode, all threads", seconds)

@@ -7,14 +7,15 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct
+from symbolize.arrays import distinct, is_among
+from symbolize.dwarf.claims import claims_of
 from symbolize.dwarf.columns import NODE_COLUMNS, RANGE_COLUMNS, Nodes, Ranges
 from symbolize.dwarf.dies import walk_units
 from symbolize.dwarf.files import FileTables, Lines
 from symbolize.dwarf.folded import begins_of_several, prefer_declared
 from symbolize.dwarf.live import clip_to_code, united
-from symbolize.dwarf.sections import DebugSections
-from symbolize.dwarf.segments import function_segments, line_rows, only_around
+from symbolize.dwarf.sections import DebugSections, holds_code
+from symbolize.dwarf.segments import Gaps, function_segments, line_rows, only_around
 from symbolize.dwarf.sources import SOURCE_SHIFT, SUPPLEMENTARY, Companions, Source, Sources
 from symbolize.dwarf.units import make_reader
 from symbolize.parallel import together
@@ -25,8 +26,6 @@ UInt32 = NDArray[np.uint32]
 
 Columns = Mapping[str, NDArray[Any]]
 Result = TypeVar("Result")
-
-COMPILE_UNIT, SKELETON_UNIT = 1, 4
 
 MIN_SHARED_SIZE = 1 << 22
 """DIEs of fewer bytes are not worth two threads."""
@@ -92,8 +91,8 @@ class Dwarf:
     """The DWARF of one binary. Units are indexed at once, decoded on demand.
 
     `code` are the begins and ends of where code can be (rule R54), both ascending.
-    `companions` opens its other files: split units, the supplementary file. `claims` are the ranges of the roots:
-    begin, end, unit. `problems` lists what could not be read, a sentence each.
+    `companions` opens its other files: split units, the supplementary file. `claims` are the ranges of the roots.
+    `problems` lists what could not be read, a sentence each.
     """
 
     def __init__(
@@ -105,50 +104,41 @@ class Dwarf:
         self._corrupt_splits: list[int] = []
         self.sources = Sources(sections, companions, self.problems)
         self.reader = self.sources.main.reader
-        begin, end, unit = self.sources.claims
-        live, begin, end = clip_to_code(begin, end, code)
-        self.claims = begin, end, unit[live]
         self.units = self.reader.units
+        self.claims = claims_of(self.sources.claims, code, self.reader)
+        self._unknown: Gaps = []
         self.files = self._file_tables(self.sources.main)
         self._supplementary_files: FileTables | None = None
-        self._unclaiming = np.zeros(len(self.units.offset), np.bool_)
-        self._unclaiming[self.holding_code()] = True
-        self._unclaiming &= np.asarray(self.units.bad) == 0
-        self._unclaiming[self.claims[2]] = False
         self._report_bad_units()
 
-    def units_for(self, vaddrs: UInt64) -> Int64:
-        """The units that claim any of `vaddrs` (ascending) by the ranges of their root."""
-        begin, end, unit = self.claims
-        first, last = np.searchsorted(vaddrs, begin), np.searchsorted(vaddrs, end)
-        chosen = np.zeros(len(self._unclaiming), np.bool_)
-        chosen[unit[first < last]] = True
-        return np.flatnonzero(chosen)
-
     def doubtful(self) -> tuple[UInt64, UInt64]:
-        """Where a name may be missing: what units claim whose DIEs are corrupt; all if a unit could not be read.
+        """Where a name may be missing: what units claim whose DIEs are corrupt, and where functions were left out; all
+        if a unit could not be read.
 
         Begins and ends of ranges, ascending and disjoint. Only units that were decoded are known to be corrupt.
         """
         if np.asarray(self.units.bad).any() or self._ends_early:
             return np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
-        begin, end, unit = self.claims
-        corrupt = np.asarray(self.units.corrupt)[unit] != 0
-        return united(begin[corrupt], end[corrupt])
+        claims = self.claims
+        corrupt = np.asarray(self.units.corrupt)[claims.unit] != 0
+        ranges = (claims.begin[corrupt], claims.end[corrupt]), *self._unknown
+        return united(*(np.concatenate(columns) for columns in zip(*ranges, strict=True)))
 
     def share(self, units: Int64) -> float:
         """The share of the debug information that `units` are: 0 to 1."""
         sizes = np.asarray(self.units.end) - np.asarray(self.units.offset)
         return float(sizes[units].sum() / max(int(sizes.sum()), 1))
 
-    def unclaiming_units(self) -> Int64:
-        """The units that may hold code and claim nothing usable (rule R61)."""
-        return np.flatnonzero(self._unclaiming)
+    def uncovered(self, decoded: Decoded, vaddrs: UInt64) -> NDArray[np.bool_]:
+        """At which of `vaddrs` (ascending) no function is of a unit that claims the address (rule R255)."""
+        at = np.searchsorted(decoded.segment_start, vaddrs, side="right") - 1
+        node = np.append(decoded.segment_node, -1)[at]
+        node[is_among(at, np.searchsorted(decoded.segment_start, decoded.places))] = -1
+        return ~self.claims.hold(vaddrs, np.append(decoded.node_unit, -1)[node])
 
     def holding_code(self) -> Int64:
         """The units that may hold code: compile and skeleton units (rule R90)."""
-        kind = np.asarray(self.units.kind)
-        return np.flatnonzero((kind == COMPILE_UNIT) | (kind == SKELETON_UNIT))
+        return np.flatnonzero(holds_code(np.asarray(self.units.kind)))
 
     def path(self, unit: int, index: int, is_row: bool) -> bytes:
         """The path of file `index` in the file table of `unit`, empty if there is none; see `paths`."""
@@ -207,17 +197,24 @@ class Dwarf:
             what = "the split unit of the one" if broken in self._corrupt_splits else "the unit"
             offset = self.units.offset[broken]
             self.problems.append(f"corrupt DIEs in {what} at .debug_info offset {offset:#x}")
+        lines = self.claims.cut_lines(lines, self.problems)
         parent, unit = nodes["parent"], nodes["unit"]
         live, begin, end = clip_to_code(begin, end, self.code)
         owner = owner[live]
         if places is not None:
-            asked = distinct(np.concatenate((places(), begins_of_several(lines))))
-            begin, end, owner = only_around(begin, end, owner, asked, len(parent))
+            asked = distinct(places())
+            begins = begins_of_several(lines, asked)
+            deciding = distinct(np.concatenate((units, self.claims.units_for(begins))))
+            if len(deciding) > len(units):
+                return self._decode(deciding, places, job)
+            begin, end, owner = only_around(begin, end, owner, distinct(np.concatenate((asked, begins))), len(parent))
         problems: list[str] = []
+        unknown: Gaps = []
 
         def lay() -> tuple[tuple[UInt64, Int64, UInt64], tuple[UInt64, Int64]]:
-            segments = function_segments(begin, end, owner, parent, unit, lines, problems)
-            return segments, line_rows(lines, *segments[:2], unit, problems)
+            functions = begin, end, owner, parent, unit
+            segments = function_segments(*functions, lines, self.claims, problems, unknown)
+            return segments, line_rows(lines, segments, unit, self.claims, problems, unknown)
 
         if job is not None:
             has_code = np.zeros(len(parent), np.bool_)
@@ -227,9 +224,10 @@ class Dwarf:
             laid = lay()
         for problem in problems:
             self.problems.append(problem)
+        self._unknown += unknown
         (segment_start, segment_node, of_empty), rows = laid
         segments = segment_start, segment_node
-        row_start, row = prefer_declared(self.reader, lines, nodes, segments, rows)
+        row_start, row = prefer_declared(self.reader, lines, self.claims, nodes, segments, rows)
         count = lines.tables.row_count
         return Decoded(
             segment_start,

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct_inverse, pair, unpair
+from symbolize.arrays import distinct, distinct_inverse, first_of_runs, pair, unpair
+from symbolize.dwarf.cover import Cover
 from symbolize.dwarf.lines import LineTables, read_program
 from symbolize.dwarf.live import clip_to_code
 from symbolize.dwarf.reader import Reader
-from symbolize.dwarf.sections import DebugSections
+from symbolize.dwarf.sections import DebugSections, holds_code
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
@@ -36,8 +38,9 @@ class FileTable(NamedTuple):
 class Lines:
     """Decoded line programs: live sequences `[begin, end)` with the rows `[first_row, last_row)` of `tables`.
 
-    `address` are the row addresses, ascending within a sequence; `program_of_unit` maps units to programs (-1: none),
-    `unit_of_program` programs to their first unit.
+    `claimed` tells whether units of the program claim the sequence (see `Claims.cut_lines`). `address` are the row
+    addresses, ascending within a sequence; `program_of_unit` maps units to the programs that were decoded (-1: none),
+    `unit_of_program` programs to their first unit. Programs are in the order of these units.
     """
 
     tables: LineTables
@@ -46,6 +49,7 @@ class Lines:
     first_row: Int64
     last_row: Int64
     program: Int64
+    claimed: NDArray[np.bool_]
     address: UInt64
     row_program: Int64
     program_of_unit: Int64
@@ -53,17 +57,8 @@ class Lines:
 
     def cover(self, vaddrs: UInt64, units: Int64) -> NDArray[np.bool_]:
         """Whether the line program of each unit has a sequence over the address beside it."""
-        program = self.program_of_unit[units]
-        order = np.lexsort((self.begin, self.program))
-        begins, ends = np.sort(self.begin), np.sort(self.end)
-        # Addresses by their rank, so that a program and a rank are one number that sorts.
-        step = len(order) + 1
-        begin = self.program[order] * step + np.searchsorted(begins, self.begin[order], side="right")
-        end = np.maximum.accumulate(self.program[order] * step + np.searchsorted(ends, self.end[order]))
-        place = np.searchsorted(begin, program * step + np.searchsorted(begins, vaddrs, side="right"), side="right") - 1
-        found = (program >= 0) & (place >= 0)
-        found[found] = end[place[found]] >= program[found] * step + np.searchsorted(ends, vaddrs[found], side="right")
-        return found
+        cover = Cover(self.begin, self.end, self.program, len(self.unit_of_program))
+        return cover.hold(vaddrs, self.program_of_unit[units])
 
 
 class FileTables:
@@ -97,27 +92,36 @@ class FileTables:
         tables = LineTables()
         shape = np.zeros(5, np.uint64).data
         size = 0
-        programs: dict[int, int] = {}
-        program_of_unit = np.full(len(self._units.offset), -1, np.int64)
-        for unit in units.tolist():
+        first = self._first_units
+        unit_of_program = distinct(first[units])
+        unit_of_program = unit_of_program[unit_of_program >= 0]
+        for program, unit in enumerate(unit_of_program.tolist()):
             offset = self._units.line_program[unit]
-            if offset == NOWHERE or self._units.bad[unit]:
-                continue
-            if offset not in programs:
-                programs[offset] = len(programs)
-                if not read_program(
-                    self._sections.line, offset, self._reader, unit, tables, programs[offset], True, shape
-                ):
-                    self._problems.append(f"corrupt line program at .debug_line offset {offset:#x}")
-                size += shape[4]
-                if size > 2 * len(self._sections.line):
-                    self._problems.append("line programs overlap absurdly; some lines are left out")
-                    break
-            program_of_unit[unit] = programs[offset]
-        unit_of_program = np.zeros(len(programs), np.int64)
-        rows = np.flatnonzero(program_of_unit >= 0)[::-1]
-        unit_of_program[program_of_unit[rows]] = rows
+            if not read_program(self._sections.line, offset, self._reader, unit, tables, program, True, shape):
+                self._problems.append(f"corrupt line program at .debug_line offset {offset:#x}")
+            size += shape[4]
+            if size > 2 * len(self._sections.line):
+                self._problems.append("line programs overlap absurdly; some lines are left out")
+                unit_of_program = unit_of_program[: program + 1]
+                break
+        program_of_first = np.full(len(first) + 1, -1, np.int64)  # the last is for units without a program
+        program_of_first[unit_of_program] = np.arange(len(unit_of_program))
+        program_of_unit = program_of_first[first]
         return live_sequences(tables, self._code, program_of_unit, unit_of_program)
+
+    @cached_property
+    def _first_units(self) -> Int64:
+        """For each unit the first one with its line program, among those that hold code if there is one; -1: none.
+
+        What a line program says of a place then does not depend on which of its units are decoded.
+        """
+        offset, kind = np.asarray(self._units.line_program), np.asarray(self._units.kind)
+        result = np.full(len(offset), -1, np.int64)
+        known = np.flatnonzero((offset != np.uint64(NOWHERE)) & (np.asarray(self._units.bad) == 0))
+        order = known[np.lexsort((known, ~holds_code(kind[known]), offset[known]))]
+        new = first_of_runs(offset[order])
+        result[order] = order[new][np.cumsum(new) - 1]
+        return result
 
     def paths(self, unit: Int64, index: Int64, is_row: bool) -> tuple[list[bytes], Int64]:
         """The paths of files `index` in the file tables of `unit`.
@@ -257,6 +261,7 @@ def live_sequences(
         first_row[kept],
         last_row[kept],
         program[kept],
+        np.ones(len(kept), np.bool_),
         np.asarray(tables.address)[: tables.row_count],
         row_program,
         program_of_unit,

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import views
+from symbolize.arrays import distinct, first_of_runs, views
+from symbolize.dwarf.claims import Claims
 from symbolize.dwarf.files import Lines
 from symbolize.dwarf.names import resolve
 from symbolize.dwarf.reader import Reader
@@ -17,6 +18,7 @@ Int64 = NDArray[np.int64]
 def prefer_declared(
     reader: Reader,
     lines: Lines,
+    claims: Claims,
     nodes: dict[str, NDArray[Any]],
     segments: tuple[UInt64, Int64],
     rows: tuple[UInt64, Int64],
@@ -28,7 +30,6 @@ def prefer_declared(
     several = _several(lines)
     if not len(several) or not len(segments[0]):
         return rows
-    several = several[np.lexsort((several, lines.program[several], lines.begin[several]))]
     begin, program = lines.begin[several], lines.program[several]
     new = np.append(True, (begin[1:] != begin[:-1]) | (program[1:] != program[:-1]))
     first = np.flatnonzero(new)
@@ -40,6 +41,7 @@ def prefer_declared(
     while (inlined := (node >= 0) & (parent[node] >= 0)).any():
         node[inlined] = parent[node[inlined]]
     own = (node >= 0) & (lines.program_of_unit[unit[node]] == program[first])
+    own[own] = claims.hold(begin[first][own], unit[node[own]]) == lines.claimed[several[first[own]]]
     first, last, node = first[own], last[own], node[own]
     decl_file, decl_line = _declarations(reader, nodes["die"][node])
     file, line = np.asarray(lines.tables.file), np.asarray(lines.tables.line)
@@ -61,9 +63,19 @@ def prefer_declared(
         if nearest is None or not shown or shown[0] == best or low < done or lines.end[shown[0]] != lines.end[best]:
             continue
         run = slice(int(lines.first_row[best]), int(lines.last_row[best]))
-        # Of a sequence that is cut at the end of its section some rows lie behind it.
-        run = slice(run.start, run.start + int(np.searchsorted(lines.address[run], lines.end[best])))
-        pieces += [(start[done:low], row[done:low]), (lines.address[run], np.arange(run.start, run.stop))]
+        # Of a sequence that is cut some rows lie behind it, or before.
+        low_row = int(np.searchsorted(lines.address[run], lines.begin[best], side="right")) - 1
+        high_row = int(np.searchsorted(lines.address[run], lines.end[best]))
+        run = slice(run.start + max(low_row, 0), run.start + high_row)
+        address = np.maximum(lines.address[run], lines.begin[best])
+        # Other functions may lie in it, with lines of their own.
+        cuts = distinct(np.concatenate((start[low:high], address)))
+        present_rows = row[low:high][np.searchsorted(start[low:high], cuts, side="right") - 1]
+        rows_of_best = np.searchsorted(address, cuts, side="right") - 1 + run.start
+        replaced = (present_rows >= lines.first_row[shown[0]]) & (present_rows < lines.last_row[shown[0]])
+        chosen = np.where(replaced, rows_of_best, present_rows)
+        new_row = first_of_runs(chosen)
+        pieces += [(start[done:low], row[done:low]), (cuts[new_row], chosen[new_row])]
         done = high
     if not pieces:
         return rows
@@ -71,17 +83,23 @@ def prefer_declared(
     return np.concatenate([piece[0] for piece in pieces]), np.concatenate([piece[1] for piece in pieces])
 
 
-def begins_of_several(lines: Lines) -> UInt64:
-    """Where several sequences begin: `prefer_declared` asks for the functions there."""
-    return lines.begin[_several(lines)]
+def begins_of_several(lines: Lines, vaddrs: UInt64) -> UInt64:
+    """Where several sequences of one program begin that hold any of `vaddrs` (ascending).
+
+    `prefer_declared` asks for the functions there.
+    """
+    several = _several(lines)
+    first, last = (np.searchsorted(vaddrs, column[several]) for column in (lines.begin, lines.end))
+    begins: UInt64 = lines.begin[several[first < last]]
+    return begins
 
 
 def _several(lines: Lines) -> Int64:
-    """The sequences that begin where others begin, in order of address."""
-    order = np.argsort(lines.begin, kind="stable")
-    same = np.zeros(len(order) + 1, np.bool_)
-    same[1:-1] = lines.begin[order][1:] == lines.begin[order][:-1]
-    return order[same[1:] | same[:-1]]
+    """The sequences that begin where others of their program begin, in order of address, then program."""
+    order = np.lexsort((lines.program, lines.begin))
+    new = first_of_runs(lines.begin[order]) | first_of_runs(lines.program[order])
+    several: Int64 = order[~(new & np.append(new[1:], True))]
+    return several
 
 
 def _declarations(reader: Reader, dies: UInt64) -> tuple[list[int], list[int]]:

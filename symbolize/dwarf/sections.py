@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+COMPILE_UNIT, SKELETON_UNIT = 1, 4
+
 Buffer = bytes | memoryview
 
 
@@ -26,3 +31,9 @@ class DebugSections:
     big_endian: bool = False
     is_split: bool = False
     holds_types: bool = False
+
+
+def holds_code(kind: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Which kinds of units may hold code: compile and skeleton units (rule R90)."""
+    result: NDArray[np.bool_] = (kind == COMPILE_UNIT) | (kind == SKELETON_UNIT)
+    return result

@@ -3,15 +3,24 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import first_of_runs, views
+from symbolize.arrays import first_of_runs, is_among, layer_at, views
+from symbolize.dwarf.claims import Claims, lines_of
+from symbolize.dwarf.cover import Cover, Pieces
 from symbolize.dwarf.files import Lines
+from symbolize.dwarf.live import united
 from symbolize.dwarf.sweep import clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs, sort_runs, sweep
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
 
-MAX_RANKED_SIZE = 1 << 62
+Gaps = list[tuple[UInt64, UInt64]]
+"""Begins and ends of ranges of which nothing can be answered."""
+
+MAX_RANKED_SIZE = 1 << 60
 """Functions at least this large rank alike."""
+
+UNCLAIMED_RANK = 1 << 62
+"""What code that its unit does not claim ranks behind."""
 
 PIECES_PER_SEQUENCE = 16
 MORE_PIECES = 1 << 16
@@ -36,20 +45,38 @@ def in_order(begin: UInt64) -> Int64:
 
 
 def disjoint(
-    begin: UInt64, end: UInt64, owner: Int64, rank: Int64, parent: Int64, problems: list[str] | None = None
+    begin: UInt64, end: UInt64, owner: Int64, rank: Int64, parent: Int64, unknown: Gaps | None = None
 ) -> tuple[UInt64, Int64]:
     """Sweep ranges into disjoint segments; see `sweep`.
 
-    Returns where segments start and whose they are. What had to be left out is added to `problems`.
+    Returns where segments start and whose they are. Where ranges had to be left out nobody answers, not even those that
+    were not left out (rule R254); begins and ends of that are added to `unknown`.
     """
     order = np.lexsort((owner, begin)) if (owner[1:] < owner[:-1]).any() else in_order(begin)
     starts = np.zeros(2 * len(begin) + 2, np.uint64)
     winners = np.zeros(2 * len(begin) + 2, np.int64)
-    lost = np.zeros(1, np.int64)
+    lost = np.zeros(len(begin), np.uint8)
     count = sweep(*views(begin[order], end[order], owner[order], rank[order], parent, starts, winners, lost))
-    if problems is not None and lost[0]:
-        problems.append(f"absurdly many functions at one address; {lost[0]} address ranges are left out")
-    return starts[:count].copy(), winners[:count].copy()
+    starts, winners = starts[:count].copy(), winners[:count].copy()
+    if not lost.any():
+        return starts, winners
+    left_out = order[lost != 0]
+    gaps = united(begin[left_out], end[left_out])
+    if unknown is not None:
+        unknown.append(gaps)
+    return without(starts, winners, gaps)
+
+
+def without(starts: UInt64, values: Int64, gaps: tuple[UInt64, UInt64]) -> tuple[UInt64, Int64]:
+    """A layer of segments with nothing (-1) in `gaps`, ranges that ascend and are disjoint."""
+    begin, end = gaps
+    kept = np.searchsorted(end, starts, side="right") >= np.searchsorted(begin, starts, side="right")
+    behind = layer_at(starts, values, end)
+    starts = np.concatenate((begin, end, starts[kept]))
+    values = np.concatenate((np.full(len(begin), -1, np.int64), behind, values[kept]))
+    order = np.argsort(starts, kind="stable")
+    order = order[first_of_runs(starts[order])]
+    return starts[order], values[order]
 
 
 def only_around(begin: UInt64, end: UInt64, owner: Int64, vaddrs: UInt64, count: int) -> tuple[UInt64, UInt64, Int64]:
@@ -65,20 +92,32 @@ def only_around(begin: UInt64, end: UInt64, owner: Int64, vaddrs: UInt64, count:
 
 
 def function_segments(
-    begin: UInt64, end: UInt64, owner: Int64, parent: Int64, unit: Int64, lines: Lines, problems: list[str]
+    begin: UInt64,
+    end: UInt64,
+    owner: Int64,
+    parent: Int64,
+    unit: Int64,
+    lines: Lines,
+    claims: Claims,
+    problems: list[str],
+    unknown: Gaps,
 ) -> tuple[UInt64, Int64, UInt64]:
     """Segments and their innermost nodes from the ranges of all nodes, which may be reordered in place.
 
     An inlined function owns what it covers of the function around it (rules R25, R26), the smallest range
-    first (rule R27). Of overlapping functions the smallest wins, then the one whose unit's line table covers
-    it, then the first (rule R9). Where nothing else is, an empty range is its owner's (rule R8); the third column
-    is where these segments, of one byte each, start.
+    first (rule R27). Of overlapping functions those win whose unit claims the code (rule R255), then the smallest, then
+    the one whose unit's line table covers it, then the first (rule R9). Where nothing else is, an empty range is its
+    owner's (rule R8); the third column is where these segments, of one byte each, start. What had to be left out is
+    added to `problems`, and to `unknown` where that leaves unknown which function is there.
     """
     empty = begin == end
     places = None
     if empty.any():
         places = begin[empty], owner[empty]
         begin, end, owner = begin[~empty], end[~empty], owner[~empty]
+        pieces = claims.cut_ranges(places[0], places[0], unit[places[1]], problems)
+        if pieces is not None:
+            places = pieces.begin, places[1][pieces.source]
     depth = np.zeros(len(parent), np.int64)
     if inline_depths(*views(parent, depth)) > MAX_INLINE_DEPTH:
         shallow = depth[owner] <= MAX_INLINE_DEPTH
@@ -89,6 +128,9 @@ def function_segments(
         begin, end, owner = begin[order], end[order], owner[order]
     count = merge_runs(*views(begin, end, owner))
     begin, end, owner = begin[:count], end[:count], owner[:count]
+    pieces = claims.cut_ranges(begin, end, np.where(parent[owner] < 0, unit[owner], -1), problems)
+    if pieces is not None:
+        begin, end, owner, count = pieces.begin, pieces.end, owner[pieces.source], len(pieces.begin)
     room = count + (count >> 2) + 1024
     while True:
         first, last = np.zeros(len(parent), np.int64), np.zeros(len(parent), np.int64)
@@ -107,12 +149,14 @@ def function_segments(
     rank = np.minimum(end - begin, np.uint64(MAX_RANKED_SIZE)).astype(np.int64)
     rank *= 2
     outer = np.flatnonzero(parent[owner] < 0)
+    if pieces is not None:
+        rank[outer[~claims.hold(begin[outer], unit[owner[outer]])]] += UNCLAIMED_RANK
     outer = outer[in_order(begin[outer])]
     apart = np.ones(len(outer) + 1, np.bool_)
     apart[1:-1] = begin[outer][1:] >= np.maximum.accumulate(end[outer])[:-1]
     outer = outer[~(apart[1:] & apart[:-1])]
     rank[outer] += ~lines.cover(begin[outer], unit[owner[outer]])
-    starts, winners = disjoint(begin, end, owner, rank, parent, problems)
+    starts, winners = disjoint(begin, end, owner, rank, parent, unknown)
     if places is None:
         return starts, winners, np.zeros(0, np.uint64)
     return with_places(starts, winners, *places)
@@ -136,32 +180,66 @@ def with_places(starts: UInt64, winners: Int64, place: UInt64, owner: Int64) -> 
 
 
 def line_rows(
-    lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64, problems: list[str]
+    lines: Lines,
+    segments: tuple[UInt64, Int64, UInt64],
+    unit: Int64,
+    claims: Claims,
+    problems: list[str],
+    unknown: Gaps,
 ) -> tuple[UInt64, Int64]:
     """Line entries in order of address: where each starts and its row, -1 for gaps (rule R38).
 
-    Where sequences of several programs cover an address, the program of the unit whose function is there
-    answers, otherwise the first (rule R37). What is in the way of that is added to `problems`.
+    `segments` are those of `function_segments`. Where sequences of several programs cover an address, the program of
+    the unit whose function is there answers, otherwise the first (rule R37), and one that claims the address before
+    others; beside a function of a unit that claims it only such count (rule R255). What is in the way of that is added
+    to `problems`. There are no lines in `unknown`.
     """
+    starts, nodes, _ = segments
+    if not lines.claimed.all():
+        lines = without_strays(lines, segments, unit, claims, problems)
     begin, end, sequence = lines.begin, lines.end, np.arange(len(lines.begin))
     order = np.lexsort((end, begin))
     begin, end, sequence = begin[order], end[order], sequence[order]
     if (begin[1:] < np.maximum.accumulate(end)[:-1]).any():
-        begin, end, sequence = prefer_owners(lines, segment_start, segment_node, unit, problems)
+        begin, end, sequence = prefer_owners(lines, starts, nodes, unit, problems, unknown)
     pieces = views(begin, end, lines.first_row[sequence], lines.last_row[sequence], lines.address)
     count = lay_rows(*pieces, *views(np.zeros(0, np.uint64), np.zeros(0, np.int64)), False)
-    starts, rows = np.zeros(count, np.uint64), np.zeros(count, np.int64)
-    lay_rows(*pieces, *views(starts, rows), True)
-    return starts, rows
+    row_starts, rows = np.zeros(count, np.uint64), np.zeros(count, np.int64)
+    lay_rows(*pieces, *views(row_starts, rows), True)
+    if unknown:
+        gaps = united(*(np.concatenate(columns) for columns in zip(*unknown, strict=True)))
+        size = int((gaps[1] - gaps[0]).sum())
+        problems.append(f"absurdly many functions at one address; {size} bytes of code stay without names and lines")
+        row_starts, rows = without(row_starts, rows, gaps)
+    return row_starts, rows
+
+
+def without_strays(
+    lines: Lines, segments: tuple[UInt64, Int64, UInt64], unit: Int64, claims: Claims, problems: list[str]
+) -> Lines:
+    """`lines` without what is not claimed where a function of a unit is that claims the place (rule R255)."""
+    starts, nodes, places = segments
+    there = np.flatnonzero(nodes >= 0)
+    there = there[~is_among(starts[there], places)]
+    begin, end, node = starts[there], starts[there + 1], nodes[there]
+    claimed = claims.cut_ranges(begin, end, unit[node], problems)
+    if claimed is not None:
+        begin, end = claimed.begin[claimed.inside], claimed.end[claimed.inside]
+    covered = Cover(begin, end, np.zeros(len(begin), np.int64), 1)
+    owner = np.where(lines.claimed, -1, 0)
+    pieces = covered.cut(lines.begin, lines.end, owner, problems)
+    if pieces is None:
+        pieces = Pieces(np.arange(len(owner)), lines.begin, lines.end, np.ones(len(owner), np.bool_))
+    return lines_of(lines, pieces.take(~pieces.inside | lines.claimed[pieces.source]))
 
 
 def prefer_owners(
-    lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64, problems: list[str]
+    lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64, problems: list[str], unknown: Gaps
 ) -> tuple[UInt64, UInt64, Int64]:
     """Disjoint pieces of overlapping sequences: begin, end and sequence of each, in order of address.
 
     Every sequence is cut where the program of the function changes; a piece inside its own program's
-    functions ranks before all others.
+    functions ranks before all others, then one that is claimed.
     """
     program = np.full(len(segment_node), -1, np.int64)
     has_node = segment_node >= 0
@@ -185,8 +263,8 @@ def prefer_owners(
     owner = first[sequence] + step - 1
     own = (owner >= 0) & (np.append(cut_program, -2)[owner] == lines.program[sequence])
     rank = np.empty(len(begin), np.int64)
-    rank[np.lexsort((begin, sequence, ~own))] = np.arange(len(begin))
+    rank[np.lexsort((begin, sequence, ~lines.claimed[sequence], ~own))] = np.arange(len(begin))
     piece = np.arange(len(begin))
-    starts, winners = disjoint(begin, end, piece, rank, np.full(len(begin), -1, np.int64))
+    starts, winners = disjoint(begin, end, piece, rank, np.full(len(begin), -1, np.int64), unknown)
     covered = np.flatnonzero(winners >= 0)
     return starts[covered], starts[covered + 1], sequence[winners[covered]]

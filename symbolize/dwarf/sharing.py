@@ -146,7 +146,7 @@ def units_at(dwarf: Dwarf, vaddrs: UInt64) -> tuple[Int64, Int64]:
     functions that a linker folded, these are left of the units that lost their copy. Pairs are distinct, in
     order of address. The answer does not depend on what was decoded before.
     """
-    begin, end, unit = dwarf.claims
+    begin, end, unit = dwarf.claims.begin, dwarf.claims.end, dwarf.claims.unit
     first, last = np.searchsorted(vaddrs, begin), np.searchsorted(vaddrs, end)
     count = np.maximum(last - first, 0)
     chosen = np.flatnonzero(count)

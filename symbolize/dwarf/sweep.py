@@ -28,7 +28,8 @@ def first_above(
 
 
 MAX_ACTIVE = cython.declare(cython.Py_ssize_t, 1024)
-"""Ranges that may cover one address at a time; more is corrupt data (rule R30 caps inlining at 256)."""
+"""Ranges that may answer for one address at a time, hidden ones not counted; more is corrupt data (R30 caps inlining
+at 256)."""
 
 
 @cython.ccall
@@ -161,6 +162,100 @@ def merge_runs(
 
 
 @cython.ccall
+def hold(  # type: ignore[no-untyped-def]
+    vaddrs: cython.const[cython.ulonglong][::1],
+    owners: cython.const[cython.longlong][::1],
+    first: cython.const[cython.longlong][::1],
+    cover_begins: cython.const[cython.ulonglong][::1],
+    cover_ends: cython.const[cython.ulonglong][::1],
+    held: cython.uchar[::1],
+):
+    """Set `held` (zeroed) where the cover of the owner beside an address holds it; see `cut`."""
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(len(vaddrs)):
+            if owners[i] >= 0:
+                k = first_above(cover_begins, first[owners[i]], first[owners[i] + 1], vaddrs[i])
+                if k > first[owners[i]] and vaddrs[i] < cover_ends[k - 1]:
+                    held[i] = 1
+
+
+@cython.ccall
+def cut(  # type: ignore[no-untyped-def]
+    begins: cython.const[cython.ulonglong][::1],
+    ends: cython.const[cython.ulonglong][::1],
+    owners: cython.const[cython.longlong][::1],
+    first: cython.const[cython.longlong][::1],
+    cover_begins: cython.const[cython.ulonglong][::1],
+    cover_ends: cython.const[cython.ulonglong][::1],
+    sources: cython.longlong[::1],
+    out_begins: cython.ulonglong[::1],
+    out_ends: cython.ulonglong[::1],
+    inside: cython.uchar[::1],
+    counts: cython.longlong[::1],
+    limit: cython.Py_ssize_t,
+    fill: cython.bint,
+):
+    """Cut ranges at the borders of the cover of their owners: ranges that ascend and are disjoint.
+
+    The cover of owner `j` are the rows `[first[j], first[j + 1])` of the cover; ranges of owner -1 stay whole and
+    inside. `counts` receives how many pieces there are, and how many of these are outside; once there are more than
+    `limit`, no more are looked for. If `fill`, each piece is written: index of the range, begin, end, whether inside.
+    """
+    count: cython.Py_ssize_t = 0
+    outside: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    last: cython.Py_ssize_t
+    begin: cython.ulonglong
+    end: cython.ulonglong
+    stop: cython.ulonglong
+    above: cython.Py_ssize_t
+    is_inside: cython.bint
+    more: cython.bint
+    with cython.nogil:
+        for i in range(len(begins)):
+            begin = begins[i]
+            end = ends[i]
+            k = last = 0
+            if owners[i] >= 0:
+                k = first[owners[i]]
+                last = first[owners[i] + 1]
+                above = first_above(cover_begins, k, last, begin)
+                if above > k and cover_ends[above - 1] > begin:
+                    above -= 1
+                k = above
+            more = True
+            while more:
+                stop = end
+                is_inside = owners[i] < 0
+                if k < last and cover_begins[k] <= begin:
+                    is_inside = True
+                    if cover_ends[k] < end:
+                        stop = cover_ends[k]
+                    k += 1
+                elif k < last and cover_begins[k] < end:
+                    stop = cover_begins[k]
+                if fill:
+                    sources[count] = i
+                    out_begins[count] = begin
+                    out_ends[count] = stop
+                    inside[count] = is_inside
+                count += 1
+                if not is_inside:
+                    outside += 1
+                begin = stop
+                more = begin < end
+                if count > limit:
+                    more = False
+            if count > limit:
+                break
+    counts[0] = count
+    counts[1] = outside
+
+
+@cython.ccall
 def inline_depths(parents: cython.const[cython.longlong][::1], depths: cython.longlong[::1]) -> cython.longlong:
     """Fill `depths` with how many functions each node is inlined into; the largest of them.
 
@@ -247,16 +342,18 @@ def sweep(
     parents: cython.const[cython.longlong][::1],
     starts: cython.ulonglong[::1],
     winners: cython.longlong[::1],
-    lost: cython.longlong[::1],
+    lost: cython.uchar[::1],
 ) -> cython.Py_ssize_t:
     """Lay nested and overlapping ranges out as disjoint segments.
 
     Ranges come sorted by begin, then owner. Inside a range of its parent a range wins; among ranges of one
     parent (or of none, `parents[owner]` = -1) the lower rank wins, of equal ones the lower
-    owner. `starts` and `winners` (twice as long as
-    the ranges, plus one) receive the segments: segment `i` reaches from `starts[i]` to `starts[i + 1]` and
-    belongs to the owner `winners[i]`, or to nobody (-1). `lost[0]` counts the ranges that are left out because
-    MAX_ACTIVE others are open. Returns how many segments there are; the last is nobody's.
+    owner. A range that a better one of the same parent hides up to its end is passed over, so that equal ranges,
+    such as those of the copies of a function that many units have, count once (rule R254). `starts` and `winners`
+    (twice as long as the ranges, plus one) receive the segments: segment `i` reaches from `starts[i]` to
+    `starts[i + 1]` and belongs to the owner `winners[i]`, or to nobody (-1). `lost` (as long as the ranges, zeroed)
+    is set for those that are left out because MAX_ACTIVE others are open: what is inside them is not known.
+    Returns how many segments there are; the last is nobody's.
     """
     stack: cython.longlong[::1] = memoryview(np.zeros(MAX_ACTIVE, np.int64))
     levels: cython.longlong[::1] = memoryview(np.zeros(MAX_ACTIVE, np.int64))
@@ -265,6 +362,8 @@ def sweep(
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
     base: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    kept: cython.Py_ssize_t
     head: cython.Py_ssize_t
     n: cython.Py_ssize_t = len(begins)
     begin: cython.ulonglong
@@ -272,6 +371,7 @@ def sweep(
     parent: cython.longlong
     winner: cython.longlong
     level: cython.longlong
+    hidden: cython.bint
     with cython.nogil:
         for i in range(n + 1):
             begin = begins[i] if i < n else MASK64
@@ -288,17 +388,6 @@ def sweep(
                     count += 1
             if i == n:
                 break
-            if depth >= MAX_ACTIVE:  # room is made of what has ended below ranges that have not
-                base = 0
-                for k in range(depth):
-                    if ends[stack[k]] > begin:
-                        stack[base] = stack[k]
-                        levels[base] = levels[k]
-                        base += 1
-                depth = base
-                if depth >= MAX_ACTIVE:
-                    lost[0] += 1
-                    continue
             parent = parents[owners[i]]
             base = depth
             level = 0
@@ -312,15 +401,39 @@ def sweep(
                 level = levels[base - 1] + 1
             # Groups of siblings with their descendants lie above the parent, better ones on top; what is
             # better than the parent lies above them all.
-            while base < depth and levels[base] >= level:
-                head = stack[base]
+            place = -1
+            hidden = False
+            k = base
+            while k < depth and levels[k] >= level:
+                head = stack[k]
                 if ends[head] > begin and (
                     ranks[head] < ranks[i] or (ranks[head] == ranks[i] and owners[head] < owners[i])
                 ):
-                    break
-                base += 1
-                while base < depth and levels[base] > level:
-                    base += 1
+                    if place < 0:
+                        place = k
+                    if ends[head] >= ends[i]:
+                        hidden = True
+                        break
+                k += 1
+                while k < depth and levels[k] > level:
+                    k += 1
+            if hidden:
+                continue
+            base = place if place >= 0 else k
+            if depth >= MAX_ACTIVE:  # room is made of what has ended below ranges that have not
+                kept = 0
+                for k in range(depth):
+                    if k == base:
+                        place = kept
+                    if ends[stack[k]] > begin:
+                        stack[kept] = stack[k]
+                        levels[kept] = levels[k]
+                        kept += 1
+                base = place if base < depth else kept
+                depth = kept
+                if depth >= MAX_ACTIVE:
+                    lost[i] = 1
+                    continue
             k = depth
             while k > base:
                 stack[k] = stack[k - 1]

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, layer_at
+from symbolize.arrays import distinct, is_among, layer_at
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.elf import ElfImage, Symbols, read_symbols
 from symbolize.elf.gotable import go_table
@@ -21,6 +21,7 @@ from symbolize.symbols.assemble import assemble, resolve_nodes
 from symbolize.symbols.binary import has_dwarf, source_names
 from symbolize.symbols.debug_files import CompanionFiles, Finder, debug_sections
 from symbolize.symbols.elf_symbols import NO_FRAMES, SymbolLayer, needs_frames, symbol_layer
+from symbolize.symbols.folding import entries_at
 from symbolize.symbols.listed import listed_table, with_type_arguments
 from symbolize.symbols.table import SymbolTable
 
@@ -81,7 +82,7 @@ class Builder:
 
     def share(self, vaddrs: UInt64) -> float:
         """The share of the debug information that lookups of `vaddrs` (ascending) need: 0 to 1."""
-        return self.dwarf.share(self.dwarf.units_for(vaddrs)) if self.dwarf is not None else 1.0
+        return self.dwarf.share(self.dwarf.claims.units_for(vaddrs)) if self.dwarf is not None else 1.0
 
     @property
     def is_complete(self) -> bool:
@@ -106,9 +107,9 @@ class Builder:
 def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None, symbols: Callable[[], SymbolLayer] | None = None) -> Decoded:
     """Decode the units that may hold one of `vaddrs` (ascending), or all.
 
-    Where no unit that claims an address has a function there, the claim may be wrong, and the units that claim
-    nothing are decoded too (rule R61). With the `symbols` of the binary, which are asked for when the units are read,
-    only what lookups of `vaddrs` ask of the segments is right.
+    Where no unit that claims an address has a function there, units that may have more code than they claim are
+    decoded too (rules R61, R255). With the `symbols` of the binary, which are asked for when the units are read, only
+    what lookups of `vaddrs` ask of the segments is right.
     """
     if vaddrs is None:
         return dwarf.decode()
@@ -122,13 +123,21 @@ def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None, symbols: Callable[[], Symbol
         return np.concatenate((vaddrs, begin, begin - np.minimum(begin, np.uint64(1))))
 
     places = asked if symbols is not None else None
-    units = dwarf.units_for(vaddrs)
+    units = dwarf.claims.units_for(vaddrs)
     decoded = dwarf.decode(units, places)
-    if (layer_at(decoded.segment_start, decoded.segment_node, vaddrs) < 0).any():
-        unclaiming = dwarf.unclaiming_units()
-        others = dwarf.decode(unclaiming)
-        if len(others.segment_start) or len(others.row_start):
-            decoded = dwarf.decode(distinct(np.concatenate((units, unclaiming))), places)
+    uncovered = vaddrs[dwarf.uncovered(decoded, vaddrs)]
+    uncertain = dwarf.claims.uncertain_units()
+    uncertain = uncertain[~is_among(uncertain, units)]
+    if len(uncovered) and len(uncertain):
+        others = dwarf.decode(uncertain, lambda: uncovered)
+        layers = (others.segment_start, others.segment_node), (others.row_start, others.row)
+        if any((layer_at(*layer, uncovered) >= 0).any() for layer in layers):
+            units = distinct(np.concatenate((units, uncertain)))
+            decoded = dwarf.decode(units, places)
+    # What shares the code of a function is claimed where that begins.
+    sharing = dwarf.claims.units_for(entries_at(decoded, vaddrs))
+    if not is_among(sharing, units).all():
+        decoded = dwarf.decode(distinct(np.concatenate((units, sharing))), places)
     return decoded
 
 

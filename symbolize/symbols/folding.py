@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.arrays import distinct, first_of_runs, is_among, layer_at, views
+from symbolize.dwarf.claims import ASSEMBLY
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.sharing import (
     Definitions,
@@ -52,8 +53,7 @@ UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-ASSEMBLY = 0x8001
-"""DW_LANG_Mips_Assembler: labels of one place are a choice of the source, and each has a DIE."""
+NOWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 MAX_NAMES = 4096
 """So many names at one place are looked at; whole families of empty functions may be folded into one."""
@@ -308,7 +308,7 @@ def _decide(groups: list[_Group], known: _Known | None) -> Iterator[_Verdict]:
 
 
 def _describes_c(dwarf: Dwarf, units: Int64) -> Bool:
-    """Which units tell definitions from aliases: all but those of assembly."""
+    """Which units tell definitions from aliases: all but those of assembly, where each label has a DIE."""
     result: Bool = np.asarray(dwarf.units.language)[units] != ASSEMBLY
     return result
 
@@ -419,10 +419,14 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
     """
     dwarf = known.dwarf
     top = np.flatnonzero(decoded.node_parent < 0)
-    entries = _entries(decoded, vaddrs)
+    entries = entries_at(decoded, vaddrs)
     if not len(entries):
         return []
     of_top = decoded.node_entry[top]
+    # Which other units were decoded is chance, so what they do not claim does not count.
+    claims = dwarf.claims
+    fair = claims.hold(of_top, decoded.node_unit[top]) | ~claims.anywhere(of_top)
+    top, of_top = top[fair], of_top[fair]
     asked = entries[np.minimum(np.searchsorted(entries, of_top), len(entries) - 1)] == of_top
     chosen = entries_of_several(dwarf, decoded.node_die[top[asked]], of_top[asked])
     places = np.zeros(0, np.int64)
@@ -443,6 +447,7 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
     if not complete:
         sequences = sequences_at(dwarf, units, chosen)
     result = []
+    entered = np.append(decoded.node_entry, NOWHERE)[_tops(decoded, decoded.segment_node)]
     for i in np.flatnonzero(high > low).tolist():
         candidates: dict[bytes, Candidate] = {}
         for row in live[low[i] : high[i]].tolist():
@@ -458,8 +463,21 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
                 candidates.setdefault(key, place)
         if len(candidates) > 1:
             begin = int(chosen[i])
-            result.append(_Verdict(begin, begin + size, evidence, list(candidates.values())))
+            verdict = _Verdict(begin, begin + size, evidence, list(candidates.values()))
+            result += [verdict._replace(begin=b, end=e) for b, e in _where_entered(decoded, entered, verdict)]
     return result
+
+
+def _where_entered(decoded: Decoded, entered: UInt64, verdict: _Verdict) -> Iterator[tuple[int, int]]:
+    """The parts of a range whose functions, by segment, are `entered` where it begins: others may lie in it."""
+    low = max(int(np.searchsorted(decoded.segment_start, verdict.begin, side="right")) - 1, 0)
+    high = int(np.searchsorted(decoded.segment_start, verdict.end))
+    own = np.append(entered[low:high] == verdict.begin, False)
+    first = np.flatnonzero(own & ~np.append(False, own[:-1]))
+    last = np.flatnonzero(~own & np.append(False, own[:-1]))
+    limits = np.append(decoded.segment_start[low:high], np.uint64(verdict.end))
+    for i, j in zip(first.tolist(), last.tolist(), strict=True):
+        yield max(int(limits[i]), verdict.begin), min(int(limits[j]), verdict.end)
 
 
 def _candidate(definitions: Definitions, row: int) -> Candidate:
@@ -476,7 +494,7 @@ def _identity(definitions: Definitions, row: int) -> bytes:
     return b"%s %s:%d" % (name, basename(definitions.path[row]), definitions.line[row])
 
 
-def _entries(decoded: Decoded, vaddrs: UInt64 | None) -> UInt64:
+def entries_at(decoded: Decoded, vaddrs: UInt64 | None) -> UInt64:
     """Where the functions that are there begin, or those of them that answer for one of `vaddrs`."""
     node = decoded.segment_node
     if vaddrs is not None:

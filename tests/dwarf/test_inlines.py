@@ -1,12 +1,16 @@
 """Inlined functions: chains, call sites, and what belongs to whom (rules R19–R30)."""
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.support.dwarf_writer import As, Die, Ref, die, function, inlined
+from symbolize.symbols import build_table
+from tests.support.dwarf_writer import As, Die, Ref, Unit, die, function, inlined
+from tests.support.elf_writer import text
 from tests.support.line_writer import Format, Lines, sequence
-from tests.support.lookup import frames_at, image_of, names_at
+from tests.support.lookup import frames_at, frames_of, image_of, names_at
 from tests.support.programs import unit
 
 V4 = Format(version=4)
@@ -130,3 +134,45 @@ def test_depth_is_capped() -> None:
 
     for levels, expected in ((200, 200), (256, 256), (300, 256)):
         assert chains(nest(levels), at=(0x1010,)) == [["g"] * expected + ["f"]]
+
+
+def copies(count: int, size: Callable[[int], int]) -> list[Unit]:
+    """Units that each have a copy of one function at one address, with what is inlined into it, and lines."""
+    result = []
+    for number in range(count):
+        end = 0x1000 + size(number)
+        inner = inlined("inner", [(0x1008, 0x100C)], line=3)
+        copy = function("copy", 0x1000, size(number), inlined("outer", [(0x1004, 0x1010)], inner, line=2))
+        abstract = [die("subprogram", name=name, label=name) for name in ("inner", "outer")] if not number else []
+        own = own_at(number), own_at(number) + 8
+        operations = [*sequence((0x1000, 1), (0x1008, 9), end=end), *sequence((own[0], 5), end=own[1])]
+        lines, claims = Lines(operations), [(0x1000, end), own]
+        result.append(unit(copy, function(f"own{number}", own[0], 8), *abstract, lines=lines, ranges=claims))
+    return result
+
+
+def own_at(number: int) -> int:
+    """Where the function that only one unit has begins."""
+    return 0x2000 + 8 * number
+
+
+def test_many_copies_of_one_function() -> None:
+    """Linkers keep the address in all descriptions of a function that many units have: equal ones are one (R254)."""
+    image = image_of(copies(1100, lambda number: 0x20), [text(0x1000, 0x8000)])
+    vaddrs = [0x1000, 0x1006, 0x1009, 0x100D, 0x1018, own_at(1099)]
+    names = [["copy"], ["outer", "copy"], ["inner", "outer", "copy"], ["outer", "copy"], ["copy"], ["own1099"]]
+    assert names_at(image, *vaddrs) == names
+    table = build_table([image])
+    assert table.problems == []
+    assert [frame.line for frame in frames_of(table, vaddrs)[2]] == [9, 3, 2]
+
+
+def test_more_functions_than_can_be_told_apart() -> None:
+    """Where more different functions are than any program has, no name or line is made up for one (R254)."""
+    image = image_of(copies(1100, lambda number: 0x20 + number), [text(0x1000, 0x8000)])
+    table = build_table([image])
+    found = frames_of(table, [0x1000, 0x1009, 0x1020 + 1099, own_at(7)])
+    assert [[frame.name for frame in frames] for frames in found] == [[], [], [], ["own7"]]
+    assert table.doubtful(np.array([0x1000, 0x1009, own_at(7)], np.uint64)).tolist() == [True, True, False]
+    assert len(table.problems) == 1
+    assert "bytes of code stay without names and lines" in table.problems[0]
