@@ -15,7 +15,7 @@ from symbolize.names import (
     demangle_linker,
     drop_template_arguments,
     is_mangled,
-    last_component,
+    own_name,
 )
 from symbolize.profile import Functions, Lines, Profile
 from symbolize.symbols import Frames, FunctionNames, texts_of
@@ -169,8 +169,8 @@ def shown_names(
         readable = demangle_linker(linkage, mode) if of_linker else demangle(linkage, mode)
         if mode == "default":
             plain = [drop_template_arguments(text) for text in plain]
-        # A function without a linked name is known to the linker by its plain name at best.
-        linked = [link or last_component(text) for link, text in zip(linkage, found.name, strict=True)]
+        # A function without a linked name is known to the linker by its plain name at best, which is kept whole.
+        linked = [link or own_name(text) for link, text in zip(linkage, found.name, strict=True)]
         names = linked if mode == "none" else [a or b for a, b in zip(plain, readable, strict=True)]
         known.update(zip(missing, zip(names, linked, found.unnamed().tolist(), strict=True), strict=True))
     if not wanted:

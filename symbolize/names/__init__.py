@@ -1,11 +1,19 @@
 """Demangling by language, simplification modes and clone suffixes (R114-R117)."""
 
 from symbolize.names.demangling import MODES, Mode, demangle, same_function
-from symbolize.names.identity import function_key, is_linker_made, is_mangled, may_be_local, public_name, variants
+from symbolize.names.identity import (
+    encodes,
+    function_key,
+    is_linker_made,
+    is_mangled,
+    may_be_local,
+    public_name,
+    variants,
+)
 from symbolize.names.itanium import unavailable
 from symbolize.names.linker import LINKER_MARK, LINKER_PREFIX, demangle_linker
 from symbolize.names.simplify import drop_clone_notes, drop_template_arguments, simplify
-from symbolize.names.suffixes import last_component, split_suffix, strip_version
+from symbolize.names.suffixes import last_component, own_name, split_suffix, strip_version
 
 __all__ = [
     "LINKER_MARK",
@@ -16,11 +24,13 @@ __all__ = [
     "demangle_linker",
     "drop_clone_notes",
     "drop_template_arguments",
+    "encodes",
     "function_key",
     "is_linker_made",
     "is_mangled",
     "last_component",
     "may_be_local",
+    "own_name",
     "public_name",
     "same_function",
     "simplify",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from symbolize.names import rust
 from symbolize.names.demangling import demangle
@@ -32,6 +33,7 @@ _KINDS = (b"_ifunc", b"_generic", b"_np", b"_compat")
 _CRATE = re.compile(rb"C(?:s[0-9a-zA-Z]{0,11}_)?u?([0-9]{1,5})_?")
 _REFERENCE = re.compile(rb"B[0-9a-zA-Z]{0,11}_\Z")
 _LOCAL = re.compile(rb"_GLOBAL__N_|L[0-9]|U[lt]|\A_ZZ|\.")
+_IDENTIFIER = re.compile(rb"[\w.\x80-\xff]")
 _STRUCTOR = re.compile(rb"(?<=[CD])[0-5](?=[EI])")
 
 
@@ -64,6 +66,43 @@ def function_key(name: bytes) -> bytes:
     for words in THUNKS:
         text = text.removeprefix(words)
     return text
+
+
+def encodes(symbol: bytes, name: bytes) -> bool:
+    """Whether a symbol is an encoding of the plain name of a function with its scopes or types (rule R262).
+
+    That is so where the name is a component of the symbol: as it is or in capitals, between signs that belong to no
+    identifier, as Crystal (`*Box#area<Int32>:Int32`) and Pascal (`P$SHAPES$_$TBOX_$__$$_AREA$LONGINT$$LONGINT`) have
+    it, or behind its length, as in D. A dot begins a suffix (`main.f.abi0`) and separates no components. Crystal calls
+    every proc `->`, and its symbol after the type.
+    """
+    if not name or symbol == name:
+        return False
+    if symbol.startswith(b"_D"):
+        name = name.partition(b"!")[0]  # what follows are arguments of a template
+        return b"%d%s" % (len(name), name) in symbol
+    if name == b"->":
+        return symbol.startswith(b"~proc")
+    return any(
+        _is_component(symbol, spelled, at) for spelled in {name, name.upper()} for at in _occurrences(symbol, spelled)
+    )
+
+
+def _occurrences(text: bytes, part: bytes) -> Iterator[int]:
+    """Where `part` occurs in `text`."""
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)
+
+
+def _is_component(symbol: bytes, name: bytes, at: int) -> bool:
+    """Whether `name`, which stands at `at`, is no part of a longer identifier; Pascal has `$_` before a name."""
+    end = at + len(name)
+    begins = not _IDENTIFIER.match(name, 0, 1) or not _IDENTIFIER.match(symbol, max(at - 1, 0), at)
+    begins = begins or symbol[max(at - 2, 0) : at] == b"$_"
+    ends = not _IDENTIFIER.match(name, len(name) - 1) or not _IDENTIFIER.match(symbol, end, end + 1)
+    return begins and ends
 
 
 def may_be_local(name: bytes) -> bool:

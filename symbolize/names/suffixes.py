@@ -14,6 +14,7 @@ _OPTIONALLY_NUMBERED = frozenset(
 )  # fmt: skip
 # Words that are a suffix only together with a number.
 _NUMBERED = frozenset({b"__part", b"__uniq", b"constprop", b"isra", b"lto_priv", b"part"})
+_VERSION = re.compile(rb"[\w.+-]+")
 _HEX_DIGITS = b"0123456789abcdefABCDEF"
 _OPERATOR = re.compile(
     rb'operator(?: (?:new|delete|co_await)\b(?:\[\])?|"" ?\w+|\(\)|\[\]|<=>|<<=?|>>=?|->\*?|[<>]=?|[-+*/%^&|~!=,]+)'
@@ -53,27 +54,43 @@ def _takes_number(word: bytes, number: bytes) -> bool:
 def strip_version(name: bytes) -> bytes:
     """Drop an ELF symbol version, `@VER` or `@@VER` (R114).
 
-    `name@plt` is kept, and so are the other uses of `@`: Microsoft names (`?f@@YAXXZ`) and the argument size of
-    stdcall names (`f@8`).
+    `name@plt` is kept, and so are the other uses of `@`: Microsoft names (`?f@@YAXXZ`), the argument size of
+    stdcall names (`f@8`) and the names of Crystal (`*Int32@Int#to_s:String`), which have signs that no version has.
     """
     at = name.find(b"@")
     if at <= 0 or name.startswith(b"?") or name.endswith(b"@plt"):
         return name
     version = name[at:].lstrip(b"@")
-    return name if not version or version.isdigit() else name[:at]
+    return name if version.isdigit() or not _VERSION.fullmatch(version) else name[:at]
+
+
+def own_name(name: bytes) -> bytes:
+    """A qualified name without its scopes, as `DW_AT_name` has it: `a::b<c::d>` gives `b<c::d>`."""
+    return name[_own_start(name) :] if b"::" in name else name
 
 
 def last_component(name: bytes) -> bytes:
     """A qualified name without its scopes, template arguments and ABI tags: `a::b[abi:x]<c::d>` gives `b`."""
     if b"::" not in name and b"<" not in name and b"[abi:" not in name:
         return name
+    start = _own_start(name)
+    operator = _OPERATOR.match(name, start)
+    if operator is not None:
+        return operator[0]
+    if name.startswith(b"operator ", start):  # a conversion: its type has no scopes to cut off
+        return name[start:]
+    return name[start:].partition(b"<")[0].partition(b"[abi:")[0]
+
+
+def _own_start(name: bytes) -> int:
+    """Where the last component of a qualified name begins."""
     depth = start = i = 0
     while i < len(name):
         byte = name[i]
         if i == start and name.startswith(b"operator", i):
             symbol = _OPERATOR.match(name, i)
-            if symbol is None and name[i : i + 9] == b"operator ":  # a conversion: its type has no scopes to cut off
-                return name[i:]
+            if symbol is None and name[i : i + 9] == b"operator ":  # a conversion, to a type that may have scopes
+                return i
             if symbol is not None:
                 i = symbol.end()
                 continue
@@ -85,5 +102,4 @@ def last_component(name: bytes) -> bytes:
             start = i = i + 2
             continue
         i += 1
-    operator = _OPERATOR.match(name, start)
-    return operator[0] if operator is not None else name[start:].partition(b"<")[0].partition(b"[abi:")[0]
+    return start

@@ -34,6 +34,7 @@ UInt64 = NDArray[np.uint64]
 UInt32 = NDArray[np.uint32]
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
+Bool = NDArray[np.bool_]
 
 CHAINS_PER_RANGE = 4
 MORE_CHAINS = 1 << 16
@@ -246,12 +247,14 @@ def name_ranges(
     if dwarf is not None:
         known, dwarf_function[nodes] = name_functions(dwarf, decoded, nodes, files, done)
     inlined = nodes[parent[nodes] >= 0]
-    outer_function = dwarf_function[np.append(outer, -1)[ranges.node]]
-    wanted, of_range = distinct_inverse(pair(outer_function + 1, ranges.symbol + 1))
-    function, symbol = (column.astype(np.int64) - 1 for column in unpair(wanted))
+    outer_node = np.append(outer, -1)[ranges.node]
+    begins = begin_together(outer_node, outer, decoded, ranges.symbol, symbols)
+    wanted, of_range = distinct_inverse(pair(2 * (dwarf_function[outer_node] + 1) + begins, ranges.symbol + 1))
+    function, symbol = (column.astype(np.int64) for column in unpair(wanted))
+    begins, function, symbol = function & 1 > 0, (function >> 1) - 1, symbol - 1
     # First all functions of DWARF by themselves, then those that a symbol has a say in.
     by_symbol = np.flatnonzero(symbol >= 0)
-    chosen = choose_names(function[by_symbol], symbol[by_symbol], known, symbols)
+    chosen = choose_names(function[by_symbol], symbol[by_symbol], known, symbols, begins[by_symbol])
     linkage = np.concatenate((pool.add(known.linkage), pool.add(chosen.linkage)))
     name = np.concatenate((pool.add(known.name), pool.add(chosen.name)))
     by_itself = slice(len(known))
@@ -278,6 +281,21 @@ def name_ranges(
     node_function = np.full(len(parent), -1, np.int32)
     node_function[inlined] = row[node_candidate]
     return functions, node_function, row[range_candidate]
+
+
+def begin_together(node: Int64, outer: Int64, decoded: Decoded, symbol: Int32, symbols: SymbolLayer) -> Bool:
+    """Where the symbol begins at the begin of a range of the outermost function `node` (-1: none), rule R262.
+
+    `outer` is the outermost function of each node of the decoder.
+    """
+    result = np.zeros(len(node), np.bool_)
+    both = np.flatnonzero((node >= 0) & (symbol >= 0))
+    begin = symbols.vaddr[symbol[both]]
+    tops = np.append(outer, -1)
+    here = tops[layer_at(decoded.segment_start, decoded.segment_node, begin)]
+    before = tops[layer_at(decoded.segment_start, decoded.segment_node, begin - np.minimum(begin, np.uint64(1)))]
+    result[both] = (here == node[both]) & ((before != here) | (begin == 0))
+    return result
 
 
 def name_functions(

@@ -1,4 +1,4 @@
-"""Which name a function gets when DWARF and the symbol table both have one (rules R6, R18)."""
+"""Which name a function gets when DWARF and the symbol table both have one (rules R6, R18, R262)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.arrays import views
-from symbolize.names import demangle, last_component, same_function, split_suffix, strip_version
+from symbolize.names import demangle, encodes, last_component, own_name, same_function, split_suffix, strip_version
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.functions import UNKNOWN, FunctionNames
 from symbolize.symbols.texts import equal_texts, holding
@@ -16,11 +16,15 @@ Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 
-def choose_names(function: Int64, symbol: Int64, functions: FunctionNames, symbols: SymbolLayer) -> FunctionNames:
+def choose_names(
+    function: Int64, symbol: Int64, functions: FunctionNames, symbols: SymbolLayer, begins: Bool | None = None
+) -> FunctionNames:
     """The names of the pairs of a function of `functions` (-1: none) and the symbol at the address.
 
     The symbol's name is taken where there is no DWARF. Where there is, it is taken if it agrees with DWARF up
     to a clone suffix, so that the suffix is kept: of the sized symbols with the same start, the first that does.
+    Where none does and DWARF has a plain name only, a symbol that encodes this name is taken (rule R262); `begins`
+    tells where the symbol and a range of the function begin at one address (None: nowhere).
     Without DWARF a word is taken for a clone suffix only where the base is a symbol too.
     """
     texts, names = symbols.names.texts(symbol), Texts.empty(len(symbol))
@@ -42,8 +46,9 @@ def choose_names(function: Int64, symbol: Int64, functions: FunctionNames, symbo
     alone = symbols.is_alone(symbol[rows]) & symbols.sized[symbol[rows]]
     described = rows[function[rows] >= 0]
     own_names = zip(linked_as.take(function[described]), named.take(function[described]), strict=True)
-    columns = function[rows].tolist(), symbol[rows].tolist(), alone.tolist(), texts.take(rows)
-    for f, s, is_alone, text in zip(*columns, strict=True):
+    together = np.zeros(len(rows), np.bool_) if begins is None else begins[rows]
+    columns = function[rows].tolist(), symbol[rows].tolist(), alone.tolist(), together.tolist(), texts.take(rows)
+    for f, s, is_alone, begins_here, text in zip(*columns, strict=True):
         if f < 0:
             linked = strip_version(text)
             base, suffix = split_suffix(linked)
@@ -64,6 +69,8 @@ def choose_names(function: Int64, symbol: Int64, functions: FunctionNames, symbo
             name.append(b"" if linked else UNKNOWN)
             continue
         linked = agreeing(candidates, said, called)
+        if not linked and begins_here and (not said or said == own_name(called)):
+            linked = encoding(symbols, s, called)
         linkage.append(linked or said)
         is_own = not said and (not linked or is_numbered(split_suffix(linked)[0], called))
         name.append(called if is_own else b"")
@@ -123,6 +130,17 @@ def agrees(linked: bytes, linkage: bytes, name: bytes) -> bool:
     if not base.startswith(b"_Z"):  # C, or extern "C" in a namespace
         return base == last_component(name)
     return last_component(demangle([base], "default")[0]) == last_component(name)
+
+
+def encoding(symbols: SymbolLayer, symbol: int, name: bytes) -> bytes:
+    """The one function symbol at the start of `symbol` that encodes the plain name; empty if none or several do."""
+    plain = last_component(name) or name  # Crystal has functions that are called `<`
+    found = {
+        text
+        for alias in symbols.aliases(symbol)
+        if symbols.is_function[alias] and encodes(split_suffix(text := strip_version(symbols.names[alias]))[0], plain)
+    }
+    return found.pop() if len(found) == 1 else b""
 
 
 def is_numbered(base: bytes, name: bytes) -> bool:
