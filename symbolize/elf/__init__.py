@@ -3,6 +3,7 @@
 from symbolize.elf.calls import inside_calls
 from symbolize.elf.ident import Ident, identify, read_build_id
 from symbolize.elf.image import ElfError, ElfImage, Section, Segment
+from symbolize.elf.plt import read_plt
 from symbolize.elf.symbols import Symbols, read_symbols, without_tag
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "identify",
     "inside_calls",
     "read_build_id",
+    "read_plt",
     "read_symbols",
     "without_tag",
 ]

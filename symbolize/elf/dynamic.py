@@ -7,18 +7,12 @@ import numpy as np
 
 from symbolize.elf.image import ElfImage
 
-DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_GNU_HASH = 4, 5, 6, 10, 0x6FFFFEF5
+DT_PLTGOT, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_GNU_HASH = 3, 4, 5, 6, 10, 0x6FFFFEF5
 
 
 def dynamic_tables(image: ElfImage) -> tuple[memoryview, memoryview] | None:
     """The bytes of the dynamic symbol table and of its strings; None if the file has none or they are cut off."""
-    if image.dynamic is None:
-        return None
-    offset, size = image.dynamic
-    word = np.dtype((">" if image.big_endian else "<") + ("u8" if image.is_64 else "u4"))
-    raw = image.data[offset : offset + size]
-    entries = np.frombuffer(raw, word, len(raw) // word.itemsize // 2 * 2).reshape(-1, 2)
-    tags = dict(zip(entries[:, 0].tolist(), entries[:, 1].tolist(), strict=True))
+    tags = dynamic_tags(image)
     symbols, strings = (file_offset(image, tags.get(tag, 0)) for tag in (DT_SYMTAB, DT_STRTAB))
     if symbols is None or strings is None:
         return None
@@ -27,6 +21,17 @@ def dynamic_tables(image: ElfImage) -> tuple[memoryview, memoryview] | None:
     table = image.data[symbols : symbols + count * entry]
     text = image.data[strings : strings + tags.get(DT_STRSZ, 0)]
     return (table, text) if len(table) and len(text) else None
+
+
+def dynamic_tags(image: ElfImage) -> dict[int, int]:
+    """What PT_DYNAMIC says, by tag; empty if the file has none."""
+    if image.dynamic is None:
+        return {}
+    offset, size = image.dynamic
+    word = np.dtype((">" if image.big_endian else "<") + ("u8" if image.is_64 else "u4"))
+    raw = image.data[offset : offset + size]
+    entries = np.frombuffer(raw, word, len(raw) // word.itemsize // 2 * 2).reshape(-1, 2)
+    return dict(zip(entries[:, 0].tolist(), entries[:, 1].tolist(), strict=True))
 
 
 def symbol_count(image: ElfImage, tags: dict[int, int]) -> int:

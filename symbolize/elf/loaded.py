@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.elf.dynamic import file_offset
+from symbolize.elf.dynamic import dynamic_tags, file_offset
 from symbolize.elf.image import Buffer, ElfImage
 
 UInt64 = NDArray[np.uint64]
@@ -94,11 +94,8 @@ def relative_relocations(image: ElfImage) -> tuple[UInt64, UInt64]:
     number = RELATIVE.get(image.machine)
     if image.dynamic is None or number is None or not image.is_64:
         return none, none
-    offset, size = image.dynamic
     order = ">" if image.big_endian else "<"
-    raw = image.data[offset : offset + size]
-    entries = np.frombuffer(raw, f"{order}u8", len(raw) // 16 * 2).reshape(-1, 2)
-    tags = dict(zip(entries[:, 0].tolist(), entries[:, 1].tolist(), strict=True))
+    tags = dynamic_tags(image)
     begin = file_offset(image, tags.get(DT_RELA, 0))
     if begin is None:
         return none, none

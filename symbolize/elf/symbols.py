@@ -44,7 +44,7 @@ class Symbols:
     """Code symbols of one table, a row each: vaddr, size (0: unknown), type, binding, end of the section.
 
     `name` is the offset of the name in `strings`, where it ends with a NUL, `file` that of the source
-    file of a local symbol (0: unknown, rule R120); `dynamic` marks a .dynsym.
+    file of a local symbol (0: unknown, rule R120); `dynamic` marks a .dynsym, `stubs` what stands for linker-made code.
     """
 
     vaddr: NDArray[np.uint64]
@@ -56,6 +56,7 @@ class Symbols:
     file: NDArray[np.int64]
     strings: bytes
     dynamic: bool
+    stubs: bool = False
 
     def __len__(self) -> int:
         return len(self.vaddr)

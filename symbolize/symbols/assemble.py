@@ -136,7 +136,7 @@ def assemble(
         folded_line=np.array(shared.line, np.uint32),
         doubtful_begin=none,
         doubtful_end=none,
-        has_names=dwarf is not None or len(symbols.vaddr) > 0,
+        has_names=dwarf is not None or symbols.has_functions,
     )
 
 

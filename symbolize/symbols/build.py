@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from symbolize.arrays import distinct, is_among, layer_at
 from symbolize.dwarf.decode import Decoded, Dwarf
-from symbolize.elf import ElfImage, Symbols, read_symbols
+from symbolize.elf import ElfImage, Symbols, read_plt, read_symbols
 from symbolize.elf.gotable import go_table
 from symbolize.elf.minidebug import mini_image
 from symbolize.elf.symbols import has_descriptors
@@ -175,20 +175,19 @@ def read_layer(images: Sequence[ElfImage]) -> SymbolLayer:
 
 
 def symbol_tables(image: ElfImage, descriptors: ElfImage | None = None) -> Iterator[Symbols]:
-    """The symbol tables of a file; of .dynsym what .symtab has no symbol at the address of (rule R113).
+    """The symbol tables of a file; of .dynsym what .symtab has no symbol at the address of (rule R113), and of the
+    entries of procedure linkage tables what neither has (rule R263).
 
     `descriptors` is as in `read_symbols`.
     """
-    full = read_symbols(image, ".symtab", descriptors)
-    if full is not None and len(full):
-        yield full
-    dynamic = read_symbols(image, ".dynsym", descriptors)
-    if dynamic is not None and full is not None and len(full):
-        known = np.sort(full.vaddr)
-        place = np.minimum(np.searchsorted(known, dynamic.vaddr), len(known) - 1)
-        dynamic = dynamic.take(known[place] != dynamic.vaddr)
-    if dynamic is not None and len(dynamic):
-        yield dynamic
+    full, dynamic = (read_symbols(image, name, descriptors) for name in (".symtab", ".dynsym"))
+    known = np.zeros(0, np.uint64)
+    for table in (full, dynamic, read_plt(image)):
+        if table is not None and len(table):
+            new = table.take(~is_among(table.vaddr, known)) if len(known) else table
+            known = np.concatenate((known, new.vaddr))
+            if len(new):
+                yield new
 
 
 def is_complete(images: Sequence[ElfImage]) -> bool:

@@ -81,7 +81,8 @@ class SymbolLayer:
 
     `end` is where a symbol ends, `is_function` tells those of type FUNC and IFUNC. `file` is an index into
     `files`, the source files of local symbols; 0 stands for none. `complete` tells whether there is a table of
-    all symbols among them, not only of those that are exported.
+    all symbols among them, not only of those that are exported; `has_functions` whether there are others than those of
+    code that the linker made.
     """
 
     start: UInt64
@@ -92,6 +93,7 @@ class SymbolLayer:
     is_function: Bool
     binding: NDArray[np.uint8]
     complete: bool
+    has_functions: bool
     names: SymbolNames
     file: Int64
     files: list[bytes]
@@ -140,7 +142,7 @@ def symbol_layer(tables: Sequence[Symbols], frames: tuple[UInt64, UInt64] = NO_F
         nothing = none.astype(np.int64)
         no = none.astype(np.bool_)
         return SymbolLayer(
-            none, nothing, none, none, no, no, none.astype(np.uint8), False, SymbolNames([]), nothing, [b""]
+            none, nothing, none, none, no, no, none.astype(np.uint8), False, False, SymbolNames([]), nothing, [b""]
         )
     vaddr = np.concatenate([table.vaddr for table in tables])
     sized = np.concatenate([table.size > 0 for table in tables])
@@ -173,8 +175,11 @@ def symbol_layer(tables: Sequence[Symbols], frames: tuple[UInt64, UInt64] = NO_F
         files += [table.text(offset) for offset in offsets.tolist()[1:]]
     function = (kind == STT_FUNC) | (kind == STT_GNU_IFUNC)
     complete = any(not table.dynamic for table in tables)
+    has_functions = any(not table.stubs for table in tables)
     file = np.concatenate(columns)
-    return SymbolLayer(starts, symbol, vaddr, end, sized, function, binding, complete, names, file, files)
+    return SymbolLayer(
+        starts, symbol, vaddr, end, sized, function, binding, complete, has_functions, names, file, files
+    )
 
 
 def needs_frames(tables: Sequence[Symbols]) -> bool:

@@ -1,0 +1,213 @@
+"""Names of the entries of procedure linkage tables (rule R263)."""
+
+import json
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from symbolize.elf import ElfImage, read_plt
+from symbolize.names import demangle
+from symbolize.symbols import Binary, build_table
+from tests.elf.make_plt_layouts import LAYOUTS as FILE
+from tests.support.elf_writer import (
+    AARCH64,
+    ALLOC,
+    ARM,
+    EXEC,
+    GNU_IFUNC,
+    I386,
+    NOBITS,
+    PPC64,
+    REL,
+    RELA,
+    RISCV,
+    S390,
+    UNDEF,
+    X86_64,
+    Section,
+    Symbol,
+    elf_file,
+    text,
+)
+from tests.support.lookup import frames_of
+
+LAYOUTS: dict[str, dict[str, Any]] = json.loads(FILE.read_text())
+MACHINES = {"EM_X86_64": X86_64, "EM_386": I386, "EM_AARCH64": AARCH64, "EM_ARM": ARM}
+MACHINES |= {"EM_RISCV": RISCV, "EM_PPC64": PPC64, "EM_S390": S390}
+
+
+def relocations(layout: dict[str, Any], names: list[str]) -> Section:
+    """The section of the relocations of a layout."""
+    order, is_64 = ">" if layout["big_endian"] else "<", layout["is_64"]
+    has_addend = layout["machine"] not in ("EM_386", "EM_ARM")
+    data = bytearray()
+    for word, number, name, addend in layout["words"]:
+        symbol = names.index(name) + 1 if name else 0
+        data += struct.pack(order + ("QQ" if is_64 else "II"), word, symbol << (32 if is_64 else 8) | number)
+        if has_addend:
+            data += struct.pack(order + ("q" if is_64 else "i"), addend)
+    return Section(".rela.plt", bytes(data), RELA if has_addend else REL, ALLOC, link=".dynsym")
+
+
+def file_of(layout: dict[str, Any], symbols: list[Symbol] | None = None, nobits: bool = False) -> ElfImage:
+    """A file with a layout; one without contents, as a debug file has it, if `nobits`."""
+    names = list(dict.fromkeys(row[2] for row in layout["words"] if row[2]))
+    code = [Section(name, bytes.fromhex(data), 1, ALLOC | EXEC, at) for name, at, data in layout["code"]]
+    first = code[0].name
+    if nobits:
+        code = [section._replace(type=NOBITS, data=b"", size=len(section.data)) for section in code]
+    dynamic = [Symbol(name, section=UNDEF) for name in names]
+    dynamic += [Symbol(name, at, 4, GNU_IFUNC, section=first) for at, name in layout.get("resolvers", [])]
+    tables = [Section(name, type=NOBITS, flags=ALLOC | 1, address=at, size=0x100) for name, at in layout["tables"]]
+    data = elf_file(
+        [*code, *tables, relocations(layout, names)],
+        symbols=symbols or (),
+        dynamic=dynamic,
+        is_64=layout["is_64"],
+        big_endian=layout["big_endian"],
+        machine=MACHINES[layout["machine"]],
+    )
+    return ElfImage.parse(memoryview(data), "test")
+
+
+def entries(image: ElfImage) -> list[list[Any]]:
+    """The entries of a file: vaddr, size and name."""
+    table = read_plt(image)
+    if table is None:
+        return []
+    return sorted(
+        [int(at), int(size), table.text(int(name)).decode()]
+        for at, size, name in zip(table.vaddr, table.size, table.name, strict=True)
+    )
+
+
+def resolverless(layout: dict[str, Any]) -> list[list[Any]]:
+    """The entries of a layout without those of resolvers, which machines without addends keep in the words."""
+    return [entry for entry in layout["entries"] if layout["machine"] != "EM_ARM" or entry[2][0] != "*"]
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts_of_linkers(name: str) -> None:
+    """Every entry is named by the relocation of the word that it jumps through (rule R263)."""
+    layout = LAYOUTS[name]
+    found = entries(file_of(layout))
+    assert [entry for entry in found if entry in resolverless(layout)] == resolverless(layout)
+    assert len(found) <= len(layout["entries"])
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_order_of_relocations_does_not_matter(name: str) -> None:
+    """Names follow words, not the order of relocations; what no relocation is of has no name (rule R263)."""
+    layout = LAYOUTS[name]
+    turned = layout | {"words": layout["words"][::-1]}
+    assert entries(file_of(turned)) == entries(file_of(layout))
+    lost = layout | {"words": [row for row in layout["words"] if row[2] != "ext1"]}
+    assert [e for e in entries(file_of(lost)) if e[2] == "ext1@plt"] == []
+    assert [e for e in resolverless(layout) if e[2] != "ext1@plt"] == [
+        e for e in entries(file_of(lost)) if e[2] in ("ext2@plt", "ext3@plt") or e in resolverless(layout)
+    ]
+
+
+def test_lookup() -> None:
+    """The whole entry has the name, without file and line, and is not folded; the first entry has none (rule R263)."""
+    layout = LAYOUTS["x86-64"]
+    table = build_table([file_of(layout)])
+    at, size, name = next(entry for entry in layout["entries"] if entry[2] == "ext2@plt")
+    for vaddr in (at, at + size - 1):
+        (frames,) = frames_of(table, [vaddr])
+        assert [tuple(frame) for frame in frames] == [(name, "", 0, 0, 0)]
+    begin = next(at for section, at, _ in layout["code"] if section == ".plt")
+    assert frames_of(table, [begin]) == [[]]
+    assert not table.lookup(np.array([at], np.uint64)).folded.any()
+
+
+def test_entries_are_no_functions_of_the_file() -> None:
+    """A file with nothing but entries has no names of its own and counts as stripped."""
+    layout = LAYOUTS["x86-64 now"]
+    image = file_of(layout)
+    assert not build_table([image]).has_names
+    assert Binary([image]).is_stripped
+
+
+def test_symbols_come_first() -> None:
+    """Where a symbol is already, it stays (rule R263), such as mold's `ext1$plt`."""
+    layout = LAYOUTS["x86-64 now"]
+    at, size, _ = layout["entries"][0]
+    section = layout["code"][0][0]
+    table = build_table([file_of(layout, [Symbol("stub", at, size, section=section)])])
+    assert [frame.name for (frame,) in frames_of(table, [at, layout["entries"][1][0]])] == [
+        "stub",
+        layout["entries"][1][2],
+    ]
+
+
+def test_debug_file_and_binary() -> None:
+    """The debug file has no code of entries; the binary has, in either order (rule R263)."""
+    layout = LAYOUTS["aarch64"]
+    for turned in (False, True):
+        debug, binary = file_of(layout, [Symbol("f", 0, 4, section=".plt")], nobits=True), file_of(layout)
+        assert entries(debug) == []
+        table = build_table([binary, debug] if turned else [debug, binary])
+        for at, _, name in layout["entries"]:
+            assert [frame.name for frame in frames_of(table, [at])[0]] == [name]
+
+
+@pytest.mark.parametrize("name", ["x86-64", "aarch64", "riscv64", "s390x"])
+def test_resolvers(name: str) -> None:
+    """An indirect function is called by its public name or, if no symbol has its resolver's address, by that address,
+    as objdump and gdb do (rule R263)."""
+    layout = LAYOUTS[name]
+    (resolver,) = (row[3] for row in layout["words"] if not row[2])
+    (entry,) = (entry for entry in entries(file_of(layout)) if entry[2] == f"*ABS*+{resolver:#x}@plt")
+    known = layout | {"resolvers": [(resolver, "chosen_by_mistake"), (resolver, "chosen")]}
+    code = [*layout["code"], ["resolvers", resolver & ~0xFFF | 0x800, "00" * 0x800]]
+    assert entry[0] < resolver
+    assert [*entry[:2], "chosen@plt"] in entries(file_of(known | {"code": code}))
+
+
+def test_words_with_an_addend_have_no_name() -> None:
+    """A relocation with an addend puts something beside the function there (rule R263)."""
+    layout = LAYOUTS["riscv64"]
+    moved = [[word, number, name, 8 if name == "ext2" else addend] for word, number, name, addend in layout["words"]]
+    assert "ext2@plt" not in {name for _, _, name in entries(file_of(layout | {"words": moved}))}
+
+
+def test_readable_names() -> None:
+    """The name of the function is made readable, and `@plt` stays, in every mode but none (rule R114)."""
+    assert demangle([b"_ZN1a1fEi@plt"]) == [b"a::f@plt"]
+    assert demangle([b"_ZN1a1fEi@plt"], "full") == [b"a::f(int)@plt"]
+    assert demangle([b"f@plt", b"*ABS*+0x10@plt"]) == [b"f@plt", b"*ABS*+0x10@plt"]
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_cut_and_damaged(name: str) -> None:
+    """Code that is cut anywhere, or damaged, raises nothing and names nothing that is not there."""
+    layout = LAYOUTS[name]
+    known = {entry[2] for entry in layout["entries"]}
+    section, at, data = layout["code"][-1]
+    for length in range(0, len(data) // 2, 7):
+        cut = layout | {"code": [[section, at, data[: 2 * length]]]}
+        assert {entry[2] for entry in entries(file_of(cut))} <= known
+    noise = np.random.default_rng(1).integers(0, 256, 4096, np.uint8).tobytes().hex()
+    assert {entry[2] for entry in entries(file_of(layout | {"code": [[section, at, noise]]}))} <= known
+
+
+def test_absurd_names() -> None:
+    """Names that overlap do not add up without bounds."""
+    count = 2000
+    words = [[0x10000 + 8 * i, 7, "x", 0] for i in range(count)]
+    code = b"".join(
+        b"\xff\x25" + struct.pack("<i", 0x10000 + 8 * i - (0x1000 + 8 * i + 6)) + b"\x90\x90" for i in range(count)
+    )
+    layout = LAYOUTS["x86-64 now"] | {"code": [[".plt.got", 0x1000, code.hex()]], "resolvers": []}
+    assert len(entries(file_of(layout | {"words": words}))) == count
+    long = [[word, number, "x" * 100_000, 0] for word, number, _, _ in words]
+    assert len(entries(file_of(layout | {"words": long}))) < count
+
+
+def test_other_machines_and_objects() -> None:
+    """Machines whose entries are not known, and object files, have none."""
+    assert read_plt(ElfImage.parse(memoryview(elf_file([text()], machine=8)), "test")) is None
+    assert read_plt(ElfImage.parse(memoryview(elf_file([text()], kind=1)), "test")) is None
