@@ -13,9 +13,9 @@ from symbolize.names import (
     Mode,
     demangle,
     demangle_linker,
-    drop_template_arguments,
     is_mangled,
     own_name,
+    simplify_plain,
 )
 from symbolize.profile import Functions, Lines, Profile
 from symbolize.symbols import Frames, FunctionNames, texts_of
@@ -167,8 +167,8 @@ def shown_names(
         found = functions.take(np.array(missing, np.int64))
         linkage, plain = found.linkage, found.name
         readable = demangle_linker(linkage, mode) if of_linker else demangle(linkage, mode)
-        if mode == "default":
-            plain = [drop_template_arguments(text) for text in plain]
+        if mode in ("default", "templates"):
+            plain = [simplify_plain(text, mode == "templates") for text in plain]
         # A function without a linked name is known to the linker by its plain name at best, which is kept whole.
         linked = [link or own_name(text) for link, text in zip(linkage, found.name, strict=True)]
         names = linked if mode == "none" else [a or b for a, b in zip(plain, readable, strict=True)]

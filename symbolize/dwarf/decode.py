@@ -91,13 +91,19 @@ class Dwarf:
     """The DWARF of one binary. Units are indexed at once, decoded on demand.
 
     `code` are the begins and ends of where code can be (rule R54), both ascending.
-    `companions` opens its other files: split units, the supplementary file. `claims` are the ranges of the roots.
-    `problems` lists what could not be read, a sentence each.
+    `companions` opens its other files: split units, the supplementary file. `readable` gives the text of the linked
+    name of a function as it stands before names that are local to it. `claims` are the ranges of the roots. `problems`
+    lists what could not be read, a sentence each.
     """
 
     def __init__(
-        self, sections: DebugSections, code: tuple[UInt64, UInt64], companions: Companions | None = None
+        self,
+        sections: DebugSections,
+        code: tuple[UInt64, UInt64],
+        companions: Companions | None = None,
+        readable: Callable[[bytes], bytes] = bytes,
     ) -> None:
+        self.readable = readable
         self.sections = sections
         self.code = code
         self.problems = Problems()

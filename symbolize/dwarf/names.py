@@ -128,6 +128,38 @@ def resolve(  # type: ignore[no-untyped-def]
     return left >= 0
 
 
+@cython.ccall
+def read_die(reader: Reader, die: cython.ulonglong) -> object:
+    """The DIE at a section offset: tag, whether it has children, the offset behind it, attributes by number.
+
+    Its values are those of `Reader.value`, without those of no use. An entry that ends a list has tag 0; None where
+    there is no DIE.
+    """
+    c: Cursor = reader.info
+    tables: AbbrevTables = reader.tables
+    unit: cython.Py_ssize_t = reader.unit_at(die)
+    k: cython.int
+    v: cython.ulonglong
+    abbreviation: cython.Py_ssize_t
+    code: cython.ulonglong
+    attributes: dict[int, int] = {}
+    if unit < 0:
+        return None
+    reader.enter(unit)
+    c.pos = die
+    code = c.uleb()
+    if code == 0 or c.bad:
+        return None if c.bad else (0, False, c.pos, attributes)
+    abbreviation = tables.find(reader.units.table[unit], code)
+    if abbreviation < 0:
+        return None
+    for k in range(tables.attribute_first[abbreviation], tables.attribute_first[abbreviation + 1]):
+        v = reader.value(tables.attribute_form[k], tables.attribute_constant[k])
+        if v != NOWHERE:
+            attributes[tables.attribute_name[k]] = v
+    return None if c.bad else (tables.tag[abbreviation], tables.flags[abbreviation] & 1 > 0, c.pos, attributes)
+
+
 @cython.cclass
 class Ancestors:
     """Scopes around DIEs: `die` encloses DIE number `target`; the scopes of one target run innermost first.
@@ -183,8 +215,8 @@ def find_ancestors(  # type: ignore[no-untyped-def]
 ):
     """Add the scopes of the DIEs `dies` (ascending, all in `unit`), which are targets `first`, `first` + 1 …
 
-    Scopes are namespaces, classes, structures, unions and enumerations; a function around a scope ends the
-    chain, because its name is no part of the qualified name.
+    Scopes are namespaces, classes, structures, unions and enumerations; a function around one of them is the last,
+    because what is around it is a part of its own name (rule R264).
     """
     c: Cursor = reader.info
     tables: AbbrevTables = reader.tables
@@ -199,6 +231,7 @@ def find_ancestors(  # type: ignore[no-untyped-def]
     after: cython.ulonglong
     abbreviation: cython.Py_ssize_t
     tag: cython.int
+    inner: cython.bint
     with cython.nogil:
         reader.enter(unit)
         c.pos = reader.units.first_die[unit]
@@ -219,13 +252,17 @@ def find_ancestors(  # type: ignore[no-untyped-def]
                     if found.count + depth > found.limit:
                         found.cut_off = True
                         level = 0
+                    inner = False
                     while level > 1:
                         level -= 1
                         tag = tags[level]
                         if tag == 0x2E or tag == 0x1D:  # subprogram, inlined_subroutine
+                            if inner:
+                                found.append(stack[level], first + i)
                             break
                         if tag == 0x39 or tag == 0x02 or tag == 0x13 or tag == 0x17 or tag == 0x04:
                             found.append(stack[level], first + i)
+                            inner = True
                 i += 1
             if tables.fixed_size[abbreviation] >= 0:
                 reader.skip_attributes(abbreviation)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.arrays import distinct, distinct_inverse, is_among, views
+from symbolize.dwarf.closures import Closures
 from symbolize.dwarf.decode import Dwarf
 from symbolize.dwarf.names import Ancestors, find_ancestors, resolve
 from symbolize.dwarf.sources import NOWHERE, SOURCE_SHIFT, Source
@@ -26,6 +27,16 @@ ANONYMOUS = {
     0x04: b"(anonymous enum)",
 }
 """Names of scopes without a name, by tag."""
+
+NAMELESS = frozenset(ANONYMOUS.values())
+FUNCTIONS = (0x2E, 0x1D)
+"""Tags of functions and of inlined functions."""
+
+SCOPED_BY_FUNCTIONS = frozenset({0x04, 0x19, 0x1A, 0x21, 0x2A, 0x2B, 0x3A, 0x3B})
+"""C++, 03, 11, 14, 17, 20, 23 and 26: what is local to a function has it as a scope."""
+
+MAX_NESTED_FUNCTIONS = 8
+"""How deep functions may be local to each other."""
 
 MAX_SOURCE_HOPS = 4
 """How often a chain may lead to another file or to a type unit."""
@@ -94,11 +105,11 @@ class _Resolved:
         return cls(linkage, name, decl_file, decl_line, decl_unit, unit, target, tag, onward, signature)
 
 
-def resolve_functions(dwarf: Dwarf, dies: UInt64) -> ResolvedFunctions:
+def resolve_functions(dwarf: Dwarf, dies: UInt64, nesting: int = 0) -> ResolvedFunctions:
     """Names and declarations of the functions whose DIEs are `dies` (references, see `Sources`).
 
     A function without a linkage name gets its plain name, qualified by the scopes around the DIE that declares
-    it (rule R15).
+    it (rule R15). The innermost of `nesting` functions that are local to each other is named without what is around it.
     """
     resolved = resolve_references(dwarf, dies)
     linkage = dwarf.sources.strings(resolved.linkage)
@@ -107,7 +118,9 @@ def resolve_functions(dwarf: Dwarf, dies: UInt64) -> ResolvedFunctions:
     bare = np.flatnonzero((linkage.lengths() == 0) & (names.lengths() > 0) & (resolved.unit >= 0) & scoped)
     room = NAMES_PER_BYTE * dwarf.sources.size + MORE_NAMES
     rows, qualified = [], []
-    scopes = _scopes(dwarf, resolved.target[bare], resolved.unit[bare])
+    scopes, around = _scopes(dwarf, resolved.target[bare], resolved.unit[bare])
+    if around:
+        _add_functions(dwarf, scopes, around, _languages(dwarf, resolved)[bare], nesting)
     for i, name, scope in zip(bare.tolist(), names.take(bare), scopes, strict=True):
         if scope:
             room -= sum(map(len, scope)) + len(name)
@@ -187,13 +200,57 @@ def _languages(dwarf: Dwarf, resolved: _Resolved) -> NDArray[np.uint16]:
     return result
 
 
-def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> list[list[bytes]]:
+def _add_functions(
+    dwarf: Dwarf,
+    scopes: list[list[bytes]],
+    around: dict[int, tuple[int, int]],
+    language: NDArray[np.uint16],
+    nesting: int,
+) -> None:
+    """Put the functions that classes are local to before their scopes, as c++filt does in C++ (rule R264).
+
+    `around` has of some rows the function around their scopes and the class in it.
+    """
+    rows = [i for i in around if int(language[i]) in SCOPED_BY_FUNCTIONS]
+    if not rows or nesting == MAX_NESTED_FUNCTIONS:
+        return
+    closures = Closures(dwarf.sources, lambda reference: _type_name(dwarf, reference))
+    functions, which = distinct_inverse(np.array([around[i][0] for i in rows], np.uint64))
+    named = resolve_functions(dwarf, functions, nesting + 1)
+    texts: list[bytes] = []
+    for function, linkage, name in zip(functions.tolist(), named.linkage, named.name, strict=True):
+        if linkage or not name:
+            texts.append(dwarf.readable(linkage))
+        else:
+            signature = closures.signature(function)
+            texts.append(name.rpartition(b"::")[2] if signature is None else name + signature)
+    for i, k in zip(rows, which.tolist(), strict=True):
+        if scopes[i][0] in NAMELESS:
+            scopes[i][0] = closures.name(*around[i]) or scopes[i][0]
+        if texts[k]:
+            scopes[i].insert(0, texts[k])
+
+
+def _type_name(dwarf: Dwarf, die: int) -> bytes:
+    """The name of a type with its scopes; empty if it has none, or is local to a function."""
+    resolved = resolve_references(dwarf, np.array([die], np.uint64))
+    name = dwarf.sources.string(int(resolved.name[0]))
+    if not name or resolved.unit[0] < 0:
+        return b""
+    (scopes,), around = _scopes(dwarf, resolved.target, resolved.unit)
+    return b"" if around else b"::".join([*scopes, name])
+
+
+def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> tuple[list[list[bytes]], dict[int, tuple[int, int]]]:
     """The names of the scopes around each DIE, outermost first; `units` are units of the DIEs' sources.
+
+    Of DIEs whose scopes are local to a function also that function and the scope next to it, as references, by row.
 
     A scope that only completes a declaration elsewhere (DW_AT_specification) has the scopes of that
     declaration, and one that stands for a type unit (DW_AT_signature) those of the type.
     """
     scopes: list[list[bytes]] = [[] for _ in range(len(dies))]
+    around: dict[int, tuple[int, int]] = {}
     waiting = np.arange(len(dies))
     for _ in range(MAX_SCOPE_HOPS):
         if not len(waiting):
@@ -211,8 +268,8 @@ def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> list[list[bytes]]:
             source = dwarf.sources.get(key // MAX_UNITS)
             if source is not None:
                 run = np.flatnonzero(place == key)
-                local = targets[run] - np.uint64(source.number << SOURCE_SHIFT)
-                find_ancestors(source.reader, key % MAX_UNITS, *views(local), int(run[0]), found)
+                offsets = targets[run] - np.uint64(source.number << SOURCE_SHIFT)
+                find_ancestors(source.reader, key % MAX_UNITS, *views(offsets), int(run[0]), found)
                 tags += [source.number << SOURCE_SHIFT] * (found.count - len(tags))
         if found.cut_off:
             dwarf.problems.append(TOO_MUCH)
@@ -224,17 +281,24 @@ def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> list[list[bytes]]:
         names = [*dwarf.sources.strings(resolved.name)]
         chains: list[list[bytes]] = [[] for _ in range(len(targets))]
         onward: dict[int, int] = {}
+        outermost: dict[int, int] = {}
+        local: dict[int, tuple[int, int]] = {}
         for k, target in zip(scope_of.tolist(), inside.tolist(), strict=True):
             if target in onward:
                 continue
             tag = int(resolved.tag[k])
+            if tag in FUNCTIONS:
+                local[target] = int(parents[k]), outermost[target]
+                continue
+            outermost[target] = int(parents[k])
             chains[target].append(names[k] or ANONYMOUS.get(tag, b"(anonymous)"))
             if resolved.target[k] != parents[k]:
                 onward[target] = k
         for i, chain in zip(waiting.tolist(), (chains[w] for w in which.tolist()), strict=True):
             scopes[i] = chain[::-1] + scopes[i]
+        around |= {row: local[w] for row, w in zip(waiting.tolist(), which.tolist(), strict=True) if w in local}
         again = np.array([i for i, w in enumerate(which.tolist()) if w in onward], np.int64)
         next_scope = np.array([onward[int(which[i])] for i in again.tolist()], np.int64)
         waiting = waiting[again]
         dies, units = resolved.target[next_scope], resolved.unit[next_scope]
-    return scopes
+    return scopes, around

@@ -1,6 +1,6 @@
 """Demangling by language, simplification modes and clone suffixes (R114-R117)."""
 
-from symbolize.names.demangling import MODES, Mode, demangle, same_function
+from symbolize.names.demangling import MODES, Mode, demangle, same_function, scope_text
 from symbolize.names.identity import (
     encodes,
     function_key,
@@ -12,7 +12,7 @@ from symbolize.names.identity import (
 )
 from symbolize.names.itanium import unavailable
 from symbolize.names.linker import LINKER_MARK, LINKER_PREFIX, demangle_linker
-from symbolize.names.simplify import drop_clone_notes, drop_template_arguments, simplify
+from symbolize.names.simplify import drop_clone_notes, drop_template_arguments, simplify, simplify_plain
 from symbolize.names.suffixes import last_component, own_name, split_suffix, strip_version
 
 __all__ = [
@@ -33,7 +33,9 @@ __all__ = [
     "own_name",
     "public_name",
     "same_function",
+    "scope_text",
     "simplify",
+    "simplify_plain",
     "split_suffix",
     "strip_version",
     "unavailable",

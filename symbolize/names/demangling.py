@@ -14,6 +14,7 @@ Mode = Literal["default", "templates", "full", "none"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 MAX_INPUT = 1 << 16
+_LOCAL_NAME, _LOCAL_TEXT = b"1x", b"::x"
 
 # Go (`main.(*T).f`, `a/b.f`) and Java names have dots of their own, so only behind a C identifier is a suffix a suffix.
 _C_IDENTIFIER = re.compile(rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*")
@@ -55,6 +56,18 @@ def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
     itanium_fast.give_back(walker)
     rust_fast.give_back(rust_walker)
     return texts
+
+
+def scope_text(name: bytes) -> bytes:
+    """The full text of a C++ function as it stands before names that are local to it: without what it returns.
+
+    A name that cannot be demangled stays as it is.
+    """
+    base, _ = split_suffix(strip_version(name))
+    if not base.startswith(b"_Z"):
+        return name
+    text = demangle([b"_ZZ" + base[2:] + b"E" + _LOCAL_NAME], "full")[0]
+    return text.removesuffix(_LOCAL_TEXT) if text.endswith(_LOCAL_TEXT) else name
 
 
 def _demangle_one(name: bytes, mode: Mode, walker: itanium_fast.Walker | None) -> bytes:

@@ -96,6 +96,18 @@ def drop_template_arguments(name: bytes) -> bytes:
     return b"".join(kept)
 
 
+def simplify_plain(name: bytes, keep_templates: bool) -> bytes:
+    """Simplify a qualified name out of DWARF, which has parameters only where it is local to a function (rule R264)."""
+    if _ENCLOSING.search(name):
+        try:
+            groups = _match_brackets(name)
+        except _UnbalancedError:
+            return name
+        if any(name[at] == 0x28 and _is_parameters(name, at) and _SCOPE.match(name, groups[at] + 1) for at in groups):
+            return _edit(name, groups, 0, len(name), keep_templates)
+    return name if keep_templates else drop_template_arguments(name)
+
+
 def _match_brackets(text: bytes) -> dict[int, int]:
     """Map the position of every opening bracket to that of its closing one.
 

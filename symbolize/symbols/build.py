@@ -16,6 +16,7 @@ from symbolize.elf.symbols import has_descriptors
 from symbolize.elf.unwind import frame_ranges
 from symbolize.listings import Listing
 from symbolize.listings.gopclntab import Memory, Place, read_go_table
+from symbolize.names import scope_text
 from symbolize.parallel import beside
 from symbolize.symbols.assemble import assemble, resolve_nodes
 from symbolize.symbols.binary import has_dwarf, source_names
@@ -47,7 +48,7 @@ class Builder:
         try:
             if debug is not None:
                 self._files = CompanionFiles(debug, finder)
-                self.dwarf = Dwarf(debug_sections(debug), debug.code_ranges, self._files)
+                self.dwarf = Dwarf(debug_sections(debug), debug.code_ranges, self._files, scope_text)
             else:
                 self.listing = go_listing(images)
         except BaseException:

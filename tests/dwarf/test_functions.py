@@ -329,7 +329,10 @@ SCOPES: dict[str, tuple[Die, str]] = {
         die("namespace", die("class_type", die("union_type", function("f", 0x1000, 1), name="u"), name="c"), name="n"),
         "n::c::u::f",
     ),
-    "local class": (function("main", 0x1100, 1, die("structure_type", function("f", 0x1000, 1), name="s")), "s::f"),
+    "local class": (
+        function("main", 0x1100, 1, die("structure_type", function("f", 0x1000, 1), name="s"), external=True),
+        "main::s::f",
+    ),
     "linkage name": (
         die("namespace", die("subprogram", linkage_name="_Z1fv", name="f", low_pc=0x1000, high_pc=1), name="n"),
         "_Z1fv",
@@ -340,7 +343,7 @@ SCOPES: dict[str, tuple[Die, str]] = {
 
 @pytest.mark.parametrize("scope", SCOPES)
 def test_qualified_names(scope: str) -> None:
-    """A function without linkage name is qualified by the scopes around it, up to a function (rule R15)."""
+    """A function without linkage name is qualified by the scopes around it (rules R15, R264)."""
     tree, expected = SCOPES[scope]
     assert one_name(image_of([unit(tree)]), 0x1000) == expected
     assert one_name(image_of([unit(tree, language=C)]), 0x1000) == expected.rpartition("::")[2]
