@@ -222,9 +222,11 @@ def _find_all(haystack: bytes, needle: bytes) -> list[int]:
     return places
 
 
-def sequences_at(dwarf: Dwarf, units: Int64, vaddrs: UInt64) -> list[list[tuple[int, bytes, int]]]:
+def sequences_at(
+    dwarf: Dwarf, units: Int64, vaddrs: UInt64, ends: UInt64 | None = None
+) -> list[list[tuple[int, bytes, int]]]:
     """For each of `vaddrs` the sequences of the line programs of `units` that begin there: unit, path and line of
-    the first row with a line. Sequences that say the same stand once."""
+    the first row with a line. Those that say the same stand once; with `ends` only those count that reach so far."""
     lines = dwarf.files.read_rows(units)
     result: list[list[tuple[int, bytes, int]]] = [[] for _ in range(len(vaddrs))]
     order = np.argsort(lines.begin, kind="stable")
@@ -236,6 +238,8 @@ def sequences_at(dwarf: Dwarf, units: Int64, vaddrs: UInt64) -> list[list[tuple[
     found: list[tuple[int, int, int, int]] = []
     for i in range(len(vaddrs)):
         for sequence in order[first[i] : last[i]].tolist():
+            if ends is not None and lines.end[sequence] < ends[i]:
+                continue
             rows = range(int(lines.first_row[sequence]), int(lines.last_row[sequence]))
             row = next((row for row in rows if number[row]), None)
             if row is not None:

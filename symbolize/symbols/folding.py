@@ -44,7 +44,7 @@ from symbolize.names import (
     strip_version,
     variants,
 )
-from symbolize.symbols.elf_symbols import SymbolLayer
+from symbolize.symbols.elf_symbols import SymbolLayer, inside
 from symbolize.symbols.lay import outermost
 from symbolize.symbols.texts import TextPool
 from symbolize.texts import joined_texts
@@ -144,6 +144,8 @@ def find_shared(
     ranges = _answering(_outermost(verdicts, decoded), symbols)
     if known is not None:
         ranges += _by_entries(known, decoded, vaddrs, symbols.complete)
+        decided = np.array([verdict.begin for verdict in ranges], np.uint64)
+        ranges += _by_lines(known.dwarf, decoded, symbols, vaddrs, decided)
     shared = _collect(ranges)
     return _located(shared, known) if known is not None else shared
 
@@ -478,6 +480,39 @@ def _where_entered(decoded: Decoded, entered: UInt64, verdict: _Verdict) -> Iter
     limits = np.append(decoded.segment_start[low:high], np.uint64(verdict.end))
     for i, j in zip(first.tolist(), last.tolist(), strict=True):
         yield max(int(limits[i]), verdict.begin), min(int(limits[j]), verdict.end)
+
+
+def _by_lines(
+    dwarf: Dwarf, decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64 | None, decided: UInt64
+) -> list[_Verdict]:
+    """What line tables alone know of functions that DWARF does not describe, but for those that begin at `decided`.
+
+    With `-gmlt` clang describes functions only into which others are inlined, and gold drops the symbols of local ones
+    that it folds (rule R265).
+    """
+    answering = symbols.symbol if vaddrs is None else layer_at(symbols.start, symbols.symbol, vaddrs)
+    rows = distinct(answering[answering >= 0])
+    rows = rows[symbols.sized[rows] & symbols.is_function[rows]]
+    begin, end, _ = dwarf.claims
+    rows = rows[inside(symbols.vaddr[rows], begin, end)]
+    rows = rows[layer_at(decoded.segment_start, decoded.segment_node, symbols.vaddr[rows]) < 0]
+    rows = rows[~is_among(symbols.vaddr[rows], decided)]
+    rows = rows[np.argsort(symbols.vaddr[rows], kind="stable")]
+    rows = rows[first_of_runs(symbols.vaddr[rows])]
+    which, _ = sequence_starts(dwarf, symbols.vaddr[rows])
+    rows = rows[np.bincount(which, minlength=len(rows)) > 1]
+    if not len(rows):
+        return []
+    _, units = units_at(dwarf, symbols.vaddr[rows])
+    units = distinct(units[_describes_c(dwarf, units)])
+    result = []
+    found = sequences_at(dwarf, units, symbols.vaddr[rows], symbols.end[rows])
+    for row, sequences in zip(rows.tolist(), found, strict=True):
+        places = {(basename(path), line): Candidate(b"", path, line) for _, path, line in sequences}
+        if len(places) > 1:
+            candidates = [Candidate(strip_version(symbols.names[row]), b"", 0), *places.values()]
+            result.append(_Verdict(int(symbols.vaddr[row]), int(symbols.end[row]), Evidence.LINES, candidates))
+    return result
 
 
 def _candidate(definitions: Definitions, row: int) -> Candidate:

@@ -24,6 +24,7 @@ import numpy as np
 from symbolize.binaries import Companions
 from symbolize.elf import ElfImage, read_build_id, read_symbols
 from symbolize.elf.unwind import frame_ranges
+from symbolize.names import scope_text
 from symbolize.symbols import build_table
 from tests.support.lookup import Frame, frames_of
 
@@ -38,6 +39,8 @@ LIBSTDCXX = Path("/usr/lib/x86_64-linux-gnu/debug/libstdc++.so.6")
 CLASSES = {
     "equal": "every field of every frame is the same",
     "qualified": "R15: llvm-symbolizer prints the bare name of a function without linkage name",
+    "local": "R264: llvm-symbolizer prints the bare name of what is local to a function and has no linkage name",
+    "entry": "R263: we name the entries of linkage tables, which llvm-symbolizer has no name for",
     "alias": "R118: both names are symbols with one address",
     "symbol": "R6, R114: llvm-symbolizer takes the symbol whose name is spelled otherwise than the function's in DWARF",
     "path": "R46: llvm-symbolizer leaves `/./` in",
@@ -50,6 +53,18 @@ CLASSES = {
     "empty": "R8: a function of length zero; llvm-symbolizer knows its symbol only",
     "file-symbol": "R120: DWARF knows the function but not the file; llvm-symbolizer takes the FILE symbol's",
 }
+
+
+PLT = (".plt", ".plt.sec", ".plt.got", ".iplt")
+LAMBDA = re.compile(r"::\{lambda(?:\(.*\))?#[1-9]\d*\}")
+IS_CALL = re.compile(r"(?:\(.*\)(?: const)?)?")
+
+
+def without_arguments(name: str) -> str:
+    """A name without what stands in angle brackets."""
+    while (shorter := re.sub(r"<[^<>]*>", "", name)) != name:
+        name = shorter
+    return name
 
 
 class Difference(NamedTuple):
@@ -137,6 +152,8 @@ class Judge:
         self.symbols: list[tuple[str, int, int, str]] = []
         self.frames = [(int(begin), int(end)) for begin, end in zip(*frame_ranges(image), strict=True)]
         self.sections = [(s.vaddr, s.vaddr + s.size) for s in image.sections if s.is_code]
+        self.readable: set[str] = set()
+        self.tables = [(s.vaddr, s.vaddr + s.size) for s in image.sections if s.is_code and s.name in PLT]
         for name in (".symtab", ".dynsym"):
             table = read_symbols(image, name)
             for i in range(0 if table is None else len(table)):
@@ -162,6 +179,9 @@ class Judge:
         """The class of an address where one function has the code."""
         if ours == theirs:
             return "equal"
+        if self.is_entry(vaddr, ours) and (not theirs or theirs[0][1:] == ("", 0, 0, 0)):
+            unknown = not theirs or not theirs[0].name or self.is_unsized_before(vaddr, theirs[0].name)
+            return "entry" if unknown else None
         if not ours and len(theirs) == 1 and not theirs[0].name:
             covered = any(start <= vaddr < end for _, start, end, _ in self.symbols)
             return None if covered else "padding"
@@ -183,8 +203,17 @@ class Judge:
             if our[2:] != their[2:]:
                 return None
             found.add(self.file_class(vaddr, our, their))
-            found.add(self.name_class(vaddr, our.name, their.name, depth == len(ours) - 1))
+            found.add(self.name_class(vaddr, our.name, their.name, [frame.name for frame in ours[depth + 1 :]]))
         return None if None in found else max(found - {"equal"}, key=list(CLASSES).index)
+
+    def is_entry(self, vaddr: int, ours: list[Frame]) -> bool:
+        """Whether we say that a place of no file is an entry of a linkage table, and it is in one."""
+        named = len(ours) == 1 and ours[0][1:] == ("", 0, 0, 0) and ours[0].name.endswith("@plt")
+        return named and any(begin <= vaddr < end for begin, end in self.tables)
+
+    def is_unsized_before(self, vaddr: int, name: str) -> bool:
+        """Whether a symbol without size is called `name` that begins before `vaddr`."""
+        return any(symbol == name and start == end < vaddr for symbol, start, end, _ in self.symbols)
 
     def behind_frame(self, vaddr: int, name: str) -> bool:
         """Whether a symbol without size is called `name` that ends before `vaddr`, by FDE or section."""
@@ -198,7 +227,7 @@ class Judge:
 
     def is_symbol(self, vaddr: int, our: Frame, their: Frame) -> bool:
         """Whether `their` is what the symbol table alone says of our outermost function, which DWARF declares."""
-        named = self.name_class(vaddr, our.name, their.name, True) is not None
+        named = self.name_class(vaddr, our.name, their.name, []) is not None
         files = {file for symbol, start, end, file in self.symbols if start <= vaddr < end}
         return named and our.start_line > 0 and their.file in files
 
@@ -211,6 +240,28 @@ class Judge:
         starts = {start for symbol, start, end, _ in self.symbols if symbol == name and start == end}
         return any(begin < start < end for start in starts for _, begin, end, _ in self.symbols)
 
+    def is_local(self, scope: str, their: str, callers: list[str]) -> bool:
+        """Whether `scope`, what we have before the bare name `their`, is a function and a lambda or classes in it, as
+        c++filt spells them. The function is a symbol of the file, a frame around this one or a lambda itself."""
+        if not self.readable:
+            self.readable = {scope_text(name.encode()).decode() for name in self.starts}
+        around, closure, kind = scope.rpartition("::{lambda")
+        if closure:
+            if not (LAMBDA.fullmatch(closure + kind) and their.startswith("operator()")):
+                return False
+            functions = [around]
+        else:
+            ends = [match.span() for match in re.finditer("::", scope)]
+            functions = [scope[:begin] for begin, end in ends if "(" not in scope[end:]]
+        known = self.readable | {scope_text(name.encode()).decode() for name in callers}
+        for function in functions:
+            if function in known or any(function.startswith(n) and IS_CALL.fullmatch(function, len(n)) for n in known):
+                return True
+            outer = re.fullmatch(r"(.*)::operator\(\)\(.*\)(?: const)?", function)
+            if outer is not None and self.is_local(outer[1], "operator()", callers):
+                return True
+        return False
+
     def file_class(self, vaddr: int, our: Frame, their: Frame) -> str | None:
         """The class of a difference in files."""
         if our.file == their.file:
@@ -220,13 +271,17 @@ class Judge:
             return "file-symbol" if their.file in files else None
         return "path" if same_file(our.file, their.file) else None
 
-    def name_class(self, vaddr: int, our: str, their: str, outermost: bool) -> str | None:
-        """The class of a difference in names; only the outermost function has a symbol."""
+    def name_class(self, vaddr: int, our: str, their: str, callers: list[str]) -> str | None:
+        """The class of a difference in names; only the outermost function, which has no `callers`, has a symbol."""
         if our == their:
             return "equal"
+        scope = our.removesuffix("::" + their)
+        plain = without_arguments(scope).replace("(anonymous namespace)", "").replace("(anonymous struct)", "")
+        if scope != our and ("{" in plain or "(" in plain):
+            return "local" if self.is_local(scope, their, callers) else None
         if our.endswith("::" + their):
             return "qualified"
-        if not outermost:
+        if callers:
             return None
         plain = their.partition("@")[0]
         if plain == our:

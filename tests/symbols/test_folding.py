@@ -339,6 +339,29 @@ def test_only_a_place_is_known() -> None:
     ]
 
 
+def test_line_tables_alone() -> None:
+    """Where no definition describes a symbol, sequences that begin with it in different lines are several functions, as
+    gold leaves them of a local one with `-gmlt` (rule R265)."""
+    one, claim = (S("first", size=4, binding=LOCAL),), {"low_pc": 0x1000, "high_pc": 0x100}
+
+    def line_unit(*rows: tuple[int, int], **more: object) -> Unit:
+        return c_unit(rows=rows, **(claim | more))
+
+    assert is_folded(one, [line_unit((0x1000, 4)), line_unit((0x1000, 10))])
+    assert is_folded(one, [line_unit((0x1000, 4), (0x1000, 10))])
+    assert not is_folded(one, [line_unit((0x1000, 4)), line_unit((0x1000, 4))])  # of one header
+    assert not is_folded(one, [line_unit((0x1000, 4)), line_unit((0x1004, 10))])
+    assert not is_folded(one, [c_unit(rows=[(0x1000, 4)]), c_unit(rows=[(0x1000, 10)])])  # claimed by none
+    assert not is_folded(one, [c_unit(defined("first", 0x1000, 3), rows=[(0x1000, 4)]), line_unit((0x1000, 10))])
+    long = (S("first", size=8, binding=LOCAL),)
+    assert not is_folded(long, [line_unit((0x1000, 4)), line_unit((0x1000, 10))])  # of no bytes that the symbol has
+    units = [line_unit((0x1000, 4)), line_unit((0x1000, 10))]
+    shared = shared_of(Binary([image_of(units, symbols=[one[0]._replace(value=0x1000)])]).table())
+    assert [shared.candidates(i) for i in range(len(shared))] == [
+        [Candidate(b"first", b"", 0), Candidate(b"", b"/src/a.c", 4), Candidate(b"", b"/src/a.c", 10)]
+    ]
+
+
 def test_names_inside_a_function() -> None:
     """Two names of a place inside a function do not share the function (rule R160)."""
     symbols = [S("f", 0x1000, 0x20), S("a", 0x1010, 4), S("b", 0x1010, 4)]
