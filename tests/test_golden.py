@@ -44,14 +44,9 @@ def by_file(profile: Any) -> dict[str, list[tuple[Any, Any]]]:
     return found
 
 
-def linked_name(name: str) -> str:
-    """A linked name as it is; one from DWARF, as functions local to a file have it, without template arguments."""
-    return name if name.startswith("_Z") else re.sub(r"^(operator(?:\(\)|[^\w\s<(]+)|\w+)<.*", r"\1", name)
-
-
 def comparable(frames: list[Frame]) -> list[Frame]:
-    """The frames without what is a matter of taste: template arguments of unlinked names, and `.` in paths."""
-    return [(linked_name(name), file.replace("/./", "/"), line, column) for name, file, line, column in frames]
+    """The frames without what is a matter of taste: `.` in paths."""
+    return [(name, file.replace("/./", "/"), line, column) for name, file, line, column in frames]
 
 
 @pytest.mark.skipif(not fixtures.LLVM_SYMBOLIZER, reason="needs llvm-symbolizer-19")

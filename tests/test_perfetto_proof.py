@@ -20,7 +20,6 @@ from tests.support.fixture_files import segments
 from tests.support.lookup import Frame
 from tests.support.perfetto_subjects import SUBJECTS, Subject
 from tests.symbols.compare_llvm import Judge, ask_llvm
-from tests.test_golden import linked_name
 
 ALLOWED = {"equal", "padding", "alias", "qualified", "symbol", "path", "folded"}
 """Classes of differences in the spelling of a name, or in which of several right names is shown."""
@@ -72,7 +71,7 @@ def compare(profile: Any, subject: Subject) -> None:
         # Where the line is of another file than the function, the profile leaves the line of the declaration open.
         if len(ours) == len(theirs):
             theirs = [
-                their._replace(start_line=our.start_line and their.start_line, name=linked_name(their.name))
+                their._replace(start_line=our.start_line and their.start_line)
                 for our, their in zip(ours, theirs, strict=True)
             ]
         kind = judge.classify(vaddr, ours, theirs, location.is_folded)

@@ -120,12 +120,13 @@ def agrees(linked: bytes, linkage: bytes, name: bytes) -> bool:
     """Whether the symbol `linked` is the DWARF function with the given linkage and qualified name.
 
     Without a linkage name, which gcc leaves out for functions that are local to a file, a symbol agrees when
-    its last component is that of the DWARF name. Link time optimization may leave a linkage name with a suffix.
+    its last component is that of the DWARF name. Link time optimization may leave a linkage name with a suffix, and
+    Free Pascal calls the `main` of a program `$main`.
     """
     base = split_suffix(linked)[0]
     if linkage:
         return base == linkage or base == split_suffix(linkage)[0]
-    if base == name or is_numbered(base, name):
+    if name in (base, b"$" + base) or is_numbered(base, name):
         return True
     if not base.startswith(b"_Z"):  # C, or extern "C" in a namespace
         return base == last_component(name)

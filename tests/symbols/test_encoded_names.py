@@ -63,6 +63,13 @@ def test_symbols_that_do_not(case: str) -> None:
     assert names_at(image, 0x1008) == [["area"]]
 
 
+def test_the_program_of_pascal() -> None:
+    """Free Pascal calls the main function of a program `$main`, which is linked as `main` (rule R6)."""
+    symbols = [Symbol("PASCALMAIN", 0x1000, 0x10), Symbol("main", 0x1000, 0x10)]
+    image = image_of([unit(function("$main", 0x1000, 0x10), language=PASCAL)], symbols=symbols)
+    assert names_at(image, 0x1008) == [["main"]]
+
+
 def test_parts_of_a_function() -> None:
     """A further range of the function with a symbol of its own has that symbol's name (rules R18, R262)."""
     f = die("subprogram", name="inner", ranges=[(0x1000, 0x1010), (0x1100, 0x1108)])

@@ -213,7 +213,8 @@ def test_type_units_qualify_names(name: str, tmp_path: Path) -> None:
     expected, _ = answers(BINARIES / "gcc-pie" / "ledger", None)
     names = unlinked(found)
     assert names <= unlinked(expected)
-    assert {"(anonymous namespace)::OrderStream::advance", "ByBalance::operator()"} <= names
+    assert "(anonymous namespace)::OrderStream::advance" in names
+    assert any(name.endswith(")::ByBalance::operator()") for name in names)
 
 
 def unlinked(frames: list[list[Frame]]) -> set[str]:
