@@ -50,8 +50,10 @@ MAX_NESTED_TYPES = 4
 """How deep types of functions may be parameters of each other."""
 MAX_TYPES = 64
 """So many types are followed from a parameter; more are corrupt."""
-DIES_PER_CALL = 1 << 20
-"""So many DIEs are read to name what is local to functions, for all functions that are named at a time."""
+BYTES_PER_DIE = 4
+MORE_DIES = 1 << 16
+"""DIEs that are read to name what is local to functions, for all that are named at a time: one for so many bytes of
+debug information, and in addition."""
 _PRODUCER = re.compile(rb"GNU C\+\+\d* (\d+)\.")
 _ABI = re.compile(rb"-fabi-version=(\d+)")
 ABI_OF_SIGNATURES, GCC_OF_SIGNATURES = 18, 13
@@ -90,10 +92,15 @@ class Closures:
     def __init__(self, sources: Sources, qualified: Callable[[int], bytes]) -> None:
         self._sources = sources
         self._qualify = qualified
-        self._left = DIES_PER_CALL
+        self._left = sources.size // BYTES_PER_DIE + MORE_DIES
         self._depth = 0
         self._numbered: dict[int, dict[int, bytes]] = {}
         self._types: dict[int, bytes] = {}
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether DIEs were left out, because there were absurdly many."""
+        return self._left < 0
 
     def name(self, function: int, structure: int) -> bytes:
         """The name of the class `structure` in `function`, `{lambda(int)#1}`; empty if it is no closure of gcc's.

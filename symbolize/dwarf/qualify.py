@@ -229,6 +229,8 @@ def _add_functions(
             scopes[i][0] = closures.name(*around[i]) or scopes[i][0]
         if texts[k]:
             scopes[i].insert(0, texts[k])
+    if closures.is_cut_off:
+        dwarf.problems.append(TOO_MUCH)
 
 
 def _type_name(dwarf: Dwarf, die: int) -> bytes:

@@ -213,6 +213,15 @@ def test_nesting_has_an_end() -> None:
     assert name.count("::") < 40
 
 
+def test_work_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where absurdly many DIEs would be read, names stay shorter, and a problem says so."""
+    monkeypatch.setattr("symbolize.dwarf.closures.MORE_DIES", -1000)
+    function = die("subprogram", closure("int", at=CODE), linkage_name=TOTAL)
+    table = build_table([image_of([unit(*TYPES, function, producer=GCC_12)])])
+    assert b"(anonymous struct)::operator()" in table.functions.name[0]
+    assert any("absurdly" in problem for problem in table.problems)
+
+
 def test_lambdas_of_a_real_program() -> None:
     """What is derived of inlined lambdas is what the linked names say where nothing is inlined (rule R264)."""
     with ElfImage.open(BINARIES / "gcc-o0" / "ledger") as image:
