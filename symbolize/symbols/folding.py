@@ -44,7 +44,7 @@ from symbolize.names import (
     strip_version,
     variants,
 )
-from symbolize.symbols.elf_symbols import SymbolLayer, inside
+from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.lay import outermost
 from symbolize.symbols.texts import TextPool
 from symbolize.texts import joined_texts
@@ -493,8 +493,7 @@ def _by_lines(
     answering = symbols.symbol if vaddrs is None else layer_at(symbols.start, symbols.symbol, vaddrs)
     rows = distinct(answering[answering >= 0])
     rows = rows[symbols.sized[rows] & symbols.is_function[rows]]
-    begin, end, _ = dwarf.claims
-    rows = rows[inside(symbols.vaddr[rows], begin, end)]
+    rows = rows[dwarf.claims.anywhere(symbols.vaddr[rows])]
     rows = rows[layer_at(decoded.segment_start, decoded.segment_node, symbols.vaddr[rows]) < 0]
     rows = rows[~is_among(symbols.vaddr[rows], decided)]
     rows = rows[np.argsort(symbols.vaddr[rows], kind="stable")]
