@@ -18,7 +18,6 @@ PT_LOAD, PT_NOTE = 1, 4
 PF_X = 1
 SHT_NOTE, SHT_NOBITS = 7, 8
 SHN_XINDEX = 0xFFFF
-CODE_FLAGS = SHF_ALLOC | SHF_EXECINSTR
 HEADER_BYTES = 4096
 MAX_NOTE_BYTES = 1 << 20
 MAX_PROGRAM_HEADERS = 4096
@@ -122,9 +121,7 @@ def identify_open(descriptor: int, path: str, head: bytes) -> Ident | None:
         if build_id is None:
             raise
         table = [], b""
-    code = [type_ for _, type_, flags, _, size, _ in table[0] if flags & CODE_FLAGS == CODE_FLAGS and size]
-    offers = CODE if holds_code((type_ != SHT_NOBITS for type_ in code), executable) else 0
-    return in_sections(descriptor, head, table, Ident(kind, build_id or "", offers), big_endian)
+    return in_sections(descriptor, head, table, Ident(kind, build_id or "", 0), executable, big_endian)
 
 
 def read_at(descriptor: int, head: bytes, offset: int, size: int) -> bytes:
@@ -179,27 +176,37 @@ def section_table(
     return rows, read_at(descriptor, head, rows[names][3], min(rows[names][4], MAX_NAME_BYTES))
 
 
-def in_sections(descriptor: int, head: bytes, table: tuple[list[Row], bytes], ident: Ident, big_endian: bool) -> Ident:
-    """`ident` with what the sections add. Relocatable files have no segments, and Go's linker leaves the note out of
-    them, so that the build id may stand there alone."""
+def in_sections(
+    descriptor: int, head: bytes, table: tuple[list[Row], bytes], ident: Ident, executable: list[int], big_endian: bool
+) -> Ident:
+    """`ident` with what the sections add; `executable` are the sizes of executable segments in the file.
+
+    Relocatable files have no segments, and Go's linker leaves the note out of them, so that only a section may have the
+    build id.
+    """
     kind, build_id, offers, link, check, alternate, go = ident
     left = MAX_NOTE_BYTES
     rows, names = table
-    for place, type_, _, offset, size, _ in rows:
+    code: list[bool] = []
+    for place, type_, flags, offset, size, _ in rows:
+        if flags & SHF_EXECINSTR and flags & SHF_ALLOC and size:
+            code.append(type_ != SHT_NOBITS)
         if type_ == SHT_NOBITS:
             continue
         end = names.find(b"\0", place, place + MAX_NAME)
         name = names[place:end] if end > 0 else b""
         offers |= OFFERS.get(name, 0)
-        if name == GO_NOTE and size <= MAX_LINK_BYTES:
-            go = go_build_id(memoryview(read_at(descriptor, head, offset, size)), big_endian)
-        if type_ == SHT_NOTE and not build_id and size <= left:
-            left -= size
-            build_id = in_notes(descriptor, head, offset, size, big_endian) or ""
+        if type_ == SHT_NOTE:
+            if name == GO_NOTE and size <= MAX_LINK_BYTES:
+                go = go_build_id(memoryview(read_at(descriptor, head, offset, size)), big_endian)
+            elif not build_id and size <= left:
+                left -= size
+                build_id = in_notes(descriptor, head, offset, size, big_endian) or ""
         elif name == LINK and 0 < size <= MAX_LINK_BYTES:
             link, check = read_link(read_at(descriptor, head, offset, size), big_endian)
         elif name == ALTERNATE and 0 < size <= MAX_LINK_BYTES:
             alternate = read_at(descriptor, head, offset, size)
+    offers |= CODE if holds_code(code, executable) else 0
     return Ident(kind, build_id, offers, link, check, alternate, go)
 
 
