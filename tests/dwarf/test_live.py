@@ -110,6 +110,29 @@ def test_units_that_claim_nothing(root: str) -> None:
         assert names_at(image_of(order), 0x1000, 0x1100) == [["f"], ["g"]]
 
 
+PARTS: dict[str, tuple[int, dict[str, Any], bool]] = {
+    "one range in DWARF 2": (2, {"low_pc": 0x1000, "high_pc": As("addr", 0x1008)}, True),
+    "one range in DWARF 4": (4, {"low_pc": 0x1000, "high_pc": 8}, False),
+    "ranges": (4, {"ranges": [(0x1000, 0x1008)]}, False),
+    "ranges of assembly": (4, {"ranges": [(0x1000, 0x1008)], "language": As("data2", 0x8001)}, True),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_units_that_claim_a_part(part: str) -> None:
+    """What a unit has outside of its claims counts if these may be incomplete, after what is claimed (rule R255)."""
+    version, root, counts = PARTS[part]
+    lines = Lines([*sequence((0x1000, 1), end=0x1008), *sequence((0x1100, 2), end=0x1200)])
+    both = function("f", 0x1000, 8), function("g", 0x1100, 16), function("small", 0x1180, 4)
+    partial = unit(*both, lines=lines, fmt=Format(version), **root)
+    other = unit(function("whole", 0x1180, 0x80), low_pc=0x1180, high_pc=0x80)
+    image = image_of([partial, other])
+    for vaddr, name in ((0x1000, ["f"]), (0x1100, ["g"] if counts else []), (0x1180, ["whole"])):
+        assert names_at(image, vaddr) == [name]
+    assert places_at(image, 0x1100) == [("/src/a.c", 2, 0) if counts else ("", -1, -1)]
+    assert places_at(image, 0x1180) == [("", 0, 0)]
+
+
 def aranges(unit_offset: int, *tuples: tuple[int, int], address_size: int = 8) -> bytes:
     """A set of .debug_aranges: ranges of the unit at an offset of .debug_info, as begin and length."""
     body = struct.pack("<HIBB", 2, unit_offset, address_size, 0)
