@@ -58,7 +58,8 @@ SHARED = "symbolize._shared"
 
 def extension(name: str, sources: list[str]) -> Extension:
     """One compiled module."""
-    return Extension(name, sources, extra_compile_args=["-O2", "-g0"])
+    # Sums of what a file says wrap around as numpy's do; without -fwrapv the compiler may take them not to (C11 6.5p5).
+    return Extension(name, sources, extra_compile_args=["-O2", "-g0", "-fwrapv"])
 
 
 class BuildCore(build_ext):
