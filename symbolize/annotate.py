@@ -63,7 +63,7 @@ def annotate(profile: Profile) -> tuple[Profile, NDArray[np.int64]]:
     unknown = dict(profile.unknown)
     for table, of in (("location", rows), ("function", origin)):
         if raw := unknown.get(table):
-            unknown[table] = {new: raw[old] for new, old in enumerate(of.tolist()) if old in raw}
+            unknown[table] = raw.taken(of)
     changed = replace(
         profile,
         samples=replace(samples, locations=place[keys].astype(np.int32)),

@@ -188,9 +188,10 @@ def test_all_functions_of_a_frame_and_what_else_stays() -> None:
     linked = {profile.strings.text(name) for name in profile.functions.system_name}
     assert not any("[" in name for name in linked)
     assert len(profile.locations) == 5  # two of libart's stand in both ways
-    given_profile.unknown = {"location": {int(rows[0]): b"\x98\x06\x01"}}
+    given_profile.unknown = {"location": pprof_writer.raw_fields({int(rows[0]): b"\x98\x06\x01"})}
     again, _ = annotate.annotate(given_profile)
-    assert list(again.unknown["location"].values()) == [b"\x98\x06\x01"] * int((rows == rows[0]).sum())
+    kept = list(pprof_writer.by_row(again.unknown["location"]).values())
+    assert kept == [b"\x98\x06\x01"] * int((rows == rows[0]).sum())
     assert np.array_equal(again.samples.locations, profile.samples.locations)
 
 

@@ -1,7 +1,9 @@
 """Profiles in pprof's own format, profile.proto (pprof schema)."""
 
 import os
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +21,42 @@ from symbolize.profile.model import (
     Locations,
     Mappings,
     Profile,
+    RawFields,
     Samples,
+    UInt8,
     UInt64,
     ValueType,
 )
 from symbolize.profile.strings import Strings
 
-if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
-    from symbolize.proto import profile_pb2
-
-MAX_MAPPINGS: Final = 1 << 20
-"""More than any process or fleet has; each costs a protobuf object, which a hostile file gets for two bytes."""
+MAX_MAPPINGS: Final = 1 << 17
+"""More than any process or fleet has; each is a row of the report."""
 
 MAX_SAMPLE_TYPES: Final = 1 << 16
+MAX_COMMENTS: Final = 1 << 16
+
+COSTS: Final = {
+    "samples": 16,
+    "stack": 4,
+    "values": 8,
+    "labels": 20,
+    "locations": 29,
+    "lines": 20,
+    "functions": 28,
+    "mappings": 44,
+    "strings": 160,
+    "unknown_rows": 13,
+    "unknown_bytes": 1,
+    "top_bytes": 1,
+}
+"""Bytes that a row of each table takes in memory, by the counts of the scan."""
+
+FREE_COST: Final = 128 << 20
+MAX_COST_RATIO: Final = 4
+"""Tables may take so much in any case, and beyond it so many times the size of the profile (rule R276)."""
+
+DROP_FRAMES, KEEP_FRAMES, TIME_NANOS, DURATION_NANOS, PERIOD, DEFAULT_SAMPLE_TYPE, DOC_URL = 7, 8, 9, 10, 12, 14, 15
+"""Fields of Profile."""
 
 STRINGS_AT_ONCE: Final = 1 << 16
 """How many string offsets become Python integers at a time."""
@@ -57,41 +80,27 @@ def load(data: bytes | memoryview, source: str) -> Profile:
     scan = pprof_scan.Scan(data)
     pprof_scan.count(scan)
     _check(scan, source)
-    header = _header(scan, source)
+    _check_cost(scan, len(data), source)
     strings, indices = _strings(scan, data, source)
     known = indices.data
+    header, top = _header(scan, indices, source)
     unknown, kept = _unknown(scan)
-    mapping_ids, mappings = _mappings(header, indices, source)
+    mapping_ids, mappings = _mappings(scan, unknown, known, source)
     function_ids, functions = _functions(scan, unknown, known, source)
     location_ids, locations = _locations(scan, unknown, mapping_ids, function_ids, source)
-    samples = _samples(scan, unknown, location_ids, known, len(header.sample_type), source)
-
-    def string(index: int) -> int:
-        return _string(index, indices, source)
-
+    samples = _samples(scan, unknown, location_ids, known, len(header.sample_types), source)
     profile = Profile(
         strings=strings,
-        sample_types=[ValueType(string(each.type), string(each.unit)) for each in header.sample_type],
         samples=samples,
         mappings=mappings,
         locations=locations,
         functions=functions,
-        drop_frames=string(header.drop_frames),
-        keep_frames=string(header.keep_frames),
-        time_nanos=header.time_nanos,
-        duration_nanos=header.duration_nanos,
-        period_type=ValueType(string(header.period_type.type), string(header.period_type.unit)),
-        period=header.period,
-        comments=[string(each) for each in header.comment],
-        default_sample_type=string(header.default_sample_type),
-        doc_url=string(header.doc_url),
         unknown=kept(),
+        **header._asdict(),
     )
-    for table, fields in (("profile", {0: header}), ("mapping", dict(enumerate(header.mapping)))):
-        found = {row: raw for row, message in fields.items() if (raw := _unknown_fields(message))}
-        if found:
-            profile.unknown[table] = found
-    _warn(profile, scan, header)
+    if scan.top_bytes:
+        profile.unknown["profile"] = RawFields(np.zeros(1, np.int32), np.array([0, scan.top_bytes]), top)
+    _warn(profile, scan)
     return profile
 
 
@@ -102,24 +111,63 @@ def _check(scan: Any, source: str) -> None:
         raise InputError(source, problem, scan.at)
 
 
-def _header(scan: Any, source: str) -> "profile_pb2.Profile":
-    """Everything but the mass tables, as protobuf reads it."""
-    from google.protobuf.message import DecodeError
-
-    from symbolize.proto.profile_pb2 import Profile as Message
-
+def _check_cost(scan: Any, size: int, source: str) -> None:
+    """Refuse a profile of `size` bytes whose tables would take far more memory than that (rule R276)."""
     for count, limit, what in (
         (scan.mappings, MAX_MAPPINGS, "mappings"),
         (scan.sample_types, MAX_SAMPLE_TYPES, "sample types"),
+        (scan.comments, MAX_COMMENTS, "comments"),
     ):
         if count > limit:
             raise InputError(source, f"has {count} {what}, more than any profile can have ({limit})")
-    rest = np.empty(scan.rest, np.uint8)
-    columns.fill_rest(scan, rest.data)
-    try:
-        return Message.FromString(rest.tobytes())
-    except DecodeError as error:
-        raise InputError(source, f"is no protobuf profile: {error}") from error
+    cost = sum(getattr(scan, rows) * each for rows, each in COSTS.items())
+    if cost > max(FREE_COST, MAX_COST_RATIO * size):
+        raise InputError(source, f"would take {cost / size:.0f} times its size in memory, as only a bomb does")
+
+
+class Header(NamedTuple):
+    """What belongs to no table, as the fields of Profile."""
+
+    sample_types: list[ValueType]
+    drop_frames: int
+    keep_frames: int
+    time_nanos: int
+    duration_nanos: int
+    period_type: ValueType
+    period: int
+    comments: list[int]
+    default_sample_type: int
+    doc_url: int
+
+
+def _header(scan: Any, indices: Int32, source: str) -> tuple[Header, UInt8]:
+    """Everything but the tables, and the unknown fields of the profile."""
+    numbers = np.zeros(DOC_URL + 1, np.int64)
+    types, units = np.zeros(scan.sample_types + 1, np.int32), np.zeros(scan.sample_types + 1, np.int32)
+    comments, unknown = np.zeros(scan.comments, np.int32), np.empty(scan.top_bytes, np.uint8)
+    columns.fill_header(scan, indices.data, *_views(numbers, types, units, comments, unknown))
+    _check(scan, source)
+    *sample_types, period_type = map(ValueType, types.tolist(), units.tolist())
+
+    def string(field: int) -> int:
+        index = int(numbers[field])
+        if not 0 <= index < len(indices):
+            raise InputError(source, f"names string {index} of {len(indices)}")
+        return int(indices[index])
+
+    header = Header(
+        sample_types,
+        string(DROP_FRAMES),
+        string(KEEP_FRAMES),
+        int(numbers[TIME_NANOS]),
+        int(numbers[DURATION_NANOS]),
+        period_type,
+        int(numbers[PERIOD]),
+        comments.tolist(),
+        string(DEFAULT_SAMPLE_TYPE),
+        string(DOC_URL),
+    )
+    return header, unknown
 
 
 def _strings(scan: Any, data: bytes | memoryview, source: str) -> tuple[Strings, Int32]:
@@ -139,12 +187,6 @@ def _strings(scan: Any, data: bytes | memoryview, source: str) -> tuple[Strings,
     return strings, indices
 
 
-def _string(index: int, indices: Int32, source: str) -> int:
-    if not 0 <= index < len(indices):
-        raise InputError(source, f"names string {index} of {len(indices)}")
-    return int(indices[index])
-
-
 def _ids(ids: UInt64, what: str, source: str) -> Any:
     """The rows of a table by id; a repeated id is an error (pprof's CheckValid)."""
     count = len(ids)
@@ -159,24 +201,17 @@ def _ids(ids: UInt64, what: str, source: str) -> Any:
     return table
 
 
-def _mappings(header: "profile_pb2.Profile", indices: Int32, source: str) -> tuple[Any, Mappings]:
-    """The mappings; few enough for a loop."""
-    messages = header.mapping
-    ids = np.array([each.id for each in messages], np.uint64)
-    if not ids.all():
-        raise InputError(source, "has a mapping with id 0")
-    mappings = Mappings(
-        start=np.array([each.memory_start for each in messages], np.uint64),
-        limit=np.array([each.memory_limit for each in messages], np.uint64),
-        file_offset=np.array([each.file_offset for each in messages], np.uint64),
-        filename=np.array([_string(each.filename, indices, source) for each in messages], np.int32),
-        build_id=np.array([_string(each.build_id, indices, source) for each in messages], np.int32),
-        has_functions=np.array([each.has_functions for each in messages], np.bool_),
-        has_filenames=np.array([each.has_filenames for each in messages], np.bool_),
-        has_line_numbers=np.array([each.has_line_numbers for each in messages], np.bool_),
-        has_inline_frames=np.array([each.has_inline_frames for each in messages], np.bool_),
+def _mappings(scan: Any, unknown: Any, strings: memoryview, source: str) -> tuple[Any, Mappings]:
+    count = scan.mappings
+    ids = np.zeros(count, np.uint64)
+    numbers, texts, flags = (
+        np.zeros((3, count), np.uint64),
+        np.zeros((2, count), np.int32),
+        np.zeros((4, count), np.uint8),
     )
-    return _ids(ids, "mapping", source), mappings
+    columns.fill_mappings(scan, unknown, strings, *_views(ids, numbers, texts, flags))
+    _check(scan, source)
+    return _ids(ids, "mapping", source), Mappings(*numbers, *texts, *flags.view(np.bool_))
 
 
 def _functions(scan: Any, unknown: Any, strings: memoryview, source: str) -> tuple[Any, Functions]:
@@ -249,46 +284,34 @@ def _views(*arrays: NDArray[Any]) -> list[memoryview]:
     return [array.data for array in arrays]
 
 
-def _unknown(scan: Any) -> tuple[Any, Any]:
+def _unknown(scan: Any) -> tuple[Any, Callable[[], dict[str, RawFields]]]:
     """Where the fills put unknown fields of table rows, and a function that gives them as `Profile.unknown`."""
-    tables = np.empty(scan.unknown_rows, np.uint8)
-    rows, ends = np.empty(scan.unknown_rows, np.int64), np.empty(scan.unknown_rows, np.int64)
+    tables, rows = np.empty(scan.unknown_rows, np.uint8), np.empty(scan.unknown_rows, np.int32)
+    ends = np.zeros(scan.unknown_rows + 1, np.int64)
     raw = np.empty(scan.unknown_bytes, np.uint8)
-    unknown = columns.Unknown(*_views(tables, rows, ends, raw))
+    unknown = columns.Unknown(*_views(tables, rows, ends[1:], raw))
 
-    def kept() -> dict[str, dict[int, bytes]]:
-        found: dict[str, dict[int, bytes]] = {}
-        start = 0
-        for table, row, end in zip(tables.tolist(), rows.tolist(), ends.tolist(), strict=True):
-            found.setdefault(columns.TABLES[table], {})[row] = raw[start:end].tobytes()
-            start = end
+    def kept() -> dict[str, RawFields]:
+        found = {}
+        # The rows of one table are next to one another.
+        edges = [0, *(np.flatnonzero(np.diff(tables)) + 1).tolist(), len(tables)]
+        for first, last in pairwise(edges):
+            if first < last:
+                begin, end = int(ends[first]), int(ends[last])
+                fields = RawFields(rows[first:last], ends[first : last + 1] - begin, raw[begin:end])
+                found[columns.TABLES[tables[first]]] = fields
         return found
 
     return unknown, kept
 
 
-def _unknown_fields(message: "Message") -> bytes:
-    """The fields of a message that its schema does not have, as they stood in the file."""
-    from google.protobuf.unknown_fields import UnknownFieldSet
-
-    if not len(UnknownFieldSet(message)):
-        return b""
-    copy = type(message)()
-    copy.CopyFrom(message)
-    for field in copy.DESCRIPTOR.fields:
-        copy.ClearField(field.name)
-    return copy.SerializeToString()
-
-
-def _warn(profile: Profile, scan: Any, header: "profile_pb2.Profile") -> None:
+def _warn(profile: Profile, scan: Any) -> None:
     """Say what was dropped."""
-    dropped = scan.fields_dropped + sum(
-        bool(_unknown_fields(each)) for each in (*header.sample_type, header.period_type)
-    )
     for count, problem in (
         (scan.lines_dropped, "lines without a function were dropped"),
         (scan.mappings_dropped, "locations name a mapping that does not exist and are read without one"),
-        (dropped, "unknown fields of lines, labels and value types were dropped"),
+        (scan.fields_dropped, "unknown fields of lines, labels and value types were dropped"),
+        (scan.other_types, "fields of another wire type than the format has were dropped"),
     ):
         if count:
             profile.warnings.append(f"{count} {problem}")

@@ -1,11 +1,11 @@
 from symbolize.cursor cimport Cursor
 from symbolize.load.ids cimport Ids, row_of
-from symbolize.load.pprof_scan cimport Scan, as_signed, check, enter, fail, find, leave, skip, varint
+from symbolize.load.pprof_scan cimport Scan, as_signed, check, enter, fail, find, leave, skip, tag_of, varint
 
 
 cdef class Unknown:
     cdef unsigned char[::1] tables
-    cdef long long[::1] rows
+    cdef int[::1] rows
     cdef long long[::1] ends
     cdef unsigned char[::1] raw
     cdef public Py_ssize_t count
@@ -13,6 +13,8 @@ cdef class Unknown:
 
 
 cdef void keep(Unknown unknown, Cursor c, int table, Py_ssize_t row, Py_ssize_t start) noexcept nogil
+cdef void fill_value_type(Scan scan, Cursor c, const int[::1] strings, int[::1] types, int[::1] units, Py_ssize_t row) noexcept nogil
+cdef Py_ssize_t fill_comments(Scan scan, Cursor c, const int[::1] strings, int[::1] comments, Py_ssize_t row) noexcept nogil
 cdef int string(Scan scan, Cursor c, const int[::1] strings) noexcept nogil
 cdef bint fill_line(Scan scan, Cursor c, Ids functions, int[::1] line_functions, long long[::1] lines, long long[::1] columns, Py_ssize_t row) noexcept nogil
 cdef void fill_label(Scan scan, Cursor c, const int[::1] strings, int[::1] keys, int[::1] texts, long long[::1] numbers, int[::1] units, Py_ssize_t row) noexcept nogil

@@ -11,13 +11,14 @@ import cython
 if not cython.compiled:
     from symbolize.cursor import Cursor
     from symbolize.load.ids import Ids, row_of
-    from symbolize.load.pprof_scan import Scan, as_signed, check, enter, fail, find, leave, skip, varint
+    from symbolize.load.pprof_scan import Scan, as_signed, check, enter, fail, find, leave, skip, tag_of, varint
 
 STRING_INDEX = cython.declare(cython.int, 16)
 LOCATION_MISSING = cython.declare(cython.int, 17)
 VALUE_COUNT = cython.declare(cython.int, 18)
 LOCATION_ID = cython.declare(cython.int, 19)
 FUNCTION_ID = cython.declare(cython.int, 20)
+MAPPING_ID = cython.declare(cython.int, 21)
 
 PROBLEMS = {
     16: "names a string outside the string table",
@@ -25,15 +26,24 @@ PROBLEMS = {
     18: "has a sample with more or fewer values than there are sample types",
     19: "has a location with id 0",
     20: "has a function with id 0",
+    21: "has a mapping with id 0",
 }
 """What `Scan.problem` says where the content is at fault."""
 
-TABLES = ("sample", "location", "function")
+TABLES = ("sample", "location", "function", "mapping")
 """The tables of `Unknown`, by number."""
 
 SAMPLE = cython.declare(cython.int, 0)
 LOCATION = cython.declare(cython.int, 1)
 FUNCTION = cython.declare(cython.int, 2)
+MAPPING = cython.declare(cython.int, 3)
+
+LAST_PROFILE = cython.declare(cython.ulonglong, 15)
+LAST_SAMPLE = cython.declare(cython.ulonglong, 3)
+LAST_MAPPING = cython.declare(cython.ulonglong, 10)
+LAST_LOCATION = cython.declare(cython.ulonglong, 5)
+LAST_FUNCTION = cython.declare(cython.ulonglong, 5)
+"""The highest numbers of fields that the schema knows."""
 
 
 @cython.cclass
@@ -41,7 +51,7 @@ class Unknown:
     """Fields of a newer schema: the raw bytes of run `i` belong to row `rows[i]` of table `tables[i]`."""
 
     def __init__(
-        self, tables: cython.uchar[::1], rows: cython.longlong[::1], ends: cython.longlong[::1], raw: cython.uchar[::1]
+        self, tables: cython.uchar[::1], rows: cython.int[::1], ends: cython.longlong[::1], raw: cython.uchar[::1]
     ) -> None:
         self.tables = tables
         self.rows = rows
@@ -66,7 +76,7 @@ def keep(
         last += 1
         unknown.count += 1
         unknown.tables[last] = table
-        unknown.rows[last] = row
+        unknown.rows[last] = cython.cast(cython.int, row)
     unknown.ends[last] = unknown.size
 
 
@@ -80,23 +90,126 @@ def string(scan: Scan, c: Cursor, strings: cython.const[cython.int][::1]) -> cyt
     return 0
 
 
-def fill_rest(scan: Scan, out: cython.uchar[::1]) -> None:
-    """Copy the top-level fields that belong to no mass table."""
+def fill_value_type(
+    scan: Scan,
+    c: Cursor,
+    strings: cython.const[cython.int][::1],
+    types: cython.int[::1],
+    units: cython.int[::1],
+    row: cython.Py_ssize_t,
+) -> cython.void:
+    """One ValueType into `row`; of several that are one field, what each has replaces what the one before had."""
+    outer: cython.Py_ssize_t = enter(c)
+    tag: cython.ulonglong
+    while c.pos < c.end and not c.bad:
+        tag = tag_of(c)
+        if tag == 0x08:
+            types[row] = string(scan, c, strings)
+        elif tag == 0x10:
+            units[row] = string(scan, c, strings)
+        else:
+            skip(c, tag)
+            scan.fields_dropped += 1
+    leave(c, outer)
+
+
+def fill_comments(
+    scan: Scan, c: Cursor, strings: cython.const[cython.int][::1], comments: cython.int[::1], row: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """A packed list of comments into `comments` from `row` on; the row after it."""
+    outer: cython.Py_ssize_t = enter(c)
+    while c.pos < c.end and not c.bad:
+        comments[row] = string(scan, c, strings)
+        row += 1
+    leave(c, outer)
+    return row
+
+
+def fill_header(
+    scan: Scan,
+    strings: cython.const[cython.int][::1],
+    numbers: cython.longlong[::1],
+    types: cython.int[::1],
+    units: cython.int[::1],
+    comments: cython.int[::1],
+    unknown: cython.uchar[::1],
+) -> None:
+    """The fields that belong to no table: integers by their field number, comments, and unknown ones as bytes.
+
+    Of `types` and `units` the last row is for the period type.
+    """
     c: Cursor = scan.c
     i: cython.Py_ssize_t
     start: cython.Py_ssize_t
     size: cython.Py_ssize_t = 0
+    sample_type: cython.Py_ssize_t = 0
+    comment: cython.Py_ssize_t = 0
     tag: cython.ulonglong
     with cython.nogil:
         c.pos = 0
-        while c.pos < c.end:
+        while c.pos < c.end and not c.bad:
             start = c.pos
-            tag = varint(c)
-            skip(c, tag)
-            if tag != 0x12 and tag != 0x22 and tag != 0x2A and tag != 0x32:
-                for i in range(start, c.pos):
-                    out[size] = c.data[i]
-                    size += 1
+            tag = tag_of(c)
+            if tag == 0x0A:
+                fill_value_type(scan, c, strings, types, units, sample_type)
+                sample_type += 1
+            elif tag == 0x5A:
+                fill_value_type(scan, c, strings, types, units, types.shape[0] - 1)
+            elif tag == 0x6A:
+                comment = fill_comments(scan, c, strings, comments, comment)
+            elif tag == 0x68:
+                comments[comment] = string(scan, c, strings)
+                comment += 1
+            elif tag & 7 == 0 and tag >> 3 <= LAST_PROFILE:
+                numbers[cython.cast(cython.Py_ssize_t, tag >> 3)] = as_signed(varint(c))
+            else:
+                skip(c, tag)
+                if tag >> 3 > LAST_PROFILE:
+                    for i in range(start, c.pos):
+                        unknown[size] = c.data[i]
+                        size += 1
+        check(scan, c)
+
+
+def fill_mappings(
+    scan: Scan,
+    unknown: Unknown,
+    strings: cython.const[cython.int][::1],
+    ids: cython.ulonglong[::1],
+    numbers: cython.ulonglong[:, ::1],
+    texts: cython.int[:, ::1],
+    flags: cython.uchar[:, ::1],
+) -> None:
+    """The mapping table: start, limit and file offset, file name and build id, and the four flags, a row each."""
+    c: Cursor = scan.c
+    row: cython.Py_ssize_t = 0
+    start: cython.Py_ssize_t
+    begin: cython.Py_ssize_t
+    tag: cython.ulonglong
+    field: cython.Py_ssize_t
+    with cython.nogil:
+        while find(scan, c, 0x1A):
+            begin = c.pos
+            while c.pos < c.end and not c.bad:
+                start = c.pos
+                tag = tag_of(c)
+                field = cython.cast(cython.Py_ssize_t, tag >> 3)
+                if tag == 0x08:
+                    ids[row] = varint(c)
+                elif tag == 0x10 or tag == 0x18 or tag == 0x20:
+                    numbers[field - 2, row] = varint(c)
+                elif tag == 0x28 or tag == 0x30:
+                    texts[field - 5, row] = string(scan, c, strings)
+                elif tag == 0x38 or tag == 0x40 or tag == 0x48 or tag == 0x50:
+                    flags[field - 7, row] = varint(c) != 0
+                else:
+                    skip(c, tag)
+                    if tag >> 3 > LAST_MAPPING:
+                        keep(unknown, c, MAPPING, row, start)
+            check(scan, c)
+            if ids[row] == 0:
+                fail(scan, c, MAPPING_ID, begin)
+            row += 1
 
 
 def fill_strings(scan: Scan, starts: cython.longlong[::1], ends: cython.longlong[::1]) -> None:
@@ -144,7 +257,8 @@ def fill_functions(
                     start_lines[row] = as_signed(varint(c))
                 else:
                     skip(c, tag)
-                    keep(unknown, c, FUNCTION, row, start)
+                    if tag >> 3 > LAST_FUNCTION:
+                        keep(unknown, c, FUNCTION, row, start)
             check(scan, c)
             if ids[row] == 0:
                 fail(scan, c, FUNCTION_ID, begin)
@@ -228,7 +342,8 @@ def fill_locations(
                     folded[row] = varint(c) != 0
                 else:
                     skip(c, tag)
-                    keep(unknown, c, LOCATION, row, start)
+                    if tag >> 3 > LAST_LOCATION:
+                        keep(unknown, c, LOCATION, row, start)
             check(scan, c)
             if ids[row] == 0:
                 fail(scan, c, LOCATION_ID, begin)
@@ -374,7 +489,8 @@ def fill_samples(
                         fail(scan, c, VALUE_COUNT, start)
                 else:
                     skip(c, tag)
-                    keep(unknown, c, SAMPLE, row, start)
+                    if tag >> 3 > LAST_SAMPLE:
+                        keep(unknown, c, SAMPLE, row, start)
             check(scan, c)
             if value != limit:
                 fail(scan, c, VALUE_COUNT, begin)

@@ -18,15 +18,18 @@ cdef class Scan:
     cdef public Py_ssize_t strings
     cdef public Py_ssize_t sample_types
     cdef public Py_ssize_t mappings
-    cdef public Py_ssize_t rest
+    cdef public Py_ssize_t comments
+    cdef public Py_ssize_t top_bytes
     cdef public Py_ssize_t unknown_rows
     cdef public Py_ssize_t unknown_bytes
     cdef public Py_ssize_t lines_dropped
     cdef public Py_ssize_t mappings_dropped
     cdef public Py_ssize_t fields_dropped
+    cdef public Py_ssize_t other_types
 
 
 cdef unsigned long long varint(Cursor c) noexcept nogil
+cdef unsigned long long tag_of(Cursor c) noexcept nogil
 cdef long long as_signed(unsigned long long value) noexcept nogil
 cdef void skip(Cursor c, unsigned long long tag) noexcept nogil
 cdef Py_ssize_t enter(Cursor c) noexcept nogil
@@ -36,7 +39,8 @@ cdef Py_ssize_t count_packed(Cursor c) noexcept nogil
 cdef void fail(Scan scan, Cursor c, int problem, Py_ssize_t at) noexcept nogil
 cdef void count_sample(Scan scan, Cursor c) noexcept nogil
 cdef void count_location(Scan scan, Cursor c) noexcept nogil
-cdef void count_function(Scan scan, Cursor c) noexcept nogil
+cdef void count_row(Scan scan, Cursor c, unsigned long long last) noexcept nogil
+cdef Py_ssize_t pass_over(Scan scan, Cursor c, unsigned long long tag, Py_ssize_t start, bint fits, unsigned long long last) noexcept nogil
 cdef void note_unknown(Scan scan, Py_ssize_t size) noexcept nogil
 cdef void check(Scan scan, Cursor c) noexcept nogil
 cdef bint has_shape(Cursor c, unsigned long long message) noexcept nogil

@@ -15,11 +15,36 @@ MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 CUT_SHORT = cython.declare(cython.int, 1)
 DAMAGED = cython.declare(cython.int, 2)
 CONCATENATED = cython.declare(cython.int, 3)
+OTHER_TYPE = cython.declare(cython.int, 4)
+
+TAG_SIZE = cython.declare(cython.Py_ssize_t, 5)
+"""Bytes of the longest tag that protobuf reads."""
+
+SAMPLE_TYPE = cython.declare(cython.ulonglong, 0x0A)
+SAMPLE = cython.declare(cython.ulonglong, 0x12)
+MAPPING = cython.declare(cython.ulonglong, 0x1A)
+LOCATION = cython.declare(cython.ulonglong, 0x22)
+FUNCTION = cython.declare(cython.ulonglong, 0x2A)
+STRING = cython.declare(cython.ulonglong, 0x32)
+TIME_NANOS = cython.declare(cython.ulonglong, 0x48)
+PERIOD_TYPE = cython.declare(cython.ulonglong, 0x5A)
+COMMENT = cython.declare(cython.ulonglong, 0x68)
+COMMENTS = cython.declare(cython.ulonglong, 0x6A)
+LINE = cython.declare(cython.ulonglong, 0x22)
+"""Tags of fields of Profile, and of Location's lines; COMMENTS are packed."""
+
+LAST_PROFILE = cython.declare(cython.ulonglong, 15)
+LAST_SAMPLE = cython.declare(cython.ulonglong, 3)
+LAST_MAPPING = cython.declare(cython.ulonglong, 10)
+LAST_LOCATION = cython.declare(cython.ulonglong, 5)
+LAST_FUNCTION = cython.declare(cython.ulonglong, 5)
+"""The highest numbers of fields that the schema knows."""
 
 PROBLEMS = {
     1: "is cut short: a field runs past the end of the profile",
     2: "is damaged: a field is no protobuf or runs past the end of its message",
     3: "holds two concatenated profiles (time_nanos is set twice)",
+    4: "is damaged: an entry of a table or list has another wire type than that field has",
 }
 """What `Scan.problem` says where the structure is at fault."""
 
@@ -38,9 +63,9 @@ class Scan:
         self.problem = self.at = 0
         self.samples = self.stack = self.values = self.labels = 0
         self.locations = self.lines = self.functions = self.strings = 0
-        self.sample_types = self.mappings = self.rest = 0
+        self.sample_types = self.mappings = self.comments = self.top_bytes = 0
         self.unknown_rows = self.unknown_bytes = 0
-        self.lines_dropped = self.mappings_dropped = self.fields_dropped = 0
+        self.lines_dropped = self.mappings_dropped = self.fields_dropped = self.other_types = 0
 
 
 def varint(c: Cursor) -> cython.ulonglong:
@@ -59,6 +84,15 @@ def varint(c: Cursor) -> cython.ulonglong:
         shift += 7
     c.bad = True
     return 0
+
+
+def tag_of(c: Cursor) -> cython.ulonglong:
+    """The next tag; one of more bytes than protobuf reads is bad."""
+    start: cython.Py_ssize_t = c.pos
+    tag: cython.ulonglong = varint(c)
+    if c.pos - start > TAG_SIZE:
+        c.bad = True
+    return tag
 
 
 def as_signed(value: cython.ulonglong) -> cython.longlong:
@@ -104,7 +138,7 @@ def leave(c: Cursor, outer: cython.Py_ssize_t) -> cython.void:
 def walk(c: Cursor) -> cython.void:
     """Check that the rest of the message consists of whole fields."""
     while c.pos < c.end and not c.bad:
-        skip(c, varint(c))
+        skip(c, tag_of(c))
 
 
 def count_packed(c: Cursor) -> cython.Py_ssize_t:
@@ -143,6 +177,20 @@ def note_unknown(scan: Scan, size: cython.Py_ssize_t) -> cython.void:
         scan.unknown_bytes += size
 
 
+def pass_over(
+    scan: Scan, c: Cursor, tag: cython.ulonglong, start: cython.Py_ssize_t, fits: cython.bint, last: cython.ulonglong
+) -> cython.Py_ssize_t:
+    """Move over the field that begins at `start` with `tag`; its bytes if its number is above `last`, else 0.
+
+    A field that the schema knows and that does not fit its wire type is dropped (rule R275, other wire types).
+    """
+    skip(c, tag)
+    if tag >> 3 > last:
+        return c.pos - start
+    scan.other_types += not fits
+    return 0
+
+
 def count_sample(scan: Scan, c: Cursor) -> cython.void:
     """Count the lists of one sample."""
     start: cython.Py_ssize_t
@@ -150,7 +198,7 @@ def count_sample(scan: Scan, c: Cursor) -> cython.void:
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
         start = c.pos
-        tag = varint(c)
+        tag = tag_of(c)
         if tag == 0x0A:
             scan.stack += count_packed(c)
         elif tag == 0x08:
@@ -164,6 +212,8 @@ def count_sample(scan: Scan, c: Cursor) -> cython.void:
         elif tag == 0x1A:
             skip(c, tag)
             scan.labels += 1
+        elif tag >= 8 and tag >> 3 <= LAST_SAMPLE:
+            fail(scan, c, OTHER_TYPE, start)
         else:
             skip(c, tag)
             unknown += c.pos - start
@@ -177,31 +227,28 @@ def count_location(scan: Scan, c: Cursor) -> cython.void:
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
         start = c.pos
-        tag = varint(c)
-        skip(c, tag)
-        if tag == 0x22:
-            scan.lines += 1
-        elif tag != 0x08 and tag != 0x10 and tag != 0x18 and tag != 0x28:
-            unknown += c.pos - start
+        tag = tag_of(c)
+        if tag >> 3 == LINE >> 3 and tag != LINE:
+            fail(scan, c, OTHER_TYPE, start)
+        scan.lines += tag == LINE
+        unknown += pass_over(scan, c, tag, start, tag == LINE or tag & 7 == 0, LAST_LOCATION)
     note_unknown(scan, unknown)
 
 
-def count_function(scan: Scan, c: Cursor) -> cython.void:
-    """Count the unknown fields of one function."""
+def count_row(scan: Scan, c: Cursor, last: cython.ulonglong) -> cython.void:
+    """Count the unknown fields of a message whose fields, up to the number `last`, are all integers."""
     start: cython.Py_ssize_t
     unknown: cython.Py_ssize_t = 0
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
         start = c.pos
-        tag = varint(c)
-        skip(c, tag)
-        if tag & 7 != 0 or tag > 0x28:
-            unknown += c.pos - start
+        tag = tag_of(c)
+        unknown += pass_over(scan, c, tag, start, tag & 7 == 0, last)
     note_unknown(scan, unknown)
 
 
 def count(scan: Scan) -> None:
-    """Count every table, and check the structure of the messages whose content is read elsewhere."""
+    """Count every table, and check the structure of all messages."""
     c: Cursor = scan.c
     start: cython.Py_ssize_t
     outer: cython.Py_ssize_t
@@ -209,39 +256,42 @@ def count(scan: Scan) -> None:
     with cython.nogil:
         while c.pos < c.end and not c.bad:
             start = c.pos
-            tag = varint(c)
-            if tag == 0x32:
+            tag = tag_of(c)
+            if tag == STRING:
                 skip(c, tag)
                 scan.strings += 1
-            elif tag == 0x12 or tag == 0x22 or tag == 0x2A:
+            elif tag in (SAMPLE, LOCATION, FUNCTION, MAPPING):
                 outer = enter(c)
-                if tag == 0x12:
+                if tag == SAMPLE:
                     scan.samples += 1
                     count_sample(scan, c)
-                elif tag == 0x22:
+                elif tag == LOCATION:
                     scan.locations += 1
                     count_location(scan, c)
-                else:
+                elif tag == FUNCTION:
                     scan.functions += 1
-                    count_function(scan, c)
-                leave(c, outer)
-            else:
-                if tag == 0x0A or tag == 0x1A or tag == 0x5A:
-                    outer = enter(c)
-                    walk(c)
-                    leave(c, outer)
-                    scan.sample_types += tag == 0x0A
-                    scan.mappings += tag == 0x1A
-                elif tag == 0x6A:
-                    count_packed(c)
-                elif tag == 0x48:
-                    # pprof's rule: a second profile shows by its second time.
-                    if scan.time != 0:
-                        fail(scan, c, CONCATENATED, start)
-                    scan.time = varint(c)
+                    count_row(scan, c, LAST_FUNCTION)
                 else:
-                    skip(c, tag)
-                scan.rest += c.pos - start
+                    scan.mappings += 1
+                    count_row(scan, c, LAST_MAPPING)
+                leave(c, outer)
+            elif tag in (SAMPLE_TYPE, PERIOD_TYPE):
+                outer = enter(c)
+                walk(c)
+                leave(c, outer)
+                scan.sample_types += tag == SAMPLE_TYPE
+            elif tag == COMMENTS:
+                scan.comments += count_packed(c)
+            elif tag == TIME_NANOS:
+                # pprof's rule: a second profile shows by its second time.
+                if scan.time != 0:
+                    fail(scan, c, CONCATENATED, start)
+                scan.time = varint(c)
+            elif tag >= 8 and (tag >> 3 <= STRING >> 3 or (tag >> 3 == COMMENT >> 3 and tag != COMMENT)):
+                fail(scan, c, OTHER_TYPE, start)
+            else:
+                scan.comments += tag == COMMENT
+                scan.top_bytes += pass_over(scan, c, tag, start, tag & 7 == 0 and tag != PERIOD_TYPE - 2, LAST_PROFILE)
         check(scan, c)
 
 

@@ -53,11 +53,20 @@ LOST, FILE, THREAD, META_INFO = 2, 3, 4, 5
 TOP: Final = (1 << 64) - 1
 INT64_MAX: Final = (1 << 63) - 1
 
-MAX_FILES: Final = 1 << 20
-MAX_SYMBOLS: Final = 1 << 24
+SHAPES: Final = {
+    LOST: (0b110, 0, 0),
+    FILE: (0b10, 0b11100, 0b11000),
+    THREAD: (0b110, 0b1000, 0),
+    META_INFO: (0b1000000, 0b111110, 0b10),
+}
+"""Which fields of each record are integers, which bytes, and which repeated, as `scanning.count_entries` reads it."""
+
+MAX_FILES: Final = 1 << 17
+"""Files, of which each is an object. Those above are left out, which is said, as with threads."""
+MAX_SYMBOLS: Final = 1 << 22
 """Names of functions in all files together, linked and readable: an empty one is larger in memory than in the file."""
-MAX_THREADS: Final = 1 << 22
-"""As many as a Linux kernel has at most."""
+MAX_THREADS: Final = 1 << 19
+"""Eight times the threads that a Linux kernel has at one time unless it is told to have more."""
 MAX_EVENTS: Final = 1 << 12
 MAX_VALUES: Final = 1 << 28
 """Values in all samples together: every sample has two for each event."""
@@ -157,6 +166,8 @@ class Report:
     """Records read other than samples."""
     symbols: int = 0
     """Names in all files."""
+    too_many: dict[int, int] = field(default_factory=dict)
+    """Records that were left out because there are too many of their kind."""
 
     def read(self, pieces: Iterator[bytes | memoryview]) -> None:
         """Read all records of the stream."""
@@ -191,6 +202,9 @@ class Report:
         if damaged or scan.left_out:
             where = f", the first at offset {first:#x}" if damaged else ""
             self.warnings.append(f"{damaged + scan.left_out} damaged records were left out{where}.")
+        for kind, count in self.too_many.items():
+            what = "files" if kind == FILE else "threads"
+            self.warnings.append(f"{count} records of {what} were left out: no recording has as many.")
         scanning.finish(scan)
         if scan.overflow:
             raise InputError(self.source, "has event counts whose sum does not fit into 64 bits")
@@ -224,20 +238,30 @@ class Report:
         from symbolize.proto import report_sample_pb2 as schema
 
         raw = bytes(content)
+        entries = scanning.count_entries(raw, *SHAPES[kind])
+        if entries < 0:
+            self.scan.left_out += 1
+            return
+        if kind == META_INFO and entries > MAX_EVENTS:
+            raise InputError(self.source, f"has {entries} kinds of events; {MAX_EVENTS} is the limit")
+        self.symbols += entries if kind == FILE else 0
+        if self.symbols > MAX_SYMBOLS:
+            raise InputError(self.source, f"has more than {MAX_SYMBOLS} names of functions")
         try:
             if kind == LOST:
                 self.lost = schema.LostSituation.FromString(raw)
             elif kind == FILE:
                 file = schema.File.FromString(raw)
-                self.symbols += len(file.symbol) + len(file.mangled_symbol)
-                if self.symbols > MAX_SYMBOLS:
-                    raise InputError(self.source, f"has more than {MAX_SYMBOLS} names of functions")
-                if len(self.files) < MAX_FILES:
+                if len(self.files) < MAX_FILES or file.id in self.files:
                     self.files[file.id] = file
+                else:
+                    self.too_many[kind] = self.too_many.get(kind, 0) + 1
             elif kind == THREAD:
                 thread = schema.Thread.FromString(raw)
-                if len(self.threads) < MAX_THREADS:
+                if len(self.threads) < MAX_THREADS or thread.thread_id in self.threads:
                     self.threads[thread.thread_id] = thread.process_id, thread.thread_name
+                else:
+                    self.too_many[kind] = self.too_many.get(kind, 0) + 1
             elif kind == META_INFO and self.meta is None:
                 self.meta = schema.MetaInfo.FromString(raw)
                 if not self.meta.trace_offcpu:
@@ -394,8 +418,6 @@ def _is_switch(report: Report, event: NDArray[Any]) -> NDArray[np.bool_]:
 def _events(report: Report, rows: Rows, mode: OffCpuMode | None) -> Events:
     """The events by which samples are counted."""
     names = list(report.meta.event_type) if report.meta is not None else []
-    if len(names) > MAX_EVENTS:
-        raise InputError(report.source, f"has {len(names)} kinds of events; {MAX_EVENTS} is the limit")
     ids, of_row = distinct_inverse(rows.event)
     unnamed = [each for each in ids.tolist() if each >= len(names)]
     if len(unnamed) > MAX_EVENTS:

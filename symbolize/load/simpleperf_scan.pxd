@@ -66,6 +66,7 @@ cdef int intern_frame(Scan s, unsigned long long vaddr, unsigned int file, int s
 cdef int intern_stack(Scan s, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
 cdef Py_ssize_t row_for(Scan s, long long what, long long kind) noexcept nogil
 cdef Py_ssize_t new_row(Scan s, long long what, long long kind) noexcept nogil
+cdef void skip_unknown(Cursor c, unsigned long long tag, unsigned long long last) noexcept nogil
 cdef int open_record(Scan s, Cursor c) noexcept nogil
 cdef Py_ssize_t count_frames(Cursor c) noexcept nogil
 cdef void outline(Scan s, Cursor c) noexcept nogil

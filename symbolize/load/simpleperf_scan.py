@@ -360,6 +360,44 @@ def row_for(s: Scan, what: cython.longlong, kind: cython.longlong) -> cython.Py_
     return row
 
 
+LAST_RECORD = cython.declare(cython.ulonglong, 6)
+LAST_SAMPLE = cython.declare(cython.ulonglong, 6)
+LAST_FRAME = cython.declare(cython.ulonglong, 4)
+LAST_RESULT = cython.declare(cython.ulonglong, 3)
+LAST_SWITCH = cython.declare(cython.ulonglong, 3)
+"""The highest numbers of fields that the schema knows."""
+
+
+def skip_unknown(c: Cursor, tag: cython.ulonglong, last: cython.ulonglong) -> cython.void:
+    """Move over a field that is none of the message's. One of a known number, up to `last`, has another wire type than
+    the schema says: the message is bad (rule R275)."""
+    skip(c, tag)
+    if tag >> 3 <= last:
+        c.bad = True
+
+
+def count_entries(data: object, numbers: cython.ulonglong, texts: cython.ulonglong, lists: cython.ulonglong) -> int:
+    """How many entries the lists of a message have, -1 if a field of it is damaged or of another wire type.
+
+    Bits by field number say which fields are integers (`numbers`), which bytes (`texts`), and which of these are
+    repeated (`lists`).
+    """
+    c: Cursor = Cursor(data)
+    count: cython.Py_ssize_t = 0
+    tag: cython.ulonglong
+    bit: cython.ulonglong
+    with cython.nogil:
+        while c.pos < c.end and not c.bad:
+            tag = varint(c)
+            skip(c, tag)
+            bit = cython.cast(cython.ulonglong, 1) << (tag >> 3) if tag >> 3 < 64 else 0
+            if (numbers & bit and tag & 7 != 0) or (texts & bit and tag & 7 != 2):
+                c.bad = True
+            if lists & bit:
+                count += 1
+    return -1 if c.bad else count
+
+
 def open_record(s: Scan, c: Cursor) -> cython.int:
     """The kind of message in the record under the cursor, and where it stands; of several the last counts (protobuf
     oneof). 0: none that we know."""
@@ -376,7 +414,7 @@ def open_record(s: Scan, c: Cursor) -> cython.int:
                 s.span_end = c.end
             leave(c, outer)
         else:
-            skip(c, tag)
+            skip_unknown(c, tag, LAST_RECORD)
     return kind
 
 
@@ -466,7 +504,7 @@ def outline(s: Scan, c: Cursor) -> cython.void:
             s.unwinding_failed = True
             leave(c, outer)
         else:
-            skip(c, tag)
+            skip_unknown(c, tag, LAST_SAMPLE)
 
 
 def count_frames(c: Cursor) -> cython.Py_ssize_t:
@@ -619,7 +657,7 @@ def read_frame(s: Scan, c: Cursor) -> cython.int:
             if value <= 3:
                 execution = value
         else:
-            skip(c, tag)
+            skip_unknown(c, tag, LAST_FRAME)
     return -1 if c.bad else intern_frame(s, vaddr, file, symbol, execution)
 
 
@@ -633,8 +671,10 @@ def read_error(c: Cursor) -> cython.int:
         if tag == 0x18:
             value = varint(c)
             error = 255 if value > 255 else value
-        else:
+        elif tag == 0x08 or tag == 0x10:
             skip(c, tag)
+        else:
+            skip_unknown(c, tag, LAST_RESULT)
     return error
 
 
@@ -709,7 +749,7 @@ def read_switch(s: Scan, c: Cursor) -> cython.bint:
         elif tag == 0x18:
             thread = varint(c) & MASK32
         else:
-            skip(c, tag)
+            skip_unknown(c, tag, LAST_SWITCH)
     if c.bad:
         return False
     if on and s.keeps_order:

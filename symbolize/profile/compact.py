@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.profile.model import NONE, Bool, Int32, Int64, Lines, Locations, Profile
+from symbolize.profile.model import NONE, Bool, Int32, Int64, Lines, Locations, Profile, RawFields
 
 
 def compact(profile: Profile) -> Profile:
     """A profile without the locations no sample uses and the functions no line uses, each function once.
 
-    Functions are the same if name, system name, file and start line are. What is kept stays in its order, of equal
-    functions the first; mappings all stay, because row 0 is the main binary (pprof schema). The given profile is not
-    changed; the two share the columns that are the same.
+    Functions are the same if name, system name, file and start line are, and neither has unknown fields. What is kept
+    stays in its order, of equal functions the first; mappings all stay, because row 0 is the main binary (pprof
+    schema). The given profile is not changed; the two share the columns that are the same.
     """
     unknown = dict(profile.unknown)
     samples, locations = profile.samples, profile.locations
@@ -75,9 +75,8 @@ def _distinct_functions(profile: Profile, references: Int32) -> tuple[Bool, Int3
     keys: list[NDArray[Any]] = [functions.start_line, functions.filename, functions.system_name, functions.name]
     if raw := profile.unknown.get("function"):
         # Fields of a newer schema may tell functions apart.
-        numbers: dict[bytes, int] = {}
-        extra = np.zeros(len(functions), np.int64)
-        extra[list(raw)] = [numbers.setdefault(fields, len(numbers) + 1) for fields in raw.values()]
+        extra = np.zeros(len(functions), np.int32)
+        extra[raw.rows] = raw.rows + 1
         keys.append(extra)
     order = used[np.lexsort([key[used] for key in keys])]
     starts = np.ones(len(order), np.bool_)
@@ -91,8 +90,7 @@ def _distinct_functions(profile: Profile, references: Int32) -> tuple[Bool, Int3
     return kept, rows
 
 
-def _keep_unknown(unknown: dict[str, dict[int, bytes]], table: str, kept: Bool) -> None:
+def _keep_unknown(unknown: dict[str, RawFields], table: str, kept: Bool) -> None:
     """Renumber the unknown fields of a table whose rows were dropped."""
-    if rows := unknown.get(table):
-        ranks = _ranks(kept)
-        unknown[table] = {int(ranks[row]): fields for row, fields in rows.items() if kept[row]}
+    if raw := unknown.get(table):
+        unknown[table] = raw.taken(np.flatnonzero(kept))

@@ -157,12 +157,49 @@ class Samples:
 
 
 @dataclass(eq=False, repr=False)
+class RawFields:
+    """Fields of a newer schema than ours, for some rows of a table: those of row `rows[i]` (ascending) are
+    `data[offsets[i]:offsets[i + 1]]`, as they were in the file."""
+
+    rows: Int32 = column(np.int32)
+    offsets: Int64 = offsets()
+    data: UInt8 = column(np.uint8)
+
+    def taken(self, origin: NDArray[Any]) -> "RawFields":
+        """The fields of a table whose row i was row `origin[i]` of this one."""
+        if not len(self.rows):
+            return self
+        entries = np.minimum(np.searchsorted(self.rows, origin), len(self.rows) - 1)
+        has_fields = self.rows[entries] == origin
+        rows, entries = np.flatnonzero(has_fields).astype(np.int32), entries[has_fields]
+        sizes = np.diff(self.offsets)
+        ends: Int64 = np.zeros(len(entries) + 1, np.int64)
+        np.cumsum(sizes[entries], out=ends[1:])
+        if np.all(np.diff(entries) > 0):
+            kept = np.zeros(len(self.rows), np.bool_)
+            kept[entries] = True
+            data = self.data[np.repeat(kept, sizes)]
+        else:
+            data = np.frombuffer(b"".join(self[entry] for entry in entries.tolist()), np.uint8)
+        return RawFields(rows, ends, data)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, entry: int) -> bytes:
+        """The fields of row `rows[entry]`."""
+        return self.data[self.offsets[entry] : self.offsets[entry + 1]].tobytes()
+
+
+@dataclass(eq=False, repr=False)
 class Profile:
-    """A profile. `unknown` keeps what a newer schema than ours put in: table name → row → raw fields.
+    """A profile. `unknown` keeps what a newer schema than ours put in, by table: "sample", "mapping", "location",
+    "function", and "profile", which has one row.
 
     `address_kinds` is an `AddressKind` for each mapping, or empty where all addresses are those of the process.
     `modules` are the name and the raw build id that a Perfetto trace has for each mapping, and empty in other profiles.
-    `obfuscation` are the names that came along for obfuscated Java code. None of these is written.
+    `obfuscation` are the names that came along for obfuscated Java code. `source` is the path that the profile was read
+    from, empty if it was none. None of these is written.
     """
 
     strings: Strings = field(default_factory=Strings)
@@ -180,11 +217,12 @@ class Profile:
     comments: list[int] = field(default_factory=list)
     default_sample_type: int = 0
     doc_url: int = 0
-    unknown: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    unknown: dict[str, RawFields] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     address_kinds: UInt8 = column(np.uint8)
     modules: list[tuple[bytes, bytes]] = field(default_factory=list)
     obfuscation: Obfuscation | None = None
+    source: str = ""
 
     def address_kind(self, mapping: int) -> AddressKind:
         """What the addresses in a mapping are."""

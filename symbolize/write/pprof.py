@@ -70,12 +70,13 @@ def _pieces(profile: Profile) -> Iterator[Any]:
     for each in profile.sample_types:
         yield _message(1, _value_type(each, numbers))
     yield from _samples(profile, numbering.numbers)
-    yield _mappings(profile, numbers)
+    yield from _mappings(profile, numbering.numbers)
     yield from _locations(profile)
     yield from _functions(profile, numbering.numbers)
     yield _string_table(numbering.strings)
     yield _tail(profile, numbers)
-    yield profile.unknown.get("profile", {}).get(0, b"")
+    if raw := profile.unknown.get("profile"):
+        yield raw[0]
 
 
 def _default_last(profile: Profile) -> Profile:
@@ -167,13 +168,12 @@ def _view(array: NDArray[Any], dtype: Any) -> memoryview:
 
 def _extra(profile: Profile, table: str, count: int) -> Any:
     """The unknown fields of a table's rows."""
-    rows = profile.unknown.get(table)
-    if not rows:
+    raw = profile.unknown.get(table)
+    if not raw:
         return columns.Extra(np.zeros(0, np.int64).data, memoryview(b""))
-    sizes = np.zeros(count + 1, np.int64)
-    order = sorted(rows)
-    sizes[np.array(order, np.int64) + 1] = [len(rows[row]) for row in order]
-    return columns.Extra(np.cumsum(sizes).data, memoryview(b"".join(rows[row] for row in order)))
+    ends = np.zeros(count + 1, np.int64)
+    ends[raw.rows + 1] = np.diff(raw.offsets)
+    return columns.Extra(np.cumsum(ends, out=ends).data, _view(raw.data, np.uint8))
 
 
 def _samples(profile: Profile, numbers: Int32) -> Iterator[NDArray[np.uint8]]:
@@ -220,28 +220,16 @@ def _functions(profile: Profile, numbers: Int32) -> Iterator[NDArray[np.uint8]]:
     return _blocks(table, len(functions))
 
 
-def _mappings(profile: Profile, numbers: list[int]) -> bytes:
+def _mappings(profile: Profile, numbers: Int32) -> Iterator[NDArray[np.uint8]]:
     mappings = profile.mappings
-    unknown = profile.unknown.get("mapping", {})
-    return b"".join(
-        _message(
-            3,
-            _integers(
-                (1, row + 1),
-                (2, int(mappings.start[row])),
-                (3, int(mappings.limit[row])),
-                (4, int(mappings.file_offset[row])),
-                (5, numbers[mappings.filename[row]]),
-                (6, numbers[mappings.build_id[row]]),
-                (7, int(mappings.has_functions[row])),
-                (8, int(mappings.has_filenames[row])),
-                (9, int(mappings.has_line_numbers[row])),
-                (10, int(mappings.has_inline_frames[row])),
-            )
-            + unknown.get(row, b""),
-        )
-        for row in range(len(mappings))
+    flags = mappings.has_functions, mappings.has_filenames, mappings.has_line_numbers, mappings.has_inline_frames
+    table = columns.Mappings(
+        _view(np.stack((mappings.start, mappings.limit, mappings.file_offset)), np.uint64),
+        _view(numbers[np.stack((mappings.filename, mappings.build_id))], np.int32),
+        _view(np.stack(flags), np.uint8),
+        _extra(profile, "mapping", len(mappings)),
     )
+    return _blocks(table, len(mappings))
 
 
 def _tail(profile: Profile, numbers: list[int]) -> bytes:

@@ -36,6 +36,13 @@ cdef class Locations:
     cdef Py_ssize_t line_size(self, Py_ssize_t line) noexcept nogil
 
 
+cdef class Mappings:
+    cdef const unsigned long long[:, ::1] numbers
+    cdef const int[:, ::1] texts
+    cdef const unsigned char[:, ::1] flags
+    cdef Extra extra
+
+
 cdef class Functions:
     cdef const int[::1] names
     cdef const int[::1] system_names

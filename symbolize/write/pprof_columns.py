@@ -324,6 +324,66 @@ class Functions:
                 put_extra(sink, self.extra, row)
 
 
+@cython.cclass
+class Mappings:
+    """The mapping table: `numbers` are start, limit and file offset, `texts` file name and build id, a row each."""
+
+    def __init__(
+        self,
+        numbers: cython.const[cython.ulonglong][:, ::1],
+        texts: cython.const[cython.int][:, ::1],
+        flags: cython.const[cython.uchar][:, ::1],
+        extra: Extra,
+    ) -> None:
+        self.numbers = numbers
+        self.texts = texts
+        self.flags = flags
+        self.extra = extra
+
+    def measure(self, first: cython.Py_ssize_t, sizes: cython.longlong[:, ::1]) -> cython.Py_ssize_t:
+        """Note the message sizes of the rows from `first` on; the bytes they take together."""
+        row: cython.Py_ssize_t
+        i: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        size: cython.Py_ssize_t
+        total: cython.Py_ssize_t = 0
+        with cython.nogil:
+            for i in range(sizes.shape[0]):
+                row = first + i
+                size = field_size(row + 1) + extra_size(self.extra, row)
+                for k in range(self.numbers.shape[0]):
+                    size += field_size(self.numbers[k, row])
+                for k in range(self.texts.shape[0]):
+                    size += field_size(self.texts[k, row])
+                for k in range(self.flags.shape[0]):
+                    size += field_size(self.flags[k, row])
+                sizes[i, 0] = size
+                total += message_size(size)
+        return total
+
+    def emit(
+        self, first: cython.Py_ssize_t, sizes: cython.const[cython.longlong][:, ::1], out: cython.uchar[::1]
+    ) -> None:
+        """Write the rows that `measure` sized."""
+        sink: Sink = Sink(out)
+        row: cython.Py_ssize_t
+        i: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        with cython.nogil:
+            for i in range(sizes.shape[0]):
+                row = first + i
+                put(sink, 0x1A)
+                put(sink, sizes[i, 0])
+                put_field(sink, 0x08, row + 1)
+                for k in range(self.numbers.shape[0]):
+                    put_field(sink, cython.cast(cython.int, 0x10 + 8 * k), self.numbers[k, row])
+                for k in range(self.texts.shape[0]):
+                    put_field(sink, cython.cast(cython.int, 0x28 + 8 * k), self.texts[k, row])
+                for k in range(self.flags.shape[0]):
+                    put_field(sink, cython.cast(cython.int, 0x38 + 8 * k), self.flags[k, row])
+                put_extra(sink, self.extra, row)
+
+
 def number(column: cython.const[cython.int][::1], numbers: cython.int[::1], used: cython.int) -> cython.int:
     """Give the strings of `column` that have no number yet (-1) the next ones, after `used`; the last one given."""
     i: cython.Py_ssize_t

@@ -87,9 +87,9 @@ def alter(change: Callable[[Message], Any]) -> bytes:
         (lambda m: setattr(m.function[0], "name", 8), "string outside the string table"),
         (lambda m: setattr(m.function[0], "name", -1), "string outside the string table"),
         (lambda m: setattr(m.sample[0].label[0], "key", 8), "string outside the string table"),
-        (lambda m: setattr(m.mapping[0], "filename", 8), "names string 8 of 8"),
+        (lambda m: setattr(m.mapping[0], "filename", 8), "string outside the string table"),
         (lambda m: setattr(m, "doc_url", -1), "names string -1 of 8"),
-        (lambda m: m.comment.append(1 << 40), "names string"),
+        (lambda m: m.comment.append(1 << 40), "string outside the string table"),
         (lambda m: m.string_table.__setitem__(0, b"x"), "first entry is not empty"),
     ],
 )
@@ -258,3 +258,75 @@ def test_matches_hardly_any_random_bytes() -> None:
     """Random bytes are not taken for profiles."""
     source = random.Random(7)
     assert sum(pprof.matches(source.randbytes(4096)) for _ in range(3000)) < 10
+
+
+LISTS = {"": (1, 2, 3, 4, 5, 6, 13), "sample": (1, 2, 3), "location": (4,)}
+"""Repeated fields by message: where one has another wire type, rows would be missing."""
+FIELDS = {"": 15, "sample": 3, "mapping": 10, "location": 5, "function": 5, "label": 4, "line": 3, "sample_type": 2}
+"""The last field of each message."""
+BYTES_FIELDS = {"": (1, 2, 3, 4, 5, 6, 11), "sample": (3,), "location": (4,)}
+
+
+def with_field(message: str, raw: bytes) -> bytes:
+    """The small profile with a field more in a message of a kind."""
+    whole = small()
+    if not message:
+        return whole.SerializeToString() + raw
+    path = {"label": ["sample", "label"], "line": ["location", "line"]}.get(message, [message])
+    messages = [whole]
+    for name in path:
+        messages.append(getattr(messages[len(messages) - 1], name)[0])
+    old = [each.SerializeToString() for each in messages]
+    new = old.pop() + raw
+    last = messages[len(messages) - 1].SerializeToString()
+    for outer in reversed(old):
+        # A message in another is its length and its bytes.
+        changed = outer.replace(bytes([len(last)]) + last, bytes([len(new)]) + new, 1)
+        assert changed != outer
+        last, new = outer, changed
+    return new
+
+
+def unknown_anywhere(message: Any) -> int:
+    """Unknown fields in a message and all in it, as protobuf reads it."""
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    count = len(UnknownFieldSet(message))
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type:
+            try:
+                each = list(value)
+            except TypeError:
+                each = [value]
+            count += sum(map(unknown_anywhere, each))
+    return count
+
+
+@pytest.mark.parametrize("message", FIELDS)
+@pytest.mark.parametrize("wire", [0, 1, 2, 5])
+def test_fields_of_another_wire_type(message: str, wire: int) -> None:
+    """R275: an entry of a list or table is damage, another field is dropped with a warning, and none is written."""
+    content = {0: b"\x01", 1: bytes(8), 2: b"\x00", 5: bytes(4)}[wire]
+    for number in range(1, FIELDS[message] + 1):
+        fits = wire == (2 if number in BYTES_FIELDS.get(message, ()) else 0)
+        packed = wire == 2 and (message, number) in (("", 13), ("sample", 1), ("sample", 2))
+        if fits or packed:
+            continue
+        raw = with_field(message, bytes([number << 3 | wire]) + content)
+        if number in LISTS.get(message, ()):
+            assert "another wire type" in refused(raw).problem
+            continue
+        profile = pprof.load(raw, "x")
+        what = "unknown fields of lines" if message in ("label", "line", "sample_type") else "of another wire type"
+        assert any(what in each for each in profile.warnings)
+        assert unknown_anywhere(Message.FromString(encode(profile))) == 0
+    # A newer schema's field stays.
+    raw = with_field(message, b"\xc0\x3e\x01")
+    kept = unknown_anywhere(Message.FromString(encode(pprof.load(raw, "x"))))
+    assert kept == (message not in ("label", "line", "sample_type"))
+
+
+def test_tags_that_protobuf_does_not_read() -> None:
+    """R275: a tag of more than five bytes, in a field that would be written again."""
+    assert "is damaged" in refused(with_field("location", b"\xc0\xbe\x80\x80\x80\x00\x01")).problem
+    assert "cut short" in refused(with_field("", b"\xc0\xbe\x80\x80\x80\x00\x01")).problem

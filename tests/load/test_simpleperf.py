@@ -677,3 +677,34 @@ def test_no_location_without_a_mapping() -> None:
     assert (profile.locations.mapping != NONE).all()
     assert profile.samples.locations.dtype == np.int32
     assert profile.samples.label_offsets[-1] == len(profile.samples.labels)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"\x1a\x04\x08\x01\x18\x05",  # File.symbol as a number: the names behind it would be of other functions
+        b"\x1a\x04\x08\x01\x10\x05",  # File.path
+        b"\x22\x05\x08\x01\x12\x01\x05",  # Thread.process_id as bytes
+        b"\x0a\x08\x08\x01\x1a\x04\x08\x01\x12\x00",  # file_id of a frame as bytes
+        b"\x0a\x04\x08\x01\x18\x05",  # callchain as a number
+        b"\x08\x05",  # a sample as a number
+    ],
+)
+def test_fields_of_another_wire_type(record: bytes) -> None:
+    """R275: a record with a field that is not what the format says is left out, and said to be."""
+    sound = [meta(), sample(1, [(0x10, 1, 0)]), file(1, b"/a.so", [b"f"])]
+    profile = simpleperf.load(report([*sound, record, sample(1, [(0x20, 1, 0)])]), "x")
+    assert any("1 damaged records were left out" in each for each in profile.warnings)
+    assert len(profile.samples) == 2
+
+
+def test_too_many_files_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R276: what is an object each is limited, which is said; those that are known may be described again."""
+    monkeypatch.setattr(simpleperf, "MAX_FILES", 1)
+    monkeypatch.setattr(simpleperf, "MAX_THREADS", 1)
+    records = [meta(), sample(1, [(0x10, 1, 0)])]
+    records += [file(1, b"/a.so"), file(2, b"/b.so"), file(1, b"/c.so")]
+    records += [thread(1, 1, b"a"), thread(2, 1, b"b"), thread(1, 1, b"c")]
+    profile = simpleperf.load(report(records), "x")
+    said = [each for each in profile.warnings if "no recording has as many" in each]
+    assert said == [f"1 records of {what} were left out: no recording has as many." for what in ("files", "threads")]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.profile import Functions, Lines, Locations, Mappings, Profile, Samples, compact
+from tests.support.pprof_writer import by_row, raw_fields
 
 
 def make(stacks: list[list[int]], lines: list[list[int]], names: list[int], unknown: Any = None) -> Profile:
@@ -37,7 +38,7 @@ def make(stacks: list[list[int]], lines: list[list[int]], names: list[int], unkn
             lines=line_table,
         ),
         functions=functions,
-        unknown=unknown or {},
+        unknown={table: raw_fields(fields) for table, fields in (unknown or {}).items()},
     )
 
 
@@ -97,7 +98,7 @@ def test_order_is_that_of_the_first() -> None:
     assert small.samples.locations.tolist() == [1, 0]
     assert small.functions.name.tolist() == [7, 5, 5]
     assert small.locations.lines.function.tolist() == [0, 1, 0, 2]
-    assert small.unknown == {
+    assert {table: by_row(raw) for table, raw in small.unknown.items()} == {
         "location": {1: b"two"},
         "function": {2: b"new"},
         "profile": {0: b"all"},

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from symbolize.profile.model import RawFields
 from symbolize.proto import profile_pb2
 
 
@@ -33,6 +36,19 @@ class Place(NamedTuple):
     mapping: int = 0
     lines: Sequence[Line] = ()
     is_folded: bool = False
+
+
+def raw_fields(fields: dict[int, bytes]) -> RawFields:
+    """Unknown fields by row."""
+    rows = sorted(fields)
+    offsets = np.cumsum([0, *(len(fields[row]) for row in rows)])
+    data = np.frombuffer(b"".join(fields[row] for row in rows), np.uint8)
+    return RawFields(np.array(rows, np.int32), offsets, data)
+
+
+def by_row(raw: RawFields) -> dict[int, bytes]:
+    """The unknown fields of each row."""
+    return {row: raw[entry] for entry, row in enumerate(raw.rows.tolist())}
 
 
 def profile(
