@@ -12,6 +12,9 @@ MAX_OUTPUT: Final = 4 << 30
 FREE_OUTPUT: Final = 256 << 20
 """Output up to here passes whatever its ratio: it harms nobody, and one sample repeated a million times is smaller."""
 
+FREE_NESTED: Final = 32 << 20
+"""The same for what was compressed more than once, where every layer multiplies the ratio of the one around it."""
+
 MAX_RATIO: Final = 200
 """The ratio above which larger output is a bomb: profiles compress 3 to 40 times, zeros 1032 times with deflate and
 more with zstd."""
@@ -85,11 +88,12 @@ def decompress(data: bytes | memoryview, source: str) -> bytes | memoryview:
 
 def pieces(data: bytes | memoryview, source: str) -> Iterator[bytes | memoryview]:
     """What `decompress` gives, piece by piece; only the data of an inner layer is in memory as a whole."""
-    for _ in range(MAX_LAYERS):
+    packed = len(data)
+    for layer in range(MAX_LAYERS):
         codec = _codec(data)
         if codec is None:
             break
-        inflated = _inflate(memoryview(data), codec, source)
+        inflated = _inflate(memoryview(data), codec, source, packed, FREE_NESTED if layer else FREE_OUTPUT)
         head = b""
         while len(head) < MAGIC_SIZE and (piece := next(inflated, None)) is not None:
             head += piece
@@ -108,8 +112,16 @@ def _codec(data: bytes | memoryview) -> Codec | None:
     return next((codec for codec in CODECS if start.startswith(codec.magics)), None)
 
 
-def _inflate(data: memoryview, codec: Codec, source: str) -> Iterator[bytes]:
-    """All streams of `data`, one after another."""
+def check_ratio(size: int, packed: int, free: int, codec: Codec, source: str, position: int) -> None:
+    """Refuse output of `size` bytes, of which `free` pass in any case, made of `packed` bytes of the input itself: the
+    ratio is that of all layers together (rule R277)."""
+    if size > free and size > MAX_RATIO * packed:
+        ratio = size // max(packed, 1)
+        raise InputError(source, f"{codec.name} stream expands {ratio} times, as only a bomb does", position)
+
+
+def _inflate(data: memoryview, codec: Codec, source: str, packed: int, free: int) -> Iterator[bytes]:
+    """All streams of `data`, one after another, in an input of `packed` bytes."""
     position = size = 0
     while position < len(data):
         if position and not bytes(data[position : position + MAGIC_SIZE]).startswith(codec.magics):
@@ -129,7 +141,5 @@ def _inflate(data: memoryview, codec: Codec, source: str) -> Iterator[bytes]:
             size += len(piece)
             if size > MAX_OUTPUT:
                 raise InputError(source, f"{codec.name} stream holds more than {MAX_OUTPUT} bytes", position)
-            if size > FREE_OUTPUT and size > MAX_RATIO * position:
-                ratio = size // position
-                raise InputError(source, f"{codec.name} stream expands {ratio} times, as only a bomb does", position)
+            check_ratio(size, min(position, packed), free, codec, source, position)
             yield piece

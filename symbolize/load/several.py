@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from symbolize.errors import InputError
 from symbolize.load.perfetto.wire import BYTES, FIXED32, FIXED64, VARINT, Damaged, varint
-from symbolize.load.streams import HEAD, Replayed, beginning, chunks, decompressed, source_name
+from symbolize.load.streams import HEAD, STANDARD_INPUT, Counted, Replayed, beginning, chunks, decompressed, source_name
 
 if TYPE_CHECKING:
     from symbolize.load.sniff import Options
@@ -63,17 +63,20 @@ ALL: Final = Choice()
 
 @dataclass(eq=False)
 class LoadedProfile:
-    """One of the profiles in an input, made when it is asked for. `name` is a file name without ending."""
+    """One of the profiles in an input, made when it is asked for. `name` is a file name without ending, `source` the
+    path of the input, empty if it has none."""
 
     name: str
     make: "Callable[[], Profile]"
     warnings: list[str] = field(default_factory=list)
+    source: str = ""
 
     @property
     def profile(self) -> "Profile":
         """The profile, made anew each time."""
         profile = self.make()
         profile.warnings += self.warnings
+        profile.source = self.source
         return profile
 
 
@@ -122,16 +125,27 @@ def load_all(
     source: str | os.PathLike[str] | BinaryIO, choice: Choice = ALL, options: "Options | None" = None
 ) -> list[LoadedProfile]:
     """The profiles of an input, as `symbolize.load.load_all` says."""
+    found = _load_all(source, choice, options)
+    if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT:
+        path = os.path.abspath(source)
+        for each in found:
+            each.source = path
+    return found
+
+
+def _load_all(
+    source: str | os.PathLike[str] | BinaryIO, choice: Choice, options: "Options | None"
+) -> list[LoadedProfile]:
     name = source_name(source)
-    pieces = chunks(source, name)
+    unread = chunks(source, name)
     head = b""
-    while len(head) < HEAD and (piece := next(pieces, b"")):
+    while len(head) < HEAD and (piece := next(unread, b"")):
         head += piece
-    pieces = itertools.chain([head], pieces)
+    pieces = Counted(itertools.chain([head], unread))
     if is_trace(beginning(head, name)):
         from symbolize.load.perfetto.load import load
 
-        return load(decompressed(pieces, name), name, choice)
+        return load(decompressed(pieces, name), name, choice, lambda: pieces.size)
     from symbolize.load import sniff
 
     profile = sniff.load(Replayed(pieces, name), options or sniff.DEFAULTS)  # type: ignore[arg-type]

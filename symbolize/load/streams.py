@@ -78,7 +78,8 @@ def beginning(head: bytes, name: str) -> bytes:
             break
         out = bytearray()
         try:
-            for piece in inflate(iter([head]), codec, name):
+            whole = Counted(iter([head]))
+            for piece in inflate(whole, codec, name, whole):
                 out += piece
                 if len(out) >= HEAD:
                     break
@@ -88,8 +89,25 @@ def beginning(head: bytes, name: str) -> bytes:
     return head
 
 
+class Counted:
+    """An iterator over the pieces of another, which counts their bytes in `size`."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self.size = 0
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        piece = next(self._pieces)
+        self.size += len(piece)
+        return piece
+
+
 def decompressed(pieces: Iterator[bytes], name: str) -> Iterator[bytes]:
     """The content of `pieces`, whatever it is compressed with; zeros may pad the end, a layer may hold another."""
+    packed = pieces = pieces if isinstance(pieces, Counted) else Counted(pieces)
     for layer in range(compression.MAX_LAYERS + 1):
         head = b""
         while len(head) < MAGIC_SIZE and (piece := next(pieces, b"")):
@@ -100,7 +118,7 @@ def decompressed(pieces: Iterator[bytes], name: str) -> Iterator[bytes]:
             break
         if layer == compression.MAX_LAYERS:
             raise InputError(name, f"is compressed more than {compression.MAX_LAYERS} times")
-        pieces = inflate(pieces, codec, name)
+        pieces = inflate(pieces, codec, name, packed, compression.FREE_NESTED if layer else compression.FREE_OUTPUT)
     yield from pieces
 
 
@@ -110,8 +128,10 @@ def _joined(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield from pieces
 
 
-def inflate(pieces: Iterator[bytes], codec: Codec, name: str) -> Iterator[bytes]:
-    """What one or more streams hold that come in pieces."""
+def inflate(
+    pieces: Iterator[bytes], codec: Codec, name: str, packed: Counted, free: int = compression.FREE_OUTPUT
+) -> Iterator[bytes]:
+    """What one or more streams hold that come in pieces; `packed` counts what was read of the input itself."""
     position = size = 0
     rest = b""
     first = True
@@ -146,11 +166,9 @@ def inflate(pieces: Iterator[bytes], codec: Codec, name: str) -> Iterator[bytes]
             if at == len(rest):
                 rest, at = b"", 0
             size += len(out)
-            if size > MAX_STREAM or (
-                size > compression.FREE_OUTPUT and size > compression.MAX_RATIO * max(position, 1)
-            ):
-                ratio = size // max(position, 1)
-                raise InputError(name, f"{codec.name} stream expands {ratio} times, as only a bomb does", position)
+            if size > MAX_STREAM:
+                raise InputError(name, f"{codec.name} stream holds more than {MAX_STREAM} bytes", position)
+            compression.check_ratio(size, min(position, packed.size), free, codec, name, position)
             if out:
                 yield out
         rest = rest[at:]

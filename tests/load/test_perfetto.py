@@ -1323,3 +1323,20 @@ def test_interpreted(tmp_path: Path) -> None:
     assert (compiled[0], plain[0]) == ("True", "False")
     assert compiled[2] == plain[2]
     assert compiled[2].count("chromium_profile") == 1
+
+
+def test_compressed_packets_in_a_compressed_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """R277: what compressed packets hold is judged against the file too, where that is compressed itself."""
+    monkeypatch.setattr(tracing, "FREE_INFLATED", 10_000)
+    packet = w.compressed(w.packet(1, rest={200: os.urandom(300) + bytes(4000)}))
+    trace = SOUND + packet * 100
+    (tmp_path / "plain").write_bytes(trace)
+    (tmp_path / "packed").write_bytes(gzip.compress(trace))
+    assert not any("bombs" in each for each in only_of(tmp_path / "plain").warnings)
+    assert any("expand as only bombs do" in each for each in only_of(tmp_path / "packed").warnings)
+
+
+def only_of(path: Path) -> Profile:
+    """The one profile of a file."""
+    (found,) = load_all(path)
+    return found.profile

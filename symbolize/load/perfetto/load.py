@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -41,13 +41,16 @@ NO_STACK: Final = {MISSING: "a part of their callstack is not in the trace", EMP
 """Why a sample has no callstack."""
 
 
-def load(chunks: Iterable[bytes | memoryview], source: str, choice: Choice = ALL) -> list[LoadedProfile]:
-    """The profiles in a trace, which comes in pieces of which only one is kept.
+def load(
+    chunks: Iterable[bytes | memoryview], source: str, choice: Choice = ALL, packed: Callable[[], int] | None = None
+) -> list[LoadedProfile]:
+    """The profiles in a trace, which comes in pieces of which only one is kept. `packed` says how many bytes of the
+    input they were made of so far, where that was compressed.
 
     A trace that is cut off keeps its whole packets. What was left out is in the warnings of the first profile. Raises
     InputError where nothing is left to show.
     """
-    trace = Trace()
+    trace = Trace(packed)
     _read(trace, iter(chunks), source)
     trace.scanner.heaps.finish_all()
     found = [*_heaps(trace, choice), *_samples(trace, choice)]

@@ -4,6 +4,7 @@ import importlib
 import os
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -33,8 +34,9 @@ MAX_INFLATED: Final = 16 << 20
 """Bytes in one compressed packet; Perfetto's own have less than 512 KiB before they are compressed."""
 
 MAX_INFLATED_RATIO: Final = 100
-FREE_INFLATED: Final = 64 << 20
-"""Beyond so many bytes in all compressed packets, they may be only so many times as large as what they were made of."""
+FREE_INFLATED: Final = 32 << 20
+"""Beyond so many bytes in all compressed packets, they may be only so many times as large as what they were made of:
+the packets, and the input itself where that was compressed too (rule R277)."""
 
 MAX_MAPPINGS: Final = 1 << 17
 MAX_PATH: Final = 1 << 12
@@ -102,7 +104,8 @@ class SymbolLine:
 class Trace:
     """A trace under the scanner, which calls the methods up to `finish`."""
 
-    def __init__(self) -> None:
+    def __init__(self, packed: Callable[[], int] | None = None) -> None:
+        self._packed = packed
         mixer = int.from_bytes(os.urandom(8), "little")
         self.mixer = mixer
         self.strings = Strings()
@@ -150,7 +153,8 @@ class Trace:
     def inflate(self, kind: int, data: bytes) -> bytes | None:
         """The packets in a compressed packet; None, which is noted, if they cannot be had."""
         self._deflated += len(data)
-        limit = min(MAX_INFLATED, max(FREE_INFLATED, MAX_INFLATED_RATIO * self._deflated) - self._inflated)
+        packed = self._deflated if self._packed is None else min(self._deflated, self._packed())
+        limit = min(MAX_INFLATED, max(FREE_INFLATED, MAX_INFLATED_RATIO * packed) - self._inflated)
         try:
             out = self._inflate_zlib(data, limit) if kind == ZLIB_PACKETS else self._inflate_zstd(data, limit)
         except Exception as error:  # each library has its own error class
@@ -404,10 +408,12 @@ class Trace:
                 return
             if kind == 1:
                 command: list[bytes] = []
+                process: dict[int, int | bytes] = {}
                 for each, part in fields(value):
-                    if each == 3 and isinstance(part, bytes) and len(command) < 2:
+                    if each != 3:
+                        process[each] = part
+                    elif isinstance(part, bytes) and len(command) < 2:
                         command.append(part)
-                process = message(value)
                 pid = number(process, 1)
                 place = self._described(machine, pid, number(process, 7))
                 if 5 in process:
