@@ -87,15 +87,24 @@ class State(enum.IntEnum):
     QUARANTINED = 3
 
 
+class ProfileRow(NamedTuple):
+    """What became of one profile: where it went, its bytes, and how much of it has names."""
+
+    output: str
+    size: int
+    coverage: dict[str, Any]
+
+
 class Item(NamedTuple):
     """An input as a task takes it. Its output goes by `name`; if it has several, these are in the folder `folder`, in
-    which no others are."""
+    which no others are. `before` are the outputs that an earlier run made of the same bytes, and that may stay."""
 
     number: int
     uri: str
     name: str
     size: int
     folder: str
+    before: tuple[ProfileRow, ...] = ()
 
 
 class Asked(NamedTuple):
@@ -104,14 +113,6 @@ class Asked(NamedTuple):
     key: str
     files: tuple[tuple[str, str], ...]
     spills: list[tuple[str, int, int]]
-
-
-class ProfileRow(NamedTuple):
-    """What became of one profile: where it went, its bytes, and how much of it has names."""
-
-    output: str
-    size: int
-    coverage: dict[str, Any]
 
 
 class InputRow(NamedTuple):
@@ -227,6 +228,9 @@ class Manifest:
                     for output, size in base.execute("SELECT output, size FROM profiles WHERE input = ?", (number,))
                 )
                 is_retried = state == State.QUARANTINED and (retry or reason == UNREACHABLE)
+                if version != each.version or again or is_gone:
+                    # What the next run makes of the input replaces its outputs, whatever they had.
+                    base.execute("UPDATE profiles SET coverage = '{}' WHERE input = ?", (number,))
                 if is_other or again or is_gone or is_retried:
                     state = State.NEW
                     base.execute(
@@ -264,7 +268,8 @@ class Manifest:
             if not rows:
                 return
             for number, uri, name, size, is_folder in rows:
-                item = Item(number, uri, name, size, name)
+                before = [row for row in self.profiles(number) if row.coverage]
+                item = Item(number, uri, name, size, name, tuple(before))
                 yield item._replace(folder=self._free_folder(item)) if is_folder else item
             last = rows[-1][0]
 

@@ -20,16 +20,17 @@ from symbolize.arrays import distinct
 from symbolize.batch.manifest import UNREACHABLE, Asked, Handled, Item, ProfileRow, State
 from symbolize.batch.run_tables import RunTables, read_addresses
 from symbolize.batch.storage.input_names import ENDING
-from symbolize.batch.storage.inputs import open_input
+from symbolize.batch.storage.inputs import local_path, open_input
 from symbolize.batch.storage.places import Place
 from symbolize.batch.storage.urls import Unreachable, is_url
-from symbolize.errors import InputError, OutputError, SymbolizeError
+from symbolize.errors import InputError, OutputError, SymbolizeError, UsageError
 from symbolize.load import load_all
 from symbolize.load.several import ALL, Choice, LoadedProfile
 from symbolize.pipeline import Question, Result, Symbolizer
 from symbolize.report.json import coverage
 from symbolize.symbols import TableCache, default_folder
 from symbolize.write import write
+from symbolize.write.files import check_output
 
 UInt64 = NDArray[np.uint64]
 
@@ -220,8 +221,8 @@ def symbolize_inputs(work: Work) -> Done:
         except InputError as error:
             reason = UNREACHABLE if isinstance(error, Unreachable) else "unreadable"
             result = Handled(item.number, State.QUARANTINED, (), reason, str(error))
-        except OutputError as error:
-            if not is_of_one_name(error):
+        except (OutputError, UsageError) as error:
+            if isinstance(error, OutputError) and not is_of_one_name(error):
                 return Done((), (), str(error))
             result = Handled(item.number, State.QUARANTINED, (), "unwritable", str(error))
         except MemoryError:
@@ -273,8 +274,18 @@ def symbolize_input(worker: Worker, item: Item, may_defer: bool) -> tuple[Profil
 
 
 def write_result(worker: Worker, item: Item, loaded: LoadedProfile, result: Result) -> ProfileRow:
-    """Write one profile where it belongs; what is told of it."""
+    """Write one profile where it belongs; what is told of it.
+
+    One without any name does not replace what an earlier run made of the same input with names (rule R279).
+    """
     name = (f"{item.folder}/{loaded.name}" if loaded.name else item.name) + ENDING
+    if not result.report.percent:
+        for row in item.before:
+            if row.output == name and row.coverage["symbolized_percent"] and worker.out.size(name) == row.size:
+                return row._replace(coverage=row.coverage | {"kept": True})
+    path = local_path(item.uri)
+    if path is not None and worker.out.is_local:
+        check_output(os.path.join(worker.out.url, name), [path])
     with worker.out.write(name) as file:
         write(result.profile, file)
         size = file.tell()

@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # numpy's linear algebra starts a thread per processor when it is imported, and nothing here uses it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # A command is over before cycles of objects could add up, and looking for them takes a tenth of its time.
-    collecting = gc.isenabled()
+    collecting, frozen = gc.isenabled(), gc.get_freeze_count()
     gc.disable()
     allow_open_files()
     given: Sequence[str] = sys.argv[1:] if arguments is None else arguments
@@ -40,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell("symbolize: out of memory")
         return EXIT_FAILED
     finally:
+        if not frozen:
+            gc.unfreeze()  # what `cli.profiles` froze
         if collecting:
             gc.enable()
 

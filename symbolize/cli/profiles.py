@@ -24,6 +24,7 @@ from symbolize.cli.options import (
     tell,
 )
 from symbolize.errors import InputError, OutputError, UsageError, printable
+from symbolize.write.files import check_output
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -111,12 +112,13 @@ def run_profiles(arguments: Sequence[str]) -> int:
     binaries = all_roots(options)
     cache = None if options.no_cache or not (binaries or options.debuginfod) else open_cache(options)
     outputs = output_paths(options.profiles, options.output, SUFFIX if options.emit == "pprof" else SYMBOLS_SUFFIX)
-    check_reports(options, outputs)
+    check_outputs(options, outputs)
     if options.annotate and options.emit != "pprof":
         raise UsageError("--annotate changes names for people, and --emit module-symbols writes those of the program")
     code = EXIT_DONE
     folded: list[dict[str, object]] = []
     missing = Missing()
+    are_read = False
     with (
         debuginfod_client(options) as servers,
         Symbolizer(
@@ -132,14 +134,17 @@ def run_profiles(arguments: Sequence[str]) -> int:
         for profile, output in zip(options.profiles, outputs, strict=True):
             try:
                 percent = symbolize_one(symbolizer, profile, output, options, folded, missing)
+                are_read = True
             except (InputError, OutputError) as error:
                 tell(f"symbolize: {error}")
                 code = EXIT_FAILED
                 continue
             if len(options.profiles) > 1:
-                gc.collect()
+                collect()
             if options.fail_under is not None and percent < options.fail_under and code == EXIT_DONE:
                 code = EXIT_BELOW
+    if not are_read:
+        return code  # what earlier runs wrote stays
     if options.folded_report is not None:
         write_json({"schema_version": 1, "profiles": folded}, options.folded_report)
     if options.missing is not None:
@@ -147,8 +152,20 @@ def run_profiles(arguments: Sequence[str]) -> int:
     return code
 
 
-def check_reports(options: argparse.Namespace, outputs: Sequence[str]) -> None:
-    """Raise UsageError where a report has no name of its own."""
+def collect() -> None:
+    """Free what a profile left. What is still in use is not looked at again, so that many profiles cost no more each
+    than a few."""
+    gc.collect()
+    gc.freeze()
+
+
+def check_outputs(options: argparse.Namespace, outputs: Sequence[str]) -> None:
+    """Raise UsageError where an output or report would destroy an input, or a report has no name of its own."""
+    inputs = [*options.profiles, *options.binaries, *options.proguard_map]
+    inputs += [each.partition("=")[2] for each in options.proguard_map]
+    for each in (*outputs, options.folded_report, options.missing):
+        if each:
+            check_output(each, inputs)
     named: list[str] = []
     for option in ("folded_report", "missing"):
         name, shown = getattr(options, option), "--" + option.replace("_", "-")
@@ -216,7 +233,7 @@ def symbolize_one(
             symbolize_profile(symbolizer, each.profile, name, path, options, folded, missing, heading, symbols),
         )
         if len(found) > 1:
-            gc.collect()
+            collect()
     if symbols is not None:
         symbols.write(output)
         if not options.quiet and options.report == "text":
@@ -263,6 +280,11 @@ def symbolize_profile(
             text = (f"{printable(source)}:\n" if heading else "") + table
             if symbols is None:
                 text += f"wrote {printable(output)}\n"
+            if not result.report.percent:
+                hint = "" if options.binaries or options.debuginfod else "; name a folder with --binaries"
+                text += (
+                    f"symbolize: warning: {printable(source)}: NOTHING WAS SYMBOLIZED, the result has no names{hint}\n"
+                )
         tell(text.removesuffix("\n"))
     return result.report.percent
 
@@ -288,7 +310,7 @@ def paths_of_all(names: Sequence[str], output: str, options: argparse.Namespace)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be made: {error.strerror or error}") from error
     paths = [os.path.join(folder, name + ".pb.gz") for name in names]
-    check_reports(options, paths)
+    check_outputs(options, paths)
     return paths
 
 

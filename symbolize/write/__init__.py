@@ -31,10 +31,14 @@ def encode(profile: "Profile") -> bytes:
 def write(profile: "Profile", destination: str | os.PathLike[str] | BinaryIO) -> None:
     """Write the profile as gzipped pprof to a path, to `-` (standard output) or to a binary file object.
 
-    A file appears at its path whole or not at all; equal profiles give equal bytes. Raises OutputError.
+    A file appears at its path whole or not at all; equal profiles give equal bytes. Raises OutputError, and UsageError
+    for a terminal and for the file that the profile was read from.
     """
     from symbolize.write import pprof
+    from symbolize.write.files import check_output
 
+    if profile.source and isinstance(destination, str | os.PathLike):
+        check_output(os.fspath(destination), [profile.source])
     pprof.write(profile, destination)
 
 

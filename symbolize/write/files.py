@@ -1,22 +1,70 @@
-"""Output files: whole or not at all."""
+"""Output files: whole or not at all, never in the place of an input, and never on a terminal."""
 
 import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TextIO
 
-from symbolize.errors import OutputError
+from symbolize.errors import OutputError, UsageError, printable
 
 STANDARD_OUTPUT: Final = "-"
+"""The output of this name; the input of this name is standard input."""
+
+
+def check_output(output: str, inputs: Iterable[str]) -> None:
+    """Raise UsageError if writing to `output` would destroy one of `inputs`, also by a link or another spelling, or
+    fill a terminal with bytes (rule R278). Both are paths, or `-` for standard output and input."""
+    there = _status(output, sys.stdout)
+    if there is None:
+        return
+    if stat.S_ISCHR(there.st_mode) and _is_terminal(output):
+        raise UsageError(f"{_shown(output)}: is a terminal, and a profile is binary: name a file, or pipe it on")
+    if not stat.S_ISREG(there.st_mode):
+        return
+    for each in inputs:
+        known = _status(each, sys.stdin)
+        if known is not None and os.path.samestat(there, known):
+            what = "is the input itself" if each == output else f"is the same file as the input {each}"
+            raise UsageError(f"{_shown(output)}: {printable(what)}, and an input is never overwritten")
+
+
+def _shown(output: str) -> str:
+    return "standard output" if output == STANDARD_OUTPUT else output
+
+
+def _status(path: str, standard: TextIO | None) -> os.stat_result | None:
+    """What the system knows of a file, `-` being a standard stream; None if there is none."""
+    try:
+        if path != STANDARD_OUTPUT:
+            return os.stat(path)
+        return os.fstat(standard.fileno()) if standard is not None else None
+    except (OSError, ValueError):  # no such file, no file behind the stream, or a NUL in the path
+        return None
+
+
+def _is_terminal(output: str) -> bool:
+    """Whether a character device is a terminal."""
+    if output == STANDARD_OUTPUT:
+        return sys.stdout.isatty()
+    try:
+        device = os.open(output, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        return os.isatty(device)
+    finally:
+        os.close(device)
 
 
 def write_pieces(pieces: Iterable[bytes], destination: str | os.PathLike[str] | BinaryIO) -> None:
     """Write bytes to a path, to `-` (standard output) or to a binary file object.
 
-    A file appears at its path whole or not at all. Raises OutputError.
+    A file appears at its path whole or not at all. Raises OutputError, and UsageError for a terminal.
     """
+    if isinstance(destination, str | os.PathLike):
+        check_output(os.fspath(destination), ())
     if not isinstance(destination, str | os.PathLike):
         name = getattr(destination, "name", None)
         _write_to(pieces, destination, name if isinstance(name, str) else "<stream>")

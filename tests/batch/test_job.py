@@ -17,6 +17,7 @@ from symbolize.batch import Batch, Input, Limits, Manifest, Shard, State
 from symbolize.batch import tasks as batch_tasks
 from symbolize.batch.engines.engine import Failure, Outcome, Task
 from symbolize.batch.manifest import Handled, ProfileRow
+from symbolize.batch.seen.summary import Summary, Tally
 from symbolize.batch.tasks import Done
 from symbolize.errors import OutputError
 from symbolize.load import load
@@ -590,3 +591,38 @@ def test_object_store(some: Path, tmp_path: Path, bucket: Any, nearest_line: boo
     keys = [key for key in sorted(bucket.keys()) if key.startswith("out/")]
     made = {key.removeprefix("out/"): bucket.system.cat_file(f"{url}/{key}") for key in keys}
     assert made == outputs(tmp_path / "out")
+
+
+def test_a_run_that_names_nothing_keeps_what_is_better(some: Path, tmp_path: Path) -> None:
+    """R279: outputs with names outlast a run with the wrong binaries, which says so; and nothing else than that."""
+    out, empty = tmp_path / "out", tmp_path / "empty"
+    empty.mkdir()
+    run_plan(plan(some, out, BINS))
+    before, written = outputs(out), mtimes(out)
+    wrong = plan(some, out, [empty])
+    with Manifest(wrong.state + "/manifest.sqlite") as manifest, DirectEngine() as engine:
+        batch = Batch(wrong, engine, manifest, Seen())
+        assert batch.run() == {**ALL_DONE, State.DONE: 3}
+        with Summary(manifest, batch.turn, Tally()) as summary:
+            summary.read()
+            assert "kept: 3 outputs of earlier runs" in summary.text()
+            assert summary.figures()["outputs"]["kept"] == 3
+    assert mtimes(out) == written
+    # With the right binaries it is done again, and is what it was.
+    run_plan(plan(some, out, BINS))
+    assert outputs(out) == before
+    # An input that changed, an output that is gone, and a batch that is to do all again: the result counts.
+    shutil.copy2(LEDGER, some / "a.prof.new")
+    os.utime(some / "a.prof.new", (1, 1))
+    os.replace(some / "a.prof.new", some / "a.prof")
+    (out / "b.pb.gz").unlink()
+    run_plan(wrong)
+    assert [name for name, data in outputs(out).items() if data == before[name]] == ["c.pb.gz"]
+    run_plan(replace(wrong, again=True))
+    assert not any(data == before[name] for name, data in outputs(out).items())
+    with (
+        Manifest(wrong.state + "/manifest.sqlite") as manifest,
+        Summary(manifest, manifest.next_turn() - 1, Tally()) as summary,
+    ):
+        summary.read()
+        assert "warning: NOTHING WAS SYMBOLIZED in 3 of 3 profiles" in summary.text()

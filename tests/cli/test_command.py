@@ -86,13 +86,6 @@ def test_output_file(tmp_path: Path) -> None:
     assert fixtures.read_pprof(Path("out.pb.gz")).sample
 
 
-def test_in_place() -> None:
-    """A profile may be replaced by its result."""
-    Path("x.pb").write_bytes(small())
-    assert main(["x.pb", "-o", "x.pb", "-q"]) == 0
-    assert len(fixtures.read_pprof(Path("x.pb")).location) == 2
-
-
 def test_output_folder() -> None:
     """-o may name a folder; several profiles need one."""
     Path("out").mkdir()

@@ -90,7 +90,7 @@ class Summary:
         self.tally = tally
         self.states = dict.fromkeys(State, 0)
         self.reasons: dict[str, int] = {}
-        self.outputs = 0
+        self.outputs = self.nameless = self.kept = 0
         self.output_bytes = 0
         self.percents = Percents()
         self.binaries = Binaries()
@@ -118,6 +118,8 @@ class Summary:
                 self.outputs += 1
                 self.output_bytes += row.size
                 self.percents.add(row.coverage["symbolized_percent"])
+                self.nameless += not row.coverage["symbolized_percent"]
+                self.kept += row.coverage.get("kept", False)
                 self.binaries.add(row.coverage)
                 outputs.append({"path": row.output, "bytes": row.size, **row.coverage})
             yield {
@@ -159,7 +161,12 @@ class Summary:
                 "quarantined_by_reason": dict(sorted(self.reasons.items())),
                 "problems": tally.problems,
             },
-            "outputs": {"profiles": self.outputs, "bytes": self.output_bytes},
+            "outputs": {
+                "profiles": self.outputs,
+                "bytes": self.output_bytes,
+                "without_names": self.nameless,
+                "kept": self.kept,
+            },
             "coverage": {
                 "mean_percent": round(self.percents.mean, 4),
                 "median_percent": self.percents.reached_by(0.5),
@@ -233,6 +240,10 @@ class Summary:
                 f"coverage: {self.percents.mean:.1f} % of the sample value of a profile has names on average; half of "
                 f"the profiles have at least {half:.1f} %, nine tenths at least {most:.1f} %"
             )
+        if self.nameless:
+            yield f"warning: NOTHING WAS SYMBOLIZED in {self.nameless} of {self.outputs} profiles"
+        if self.kept:
+            yield f"kept: {self.kept} outputs of earlier runs, where a later one named nothing; --again replaces them"
         text = f"inputs: {states[State.DONE]} done"
         if tally.done_before:
             text += f" ({tally.done_before} of them before)"

@@ -83,7 +83,7 @@ def test_report_has_every_input(manifest: Manifest) -> None:
     assert found["inputs"]["done"] == 1
     assert found["inputs"]["unfinished"] == 2
     assert found["inputs"]["quarantined_by_reason"] == {"time": 1}
-    assert found["outputs"] == {"profiles": 2, "bytes": 1400}
+    assert found["outputs"] == {"profiles": 2, "bytes": 1400, "without_names": 0, "kept": 0}
 
 
 def test_report_on_nothing(manifest: Manifest) -> None:
@@ -271,6 +271,7 @@ def test_text_of_a_batch(manifest: Manifest) -> None:
         "",
         "coverage: 67.5 % of the sample value of a profile has names on average; half of the profiles have at least "
         "100.0 %, nine tenths at least 0.0 %",
+        "warning: NOTHING WAS SYMBOLIZED in 1 of 4 profiles",
         "inputs: 4 done (2 of them before), 3 quarantined, 1 unfinished: the same command goes on with them",
         "quarantined: time 2, unreadable 1; listed in /out/.symbolize/quarantine.jsonl",
         "problems: 1, told above",
