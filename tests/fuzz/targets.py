@@ -19,6 +19,7 @@ from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.table_file import PREFIX, DamagedTable, crc32, read_table
 from tests.fuzz import corpus
 from tests.fuzz.mutate import ANY, HOW_MANY, mutate_file, mutate_name
+from tests.fuzz.profiles import profile_target
 
 FOLDER = Path("/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp")
 NAMES_AT_ONCE = 50
@@ -171,4 +172,9 @@ def table_target(seed: int) -> int:
     return len(body)
 
 
-TARGETS: dict[str, Callable[[int], int]] = {"files": file_target, "names": name_target, "tables": table_target}
+TARGETS: dict[str, Callable[[int], int]] = {
+    "files": file_target,
+    "names": name_target,
+    "tables": table_target,
+    "profiles": profile_target,
+}

@@ -1,0 +1,101 @@
+"""Inputs that are small in a file and large in memory cost a bounded multiple of their size (rules R276, R277)."""
+
+import gzip
+import os
+import traceback
+from pathlib import Path
+
+import pytest
+
+from symbolize.cli import main
+from symbolize.cursor import COMPILED
+from symbolize.errors import InputError
+from symbolize.load import compression, pprof
+from symbolize.load.compression import decompress
+from symbolize.load.several import load_all
+from tests.fuzz.run import peak, reset_peak
+from tests.support.bombs import BOMBS, field
+
+SIZE = 4 << 20
+MOST = 96 << 20
+MORE = {"pprof strings": 160 << 20}
+"""Bytes that an input of that size may take. Objects for each row took up to 600 MiB."""
+
+
+def cost(data: bytes, folder: Path) -> int:
+    """Bytes of memory that a process takes for symbolizing an input beyond what it had."""
+    (folder / "bomb").write_bytes(data)
+    (folder / "out").mkdir(exist_ok=True)
+    source, sink = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(source)
+            reset_peak()
+            before = peak()
+            assert main([str(folder / "bomb"), "-o", str(folder / "out") + "/", "-q", "--no-cache"]) in (0, 1)
+            os.write(sink, b"%d" % (peak() - before))
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+    os.close(sink)
+    with os.fdopen(source, "rb") as pipe:
+        result = int(pipe.read() or b"-1")
+    assert os.waitpid(child, 0)[1] == 0
+    assert result >= 0
+    return result
+
+
+@pytest.mark.skipif(not COMPILED, reason="reading so much takes the compiled core")
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs a peak of memory that can be reset")
+@pytest.mark.parametrize("name", BOMBS)
+def test_memory(name: str, tmp_path: Path) -> None:
+    """R276: the most of every table that so many bytes can say."""
+    size = SIZE // 4 if name.startswith("perfetto") else SIZE
+    assert cost(BOMBS[name](size), tmp_path) < MORE.get(name, MOST)
+
+
+TABLES = ("samples", "packed stack", "labels", "locations", "lines", "functions", "empty strings", "strings")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_tables_beyond_four_times_the_size(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R276: they are refused before they are made, where they are large."""
+    data = BOMBS[f"pprof {table}"](100_000)
+    pprof.load(data, "x")
+    monkeypatch.setattr(pprof, "FREE_COST", 100_000)
+    with pytest.raises(InputError, match="in memory, as only a bomb does"):
+        pprof.load(data, "x")
+
+
+def test_real_profiles_are_far_from_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R276: recorded profiles pass where nothing is free."""
+    monkeypatch.setattr(pprof, "FREE_COST", 0)
+    folder = Path(__file__).parents[2] / "fixtures" / "profiles"
+    for path in (*folder.glob("go/*.gz"), *folder.glob("perf/*.gz")):
+        assert load_all(path)[0].profile
+
+
+@pytest.mark.parametrize("kind", ["mapping", "comment"])
+def test_more_rows_than_any_profile_has(kind: str) -> None:
+    """R276: what becomes an object for each row has a limit of its own."""
+    with pytest.raises(InputError, match=f"{kind}s, more than any profile can have"):
+        pprof.load(BOMBS[f"pprof {kind}s"](3 << 20), "x")
+
+
+def test_layers_multiply(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """R277: what no layer expands too much, but all of them together do."""
+    monkeypatch.setattr(compression, "FREE_NESTED", 1 << 20)
+    monkeypatch.setattr(compression, "MAX_RATIO", 300)
+    content = b"".join(field(100, bytes(1 << 12) + os.urandom(20)) for _ in range(500))
+    inner = gzip.compress(content)
+    twice = gzip.compress(inner * 5)
+    assert len(content) < 300 * len(inner)
+    assert len(inner) * 5 < 300 * len(twice)
+    with pytest.raises(InputError, match="as only a bomb does"):
+        decompress(twice, "x")
+    # The same of a stream that is a trace.
+    (tmp_path / "trace").write_bytes(gzip.compress(gzip.compress(field(1, b"\x50\x01") + content) * 5))
+    with pytest.raises(InputError, match="as only a bomb does"):
+        load_all(tmp_path / "trace")
