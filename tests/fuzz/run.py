@@ -23,18 +23,27 @@ from tests.fuzz.targets import TARGETS, damaged_file, look_up, samples
 MEMORY = 3 << 30
 """Address space that a worker may take."""
 SECONDS = 10.0
-"""Wall time that an input may take before it counts as a hang."""
+"""Processor time that an input may take before it counts as a hang."""
+WAITED = 300.0
+"""Wall time before it does, for one that waits: other work of the machine may hold an input up for long."""
 SLOW = 1.5
 """Processor time above which an input is told as slow."""
 LARGE = 64 << 20
 """Memory above which an input is told as large."""
-STATE = struct.Struct("<QdQQdQdQ")  # seed, since when, runs, most memory, its multiple, seed, most seconds, seed
+STATE = struct.Struct(
+    "<QddQQdQdQ"
+)  # seed, since when in wall and processor time, runs, most memory, its multiple, seed, most seconds, seed
 
 
 def peak() -> int:
     """The most memory that was resident since `reset_peak`, in bytes."""
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
+
+
+def processor_time(process: int) -> float:
+    """Seconds of processor time that another process has taken (Linux numbers its clock so)."""
+    return time.clock_gettime(~process << 3 | 2)
 
 
 def reset_peak() -> None:
@@ -52,7 +61,9 @@ def work(target: Callable[[int], int], seeds: range, state: mmap.mmap, place: in
         os.write(report, (text + "\n").encode())
 
     for seed in seeds:
-        STATE.pack_into(state, place, seed, time.time(), runs, most, multiple, large, longest, slow)
+        STATE.pack_into(
+            state, place, seed, time.time(), time.process_time(), runs, most, multiple, large, longest, slow
+        )
         reset_peak()
         before, start = peak(), time.thread_time()
         size = 1
@@ -72,7 +83,7 @@ def work(target: Callable[[int], int], seeds: range, state: mmap.mmap, place: in
             tell(f"{seed} slow: {seconds:.1f} s for {size} bytes")
         if memory > LARGE:
             tell(f"{seed} large: {memory >> 20} MiB for {size} bytes")
-    STATE.pack_into(state, place, 0, 0.0, runs, most, multiple, large, longest, slow)
+    STATE.pack_into(state, place, 0, 0.0, 0.0, runs, most, multiple, large, longest, slow)
 
 
 def run(name: str, first: int, count: int, workers: int) -> list[str]:
@@ -88,7 +99,7 @@ def run(name: str, first: int, count: int, workers: int) -> list[str]:
 
     def start(number: int, seeds: range) -> None:
         sys.stdout.flush()
-        STATE.pack_into(state, number * STATE.size, seeds.start, time.time(), 0, 0, 0.0, 0, 0.0, 0)
+        STATE.pack_into(state, number * STATE.size, seeds.start, time.time(), 0.0, 0, 0, 0.0, 0, 0.0, 0)
         child = os.fork()
         if child == 0:
             os.close(source)
@@ -99,7 +110,7 @@ def run(name: str, first: int, count: int, workers: int) -> list[str]:
         running[child] = number, seeds
 
     def collect(number: int) -> None:
-        _, _, runs, most, multiple, large, longest, slow = STATE.unpack_from(state, number * STATE.size)
+        _, _, _, runs, most, multiple, large, longest, slow = STATE.unpack_from(state, number * STATE.size)
         totals[0] += runs
         if most > totals[1]:
             totals[1], totals[3] = most, large
@@ -131,8 +142,8 @@ def run(name: str, first: int, count: int, workers: int) -> list[str]:
                 start(number, range(seed + workers, seeds.stop, workers))
             continue
         for child, (number, _) in running.items():
-            seed, since = STATE.unpack_from(state, number * STATE.size)[:2]
-            if since and time.time() - since > SECONDS:
+            seed, since, spent = STATE.unpack_from(state, number * STATE.size)[:3]
+            if since and (processor_time(child) - spent > SECONDS or time.time() - since > WAITED):
                 print(f"{seed} hangs", flush=True)
                 os.kill(child, signal.SIGKILL)
                 os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
