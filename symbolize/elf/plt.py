@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import is_among
+from symbolize.arrays import distinct, is_among
 from symbolize.elf.dynamic import DT_PLTGOT, dynamic_tags
 from symbolize.elf.image import ElfImage, Section
 from symbolize.elf.layout import SHF_ALLOC
@@ -93,7 +93,7 @@ def read_plt(image: ElfImage) -> Symbols | None:
             place = np.minimum(np.searchsorted(words, entries.word), len(words) - 1)
             known = np.flatnonzero(words[place] == entries.word)[:MAX_ENTRIES]
             begin = entries.begin[known]
-            size = int(np.diff(begin).min(initial=entries.size))
+            size = int(np.diff(distinct(begin)).min(initial=entries.size))
             begins.append(begin.astype(np.uint64) + np.uint64(section.vaddr))
             sizes.append(np.full(len(begin), size, np.uint64))
             ends.append(np.full(len(begin), section.vaddr + section.size, np.uint64))
@@ -165,8 +165,8 @@ def symbol_names(image: ElfImage) -> Callable[[int], bytes]:
     def name(number: int) -> bytes:
         nonlocal left
         begin = int(offsets[number]) if number < len(offsets) else len(strings)
-        end = strings.find(b"\0", begin)
-        left -= max(end - begin, 0)
+        end = strings.find(b"\0", begin) if left >= 0 else -1
+        left -= max((end if end >= 0 else len(strings)) - begin, 0)
         return strings[begin:end] if end >= 0 and left >= 0 else b""
 
     return name

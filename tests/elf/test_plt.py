@@ -2,6 +2,7 @@
 
 import json
 import struct
+import time
 from typing import Any
 
 import numpy as np
@@ -211,3 +212,27 @@ def test_other_machines_and_objects() -> None:
     """Machines whose entries are not known, and object files, have none."""
     assert read_plt(ElfImage.parse(memoryview(elf_file([text()], machine=8)), "test")) is None
     assert read_plt(ElfImage.parse(memoryview(elf_file([text()], kind=1)), "test")) is None
+
+
+def hostile(code: bytes, words: list[int], name: str = "ext") -> ElfImage:
+    """A file of x86-64 with `code` as its linkage table at 0x10000000, and a relocation for each of `words`."""
+    rows = np.zeros(len(words), np.dtype([("word", "<u8"), ("info", "<u8"), ("addend", "<i8")]))
+    rows["word"], rows["info"] = words, 1 << 32 | 7
+    table = Section(".rela.plt", rows.tobytes(), RELA, ALLOC, link=".dynsym")
+    code_section = Section(".plt", code, 1, ALLOC | EXEC, 0x1000_0000)
+    return ElfImage.parse(memoryview(elf_file([code_section, table], dynamic=[Symbol(name, section=UNDEF)])), "test")
+
+
+def test_entries_within_each_other() -> None:
+    """Of jumps whose instructions overlap the sizes stay sound (rule R263)."""
+    code = bytes.fromhex("f30f1efa 41bb ff25 0102 ff25 10000000") + bytes(16)
+    near, far = (0x1000_0000 + end + int.from_bytes(code[end - 4 : end], "little") for end in (16, 12))
+    assert entries(hostile(code, [near, far])) == [[0x1000_0000, 6, "ext@plt"], [0x1000_0006, 6, "ext@plt"]]
+
+
+def test_work_for_names_is_bounded() -> None:
+    """A long name is not searched for its end once for each relocation."""
+    image = hostile(b"\xff\x25\0\0\0\0\0\0", list(range(0x1000_0006, 0x1000_0006 + 200_000)), "x" * 4_000_000)
+    begin = time.process_time()
+    read_plt(image)
+    assert time.process_time() - begin < 5
