@@ -27,6 +27,9 @@ UInt32 = NDArray[np.uint32]
 Columns = Mapping[str, NDArray[Any]]
 Result = TypeVar("Result")
 
+MAX_ROUNDS = 8
+"""How often units may be added that decide between the line sequences of those before; then all units are decoded."""
+
 MIN_SHARED_SIZE = 1 << 22
 """DIEs of fewer bytes are not worth two threads."""
 
@@ -192,6 +195,7 @@ class Dwarf:
         units: Int64 | None,
         places: Callable[[], UInt64] | None,
         job: Callable[[Columns, Int64], None] | None,
+        rounds: int = MAX_ROUNDS,
     ) -> Decoded:
         if units is None:
             units = self.holding_code()
@@ -212,7 +216,7 @@ class Dwarf:
             begins = begins_of_several(lines, asked)
             deciding = distinct(np.concatenate((units, self.claims.units_for(begins))))
             if len(deciding) > len(units):
-                return self._decode(deciding, places, job)
+                return self._decode(deciding if rounds else None, places, job, rounds - 1)
             begin, end, owner = only_around(begin, end, owner, distinct(np.concatenate((asked, begins))), len(parent))
         problems: list[str] = []
         unknown: Gaps = []

@@ -126,3 +126,23 @@ def test_one_range_for_many_sections(tmp_path: Path) -> None:
         begin, end, _ = Builder([image], None).dwarf.sources.claims
         assert (end - begin).sum() == 0
         check(image, random.Random(1), 30)
+
+
+def test_units_that_decide_one_after_another() -> None:
+    """Each unit may claim where the lines of the one before begin; the work for such a chain is bounded."""
+    count = 1200
+    asked = START + 2 * count + 50
+    made = []
+    for number in range(count):
+        begin = START + 2 * max(number, 1)
+        rows = [(START + 2 * number + 2, number + 1), (START + 2 * number + 3, number + 2)]
+        lines = Lines([*sequence(*rows, end=asked + 4), *sequence(*rows, end=asked + 4)])
+        root = {"name": f"{number}.c", "low_pc": begin, "high_pc": 1 if number else asked + 1 - begin}
+        made.append(unit(function(f"f{number}", begin if number else asked, 1), fmt=Format(2), lines=lines, **root))
+    builder = Builder([image_of(made, [text(START, 4 * count)])], None)
+    rounds = []
+    read = builder.dwarf._read
+    builder.dwarf._read = lambda units: rounds.append(len(units)) or read(units)
+    ((found, _),) = answers(builder.build(np.array([asked], np.uint64)), [asked])
+    assert [frame.name for frame in found] == ["f0"]
+    assert len(rounds) < 20
