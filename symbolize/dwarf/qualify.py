@@ -290,7 +290,8 @@ def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> tuple[list[list[bytes]]
                 continue
             tag = int(resolved.tag[k])
             if tag in FUNCTIONS:
-                local[target] = int(parents[k]), outermost[target]
+                if target in outermost:  # else a class refers to a function, which is corrupt
+                    local[target] = int(parents[k]), outermost[target]
                 continue
             outermost[target] = int(parents[k])
             chains[target].append(names[k] or ANONYMOUS.get(tag, b"(anonymous)"))

@@ -358,6 +358,14 @@ def test_qualified_by_the_declaration() -> None:
     assert one_name(image_of([unit(*tree)]), 0x1000) == "n::c::f"
 
 
+@pytest.mark.parametrize("attribute", ["specification", "abstract_origin"])
+def test_a_scope_that_refers_to_a_function(attribute: str) -> None:
+    """A class that refers to a function is corrupt and no scope, and what is in it keeps its name (rule R15)."""
+    scope = die("class_type", function("method", 0x1000, 4), **{attribute: Ref("outer")})
+    image = image_of([unit(die("subprogram", name="outer", label="outer"), scope, language=As("data2", 0x21))])
+    assert one_name(image, 0x1000) == "method"
+
+
 def test_symbol_gives_the_suffix() -> None:
     """A sized symbol that agrees with DWARF up to a clone suffix names the frame (rules R6, R18); a sizeless one,
     or one of another function, does not."""
