@@ -472,12 +472,13 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
 
 def _where_entered(decoded: Decoded, entered: UInt64, verdict: _Verdict) -> Iterator[tuple[int, int]]:
     """The parts of a range whose functions, by segment, are `entered` where it begins: others may lie in it."""
-    low = max(int(np.searchsorted(decoded.segment_start, verdict.begin, side="right")) - 1, 0)
-    high = int(np.searchsorted(decoded.segment_start, verdict.end))
-    own = np.append(entered[low:high] == verdict.begin, False)
+    begin, end = np.uint64(verdict.begin), np.uint64(verdict.end)  # with an int numpy would search floats
+    low = max(int(np.searchsorted(decoded.segment_start, begin, side="right")) - 1, 0)
+    high = int(np.searchsorted(decoded.segment_start, end))
+    own = np.append(entered[low:high] == begin, False)
     first = np.flatnonzero(own & ~np.append(False, own[:-1]))
     last = np.flatnonzero(~own & np.append(False, own[:-1]))
-    limits = np.append(decoded.segment_start[low:high], np.uint64(verdict.end))
+    limits = np.append(decoded.segment_start[low:high], end)
     for i, j in zip(first.tolist(), last.tolist(), strict=True):
         yield max(int(limits[i]), verdict.begin), min(int(limits[j]), verdict.end)
 

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from symbolize.symbols import Binary
 from symbolize.symbols.assemble import assemble
 from symbolize.symbols.build import decode_for, symbol_tables
 from symbolize.symbols.elf_symbols import symbol_layer
-from symbolize.symbols.folding import Candidate, Evidence, SharedCode, find_shared
+from symbolize.symbols.folding import Candidate, Evidence, SharedCode, _Verdict, _where_entered, find_shared
 from symbolize.symbols.table import SymbolTable, range_at
 from symbolize.texts import Texts
 from tests.support.dwarf_writer import Die, Unit, die, function
@@ -430,3 +431,12 @@ def test_lines_of_the_function_that_is_shown() -> None:
     frames = frames_of(Binary([image]).table(), [0x1000, 0x100F, 0x1012, 0x1014, 0x1023])
     found = [[(frame.name, frame.line) for frame in stack] for stack in frames]
     assert found == [[("f", 10)], [("f", 10)], [], [("h", 30)], [("h", 30)]]
+
+
+def test_parts_of_a_range_at_high_addresses() -> None:
+    """Borders of segments are found to the byte where numbers of 64 bits have no exact float."""
+    start = (1 << 60) + np.arange(4, dtype=np.uint64)
+    decoded = SimpleNamespace(segment_start=start)
+    verdict = _Verdict(int(start[1]), int(start[3]), Evidence.DEFINITIONS, [])
+    entered = np.array([start[0], start[1], start[1], start[3]], np.uint64)
+    assert list(_where_entered(decoded, entered, verdict)) == [(verdict.begin, verdict.end)]  # type: ignore[arg-type]
