@@ -16,6 +16,7 @@ from symbolize import Reason, Symbolizer
 from symbolize.elf import ElfImage, identify
 from symbolize.match import Calls
 from symbolize.resolve.choice import MIN_LEAD
+from symbolize.symbols import is_same_build
 from symbolize.write import encode
 from tests.support.elf_writer import ALLOC, EXEC, NOTE, Section, Segment, Symbol, build_id_note, elf_file
 from tests.support.fixture_files import BINARIES, FIXTURES, GPERFTOOLS, variant
@@ -259,6 +260,21 @@ class TestUnreadable:
             str(tmp_path / "x" / "tool"),
             "cannot be used: ELF header is cut off or of an unknown class",
         ) in tool.tried
+
+
+@pytest.mark.parametrize("headers", [True, False])
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_code_that_no_section_holds(headers: bool, is_cut: bool) -> None:
+    """Where sections do not have the code the segments are compared; files that are cut off before it are not of one
+    build (rule R249)."""
+    images = []
+    for mark in (b"\x90", b"\xcc", b"\x90"):
+        made = elf_file([Section(".comment", b"x")], [Segment(0x1000, 64, 5, 0x1000)], section_headers=headers)
+        data = made if is_cut else made.ljust(0x1000, b"\0") + 64 * mark
+        images.append(ElfImage.parse(memoryview(data), "x"))
+    assert all(image.has_code for image in images)
+    assert not is_same_build(images[:1], images[1:2])
+    assert is_same_build(images[:1], images[2:]) == (not is_cut)
 
 
 def test_share_of_call_sites() -> None:

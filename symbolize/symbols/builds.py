@@ -61,12 +61,13 @@ def same_code(one: ElfImage, other: ElfImage) -> bool:
     if one.machine != other.machine or one.is_relocatable != other.is_relocatable:
         return False
     ranges = [code_ranges(image) for image in (one, other)]
-    if one.sections and other.sections:
+    by_sections = [any(has_bytes(section) for section in code_sections(image)) for image in (one, other)]
+    if by_sections[0] == by_sections[1]:
         if [size for _, size in ranges[0]] != [size for _, size in ranges[1]]:
             return False
         if len({theirs[0] - own[0] for own, theirs in zip(*ranges, strict=True)}) > 1:
             return False
-    elif not one.sections:  # its segments begin with headers, which differ; the sections of the other one do not
+    elif by_sections[1]:  # the segments of the first begin with headers, which differ; sections do not
         ranges[0] = ranges[1]
     else:
         ranges[1] = ranges[0]
@@ -78,9 +79,9 @@ def same_code(one: ElfImage, other: ElfImage) -> bool:
 
 
 def code_ranges(image: ElfImage) -> list[tuple[int, int]]:
-    """Vaddr and size of each piece of code, by the sections, without any by the segments."""
-    found = [(section.vaddr, section.size) for section in code_sections(image) if section.type != "SHT_NOBITS"]
-    if not image.sections:
+    """Vaddr and size of each piece of code, by the sections, without any that hold code by the segments."""
+    found = [(section.vaddr, section.size) for section in code_sections(image) if has_bytes(section)]
+    if not found:
         found = [(segment.vaddr, segment.file_size) for segment in image.segments if segment.executable]
     return sorted(found)
 
@@ -90,10 +91,15 @@ def code_sections(image: ElfImage) -> list[Section]:
     return [section for section in image.sections if section.is_code and section.size]
 
 
+def has_bytes(section: Section) -> bool:
+    """Whether a section has contents in the file."""
+    return section.type != "SHT_NOBITS"
+
+
 def bytes_at(image: ElfImage, vaddr: int, size: int) -> memoryview:
     """Up to `size` bytes of code at a vaddr, fewer if the file has no more."""
     for section in code_sections(image):
-        if section.vaddr == vaddr and section.size == size and section.type != "SHT_NOBITS":
+        if section.vaddr == vaddr and section.size == size and has_bytes(section):
             return image.data[section.file_offset : section.file_offset + size]
     for segment in image.segments:
         if segment.vaddr <= vaddr < segment.vaddr + segment.file_size:
@@ -103,12 +109,12 @@ def bytes_at(image: ElfImage, vaddr: int, size: int) -> memoryview:
 
 
 def same_bytes(pairs: Sequence[tuple[memoryview, memoryview]]) -> bool:
-    """Whether two files have the same bytes in all pairs; of more than MAX_COMPARED in evenly spaced blocks."""
+    """Whether two files have the same bytes in all pairs, and some; evenly spaced blocks of more than MAX_COMPARED."""
     if any(len(own) != len(theirs) for own, theirs in pairs):
         return False
     total = sum(len(own) for own, _ in pairs)
     if total <= MAX_COMPARED:
-        return all(own == theirs for own, theirs in pairs)
+        return total > 0 and all(own == theirs for own, theirs in pairs)
     step = total * BLOCK // MAX_COMPARED
     return all(
         own[begin : begin + BLOCK] == theirs[begin : begin + BLOCK]
