@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from symbolize.elf import Segment, without_tag
 from symbolize.embedded import Agreement, EmbeddedNames, compare, some_of
-from symbolize.match import Calls, Reading, calls_at, doubt, in_code, readings
-from symbolize.resolve import Verdict
+from symbolize.match import Calls, Reading, doubt, in_code, readings
+from symbolize.resolve import Verdict, calls_of
 from symbolize.symbols import Binary
 
 UInt64 = NDArray[np.uint64]
@@ -63,8 +63,8 @@ def settle(
         if not agreement.is_proof and not inside.all():
             outside = min(outside, int((~inside).sum()))
             continue
-        code = binary.code if is_one_of_several or not agreement.is_proof else None
-        calls = calls_at(code, vaddrs[is_call]) if code is not None else None
+        is_asked = is_one_of_several or not agreement.is_proof
+        calls = calls_of(binary, (vaddrs, inside), is_call) if is_asked else None
         if not agreement.is_proof and (why := doubt(calls)):
             problem = problem or why
             continue

@@ -301,7 +301,7 @@ def calls_at(image: ElfImage, vaddrs: UInt64, outside: int = 0) -> Calls | None:
     calls = inside_calls(image, vaddrs)
     if calls is None:
         return None
-    return Calls(int(calls.sum()), len(calls) + outside * len(calls) // len(vaddrs))
+    return Calls(int(calls.sum()), len(calls) + outside)
 
 
 def doubt(calls: Calls | None) -> str:

@@ -9,14 +9,17 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import symbolize
 from symbolize import Reason, Symbolizer
 from symbolize.elf import ElfImage, identify
 from symbolize.match import Calls
+from symbolize.resolve import calls_of
 from symbolize.resolve.choice import MIN_LEAD
-from symbolize.symbols import is_same_build
+from symbolize.resolve.placing import MAX_SITES
+from symbolize.symbols import Binary, is_same_build
 from symbolize.write import encode
 from tests.support.elf_writer import ALLOC, EXEC, NOTE, Section, Segment, Symbol, build_id_note, elf_file
 from tests.support.fixture_files import BINARIES, FIXTURES, GPERFTOOLS, variant
@@ -211,6 +214,26 @@ class TestEvidence:
         (tmp_path / "right" / "tool.debug").write_bytes(build(NAMES))
         tool = row(report(recorded(SITES), tmp_path / "wrong", tmp_path / "right"), "tool")
         assert tool.files == [str(tmp_path / "right" / "tool.debug")]
+
+    def test_of_many_call_sites_the_same_are_looked_at(self) -> None:
+        """However many call sites lie in each of several builds, the numbers compare (rule R247)."""
+        counts = []
+        for lost in (0, 1):
+            code = bytearray((CALL + b"\x90" * 3) * MAX_SITES)
+            for number in range(0, lost * MAX_SITES, 5):
+                code[8 * number] = 0x90
+            data = elf_file(
+                [Section(".text", bytes(code), flags=ALLOC | EXEC, address=0x1000)],
+                [Segment(0x1000, len(code), 5, 0x78)],
+            )
+            binary = Binary([ElfImage.parse(memoryview(data), "tool")])
+            inside = np.arange(MAX_SITES) < MAX_SITES - lost
+            vaddrs = 0x1000 + 8 * np.arange(MAX_SITES, dtype=np.uint64)
+            calls = calls_of(binary, (vaddrs, inside), np.ones(MAX_SITES, np.bool_))
+            assert calls is not None
+            counts.append(calls)
+        assert counts[0].sites == counts[1].sites
+        assert counts[0].inside > counts[1].inside + MIN_LEAD
 
     def test_open_files_are_bounded(self, tmp_path: Path) -> None:
         """Of many builds some are looked into, which is said, and rejected ones are closed again."""

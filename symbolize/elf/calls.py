@@ -14,7 +14,6 @@ Bool = NDArray[np.bool_]
 
 LONGEST_CALL = 7
 """Bytes of `call *disp32(base,index)` without a prefix."""
-MAX_SITES = 4096
 MISSING = -1
 """Where a byte would be: none, because the segment begins later or ends before."""
 
@@ -25,12 +24,10 @@ def inside_calls(image: ElfImage, vaddrs: UInt64) -> Bool | None:
     It cannot for machines other than x86 and AArch64, for files without the bytes of their code or cut off before them,
     and for those that are not linked. Producers
     differ in what they keep of a call site, so its first byte, its last byte and the return address all count.
-    Of more than MAX_SITES addresses an evenly spaced part is looked at.
     """
     code_segments = [segment for segment in image.segments if segment.executable]
     if not image.has_code or not code_segments:
         return None
-    vaddrs = vaddrs[:: len(vaddrs) // MAX_SITES + 1]
     code = np.full((len(vaddrs), 2 * LONGEST_CALL + 1), MISSING, np.int64)
     known = np.zeros(len(vaddrs), np.bool_)
     text = np.frombuffer(image.data, np.uint8)
