@@ -463,8 +463,12 @@ class Symbolizer:
             before = list(found.paths)
             complete(self._index, found)
             outcome.wanted, outcome.wanted_id = list(found.wanted), found.wanted_id
-            if found.paths != before and (opened := self._opened.one(found)[0]) is not None:
-                choice.candidate = choice.candidate._replace(binary=opened)
+            if found.paths != before:
+                remade = self._opened.with_file(choice.candidate.path, found)
+                if remade is not None:
+                    choice.candidate = choice.candidate._replace(binary=remade)
+                else:
+                    found.paths = before
         self._opened.use(found)
         binary = choice.candidate.binary
         differing = [binary.differs_from(each.binary) for each in same[:MAX_DIFFERING]]

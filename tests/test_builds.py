@@ -215,6 +215,31 @@ class TestEvidence:
         tool = row(report(recorded(SITES), tmp_path / "wrong", tmp_path / "right"), "tool")
         assert tool.files == [str(tmp_path / "right" / "tool.debug")]
 
+    @pytest.mark.parametrize("is_first", [True, False])
+    def test_path_and_name(self, tmp_path: Path, is_first: bool) -> None:
+        """A build of which one file has the full path, and another one the name, counts by the path (rule R247)."""
+        path = tmp_path / "sysroot" / "opt" / "bin"
+        path.mkdir(parents=True)
+        (path / "tool").write_bytes(build(NAMES, build_id="ab" * 20))
+        copy, other = build(NAMES, build_id="ab" * 20), build(OTHERS, SITES, b"\xcc", build_id="ab" * 20)
+        roots = [tmp_path / "sysroot", *laid(tmp_path, copy=copy, other=other)]
+        tool = row(report(recorded(0), *(roots if is_first else roots[::-1])), "tool")
+        assert sorted(tool.files) == [str(tmp_path / "copy" / "tool"), str(path / "tool")]
+
+    def test_what_servers_have_of_the_chosen_build(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A build that was chosen stays so when servers have more of its build id, which another build has too."""
+        lesser = build(OTHERS, SITES - MIN_LEAD, b"\xcc", build_id="ab" * 20)
+        right = build(NAMES, build_id="ab" * 20)
+        roots = laid(tmp_path, a=lesser, b=right, c=build([], 0, b"\xf4", build_id="cd" * 20))
+        (fetched,) = laid(tmp_path, fetched=right)
+
+        def complete(_: Any, found: Any) -> None:
+            found.paths = [*found.paths, str(fetched / "tool")]
+
+        monkeypatch.setattr("symbolize.pipeline.complete", complete)
+        tool = row(report(recorded(SITES), *roots), "tool")
+        assert sorted(tool.files) == [str(tmp_path / "b" / "tool"), str(fetched / "tool")]
+
     def test_of_many_call_sites_the_same_are_looked_at(self) -> None:
         """However many call sites lie in each of several builds, the numbers compare (rule R247)."""
         counts = []

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from symbolize.binaries import BinaryIndex, Companions, Found, has_build_id
 from symbolize.elf import ElfError, ElfImage
-from symbolize.resolve.choice import Candidate, ordered
+from symbolize.resolve.choice import PLACES, Candidate, ordered
 from symbolize.symbols import Binary, TableCache, builds_of
 
 MAX_UNUSED = 64
@@ -44,7 +44,11 @@ class OpenBinaries:
         result = []
         for binary in opened.binaries:
             named = [found.named[image.path] for image in binary.files if image.path in found.named]
-            where = min(named, default=place) if any(image.has_code for image in binary.files) else "debug file"
+            where = (
+                min(named, key=PLACES.index, default=place)
+                if any(image.has_code for image in binary.files)
+                else "debug file"
+            )
             result.append(Candidate(where, found, binary))
         return ordered(result), opened.unreadable
 
@@ -56,6 +60,11 @@ class OpenBinaries:
             return None, problems
         chosen = candidates[0].binary
         return chosen, [*problems, *(chosen.differs_from(each.binary) for each in candidates[1:])]
+
+    def with_file(self, path: str, found: Found) -> Binary | None:
+        """The build that the file at `path` is of, among those of the files of `found`; None if it cannot be read."""
+        builds = self.open(found).binaries
+        return next((each for each in builds if path in (image.path for image in each.files)), None)
 
     def open(self, found: Found) -> Opened:
         """The binaries that the files of `found` make, opened once."""
