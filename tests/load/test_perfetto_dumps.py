@@ -1,11 +1,14 @@
 """Heap dumps that name callstacks anew, and dumps of one time."""
 
 import io
+import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 from symbolize.load import load_all
+from symbolize.load.perfetto.dumps import Dump, Heap
 from tests.support import perfetto_writer as w
 from tests.support.perfetto_profiles import only, read, stacks
 
@@ -144,3 +147,20 @@ def test_a_dump_without_any_callstack_is_no_profile() -> None:
     profile = only(trace)
     assert stacks(profile) == {ALLOC: [1, 5, 1, 5]}
     assert any("1 samples with 8 bytes of process 7 were left out" in warning for warning in profile.warnings)
+
+
+def test_many_clears_within_one_dump() -> None:
+    """Callstacks of many states cost what those of one do; of those that several states name the last one counts."""
+    count = 100_000
+    heap, moment = Heap(0, 7, "x", 1), Dump(1)
+    waiting = np.ones((count, 6), np.uint64)
+    waiting[:, 1] = waiting[:, 2] = np.arange(1, count + 1)
+    found = np.arange(count, dtype=np.int32)
+    found[-3:] = 0, 1, 1
+    heap.add(0, moment, waiting, found)
+    moment.bases = list(range(count - 1))
+    began = time.process_time()
+    used, values = heap.totals(0)
+    assert time.process_time() - began < 2
+    assert used.tolist() == found[2:].tolist()
+    assert values[:, 0].tolist() == list(range(3, count + 1))

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.arrays import distinct_inverse
 from symbolize.load.perfetto.tables import Totals
 from symbolize.profile.model import NONE, Int32, Int64
 
@@ -102,12 +102,14 @@ class Heap:
                 for column, numbers in enumerate(added):
                     np.add.at(values[:, column], rows, numbers)
         self._values, self._done = (values, last + 1) if last + 1 < len(self.dumps) else (None, 0)
-        stacks = self._totals.stack_rows()
-        used: Int64 = np.zeros(0, np.int64)
+        stacks, bases = self._totals.stack_rows(), self.dumps[last].bases
+        used = bases[0] + np.flatnonzero(values[bases[0] : self._end].any(axis=1))
         # A callstack that several states name has the totals of the last one.
-        for end, begin in pairwise([self._end, *reversed(self.dumps[last].bases)]):
-            here = begin + np.flatnonzero(values[begin:end].any(axis=1))
-            used = np.concatenate((here[~np.isin(stacks[here], stacks[used])], used))
+        state = np.searchsorted(bases, used, side="right")
+        distinct, which = distinct_inverse(stacks[used])
+        latest = np.zeros(len(distinct), np.int64)
+        np.maximum.at(latest, which, state)
+        used = used[state == latest[which]]
         return stacks[used], values[used]
 
 
