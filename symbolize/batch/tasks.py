@@ -30,7 +30,7 @@ from symbolize.pipeline import Question, Result, Symbolizer
 from symbolize.report.json import coverage
 from symbolize.symbols import TableCache, default_folder
 from symbolize.write import write
-from symbolize.write.files import check_output
+from symbolize.write.files import check_inputs
 
 UInt64 = NDArray[np.uint64]
 
@@ -285,7 +285,7 @@ def write_result(worker: Worker, item: Item, loaded: LoadedProfile, result: Resu
                 return row._replace(coverage=row.coverage | {"kept": True})
     path = local_path(item.uri)
     if path is not None and worker.out.is_local:
-        check_output(os.path.join(worker.out.url, name), [path])
+        check_inputs([path], [os.path.join(worker.out.url, name)])
     with worker.out.write(name) as file:
         write(result.profile, file)
         size = file.tell()

@@ -24,7 +24,7 @@ from symbolize.cli.options import (
     tell,
 )
 from symbolize.errors import InputError, OutputError, UsageError, printable
-from symbolize.write.files import check_output
+from symbolize.write.files import check_inputs, check_terminal
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -163,9 +163,9 @@ def check_outputs(options: argparse.Namespace, outputs: Sequence[str]) -> None:
     """Raise UsageError where an output or report would destroy an input, or a report has no name of its own."""
     inputs = [*options.profiles, *options.binaries, *options.proguard_map]
     inputs += [each.partition("=")[2] for each in options.proguard_map]
-    for each in (*outputs, options.folded_report, options.missing):
-        if each:
-            check_output(each, inputs)
+    for each in outputs:
+        check_terminal(each)
+    check_inputs(inputs, (*outputs, *filter(None, (options.folded_report, options.missing))))
     named: list[str] = []
     for option in ("folded_report", "missing"):
         name, shown = getattr(options, option), "--" + option.replace("_", "-")

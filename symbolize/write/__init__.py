@@ -35,10 +35,10 @@ def write(profile: "Profile", destination: str | os.PathLike[str] | BinaryIO) ->
     for a terminal and for the file that the profile was read from.
     """
     from symbolize.write import pprof
-    from symbolize.write.files import check_output
+    from symbolize.write.files import check_inputs
 
     if profile.source and isinstance(destination, str | os.PathLike):
-        check_output(os.fspath(destination), [profile.source])
+        check_inputs([profile.source], [os.fspath(destination)])
     pprof.write(profile, destination)
 
 

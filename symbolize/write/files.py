@@ -13,20 +13,25 @@ STANDARD_OUTPUT: Final = "-"
 """The output of this name; the input of this name is standard input."""
 
 
-def check_output(output: str, inputs: Iterable[str]) -> None:
-    """Raise UsageError if writing to `output` would destroy one of `inputs`, also by a link or another spelling, or
-    fill a terminal with bytes (rule R278). Both are paths, or `-` for standard output and input."""
+def check_terminal(output: str) -> None:
+    """Raise UsageError if a profile, which is binary, would go to a terminal (rule R278); `-` is standard output."""
     there = _status(output, sys.stdout)
-    if there is None:
-        return
-    if stat.S_ISCHR(there.st_mode) and _is_terminal(output):
+    if there is not None and stat.S_ISCHR(there.st_mode) and _is_terminal(output):
         raise UsageError(f"{_shown(output)}: is a terminal, and a profile is binary: name a file, or pipe it on")
-    if not stat.S_ISREG(there.st_mode):
-        return
+
+
+def check_inputs(inputs: Iterable[str], outputs: Iterable[str]) -> None:
+    """Raise UsageError if writing to one of `outputs` would destroy one of `inputs`, also by a link or another spelling
+    (rule R278). All are paths, or `-` for standard input and output."""
+    files: dict[tuple[int, int], str] = {}
     for each in inputs:
         known = _status(each, sys.stdin)
-        if known is not None and os.path.samestat(there, known):
-            what = "is the input itself" if each == output else f"is the same file as the input {each}"
+        if known is not None and stat.S_ISREG(known.st_mode):
+            files.setdefault((known.st_dev, known.st_ino), each)
+    for output in outputs:
+        there = _status(output, sys.stdout)
+        if there is not None and (name := files.get((there.st_dev, there.st_ino))) is not None:
+            what = "is the input itself" if name == output else f"is the same file as the input {name}"
             raise UsageError(f"{_shown(output)}: {printable(what)}, and an input is never overwritten")
 
 
@@ -64,7 +69,7 @@ def write_pieces(pieces: Iterable[bytes], destination: str | os.PathLike[str] | 
     A file appears at its path whole or not at all. Raises OutputError, and UsageError for a terminal.
     """
     if isinstance(destination, str | os.PathLike):
-        check_output(os.fspath(destination), ())
+        check_terminal(os.fspath(destination))
     if not isinstance(destination, str | os.PathLike):
         name = getattr(destination, "name", None)
         _write_to(pieces, destination, name if isinstance(name, str) else "<stream>")

@@ -14,6 +14,7 @@ import pytest
 import symbolize
 from symbolize.cli import main, profiles
 from symbolize.errors import UsageError
+from symbolize.write import files
 from tests.support.batch_runs import trace
 from tests.support.fixture_files import BINARIES, FIXTURES
 
@@ -120,6 +121,30 @@ def test_no_profile_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     finally:
         os.close(master)
         os.close(slave)
+
+
+@pytest.mark.parametrize("option", ["--missing", "--folded-report"])
+def test_a_report_on_a_terminal(option: str) -> None:
+    """R278: reports are text, and a terminal shows them."""
+    master, slave = pty.openpty()
+    try:
+        assert main(["x.prof", "-b", BIN, "-o", "y", "-q", option, os.ttyname(slave)]) == 0
+        assert os.read(master, 1)
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+def test_many_outputs_look_at_each_input_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R278: checking the outputs of a second run costs a multiple of their number, not of its square."""
+    inputs, outputs = [f"{each}.prof" for each in range(30)], [f"{each}.symbolized.pb.gz" for each in range(30)]
+    for each in (*inputs, *outputs):
+        Path(each).touch()
+    looked_at = []
+    status = files._status
+    monkeypatch.setattr(files, "_status", lambda path, standard: looked_at.append(path) or status(path, standard))
+    profiles.check_outputs(profiles.parser().parse_args(inputs), outputs)
+    assert len(looked_at) < 4 * (len(inputs) + len(outputs))
 
 
 def test_the_library_overwrites_no_input() -> None:
