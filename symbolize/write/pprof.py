@@ -90,7 +90,7 @@ def _default_last(profile: Profile) -> Profile:
     if not profile.default_sample_type or names.count(profile.default_sample_type) != 1 or column == len(types) - 1:
         return profile
     order = [*range(column), *range(column + 1, len(types)), column]
-    samples = replace(profile.samples, values=profile.samples.values[:, order])
+    samples = replace(profile.samples, values=profile.samples.values.reshape(-1, len(types))[:, order])
     return replace(profile, sample_types=[types[each] for each in order], samples=samples)
 
 

@@ -414,3 +414,12 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
     write(Profile(), path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert gzip.decompress(path.read_bytes()) == encode(Profile())
+
+
+def test_a_default_sample_type_without_samples() -> None:
+    """R274: a profile that a program makes and puts no samples into has no columns of values."""
+    profile = Profile()
+    first, second = (profile.strings.add(each) for each in (b"alloc", b"inuse"))
+    profile.sample_types, profile.default_sample_type = [ValueType(first, 0), ValueType(second, 0)], first
+    again = loader.load(encode(profile), "x")
+    assert [again.strings[each.type] for each in again.sample_types] == [b"inuse", b"alloc"]
