@@ -41,6 +41,8 @@ MAX_ENTRIES = 1 << 20
 JUMP_386, JUMP_EBX_386 = 0x25FF, 0xA3FF
 TOC_BIAS = 0x8000
 """How far behind its begin r2 points into .got (PPC64 ELFv2 §3.4)."""
+TOC_SIZE = 1 << 16
+"""What code of the small model reaches from r2. For a larger .got r2 may differ between functions (multiple TOCs)."""
 
 
 class Words(NamedTuple):
@@ -326,7 +328,7 @@ def decode_ppc64(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> Ite
     """`std r2, 24(r1)`, `addis r12, r2, word`, `ld r12, word(r12)`, `mtctr r12` and `bctr`, where the word is near
     `ld r12, word(r2)` alone (ELFv2). Calls in functions do not store r2 there and then."""
     table = image.find(".got")
-    if table is None or image.big_endian:
+    if table is None or table.size > TOC_SIZE or image.big_endian:
         return
     for near in (True, False):
         save, *high, load, move, branch = instructions(code, 4 if near else 5)
