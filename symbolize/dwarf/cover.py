@@ -28,7 +28,7 @@ class Pieces:
     inside: Bool
 
     @classmethod
-    def room(cls, count: int) -> Self:
+    def empty(cls, count: int) -> Self:
         """Columns for so many pieces."""
         bounds = np.zeros((2, count), np.uint64)
         return cls(np.zeros(count, np.int64), bounds[0], bounds[1], np.zeros(count, np.bool_))
@@ -67,13 +67,13 @@ class Cover:
         limit = PIECES_PER_RANGE * len(begin) + MORE_PIECES
         inputs = views(begin, end, owner, self.first, self.begin, self.end)
         counts = np.zeros(2, np.int64)
-        cut(*inputs, *Pieces.room(0).views(), counts.data, limit, False)
+        cut(*inputs, *Pieces.empty(0).views(), counts.data, limit, False)
         count, outside = counts.tolist()
         if count == len(begin) and not outside:
             return None
         if count > limit:
             problems.append("the ranges that units claim are absurdly fragmented; some functions may be missing")
             return Pieces(np.arange(len(begin)), begin, end, (owner < 0) | self.hold(begin, owner))
-        pieces = Pieces.room(count)
+        pieces = Pieces.empty(count)
         cut(*inputs, *pieces.views(), counts.data, limit, True)
         return pieces

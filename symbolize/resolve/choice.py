@@ -10,7 +10,7 @@ from symbolize.match import MIN_CALL_SHARE, Calls, Reading
 from symbolize.reasons import Reason
 from symbolize.symbols import Binary, is_same_build
 
-MAX_TOLD = 3
+MAX_NAMED = 3
 """So many files are named in the reason; all of them are in what was tried."""
 MIN_LEAD = 4
 """So many more call sites lie in calls of the build that ran than in those of another one. Of what is no call site one
@@ -108,14 +108,14 @@ def choose(candidates: Iterable[Candidate], judge: Callable[[Binary], Verdict]) 
     tried = [Attempt(each.path, verdict.text) for each, verdict in judged]
     fitting = [(each, verdict) for each, verdict in judged if not verdict.problem]
     if not fitting:
-        details = [f"{each.path} is refused: {verdict.problem}" for each, verdict in judged[:MAX_TOLD]]
+        details = [f"{each.path} is refused: {verdict.problem}" for each, verdict in judged[:MAX_NAMED]]
         return Choice(tried=tried, reason=Reason.MISFIT, detail="; ".join(details))
     best = max(verdict.rank for _, verdict in fitting)
     equals = leading([(each, verdict) for each, verdict in fitting if verdict.rank == best])
     equals = [(each, verdict) for each, verdict in equals if each.place == equals[0][0].place]
     candidate, verdict = equals[0]
     if not all(is_same_build(candidate.binary.files, each.binary.files) for each, _ in equals):
-        detail = " and ".join(each.described for each, _ in equals[:MAX_TOLD])
+        detail = " and ".join(each.described for each, _ in equals[:MAX_NAMED])
         known = all(verdict.calls is not None and verdict.calls.is_known for _, verdict in equals)
         why = "the call sites lie in calls of each" if known else "there are too few call sites to tell them apart"
         return Choice(tried=tried, reason=Reason.AMBIGUOUS, detail=f"{detail}; {why}")
