@@ -1,8 +1,8 @@
 """Shortens the text of a demangled C++ name to what a profile shows.
 
-The input is what the C++ runtime made of a linkage name, so its grammar is known: no guess is made about names
-that came as text. Every step is a single scan, linear in the length of the text. Text with brackets that do not
-match is returned as it is.
+The input is a text that a demangler made of a linkage name, or the name of a function as a compiler spells it in its
+debug information. Every step is a single scan, linear in the length of the text. Text with brackets that do not match
+is returned as it is.
 """
 
 from __future__ import annotations
@@ -11,13 +11,9 @@ import re
 
 import cython
 
-_OPERATOR = (
-    rb"(?<![\w$\x80-\xff])operator(?:"
-    rb'(?: new\[\]| delete\[\]| new\b| delete\b| co_await\b|"" ?[\w$\x80-\xff]+|\(\)|\[\]|<=>|<<=|>>=|->\*'
-    rb"|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%^&|]=|[-+*/%^&|~!=<>,?])(?P<symbol>(?: (?=<))?)|(?P<conversion> ))"
-)
-_OPERATOR_AT = re.compile(_OPERATOR)
-_LANDMARK = re.compile(_OPERATOR + rb"|(?P<decltype>decltype ?(?=\())|[(<\[{ *&]")
+from symbolize.names.operators import OPERATOR, operator_end
+
+_LANDMARK = re.compile(OPERATOR + rb"|(?P<decltype>decltype ?(?=\())|[(<\[{ *&]")
 _CLOSING = {ord(b")"): ord(b"("), ord(b"]"): ord(b"["), ord(b"}"): ord(b"{")}
 _QUALIFIERS = rb"(?: const| volatile| restrict| noexcept| transaction_safe| &&?)*"
 _SCOPE = re.compile(_QUALIFIERS + rb"(?:\[abi:[^\]]*\])*::")
@@ -25,6 +21,9 @@ _ENCLOSING = re.compile(rb"\)" + _QUALIFIERS + rb"(?:\[abi:[^\]]*\])*::")
 _PLAIN_FUNCTION = re.compile(rb"([\w:~$]+)\(")
 _LEAKED_DECLARATOR = re.compile(rb"\([*&](?:[*& ]|const\b|volatile\b)*+(?=[A-Za-z_])")
 _CLONE = re.compile(rb"(?: \[clone [^\]]*\]| \(\.[^()]*\))+\Z")
+# A function that is declared in a class: `A::friend f`.
+_FRIEND = b"friend"
+_IN_CLASS = b"::friend"
 _SPECIAL = re.compile(
     rb"(?:vtable|VTT|construction vtable|typeinfo|typeinfo name|typeinfo fn|java Class|guard variable"
     rb"|TLS init function|TLS wrapper function|thread-local \w+ routine|reference temporary(?: #\d+)?|hidden alias"
@@ -63,34 +62,38 @@ def simplify(text: bytes, keep_templates: bool) -> bytes:
         if not head.endswith((b"operator", b"decltype")) and _ENCLOSING.search(text, len(head)) is None:
             return head
     try:
-        groups = _match_brackets(text)
+        groups, operators = _match_brackets(text)
         special = _SPECIAL.match(text)
-        start, end = (0, len(text)) if special else _name_span(text, groups)
+        start, end = (0, len(text)) if special else _name_span(text, groups, operators)
     except _UnbalancedError:
         return text
-    return _edit(text, groups, start, end, keep_templates) or text
+    return _edit(text, groups, operators, start, end, keep_templates) or text
 
 
 def drop_template_arguments(name: bytes) -> bytes:
     """Drop the template arguments of a qualified name that a compiler wrote without parameters (`DW_AT_name`).
 
-    `a::f<b::c>` gives `a::f`; a component that is itself in brackets, such as `<lambda(int)>`, stays.
+    `a::f<b::c>` gives `a::f`; a component that is itself in brackets, such as `<lambda(int)>`, stays. Behind an
+    operator too they go: `a::operator<<b>` gives `a::operator<`, and `operator a<b><c>`, a conversion, `operator a`
+    (R258).
     """
     if b"<" not in name:
         return name
     try:
-        groups = _match_brackets(name)
+        groups, operators = _match_brackets(name)
     except _UnbalancedError:
         return name
+    ends = set(operators.values())
     kept: list[bytes] = []
     position = 0
     for start in sorted(groups):
-        if (
-            start >= position
-            and name[start] == 0x3C
-            and (name[start - 1 : start].isalnum() or name[start - 1 : start] == b"_")
-        ):
-            kept.append(name[position:start])
+        if start < position or name[start] != 0x3C:
+            continue
+        end = start - 1 if name[start - 1 : start] == b" " and start - 1 in ends else start
+        before = name[end - 1 : end]
+        # Behind the arguments of a conversion's type there are those of the operator.
+        if end in ends or before.isalnum() or before in (b"_", b"]", b"*", b"&") or 0 < start == position:
+            kept.append(name[position:end])
             position = groups[start] + 1
     kept.append(name[position:])
     return b"".join(kept)
@@ -100,20 +103,21 @@ def simplify_plain(name: bytes, keep_templates: bool) -> bytes:
     """Simplify a qualified name out of DWARF, which has parameters only where it is local to a function (rule R264)."""
     if _ENCLOSING.search(name):
         try:
-            groups = _match_brackets(name)
+            groups, operators = _match_brackets(name)
         except _UnbalancedError:
             return name
         if any(name[at] == 0x28 and _is_parameters(name, at) and _SCOPE.match(name, groups[at] + 1) for at in groups):
-            return _edit(name, groups, 0, len(name), keep_templates)
+            return _edit(name, groups, operators, 0, len(name), keep_templates)
     return name if keep_templates else drop_template_arguments(name)
 
 
-def _match_brackets(text: bytes) -> dict[int, int]:
-    """Map the position of every opening bracket to that of its closing one.
+def _match_brackets(text: bytes) -> tuple[dict[int, int], dict[int, int]]:
+    """Map the position of every opening bracket to that of its closing one, and that of every operator to its end.
 
     The angle brackets in it are those of template arguments, not comparison or shift operators of expressions.
     """
     groups: dict[int, int] = {}
+    operators: dict[int, int] = {}
     stack: list[int] = []
     after_operator: cython.Py_ssize_t = -1
     at: cython.Py_ssize_t = 0
@@ -122,9 +126,14 @@ def _match_brackets(text: bytes) -> dict[int, int]:
     while at < end:
         kind = text[at]
         if kind == 0x6F:  # o
-            operator = _OPERATOR_AT.match(text, at) if text.startswith(b"operator", at) else None
-            if operator is not None:
-                at = after_operator = operator.end()
+            end_of_operator: cython.Py_ssize_t = (
+                operator_end(text, at, bool(stack)) if text.startswith(b"operator", at) else -1
+            )
+            if end_of_operator > 0:
+                operators[at] = end_of_operator
+                at = end_of_operator
+                # A demangler puts a space in front of `<`.
+                after_operator = at + 1 if text.startswith(b" <", at) else at
                 continue
         elif kind == 0x2D:  # -
             if text.startswith(b"->", at):
@@ -148,10 +157,10 @@ def _match_brackets(text: bytes) -> dict[int, int]:
         at += 1
     if any(text[at] != 0x3C for at in stack):
         raise _UnbalancedError
-    return groups
+    return groups, operators
 
 
-def _name_span(text: bytes, groups: dict[int, int]) -> tuple[int, int]:
+def _name_span(text: bytes, groups: dict[int, int], operators: dict[int, int]) -> tuple[int, int]:
     """Find the qualified name of the function in the text of its whole declaration."""
     start = position = 0
     end = len(text)
@@ -166,7 +175,9 @@ def _name_span(text: bytes, groups: dict[int, int]) -> tuple[int, int]:
             if position == end:
                 return start, end
         elif landmark.group("symbol") is not None:
-            continue
+            position = operators.get(at, position)
+            # The space in front of template arguments belongs to them.
+            position += text.startswith(b" <", position)
         elif landmark.group("decltype"):
             position = groups[position] + 1
         elif text[at] == 0x28:  # (
@@ -180,6 +191,8 @@ def _name_span(text: bytes, groups: dict[int, int]) -> tuple[int, int]:
                 if scope is None:
                     return start, at
                 position = scope.end()
+        elif text.endswith(_FRIEND, start, at) and (at - start == len(_FRIEND) or text.endswith(_IN_CLASS, start, at)):
+            continue
         elif text[at] in b" *&":
             start = position
         elif text.startswith(b"{lambda(", at) and (leaked := _LEAKED_DECLARATOR.search(text, at, groups[at])):
@@ -213,8 +226,11 @@ def _conversion_end(text: bytes, groups: dict[int, int], position: int, end: int
             position = groups.get(at, at) + 1
 
 
-def _edit(text: bytes, groups: dict[int, int], start: int, end: int, keep_templates: bool) -> bytes:
+def _edit(
+    text: bytes, groups: dict[int, int], operators: dict[int, int], start: int, end: int, keep_templates: bool
+) -> bytes:
     """Return `text[start:end]` without template arguments and without parameters of enclosing functions."""
+    ends = set(operators.values())
     pieces: list[bytes] = []
     done = start
     for at in sorted(groups):
@@ -227,7 +243,7 @@ def _edit(text: bytes, groups: dict[int, int], start: int, end: int, keep_templa
             # `operator<< <int>` has a space that belongs to the arguments.
             pieces.append(text[done:at].rstrip(b" "))
             done = close + 1
-        elif text[at] == 0x28 and _is_parameters(text, at) and _SCOPE.match(text, close + 1):
+        elif text[at] == 0x28 and (at in ends or _is_parameters(text, at)) and _SCOPE.match(text, close + 1):
             pieces.append(text[done : at + 1])
             done = close
     pieces.append(text[done:end])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from symbolize.names.operators import operator_end
+
 # Words that make a suffix alone (`.cold`) or with one number behind it (`.cold.3`).
 _OPTIONALLY_NUMBERED = frozenset(
     {
@@ -16,9 +18,6 @@ _OPTIONALLY_NUMBERED = frozenset(
 _NUMBERED = frozenset({b"__part", b"__uniq", b"constprop", b"isra", b"lto_priv", b"part"})
 _VERSION = re.compile(rb"[\w.+-]+")
 _HEX_DIGITS = b"0123456789abcdefABCDEF"
-_OPERATOR = re.compile(
-    rb'operator(?: (?:new|delete|co_await)\b(?:\[\])?|"" ?\w+|\(\)|\[\]|<=>|<<=?|>>=?|->\*?|[<>]=?|[-+*/%^&|~!=,]+)'
-)
 
 
 def split_suffix(name: bytes) -> tuple[bytes, bytes]:
@@ -66,40 +65,40 @@ def strip_version(name: bytes) -> bytes:
 
 def own_name(name: bytes) -> bytes:
     """A qualified name without its scopes, as `DW_AT_name` has it: `a::b<c::d>` gives `b<c::d>`."""
-    return name[_own_start(name) :] if b"::" in name else name
+    return name[_own_span(name)[0] :] if b"::" in name else name
 
 
 def last_component(name: bytes) -> bytes:
     """A qualified name without its scopes, template arguments and ABI tags: `a::b[abi:x]<c::d>` gives `b`."""
     if b"::" not in name and b"<" not in name and b"[abi:" not in name:
         return name
-    start = _own_start(name)
-    operator = _OPERATOR.match(name, start)
-    if operator is not None:
-        return operator[0]
-    if name.startswith(b"operator ", start):  # a conversion: its type has no scopes to cut off
-        return name[start:]
-    return name[start:].partition(b"<")[0].partition(b"[abi:")[0]
+    start, end = _own_span(name)
+    return name[start:end]
 
 
-def _own_start(name: bytes) -> int:
-    """Where the last component of a qualified name begins."""
+def _own_span(name: bytes) -> tuple[int, int]:
+    """Where the last component of a qualified name begins, and where its template arguments or ABI tags do."""
     depth = start = i = 0
+    end = len(name)
     while i < len(name):
         byte = name[i]
         if i == start and name.startswith(b"operator", i):
-            symbol = _OPERATOR.match(name, i)
-            if symbol is None and name[i : i + 9] == b"operator ":  # a conversion, to a type that may have scopes
-                return i
-            if symbol is not None:
-                i = symbol.end()
+            symbol = operator_end(name, i)
+            if symbol == 0:  # a conversion: its type has no scopes to cut off
+                return i, len(name)
+            if symbol > 0:
+                i = end = symbol
                 continue
-        if byte in b"<(":
+        if byte in b"<({[":
+            # A component that is itself in brackets, such as `<lambda(int)>`, stays whole.
+            if depth == 0 and i > start and (byte == ord("<") or name.startswith(b"[abi:", i)):
+                end = min(end, i)
             depth += 1
-        elif byte in b">)":
+        elif byte in b">)}]":
             depth -= 1
         elif depth == 0 and name.startswith(b"::", i):
             start = i = i + 2
+            end = len(name)
             continue
         i += 1
-    return start
+    return start, end

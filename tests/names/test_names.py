@@ -206,6 +206,9 @@ SUFFIXES = [
     (b".cold", b".cold", b""),
     (b".text.cold", b".text.cold", b""),
     (b"0.cold", b"0", b".cold"),
+    (b"part.0", b"part.0", b""),
+    (b"cold.1", b"cold.1", b""),
+    (b"llvm.123", b"llvm.123", b""),
     (b"foo", b"foo", b""),
     (b"", b"", b""),
 ]
@@ -421,11 +424,127 @@ def test_a_runtime_is_found_here() -> None:
         (b"a::operator std::vector<int>", b"operator std::vector<int>"),
         (b"a::operators<int>", b"operators"),
         (b"a::operator==::{lambda(int)#1}::operator()", b"operator()"),
+        (b"a::operator<<char, std::v<char> >", b"operator<"),
+        (b"a::operator<<<int>", b"operator<<"),
+        (b"a::operator<<", b"operator<<"),
+        (b"a::operator<=><int>", b"operator<=>"),
+        (b"a::operator<=<v<int> >", b"operator<="),
+        (b"a::operator new []<int>", b"operator new []"),
+        (b"a::operator->*<int>", b"operator->*"),
+        (b"a::f_<int>", b"f_"),
+        (b"<lambda(int)>", b"<lambda(int)>"),
+        (b"a::<lambda(v<int>)>", b"<lambda(v<int>)>"),
+        (b"a::{lambda(v<int>)#1}", b"{lambda(v<int>)#1}"),
     ],
 )
 def test_last_component(name: bytes, expected: bytes) -> None:
     """The last component has no scopes, template arguments or ABI tags, and an operator stays whole (R6)."""
     assert names.last_component(name) == expected
+
+
+# As gcc 12 and clang 19 spell names in DW_AT_name.
+OPERATORS = [
+    (b"operator<<char, std::char_traits<char> >", b"operator<"),
+    (b"operator<<int>", b"operator<"),
+    (b"operator< <int>", b"operator<"),
+    (b"operator<", b"operator<"),
+    (b"operator<<>", b"operator<"),
+    (b"operator<<(anonymous namespace)::P>", b"operator<"),
+    (b"operator<<'a'>", b"operator<"),
+    (b"operator<<-1>", b"operator<"),
+    (b"operator<<<int>", b"operator<<"),
+    (b"operator<< <int>", b"operator<<"),
+    (b"operator<<", b"operator<<"),
+    (b"operator<<=<int>", b"operator<<="),
+    (b"operator<=<V<int> >", b"operator<="),
+    (b"operator<=", b"operator<="),
+    (b"operator<=><int>", b"operator<=>"),
+    (b"operator<=>", b"operator<=>"),
+    (b"operator><int>", b"operator>"),
+    (b"operator>><int>", b"operator>>"),
+    (b"operator>>=<int>", b"operator>>="),
+    (b"operator>=<int>", b"operator>="),
+    (b"operator->", b"operator->"),
+    (b"operator-><int>", b"operator->"),
+    (b"operator->*<int>", b"operator->*"),
+    (b"operator-<int>", b"operator-"),
+    (b"operator()<int>", b"operator()"),
+    (b"operator()", b"operator()"),
+    (b"operator[]<V<V<int> > >", b"operator[]"),
+    (b"operator,<int>", b"operator,"),
+    (b"operator&&<int>", b"operator&&"),
+    (b"operator new<int>", b"operator new"),
+    (b"operator new[]<int>", b"operator new[]"),
+    (b"operator new []<int>", b"operator new []"),
+    (b"operator co_await<int>", b"operator co_await"),
+    (b"operator\"\"_y<'1', '2'>", b'operator""_y'),
+    (b"operator V<int>", b"operator V"),
+    (b"operator V<char><char>", b"operator V"),
+    (b"operator int*<int>", b"operator int*"),
+    (b"operator int *<int>", b"operator int *"),
+    (b"operator bool", b"operator bool"),
+    (b"operator std::vector<int>", b"operator std::vector"),
+]
+
+
+@pytest.mark.parametrize(("name", "plain"), OPERATORS)
+def test_template_arguments_behind_operators_are_dropped(name: bytes, plain: bytes) -> None:
+    """What compilers call an operator in debug information loses its template arguments and nothing else (R258)."""
+    assert names.drop_template_arguments(name) == plain
+    assert names.drop_template_arguments(b"a::b<c>::" + name) == b"a::b::" + plain
+    if not plain.startswith((b"operator V", b"operator int", b"operator bool", b"operator std")):
+        assert names.last_component(b"a::b<c>::" + name) == plain
+        assert names.drop_template_arguments(name + b"::d<e>") == plain + b"::d"
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        (b"f_<int>", b"f_"),
+        (b"a::f<b::c>", b"a::f"),
+        (b"f[abi:x]<int>", b"f[abi:x]"),
+        (b"<lambda(int)>", b"<lambda(int)>"),
+        (b"a<b>::<lambda(int)>", b"a::<lambda(int)>"),
+        (b"operators<int>", b"operators"),
+        (b"f<&operator<<, int>", b"f"),
+        (b"a<b", b"a<b"),
+    ],
+)
+def test_template_arguments_of_plain_names_are_dropped(name: bytes, plain: bytes) -> None:
+    """Template arguments go, whatever character an identifier ends in; what is itself in brackets stays."""
+    assert names.drop_template_arguments(name) == plain
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"camlStdlib__List__map_271",
+        b"camlDune__exe__Main__fun_1234",
+        b"camlStdlib.List.map_271",
+        b"ada__text_io__put_line",
+        b"_ada_main",
+        b"pkg__sub__proc__2",
+        b"pkg__inner___elabb",
+        b"foo__bar.0",
+        b"fn__module_123",
+        b"colonanonymous___main_25",
+        b"_$s4main3fooyyF",
+        b"$s4main3FooC3baryyFTW",
+        b"$sSS10FoundationE",
+        b"_$LT$T$GT$",
+        b"main.main",
+        b"fmt.format__anon_123",
+        b"base_GHCziBase_map_info",
+        b"c4main.part",
+        b"P$PROGRAM_$$_FOO$LONGINT$$LONGINT",
+    ],
+)
+@pytest.mark.parametrize("mode", names.MODES)
+def test_encodings_of_other_languages_stay_whole(name: bytes, mode: names.Mode) -> None:
+    """Names of OCaml, Ada, Nim, Swift, Zig, Haskell and Pascal have nothing cut off."""
+    assert one(name, mode) == name
+    assert names.split_suffix(name) == (name, b"")
+    assert names.strip_version(name) == name
 
 
 ALLOCATOR = """
