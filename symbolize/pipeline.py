@@ -30,7 +30,7 @@ from symbolize.errors import UsageError
 from symbolize.expand import Resolved, demangle_embedded, demangle_existing, expand, named_locations, set_flags
 from symbolize.in_file import placing, settle
 from symbolize.match import assign_mappings, covers_everything, doubt
-from symbolize.names import MODES, Mode, demangle, unavailable
+from symbolize.names import MODES, Mode, demangle
 from symbolize.profile import NONE, AddressKind, Profile, compact, used_locations
 from symbolize.reasons import Reason
 from symbolize.report import FoldedCode, MappingOutcome, Report, build_report
@@ -217,8 +217,6 @@ class Symbolizer:
             changed[profile.locations.mapping[renamed]] = True
             set_flags(profile, changed[:-1])
         warnings = [*profile.warnings, *self._new_problems()]
-        if self._mode != "none" and (reason := unavailable()) is not None:
-            warnings.append(reason)
         if not len(profile.samples):
             warnings.append("the profile has no samples")
         report = build_report(profile, reasons, outcomes, warnings, folded, approximate)

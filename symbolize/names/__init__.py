@@ -10,7 +10,6 @@ from symbolize.names.identity import (
     public_name,
     variants,
 )
-from symbolize.names.itanium import unavailable
 from symbolize.names.linker import LINKER_MARK, LINKER_PREFIX, demangle_linker
 from symbolize.names.simplify import drop_clone_notes, drop_template_arguments, simplify, simplify_plain
 from symbolize.names.suffixes import last_component, own_name, split_suffix, strip_version
@@ -38,6 +37,5 @@ __all__ = [
     "simplify_plain",
     "split_suffix",
     "strip_version",
-    "unavailable",
     "variants",
 ]

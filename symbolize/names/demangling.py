@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from symbolize.names import itanium, itanium_fast, rust, rust_fast
+from symbolize.names import itanium, itanium_text, rust, rust_fast
 from symbolize.names.simplify import drop_clone_notes, simplify
 from symbolize.names.suffixes import split_suffix, strip_version
 
@@ -32,29 +32,25 @@ def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
         raise ValueError(f"unknown demangling mode: {mode!r}")
     if mode == "none":
         return list(names)
-    walker: itanium_fast.Walker | None = None
-    rust_walker = rust_fast.borrow()
+    reader = itanium_text.borrow()
+    rust_reader = rust_fast.borrow()
     generics = mode != "default"
-    # The C++ runtime is loaded for C++ names only.
-    asked = mode != "default"
+    level = MODES.index(mode)
     readable: dict[bytes, bytes] = {}
     texts: list[bytes] = []
     for name in names:
         text = readable.get(name)
         if text is None:
-            # Most names are plain C++ or Rust names without a suffix.
-            text = rust_walker.demangle(name, generics)
-            if text is None and not asked and name.startswith((b"_Z", b"__Z")):
-                walker = itanium_fast.borrow()
-                asked = True
-            if text is None and walker is not None:
-                text = walker.demangle(name)
+            # Most names are plain C++ or Rust names, with no suffix or one that their readers pass over.
+            text = rust_reader.demangle(name, generics)
             if text is None:
-                text = _demangle_one(name, mode, walker)
+                text = reader.demangle(name, level)
+            if text is None:
+                text = _demangle_one(name, mode, reader)
             readable[name] = text
         texts.append(text)
-    itanium_fast.give_back(walker)
-    rust_fast.give_back(rust_walker)
+    itanium_text.give_back(reader)
+    rust_fast.give_back(rust_reader)
     return texts
 
 
@@ -70,12 +66,12 @@ def scope_text(name: bytes) -> bytes:
     return text.removesuffix(_LOCAL_TEXT) if text.endswith(_LOCAL_TEXT) else name
 
 
-def _demangle_one(name: bytes, mode: Mode, walker: itanium_fast.Walker | None) -> bytes:
+def _demangle_one(name: bytes, mode: Mode, reader: itanium_text.Reader) -> bytes:
     if len(name) > MAX_INPUT:
         return name
     start = name[:3]
     if b"@" in name and start.startswith((b"_Z", b"_R", b"__Z", b"__R")):
-        return _demangle_versioned(name, mode, walker)
+        return _demangle_versioned(name, mode, reader)
     if start.startswith((b"_Z", b"_R")):
         base, _ = split_suffix(name)
     elif start in (b"__Z", b"__R"):
@@ -86,13 +82,13 @@ def _demangle_one(name: bytes, mode: Mode, walker: itanium_fast.Walker | None) -
         return base if suffix and _C_IDENTIFIER.fullmatch(base) else name
     if base[1:2] == b"R":
         return rust.demangle_v0(base, generics=mode != "default") or name
-    if walker is not None and len(base) != len(name):
-        text = walker.demangle(base)
-        if text is not None:
-            return text
-    text = rust.demangle_legacy(base)
+    text = reader.demangle(base, MODES.index(mode))
     if text is not None:
         return text
+    refused = reader.gave_up()
+    text = rust.demangle_legacy(base)
+    if text is not None or refused:
+        return text or name
     text = itanium.demangle(base)
     if text is None:
         return name
@@ -100,12 +96,12 @@ def _demangle_one(name: bytes, mode: Mode, walker: itanium_fast.Walker | None) -
     return text if mode == "full" else simplify(text, keep_templates=mode == "templates")
 
 
-def _demangle_versioned(name: bytes, mode: Mode, walker: itanium_fast.Walker | None) -> bytes:
+def _demangle_versioned(name: bytes, mode: Mode, reader: itanium_text.Reader) -> bytes:
     plt = b"@plt" if name.endswith(b"@plt") else b""
     bare = strip_version(name.removesuffix(b"@plt"))
     if b"@" in bare:
         return name
-    text = _demangle_one(bare, mode, walker)
+    text = _demangle_one(bare, mode, reader)
     return name if text == bare else text + plt
 
 
@@ -122,11 +118,6 @@ def same_function(a: bytes, b: bytes) -> bool:
         return True
     if not _is_cpp(a) or not _is_cpp(b):
         return False
-    walker = itanium_fast.borrow()
-    same = walker.same(a, b) if walker is not None else None
-    itanium_fast.give_back(walker)
-    if same is not None:
-        return same
     text_a, text_b = demangle([a, b], "full")
     return text_a == text_b and text_a != a
 

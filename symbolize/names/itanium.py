@@ -1,10 +1,9 @@
-"""Itanium C++ names, demangled by the C++ runtime's `__cxa_demangle`."""
+"""C++ names that our reader does not know: what the C++ runtime makes of them, by way of the package cxxfilt."""
 
 from __future__ import annotations
 
-import ctypes
+import os
 import re
-import threading
 from collections.abc import Callable
 from functools import cache
 
@@ -12,19 +11,13 @@ import cython
 
 MAX_OUTPUT = 1 << 20
 
-# Soname and the longest input it is given. libstdc++ itself refuses more than 1024 characters. libc++abi recurses
-# on the C stack without a limit of its own, so the limit here is what fits an 8 MiB stack by a wide margin.
-_RUNTIMES = (("libstdc++.so.6", 1024), ("libc++abi.so.1", 8192), ("libc++.1.dylib", 8192))
-
+# libstdc++ itself refuses more. libc++abi recurses on the C stack without a limit of its own.
+_MAX_NAME = 1024
+# Names of vector functions (`_ZGVbN4v_sinf`) are not C++. On malformed unresolved names libstdc++ 12 loops for ever.
+_HOPELESS = re.compile(rb"_ZGV[a-z]|.*sr[0-9]", re.DOTALL)
 _REFERENCE = re.compile(rb"S([0-9A-Z]*)_|T[0-9A-Z]*_|(?:Dp|sp)(?![ORKVP]*T[0-9A-Z]*_)")
-_UNRESOLVED = re.compile(rb"sr[0-9]")
-_PATIENCE_SECONDS = 1.0
-_MAX_STUCK_THREADS = 2
 _MAX_ESTIMATE = 1 << 28
 _MAX_DOUBLINGS = 20
-_MAX_CONSTRAINT_CUTS = 64
-
-_stuck: list[threading.Thread] = []
 
 _Demangler = Callable[[bytes], "bytes | None"]
 
@@ -33,133 +26,31 @@ def demangle(name: bytes) -> bytes | None:
     """Return the demangled text of a name that starts with `_Z`, or None (R117).
 
     None is the answer to a malformed name, to a name longer than the runtime takes, to one whose text would be
-    too large, and to every name when the machine has no C++ runtime (see `unavailable`).
+    too large, and to every name when the machine has no C++ runtime.
     """
-    if b"Q" not in name and all(len(name) > limit for limit, _ in _demanglers()):
+    if len(name) > _MAX_NAME or b"\0" in name or _HOPELESS.match(name) or _may_explode(name):
         return None
-    if b"\0" in name or _may_explode(name):
-        return None
-    text = _ask_runtimes(name)
-    if text is None:
-        text = _without_constraint(name)
+    text = _runtime()(name)
     return text if text is None or len(text) <= MAX_OUTPUT else None
 
 
-def _ask_runtimes(name: bytes) -> bytes | None:
-    return _ask_watched(name) if _UNRESOLVED.search(name) else _ask(name)
-
-
-def _ask_watched(name: bytes) -> bytes | None:
-    """Ask in a thread that is left behind when it does not return.
-
-    libstdc++ 12 loops for ever on some malformed unresolved names, `sr<identifier>...`. A C call cannot be
-    stopped, so after a few such names all unresolved ones stay raw.
-    """
-    _stuck[:] = [thread for thread in _stuck if thread.is_alive()]
-    if len(_stuck) >= _MAX_STUCK_THREADS:
-        return None
-    answer: list[bytes | None] = []
-    thread = threading.Thread(target=lambda: answer.append(_ask(name)), daemon=True)
-    thread.start()
-    thread.join(_PATIENCE_SECONDS)
-    if not answer:
-        _stuck.append(thread)
-        return None
-    return answer[0]
-
-
-def _ask(name: bytes) -> bytes | None:
-    for limit, demangler in _demanglers():
-        if len(name) <= limit:
-            text = demangler(name)
-            if text is not None:
-                return text
-    return None
-
-
-def _without_constraint(name: bytes) -> bytes | None:
-    """Demangle a name whose trailing requires-clause, `Q<expression>`, is too new for the runtime.
-
-    The clause ends the name, so the shortest part before a `Q` that is a complete name is the function; a cut inside an
-    identifier, a substitution or an argument list leaves an incomplete one.
-    """
-    cut = 2
-    for _ in range(_MAX_CONSTRAINT_CUTS):
-        cut = name.find(b"Q", cut + 1)
-        if cut < 0:
-            return None
-        text = _ask_runtimes(name[:cut])
-        if text is not None:
-            return text
-    return None
-
-
-def unavailable() -> str | None:
-    """Say why C++ names stay mangled on this machine, or return None when they do not."""
-    if _demanglers():
-        return None
-    return "no C++ runtime library found (libstdc++ or libc++abi): C++ names stay mangled"
-
-
-def runtimes() -> tuple[tuple[int, _Demangler], ...]:
-    """The runtimes that are asked in turn, each with the longest input it is given."""
-    return _demanglers()
-
-
 @cache
-def _demanglers() -> tuple[tuple[int, _Demangler], ...]:
-    found = []
-    for soname, limit in _RUNTIMES:
-        try:
-            found.append((limit, _bind(ctypes.CDLL(soname))))
-        except (OSError, AttributeError):
-            continue
-    if not found:
-        fallback = _cxxfilt()
-        if fallback is not None:
-            found.append((min(limit for _, limit in _RUNTIMES), fallback))
-    return tuple(found)
-
-
-def _bind(library: ctypes.CDLL) -> _Demangler:
-    cxa_demangle = library.__getattr__("__cxa_demangle")
-    cxa_demangle.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
-    cxa_demangle.restype = ctypes.c_void_p
-    # The result is from the malloc of the process, which need not be that of the C library: another may be preloaded.
-    free = ctypes.CDLL(None).free
-    free.argtypes = [ctypes.c_void_p]
-    free.restype = None
-    string_at = ctypes.string_at
-
-    def demangler(name: bytes) -> bytes | None:
-        result = cxa_demangle(name, None, None, None)
-        if not result:
-            return None
-        try:
-            return string_at(result)
-        finally:
-            free(result)
-
-    return demangler
-
-
-def _cxxfilt() -> _Demangler | None:
-    # Imported only when the usual sonames are missing: its import searches for libraries by running programs.
+def _runtime() -> _Demangler:
+    # What another malloc than that of the C library hands out, cxxfilt would give back to the wrong one.
+    if os.environ.get("LD_PRELOAD"):
+        return lambda name: None
+    # Imported only when it is needed: its import searches for libraries by running programs.
     try:
         import cxxfilt
     except (ImportError, OSError, AttributeError):
-        return None
-    try:
-        cxxfilt.demangleb(b"_Z1fv")
-    except cxxfilt.Error:
-        return None
+        return lambda name: None
 
     def demangler(name: bytes) -> bytes | None:
         try:
             text = cxxfilt.demangleb(name)
         except cxxfilt.Error:
             return None
-        return text if isinstance(text, bytes) else None
+        return text if isinstance(text, bytes) and text != name else None
 
     return demangler
 

@@ -5,7 +5,8 @@
 Reads `nm` output or bare names, takes a spread-out sample of the size given, and prints `name default templates full`,
 separated by tabs. Names on whose full text pprof and `c++filt` or `llvm-cxxfilt` disagree are left out: one of
 the two is wrong. A field is empty where the pprof at hand is older than the rule: releases before 2024 spell
-out the parameters of enclosing functions and keep the generic arguments of Rust paths.
+out the parameters of enclosing functions and keep the generic arguments of Rust paths. One was emptied by hand, where
+both print a reference to a lambda that takes a pointer to a function inside out.
 """
 
 from __future__ import annotations

@@ -1,0 +1,372 @@
+"""C++ names: the same texts as the C++ runtime of GCC, and those of names that are newer than it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from symbolize import names
+from symbolize.cursor import COMPILED
+from symbolize.names import itanium_text, rust
+from symbolize.names.simplify import drop_clone_notes, simplify
+from tests.names.modern.make_modern import REASONS, UNKNOWN, plain
+from tests.support import cxx_runtime, interpreted
+
+GOLDEN = [
+    line.split(b"\t")[0]
+    for line in Path(__file__).with_name("golden.tsv").read_bytes().splitlines()
+    if line.startswith(b"_Z")
+]
+MODERN = [
+    tuple(line.split(b"\t")) for line in (Path(__file__).parent / "modern" / "modern.tsv").read_bytes().splitlines()
+]
+DEFAULT, TEMPLATES, FULL = itanium_text.DEFAULT, itanium_text.TEMPLATES, itanium_text.FULL
+
+needs_libstdcpp = pytest.mark.skipif(not cxx_runtime.available(), reason="there is no libstdc++")
+
+
+def read(name: bytes, mode: int = DEFAULT) -> bytes | None:
+    reader = itanium_text.borrow()
+    text: bytes | None = reader.demangle(name, mode)
+    itanium_text.give_back(reader)
+    return text
+
+
+def by_runtime(name: bytes) -> bytes | None:
+    """The full text of a name by libstdc++, without notes on clones."""
+    text = cxx_runtime.demangle(name)
+    return None if text is None else drop_clone_notes(text)
+
+
+# What libstdc++ 12 has wrong: a parameter that is a lambda is inside out if the lambda takes a pointer to a function.
+INSIDE_OUT = b"_ZNSt8functionIFiPFidERA3_iEEC1IZ4mainEUlS1_S3_E9_vEEOT_"
+
+
+@needs_libstdcpp
+def test_real_names_read_as_by_the_runtime() -> None:
+    """Real names have the full text that libstdc++ gives them."""
+    expected = {name: by_runtime(name) for name in GOLDEN if not rust.demangle_legacy(name) and name != INSIDE_OUT}
+    assert {name: read(name, FULL) for name in expected} == expected
+
+
+def test_modes_agree() -> None:
+    """What the modes print of the tree is what is left of the full text when it is shortened as text (R258)."""
+    cases = [*GOLDEN, *(row[0] for row in MODERN), *(name for name, _ in SHAPES)]
+    texts = {name: text for name in cases if (text := read(name, FULL)) is not None}
+    assert len(texts) > 500
+    assert {name: read(name, DEFAULT) for name in texts} == {
+        name: simplify(text, keep_templates=False) for name, text in texts.items()
+    }
+    assert {name: read(name, TEMPLATES) for name in texts} == {
+        name: simplify(text, keep_templates=True) for name, text in texts.items()
+    }
+
+
+@pytest.mark.parametrize("row", MODERN, ids=lambda row: row[0].decode())
+def test_names_of_new_features(row: tuple[bytes, ...]) -> None:
+    """Names of C++20 to C++26 are read; their texts are those of llvm-cxxfilt 19 up to style (R259)."""
+    name, llvm, full, default, how = row
+    assert names.demangle([name], "full") == [full]
+    assert names.demangle([name], "default") == [default]
+    if how == b"equal":
+        assert full == llvm
+    elif how == b"style":
+        assert plain(full) == plain(llvm)
+    else:
+        assert how.decode() == REASONS.get(name, UNKNOWN)
+
+
+def test_the_table_of_new_features_is_large_enough() -> None:
+    """A hundred names, of which all but some are equal but for style."""
+    assert len(MODERN) > 100
+    assert sum(row[4] in (b"equal", b"style") for row in MODERN) > 0.8 * len(MODERN)
+
+
+# Each was once read differently than by the runtime, or stands for a part of the grammar.
+SHAPES = [
+    (b"_ZN3foo3barEi", b"foo::bar"),
+    (b"_ZL3fooi", b"foo"),
+    (b"_ZStlsISt11char_traitsIcEERSt13basic_ostreamIcT_ES5_PKc", b"std::operator<<"),
+    (b"_ZNSsC1ERKSs", b"std::basic_string::basic_string"),
+    (b"_ZNSaIcED2Ev", b"std::allocator::~allocator"),
+    (b"_ZNK12_GLOBAL__N_11A1bB5cxx11Ev", b"(anonymous namespace)::A::b[abi:cxx11]"),
+    (b"_ZZNK3foo3barEvENKUlPKcS1_RjE0_clES1_S1_S2_",
+     b"foo::bar() const::{lambda(char const*, char const*, unsigned int&)#2}::operator()"),
+    (b"_ZZ1fIJiNSt3setIcEEEEvDpT_E1x", b"f()::x"),
+    (b"_ZN1AcvSt6vectorIiSaIiEEEv", b"A::operator std::vector"),
+    (b"_ZThn16_N3foo3barERKSt6vectorIiSaIiEEi", b"non-virtual thunk to foo::bar(std::vector const&, int)"),
+    (b"_ZTVN3fooI3barEE", b"vtable for foo"),
+    (b"_ZGVZ1fvE1x", b"guard variable for f()::x"),
+    (b"_Z1fI1AENSt9enable_ifIXoosr3stdE1vIT_Esr1AIiEE1bEvE4typeES2_", b"f"),
+    (b"_Z1fI1AENSt9enable_ifIXaasrT_1bntsrSt8is_arrayIT_E5valueEvE4typeES2_", b"f"),
+    (b"_Z1fI1AENSt9enable_ifIX6is_ok_IT_EEvE4typeES2_S3_", b"f"),
+    (b"_Z1fILi3EENSt9enable_ifIXeqT_Li4EEvE4typeEv", b"f"),
+    (b"_Z5beginI1AEDTcldtfp_5beginEERT_", b"begin"),
+    (b"_Z1fIiEPDTplfp_Li1EET_", b"f"),
+    (b"_ZN1AC2Ev", b"A::A"),
+    (b"_ZN1ACI2N1B1CIiEEEi", b"A::C"),
+    (b"_ZN1ACI1St1BEi", b"A::B"),
+    (b"_ZNK1AcvRKmEv", b"A::operator unsigned long const&"),
+    (b"_ZNSt4pairIK1AN1B1CEEC2IJRS1_EJEEESt21piecewise_construct_tSt5tupleIJDpT_EES8_IJDpT0_EE", b"std::pair::pair"),
+]  # fmt: skip
+
+
+@needs_libstdcpp
+@pytest.mark.parametrize(("name", "text"), SHAPES)
+def test_shapes_of_names(name: bytes, text: bytes) -> None:
+    """Every part of the grammar gives the text of the runtime."""
+    assert read(name) == text
+    assert read(name, FULL) == by_runtime(name)
+
+
+CALL_ONCE = (
+    b"std::call_once<void (std::thread::*)(), std::thread*>"
+    b"(std::once_flag&, void (std::thread::*&&)(), std::thread*&&)::{lambda()#1}"
+)
+
+# name, full text, and why no other reader's is taken
+BETTER = [
+    # The argument of a parameter is that of the function that is printed: compilers take the first parameters of all
+    # templates for one type that can be referred back to. libstdc++ and llvm-cxxfilt: `void (std::thread::*&)()`.
+    (
+        b"_ZSt11__addressofIZSt9call_onceIMSt6threadFvvEIPS1_EEvRSt9once_flagOT_DpOT0_EUlvE_EPS7_RS7_",
+        CALL_ONCE + b"* std::__addressof<" + CALL_ONCE + b">(" + CALL_ONCE + b"&)",
+    ),
+    # Behind `srN` GCC writes a type that can be referred back to, Clang does not: libstdc++ has the second wrong,
+    # llvm-cxxfilt the first.
+    (
+        b"_Z1fI1AEN2enIXsrNT_3fooE3barEvE4typeES2_PS2_PS3_PS6_",
+        b"en<A::foo::bar, void>::type f<A>(A, A*, A::foo*, A**)",
+    ),
+    (
+        b"_Z1fI1AEN2enIXsrNT_3fooE3barEvE4typeES2_PS2_PNS2_3fooEPS5_",
+        b"en<A::foo::bar, void>::type f<A>(A, A*, A::foo*, A**)",
+    ),
+    # llvm-cxxfilt cannot read GCC's way to write a scope behind `sr`.
+    (
+        b"_Z1hI1AEN2enIXsr3is2IT_E5valueEvE4typeES3_PS3_PS4_S8_PS7_",
+        b"en<is2<A>::value, void>::type h<A>(A, A*, is2<A>*, is2<A>*, A**)",
+    ),
+    # No commas around packs without elements, which libstdc++ prints.
+    (b"_ZN1AIJEiE1fEv", b"A<int>::f()"),
+    (b"_Z1fIJEEvDpT_i", b"void f<>(int)"),
+    # A constructor has no return type, with ABI tags neither; libstdc++ takes the first parameter for one.
+    (b"_ZN1AIcEC1B3tagIiEEPcmPT_", b"A<char>::A[abi:tag]<int>(char*, unsigned long, int*)"),
+    # An old pack behind a pointer is no list of arguments of a template.
+    (
+        b"_ZSt8__invokeIMSt6threadFvvEIPS0_EENSt15__invoke_resultIT_IDpT0_EE4typeEOS5_DpOS6_",
+        b"std::__invoke_result<void (std::thread::*)(), std::thread*>::type std::__invoke<void (std::thread::*)(), "
+        b"std::thread*>(void (std::thread::*&&)(), std::thread*&&)",
+    ),
+    (
+        INSIDE_OUT,
+        b"std::function<int (int (*)(double), int (&) [3])>::function<main::{lambda(int (*)(double), int (&) [3])#11}, "
+        b"void>(main::{lambda(int (*)(double), int (&) [3])#11}&&)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), BETTER, ids=range(len(BETTER)))
+def test_names_that_other_readers_have_wrong(name: bytes, text: bytes) -> None:
+    """A name says what the compiler meant, also where other readers are mistaken (R259)."""
+    assert read(name, FULL) == text
+
+
+def test_names_that_the_runtime_refuses() -> None:
+    """A name is answered by what it stands for, not by how long it is or how it looks (R117)."""
+    construct = (
+        b"_ZNSt16allocator_traitsIN7mempool14pool_allocatorILNS0_12pool_index_tE23ESt13_Rb_tree_nodeISt4pairIK4pg_tSt6"
+        b"vectorIiNS1_ILS2_23EiEEEEEEEE9constructISA_JRKSA_EEEDTcl12_S_constructfp_fp0_spcl7forwardIT0_Efp1_EEERSC_PT_"
+        b"DpOSH_"
+    )
+    long = b"_ZN1AI" + b"N4name5innerE" * 200 + b"E1fEv"
+    assert len(long) > cxx_runtime.MAX_NAME
+    assert names.demangle([construct, long]) == [b"std::allocator_traits::construct", b"A::f"]
+
+
+TRAPS = [
+    b"_ZN1AEvi",  # text behind the only parameter that may be void is read, but `E` ends nothing
+    b"_ZN1A1bES0_",  # fewer substitutions than referred to
+    b"_Z1fIiEvT0_",  # fewer arguments than parameters
+    b"_Z1fIJEEvT_",  # a pack that is not expanded
+    b"_Z1fIJiEJicEEvDpSt4pairIT_T0_E",  # packs of two lengths
+    b"_Z1fv" + b"E",
+    b"_Z1fi.",
+    b"_Z1f",
+    b"_Z9f",
+    b"_ZN1A8operatorEv",
+    b"_ZN1A10xdecltypeE(",
+    b"_ZN1AltIiE1BE",
+    b"_ZN1A12_GLOBAL__N_1Ev",
+    b"_Z1fN1A12_GLOBAL__N_1E",
+    b"_ZNSt12_GLOBAL__N_11AIJS_IJEEEE1bIS0_EEvv",
+    b"_ZZltiE1x",
+    b"_ZZlt1AiE1x",
+    b"_ZNrsERm",
+    b"_Z1fILN1A1BE2EET_i",  # the return type is a value
+    b"_Z1gIXadL_Z3foovEEET_i",
+    b"_ZThn8_N1A1B1CEPKNS_1DEPKNS2_1EEPNS_1FE",  # a scope with a qualifier
+    b"_Z1fPFvvES_IiE",  # template arguments of a function type
+    b"_ZNmiI1AS0_E1bES0_",
+    b"_ZN1AmiISt3setIS0_EEEvi",
+    b"_ZN1AIiE12_GLOBAL__N_1C1IiEET_",
+    b"_ZNK1A1bE",
+    b"_Z1fIiEN1AIXsrE4typeET_",
+    b"_Z1fIiEN1AIXsr3stdEE4typeET_",
+    b"_Z1fIiEN1AIXsr3std1vEE4typeET_",
+    b"_Z1fIiEN1AIXsrT0_1vEE4typeET_",
+    b"_Z1fIiEN1AIXaasrT_1vEE4typeET_",
+    b"_Z1fIiEN1AIXltsrT_1vLi4EEE4typeET_",  # a text that looks like the start of template arguments
+    b"_Z1fIJicEEN1AIXsrT_1vEE4typeEv",  # a pack that is not expanded
+    b"_Z1fIiEvKDTcl1gfp_EET_",
+    b"_Z1fIiEDTcl1gfp_ET_",
+    b"_Z1fIiEN1AIXLZN1BcvT_EvEEE4typeES1_",
+    b"_ZN1ACI2S_Ei",
+    b"_ZN1ACI2Ei",
+    b"_ZN1ACI2iEi",
+    b"_ZN1ACI23fooIiEEi",
+    b"_ZZ1fvENKUlT_E_clIiEEDaS0_",
+    b"_Z1fRA3_RiRS0_",
+    b"_ZThn8_N1A1bEPKNS_1CEPKS2_",  # what is const already becomes const
+    b"_Z1f" + b"P" * 900 + b"i",
+    b"_Z1f" + b"i" * 700,
+    b"_Z1f" + b"1AIPS_" * 40 + b"E" * 40,
+    b"_Z1fSt4pairIiiE" + b"S_IS0_S0_E" + b"".join(b"S_IS%d_S%d_E" % (i, i) for i in range(1, 9)) * 4,
+    b"_ZN4core3ptr4drop17h0123456789abcdefE",
+]
+
+
+# Traps that are read all the same; libstdc++ makes other texts of them, or none.
+READ_TRAPS = {
+    b"_Z1fIJEEvT_": b"void f<>()",
+    b"_ZThn8_N1A1B1CEPKNS_1DEPKNS2_1EEPNS_1FE": (
+        b"non-virtual thunk to A::B::C(A::D const*, A::D const::E const*, A::F*)"
+    ),
+    b"_ZNK1A1bE": b"A::b",
+}
+
+
+@needs_libstdcpp
+@pytest.mark.parametrize("name", TRAPS)
+def test_odd_names(name: bytes) -> None:
+    """A name that is wrong, deep, long or odd is refused, or read as the runtime reads it (R117)."""
+    text = read(name, FULL)
+    assert text in (None, READ_TRAPS.get(name, by_runtime(name)))
+
+
+DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+COSTLY = [
+    b"_Z1fSt4pairIiiE" + b"S_IS0_S0_E" + b"".join(b"S_IS%c_S%c_E" % (digit, digit) for digit in DIGITS),
+    b"_Z1fIJ" + b"i" * 3000 + b"EEv" + b"DpT_" * 15_000,
+    b"_Z1fI" + b"i" * 20_000 + b"Ev" + b"T9999_" * 5_000,
+    b"_Z1fIJ" + b"JiEJjE" * 2_000 + b"EEvDpDpT_",
+    b"_Z1fIJ" + b"i" * 2_000 + b"EEv" + b"N1aIXsZT_EE1bE" * 3_000,
+    b"_Z1fIiEDTsrNT_3fooE3barE" + b"NT_3barE" * 7_000,
+    b"_ZZ1fIJiEEvvENKUl" + b"DpT_" * 5_000 + b"E_clIJ" + b"i" * 3_000 + b"EEEDaDpT_",
+    b"_ZN1AcvT_IS1_EEv",
+    b"_ZcvT_IT_Ev",
+]
+
+
+@pytest.mark.parametrize("name", COSTLY, ids=range(len(COSTLY)))
+@pytest.mark.parametrize("mode", [DEFAULT, TEMPLATES, FULL])
+def test_no_name_costs_much(name: bytes, mode: int) -> None:
+    """Steps and text are limited whatever a name refers back to (R117)."""
+    text = read(name, mode)
+    assert text is None or len(text) <= 1 << 20
+
+
+def test_what_costs_too_much_is_told_from_what_is_wrong() -> None:
+    """The C++ runtime is not asked for a name that was refused for its cost (R117)."""
+    reader = itanium_text.Reader()
+    assert reader.demangle(COSTLY[0], FULL) is None
+    assert reader.gave_up()
+    assert reader.demangle(b"_Z1fT_", FULL) is None
+    assert not reader.gave_up()
+    assert reader.demangle(COSTLY[0], DEFAULT) == b"f"
+
+
+PIECES = [
+    b"S_", b"S0_", b"S1_", b"T_", b"T0_", b"DpOT_", b"I", b"E", b"J", b"N", b"K", b"P", b"R", b"O", b"v",
+    b"i", b"z", b"C1", b"D0", b"St", b"Ss", b"Sa", b"Z", b"3foo", b"UlvE_", b"UliE0_", b"Ut_", b"Li5E", b"XT_E", b"F",
+    b"A3_", b"M", b"V", b"L", b"B3tag", b"cl", b"lt", b"cv", b"_", b"0", b"n", b"TV", b"GV", b"Th8_", b"8operator",
+    b"12_GLOBAL__N_1", b"NS_", b"XadL_Z3foovEE", b"IiE", b"PFvvE", b"_0", b"sr", b"srT_1b",
+    b"sr3stdE1vIT_E", b"aa", b"nt", b"eq", b"XsrSt1aIT_E1bE", b"X1aIT_EE", b"DTcl1gfp_EE", b"spT_", b"spcl1gIT_Efp_E",
+    b"dtfp_1a", b"CI21B", b"CI1N1A1BE", b"cvRi", b"Li5E", b"DpT_",
+    b"TyTn", b"TnT_", b"Tk1C", b"TL0__", b"Q1CIT_E", b"H", b"F", b"DB8_", b"DF16_", b"rq", b"so", b"srN", b"fr", b"aa",
+]  # fmt: skip
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> bytes:
+    """A real name with a few pieces put in, taken out or overwritten."""
+    name = bytearray(draw(st.sampled_from(GOLDEN)))
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(2, len(name)))
+        end = min(len(name), at + draw(st.integers(0, 5)))
+        piece = draw(st.one_of(st.sampled_from(PIECES), st.binary(max_size=2), st.just(b"")))
+        name[at:end] = piece
+        if draw(st.integers(0, 9)) == 0:
+            del name[at:]
+    return bytes(name)
+
+
+@settings(max_examples=300, deadline=None)
+@given(mutations())
+@example(b"_Z")
+@example(b"")
+def test_damaged_names_are_read_or_refused(name: bytes) -> None:
+    """Whatever is done to a name, each mode gives a text or none does; the text is never too long (R117)."""
+    reader = itanium_text.Reader()
+    full = reader.demangle(name, FULL)
+    if reader.gave_up():
+        return
+    default = reader.demangle(name, DEFAULT)
+    assert (full is None) == (default is None)
+    assert full is None or default is None or len(default) <= len(full) <= 1 << 20
+
+
+SCRIPT = """
+import json, sys
+from symbolize.cursor import COMPILED
+from symbolize.names import itanium_text
+assert not COMPILED
+reader = itanium_text.Reader()
+names = json.load(open(sys.argv[1]))
+texts = [reader.demangle(name.encode("latin-1"), mode) for name in names for mode in (0, 1, 2)]
+print(json.dumps([text if text is None else text.decode("latin-1") for text in texts]))
+"""
+
+
+@pytest.mark.skipif(not COMPILED, reason="there is nothing to compare with")
+def test_the_sources_give_the_same_answers(tmp_path: Path) -> None:
+    """Compiled and interpreted readers agree."""
+    cases = [*GOLDEN, *(row[0] for row in MODERN), *(name for name, _ in SHAPES), *TRAPS, *(n for n, _ in BETTER)]
+    (tmp_path / "names.json").write_text(json.dumps([name.decode("latin-1") for name in cases]))
+    (tmp_path / "read.py").write_text(SCRIPT)
+    printed = interpreted.run(tmp_path, tmp_path / "read.py", str(tmp_path / "names.json"))
+    answers = [None if text is None else text.encode("latin-1") for text in json.loads(printed)]
+    assert answers == [read(name, mode) for name in cases for mode in (DEFAULT, TEMPLATES, FULL)]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        (b"_ZN3fooC1Ev", b"_ZN3fooC2Ev", True),
+        (b"_ZN3fooI2C1EC1IiEET_", b"_ZN3fooI2C1EC2IiEET_", True),
+        (b"_ZN3fooI2C1EC1IiEET_", b"_ZN3fooI2C2EC1IiEET_", False),
+        (b"_ZN3fooD0Ev", b"_ZN3fooD2Ev", True),
+        (b"_ZN3fooD0Ev", b"_ZN3fooD3Ev", False),
+        (b"_ZN3fooC1Ev", b"_ZN3fooC1Ei", False),
+        (b"_ZN3foo2C1Ev", b"_ZN3foo2C2Ev", False),
+        (b"_ZN3foo3barEv", b"_ZN3foo3bazEv", False),
+    ],
+)
+def test_variants_of_constructors_are_one_function(a: bytes, b: bytes, same: bool) -> None:
+    """Names are one function if their full texts are equal (R115)."""
+    assert names.same_function(a, b) is same
+    assert names.same_function(b, a) is same
