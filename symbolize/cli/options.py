@@ -29,7 +29,7 @@ def add_naming(parser: argparse.ArgumentParser) -> None:
         "--demangle",
         choices=("default", "templates", "full", "none"),
         default="default",
-        help="how much of C++ and Rust names to show: default drops parameters and template arguments, templates "
+        help="how much of C++, Rust and D names to show: default drops parameters and template arguments, templates "
         "keeps template arguments, full keeps all, none leaves names as linked",
     )
     parser.add_argument(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from symbolize.names import itanium, itanium_text, rust, rust_fast
+from symbolize.names import dlang, itanium, itanium_text, rust, rust_fast
 from symbolize.names.simplify import drop_clone_notes, simplify
 from symbolize.names.suffixes import split_suffix, strip_version
 
@@ -23,6 +23,7 @@ _C_IDENTIFIER = re.compile(rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*")
 def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
     """Turn raw linkage names into readable ones, in the same order.
 
+    C++, Rust and D names are read.
     `default` drops parameters, return types, template arguments and clone suffixes; `templates` keeps the template
     arguments; `full` drops clone suffixes only; `none` returns the names as they are. Names that are not mangled
     are returned unchanged, apart from the clone suffix of a C name (R115). A name that cannot be demangled, is
@@ -70,11 +71,11 @@ def _demangle_one(name: bytes, mode: Mode, reader: itanium_text.Reader) -> bytes
     if len(name) > MAX_INPUT:
         return name
     start = name[:3]
-    if b"@" in name and start.startswith((b"_Z", b"_R", b"__Z", b"__R")):
+    if b"@" in name and start.startswith((b"_Z", b"_R", b"_D", b"__Z", b"__R", b"__D")):
         return _demangle_versioned(name, mode, reader)
-    if start.startswith((b"_Z", b"_R")):
+    if start.startswith((b"_Z", b"_R", b"_D")):
         base, _ = split_suffix(name)
-    elif start in (b"__Z", b"__R"):
+    elif start in (b"__Z", b"__R", b"__D"):
         # Darwin puts an underscore in front of every symbol.
         base, _ = split_suffix(name[1:])
     else:
@@ -82,6 +83,10 @@ def _demangle_one(name: bytes, mode: Mode, reader: itanium_text.Reader) -> bytes
         return base if suffix and _C_IDENTIFIER.fullmatch(base) else name
     if base[1:2] == b"R":
         return rust.demangle_v0(base, generics=mode != "default") or name
+    if base[1:2] == b"D":
+        text = dlang.demangle(base, parameters=mode == "full", arguments=mode != "default")
+        # What is no D name may be one of C with a suffix.
+        return text or (base if _C_IDENTIFIER.fullmatch(base) and not name.startswith(b"__D") else name)
     text = reader.demangle(base, MODES.index(mode))
     if text is not None:
         return text
