@@ -5,24 +5,25 @@ the function, and what it is called with is a list of types.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.dwarf.names import read_die
-from symbolize.dwarf.sources import NOWHERE, OFFSET_MASK, SOURCE_SHIFT, Sources
+from symbolize.dwarf.decode import Dwarf
+from symbolize.dwarf.names import find_below, read_die
+from symbolize.dwarf.sources import NOWHERE, OFFSET_MASK, SOURCE_SHIFT
 
 TAG_CLASS, TAG_ENUM, TAG_PARAMETER, TAG_BLOCK = 0x02, 0x04, 0x05, 0x0B
 TAG_POINTER, TAG_REFERENCE, TAG_STRUCTURE, TAG_SUBROUTINE_TYPE, TAG_TYPEDEF = 0x0F, 0x10, 0x13, 0x15, 0x16
 TAG_UNION, TAG_UNSPECIFIED, TAG_BASE, TAG_CONST, TAG_SUBPROGRAM = 0x17, 0x18, 0x24, 0x26, 0x2E
 TAG_TEMPLATE_TYPE, TAG_VOLATILE, TAG_UNSPECIFIED_TYPE, TAG_RVALUE_REFERENCE = 0x2F, 0x35, 0x3B, 0x42
-AT_SIBLING, AT_NAME, AT_PRODUCER, AT_ABSTRACT_ORIGIN, AT_ARTIFICIAL = 0x01, 0x03, 0x25, 0x31, 0x34
+AT_NAME, AT_PRODUCER, AT_ABSTRACT_ORIGIN, AT_ARTIFICIAL = 0x03, 0x25, 0x31, 0x34
 AT_COLUMN, AT_FILE, AT_LINE, AT_EXTERNAL, AT_SPECIFICATION = 0x39, 0x3A, 0x3B, 0x3F, 0x47
-AT_TYPE, AT_OBJECT_POINTER = 0x49, 0x64
+AT_TYPE, AT_OBJECT_POINTER, AT_LINKAGE_NAME, AT_LOW_PC = 0x49, 0x64, 0x6E, 0x11
 
 REFERENCES = frozenset(
-    {AT_SIBLING, AT_NAME, AT_PRODUCER, AT_ABSTRACT_ORIGIN, AT_SPECIFICATION, AT_TYPE, AT_OBJECT_POINTER}
+    {AT_NAME, AT_PRODUCER, AT_ABSTRACT_ORIGIN, AT_SPECIFICATION, AT_TYPE, AT_OBJECT_POINTER, AT_LINKAGE_NAME}
 )
 """Attributes whose values are references to DIEs or strings of the source."""
 CLASSES = (TAG_CLASS, TAG_STRUCTURE, TAG_UNION, TAG_ENUM)
@@ -54,6 +55,9 @@ BYTES_PER_DIE = 4
 MORE_DIES = 1 << 16
 """DIEs that are read to name what is local to functions, for all that are named at a time: one for so many bytes of
 debug information, and in addition."""
+OPERATOR = b"}::operator()"
+"""What follows the number of a closure in the text of a linked name."""
+_NUMBER = re.compile(rb"#(\d+)\Z")
 _PRODUCER = re.compile(rb"GNU C\+\+\d* (\d+)\.")
 _ABI = re.compile(rb"-fabi-version=(\d+)")
 ABI_OF_SIGNATURES, GCC_OF_SIGNATURES = 18, 13
@@ -67,35 +71,57 @@ def joined(texts: list[bytes | None]) -> bytes | None:
 
 
 class Die(NamedTuple):
-    """A DIE: its attributes by number (strings and DIEs as references), and where what follows them begins."""
+    """A DIE: its attributes by number (strings and DIEs as references)."""
 
     reference: int
     tag: int
-    has_children: bool
-    after: int
     attributes: dict[int, int]
 
 
-NO_DIE = Die(0, 0, False, 0, {})
+NO_DIE = Die(0, 0, {})
 
 
 class Closure(NamedTuple):
-    """A closure: where it is declared, and the types of its parameters, None if these cannot be told."""
+    """A closure: where it is declared, its class, its function, and the types of its parameters, None if unknown."""
 
-    place: tuple[int, int, int]
+    place: tuple[int, ...]
+    structure: int
+    call: Die
     parameters: bytes | None
+
+
+def calibrated(linked: list[int]) -> list[int]:
+    """The numbers of closures in order of the source, 0 where they are open; `linked` are those that are known or 0.
+
+    The compiler counts closures that the debug information does not have, so numbers may be ahead of the order. How far
+    never falls, and is open between two closures where it differs, and behind the last one if it is not 0.
+    """
+    ahead = [number - place if number else None for place, number in enumerate(linked, 1)]
+    known = [0, *(n for n in ahead if n is not None)]
+    if known != sorted(known):
+        return [0] * len(linked)
+    numbers = []
+    passed = 0
+    for place, here in enumerate(ahead, 1):
+        passed += here is not None
+        before = known[passed]
+        after = before if here is not None else known[passed + 1] if passed + 1 < len(known) else 0
+        numbers.append(place + before if before == after else 0)
+    return numbers
 
 
 class Closures:
     """Reads the closures of functions of one binary; `qualified` gives the name of a class with its scopes, if any."""
 
-    def __init__(self, sources: Sources, qualified: Callable[[int], bytes]) -> None:
-        self._sources = sources
+    def __init__(self, dwarf: Dwarf, qualified: Callable[[int], bytes]) -> None:
+        self._dwarf = dwarf
+        self._sources = dwarf.sources
         self._qualify = qualified
-        self._left = sources.size // BYTES_PER_DIE + MORE_DIES
+        self._left = dwarf.sources.size // BYTES_PER_DIE + MORE_DIES
         self._depth = 0
         self._numbered: dict[int, dict[int, bytes]] = {}
         self._types: dict[int, bytes] = {}
+        self._by_types: dict[int, bool] = {}
 
     @property
     def is_cut_off(self) -> bool:
@@ -106,53 +132,51 @@ class Closures:
         """The name of the class `structure` in `function`, `{lambda(int)#1}`; empty if it is no closure of gcc's.
 
         Closures are counted in order of their places in the source; up to gcc 12 all of a function, since then those of
-        the same types.
+        the same types. Where linked names contradict that, there is no number: `{lambda(int)}`.
         """
         if function not in self._numbered:
             self._numbered[function] = self._number(function)
         return self._numbered[function].get(structure, b"")
 
     def _number(self, function: int) -> dict[int, bytes]:
-        found: list[tuple[Closure, int]] = []
-        self._collect(function, found)
+        classes = self._below(function, TAG_CLASS, TAG_STRUCTURE, through=TAG_BLOCK)
+        nameless = [self._closure(die) for die in classes if AT_NAME not in die.attributes]
+        found = sorted((closure for closure in nameless if closure is not None), key=lambda closure: closure[:2])
         by_types = self._counts_by_types(function) if found else False
+        counted: dict[bytes | None, list[Closure]] = {}
+        for closure in found:
+            counted.setdefault(closure.parameters if by_types else None, []).append(closure)
         names: dict[int, bytes] = {}
-        counts: dict[bytes | None, int] = {}
-        for number, (closure, structure) in enumerate(sorted(found), 1):
-            parameters = closure.parameters
-            counts[parameters] = counts.get(parameters, 0) + 1
-            if parameters is None:
-                names[structure] = b"{lambda#%d}" % number
-            else:
-                names[structure] = b"{lambda(%s)#%d}" % (parameters, counts[parameters] if by_types else number)
+        for closures in counted.values():
+            numbers = calibrated([self._linked_number(closure.call) for closure in closures])
+            for closure, number in zip(closures, numbers, strict=True):
+                types = b"" if closure.parameters is None else b"(%s)" % closure.parameters
+                names[closure.structure] = b"{lambda%s%s}" % (types, b"#%d" % number if number else b"")
         return names
 
-    def _collect(self, parent: int, found: list[tuple[Closure, int]]) -> None:
-        """Add the closures below a function, or below a block in it."""
-        waiting = [parent]
-        while waiting:
-            for child in self._children(waiting.pop()):
-                if child.tag == TAG_BLOCK:
-                    waiting.append(child.reference)
-                elif child.tag in (TAG_CLASS, TAG_STRUCTURE) and AT_NAME not in child.attributes:
-                    closure = self._closure(child)
-                    if closure is not None:
-                        found.append((closure, child.reference))
+    def _linked_number(self, call: Die) -> int:
+        """The number of a closure in the linked names of its function, of DWARF and of symbols; 0 if it has none."""
+        linked = [self._sources.string(call.attributes[AT_LINKAGE_NAME])] if AT_LINKAGE_NAME in call.attributes else []
+        bodies = [call, *map(self._read, self._dwarf.bodies(call.reference))]
+        for address in {body.attributes[AT_LOW_PC] for body in bodies if AT_LOW_PC in body.attributes}:
+            linked += self._dwarf.linked_at(address)
+        found = {_NUMBER.search(self._dwarf.readable(name).rpartition(OPERATOR)[0]) for name in linked}
+        numbers = {int(match[1]) for match in found if match is not None}
+        return numbers.pop() if len(numbers) == 1 else 0
 
     def _closure(self, structure: Die) -> Closure | None:
         """The closure that a class without a name is, None if it is another one."""
         call, is_closure = None, False
-        for child in self._children(structure.reference):
-            if child.tag == TAG_SUBPROGRAM:
-                name = self._string(child)
-                is_closure |= name == CONSTRUCTOR
-                if name.startswith(CALL):
-                    call = child, name
+        for child in self._below(structure.reference, TAG_SUBPROGRAM):
+            name = self._string(child)
+            is_closure |= name == CONSTRUCTOR
+            if name.startswith(CALL):
+                call = child, name
         if call is None or not (is_closure or self._string(self._this(call[0])) == OBJECT):
             return None
         place = tuple(structure.attributes.get(attribute, 0) for attribute in (AT_FILE, AT_LINE, AT_COLUMN))
         parameters = self.parameters(call[0].reference) if call[1] == CALL else self._generic(call[0].reference)
-        return Closure((place[0], place[1], place[2]), parameters)
+        return Closure(place, structure.reference, call[0], parameters)
 
     def _this(self, function: Die) -> Die:
         """The parameter of a member function that is the object, a DIE of no tag if it is none."""
@@ -175,7 +199,7 @@ class Closures:
 
     def _formal(self, function: int) -> list[Die]:
         """The parameters of a function that its source has, and the mark of those that it does not name."""
-        children = list(self._children(function))
+        children = self._below(function, TAG_PARAMETER, TAG_UNSPECIFIED)
         found = [self._completed(child) for child in children if child.tag == TAG_PARAMETER]
         rest = [child for child in children if child.tag == TAG_UNSPECIFIED][:1]
         return [*(parameter for parameter in found if not parameter.attributes.get(AT_ARTIFICIAL)), *rest]
@@ -185,7 +209,7 @@ class Closures:
 
         None if not all are `auto`, because then those of the instance do not tell which are.
         """
-        children = [child for child in self._children(function) if child.tag == TAG_TEMPLATE_TYPE]
+        children = self._below(function, TAG_TEMPLATE_TYPE)
         arguments = {self._string(child): child.attributes.get(AT_TYPE) for child in children}  # each stands twice
         parameters = self._formal(function)
         if len(arguments) != len(parameters) or not all(name.startswith(AUTO) for name in arguments):
@@ -266,7 +290,14 @@ class Closures:
             return False
         begins = np.asarray(source.reader.units.first_die)
         unit = int(np.searchsorted(begins, np.uint64(function & OFFSET_MASK), side="right")) - 1
-        root = self._read(source.tagged_one(int(begins[max(unit, 0)])))
+        first = source.tagged_one(int(begins[max(unit, 0)]))
+        if first not in self._by_types:
+            self._by_types[first] = self._unit_counts_by_types(first)
+        return self._by_types[first]
+
+    def _unit_counts_by_types(self, first: int) -> bool:
+        """Whether the compiler of the unit with this root does so."""
+        root = self._read(first)
         producer = self._sources.string(root.attributes.get(AT_PRODUCER, NOWHERE))
         abi, release = _ABI.search(producer), _PRODUCER.match(producer)
         if abi is not None and int(abi[1]):
@@ -288,24 +319,17 @@ class Closures:
             attributes = die.attributes | attributes
         return die._replace(attributes=attributes)
 
-    def _children(self, parent: int) -> Iterator[Die]:
-        """The children of a DIE."""
-        die = self._read(parent)
-        depth = int(die.has_children)
-        while depth > 0:
-            die = self._read(die.after)
-            if die.tag == 0:
-                depth -= 1
-                if die.after == 0:
-                    return
-                continue
-            if depth == 1:
-                yield die
-            if die.has_children:
-                if die.attributes.get(AT_SIBLING, 0) > die.reference:
-                    die = die._replace(after=die.attributes[AT_SIBLING])
-                else:
-                    depth += 1
+    def _below(self, parent: int, *tags: int, through: int = 0) -> list[Die]:
+        """The children of a DIE with one of `tags`, also those in children with the tag `through`, if given."""
+        source = self._sources.get(parent >> SOURCE_SHIFT)
+        if source is None or self._left < 0:
+            return []
+        wanted = sum(1 << tag for tag in tags)
+        offsets, count = find_below(
+            source.reader, parent & OFFSET_MASK, wanted, through and 1 << through, self._left + 1
+        )
+        self._left -= count
+        return [self._read(source.tagged_one(offset)) for offset in offsets]
 
     def _read(self, reference: int | None) -> Die:
         """The DIE at a reference; one of no tag, which ends a list of children, if there is none."""
@@ -316,7 +340,7 @@ class Closures:
         )
         if source is None or reference is None or found is None:
             return NO_DIE
-        tag, has_children, after, attributes = found
+        tag, attributes = found
         for attribute in REFERENCES & attributes.keys():
             attributes[attribute] = source.tagged_one(attributes[attribute])
-        return Die(reference, tag, has_children, source.tagged_one(after), attributes)
+        return Die(reference, tag, attributes)

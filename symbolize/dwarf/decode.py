@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from symbolize.dwarf.folded import begins_of_several, prefer_declared
 from symbolize.dwarf.live import clip_to_code, united
 from symbolize.dwarf.sections import DebugSections, holds_code
 from symbolize.dwarf.segments import Gaps, function_segments, line_rows, only_around
-from symbolize.dwarf.sources import SOURCE_SHIFT, SUPPLEMENTARY, Companions, Source, Sources
+from symbolize.dwarf.sources import NOWHERE, SOURCE_SHIFT, SUPPLEMENTARY, Companions, Source, Sources
 from symbolize.dwarf.units import make_reader
 from symbolize.parallel import together
 
@@ -90,13 +91,20 @@ class Problems(list[str]):
             super().append(problem)
 
 
+def outermost_by_origin(nodes: Columns) -> tuple[UInt64, UInt64]:
+    """The functions that are not inlined and have an abstract origin: that, ascending, and their DIEs."""
+    rows = np.flatnonzero((nodes["parent"] < 0) & (nodes["origin"] != np.uint64(NOWHERE)))
+    rows = rows[np.argsort(nodes["origin"][rows], kind="stable")]
+    return nodes["origin"][rows], nodes["die"][rows]
+
+
 class Dwarf:
     """The DWARF of one binary. Units are indexed at once, decoded on demand.
 
     `code` are the begins and ends of where code can be (rule R54), both ascending.
     `companions` opens its other files: split units, the supplementary file. `readable` gives the text of the linked
-    name of a function as it stands before names that are local to it. `claims` are the ranges of the roots. `problems`
-    lists what could not be read, a sentence each.
+    name of a function as it stands before names that are local to it, `linked_at` the names that begin at a vaddr by
+    symbols. `claims` are the ranges of the roots. `problems` lists what could not be read, a sentence each.
     """
 
     def __init__(
@@ -105,8 +113,10 @@ class Dwarf:
         code: tuple[UInt64, UInt64],
         companions: Companions | None = None,
         readable: Callable[[bytes], bytes] = bytes,
+        linked_at: Callable[[int], list[bytes]] = lambda _: [],
     ) -> None:
         self.readable = readable
+        self.linked_at = linked_at
         self.sections = sections
         self.code = code
         self.problems = Problems()
@@ -116,6 +126,7 @@ class Dwarf:
         self.units = self.reader.units
         self.claims = claims_of(self.sources.claims, code, self.reader)
         self._unknown: Gaps = []
+        self._outermost: Callable[[], tuple[UInt64, UInt64]] = lambda: (np.zeros(0, np.uint64), np.zeros(0, np.uint64))
         self.files = self._file_tables(self.sources.main)
         self._supplementary_files: FileTables | None = None
         self._report_bad_units()
@@ -148,6 +159,21 @@ class Dwarf:
     def holding_code(self) -> Int64:
         """The units that may hold code: compile and skeleton units (rule R90)."""
         return np.flatnonzero(holds_code(np.asarray(self.units.kind)))
+
+    def bodies(self, die: int) -> list[int]:
+        """The DIEs with the code of the function that `die` describes, in its unit, if that is decoded; references.
+
+        What other units have of it does not count, so that the answer does not depend on which of them are decoded.
+        """
+        source = self.sources.get(die >> SOURCE_SHIFT)
+        origins, dies = self._outermost()
+        found = dies[slice(*np.searchsorted(origins, np.array([die, die + 1], np.uint64)).tolist())]
+        if source is None or not len(found):
+            return []
+        units = np.asarray(source.reader.units.offset) | np.uint64(source.number << SOURCE_SHIFT)
+        own = np.searchsorted(units, found, side="right") == np.searchsorted(units, np.uint64(die), side="right")
+        bodies: list[int] = found[own].tolist()
+        return bodies
 
     def path(self, unit: int, index: int, is_row: bool) -> bytes:
         """The path of file `index` in the file table of `unit`, empty if there is none; see `paths`."""
@@ -209,6 +235,7 @@ class Dwarf:
             self.problems.append(f"corrupt DIEs in {what} at .debug_info offset {offset:#x}")
         lines = self.claims.cut_lines(lines, self.problems)
         parent, unit = nodes["parent"], nodes["unit"]
+        self._outermost = cache(partial(outermost_by_origin, nodes))
         live, begin, end = clip_to_code(begin, end, self.code)
         owner = owner[live]
         if places is not None:

@@ -130,10 +130,9 @@ def resolve(  # type: ignore[no-untyped-def]
 
 @cython.ccall
 def read_die(reader: Reader, die: cython.ulonglong) -> object:
-    """The DIE at a section offset: tag, whether it has children, the offset behind it, attributes by number.
+    """The DIE at a section offset: its tag, and its attributes by number; None where there is no DIE.
 
-    Its values are those of `Reader.value`, without those of no use. An entry that ends a list has tag 0; None where
-    there is no DIE.
+    Its values are those of `Reader.value`, without those of no use.
     """
     c: Cursor = reader.info
     tables: AbbrevTables = reader.tables
@@ -141,23 +140,86 @@ def read_die(reader: Reader, die: cython.ulonglong) -> object:
     k: cython.int
     v: cython.ulonglong
     abbreviation: cython.Py_ssize_t
-    code: cython.ulonglong
     attributes: dict[int, int] = {}
     if unit < 0:
         return None
     reader.enter(unit)
     c.pos = die
-    code = c.uleb()
-    if code == 0 or c.bad:
-        return None if c.bad else (0, False, c.pos, attributes)
-    abbreviation = tables.find(reader.units.table[unit], code)
-    if abbreviation < 0:
+    abbreviation = tables.find(reader.units.table[unit], c.uleb())
+    if abbreviation < 0 or c.bad:
         return None
     for k in range(tables.attribute_first[abbreviation], tables.attribute_first[abbreviation + 1]):
         v = reader.value(tables.attribute_form[k], tables.attribute_constant[k])
         if v != NOWHERE:
             attributes[tables.attribute_name[k]] = v
-    return None if c.bad else (tables.tag[abbreviation], tables.flags[abbreviation] & 1 > 0, c.pos, attributes)
+    return None if c.bad else (tables.tag[abbreviation], attributes)
+
+
+@cython.ccall
+def find_below(  # type: ignore[no-untyped-def]
+    reader: Reader, die: cython.ulonglong, tags: cython.ulonglong, through: cython.ulonglong, limit: cython.Py_ssize_t
+):
+    """Section offsets of the children of a DIE whose tags are among `tags`, and how many DIEs were read.
+
+    Those below children whose tags are among `through` count too. Both are sets of bits; tags from 64 on are in none.
+    After `limit` DIEs no more are read.
+    """
+    c: Cursor = reader.info
+    tables: AbbrevTables = reader.tables
+    unit: cython.Py_ssize_t = reader.unit_at(die)
+    abbreviation: cython.Py_ssize_t
+    count: cython.Py_ssize_t = 0
+    depth: cython.Py_ssize_t = 0
+    hidden: cython.Py_ssize_t = 0
+    offset: cython.ulonglong
+    code: cython.ulonglong
+    sibling: cython.ulonglong
+    bit: cython.ulonglong
+    found: list[int] = []
+    if unit < 0:
+        return found, count
+    reader.enter(unit)
+    c.pos = die
+    while count < limit:
+        offset = c.pos
+        code = c.uleb()
+        count += 1
+        if c.bad:
+            break
+        if code == 0:
+            depth -= 1
+            if hidden > 0:
+                hidden -= 1
+        else:
+            abbreviation = tables.find(reader.units.table[unit], code)
+            if abbreviation < 0:
+                break
+            bit = cython.cast(cython.ulonglong, 1) << tables.tag[abbreviation] if tables.tag[abbreviation] < 64 else 0
+            if bit & tags and depth > 0 and hidden == 0:
+                found.append(offset)
+            sibling = 0
+            if tables.flags[abbreviation] & 1:
+                if depth > 0 and (hidden > 0 or not bit & through):
+                    if tables.sibling_at[abbreviation] >= 0:
+                        offset = c.pos
+                        c.skip(tables.sibling_at[abbreviation])
+                        sibling = (c.uint(4) + reader.unit_offset) & MASK64
+                        if c.bad or sibling <= cython.cast(cython.ulonglong, c.pos) or sibling > c.end:
+                            sibling = 0
+                            c.bad = False
+                            c.pos = offset
+                    if sibling == 0:
+                        hidden += 1
+                        depth += 1
+                else:
+                    depth += 1
+            if sibling > 0:
+                c.pos = sibling
+            else:
+                reader.skip_attributes(abbreviation)
+        if depth <= 0:
+            break
+    return found, count
 
 
 @cython.cclass

@@ -214,7 +214,7 @@ def _add_functions(
     rows = [i for i in around if int(language[i]) in SCOPED_BY_FUNCTIONS]
     if not rows or nesting == MAX_NESTED_FUNCTIONS:
         return
-    closures = Closures(dwarf.sources, lambda reference: _type_name(dwarf, reference))
+    closures = Closures(dwarf, lambda reference: _type_name(dwarf, reference))
     functions, which = distinct_inverse(np.array([around[i][0] for i in rows], np.uint64))
     named = resolve_functions(dwarf, functions, nesting + 1)
     texts: list[bytes] = []
@@ -285,17 +285,17 @@ def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> tuple[list[list[bytes]]
         onward: dict[int, int] = {}
         outermost: dict[int, int] = {}
         local: dict[int, tuple[int, int]] = {}
+        scope, tag, moved = parents.tolist(), resolved.tag.tolist(), (resolved.target != parents).tolist()
         for k, target in zip(scope_of.tolist(), inside.tolist(), strict=True):
             if target in onward:
                 continue
-            tag = int(resolved.tag[k])
-            if tag in FUNCTIONS:
+            if tag[k] in FUNCTIONS:
                 if target in outermost:  # else a class refers to a function, which is corrupt
-                    local[target] = int(parents[k]), outermost[target]
+                    local[target] = scope[k], outermost[target]
                 continue
-            outermost[target] = int(parents[k])
-            chains[target].append(names[k] or ANONYMOUS.get(tag, b"(anonymous)"))
-            if resolved.target[k] != parents[k]:
+            outermost[target] = scope[k]
+            chains[target].append(names[k] or ANONYMOUS.get(tag[k], b"(anonymous)"))
+            if moved[k]:
                 onward[target] = k
         for i, chain in zip(waiting.tolist(), (chains[w] for w in which.tolist()), strict=True):
             scopes[i] = chain[::-1] + scopes[i]

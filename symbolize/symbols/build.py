@@ -48,7 +48,8 @@ class Builder:
         try:
             if debug is not None:
                 self._files = CompanionFiles(debug, finder)
-                self.dwarf = Dwarf(debug_sections(debug), debug.code_ranges, self._files, scope_text)
+                sections, code = debug_sections(debug), debug.code_ranges
+                self.dwarf = Dwarf(sections, code, self._files, scope_text, lambda vaddr: self.symbols.names_at(vaddr))
             else:
                 self.listing = go_listing(images)
         except BaseException:

@@ -107,6 +107,13 @@ class SymbolLayer:
         last = np.searchsorted(starts, self.vaddr[symbol], side="right")
         yield from (int(k) for k in order[first:last][:MAX_ALIASES] if k != symbol and self.sized[k])
 
+    def names_at(self, vaddr: int) -> list[bytes]:
+        """The names of the symbols that start at `vaddr`."""
+        order, starts = self.by_vaddr
+        first = np.searchsorted(starts, np.uint64(vaddr))
+        last = np.searchsorted(starts, np.uint64(vaddr), side="right")
+        return [self.names[row] for row in order[first:last][:MAX_ALIASES].tolist()]
+
     def is_alone(self, rows: Int64) -> Bool:
         """Which of the symbols are the only ones at their vaddr."""
         _, starts = self.by_vaddr

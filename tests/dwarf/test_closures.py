@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from symbolize import names
+from symbolize.dwarf.closures import calibrated
 from symbolize.elf import ElfImage, read_symbols
 from symbolize.expand import shown_names
 from symbolize.symbols import build_table
 from tests.support.dwarf_writer import As, C, Die, Ref, die
+from tests.support.elf_writer import Symbol
 from tests.support.lookup import image_of, names_at
 from tests.support.programs import unit
 
@@ -46,7 +48,13 @@ TYPES = [
 
 
 def closure(
-    *parameters: str, at: int = 0, line: int = 1, call: str = "operator()", extra: list[Die] | None = None, **given: Any
+    *parameters: str,
+    at: int = 0,
+    line: int = 1,
+    call: str = "operator()",
+    extra: list[Die] | None = None,
+    label_call: str = "",
+    **given: Any,
 ) -> Die:
     """A closure as gcc describes it, whose function has its code at `at`; `extra` stands in that function."""
     this = f"this {at} {line}"
@@ -56,7 +64,8 @@ def closure(
         *(extra or []),
     ]
     code = {"low_pc": at, "high_pc": 4} if at else {}
-    function = die("subprogram", *children, name=call, artificial=True, object_pointer=Ref(this), **code)
+    labelled: dict[str, Any] = {"label": label_call} if label_call else {}
+    function = die("subprogram", *children, name=call, artificial=True, object_pointer=Ref(this), **code, **labelled)
     place = {"decl_file": 1, "decl_line": line, "decl_column": 5}
     structure = die("structure_type", function, label=f"closure {at} {line}", **place | given)
     const = die("const_type", type=Ref(f"closure {at} {line}"), label=f"const {at} {line}")
@@ -141,6 +150,41 @@ def test_generic_lambdas(signature: str) -> None:
         "int", *(given for _, given in GENERIC[signature]), at=CODE, call="operator()<int>", extra=arguments
     )
     assert name_in(mixed) == f"{TOTAL_TEXT}::{{lambda#1}}::operator()<int>"
+
+
+@pytest.mark.parametrize(
+    ("linked", "numbers"),
+    [
+        ([0, 0, 0], [1, 2, 3]),
+        ([0, 2, 0], [1, 2, 3]),
+        ([0, 3, 0, 5, 0], [0, 3, 4, 5, 0]),  # one is missing before the second, and perhaps others behind the last
+        ([1, 0, 4, 0], [1, 0, 4, 0]),
+        ([0, 1, 0], [0, 0, 0]),  # numbers that no source can have
+        ([4, 0, 5], [0, 0, 0]),
+    ],
+)
+def test_calibrated(linked: list[int], numbers: list[int]) -> None:
+    """A number is given where linked names leave one only (rule R264)."""
+    assert calibrated(linked) == numbers
+
+
+@pytest.mark.parametrize("has_body", [True, False])
+@pytest.mark.parametrize("producer", [GCC_12, GCC_13])
+def test_linked_names_contradict(has_body: bool, producer: str) -> None:
+    """Where the symbol of a closure has another number than the count, those that it leaves open go (rule R264)."""
+    calls = [closure("int", at=CODE + 16 * i, line=i + 1) for i in range(4)]
+    if has_body:
+        calls[2] = closure("int", line=3, label_call="third")
+    function = die("subprogram", *calls, linkage_name="_Z4worki")
+    body = die("subprogram", abstract_origin=Ref("third"), low_pc=CODE + 32, high_pc=4) if has_body else die("variable")
+    image = image_of(
+        [unit(*TYPES, function, body, producer=producer)],
+        symbols=[Symbol("_ZZ4workiENKUliE3_clEi.constprop.0", CODE + 32, 4)],
+    )
+    found = [names_at(image, CODE + 16 * i)[0][0] for i in range(4)]
+    lambdas = [text.replace("work(int)::", "").replace("::operator()", "") for text in found]
+    assert lambdas[:2] + lambdas[3:] == ["{lambda(int)}"] * 3
+    assert found[2].startswith("_ZZ4worki")
 
 
 def test_functions_without_a_linked_name() -> None:
