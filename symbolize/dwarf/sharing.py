@@ -1,7 +1,7 @@
 """What DWARF knows of shared code: all definitions of functions in chosen units, and which sequences begin where."""
 
+import re
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,6 @@ from symbolize.texts import Texts
 
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
-
-MAX_NEEDLES = 8
-"""So many addresses are searched for one by one; more are found in one pass."""
 
 CHUNK = 1 << 22
 """Bytes of .debug_line that one step of the pass looks at."""
@@ -139,12 +136,13 @@ def entries_of_several(dwarf: Dwarf, dies: UInt64, entries: UInt64) -> UInt64:
     return distinct(entries[1:][differ])
 
 
-def units_at(dwarf: Dwarf, vaddrs: UInt64) -> tuple[Int64, Int64]:
+def units_at(dwarf: Dwarf, vaddrs: UInt64, starts: tuple[Int64, UInt64] | None = None) -> tuple[Int64, Int64]:
     """The units that have to do with code that begins at `vaddrs` (ascending): indices of `vaddrs`, and units.
 
     These are the units whose roots claim the address, and those whose line program begins a sequence at it: of
-    functions that a linker folded, these are left of the units that lost their copy. Pairs are distinct, in
-    order of address. The answer does not depend on what was decoded before.
+    functions that a linker folded, these are left of the units that lost their copy. `starts` is what
+    `sequence_starts` has of `vaddrs`, if that is known. Pairs are distinct, in order of address. The
+    answer does not depend on what was decoded before.
     """
     begin, end, unit = dwarf.claims.begin, dwarf.claims.end, dwarf.claims.unit
     first, last = np.searchsorted(vaddrs, begin), np.searchsorted(vaddrs, end)
@@ -152,7 +150,7 @@ def units_at(dwarf: Dwarf, vaddrs: UInt64) -> tuple[Int64, Int64]:
     chosen = np.flatnonzero(count)
     which = np.repeat(chosen, count[chosen])
     step = np.arange(len(which)) - np.repeat(np.cumsum(count[chosen]) - count[chosen], count[chosen])
-    places, programs = sequence_starts(dwarf, vaddrs)
+    places, programs = sequence_starts(dwarf, vaddrs) if starts is None else starts
     of_unit = np.asarray(dwarf.units.line_program)
     order = np.argsort(of_unit, kind="stable")
     low = np.searchsorted(of_unit[order], programs)
@@ -179,47 +177,24 @@ def sequence_starts(dwarf: Dwarf, vaddrs: UInt64) -> tuple[Int64, UInt64]:
     if not len(programs) or not len(vaddrs):
         return which[0], offsets[0].astype(np.uint64)
     present = np.asarray(dwarf.units.address_size)
-    haystack = bytes(dwarf.sections.line) if len(vaddrs) <= MAX_NEEDLES else b""
     for size in SIZES:
         if not (present == size).any():
             continue
-        opcode = bytes([0, size + 1, 2])
-        if len(vaddrs) <= MAX_NEEDLES:
-            order: Literal["big", "little"] = "big" if dwarf.sections.big_endian else "little"
-            for i, vaddr in enumerate(vaddrs.tolist()):
-                if vaddr < 1 << 8 * size:
-                    found = _find_all(haystack, opcode + vaddr.to_bytes(size, order))
-                    which.append(np.full(len(found), i, np.int64))
-                    offsets.append(np.array(found, np.int64))
-            continue
-        for start in range(0, len(lines), CHUNK):
-            chunk = lines[start : start + CHUNK + size + 2]
-            room = len(chunk) - size - 2
-            if room <= 0:
-                break
-            place = np.flatnonzero(chunk[2 : room + 2] == 2)
-            place = place[(chunk[place] == 0) & (chunk[place + 1] == size + 1)]
-            operand = chunk[place[:, None] + np.arange(3, 3 + size)]
+        opcode = re.compile(re.escape(bytes([0, size + 1, 2])))
+        for start in range(0, len(lines) - size - 2, CHUNK):
+            found = opcode.finditer(dwarf.sections.line, start, min(start + CHUNK + 2, len(lines) - size))
+            place = np.fromiter((match.start() for match in found), np.int64)
+            operand = lines[place[:, None] + np.arange(3, 3 + size)]
             kind = (">" if dwarf.sections.big_endian else "<") + f"u{size}"
             address = np.ascontiguousarray(operand).view(kind).ravel().astype(np.uint64)
             index = np.minimum(np.searchsorted(vaddrs, address), len(vaddrs) - 1)
             hit = vaddrs[index] == address
             which.append(index[hit])
-            offsets.append(place[hit] + start)
+            offsets.append(place[hit])
     where = np.concatenate(offsets).astype(np.uint64)
     program = np.searchsorted(programs, where, side="right") - 1
     inside = program >= 0
     return np.concatenate(which)[inside], programs[program[inside]]
-
-
-def _find_all(haystack: bytes, needle: bytes) -> list[int]:
-    """All places of `needle` in `haystack`."""
-    places = []
-    place = haystack.find(needle)
-    while place >= 0:
-        places.append(place)
-        place = haystack.find(needle, place + 1)
-    return places
 
 
 def sequences_at(

@@ -288,13 +288,12 @@ def begin_together(node: Int64, outer: Int64, decoded: Decoded, symbol: Int32, s
 
     `outer` is the outermost function of each node of the decoder.
     """
-    result = np.zeros(len(node), np.bool_)
-    both = np.flatnonzero((node >= 0) & (symbol >= 0))
-    begin = symbols.vaddr[symbol[both]]
+    begin = symbols.vaddr
     tops = np.append(outer, -1)
     here = tops[layer_at(decoded.segment_start, decoded.segment_node, begin)]
     before = tops[layer_at(decoded.segment_start, decoded.segment_node, begin - np.minimum(begin, np.uint64(1)))]
-    result[both] = (here == node[both]) & ((before != here) | (begin == 0))
+    entered = np.where((before != here) | (begin == 0), here, -1)
+    result: Bool = (node >= 0) & (np.append(entered, -1)[symbol] == node)
     return result
 
 

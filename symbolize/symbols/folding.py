@@ -448,8 +448,7 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
     sequences: list[list[tuple[int, bytes, int]]] = [[] for _ in range(len(chosen))]
     if not complete:
         sequences = sequences_at(dwarf, units, chosen)
-    result = []
-    entered = np.append(decoded.node_entry, NOWHERE)[_tops(decoded, decoded.segment_node)]
+    found_at = []
     for i in np.flatnonzero(high > low).tolist():
         candidates: dict[bytes, Candidate] = {}
         for row in live[low[i] : high[i]].tolist():
@@ -465,9 +464,12 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
                 candidates.setdefault(key, place)
         if len(candidates) > 1:
             begin = int(chosen[i])
-            verdict = _Verdict(begin, begin + size, evidence, list(candidates.values()))
-            result += [verdict._replace(begin=b, end=e) for b, e in _where_entered(decoded, entered, verdict)]
-    return result
+            found_at.append(_Verdict(begin, begin + size, evidence, list(candidates.values())))
+    if not found_at:
+        return []
+    entered = np.append(decoded.node_entry, NOWHERE)[_tops(decoded, decoded.segment_node)]
+    pieces = [(verdict, _where_entered(decoded, entered, verdict)) for verdict in found_at]
+    return [verdict._replace(begin=begin, end=end) for verdict, parts in pieces for begin, end in parts]
 
 
 def _where_entered(decoded: Decoded, entered: UInt64, verdict: _Verdict) -> Iterator[tuple[int, int]]:
@@ -499,12 +501,15 @@ def _by_lines(
     rows = rows[~is_among(symbols.vaddr[rows], decided)]
     rows = rows[np.argsort(symbols.vaddr[rows], kind="stable")]
     rows = rows[first_of_runs(symbols.vaddr[rows])]
-    which, _ = sequence_starts(dwarf, symbols.vaddr[rows])
-    rows = rows[np.bincount(which, minlength=len(rows)) > 1]
     if not len(rows):
         return []
-    _, units = units_at(dwarf, symbols.vaddr[rows])
-    units = distinct(units[_describes_c(dwarf, units)])
+    starts = sequence_starts(dwarf, symbols.vaddr[rows])
+    several = np.bincount(starts[0], minlength=len(rows)) > 1
+    if not several.any():
+        return []
+    which, units = units_at(dwarf, symbols.vaddr[rows], starts)
+    units = distinct(units[several[which] & _describes_c(dwarf, units)])
+    rows = rows[several]
     result = []
     found = sequences_at(dwarf, units, symbols.vaddr[rows], symbols.end[rows])
     for row, sequences in zip(rows.tolist(), found, strict=True):
