@@ -281,7 +281,7 @@ def fill_line(
     line: cython.longlong = 0
     column: cython.longlong = 0
     while c.pos < c.end and not c.bad:
-        tag = varint(c)
+        tag = tag_of(c)
         if tag == 0x08:
             function = row_of(functions, varint(c))
         elif tag == 0x10:
@@ -367,7 +367,7 @@ def fill_label(
     outer: cython.Py_ssize_t = enter(c)
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
-        tag = varint(c)
+        tag = tag_of(c)
         if tag == 0x08:
             keys[row] = string(scan, c, strings)
         elif tag == 0x10:

@@ -330,3 +330,6 @@ def test_tags_that_protobuf_does_not_read() -> None:
     """R275: a tag of more than five bytes, in a field that would be written again."""
     assert "is damaged" in refused(with_field("location", b"\xc0\xbe\x80\x80\x80\x00\x01")).problem
     assert "cut short" in refused(with_field("", b"\xc0\xbe\x80\x80\x80\x00\x01")).problem
+    for message in ("label", "line"):
+        for tag in (b"\xc0\xbe\x80\x80\x80\x00", b"\x88\x80\x80\x80\x80\x00"):
+            refused(with_field(message, tag + b"\x01"))
