@@ -6,9 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
+import cython
+
 from symbolize.names import dlang, itanium, itanium_text, rust, rust_fast
 from symbolize.names.simplify import drop_clone_notes, simplify
 from symbolize.names.suffixes import split_suffix, strip_version
+
+if not cython.compiled:
+    from symbolize.names.itanium_text import Reader
 
 Mode = Literal["default", "templates", "full", "none"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -33,7 +38,7 @@ def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
         raise ValueError(f"unknown demangling mode: {mode!r}")
     if mode == "none":
         return list(names)
-    reader = itanium_text.borrow()
+    reader: Reader = itanium_text.borrow()
     rust_reader = rust_fast.borrow()
     generics = mode != "default"
     level = MODES.index(mode)
@@ -67,7 +72,7 @@ def scope_text(name: bytes) -> bytes:
     return text.removesuffix(_LOCAL_TEXT) if text.endswith(_LOCAL_TEXT) else name
 
 
-def _demangle_one(name: bytes, mode: Mode, reader: itanium_text.Reader) -> bytes:
+def _demangle_one(name: bytes, mode: Mode, reader: Reader) -> bytes:
     if len(name) > MAX_INPUT:
         return name
     start = name[:3]
@@ -101,7 +106,7 @@ def _demangle_one(name: bytes, mode: Mode, reader: itanium_text.Reader) -> bytes
     return text if mode == "full" else simplify(text, keep_templates=mode == "templates")
 
 
-def _demangle_versioned(name: bytes, mode: Mode, reader: itanium_text.Reader) -> bytes:
+def _demangle_versioned(name: bytes, mode: Mode, reader: Reader) -> bytes:
     plt = b"@plt" if name.endswith(b"@plt") else b""
     bare = strip_version(name.removesuffix(b"@plt"))
     if b"@" in bare:

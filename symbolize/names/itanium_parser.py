@@ -28,6 +28,7 @@ if not cython.compiled:
         LAMBDA,
         LAST_READING,
         LOCAL,
+        MAX_DEPTH,
         MAX_STEPS,
         MODULE,
         NAME,
@@ -125,7 +126,9 @@ class Parser(TypeParser):
         forwarding: cython.bint = self.forwarding
         generic: cython.bint = self.generic
         leveled: cython.bint = self.leveled
-        self.enter()
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.refuse()
         self.params = self.outer = self.forwards = self.quals = 0
         self.templated = self.special = self.forwarding = self.generic = self.leveled = False
         if byte == ord("T") or byte == ord("G"):
@@ -302,14 +305,16 @@ class Parser(TypeParser):
         node: cython.int
         byte: cython.uchar
         friend: cython.bint = False
-        if self.text[self.at] == ord("W"):
-            module = self.module(module)
-        if self.text[self.at] == ord("F"):
-            self.at += 1
-            friend = True
-        if self.text[self.at] == ord("L"):
-            self.at += 1
         byte = self.text[self.at]
+        if not ord("1") <= byte <= ord("9"):
+            if byte == ord("W"):
+                module = self.module(module)
+            if self.text[self.at] == ord("F"):
+                self.at += 1
+                friend = True
+            if self.text[self.at] == ord("L"):
+                self.at += 1
+            byte = self.text[self.at]
         if ord("1") <= byte <= ord("9"):
             node = self.source_name()
         elif byte == ord("U"):
@@ -469,7 +474,9 @@ class Parser(TypeParser):
         quals: cython.int = 0
         byte: cython.uchar
         self.at += 1
-        self.enter()
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.refuse()
         if self.text[self.at] == ord("H"):
             self.at += 1
             quals = EXPLICIT_OBJECT

@@ -33,6 +33,7 @@ if not cython.compiled:
         LITERAL,
         LOCAL,
         LVALUE,
+        MAX_DEPTH,
         MEMBER_POINTER,
         MODULE,
         NAME,
@@ -214,7 +215,9 @@ class Printer(ExpressionParser):
             return self.put_slice(self.nodes[node + 1], self.nodes[node + 2])
         if kind == WORD:
             return self.put_word(_WORDS[self.nodes[node + 1]])
-        self.enter()
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.refuse()
         if kind == NESTED:
             self.left(self.nodes[node + 1])
             self.put_word(b"::")

@@ -37,6 +37,7 @@ from symbolize.names.itanium_tree cimport (
 
 
 cdef class Reader(Printer):
+    cpdef object demangle(self, bytes name, int mode)
     cdef int show_unary(self, int node) except -1
     cdef int show_fold(self, int operator, int a, int b, int side) except -1
     cdef int show_new(self, int operator, int parts, int of) except -1

@@ -63,6 +63,7 @@ _AND = cython.declare(cython.int, word(b"&"))
 _GREATER = cython.declare(cython.int, word(b">"))
 _BOOL = cython.declare(cython.int, word(b"bool"))
 _INT = cython.declare(cython.int, word(b"int"))
+# What stands behind the digits of a number of each type.
 _number_suffixes = {
     word(b"unsigned int"): b"u",
     word(b"long"): b"l",

@@ -274,6 +274,9 @@ class Tree:
         if byte == ord("_"):
             self.at += 1
             return 0
+        if self.text[self.at + 1] == ord("_") and byte <= ord("Z"):
+            self.at += 2
+            return byte - ord("0") + 1 if byte <= ord("9") else byte - ord("A") + 11
         while True:
             if ord("0") <= byte <= ord("9"):
                 value = value * 36 + byte - ord("0")

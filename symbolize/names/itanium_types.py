@@ -20,6 +20,7 @@ if not cython.compiled:
         FUNCTION,
         LIST,
         LVALUE,
+        MAX_DEPTH,
         MAX_STEPS,
         MEMBER_POINTER,
         MODULE,
@@ -74,6 +75,7 @@ _BUILTIN = {
     ord("o"): b"unsigned __int128", ord("s"): b"short", ord("t"): b"unsigned short", ord("v"): b"void",
     ord("w"): b"wchar_t", ord("x"): b"long long", ord("y"): b"unsigned long long", ord("z"): b"...",
 }  # fmt: skip
+# Behind a D.
 _MORE_BUILTIN = {
     ord("d"): b"decimal64", ord("e"): b"decimal128", ord("f"): b"decimal32", ord("h"): b"half",
     ord("i"): b"char32_t", ord("s"): b"char16_t", ord("u"): b"char8_t", ord("a"): b"auto", ord("c"): b"decltype(auto)",
@@ -82,18 +84,23 @@ _MORE_BUILTIN = {
 _BUILTIN_WORDS = cython.declare(list, [word(_BUILTIN[i]) if i in _BUILTIN else -1 for i in range(128)])
 _MORE_BUILTIN_WORDS = cython.declare(list, [word(_MORE_BUILTIN[i]) if i in _MORE_BUILTIN else -1 for i in range(128)])
 _CHARACTERS = b"char, std::char_traits<char>"
-_abbreviations = {
-    letter: (word(simple), word(b"std::" + name), word(arguments) if arguments else 0, word(name))
-    for letter, simple, name, arguments in (
-        (ord("a"), b"std::allocator", b"allocator", b""),
-        (ord("b"), b"std::basic_string", b"basic_string", b""),
-        (ord("s"), b"std::string", b"basic_string", _CHARACTERS + b", std::allocator<char>"),
-        (ord("i"), b"std::istream", b"basic_istream", _CHARACTERS),
-        (ord("o"), b"std::ostream", b"basic_ostream", _CHARACTERS),
-        (ord("d"), b"std::iostream", b"basic_iostream", _CHARACTERS),
-    )
+# The text, and in front of a constructor or destructor the template, its arguments and the name of the class.
+_ABBREVIATIONS = {
+    ord("a"): (b"std::allocator", b"std::allocator", b"", b"allocator"),
+    ord("b"): (b"std::basic_string", b"std::basic_string", b"", b"basic_string"),
+    ord("s"): (b"std::string", b"std::basic_string", _CHARACTERS + b", std::allocator<char>", b"basic_string"),
+    ord("i"): (b"std::istream", b"std::basic_istream", _CHARACTERS, b"basic_istream"),
+    ord("o"): (b"std::ostream", b"std::basic_ostream", _CHARACTERS, b"basic_ostream"),
+    ord("d"): (b"std::iostream", b"std::basic_iostream", _CHARACTERS, b"basic_iostream"),
 }
-_ABBREVIATIONS = cython.declare(dict, _abbreviations)
+_abbreviated = [
+    [word(_ABBREVIATIONS[i][column]) if i in _ABBREVIATIONS and _ABBREVIATIONS[i][column] else -1 for i in range(128)]
+    for column in range(4)
+]
+_ABBREVIATED_TEXTS = cython.declare(list, _abbreviated[0])
+_ABBREVIATED_TEMPLATES = cython.declare(list, _abbreviated[1])
+_ABBREVIATED_ARGUMENTS = cython.declare(list, _abbreviated[2])
+_ABBREVIATED_CLASSES = cython.declare(list, _abbreviated[3])
 _ELABORATED = cython.declare(
     dict, {letter: word(text) for letter, text in ((ord("s"), b"struct "), (ord("u"), b"union "), (ord("e"), b"enum "))}
 )
@@ -168,7 +175,9 @@ class TypeParser(Tree):
         flags: cython.int = 0
         last_name: cython.int = self.last_name
         self.at += 1
-        self.enter()
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.refuse()
         if state:
             self.outer = self.params if self.params > 0 else 0
             self.params = _NO_LIST
@@ -280,7 +289,9 @@ class TypeParser(Tree):
                 return self.fail()
             self.at += 1
             return self.node(WORD, node, 0, 0)
-        self.enter()
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.refuse()
         if self.bad:
             return 0
         if byte == ord("S"):
@@ -579,16 +590,18 @@ class TypeParser(Tree):
         if byte == ord("_") or ord("0") <= byte <= ord("9") or ord("A") <= byte <= ord("Z"):
             index = self.sequence()
             return self.subs[index] if index < self.substitutions else self.fail()
-        found = _ABBREVIATIONS.get(byte)
-        if found is None:
+        index = _ABBREVIATED_TEXTS[byte] if byte < 128 else -1
+        if index < 0:
             return self.fail()
         self.at += 1
-        self.last_name = self.node(WORD, found[3], 0, 0)
-        byte = self.text[self.at]
-        if byte == ord("C") or (byte == ord("D") and ord("0") <= self.text[self.at + 1] <= ord("9")):
-            node = self.node(WORD, found[1], 0, 0)
-            if found[2]:
-                node = self.node(TEMPLATE, node, self.append(0, self.node(WORD, found[2], 0, 0)), 0)
-        else:
-            node = self.node(WORD, found[0], 0, 0)
-        return self.add(self.tags(node)) if byte == ord("B") else node
+        node = _ABBREVIATED_CLASSES[byte]
+        self.last_name = self.node(WORD, node, 0, 0)
+        if self.text[self.at] == ord("C") or (
+            self.text[self.at] == ord("D") and ord("0") <= self.text[self.at + 1] <= ord("9")
+        ):
+            index = _ABBREVIATED_TEMPLATES[byte]
+            node = self.node(WORD, index, 0, 0)
+            index = _ABBREVIATED_ARGUMENTS[byte]
+            return node if index < 0 else self.node(TEMPLATE, node, self.append(0, self.node(WORD, index, 0, 0)), 0)
+        node = self.node(WORD, index, 0, 0)
+        return self.add(self.tags(node)) if self.text[self.at] == ord("B") else node

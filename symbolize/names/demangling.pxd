@@ -1,0 +1,1 @@
+from symbolize.names.itanium_text cimport Reader
