@@ -18,6 +18,10 @@ from symbolize.dwarf.sections import DebugSections, holds_code
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
 NOWHERE = (1 << 64) - 1
+DW_LNE_SET_ADDRESS = 2
+ADDRESS_SIZES = (2, 4, 8)
+CHUNK = 1 << 22
+"""Bytes of .debug_line that are searched for opcodes in one step."""
 HEADERS_PER_BYTE = 4
 """Bytes of line programs that are read for file tables, for each byte of .debug_line."""
 PATHS_PER_BYTE = 32
@@ -108,6 +112,34 @@ class FileTables:
         program_of_first[unit_of_program] = np.arange(len(unit_of_program))
         program_of_unit = program_of_first[first]
         return live_sequences(tables, self._code, program_of_unit, unit_of_program)
+
+    @cached_property
+    def set_addresses(self) -> tuple[UInt64, UInt64]:
+        """The operands of all `DW_LNE_set_address`, ascending, and the offsets of the line programs that they are in.
+
+        The opcode is looked for in the bytes. A chance hit names a unit that has nothing to do with the address, which
+        does no harm.
+        """
+        lines = np.frombuffer(self._sections.line, np.uint8)
+        programs = distinct(np.asarray(self._units.line_program))
+        programs = programs[programs < len(lines)]
+        addresses, offsets = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
+        sizes = distinct(np.asarray(self._units.address_size)).tolist() if len(programs) else []
+        for size in (size for size in sizes if size in ADDRESS_SIZES):
+            kind = (">" if self._sections.big_endian else "<") + f"u{size}"
+            for start in range(0, len(lines), CHUNK):
+                chunk = lines[start : start + CHUNK + size + 2]
+                count = max(len(chunk) - size - 2, 0)
+                at = np.flatnonzero(chunk[1 : count + 1] == size + 1)
+                at = at[(chunk[at] == 0) & (chunk[at + 2] == DW_LNE_SET_ADDRESS)]
+                operand = chunk[at[:, None] + np.arange(3, 3 + size)]
+                addresses.append(np.ascontiguousarray(operand).view(kind).ravel().astype(np.uint64))
+                offsets.append(at + start)
+        address = np.concatenate(addresses)
+        program = np.searchsorted(programs, np.concatenate(offsets).astype(np.uint64), side="right") - 1
+        inside = np.flatnonzero(program >= 0)
+        order = inside[np.argsort(address[inside], kind="stable")]
+        return address[order], programs[program[order]]
 
     @cached_property
     def _first_units(self) -> Int64:

@@ -1,6 +1,5 @@
 """What DWARF knows of shared code: all definitions of functions in chosen units, and which sequences begin where."""
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +18,6 @@ from symbolize.texts import Texts
 UInt64 = NDArray[np.uint64]
 Int64 = NDArray[np.int64]
 
-CHUNK = 1 << 22
-"""Bytes of .debug_line that one step of the pass looks at."""
-
-SIZES = (8, 4, 2)
 NOWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -166,35 +161,14 @@ def units_at(dwarf: Dwarf, vaddrs: UInt64, starts: tuple[Int64, UInt64] | None =
 def sequence_starts(dwarf: Dwarf, vaddrs: UInt64) -> tuple[Int64, UInt64]:
     """Where line programs set the address to one of `vaddrs` (ascending): its index, and the offset of the program.
 
-    Linkers fold whole sections, and a sequence cannot reach over sections, so a folded function begins a
-    sequence by `DW_LNE_set_address`: its opcode and the address are looked for in the bytes. A chance hit names
-    a unit that has nothing to do with the address, which does no harm.
+    Linkers fold whole sections, and a sequence cannot reach over sections, so a folded function begins a sequence.
     """
-    lines = np.frombuffer(dwarf.sections.line, np.uint8)
-    programs = distinct(np.asarray(dwarf.units.line_program))
-    programs = programs[programs < len(lines)]
-    which, offsets = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    if not len(programs) or not len(vaddrs):
-        return which[0], offsets[0].astype(np.uint64)
-    present = np.asarray(dwarf.units.address_size)
-    for size in SIZES:
-        if not (present == size).any():
-            continue
-        opcode = re.compile(re.escape(bytes([0, size + 1, 2])))
-        for start in range(0, len(lines) - size - 2, CHUNK):
-            found = opcode.finditer(dwarf.sections.line, start, min(start + CHUNK + 2, len(lines) - size))
-            place = np.fromiter((match.start() for match in found), np.int64)
-            operand = lines[place[:, None] + np.arange(3, 3 + size)]
-            kind = (">" if dwarf.sections.big_endian else "<") + f"u{size}"
-            address = np.ascontiguousarray(operand).view(kind).ravel().astype(np.uint64)
-            index = np.minimum(np.searchsorted(vaddrs, address), len(vaddrs) - 1)
-            hit = vaddrs[index] == address
-            which.append(index[hit])
-            offsets.append(place[hit])
-    where = np.concatenate(offsets).astype(np.uint64)
-    program = np.searchsorted(programs, where, side="right") - 1
-    inside = program >= 0
-    return np.concatenate(which)[inside], programs[program[inside]]
+    address, program = dwarf.files.set_addresses
+    low = np.searchsorted(address, vaddrs)
+    count = np.searchsorted(address, vaddrs, side="right") - low
+    which = np.repeat(np.arange(len(vaddrs)), count)
+    row = np.arange(len(which)) - np.repeat(np.cumsum(count) - count - low, count)
+    return which, program[row]
 
 
 def sequences_at(
