@@ -241,18 +241,19 @@ def symbolize_frames(folder: Path, work: Path, count: int, runs: int) -> None:
         Contender("llvm-symbolizer, one by one", [sys.executable, __file__, "--ask", llvm, requests]),
     ]
     results = race(contenders, runs, 600)
-    theirs = [results[each.name].median() for each in contenders[2:]]
+    troubles = [f"{name}: {result.trouble}" for name, result in results.items() if result.trouble]
+    if troubles:
+        raise SystemExit("\n".join(troubles))
+    ours, theirs = ([each.name for each in part] for part in (contenders[:2], contenders[2:]))
+    print("| | wall | CPU | peak | of all at once | of one by one |\n| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, result in results.items():
-        if result.trouble:
-            print(f"{name}: {result.trouble}")
-            continue
-        ratios = ", ".join(f"{result.median() / each:.3f}" for each in theirs)
-        compared = f"; to llvm-symbolizer {ratios}" if "symbolize," in name else ""
-        costs = f"CPU {result.median('cpu'):.2f} s, peak {result.median('memory'):.0f} MiB"
-        print(f"{name}: median {result.median():.2f} s, least {result.best:.2f} s, {costs}{compared}")
-    for name in ("symbolize, cold", "symbolize, warm"):
-        share = results[name].median() / theirs[0]
-        print(f"{name}, target at most {TARGET} of llvm-symbolizer: {'met' if share <= TARGET else 'missed'}")
+        ratios = [f"{result.median() / results[other].median():.2f}" if name in ours else "" for other in theirs]
+        costs = f"{result.median():.1f} s | {result.median('cpu'):.1f} s | {result.median('memory'):,.0f} MiB"
+        print(f"| {name} | {costs} | {' | '.join(ratios)} |")
+    for name in ours:
+        shares = {other: results[name].median() / results[other].median() for other in theirs}
+        verdicts = [f"{other} {'met' if share <= TARGET else 'missed'}" for other, share in shares.items()]
+        print(f"{name}, at most {TARGET} of the wall time wanted: {', '.join(verdicts)}")
 
 
 def main() -> None:
