@@ -1,7 +1,10 @@
 """The documentation says what the code does: options, reasons, rules, examples and links."""
 
 import doctest
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,6 +118,24 @@ def test_every_layout_has_a_test() -> None:
     assert all(named)
     assert [name for names in named for name in names if f"\ndef {name}(" not in code] == []
     assert {build.__name__ for build in LAYOUTS} <= {name for names in named for name in names}
+
+
+def scripts() -> list[str]:
+    """The scripts and modules that the documentation runs with `python`."""
+    found = {name for path in PAGES for name in re.findall(r"\bpython3? ((?:-m )?[\w./]+)", path.read_text())}
+    return sorted(name for name in found if name.startswith(("-m tests.", "benchmarks/", "fixtures/", "tests/")))
+
+
+@pytest.mark.parametrize("script", scripts())
+def test_documented_scripts_start(script: str) -> None:
+    """Each script that a page tells to run starts as written, from the root of a checkout."""
+    if not (ROOT / "benchmarks").exists():
+        pytest.skip("not a checkout")
+    quiet = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, *script.split(), "--help"]
+    run = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("usage: ")
 
 
 def numbers(match: re.Match[str]) -> range:

@@ -19,9 +19,10 @@ from tests.support import perfetto_writer as w
 from tests.support.fixture_files import segments
 from tests.support.lookup import Frame
 from tests.support.perfetto_subjects import SUBJECTS, Subject
-from tests.symbols.compare_llvm import Judge, ask_llvm
+from tests.symbols.compare_llvm import ask_llvm
+from tests.symbols.judge import Judge
 
-ALLOWED = {"equal", "padding", "alias", "qualified", "symbol", "path", "folded"}
+ALLOWED = {"equal", "padding", "alias", "qualified", "local", "symbol", "path", "folded"}
 """Classes of differences in the spelling of a name, or in which of several right names is shown."""
 
 PIE = [subject for subject in SUBJECTS if subject.base and not (subject.cut or subject.member)]
@@ -56,7 +57,7 @@ def compare(profile: Any, subject: Subject) -> None:
     assert sorted(places) == [*made.vaddrs(subject)]
     assert len(places) > 50
     with ElfImage.open(subject.debug) as image:
-        judge = Judge(image)
+        judge = Judge(image, of_profile=True)
     unexplained = {}
     classes: Counter[str] = Counter()
     inlined = 0
