@@ -14,6 +14,7 @@ from symbolize.arrays import distinct
 from symbolize.binaries import (
     BinaryIndex,
     Found,
+    Listener,
     Servers,
     complete,
     find_candidates,
@@ -163,7 +164,8 @@ class Symbolizer:
         for root in roots:
             if not os.path.exists(root):
                 raise UsageError(f"--binaries {root}: no such folder or file")
-        self._index = BinaryIndex(roots, cache.base if cache is not None else None, servers)
+        self._servers = None if servers is None else Listener(servers)
+        self._index = BinaryIndex(roots, cache.base if cache is not None else None, self._servers)
         self._opened = OpenBinaries(self._index, cache)
         self._special = SpecialSources(self._index, self._opened.one)
         self._cache = cache
@@ -205,6 +207,9 @@ class Symbolizer:
             touched = np.array([len(rows) > 0 for rows in rows_of], np.bool_)
             set_flags(profile, touched)
         reasons[had_names & ~replaced] = Reason.HAD_NAMES
+        for outcome in outcomes:
+            if outcome.failures and outcome.mapping != NONE:
+                blame_servers(outcome, rows_of[outcome.mapping], reasons)
         approximate = np.zeros(len(profile.locations), np.bool_)
         for lookup in lookups:
             if lookup.approximate is not None:
@@ -263,6 +268,8 @@ class Symbolizer:
             outcomes.append(outcome)
             rows = rows_of[mapping] if mapping != NONE else homeless(profile)
             source = self._source(profile, rows, callers, outcome, settled) if len(rows) else None
+            if self._servers is not None:
+                outcome.failures, self._servers.failures = self._servers.failures, []
             if source is not None and source.binary is not None:
                 placed = place_locations(profile, rows, callers, source, outcome)
                 if placed is None:  # a file that is refused settles nothing
@@ -630,6 +637,20 @@ def call_sites(profile: Profile) -> NDArray[np.bool_]:
     sites = np.zeros(len(profile.locations), np.bool_)
     sites[profile.samples.locations[above]] = True
     return sites
+
+
+def blame_servers(outcome: MappingOutcome, rows: NDArray[np.int64], reasons: UInt8) -> None:
+    """Where servers failed that may have what the locations `rows` of a mapping miss, let that be the reason (R285,
+    names missed by failures).
+
+    That an address is no code of the file that was found is so with every file of the build.
+    """
+    missed = reasons[rows]
+    missed = rows[(missed > Reason.HAD_NAMES) & (missed != Reason.OUTSIDE_SEGMENTS) & (missed != Reason.NO_ADDRESS)]
+    if len(missed):
+        reasons[missed] = Reason.SERVER_FAILED
+        said = "; ".join(f"{place}: {text}" for place, text in outcome.failures)
+        outcome.detail = f"{said}; {outcome.detail}" if outcome.detail else said
 
 
 def take_over(outcome: MappingOutcome, source: Source) -> None:

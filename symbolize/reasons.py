@@ -24,6 +24,7 @@ class Reason(enum.IntEnum):
     CORRUPT_DEBUG_INFO = 15
     RESTRICTED = 16
     NO_ADDRESS = 17
+    SERVER_FAILED = 18
 
     @property
     def is_miss(self) -> bool:
@@ -79,5 +80,9 @@ _TEXTS = {
     Reason.NO_ADDRESS: (
         "recorded without an address",
         "nothing can be looked up; names of the kernel need kallsyms while recording (kernel.kptr_restrict below 2)",
+    ),
+    Reason.SERVER_FAILED: (
+        "a server that may have it failed",
+        "run again when the server answers; --refresh-misses tries it out at once",
     ),
 }

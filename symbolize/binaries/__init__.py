@@ -7,16 +7,19 @@ from symbolize.binaries.finder import Found, binary_files, complete, find_binary
 from symbolize.binaries.housekeeping import collect, kept
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.recorded_names import find_recorded
-from symbolize.binaries.remote import Attempt, Servers, Unasked, missing_kinds
+from symbolize.binaries.remote import Answer, Attempt, Kind, Listener, Servers, Unasked, fetch_in_turn, missing_kinds
 from symbolize.binaries.roots import roots_from_environment
 from symbolize.binaries.special_files import SpecialFile, SpecialFiles
 from symbolize.binaries.unpack import decompress
 
 __all__ = [
+    "Answer",
     "Attempt",
     "BinaryIndex",
     "Companions",
     "Found",
+    "Kind",
+    "Listener",
     "Member",
     "Servers",
     "SpecialFile",
@@ -26,6 +29,7 @@ __all__ = [
     "collect",
     "complete",
     "decompress",
+    "fetch_in_turn",
     "find_binary",
     "find_candidates",
     "find_recorded",

@@ -28,6 +28,10 @@ class Answer(Protocol):
     def attempts(self) -> Sequence[Attempt]:
         """Each place that was asked, and what came of it."""
 
+    @property
+    def failures(self) -> Sequence[Attempt]:
+        """Those of the attempts that failed, so that nobody knows whether the file is there; none if it was found."""
+
 
 class Servers(Protocol):
     """Hands out files by build id; see `symbolize.binaries.debuginfod.Debuginfod`."""
@@ -37,6 +41,24 @@ class Servers(Protocol):
 
     def prefetch(self, wanted: Iterable[tuple[str, Sequence[Kind], float]]) -> Any:
         """Begin to fetch files, the heaviest first, those of one build as `fetch_in_turn` does."""
+
+
+class Listener:
+    """Servers, and what failed of them since `failures` was emptied last, each once."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+        self.failures: list[Attempt] = []
+
+    def fetch(self, build_id: str, kind: Kind) -> Answer:
+        """The answer of the servers."""
+        answer = self._servers.fetch(build_id, kind)
+        self.failures += [failure for failure in answer.failures if failure not in self.failures]
+        return answer
+
+    def prefetch(self, wanted: Iterable[tuple[str, Sequence[Kind], float]]) -> Any:
+        """Have the servers do it."""
+        return self._servers.prefetch(wanted)
 
 
 class Unasked:
@@ -56,6 +78,7 @@ class Unasked:
         """The answer of a server that was not asked."""
 
         path = None
+        failures: Sequence[Attempt] = ()
 
         def __init__(self, attempts: Sequence[Attempt]) -> None:
             self.attempts = attempts

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from symbolize.pipeline import Symbolizer
     from symbolize.profile import Profile
+    from symbolize.report import Report
     from symbolize.report.missing import Missing
     from symbolize.write.module_symbols import ModuleSymbols
 
@@ -43,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="symbolize",
         description="Turn the addresses of a profile into names and write a symbolized pprof file.",
-        epilog="Exit codes: 0 done, 1 input or output failed, 2 usage, 3 below --fail-under, 130 interrupted. "
+        epilog="Exit codes: 0 done, 1 input, output or server failed, 2 usage, 3 below --fail-under, 130 interrupted. "
         "Other commands: symbolize batch INPUT... does this for thousands of profiles, symbolize plan PROFILE... tells "
         "what would be used and what is missing, symbolize index DIR... builds symbol tables ahead, symbolize cache "
         "looks after them, symbolize inspect FILE... tells what a binary offers.",
@@ -133,8 +134,10 @@ def run_profiles(arguments: Sequence[str]) -> int:
     ):
         for profile, output in zip(options.profiles, outputs, strict=True):
             try:
-                percent = symbolize_one(symbolizer, profile, output, options, folded, missing)
+                percent, is_complete = symbolize_one(symbolizer, profile, output, options, folded, missing)
                 are_read = True
+                if not is_complete:
+                    code = EXIT_FAILED
             except (InputError, OutputError) as error:
                 tell(f"symbolize: {error}")
                 code = EXIT_FAILED
@@ -205,8 +208,9 @@ def symbolize_one(
     options: argparse.Namespace,
     folded: list[dict[str, object]],
     missing: Missing,
-) -> float:
-    """Load, symbolize, write and report on the profiles of one input; the least percent of sample value symbolized.
+) -> tuple[float, bool]:
+    """Load, symbolize, write and report on the profiles of one input; the least percent of sample value symbolized, and
+    whether no server failed.
 
     What its locations share with several functions is added to `folded`, if that is asked for, and what would name more
     of it to `missing`.
@@ -225,20 +229,18 @@ def symbolize_one(
     else:
         paths = paths_of_all([each.name for each in found], output, options)
     heading = len(options.profiles) > 1 or len(found) > 1
-    percent = 100.0
+    percent, is_complete = 100.0, True
     for each, path in zip(found, paths, strict=True):
         name = f"{source} ({each.name})" if len(found) > 1 else source
-        percent = min(
-            percent,
-            symbolize_profile(symbolizer, each.profile, name, path, options, folded, missing, heading, symbols),
-        )
+        report = symbolize_profile(symbolizer, each.profile, name, path, options, folded, missing, heading, symbols)
+        percent, is_complete = min(percent, report.percent), is_complete and not report.failures
         if len(found) > 1:
             collect()
     if symbols is not None:
         symbols.write(output)
         if not options.quiet and options.report == "text":
             tell(f"wrote {printable(output)}: {symbols.addresses} addresses of {symbols.modules} binaries")
-    return percent
+    return percent, is_complete
 
 
 def symbolize_profile(
@@ -251,9 +253,9 @@ def symbolize_profile(
     missing: Missing,
     heading: bool,
     symbols: ModuleSymbols | None,
-) -> float:
-    """Symbolize, write and report on one profile; percent of sample value symbolized. With `symbols`, what was found
-    is added to those instead of written."""
+) -> Report:
+    """Symbolize, write and report on one profile. With `symbols`, what was found is added to those instead of
+    written. With `quiet` it is still told which servers failed."""
     from symbolize.write import write
 
     with progress_bar(options.quiet) as progress:
@@ -286,7 +288,10 @@ def symbolize_profile(
                     f"symbolize: warning: {printable(source)}: NOTHING WAS SYMBOLIZED, the result has no names{hint}\n"
                 )
         tell(text.removesuffix("\n"))
-    return result.report.percent
+    else:
+        for server, what in result.report.failures:
+            tell(f"symbolize: {printable(source)}: {printable(server)} failed: {printable(what)}; run again")
+    return result.report
 
 
 def paths_of_all(names: Sequence[str], output: str, options: argparse.Namespace) -> list[str]:

@@ -21,6 +21,7 @@ def as_dict(report: Report, profile: str, output: str) -> dict[str, object]:
         "symbolized_locations": report.symbolized_locations,
         "symbolized_percent": round(report.percent, 4),
         "mappings": [mapping(row) for row in report.mappings],
+        "server_failures": failures(report),
         "top_functions": [
             {"name": function.name, "flat": function.flat, "cumulative": function.cumulative} for function in report.top
         ],
@@ -56,6 +57,7 @@ def coverage(report: Report) -> dict[str, object]:
             for row in report.mappings
             if row.locations
         ],
+        "server_failures": failures(report),
         "warnings": report.warnings,
     }
 
@@ -115,6 +117,11 @@ def mapping(row: MappingRow) -> dict[str, object]:
         "problems": row.problems,
         "wanted": {"build_id": row.wanted_id, "files": row.wanted} if row.wanted else None,
     }
+
+
+def failures(report: Report) -> list[dict[str, str]]:
+    """The servers without which names or lines may be missing, as plain data."""
+    return [{"server": place, "text": text} for place, text in report.failures]
 
 
 def misses(row: MappingRow) -> list[dict[str, object]]:

@@ -13,6 +13,7 @@ UNIDENTIFIED = (
     Reason.NO_SYMBOLS,
     Reason.RESTRICTED,
     Reason.UNREADABLE,
+    Reason.SERVER_FAILED,
 )
 """What another file would help against, though there is no build id to ask for."""
 

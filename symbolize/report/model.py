@@ -20,7 +20,7 @@ class MappingOutcome:
 
     `tried` are places with what came of them; `reason` and `detail` say why no file was used. `wanted` says what of the
     binary with the build id `wanted_id` is still missing: "executable", "debuginfo". `state` tells of a binary that was
-    not asked yet whether its symbol table is there.
+    not asked yet whether its symbol table is there. `failures` are places that may have what is missing and failed.
     """
 
     mapping: int
@@ -33,6 +33,7 @@ class MappingOutcome:
     wanted: list[str] = field(default_factory=list)
     wanted_id: str = ""
     state: str = ""
+    failures: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(eq=False)
@@ -60,6 +61,7 @@ class MappingRow:
     state: str
     approximate_lines: int = 0
     approximate_value: float = 0.0
+    failures: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,15 @@ class Report:
         if self.value:
             return 100.0 * self.symbolized_value / self.value
         return 100.0 * self.symbolized_locations / self.locations if self.locations else 100.0
+
+    @property
+    def failures(self) -> list[tuple[str, str]]:
+        """The servers that failed, each with what it said first: with them, more might have names or lines."""
+        failures: dict[str, str] = {}
+        for row in self.mappings:
+            for place, what in row.failures if row.locations else ():
+                failures.setdefault(place, what)
+        return list(failures.items())
 
 
 def build_report(
@@ -193,6 +204,7 @@ def build_report(
                 outcome.state,
                 len(inexact),
                 float(by_location[inexact].sum()),
+                outcome.failures,
             )
         )
     for code in folded:

@@ -16,6 +16,10 @@ def render(report: Report, *, verbose: bool = False, colour: bool = False) -> st
     if report.top:
         lines += ["", *top_table(report)]
     lines += [f"warning: {printable(warning)}" for warning in report.warnings]
+    lines += [
+        f"warning: {printable(place)} failed ({printable(text)}), so that names or lines may be missing; run again"
+        for place, text in report.failures
+    ]
     return "\n".join(lines) + "\n"
 
 

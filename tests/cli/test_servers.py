@@ -81,10 +81,10 @@ def test_the_environment_alone_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_dead_server_costs_a_line_not_the_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """The run goes on, the report says that the server was not asked."""
+    """The run goes on, the report says that the server was not asked, and the exit code tells of it."""
     with serving() as server:
         url = server.url
-    assert main([str(PERF), "--debuginfod", url, "-v", "-o", "out.pb.gz"]) == 0
+    assert main([str(PERF), "--debuginfod", url, "-v", "-o", "out.pb.gz"]) == 1
     err = capsys.readouterr().err
     assert re.search(re.escape(url) + ": .*(refused|unreachable|cannot)", err)
 

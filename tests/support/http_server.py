@@ -49,16 +49,18 @@ class Request(NamedTuple):
 class HttpServer:
     """Answers `GET /` with 200 and everything else with `behave`; by TLS with a `certificate`.
 
-    `requests` are those without `GET /`.
+    `requests` are those without `GET /`. At `port`, if that is given: that of a server that was closed, as if it came
+    back.
     """
 
     behave: Callable[[Request], None]
     probe: Callable[[Request], None] = lambda request: request.reply(200)
     requests: list[Request] = field(default_factory=list)
     certificate: Path | None = None
+    port: int = 0
 
     def __enter__(self) -> Self:
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket = socket.create_server(("127.0.0.1", self.port))
         if self.certificate is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self.certificate)

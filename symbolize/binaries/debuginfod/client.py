@@ -13,7 +13,17 @@ from typing import Self
 
 from symbolize.binaries.build_id import is_build_id, same_build_id
 from symbolize.binaries.debuginfod.cache import COMPOSED, ClientCache, default_folder, discard, section_entry
-from symbolize.binaries.debuginfod.model import WORST_FIRST, Fetched, Kind, Limits, Outcome, Progress, Request, Status
+from symbolize.binaries.debuginfod.model import (
+    FAILURES,
+    WORST_FIRST,
+    Fetched,
+    Kind,
+    Limits,
+    Outcome,
+    Progress,
+    Request,
+    Status,
+)
 from symbolize.binaries.debuginfod.sections import NEEDED, NOTE, REQUIRED, NotComposable, compose
 from symbolize.binaries.debuginfod.server import Server, check_header, parse_servers
 from symbolize.binaries.remote import Attempt, fetch_in_turn
@@ -259,11 +269,16 @@ class Debuginfod:
             with self.cache.only_one(build_id, entry, self.limits.patience, lambda: self._closed) as is_mine:
                 if not is_mine:
                     text = f"another process is fetching it, not waited for longer than {self.limits.patience:g} s"
-                    return Fetched(None, "failed", [Attempt(self.cache.path, text)])
+                    return self._failed_here(text)
                 known = self._from_cache(build_id, entry) if is_composed(entry) else self._known(build_id, entry)
                 return known or run()
         except OSError as error:
-            return Fetched(None, "failed", [Attempt(self.cache.path, f"cannot be written ({error.strerror or error})")])
+            return self._failed_here(f"cannot be written ({error.strerror or error})")
+
+    def _failed_here(self, text: str) -> Fetched:
+        """The answer where it is the folder that failed."""
+        attempts = [Attempt(self.cache.path, text)]
+        return Fetched(None, "failed", attempts, failures=attempts)
 
     def _download(self, build_id: str, kind: Kind) -> Fetched:
         """Ask the servers for a whole file, or for its sections if it is large."""
@@ -297,7 +312,12 @@ class Debuginfod:
         if path is not None:
             return Fetched(path, "found", attempts)
         seen = {outcome.status for outcome in outcomes.values()} or {"skipped"}
-        return Fetched(None, next(status for status in WORST_FIRST if status in seen), attempts)
+        failures = [
+            Attempt(server.url, outcomes[server].text)
+            for server in self.servers
+            if server in outcomes and outcomes[server].status in FAILURES
+        ]
+        return Fetched(None, next(status for status in WORST_FIRST if status in seen), attempts, failures=failures)
 
     # The sections of a large one.
 

@@ -15,6 +15,9 @@ no build id."""
 
 WORST_FIRST: tuple[Status, ...] = ("denied", "too-large", "wrong", "failed", "skipped", "missing")
 
+FAILURES: frozenset[Status] = frozenset({"denied", "wrong", "failed", "skipped"})
+"""Outcomes after which nobody knows whether the server has the file; asked again it may hand it out."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -55,13 +58,15 @@ class Progress(NamedTuple):
 class Fetched:
     """A file, or why there is none: `attempts` tells of each place that was asked.
 
-    `is_composed` marks a debug file with only the sections that lookups need.
+    `is_composed` marks a debug file with only the sections that lookups need. `failures` are those of the attempts
+    after which nobody knows whether there is such a file; none if it was found.
     """
 
     path: str | None
     status: Status
     attempts: list[Attempt] = field(default_factory=list)
     is_composed: bool = False
+    failures: list[Attempt] = field(default_factory=list)
 
 
 class Outcome(NamedTuple):

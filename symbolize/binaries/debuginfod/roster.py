@@ -11,7 +11,9 @@ from symbolize.binaries.debuginfod.transport import Cancelled, NetworkFailure, R
 from symbolize.errors import printable
 
 VERDICT_LIFE = 600.0
-"""Seconds for which all processes believe what one found out about a server."""
+"""Seconds for which all processes believe that a server answers."""
+DOWN_LIFE = 60.0
+"""Seconds for which they believe that it does not: it may be back, and what it has is missed until then."""
 
 
 class Roster:
@@ -53,13 +55,15 @@ class Roster:
     def _verdict(self, server: Server) -> tuple[float, bool, str] | None:
         """What is known of a server, by us or by another process."""
         known = self._verdicts.get(server)
-        if known is not None and time.monotonic() - known[0] < VERDICT_LIFE:
+        if known is not None and time.monotonic() - known[0] < life(known[1]):
             return known
         shared = self._cache.read_verdict(self._transport.route(server), VERDICT_LIFE)
         is_up, when = (None, 0.0) if shared is None else (shared.get("is_up"), shared.get("time"))
         if not isinstance(is_up, bool) or not isinstance(when, int | float):
             return None
         age = max(time.time() - when, 0.0)
+        if age >= life(is_up):
+            return None
         # Who asks to ask again asks again servers that did not answer, too.
         if not is_up and self._refresh and when < self._started:
             return None
@@ -106,3 +110,8 @@ class Roster:
             else:
                 usable.append(server)
         return usable
+
+
+def life(is_up: bool) -> float:
+    """Seconds for which a verdict on a server is believed."""
+    return VERDICT_LIFE if is_up else DOWN_LIFE

@@ -1,0 +1,144 @@
+"""Servers that fail, one profile at a time and in a batch: what is told, and that nothing is lost for good."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from symbolize.binaries.debuginfod import Limits
+from symbolize.cli import main
+from symbolize.elf import read_build_id
+from tests.support.fixture_files import BINARIES, FIXTURES
+from tests.support.http_server import HttpServer, Request
+
+PERF = FIXTURES / "profiles" / "perf" / "spectra-gcc-pie.pb.gz"
+SPECTRA = BINARIES / "gcc-pie" / "spectra"
+RESONANCE = BINARIES / "gcc-pie" / "libresonance.so"
+KNOWN = {read_build_id(str(path)): path for path in (SPECTRA, RESONANCE)}
+
+IMPATIENT = Limits(
+    connect_time=0.3,
+    probe_time=0.2,
+    answer_time=0.2,
+    stall_time=0.2,
+    total_time=2.0,
+    retries=1,
+    first_wait=0.01,
+    longest_wait=0.1,
+    patience=0.3,
+)
+
+
+def answers(request: Request) -> None:
+    """A server that has the files."""
+    path = KNOWN.get(request.path.split("/")[2])
+    request.reply(404) if path is None else request.reply(200, path.read_bytes())
+
+
+def hangs(request: Request) -> None:
+    """One that takes the question and says nothing."""
+    time.sleep(1)
+
+
+def drips(request: Request) -> None:
+    """One that sends slower than it may."""
+    request.head(200, Content_Length="100000")
+    request.drip(bytes(20), 0.1)
+
+
+def stops(request: Request) -> None:
+    """One that sends a part and ends."""
+    request.head(200, Content_Length="100000")
+    request.send(bytes(5000))
+
+
+class Failing(NamedTuple):
+    """How a server fails, as a request to it shows (None: nobody listens), and what is said of that."""
+
+    behave: Callable[[Request], None] | None
+    said: str
+    is_probed: bool = False
+
+
+BROKEN = {
+    "down": Failing(None, "unreachable, not asked: Connection refused"),
+    "mute": Failing(hangs, "unreachable, not asked: no answer in 0.2 s", is_probed=True),
+    "refuses": Failing(lambda request: request.reply(403), r"access denied \(HTTP 403\)"),
+    "overloaded": Failing(lambda request: request.reply(503), "HTTP 503"),
+    "hangs": Failing(hangs, "no answer in 0.2 s"),
+    "slow": Failing(drips, "stalled: [0-9]+ bytes in"),
+    "stops": Failing(stops, "cut off: 5,000 of 100,000 bytes"),
+    "other": Failing(lambda request: request.reply(200, b"no ELF" * 99), "refused: "),
+}
+"""The rows of the table in docs/debuginfod.md."""
+
+
+@pytest.fixture(autouse=True)
+def _impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an empty folder, with little time for servers."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("symbolize.binaries.debuginfod.client.Limits", lambda: IMPATIENT)
+
+
+@contextmanager
+def failing(how: Failing) -> Iterator[HttpServer]:
+    """A server that fails, or one that was there."""
+    server = HttpServer(how.behave or answers)
+    if how.is_probed:
+        server.probe = hangs
+    with server:
+        if how.behave is not None:
+            yield server
+    if how.behave is None:
+        yield server
+
+
+def undisturbed() -> bytes:
+    """The output where all files are at hand."""
+    assert main([str(PERF), "--binaries", str(SPECTRA.parent), "-q", "-o", "undisturbed.pb.gz"]) == 0
+    return Path("undisturbed.pb.gz").read_bytes()
+
+
+@pytest.mark.parametrize("how", BROKEN.values(), ids=BROKEN)
+def test_one_profile(how: Failing, capsys: pytest.CaptureFixture[str]) -> None:
+    """What can be named is written; the reason, a warning and exit code 1 tell of the server and what it said. When it
+    is back, the same command makes what an undisturbed run does (rule R285, names missed by failures)."""
+    with failing(how) as server:
+        arguments = [str(PERF), "--binaries", str(RESONANCE), "--debuginfod", server.url, "-o", "out.pb.gz"]
+        assert main([*arguments, "--report", "json"]) == 1
+        report: dict[str, Any] = json.loads(capsys.readouterr().err.splitlines()[-1])
+        rows = {row["name"].rpartition("/")[2]: row for row in report["mappings"]}
+        assert [miss["reason"] for miss in rows["spectra"]["misses"]] == ["server-failed"]
+        assert re.match(f"{server.url}: {how.said}", rows["spectra"]["detail"])
+        assert [failure["server"] for failure in report["server_failures"]] == [server.url]
+        assert rows["libresonance.so"]["symbolized_locations"] > 0
+        assert main([*arguments, "-q"]) == 1
+        assert f"{server.url} failed: " in capsys.readouterr().err
+    with HttpServer(answers, port=server.port):
+        assert main([*arguments, "-q", "--refresh-misses"]) == 0
+    assert Path("out.pb.gz").read_bytes() == undisturbed()
+
+
+def test_a_verdict_is_outlived(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That a server was down is believed for a minute only, and not for ten as that it answers."""
+    monkeypatch.setattr("symbolize.binaries.debuginfod.roster.DOWN_LIFE", 0.0)
+    with failing(BROKEN["down"]) as server:
+        arguments = [str(PERF), "--debuginfod", server.url, "-q", "-o", "out.pb.gz"]
+        assert main(arguments) == 1
+        with HttpServer(answers, port=server.port):
+            assert main(arguments) == 0
+    assert Path("out.pb.gz").read_bytes() == undisturbed()
+
+
+def test_what_a_folder_has_is_no_failure() -> None:
+    """A server that is down is no matter where nothing is missing, nor is one that has no such file."""
+    with HttpServer(answers) as server, HttpServer(lambda request: request.reply(404)) as empty:
+        arguments = [str(PERF), "--debuginfod", server.url, "--debuginfod", empty.url, "-q", "-o", "out.pb.gz"]
+        assert main(arguments) == 0
+    assert main([*arguments, "--demangle", "full"]) == 0
