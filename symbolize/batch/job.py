@@ -1,5 +1,6 @@
-"""The driver of a batch: three passes over the inputs, and nothing lost or done twice between them.
+"""The driver of a batch: its passes over the inputs, and nothing lost or done twice between them.
 
+Fetch: what debuginfod servers have to be asked for is fetched by the driver, once, and what waits for it scanned again.
 Scan: every input is loaded and matched. If the tables of its binaries are at hand it is symbolized right away, else the
 addresses that it asks go to a spill file. Decode: each binary is decoded once, for the union of what is asked of it.
 Rewrite: the inputs that were put off are symbolized with these tables.
@@ -18,7 +19,9 @@ from itertools import takewhile
 from typing import Final, Protocol, TextIO
 
 from symbolize.batch.engines.engine import Engine, Failure, Limits, Outcome, Task
-from symbolize.batch.manifest import Handled, Item, Manifest, State
+from symbolize.batch.fetching import FOLDER as FETCHED
+from symbolize.batch.fetching import FetchedFile, Fetcher
+from symbolize.batch.manifest import FETCH, INCOMPLETE, UNREACHABLE, Handled, Item, Manifest, State
 from symbolize.batch.run_tables import FOLDER, GIVEN_UP, RunTables
 from symbolize.batch.storage.inputs import Input, Problem, find_inputs, local_path
 from symbolize.batch.storage.places import Place
@@ -33,8 +36,15 @@ from symbolize.batch.tasks import (
     open_exchange,
     symbolize_inputs,
 )
+from symbolize.binaries import Kind
 from symbolize.errors import OutputError, SymbolizeError
 
+MAX_FETCHES: Final = 4
+"""Times that files are fetched: those that were fetched may show that others are wanted."""
+MAX_TOLD: Final = 4
+"""Problems of caches that are told, of all workers together."""
+UNREACHABLE_IN_A_ROW: Final = 16
+"""Inputs whose servers do not answer, one after the other, after which the others wait for the next run."""
 AT_ONCE: Final = 512
 """Inputs that are taken into the manifest together."""
 
@@ -61,10 +71,13 @@ class Watcher(Protocol):
         """Something is wrong that is no fault of one input."""
 
     def entered(self, stage: str, total: int) -> None:
-        """A pass began: "scan", "decode" or "rewrite", over so many inputs or binaries."""
+        """A pass began: "scan", "fetch", "decode" or "rewrite", over so many inputs, builds or binaries."""
 
     def handled(self, item: Item, result: Handled) -> None:
         """An input was symbolized, put off or quarantined."""
+
+    def fetched(self, result: FetchedFile) -> None:
+        """A file was fetched from a server, or was not."""
 
     def decoded(self, result: Decoded) -> None:
         """The table of a binary was made, or was not."""
@@ -96,7 +109,7 @@ class Plan:
     def options(self) -> str:
         """What an output depends on besides its input, as a checksum."""
         setup = asdict(self.setup)
-        for name in ("exchange", "run", "cache", "cache_limit", "hand_on_kept"):
+        for name in ("exchange", "run", "cache", "cache_limit", "hand_on_kept", "refresh_misses", "downloads"):
             del setup[name]
         if Place.of(self.setup.out).is_local:  # where it is seen whether an output is there
             del setup["out"]
@@ -134,6 +147,9 @@ class Batch:
         self._epoch = 0
         self._spills = 0
         self._told: set[str] = set()
+        self._cache_problems: set[str] = set()
+        self._unreachable = 0
+        self.unlisted = 0
         self.turn = manifest.next_turn()
         self._has_begun = False
         for place in (self._out, self._exchange):
@@ -141,7 +157,7 @@ class Batch:
 
     @property
     def missing(self) -> int:
-        """How many names stood for no input."""
+        """How many names stood for no input; of `unlisted` of them the servers did not say what there is."""
         return len(self._told)
 
     def run(self) -> dict[State, int]:
@@ -170,6 +186,7 @@ class Batch:
             if isinstance(found, Problem):
                 if found.uri not in self._told:
                     self._told.add(found.uri)
+                    self.unlisted += found.is_failure
                     self._watcher.problem(found.uri, found.sentence)
             elif plan.shard.takes(found.name) and not is_below(found.uri, out, real) and is_ready(found):
                 some.append(found)
@@ -184,7 +201,7 @@ class Batch:
         if waiting or not self._has_begun:
             if not self._has_begun and not counts[State.SCANNED]:
                 self._manifest.forget_questions()
-                for folder in (SPILLS, FOLDER):
+                for folder in (SPILLS, FOLDER, FETCHED):
                     self._clear(folder)
             self._has_begun = True
             self._watcher.began(waiting, counts[State.DONE], counts[State.QUARANTINED])
@@ -192,30 +209,68 @@ class Batch:
             return counts
         # Workers begin anew, as a process of its own would: binaries may have come or changed since they looked.
         self._setup = replace(self._plan.setup, run=new_run())
-        self._symbolize("scan", State.NEW, may_defer=True)
+        self._scan()
         self._decode()
         self._symbolize("rewrite", State.SCANNED, may_defer=False)
         self._clean_up()
         return self._manifest.count(self.turn)
 
-    def _symbolize(self, stage: str, state: State, may_defer: bool) -> None:
-        """One pass over the inputs in `state`."""
+    def _scan(self) -> None:
+        """Scan all that is new, fetch what is wanted and not at hand, and scan again what waits for it."""
+        if not self._setup.debuginfod:
+            self._symbolize("scan", State.NEW, may_defer=True)
+            return
+        with self._fetcher() as fetcher:
+            for number in range(MAX_FETCHES + 1):
+                wanted = self._symbolize("scan", State.NEW, may_defer=True, may_want=number < MAX_FETCHES)
+                if not wanted or self._is_stopping():
+                    return
+                self._watcher.entered("fetch", sum(map(len, wanted.values())))
+                fetcher.fetch(
+                    {key: list(kinds) for key, kinds in wanted.items()}, self._watcher.fetched, self._is_stopping
+                )
+
+    def _fetcher(self) -> Fetcher:
+        """What fetches from the servers."""
+        setup = self._setup
+        return Fetcher(
+            setup.debuginfod, setup.refresh_misses, self._exchange, setup.hand_on_kept, self._watcher.problem
+        )
+
+    def retry_failed(self) -> None:
+        """Take up again the inputs whose servers did not answer, and those that lack names because a server failed, if
+        one of the servers answers by now."""
+        self._manifest.retry_failed(self.turn, UNREACHABLE)
+        if self._setup.debuginfod and self._manifest.has(self.turn, INCOMPLETE):
+            with self._fetcher() as fetcher:
+                if any(is_up for is_up, _ in fetcher.client.probe().values()):
+                    self._manifest.retry_failed(self.turn, INCOMPLETE)
+
+    def _symbolize(
+        self, stage: str, state: State, may_defer: bool, may_want: bool = False
+    ) -> dict[str, dict[Kind, None]]:
+        """One pass over the inputs in `state`; the files to be fetched, by build id."""
+        wanted: dict[str, dict[Kind, None]] = {}
         total = self._manifest.count(self.turn)[state]
         if not total:
-            return
+            return wanted
         self._watcher.entered(stage, total)
         self._epoch += 1
+        self._unreachable = 0
         again: deque[Item] = deque()
         size, limits = self._plan.per_task, self._plan.limits
         chunks = in_chunks(self._manifest.items(state, self.turn), size)
         if size > 1:
             limits = limits._replace(seconds=limits.seconds * size, attempts=1)
         while True:
-            tasks = (self._task(items, may_defer) for items in chunks)
-            for outcome in self._engine.run(self._until_stopping(tasks), limits):
+            tasks = (self._task(items, may_defer, may_want) for items in chunks)
+            answered = takewhile(lambda _: self._unreachable < UNREACHABLE_IN_A_ROW, tasks)
+            for outcome in self._engine.run(self._until_stopping(answered), limits):
                 again += self._keep(outcome)
+                for build_id, kinds in outcome.value.wanted if outcome.failure is None else ():
+                    wanted.setdefault(build_id, {}).update(dict.fromkeys(kinds))
             if not again or self._is_stopping():
-                return
+                return wanted
             # The one that spoils a task is found by running its inputs one by one.
             chunks, limits = in_chunks([again.popleft() for _ in range(len(again))], 1), self._plan.limits
 
@@ -223,13 +278,13 @@ class Batch:
         """The tasks as long as the batch is to go on."""
         return takewhile(lambda _: not self._is_stopping(), tasks)
 
-    def _task(self, items: tuple[Item, ...], may_defer: bool) -> Task:
+    def _task(self, items: tuple[Item, ...], may_defer: bool, may_want: bool) -> Task:
         """The task for some inputs."""
         spill = ""
         if may_defer:
             self._spills += 1
             spill = f"{self._setup.run}-{self._spills}"
-        work = Work(self._setup, self._epoch, items, spill)
+        work = Work(self._setup, self._epoch, items, spill, may_want)
         return Task(str(items[0].number), symbolize_inputs, work)
 
     def _keep(self, outcome: Outcome) -> Sequence[Item]:
@@ -252,12 +307,25 @@ class Batch:
             done = outcome.value
         if done.fatal:
             raise OutputError(done.fatal)
+        self._tell_cache(done.problems)
         self._remove_superseded(done.handled)
-        self._manifest.record(done.handled, done.questions)
+        self._manifest.record([each for each in done.handled if each.reason != FETCH], done.questions)
         by_number = {item.number: item for item in items}
         for each in done.handled:
+            self._unreachable = self._unreachable + 1 if each.reason == UNREACHABLE else 0
+            if self._unreachable == UNREACHABLE_IN_A_ROW:
+                text = f"servers of {self._unreachable} inputs in a row do not answer; the others wait for the next run"
+                self._watcher.problem("inputs", text)
             self._watcher.handled(by_number[each.number], each)
         return ()
+
+    def _tell_cache(self, problems: Sequence[str]) -> None:
+        """Tell what is wrong with the cache, once for all workers."""
+        for problem in problems:
+            kind = problem.partition(": ")[0]  # of a store, what each worker met there is one problem
+            if kind not in self._cache_problems and len(self._cache_problems) < MAX_TOLD:
+                self._cache_problems.add(kind)
+                self._watcher.problem("--cache", problem)
 
     def _remove_superseded(self, handled: Sequence[Handled]) -> None:
         """Remove outputs that the inputs had before they changed and have no more."""
@@ -290,6 +358,7 @@ class Batch:
                 RunTables(self._exchange, False).give_up(outcome.task.key, result.failure)
             if result.fatal:
                 raise OutputError(result.fatal)
+            self._tell_cache(result.problems)
             self._manifest.answer(result.key, result.addresses, result.size, result.seconds, result.failure)
             self._watcher.decoded(result)
 

@@ -16,9 +16,16 @@ from typing import Any, NamedTuple, Self
 from symbolize.batch.storage.input_names import ENDING
 from symbolize.batch.storage.inputs import Input, alternative_names
 from symbolize.errors import OutputError, UsageError
+from symbolize.reasons import Reason
 
 UNREACHABLE = "unreachable"
 """The reason of inputs in quarantine that the next run tries without being told: a server did not answer."""
+
+INCOMPLETE = Reason.SERVER_FAILED.code
+"""The reason of inputs that are done, and that the next run does again: names are missing because a server failed."""
+
+FETCH = "fetch"
+"""The reason of inputs that are put off because files have to be fetched first. They stay new."""
 
 LAYOUT = 1
 """Raised when the tables change; a manifest of another layout is not continued."""
@@ -133,7 +140,8 @@ class InputRow(NamedTuple):
 class Handled(NamedTuple):
     """What came of one input in a worker.
 
-    `state` is DONE with `profiles`, SCANNED, or QUARANTINED with `reason` and `detail`.
+    `state` is DONE with `profiles`, SCANNED, or QUARANTINED with `reason` and `detail`. What is DONE has the reason
+    INCOMPLETE if a server failed that may have what is missing, what is SCANNED has FETCH if it waits for files.
     """
 
     number: int
@@ -209,7 +217,8 @@ class Manifest:
         is_there: Callable[[str, int], bool] = lambda output, size: True,
     ) -> None:
         """Take inputs in. One that is on record with the same version and `options` keeps its state, unless it is to be
-        done `again`, or is quarantined and to be tried once more (`retry`, or it could not be reached), or an output of
+        done `again`, or is quarantined and to be tried once more (`retry`, or it could not be reached), or lacks names
+        because a server failed (R285, names missed by failures), or an output of
         it is not there any more in the size that it had (`is_there`)."""
         with self.writing() as base:
             for each in inputs:
@@ -228,6 +237,7 @@ class Manifest:
                     for output, size in base.execute("SELECT output, size FROM profiles WHERE input = ?", (number,))
                 )
                 is_retried = state == State.QUARANTINED and (retry or reason == UNREACHABLE)
+                is_retried = is_retried or (state == State.DONE and reason == INCOMPLETE)
                 if version != each.version or again or is_gone:
                     # What the next run makes of the input replaces its outputs, whatever they had.
                     base.execute("UPDATE profiles SET coverage = '{}' WHERE input = ?", (number,))
@@ -286,18 +296,25 @@ class Manifest:
         rows = self._base.execute("SELECT state, count(*) FROM inputs WHERE turn = ? GROUP BY state", (turn,))
         return dict.fromkeys(State, 0) | {State(state): number for state, number in rows}
 
-    def count_unreachable(self, turn: int) -> int:
-        """How many inputs of this turn are in quarantine because a server did not answer."""
-        row = self._base.execute("SELECT count(*) FROM inputs WHERE turn = ? AND reason = ?", (turn, UNREACHABLE))
+    def count_failed(self, turn: int) -> int:
+        """How many inputs of this turn the next run does because a server failed: that has them, or files for them."""
+        row = self._base.execute(
+            "SELECT count(*) FROM inputs WHERE turn = ? AND reason IN (?, ?)", (turn, UNREACHABLE, INCOMPLETE)
+        )
         return int(row.fetchone()[0])
 
-    def retry_unreachable(self, turn: int) -> None:
-        """Have the inputs of this turn tried again whose servers did not answer."""
+    def retry_failed(self, turn: int, reason: str) -> None:
+        """Have the inputs of this turn tried again that are UNREACHABLE or INCOMPLETE, as `reason` says."""
         with self.writing() as base:
             base.execute(
                 "UPDATE inputs SET state = ?, reason = '', detail = '' WHERE turn = ? AND reason = ?",
-                (State.NEW, turn, UNREACHABLE),
+                (State.NEW, turn, reason),
             )
+
+    def has(self, turn: int, reason: str) -> bool:
+        """Whether there are inputs of this turn with a reason."""
+        found = self._base.execute("SELECT 1 FROM inputs WHERE turn = ? AND reason = ? LIMIT 1", (turn, reason))
+        return found.fetchone() is not None
 
     def next_turn(self) -> int:
         """A number for the inputs of one more look at the arguments, higher than all before."""

@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.arrays import distinct
-from symbolize.batch.manifest import UNREACHABLE, Asked, Handled, Item, ProfileRow, State
+from symbolize.batch.fetching import AtHand, open_client
+from symbolize.batch.manifest import FETCH, INCOMPLETE, UNREACHABLE, Asked, Handled, Item, ProfileRow, State
 from symbolize.batch.run_tables import RunTables, read_addresses
 from symbolize.batch.storage.input_names import ENDING
 from symbolize.batch.storage.inputs import local_path, open_input
 from symbolize.batch.storage.places import Place
 from symbolize.batch.storage.urls import Unreachable, is_url
+from symbolize.binaries import Kind
 from symbolize.errors import InputError, OutputError, SymbolizeError, UsageError
 from symbolize.load import load_all
 from symbolize.load.several import ALL, Choice, LoadedProfile
@@ -52,7 +54,7 @@ class Setup:
     """How profiles are read and symbolized, the same for all tasks of a batch.
 
     `out` is where outputs go, `exchange` where the workers leave what others of them need. `cache` is a folder or URL,
-    empty for none; with `hand_on_kept` tables that are kept there are left for the others too, which may not have the
+    empty for none, `downloads` the folder of fetched files, empty for that of each machine's user; with `hand_on_kept` tables that are kept there are left for the others too, which may not have the
     same folder. `run` tells one process that drives a batch from all others.
     """
 
@@ -68,6 +70,8 @@ class Setup:
     proguard_maps: tuple[str, ...] = ()
     annotate: bool = False
     debuginfod: tuple[str, ...] = ()
+    refresh_misses: bool = False
+    downloads: str = ""
     choice: Choice = ALL
     load_options: tuple[tuple[str, Any], ...] = ()
 
@@ -75,22 +79,27 @@ class Setup:
 class Work(NamedTuple):
     """Inputs to symbolize. What has to be decoded first is put off to the file `spill`, if that is not empty.
 
-    `epoch` grows when there are new tables.
+    `epoch` grows when there are new tables or files. With `may_want` inputs for which files have to be fetched are put
+    off as well.
     """
 
     setup: Setup
     epoch: int
     items: tuple[Item, ...]
     spill: str = ""
+    may_want: bool = False
 
 
 class Done(NamedTuple):
     """What came of `Work`: of each input, and what has to be decoded for those that are put off. `fatal` says why
-    nothing can be done, as when there is no space for outputs, which is no fault of the inputs."""
+    nothing can be done, as when there is no space for outputs, which is no fault of the inputs. `wanted` are the build
+    ids of files to fetch, with their kinds; `problems` what is wrong with the cache."""
 
     handled: tuple[Handled, ...]
     questions: tuple[Asked, ...] = ()
     fatal: str = ""
+    wanted: tuple[tuple[str, tuple[Kind, ...]], ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 class Decode(NamedTuple):
@@ -102,8 +111,8 @@ class Decode(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """What came of `Decode`: how many addresses the table answers for, its bytes, or why there is none. `fatal` is as
-    in `Done`."""
+    """What came of `Decode`: how many addresses the table answers for, its bytes, or why there is none. `fatal` and
+    `problems` are as in `Done`."""
 
     key: str
     addresses: int
@@ -111,6 +120,21 @@ class Decoded(NamedTuple):
     seconds: float
     failure: str = ""
     fatal: str = ""
+    problems: tuple[str, ...] = ()
+
+
+class PutOff(NamedTuple):
+    """What an input waits for: binaries to decode, or files to fetch, which may need to be decoded too."""
+
+    questions: list[Question]
+    wanted: dict[str, list[Kind]]
+
+
+class Written(NamedTuple):
+    """The outputs of an input, and the servers that failed with what they said first."""
+
+    profiles: tuple[ProfileRow, ...]
+    failures: dict[str, str]
 
 
 class Worker:
@@ -123,22 +147,23 @@ class Worker:
         self.noted: dict[str, UInt64] = {}
         self._epoch = -1
         self._held = ExitStack()
+        self._told: set[str] = set()
         self.symbolizer = self._open()
 
     def _open(self) -> Symbolizer:
         setup = self.setup
-        servers = None
+        self.servers = None
         if setup.debuginfod:
-            from symbolize.binaries.debuginfod import Debuginfod
-
-            is_env = setup.debuginfod == ("env",)
-            client = Debuginfod.from_environment() if is_env else Debuginfod(list(setup.debuginfod))
-            servers = self._held.enter_context(client)
+            client = self._held.enter_context(
+                open_client(setup.debuginfod, setup.refresh_misses, folder=setup.downloads)
+            )
+            self.servers = AtHand(client, self.exchange)
+        self.cache = open_cache(setup) if setup.cache else None
         symbolizer = Symbolizer(
             setup.binaries,
             demangle=setup.demangle,  # type: ignore[arg-type]
-            cache=open_cache(setup) if setup.cache else None,
-            servers=servers,
+            cache=self.cache,
+            servers=self.servers,
             nearest_line=setup.nearest_line,
             proguard_maps=setup.proguard_maps,
             annotate=setup.annotate,
@@ -155,6 +180,15 @@ class Worker:
         if self.symbolizer.open_binaries > MAX_OPEN:
             self.close()
             self.symbolizer = self._open()
+        if self.servers is not None:
+            self.servers.begin(epoch)
+            self.servers.take_wanted()
+
+    def new_problems(self) -> tuple[str, ...]:
+        """What is wrong with the cache and was not told before."""
+        problems = tuple(each for each in (self.cache.problems if self.cache else ()) if each not in self._told)
+        self._told.update(problems)
+        return problems
 
     def close(self) -> None:
         """Close all files."""
@@ -214,10 +248,11 @@ def symbolize_inputs(work: Work) -> Done:
         return Done((), (), str(error))
     handled: list[Handled] = []
     questions: list[Question] = []
+    wanted: dict[str, dict[Kind, None]] = {}
     for item in work.items:
         started = time.perf_counter()
         try:
-            found = symbolize_input(worker, item, may_defer=bool(work.spill))
+            found = symbolize_input(worker, item, may_defer=bool(work.spill), may_want=work.may_want)
         except InputError as error:
             reason = UNREACHABLE if isinstance(error, Unreachable) else "unreadable"
             result = Handled(item.number, State.QUARANTINED, (), reason, str(error))
@@ -230,14 +265,19 @@ def symbolize_inputs(work: Work) -> Done:
         except Exception:  # a fault of ours costs this input, and says where it is
             result = Handled(item.number, State.QUARANTINED, (), "error", traceback.format_exc(limit=-3))
         else:
-            if isinstance(found, tuple):
-                result = Handled(item.number, State.DONE, found)
+            if isinstance(found, Written):
+                said = "; ".join(f"{server}: {text}" for server, text in found.failures.items())
+                result = Handled(item.number, State.DONE, found.profiles, INCOMPLETE if said else "", said)
             else:
-                questions += found
-                result = Handled(item.number, State.SCANNED)
+                questions += found.questions
+                for build_id, kinds in found.wanted.items():
+                    wanted.setdefault(build_id, {}).update(dict.fromkeys(kinds))
+                result = Handled(item.number, State.SCANNED, reason=FETCH if found.wanted else "")
         handled.append(result._replace(seconds=time.perf_counter() - started))
     try:
-        return Done(tuple(handled), put_off(worker, questions, work.spill))
+        asked = put_off(worker, questions, work.spill)
+        files = tuple((build_id, tuple(kinds)) for build_id, kinds in wanted.items())
+        return Done(tuple(handled), asked, wanted=files, problems=worker.new_problems())
     except OutputError as error:
         return Done((), (), str(error))
 
@@ -248,32 +288,40 @@ def is_of_one_name(error: OutputError) -> bool:
     return isinstance(cause, OSError) and cause.errno in NAMING_ERRORS
 
 
-def symbolize_input(worker: Worker, item: Item, may_defer: bool) -> tuple[ProfileRow, ...] | list[Question]:
-    """Symbolize all profiles of an input; the outputs, or, if it may be put off, what would have to be decoded."""
+def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool) -> Written | PutOff:
+    """Symbolize all profiles of an input; the outputs, or, if it may be put off, what would have to be decoded, or
+    fetched first."""
     with open_input(item.uri) as source:
         options = dict(worker.setup.load_options)
         found = load_all(source, choice=worker.setup.choice, **options)
         single = found[0].profile if len(found) == 1 else None
+        written = Written((), {})
         if may_defer:
-            questions: list[Question] = []
+            put_off = PutOff([], {})
             for each in found:
                 profile = single or each.profile
                 matched = worker.symbolizer.match(profile)
-                open_questions = worker.symbolizer.open_questions(matched)
-                if single is not None and not open_questions:
-                    result = worker.symbolizer.finish(single, matched)
-                    return (write_result(worker, item, found[0], result),)
-                questions += open_questions
-            if questions:
-                return questions
-        rows = []
+                put_off.questions.extend(worker.symbolizer.open_questions(matched))
+                if worker.servers is not None:
+                    put_off.wanted.update(worker.servers.take_wanted() if may_want else {})
+                if single is not None and not any(put_off):
+                    return write_result(worker, item, each, worker.symbolizer.finish(single, matched), written)
+            if put_off.wanted:
+                return put_off._replace(questions=[])  # asked again when the files are there
+            if put_off.questions:
+                return put_off
         for each in found:
-            result = worker.symbolizer.symbolize(single or each.profile)
-            rows.append(write_result(worker, item, each, result))
-        return tuple(rows)
+            written = write_result(worker, item, each, worker.symbolizer.symbolize(single or each.profile), written)
+        return written
 
 
-def write_result(worker: Worker, item: Item, loaded: LoadedProfile, result: Result) -> ProfileRow:
+def write_result(worker: Worker, item: Item, loaded: LoadedProfile, result: Result, written: Written) -> Written:
+    """Write one profile where it belongs; what is told of it, behind what was `written` of the input before."""
+    failures = dict(result.report.failures) | written.failures
+    return Written((*written.profiles, write_profile(worker, item, loaded, result)), failures)
+
+
+def write_profile(worker: Worker, item: Item, loaded: LoadedProfile, result: Result) -> ProfileRow:
     """Write one profile where it belongs; what is told of it.
 
     One without any name does not replace what an earlier run made of the same input with names (rule R279).
@@ -338,7 +386,7 @@ def decode_binary(work: Decode) -> Decoded:
         except OutputError as error:
             return Decoded(key, 0, 0, time.perf_counter() - started, fatal=str(error))
     binary.forget()
-    return Decoded(key, len(vaddrs), size, time.perf_counter() - started)
+    return Decoded(key, len(vaddrs), size, time.perf_counter() - started, problems=worker.new_problems())
 
 
 def forget_worker() -> None:

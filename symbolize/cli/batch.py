@@ -26,6 +26,7 @@ from symbolize.cli.options import (
     add_places,
     all_roots,
     byte_size,
+    check_servers,
     load_options,
     percentage,
     warn_if_interpreted,
@@ -39,7 +40,7 @@ STATE_FOLDER = ".symbolize"
 TASKS_ON_CLUSTER = 8
 """Inputs that make one task of a cluster, where handing one over takes milliseconds."""
 RETRY_EVERY = 60.0
-"""Seconds after which inputs are tried again while watching whose servers did not answer."""
+"""Seconds after which inputs are tried again while watching for which servers failed."""
 SECONDS, DECODE_SECONDS = 600.0, 3600.0
 MEMORY, DECODE_MEMORY = 4 << 30, 16 << 30
 
@@ -74,7 +75,7 @@ def run_batch(arguments: Sequence[str]) -> int:
         finally:
             percent = seen.close_up(manifest, batch.turn, plan.state)
         counts = manifest.count(batch.turn)
-        unfinished = counts[State.NEW] + counts[State.SCANNED] + manifest.count_unreachable(batch.turn)
+        unfinished = counts[State.NEW] + counts[State.SCANNED] + manifest.count_failed(batch.turn) + batch.unlisted
     if unfinished and not options.watch:
         return EXIT_FAILED
     if counts[State.QUARANTINED] or (batch.missing and not options.watch):  # what is missing may still come
@@ -88,8 +89,8 @@ def parser() -> argparse.ArgumentParser:
         prog="symbolize batch",
         description="Symbolize many profiles: every binary is decoded once for all of them, on all cores or on a "
         "cluster. Killed at any moment and started again, it goes on where it stopped.",
-        epilog="Exit codes: 0 done, 1 failed as a whole, 2 usage, 3 below --fail-under, 4 some inputs failed and are "
-        "in quarantine, 130 interrupted.",
+        epilog="Exit codes: 0 done, 1 failed as a whole or a server failed, 2 usage, 3 below --fail-under, "
+        "4 some inputs failed and are in quarantine, 130 interrupted.",
     )
     result.add_argument(
         "inputs",
@@ -234,6 +235,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     for root in options.binaries:
         if not os.path.exists(root):
             raise UsageError(f"--binaries {root}: no such folder or file")
+    check_servers(options.debuginfod)
     shard = shard_of(options.shard)
     out = Place.of(options.out)
     local = [local_path(argument) for argument in inputs]
@@ -256,6 +258,11 @@ def plan_of(options: argparse.Namespace) -> Plan:
     cache = "" if options.no_cache else options.cache or default_folder()
     if cache and not is_url(cache):
         cache = os.path.abspath(cache)
+    downloads = ""
+    if options.debuginfod not in ([], ["env"]) and not options.dask:
+        from symbolize.binaries.debuginfod.cache import default_folder as downloads_folder
+
+        downloads = downloads_folder()
     loading = load_options(options)
     choice = loading.pop("choice")
     setup = Setup(
@@ -271,6 +278,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
         proguard_maps=tuple(options.proguard_map),
         annotate=options.annotate,
         debuginfod=tuple(options.debuginfod),
+        refresh_misses=options.refresh_misses,
+        downloads=downloads,
         choice=choice,
         load_options=tuple(sorted(loading.items())),
     )
@@ -354,7 +363,7 @@ def keep_watching(
             return
         if time.monotonic() - tried > RETRY_EVERY:
             tried = time.monotonic()
-            manifest.retry_unreachable(batch.turn)
+            batch.retry_failed()
         batch.take_in(lambda found, look=look: manifest.is_settled(found, look))  # type: ignore[misc]
         manifest.end_look(look)
         counts = batch.work()

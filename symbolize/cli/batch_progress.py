@@ -21,6 +21,7 @@ from symbolize.errors import printable
 if TYPE_CHECKING:
     from tqdm import tqdm
 
+    from symbolize.batch.fetching import FetchedFile
     from symbolize.batch.manifest import Handled, Item
     from symbolize.batch.tasks import Decoded
 
@@ -40,7 +41,7 @@ MEASURED: Final = 64
 REWRITE_COST: Final = 2.0
 """How much longer it is taken to be to symbolize an input than to look what it asks, until both were measured."""
 
-UNITS: Final = {"scan": "inputs", "decode": "binaries", "rewrite": "inputs"}
+UNITS: Final = {"scan": "inputs", "fetch": "files", "decode": "binaries", "rewrite": "inputs"}
 
 
 class Outlook:
@@ -159,7 +160,7 @@ class Outlook:
     def bar_text(self) -> str:
         """What stands beside the bar."""
         stage = self.stage
-        if stage == "decode" or (stage == "scan" and self.put_off):
+        if stage in ("decode", "fetch") or (stage == "scan" and self.put_off):
             stage += f" {self.done}/{self.total}"
         parts = [f"{duration(self.elapsed)}<{self.left_text()}", rate_text(self.rate), stage]
         if self.failed:
@@ -237,6 +238,12 @@ class BatchProgress(Silent):
             self._in_pass[result.state] = self._in_pass.get(result.state, 0) + 1
             if result.state == State.QUARANTINED:
                 self._say_quarantined(item, result)
+            self._went_on()
+
+    def fetched(self, result: FetchedFile) -> None:
+        """Go on."""
+        with self._lock:
+            self._outlook.step()
             self._went_on()
 
     def decoded(self, result: Decoded) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -181,6 +181,18 @@ def all_roots(options: argparse.Namespace) -> list[str]:
     return [*options.binaries, *further]
 
 
+def check_servers(urls: Sequence[str]) -> None:
+    """Raise UsageError for what is no server, without passwords in its text."""
+    if "env" in urls:
+        if len(urls) > 1:
+            raise UsageError("--debuginfod env stands alone; put all servers into DEBUGINFOD_URLS or name them")
+    elif urls:
+        from symbolize.binaries.debuginfod.server import parse_servers
+
+        for problem in parse_servers(urls)[1]:
+            raise UsageError(f"--debuginfod: {problem}")
+
+
 @contextmanager
 def debuginfod_client(options: argparse.Namespace) -> Iterator[Debuginfod | None]:
     """The client for the servers that the options name; None if they name none."""
@@ -196,9 +208,8 @@ def debuginfod_client(options: argparse.Namespace) -> Iterator[Debuginfod | None
 
     with Downloads(options.quiet) as downloads:
         more = {"refresh_misses": options.refresh_misses, "tell": say, "progress": downloads}
+        check_servers(options.debuginfod)
         if "env" in options.debuginfod:
-            if options.debuginfod != ["env"]:
-                raise UsageError("--debuginfod env stands alone; put all servers into DEBUGINFOD_URLS or name them")
             client = Debuginfod.from_environment(**more)
             if not client.servers:
                 say("--debuginfod env: DEBUGINFOD_URLS names no server that may be asked")

@@ -142,3 +142,100 @@ def test_what_a_folder_has_is_no_failure() -> None:
         arguments = [str(PERF), "--debuginfod", server.url, "--debuginfod", empty.url, "-q", "-o", "out.pb.gz"]
         assert main(arguments) == 0
     assert main([*arguments, "--demangle", "full"]) == 0
+
+
+def batch(server: HttpServer | str, *more: str, binaries: Path = RESONANCE) -> int:
+    """The exit code of a batch over one profile, with a log, metrics and a report."""
+    url = server if isinstance(server, str) else server.url
+    if not Path("in").exists():
+        Path("in").mkdir()
+        Path("in/one.pb.gz").write_bytes(PERF.read_bytes())
+    Path("log").unlink(missing_ok=True)
+    seen = ["--log-json", "log", "--metrics-file", "metrics", "--report-file", "report", "--report", "json"]
+    arguments = ["in", "--out", "out", "--binaries", str(binaries), "--debuginfod", url, "-j", "1", *seen, *more]
+    return main(["batch", *arguments])
+
+
+def events(name: str) -> list[dict[str, Any]]:
+    """The events of a kind in the log."""
+    return [entry for line in Path("log").read_text().splitlines() if (entry := json.loads(line))["event"] == name]
+
+
+@pytest.mark.parametrize("how", BROKEN.values(), ids=BROKEN)
+def test_a_batch(how: Failing, capsys: pytest.CaptureFixture[str]) -> None:
+    """A batch writes what can be named, tells of the server once, in log, metrics and report too, and ends with 1. The
+    next run does the profile again, and ends with what an undisturbed one makes (rule R285)."""
+    with failing(how) as server:
+        assert batch(server) == 1
+        assert capsys.readouterr().err.count(f"symbolize: {server.url}: failed for ") == 1
+        (done,) = [event for event in events("input") if event["state"] == "done"]
+        assert done["reason"] == "server-failed"
+        assert re.match(f"{server.url}: {how.said}", done["detail"])
+        assert re.search(how.said, events("problem")[0]["text"])
+        assert events("ended")[0]["incomplete"] == 1
+        metrics = Path("metrics").read_text()
+        assert "\nsymbolize_incomplete_total 1\n" in metrics
+        assert re.search(r'\nsymbolize_locations_total{outcome="server-failed"} [1-9]', metrics)
+        assert re.search(r'\nsymbolize_debuginfod_fetches_total{outcome="failed"} [1-9]', metrics)
+        report = json.loads(Path("report").read_text())
+        assert report["inputs"]["incomplete"] == 1
+        assert report["inputs"]["quarantined"] == 0
+    with HttpServer(answers, port=server.port):
+        assert batch(server) == 0
+        assert Path("out/one.pb.gz").read_bytes() == undisturbed()
+        assert batch(server) == 0
+    assert events("input") == []
+
+
+def test_each_file_is_fetched_once_a_batch() -> None:
+    """Many profiles want the same files, from several workers, and each is asked for once."""
+    Path("in").mkdir()
+    for number in range(6):
+        Path(f"in/{number}.pb.gz").write_bytes(PERF.read_bytes())
+    with HttpServer(answers) as server:
+        assert main(["batch", "in", "--out", "out", "--debuginfod", server.url, "-j", "2", "-q"]) == 0
+        assert len(server.asked) == len(set(server.asked))
+    assert {path.read_bytes() for path in Path("out").glob("*.pb.gz")} == {undisturbed()}
+
+
+def test_downloads_take_no_time_of_inputs() -> None:
+    """Files are fetched in a pass of their own, when no input is under way."""
+    running: list[list[str]] = []
+
+    def looks(request: Request) -> None:
+        running.append([event["pass"] for event in events("pass")])
+        answers(request)
+
+    with HttpServer(looks) as server:
+        assert batch(server) == 0
+    assert Path("out/one.pb.gz").read_bytes() == undisturbed()
+    assert running and all(passes == ["scan", "fetch"] for passes in running)
+    assert [event["pass"] for event in events("pass")] == ["scan", "fetch", "scan", "decode", "rewrite"]
+
+
+def test_a_batch_asks_again_for_misses() -> None:
+    """A miss is believed, unless --refresh-misses is given."""
+    with HttpServer(lambda request: request.reply(404)) as server:
+        assert batch(server) == 0
+        server.behave = answers
+        assert batch(server, "--again") == 0
+        assert Path("out/one.pb.gz").read_bytes() != undisturbed()
+        assert batch(server, "--again", "--refresh-misses") == 0
+    assert Path("out/one.pb.gz").read_bytes() == undisturbed()
+
+
+@pytest.mark.parametrize("url", ["not-a-url", "ftp://user:secret@host/", "", "env"])
+def test_a_batch_refuses_what_is_no_server(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is begun, and without passwords."""
+    assert batch(url, "--debuginfod", "http://user:secret@127.0.0.1:1") == 2
+    assert "secret" not in capsys.readouterr().err
+    assert not Path("out").exists()
+
+
+def test_an_environment_without_servers_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--debuginfod env` where DEBUGINFOD_URLS names nobody."""
+    monkeypatch.delenv("DEBUGINFOD_URLS", raising=False)
+    assert batch("env") == 0
+    assert "--debuginfod: names no server that may be asked" in capsys.readouterr().err

@@ -14,6 +14,7 @@ from symbolize.batch.storage.urls import shown_uri
 from symbolize.errors import OutputError
 
 if TYPE_CHECKING:
+    from symbolize.batch.fetching import FetchedFile
     from symbolize.batch.manifest import Handled, Item
     from symbolize.batch.tasks import Decoded
 
@@ -26,8 +27,9 @@ OF_COVERAGE: Final = ("samples", "locations", "symbolized_locations", "symbolize
 class JsonLog(Silent):
     """Writes an object a line for each event to the file `name`, after what is in it, or to standard output for `-`.
 
-    Every object has `time` (RFC 3339, UTC) and `event`: "began", "problem", "pass", "input", "binary" or "ended".
-    Lines are ASCII and are in the file when the next thing is done. What cannot be written is lost, with one warning at
+    Every object has `time` (RFC 3339, UTC) and `event`: "began", "problem", "pass", "input", "fetch", "binary" or
+    "ended". Lines are ASCII and are in the file when the next thing is done. What cannot be written is lost, with one
+    warning at
     the first such line and the number of lost lines at the end. Raises OutputError if there is no such file to write.
     """
 
@@ -39,6 +41,7 @@ class JsonLog(Silent):
         self._has_begun = False
         self._stage = ""
         self._counts = {State.DONE: 0, State.QUARANTINED: 0}
+        self._incomplete = 0
         try:
             if name == STANDARD_OUTPUT:
                 sys.stdout.flush()
@@ -68,6 +71,7 @@ class JsonLog(Silent):
         """The event "input"."""
         if result.state in self._counts:
             self._counts[result.state] += 1
+        self._incomplete += result.state == State.DONE and bool(result.reason)
         outputs = [
             {"path": row.output, "bytes": row.size, **{key: row.coverage.get(key) for key in OF_COVERAGE}}
             for row in result.profiles
@@ -88,6 +92,20 @@ class JsonLog(Silent):
             },
         )
 
+    def fetched(self, result: FetchedFile) -> None:
+        """The event "fetch"."""
+        self._write(
+            "fetch",
+            {
+                "build_id": result.build_id,
+                "kind": result.kind,
+                "status": result.status,
+                "bytes": result.size,
+                "seconds": round(result.seconds, 6),
+                "failures": [{"server": place, "text": text} for place, text in result.failures],
+            },
+        )
+
     def decoded(self, result: Decoded) -> None:
         """The event "binary"."""
         self._write(
@@ -105,7 +123,8 @@ class JsonLog(Silent):
         """The event "ended"."""
         if self._file < 0:
             return
-        self._write("ended", {"done": self._counts[State.DONE], "quarantined": self._counts[State.QUARANTINED]})
+        counts = {"done": self._counts[State.DONE], "quarantined": self._counts[State.QUARANTINED]}
+        self._write("ended", counts | {"incomplete": self._incomplete})
         os.close(self._file)
         self._file = -1
         if self._lost:

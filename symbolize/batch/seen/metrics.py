@@ -8,19 +8,22 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
+from symbolize.batch.fetching import NOT_NEEDED
 from symbolize.batch.manifest import State
 from symbolize.batch.seen.watchers import Silent
 from symbolize.errors import printable
 from symbolize.reasons import Reason
 
 if TYPE_CHECKING:
+    from symbolize.batch.fetching import FetchedFile
     from symbolize.batch.manifest import Handled, Item
     from symbolize.batch.tasks import Decoded
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX: Final = "symbolize_"
 
-PASSES: Final = ("scan", "decode", "rewrite")
+PASSES: Final = ("scan", "fetch", "decode", "rewrite")
+FETCHES: Final = ("found", "missing", "failed")
 BUCKETS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Seconds; an input takes from milliseconds to the limit of a task."""
 
@@ -128,6 +131,16 @@ class Metrics(Silent):
         )
         self._put_off = family("inputs_put_off_total", "counter", "Inputs that had to wait for symbol tables.")
         self._quarantined = family("quarantined_total", "counter", "Quarantined inputs by reason.", "reason")
+        self._incomplete = family(
+            "incomplete_total", "counter", "Inputs that are done, and done again by the next run: a server failed."
+        )
+        self._fetches = family(
+            "debuginfod_fetches_total",
+            "counter",
+            "Files that servers were asked for by what came of it; failed: nobody knows whether there is one.",
+            "outcome",
+        )
+        self._fetched_bytes = family("debuginfod_bytes_total", "counter", "Bytes of the files that were fetched.")
         self._problems = family("problems_total", "counter", "Problems that are no fault of one input.")
         self._bytes_in = family("input_bytes_total", "counter", "Bytes of the inputs that are done or quarantined.")
         self._bytes_out = family("output_bytes_total", "counter", "Bytes of the profiles that were written.")
@@ -168,11 +181,15 @@ class Metrics(Silent):
             self._pass.set(0, stage)
         for status in ("done", "quarantined", "skipped"):
             self._inputs.set(0, status)
+        for outcome in FETCHES:
+            self._fetches.set(0, outcome)
         for outcome in (Reason.SYMBOLIZED.code, *(reason.code for reason in Reason if reason.is_miss)):
             self._locations.set(0, outcome)
         for each in (
             self._waiting,
             self._put_off,
+            self._incomplete,
+            self._fetched_bytes,
             self._problems,
             self._bytes_in,
             self._bytes_out,
@@ -239,10 +256,22 @@ class Metrics(Silent):
                 self._quarantined.add(1, limited(result.reason, self._reasons, OTHER))
             elif result.state == State.DONE:
                 self._inputs.add(1, "done")
+                self._incomplete.add(bool(result.reason))
             for row in result.profiles:
                 self._profiles.add(1)
                 self._bytes_out.add(row.size)
                 self._add_coverage(row.coverage)
+
+    def fetched(self, result: FetchedFile) -> None:
+        """Count a file."""
+        with self._lock:
+            self._last.set(self._clock())
+            self._pass_done.add(1, self._stage)
+            if result.status != NOT_NEEDED:
+                self._fetches.add(
+                    1, "failed" if result.failures else "found" if result.status == "found" else "missing"
+                )
+            self._fetched_bytes.add(result.size)
 
     def decoded(self, result: Decoded) -> None:
         """Count a table."""

@@ -90,7 +90,7 @@ class Summary:
         self.tally = tally
         self.states = dict.fromkeys(State, 0)
         self.reasons: dict[str, int] = {}
-        self.outputs = self.nameless = self.kept = 0
+        self.outputs = self.nameless = self.kept = self.incomplete = 0
         self.output_bytes = 0
         self.percents = Percents()
         self.binaries = Binaries()
@@ -111,6 +111,7 @@ class Summary:
         """Go over the inputs; each as the report has it."""
         for number, uri, _, size, state, reason, detail, attempts, seconds, _ in self._manifest.rows(self._turn):
             self.states[state] += 1
+            self.incomplete += state == State.DONE and bool(reason)
             if state == State.QUARANTINED:
                 self.reasons[reason] = self.reasons.get(reason, 0) + 1
             outputs = []
@@ -154,6 +155,7 @@ class Summary:
         return {
             "inputs": {
                 "done": self.states[State.DONE],
+                "incomplete": self.incomplete,
                 "quarantined": self.states[State.QUARANTINED],
                 "unfinished": self.states[State.NEW] + self.states[State.SCANNED],
                 "done_before": tally.done_before,
@@ -247,6 +249,8 @@ class Summary:
         text = f"inputs: {states[State.DONE]} done"
         if tally.done_before:
             text += f" ({tally.done_before} of them before)"
+        if self.incomplete:
+            text += f", {self.incomplete} of them incomplete because a server failed: the same command does them again"
         if states[State.QUARANTINED]:
             text += f", {states[State.QUARANTINED]} quarantined"
         unfinished = states[State.NEW] + states[State.SCANNED]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 from symbolize.errors import printable
 
 if TYPE_CHECKING:
+    from symbolize.batch.fetching import FetchedFile
     from symbolize.batch.job import Watcher
     from symbolize.batch.manifest import Handled, Item
     from symbolize.batch.tasks import Decoded
@@ -43,6 +44,9 @@ class Silent:
 
     def handled(self, item: Item, result: Handled) -> None:
         """An input was symbolized, put off or quarantined."""
+
+    def fetched(self, result: FetchedFile) -> None:
+        """A file was fetched from a server, or was not."""
 
     def decoded(self, result: Decoded) -> None:
         """The table of a binary was made, or was not."""
@@ -82,6 +86,10 @@ class Watchers(Silent):
     def handled(self, item: Item, result: Handled) -> None:
         """Tell all."""
         self._tell(lambda watcher: watcher.handled(item, result))
+
+    def fetched(self, result: FetchedFile) -> None:
+        """Tell all."""
+        self._tell(lambda watcher: watcher.fetched(result))
 
     def decoded(self, result: Decoded) -> None:
         """Tell all."""

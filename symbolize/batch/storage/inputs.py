@@ -40,10 +40,12 @@ class Input(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What was named and is no input, and why: a sentence about it without its name."""
+    """What was named and is no input, and why: a sentence about it without its name. `is_failure`: there may be inputs,
+    but the server did not say."""
 
     uri: str
     sentence: str
+    is_failure: bool = False
 
 
 class _Missing(Exception):

@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING
 
 from symbolize.batch.storage.input_names import STATE_FOLDER, output_name
 from symbolize.batch.storage.patterns import ANY_FOLDERS, Pattern, is_pattern, literal_start, split_pattern
-from symbolize.batch.storage.urls import Entry, Files, children, entry_at, everything, files_at, scheme_of, shown
+from symbolize.batch.storage.urls import (
+    Denied,
+    Entry,
+    Files,
+    Unreachable,
+    children,
+    entry_at,
+    everything,
+    files_at,
+    scheme_of,
+    shown,
+)
 from symbolize.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +40,7 @@ def find_at_url(url: str, *, is_listed: bool) -> "Iterator[Input | Problem]":
     except FileNotFoundError:
         yield Problem(shown(url), "is missing")
     except InputError as error:
-        yield Problem(error.source, error.problem)
+        yield Problem(error.source, error.problem, isinstance(error, Unreachable | Denied))
 
 
 def _find(url: str, is_listed: bool) -> "Iterator[Input]":

@@ -64,6 +64,10 @@ class Unreachable(InputError):
     """What is at a URL could not be asked for, which says nothing of what is there."""
 
 
+class Denied(InputError):
+    """What is at a URL is not for us to read, or is not there."""
+
+
 class Files(NamedTuple):
     """A file system, a path in it, and the URL of that path without a slash at the end."""
 
@@ -113,7 +117,7 @@ def asking(url: str) -> Iterator[None]:
     except (InputError, UsageError, FileNotFoundError):
         raise
     except PermissionError as error:
-        raise InputError(shown(url), "cannot be read: access is denied, or it is missing") from error
+        raise Denied(shown(url), "cannot be read: access is denied, or it is missing") from error
     except Exception as error:  # each library has its own classes, not all of them OSError
         raise Unreachable(shown(url), f"cannot be read: {reason(error)}") from error
 

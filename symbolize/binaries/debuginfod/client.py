@@ -40,7 +40,8 @@ class Debuginfod:
     """A client for debuginfod servers; a context manager. Any number of threads may use one.
 
     `tell` is called with a line for a person: verdicts on servers and what is wrong with the configuration.
-    `progress` is called while bytes come, from several threads.
+    `progress` is called while bytes come, from several threads. `refresh_misses` asks again for what was missing before
+    the client was made, `refresh_servers` servers that did not answer before.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Debuginfod:
         headers: Mapping[str, str] | None = None,
         proxies: Mapping[str, str] | None = None,
         refresh_misses: bool = False,
+        refresh_servers: bool = False,
         tell: Callable[[str], None] | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
@@ -62,7 +64,8 @@ class Debuginfod:
         servers, problems = parse_servers(urls)
         if problems:
             raise UsageError(problems[0])
-        self._set_up(servers, cache, limits or Limits(), headers or {}, proxies or {}, refresh_misses, tell, progress)
+        self.refresh_misses, self.refresh_servers = refresh_misses, refresh_misses or refresh_servers
+        self._set_up(servers, cache, limits or Limits(), headers or {}, proxies or {}, tell, progress)
 
     def _set_up(
         self,
@@ -71,7 +74,6 @@ class Debuginfod:
         limits: Limits,
         headers: Mapping[str, str],
         proxies: Mapping[str, str],
-        refresh_misses: bool,
         tell: Callable[[str], None] | None,
         progress: Callable[[Progress], None] | None,
     ) -> None:
@@ -85,12 +87,11 @@ class Debuginfod:
         self.servers = [server for server in servers if server.ima != "enforcing"]
         self.limits = limits
         self.cache = ClientCache(default_folder() if cache is None else cache)
-        self.refresh_misses = refresh_misses
         self.wants_progress = False
         self._tell = tell or (lambda line: None)
         self._skipped = [server for server in servers if server.ima == "enforcing"]
         self._transport = Transport(self.servers, headers, limits.connect_time, proxies)
-        self._roster = Roster(self.servers, self._transport, self.cache, limits, refresh_misses, self._tell)
+        self._roster = Roster(self.servers, self._transport, self.cache, limits, self.refresh_servers, self._tell)
         self._downloader = Downloader(self._transport, self.cache, limits, progress)
         self._asked = hashlib.sha256("\n".join(sorted(server.url for server in self.servers)).encode()).hexdigest()[:32]
         self._started = time.time()
@@ -109,6 +110,7 @@ class Debuginfod:
         *,
         cache: str | os.PathLike[str] | None = None,
         refresh_misses: bool = False,
+        refresh_servers: bool = False,
         tell: Callable[[str], None] | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> Self:
@@ -117,13 +119,12 @@ class Debuginfod:
 
         found = read_environment(os.environ if environment is None else environment)
         client = cls.__new__(cls)
+        client.refresh_misses, client.refresh_servers = refresh_misses, refresh_misses or refresh_servers
         for problem in found.problems:
             if tell is not None:
                 tell(problem)
         folder = found.cache if cache is None else cache
-        client._set_up(
-            found.servers, folder, found.limits, found.headers, found.proxies, refresh_misses, tell, progress
-        )
+        client._set_up(found.servers, folder, found.limits, found.headers, found.proxies, tell, progress)
         client.wants_progress = found.wants_progress
         return client
 
@@ -155,6 +156,15 @@ class Debuginfod:
         if kind not in ("debuginfo", "executable"):
             raise UsageError(f"debuginfod has no {kind!r}")
         return self._single(build_id, kind, lambda asked: self._fetch(asked, kind))
+
+    def known(self, build_id: str, kind: Kind) -> Fetched | None:
+        """What the folder says of a file without a server being asked: the file, a miss, or nothing."""
+        return self._known(unpadded(build_id.lower()), kind) if is_build_id(build_id) else None
+
+    @staticmethod
+    def name_of(build_id: str, kind: Kind) -> str:
+        """A name for a file, the same for all spellings of its build id; empty for what is no build id."""
+        return f"{unpadded(build_id.lower())}-{kind}" if is_build_id(build_id) else ""
 
     def fetch_sections(
         self, build_id: str, names: Sequence[str] = NEEDED, executable: str | os.PathLike[str] | None = None

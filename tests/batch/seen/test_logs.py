@@ -119,7 +119,7 @@ def test_every_event_is_an_object(tmp_path: Path) -> None:
                 }
             ],
         },
-        {"event": "ended", "done": 1, "quarantined": 1},
+        {"event": "ended", "done": 1, "quarantined": 1, "incomplete": 0},
     ]
 
 
