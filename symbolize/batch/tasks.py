@@ -54,8 +54,8 @@ class Setup:
     """How profiles are read and symbolized, the same for all tasks of a batch.
 
     `out` is where outputs go, `exchange` where the workers leave what others of them need. `cache` is a folder or URL,
-    empty for none, `downloads` the folder of fetched files, empty for that of each machine's user; with `hand_on_kept` tables that are kept there are left for the others too, which may not have the
-    same folder. `run` tells one process that drives a batch from all others.
+    empty for none; with `hand_on_kept` tables that are kept there are left for the others too, which may not have the
+    same folder. `downloads` is that of fetched files, empty for the one of each machine's user. `run` tells one process that drives a batch from all others.
     """
 
     binaries: tuple[str, ...]

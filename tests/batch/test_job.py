@@ -401,9 +401,9 @@ def test_a_server_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monke
         _, seen = run_plan(given)
         assert {*seen.reasons.values()} == {"unreachable"}
         with Manifest(given.state + "/manifest.sqlite") as manifest:
-            assert (manifest.count_unreachable(1), manifest.count(1)[State.QUARANTINED]) == (2, 2)
-            manifest.retry_unreachable(1)  # as while watching
-            assert (manifest.count_unreachable(1), manifest.count(1)[State.NEW]) == (0, 2)
+            assert (manifest.count_failed(1), manifest.count(1)[State.QUARANTINED]) == (2, 2)
+            manifest.retry_failed(1, "unreachable")  # as while watching
+            assert (manifest.count_failed(1), manifest.count(1)[State.NEW]) == (0, 2)
         run_plan(given)
     counts, seen = run_plan(given)
     assert (counts[State.DONE], seen.reasons) == (1, {"bad": "unreadable"})
