@@ -37,6 +37,7 @@ COMPOSED = "section-symbolize-composed"
 _SHARED = re.compile(r"debuginfo|executable|section-.*|source-.*|hdr-.*")
 _FOLDER = re.compile(r"[0-9a-f]{4,128}")
 _UNFINISHED = ".symbolize-"
+_NOTE = ".json"
 
 
 def default_folder(environment: Mapping[str, str] | None = None) -> str:
@@ -62,6 +63,14 @@ class Miss(NamedTuple):
 
     age: float
     when: float
+
+
+class Partial(NamedTuple):
+    """The beginning of a file, and its ETag or Last-Modified at the server."""
+
+    path: str
+    size: int
+    validator: str
 
 
 class Unfinished(NamedTuple):
@@ -147,6 +156,35 @@ class ClientCache:
         except BaseException:
             discard(path)
             raise
+
+    def partial(self, build_id: str, entry: str, server: str) -> Partial | None:
+        """The beginning of a file that `server` broke off, with what identifies the file there; None if there is none."""
+        path = self._partial(build_id, entry)
+        note = self._read(path + _NOTE)
+        try:
+            size = os.stat(path).st_size
+        except OSError:
+            return None
+        validator = None if note is None else note.get("validator")
+        if not size or note is None or note.get("server") != server or note.get("size") != size:
+            return None
+        return Partial(path, size, validator) if isinstance(validator, str) and validator else None
+
+    def keep_partial(self, unfinished: str, build_id: str, entry: str, server: str, validator: str) -> None:
+        """Keep what came of a file, at most one for each, until it is gone on with or cleaned away."""
+        path = self._partial(build_id, entry)
+        with suppress(OSError):
+            discard(path + _NOTE)  # first, so that no note is for another file
+            os.replace(unfinished, path)
+            self._write(path + _NOTE, server=server, validator=validator, size=os.stat(path).st_size)
+
+    def drop_partial(self, build_id: str, entry: str) -> None:
+        """Remove the beginning of a file, if it is there."""
+        for ending in (_NOTE, ""):
+            discard(self._partial(build_id, entry) + ending)
+
+    def _partial(self, build_id: str, entry: str) -> str:
+        return os.path.join(self.path, build_id, f"{_UNFINISHED}partial-{entry}")
 
     def publish(self, unfinished: str, build_id: str, entry: str) -> str:
         """Give a finished file its name; the path. Raises OSError."""

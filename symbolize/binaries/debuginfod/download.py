@@ -2,16 +2,19 @@
 
 import queue
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from symbolize.binaries.build_id import same_build_id
-from symbolize.binaries.debuginfod.cache import ClientCache, discard
+from symbolize.binaries.debuginfod.cache import ClientCache, Partial, discard
 from symbolize.binaries.debuginfod.model import Limits, Outcome, Progress, Request
 from symbolize.binaries.debuginfod.server import Server
 from symbolize.binaries.debuginfod.transport import (
+    CHUNK,
+    PARTIAL,
     Answer,
     Call,
     Cancelled,
@@ -24,6 +27,9 @@ from symbolize.elf import ElfError, ElfImage
 from symbolize.errors import printable
 
 PROGRESS_INTERVAL = 0.1
+LEAST_PARTIAL = 1 << 16
+"""Bytes below which the beginning of a file is not kept."""
+RANGE_NOT_SATISFIABLE = 416
 LAST_WAIT = 1.0
 """Seconds that downloads which were ended have to tidy up."""
 
@@ -155,6 +161,10 @@ class Downloader:
 
     def _ask_once(self, request: Request, server: Server, calls: Mapping[Server, Call]) -> Outcome:
         call, limits = calls[server], self._limits
+        partial = self._cache.partial(request.build_id, request.entry, server.url)
+        headers = {"X-DEBUGINFOD-MAXSIZE": str(request.limit)}
+        if partial is not None:  # what came goes on where it broke off, if the file there is the same still
+            headers |= {"Range": f"bytes={partial.size}-", "If-Range": partial.validator, "Accept-Encoding": "identity"}
         timer = threading.Timer(limits.answer_time, call.cancel, [f"no answer in {limits.answer_time:g} s"])
         timer.daemon = True
         timer.start()
@@ -164,7 +174,7 @@ class Downloader:
                 f"/buildid/{request.build_id}/{request.path}",
                 call,
                 limits.answer_time,
-                {"X-DEBUGINFOD-MAXSIZE": str(request.limit)},
+                headers,
             )
         finally:
             timer.cancel()
@@ -179,13 +189,21 @@ class Downloader:
                 return Outcome("too-large", f"too large: more than {request.limit:,} bytes (HTTP 406)")
             if status == 429 or status >= 500:
                 raise Again(f"HTTP {status}", retry_after(answer.header("Retry-After")))
-            if status != 200:
+            if status == RANGE_NOT_SATISFIABLE and partial is not None:
+                self._cache.drop_partial(request.build_id, request.entry)
+                raise Again(f"HTTP {status}", 0.0)
+            if status != 200 and (partial is None or status != PARTIAL):
                 return Outcome("failed", f"HTTP {status}")
+            if status == 200:
+                partial = None
+            elif partial is not None and answer.begin != partial.size:
+                self._cache.drop_partial(request.build_id, request.entry)
+                raise Again("sent another part of the file than was asked for", 0.0)
             self._claim(request, server, calls)
             size = answer.announced
             if request.sections_above is not None and size is not None and request.sections_above < size:
                 raise Large(size)
-            self._receive(request, server, answer)
+            self._receive(request, server, answer, partial)
             return Outcome("found", "found")
         finally:
             answer.close()
@@ -201,19 +219,30 @@ class Downloader:
             if other is not server:
                 call.cancel()
 
-    def _receive(self, request: Request, server: Server, answer: Answer) -> None:
-        """Write the file, check it, and give it its name."""
+    def _receive(self, request: Request, server: Server, answer: Answer, partial: Partial | None) -> None:
+        """Write the file, behind what came of it before, check it, and give it its name."""
         limits, total = self._limits, answer.announced
         with self._cache.unfinished(request.build_id) as new:
             done, told = 0, time.monotonic()
-            for data in answer.body(
-                request.limit, limits.answer_time, limits.stall_time, limits.min_rate, limits.total_time
-            ):
-                new.file.write(data)
-                done += len(data)
-                if self._progress is not None and time.monotonic() - told >= PROGRESS_INTERVAL:
-                    told = time.monotonic()
-                    self._progress(Progress(request.build_id, request.kind, server.url, done, total))
+            if partial is not None:
+                with open(partial.path, "rb") as before:
+                    shutil.copyfileobj(before, new.file, CHUNK)
+                done = new.file.tell()
+            try:
+                for data in answer.body(
+                    request.limit, limits.answer_time, limits.stall_time, limits.min_rate, limits.total_time
+                ):
+                    new.file.write(data)
+                    done += len(data)
+                    if self._progress is not None and time.monotonic() - told >= PROGRESS_INTERVAL:
+                        told = time.monotonic()
+                        self._progress(Progress(request.build_id, request.kind, server.url, done, total))
+            except (NetworkFailure, Cancelled):
+                if answer.validator and request.is_elf and done >= LEAST_PARTIAL:
+                    new.file.flush()
+                    self._cache.keep_partial(new.path, request.build_id, request.entry, server.url, answer.validator)
+                raise
+        self._cache.drop_partial(request.build_id, request.entry)
         if self._progress is not None:
             self._progress(Progress(request.build_id, request.kind, server.url, done, done))
         try:
@@ -221,8 +250,10 @@ class Downloader:
                 if not done:
                     raise Wrong("refused: an empty file came")
                 verify_file(new.path, request.build_id)
-        except BaseException:
+        except BaseException as error:
             discard(new.path)
+            if partial is not None and isinstance(error, Wrong):
+                raise Again(f"{error}; begun anew") from None
             raise
         path = self._cache.publish(new.path, request.build_id, request.entry)
         request.outcomes[server] = Outcome("found", "found")

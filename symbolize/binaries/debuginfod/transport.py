@@ -30,6 +30,7 @@ MAX_REDIRECTS = 3
 CHUNK = 1 << 16
 FIRST_BYTES = 100_000
 """So many bytes, or all, have to come within the time in which a server has to answer."""
+PARTIAL = 206
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -168,9 +169,27 @@ class Answer:
         return "" if text == "identity" else text
 
     @property
+    def validator(self) -> str:
+        """What identifies the file as it is, for If-Range: a strong ETag, else Last-Modified; empty for none, and for
+        what comes encoded, of which a part is no part of the file."""
+        tag = self.header("ETag").strip()
+        return "" if self.encoding else tag if tag.startswith('"') else self.header("Last-Modified").strip()
+
+    @property
+    def begin(self) -> int | None:
+        """Where the part that comes begins in the file, which is 0 for a whole file; None for a part that is none."""
+        if self.status != PARTIAL:
+            return 0
+        match = re.fullmatch(
+            r"bytes ([0-9]{1,19})-[0-9]{1,19}/(?:[0-9]{1,19}|\*)", self.header("Content-Range").strip()
+        )
+        return int(match[1]) if match and not self.encoding else None
+
+    @property
     def announced(self) -> int | None:
         """Bytes that the file has, if the server says so; the larger number if it says two."""
-        sizes = [self.number("X-DEBUGINFOD-SIZE"), None if self.encoding else self.number("Content-Length")]
+        length = None if self.encoding else self.number("Content-Length")
+        sizes = [self.number("X-DEBUGINFOD-SIZE"), None if length is None else length + (self.begin or 0)]
         known = [size for size in sizes if size is not None]
         return max(known) if known else None
 
@@ -187,7 +206,7 @@ class Answer:
             raise TooLarge(f"{announced:,} bytes announced, {limit:,} allowed")
         # What is encoded may be longer than what it stands for, by a little.
         raw = self._raw(limit + (limit >> 8) + CHUNK, answer_time, stall_time, min_rate, total)
-        count = 0
+        count = self.begin or 0
         for data in inflated(raw) if self.encoding else raw:
             count += len(data)
             if count > limit:
