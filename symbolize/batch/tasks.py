@@ -55,7 +55,8 @@ class Setup:
 
     `out` is where outputs go, `exchange` where the workers leave what others of them need. `cache` is a folder or URL,
     empty for none; with `hand_on_kept` tables that are kept there are left for the others too, which may not have the
-    same folder. `downloads` is that of fetched files, empty for the one of each machine's user. `run` tells one process that drives a batch from all others.
+    same folder. `downloads` is that of fetched files, empty for the one of each machine's user. `run` tells one process
+    that drives a batch from all others.
     """
 
     binaries: tuple[str, ...]

@@ -158,7 +158,7 @@ class ClientCache:
             raise
 
     def partial(self, build_id: str, entry: str, server: str) -> Partial | None:
-        """The beginning of a file that `server` broke off, with what identifies the file there; None if there is none."""
+        """The beginning of a file that `server` broke off, and what identifies that; None if there is none."""
         path = self._partial(build_id, entry)
         note = self._read(path + _NOTE)
         try:
