@@ -23,7 +23,7 @@ from symbolize.batch.fetching import FOLDER as FETCHED
 from symbolize.batch.fetching import FetchedFile, Fetcher
 from symbolize.batch.manifest import FETCH, INCOMPLETE, UNREACHABLE, Handled, Item, Manifest, State
 from symbolize.batch.run_tables import FOLDER, GIVEN_UP, RunTables
-from symbolize.batch.storage.inputs import Input, Problem, find_inputs, local_path
+from symbolize.batch.storage.inputs import Input, NotListed, Problem, find_inputs, local_path
 from symbolize.batch.storage.places import Place
 from symbolize.batch.tasks import (
     SPILLS,
@@ -186,7 +186,7 @@ class Batch:
             if isinstance(found, Problem):
                 if found.uri not in self._told:
                     self._told.add(found.uri)
-                    self.unlisted += found.is_failure
+                    self.unlisted += isinstance(found, NotListed)
                     self._watcher.problem(found.uri, found.sentence)
             elif plan.shard.takes(found.name) and not is_below(found.uri, out, real) and is_ready(found):
                 some.append(found)

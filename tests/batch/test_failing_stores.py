@@ -24,10 +24,11 @@ def test_a_store_that_cannot_be_listed_is_a_failure(
         impatient(down)
         down.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
         assert main(["batch", *arguments]) == 1
-    assert f"symbolize: {bucket.url}/in/: cannot be read: " in capsys.readouterr().err
+    assert f"symbolize: {bucket.url}/in: cannot be read: " in capsys.readouterr().err
     bucket.system.clear_instance_cache()
     assert main(["batch", "-q", f"{bucket.url}/none/", *arguments[1:]]) == 4
-    assert main(["batch", "-q", *arguments]) == 0
+    counts, seen = run_plan(plan(arguments[0], tmp_path / "out", []))
+    assert (counts[State.DONE], seen.problems) == (1, [])
 
 
 def test_a_cache_that_fails_is_told_once(bucket: Bucket, tmp_path: Path) -> None:

@@ -67,10 +67,10 @@ class Failing(NamedTuple):
 
 BROKEN = {
     "down": Failing(None, "unreachable, not asked: Connection refused"),
-    "mute": Failing(hangs, "unreachable, not asked: no answer in 0.2 s", is_probed=True),
+    "mute": Failing(hangs, "unreachable, not asked: no answer in (0.2 s|time)", is_probed=True),
     "refuses": Failing(lambda request: request.reply(403), r"access denied \(HTTP 403\)"),
     "overloaded": Failing(lambda request: request.reply(503), "HTTP 503"),
-    "hangs": Failing(hangs, "no answer in 0.2 s"),
+    "hangs": Failing(hangs, "no answer in (0.2 s|time)"),
     "slow": Failing(drips, "stalled: [0-9]+ bytes in"),
     "stops": Failing(stops, "cut off: 5,000 of 100,000 bytes"),
     "other": Failing(lambda request: request.reply(200, b"no ELF" * 99), "refused: "),

@@ -40,12 +40,14 @@ class Input(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What was named and is no input, and why: a sentence about it without its name. `is_failure`: there may be inputs,
-    but the server did not say."""
+    """What was named and is no input, and why: a sentence about it without its name."""
 
     uri: str
     sentence: str
-    is_failure: bool = False
+
+
+class NotListed(Problem):
+    """What may be or hold inputs, but its server did not say."""
 
 
 class _Missing(Exception):

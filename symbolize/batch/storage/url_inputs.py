@@ -28,7 +28,7 @@ NO_PATTERNS = frozenset(["http", "https"])
 
 def find_at_url(url: str, *, is_listed: bool) -> "Iterator[Input | Problem]":
     """The files that a URL means; `is_listed` in a list, where names are no patterns and outputs keep all folders."""
-    from symbolize.batch.storage.inputs import Problem
+    from symbolize.batch.storage.inputs import NotListed, Problem
 
     empty = True
     try:
@@ -40,7 +40,8 @@ def find_at_url(url: str, *, is_listed: bool) -> "Iterator[Input | Problem]":
     except FileNotFoundError:
         yield Problem(shown(url), "is missing")
     except InputError as error:
-        yield Problem(error.source, error.problem, isinstance(error, Unreachable | Denied))
+        kind = NotListed if isinstance(error, Unreachable | Denied) else Problem
+        yield kind(error.source, error.problem)
 
 
 def _find(url: str, is_listed: bool) -> "Iterator[Input]":
