@@ -54,10 +54,11 @@ class Comparison:
 
 
 def find_symbolizer() -> str | None:
-    """llvm-symbolizer of a version that prints JSON with start lines; None if there is none."""
+    """llvm-symbolizer of a version that prints JSON with start lines, if llvm-dwarfdump is there too; None if there is
+    none."""
     for name in ("llvm-symbolizer-19", "llvm-symbolizer"):
         path = shutil.which(name)
-        if path:
+        if path and shutil.which(name.replace("symbolizer", "dwarfdump")):
             version = re.search(
                 r"version (\d+)", subprocess.run([path, "--version"], capture_output=True, text=True).stdout
             )
