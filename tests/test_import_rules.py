@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "symbolize"
 
-FOUNDATION = {"arrays", "errors", "parallel", "texts"}
+FOUNDATION = {"arrays", "errors", "parallel", "regular", "texts"}
 """What every room may use."""
 
 ALLOWED = {
@@ -53,6 +53,7 @@ ALLOWED = {
     "proto": set(),
     "prune": {"names", "profile"},
     "reasons": set(),
+    "regular": set(),
     "report": {"profile", "reasons"},
     "resolve": {"binaries", "elf", "embedded", "match", "reasons", "symbols"},
     "special": {"binaries", "elf", "listings", "match", "reasons", "symbols"},

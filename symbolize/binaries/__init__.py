@@ -4,7 +4,7 @@ from symbolize.binaries.archives import Member, inflate, read_member, read_membe
 from symbolize.binaries.build_id import has_build_id, is_build_id, module_prefix, plain_build_id, same_build_id
 from symbolize.binaries.companions import Companions
 from symbolize.binaries.finder import Found, binary_files, complete, find_binary, find_candidates, ranked
-from symbolize.binaries.housekeeping import collect, kept
+from symbolize.binaries.housekeeping import collect, kept, verify
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.recorded_names import find_recorded
 from symbolize.binaries.remote import Answer, Attempt, Kind, Listener, Servers, Unasked, fetch_in_turn, missing_kinds
@@ -45,4 +45,5 @@ __all__ = [
     "read_members",
     "roots_from_environment",
     "same_build_id",
+    "verify",
 ]

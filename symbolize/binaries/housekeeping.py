@@ -1,7 +1,6 @@
 """What the index and compressed files leave in the cache folder: how much it is, and removing what is not used."""
 
 import os
-import sqlite3
 import time
 from typing import NamedTuple
 
@@ -28,7 +27,7 @@ def kept(folder: str) -> Kept:
                 (known,) = connection.execute("SELECT count(*) FROM file").fetchone()
             finally:
                 connection.close()
-        except (sqlite3.Error, OSError):
+        except store.ERRORS:
             pass
     try:
         with os.scandir(folder_in(folder)) as entries:
@@ -53,9 +52,28 @@ def collect(folder: str) -> tuple[int, str]:
                 connection.execute("VACUUM")
             finally:
                 connection.close()
-        except (sqlite3.Error, OSError) as error:
-            problem = f"{store.database_path(folder)}: {error}"
+        except store.ERRORS as error:
+            problem = f"{store.database_path(folder)}: {store.one_line(error)}"
     return forget(folder_in(folder)), problem
+
+
+def verify(folder: str) -> str:
+    """What is wrong with the index in a cache folder, which is removed if it is damaged; empty for a sound one."""
+    path = store.database_path(folder)
+    if not os.path.lexists(path):
+        return ""
+    try:
+        store.connect(folder).close()
+    except store.ERRORS as error:
+        problem = f"{path}: {store.one_line(error)}"
+        if store.is_damage(error):
+            try:
+                store.remove_database(folder)
+                problem += "; removed"
+            except OSError:
+                pass
+        return problem
+    return ""
 
 
 def file_size(path: str) -> int:

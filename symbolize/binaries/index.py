@@ -219,9 +219,9 @@ class BinaryIndex:
         with self._lock:
             try:
                 connection = self._connect()
-                connection.execute("UPDATE file SET crc = ? WHERE id = ?", (crc, entry.number))
+                store.update(connection, "file", entry.number, "crc", crc)
                 connection.commit()
-            except (sqlite3.Error, OSError):
+            except store.ERRORS:
                 pass  # it is computed again next time
         return crc
 
@@ -294,7 +294,7 @@ class BinaryIndex:
                     self._walk()
                     roots = ", ".join(map(str, self._order))
                     return self._connect().execute(question.format(roots=roots), parameters).fetchall()
-                except (sqlite3.Error, OSError) as error:
+                except store.ERRORS as error:
                     self._recover(error)
 
     def _connect(self) -> sqlite3.Connection:
@@ -332,11 +332,14 @@ class BinaryIndex:
         elif store.is_damage(error) and self._failures == 1:
             try:
                 store.remove_database(self.folder)
-                said = f"{path}: is damaged ({error}); it is removed and made anew"
+                said = f"{path}: is damaged ({store.one_line(error)}); it is removed and made anew"
             except OSError:
-                said, self.folder = f"{path}: is damaged ({error}) and is not used", None
+                said, self.folder = f"{path}: is damaged ({store.one_line(error)}) and is not used", None
         else:
-            said, self.folder = f"{path}: cannot be used ({error}); the folders are read without it", None
+            said, self.folder = (
+                f"{path}: cannot be used ({store.one_line(error)}); the folders are read without it",
+                None,
+            )
         self._connection, self._walked, self._untold = None, False, 0
         self.problems[:], self.unread[:] = [said], []
         self.unusable.clear()
@@ -409,13 +412,13 @@ class BinaryIndex:
         question = "SELECT id, linked FROM folder WHERE root = ? AND path = ?"
         row = connection.execute(question, place).fetchone()
         if row is None:
-            connection.execute("INSERT OR IGNORE INTO folder(root, path, linked) VALUES (?, ?, ?)", (*place, linked))
+            store.insert(connection, "folder", (*place, linked), "INSERT OR IGNORE")
             number = int(connection.execute(question, place).fetchone()[0])
             known = {}
         else:
             number = int(row[0])
             if row[1] != linked:
-                connection.execute("UPDATE folder SET linked = ? WHERE id = ?", (linked, number))
+                store.update(connection, "folder", number, "linked", linked)
             known = {
                 each[0]: each[1:]
                 for each in connection.execute(
@@ -500,19 +503,13 @@ class BinaryIndex:
             *(number, os.fsencode(file.name), *state, what, ident.kind if ident is not None else None, build_id),
             *(build_id_key(build_id) if build_id is not None else None, vouched),
             *((ident.offers, ident.link, ident.link_check, ident.alternate) if ident is not None else (None,) * 4),
-            *((ident.go_build_id or None) if ident is not None else None, problem),
+            *((ident.go_build_id or None) if ident is not None else None, None, problem),
         )
-        connection.execute(
-            "INSERT OR REPLACE INTO file(folder, name, size, modified, changed, inode, device, what, kind, build_id, "
-            "key, vouched, offers, link, link_check, alternate, go, problem) VALUES (" + ", ".join("?" * 18) + ")",
-            row,
-        )
+        store.insert(connection, "file", row, "INSERT OR REPLACE")
         if entries is not None:
             connection.execute("DELETE FROM listed WHERE folder = ?", (number,))
-            connection.executemany(
-                "INSERT INTO listed(folder, key, path) VALUES (?, ?, ?)",
-                [(number, key, os.fsencode(name)) for key, name in entries],
-            )
+            for key, name in entries:
+                store.insert(connection, "listed", (number, key, os.fsencode(name)))
 
 
 def of_build(column: str, build_id: str) -> tuple[str, tuple[str, ...]]:

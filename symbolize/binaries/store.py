@@ -4,11 +4,18 @@ The version of the schema is in the name of the file, so that no program meets t
 are bytes, because names of files need not be text.
 """
 
+import marshal
 import os
 import sqlite3
 import time
+import zlib
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
-VERSION = 2
+from symbolize.regular import require_regular
+
+VERSION = 3
 BUSY_SECONDS = 5.0
 FORGOTTEN = 90 * 86400
 """Seconds after which the files below a folder that nobody asked for are forgotten."""
@@ -19,16 +26,19 @@ of build ids, or of no interest."""
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS root(
-    id INTEGER PRIMARY KEY, path BLOB NOT NULL, device INTEGER, inode INTEGER, used INTEGER,
+    id INTEGER PRIMARY KEY, path BLOB NOT NULL, device INTEGER, inode INTEGER, used INTEGER, seal INTEGER NOT NULL,
     UNIQUE(path, device, inode));
 CREATE TABLE IF NOT EXISTS folder(
-    id INTEGER PRIMARY KEY, root INTEGER NOT NULL, path BLOB NOT NULL, linked INTEGER, UNIQUE(root, path));
+    id INTEGER PRIMARY KEY, root INTEGER NOT NULL, path BLOB NOT NULL, linked INTEGER, seal INTEGER NOT NULL,
+    UNIQUE(root, path));
 CREATE TABLE IF NOT EXISTS file(
     id INTEGER PRIMARY KEY, folder INTEGER NOT NULL, name BLOB NOT NULL,
     size INTEGER, modified INTEGER, changed INTEGER, inode INTEGER, device INTEGER,
     what INTEGER NOT NULL, kind INTEGER, build_id TEXT, key TEXT, vouched TEXT, offers INTEGER,
-    link BLOB, link_check INTEGER, alternate BLOB, go TEXT, crc INTEGER, problem TEXT, UNIQUE(folder, name));
-CREATE TABLE IF NOT EXISTS listed(folder INTEGER NOT NULL, key TEXT NOT NULL, path BLOB NOT NULL);
+    link BLOB, link_check INTEGER, alternate BLOB, go TEXT, crc INTEGER, problem TEXT,
+    seal INTEGER NOT NULL, UNIQUE(folder, name));
+CREATE TABLE IF NOT EXISTS listed(
+    folder INTEGER NOT NULL, key TEXT NOT NULL, path BLOB NOT NULL, seal INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS file_key ON file(key) WHERE key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS file_vouched ON file(vouched) WHERE vouched IS NOT NULL;
 CREATE INDEX IF NOT EXISTS file_name ON file(name) WHERE what = 1;
@@ -36,6 +46,91 @@ CREATE INDEX IF NOT EXISTS file_inode ON file(inode, device) WHERE what = 1;
 CREATE INDEX IF NOT EXISTS listed_key ON listed(key);
 CREATE INDEX IF NOT EXISTS listed_folder ON listed(folder);
 """
+
+FILE = (
+    *("folder", "name", "size", "modified", "changed", "inode", "device", "what", "kind", "build_id", "key"),
+    *("vouched", "offers", "link", "link_check", "alternate", "go", "crc", "problem"),
+)
+OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
+SEALED = {
+    "root": ("path", "device", "inode"),
+    "folder": ("root", "path", "linked"),
+    "file": FILE,
+    "listed": ("folder", "key", "path"),
+}
+"""The columns of each table that the checksum in `seal` is of. Of rows and their numbers SQLite keeps indexes, which
+have to agree."""
+ENDINGS = ("", "-wal", "-shm", "-journal")
+"""What the names of the files of a database end with."""
+
+
+class DamagedStore(Exception):
+    """The database is not what was written to it."""
+
+
+ERRORS = (sqlite3.Error, OSError, UnicodeError, DamagedStore)
+"""What goes wrong with a database."""
+
+
+def seal(values: Sequence[Any]) -> int:
+    """The checksum of a row, of integers, text, bytes and None."""
+    return zlib.crc32(marshal.dumps(tuple(values), 0))
+
+
+def insert(connection: sqlite3.Connection, table: str, values: Sequence[object], how: str = "INSERT") -> None:
+    """Add a row with its checksum; `values` are those of the columns in SEALED."""
+    connection.execute(insertion(table, how), [*values, seal(values)])
+
+
+@cache
+def insertion(table: str, how: str) -> str:
+    """The statement that adds a row."""
+    columns = (*SEALED[table], "seal")
+    return f"{how} INTO {table}({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+
+def update(connection: sqlite3.Connection, table: str, number: int, column: str, value: object) -> None:
+    """Change a column of a row, and the checksum. What is damaged stays so. Raises DamagedStore."""
+    columns = SEALED[table]
+    question = f"SELECT seal, {', '.join(columns)} FROM {table} WHERE id = ?"
+    for row in connection.execute(question, (number,)).fetchall():
+        if seal(row[1:]) != row[0]:
+            raise DamagedStore(f"a row of {table} does not agree with its checksum")
+        values = [value if name == column else old for name, old in zip(columns, row[1:], strict=True)]
+        changed = f"UPDATE {table} SET {column} = ?, seal = ? WHERE id = ?"
+        connection.execute(changed, (value, seal(values), number))
+
+
+@cache
+def objects(schema: str) -> list[tuple[object, ...]]:
+    """The tables and indexes that the statements of a schema make."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.executescript(schema)
+        return connection.execute(OBJECTS).fetchall()
+    finally:
+        connection.close()
+
+
+def check_consistency(connection: sqlite3.Connection, schema: str) -> None:
+    """Raise DamagedStore or sqlite3.Error if a database does not have the tables and indexes of a schema, or its pages,
+    tables and indexes do not agree with one another."""
+    if connection.execute(OBJECTS).fetchall() != objects(schema):
+        raise DamagedStore("its tables are not those that were made")
+    said = connection.execute("PRAGMA integrity_check(1)").fetchall()
+    if said != [("ok",)]:
+        raise DamagedStore(str(said[0][0]) if said else "nothing is said of its integrity")
+
+
+def check(connection: sqlite3.Connection) -> None:
+    """Raise DamagedStore or sqlite3.Error if anything is not what was written (rule R281)."""
+    check_consistency(connection, SCHEMA)
+    for table, columns in SEALED.items():
+        for row in connection.execute(f"SELECT seal, {', '.join(columns)} FROM {table}"):
+            if seal(row[1:]) != row[0]:
+                raise DamagedStore(f"a row of {table} does not agree with its checksum")
+    if connection.execute("SELECT count(*) FROM root WHERE typeof(used) != 'integer'").fetchone() != (0,):
+        raise DamagedStore("a row of root has no time")
 
 
 def database_path(folder: str) -> str:
@@ -47,7 +142,7 @@ def connect(folder: str | None, *, in_memory: bool = False) -> sqlite3.Connectio
     """The database in `folder`, made if there is none; without a folder a temporary one,
     all of it in memory if that is wanted.
 
-    Raises OSError or sqlite3.Error if it cannot be used.
+    Raises one of ERRORS if it cannot be used.
     """
     if folder is None:
         # Kept in memory while it is small, and then in a file without a name.
@@ -55,13 +150,18 @@ def connect(folder: str | None, *, in_memory: bool = False) -> sqlite3.Connectio
         connection.execute("PRAGMA journal_mode = OFF")
     else:
         os.makedirs(folder, exist_ok=True)
+        for ending in ENDINGS:
+            require_regular(database_path(folder) + ending)
         connection = sqlite3.connect(database_path(folder), timeout=BUSY_SECONDS, check_same_thread=False)
     try:
         if folder is not None:
             connection.execute("PRAGMA journal_mode = WAL")
         # A database that a crash damaged is made anew.
         connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA trusted_schema = OFF")
         connection.executescript(SCHEMA)
+        if folder is not None:
+            check(connection)
     except BaseException:
         connection.close()
         raise
@@ -70,15 +170,25 @@ def connect(folder: str | None, *, in_memory: bool = False) -> sqlite3.Connectio
 
 def is_damage(error: Exception) -> bool:
     """Whether an error says that the database is damaged, and not that it is locked or that there is no room."""
-    if not isinstance(error, sqlite3.Error) or (code := getattr(error, "sqlite_errorcode", None)) is None:
+    if isinstance(error, DamagedStore | UnicodeError):  # what SQLite says of a damaged schema quotes it
+        return True
+    if not isinstance(error, sqlite3.Error):
         return False
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:  # of Python's module, as for text that is none
+        return isinstance(error, sqlite3.OperationalError | sqlite3.DataError)
     damage = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
     return code & 0xFF in damage or code == sqlite3.SQLITE_IOERR_SHORT_READ
 
 
+def one_line(error: Exception) -> str:
+    """What went wrong. SQLite quotes statements of several lines."""
+    return " ".join(str(error).split())[:200]
+
+
 def remove_database(folder: str) -> None:
     """Remove a damaged database, with the files that belong to it."""
-    for ending in ("", "-wal", "-shm"):
+    for ending in ENDINGS:
         try:
             os.unlink(database_path(folder) + ending)
         except FileNotFoundError:
@@ -100,12 +210,10 @@ def root_id(connection: sqlite3.Connection, path: str, device: int, inode: int) 
     known = known_root(connection, path, device, inode)
     if known is None:
         forget(connection, now - FORGOTTEN)
-        connection.execute(
-            "INSERT OR IGNORE INTO root(path, device, inode, used) VALUES (?, ?, ?, ?)",
-            (os.fsencode(path), signed(device), signed(inode), now),
-        )
+        insert(connection, "root", (os.fsencode(path), signed(device), signed(inode)), "INSERT OR IGNORE")
         known = known_root(connection, path, device, inode)
         assert known is not None
+        connection.execute("UPDATE root SET used = ? WHERE id = ?", (now, known))
     elif connection.execute("SELECT used FROM root WHERE id = ?", (known,)).fetchone()[0] < now - 86400:
         connection.execute("UPDATE root SET used = ? WHERE id = ?", (now, known))
     return known

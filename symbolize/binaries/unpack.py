@@ -2,12 +2,13 @@
 
 import io
 import os
-import stat
 import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from symbolize.regular import is_regular, open_regular
 
 if TYPE_CHECKING:
     import tempfile
@@ -37,18 +38,17 @@ class Unpacked:
         Raises OSError if it cannot be read or written, ValueError with a sentence if it is corrupt or out of all
         proportion.
         """
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-        with open(descriptor, "rb", buffering=0) as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise ValueError("is no regular file")
+        with open(open_regular(path), "rb", buffering=0) as file:
+            status = os.fstat(file.fileno())
             folder = self._home()
             identity = f"{status.st_size:x}-{status.st_mtime_ns:x}-{status.st_ino:x}-{status.st_dev:x}"
             target = os.path.join(folder, f"{key[:64]}-{identity}")
             try:
-                if time.time() - os.stat(target).st_mtime > 3600:
-                    os.utime(target)
-                return target
+                known = os.stat(target)
+                if is_regular(known):
+                    if time.time() - known.st_mtime > 3600:
+                        os.utime(target)
+                    return target
             except FileNotFoundError:
                 pass
             limit = proportion(status.st_size, MAX_BYTES)

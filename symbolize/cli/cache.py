@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from symbolize.binaries import collect, kept
+from symbolize.binaries import collect, kept, verify
 from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, add_cache_options, open_cache
 from symbolize.errors import printable
 
@@ -14,8 +14,8 @@ def run_cache(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "action",
         choices=("stats", "verify", "gc", "path"),
-        help="stats: how many and how large; verify: read every table and remove the damaged ones; gc: remove what is "
-        "above the limit or was left behind; path: print the folder",
+        help="stats: how many and how large; verify: read every table and the index and remove the damaged ones; gc: "
+        "remove what is above the limit or was left behind; path: print the folder",
     )
     add_cache_options(parser, may_be_off=False)
     options = parser.parse_args(arguments)
@@ -38,6 +38,9 @@ def run_cache(arguments: Sequence[str]) -> int:
             else:
                 sound += 1
         print(f"{sound} sound tables")
+        if problem := verify(cache.base):
+            print(printable(problem))
+            code = EXIT_FAILED
     else:
         unpacked, problem = collect(cache.base)
         if problem:

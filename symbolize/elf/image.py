@@ -16,6 +16,7 @@ from symbolize.elf.headers import Headers
 from symbolize.elf.layout import SHF_ALLOC, lay_out
 from symbolize.elf.notes import gnu_build_id
 from symbolize.errors import InputError
+from symbolize.regular import open_regular
 
 SHF_EXECINSTR = 0x4
 SHF_COMPRESSED = 0x800
@@ -91,7 +92,7 @@ class ElfImage:
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
         """Open the file at `path`. Raises ElfError if it is not an ELF file, OSError if it cannot be opened."""
-        with open(path, "rb") as file:
+        with open(open_regular(path), "rb") as file:
             status = os.fstat(file.fileno())
             if status.st_size == 0:
                 raise ElfError(str(path), "the file is empty")
@@ -107,7 +108,7 @@ class ElfImage:
 
         `name` stands for it in messages. Raises as `open` does.
         """
-        with open(path, "rb") as file:
+        with open(open_regular(path), "rb") as file:
             status = os.fstat(file.fileno())
             if not 0 <= offset < offset + size <= status.st_size:
                 raise ElfError(name, "reaches past the end of the file around it")

@@ -108,8 +108,9 @@ class TableCache:
             pass
         try:
             os.makedirs(self.folder, exist_ok=True)
-            with open(path, "wb"):
-                os.utime(path)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC  # never waits for who reads a FIFO
+            os.close(os.open(path, flags, 0o666))
+            os.utime(path)
         except OSError as error:
             self._note_unwritable(error)
         return False

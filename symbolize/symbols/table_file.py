@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.regular import open_regular
 from symbolize.symbols.table import SymbolTable
 
 FORMAT = 3
@@ -99,7 +100,7 @@ def write_table_to(file: BinaryIO, table: SymbolTable, facts: Facts) -> int:
 
 def read_table(path: str) -> tuple[SymbolTable, Facts]:
     """Map the table file `path`. Raises DamagedTable, with what is wrong, or OSError."""
-    with open(path, "rb") as file:
+    with open(open_regular(path), "rb") as file:
         if os.fstat(file.fileno()).st_size < PREFIX.size:
             raise DamagedTable("is cut off")
         data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -191,6 +192,8 @@ def column(data: memoryview, places: Mapping[str, tuple[str, int, int]], name: s
     kind, offset, count = places[name]
     if name not in TYPES.get(kind, "").split():
         raise ValueError(f"column {name} is of type {kind}")
+    if offset % ALIGNMENT:
+        raise ValueError(f"column {name} is not aligned")
     return np.frombuffer(data, np.dtype(kind), count, offset) if count else np.zeros(0, kind)
 
 

@@ -226,6 +226,7 @@ def test_huge_and_not_announced(tmp_path: Path) -> None:
 
     def behave(request: Request) -> None:
         request.head(200)
+        request.send(FILE[:4])
         try:
             while sent[0] < 1 << 28:
                 request.connection.sendall(bytes(65536))
@@ -246,10 +247,41 @@ def test_compressed_answers(tmp_path: Path) -> None:
         assert fetched.path
         assert Path(fetched.path).read_bytes() == SMALL
         assert server.requests[0].headers["accept-encoding"] == "gzip"
-    with HttpServer(sends(gzip.compress(bytes(1 << 26)), Content_Encoding="gzip")) as server:
+    with HttpServer(sends(gzip.compress(b"\x7fELF" + bytes(1 << 26)), Content_Encoding="gzip")) as server:
         assert fetch(tmp_path / "2", server, limits=replace(FAST, max_size=1 << 20)).status == "too-large"
     with HttpServer(sends(gzip.compress(SMALL)[:-9], Content_Encoding="gzip")) as server:
         assert fetch(tmp_path / "3", server).status == "failed"
+
+
+def test_a_body_that_is_no_elf_file_is_not_stored(tmp_path: Path) -> None:
+    """The first bytes decide, before the rest is written to disk (rule R282)."""
+    sent = 0
+
+    def endless(request: Request) -> None:
+        nonlocal sent
+        request.head(200, Content_Length=str(8 << 30))
+        for _ in range(1 << 12):
+            try:
+                request.connection.sendall(b"<html>" * 2048)
+            except OSError:
+                return
+            sent += 6 * 2048
+
+    with HttpServer(endless) as server:
+        got = fetch(tmp_path, server)
+        assert got.path is None
+        assert "refused: not an ELF file" in outcome(got)
+        assert sent < 16 << 20
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.stat().st_size > 4096]
+
+
+def test_an_encoded_body_out_of_proportion(tmp_path: Path) -> None:
+    """An encoding that expands a thousandfold is refused at 64 times what came, and 16 MiB (rule R282)."""
+    body = gzip.compress(b"\x7fELF" + bytes(1 << 25))
+    with HttpServer(sends(body, Content_Encoding="gzip")) as server:
+        got = fetch(tmp_path, server, limits=replace(FAST, max_size=1 << 30))
+        assert got.path is None
+        assert "out of all proportion" in outcome(got)
 
 
 def test_stalls(tmp_path: Path) -> None:
@@ -266,7 +298,7 @@ def test_stalls(tmp_path: Path) -> None:
 
     def drips_in_the_end(request: Request) -> None:
         request.head(200, Content_Length="300000")
-        request.send(bytes(200_000))
+        request.send(FILE[:4] + bytes(200_000))
         request.drip(FILE[:1000], 0.02)
 
     def drips_headers(request: Request) -> None:
@@ -286,6 +318,7 @@ def test_too_slow_as_a_whole(tmp_path: Path) -> None:
 
     def behave(request: Request) -> None:
         request.head(200)
+        request.send(FILE[:4])
         while request.drip(bytes(1), 0.01):
             pass
 

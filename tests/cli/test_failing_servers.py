@@ -48,13 +48,13 @@ def hangs(request: Request) -> None:
 def drips(request: Request) -> None:
     """One that sends slower than it may."""
     request.head(200, Content_Length="100000")
-    request.drip(bytes(20), 0.1)
+    request.drip(b"\x7fELF" + bytes(16), 0.1)
 
 
 def stops(request: Request) -> None:
     """One that sends a part and ends."""
     request.head(200, Content_Length="100000")
-    request.send(bytes(5000))
+    request.send(b"\x7fELF" + bytes(4996))
 
 
 class Failing(NamedTuple):

@@ -1,5 +1,6 @@
 """The tables on disk: found again, shared, bounded, and never believed when damaged."""
 
+import json
 import os
 import shutil
 import time
@@ -252,6 +253,22 @@ def test_table_without_strings_is_damaged(strings: int, binary: Path, tmp_path: 
     made_up = replace(table, text=np.zeros(0, np.uint8), text_offset=np.zeros(strings, np.uint32))
     write_table(made_up, facts, str(tmp_path / "table"))
     with pytest.raises(DamagedTable):
+        read_table(str(tmp_path / "table"))
+
+
+def test_columns_at_odd_offsets_are_damage(binary: Path, tmp_path: Path) -> None:
+    """A load of a number that is not aligned is undefined, so a table with a column at an odd offset is none."""
+    with ElfImage.open(binary) as image:
+        write_table(build_table([image]), facts_of([image]), str(tmp_path / "table"))
+    data = (tmp_path / "table").read_bytes()
+    magic, version, header_size, size, _ = PREFIX.unpack(data[: PREFIX.size])
+    header = json.loads(data[PREFIX.size : PREFIX.size + header_size])
+    kind, offset, count = header["columns"]["node_parent"]
+    header["columns"]["node_parent"] = kind, offset + 1, count
+    body = json.dumps(header).encode().ljust(header_size) + data[PREFIX.size + header_size :]
+    prefix = PREFIX.pack(magic, version, header_size, size, crc32(body))
+    (tmp_path / "table").write_bytes(prefix + body)
+    with pytest.raises(DamagedTable, match="is not aligned"):
         read_table(str(tmp_path / "table"))
 
 

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, NamedTuple
 
+from symbolize.regular import is_regular, open_regular
+
 MISS_LIFE = 3600.0
 """Seconds for which a miss is believed, unless the folder's `cache_miss_s` says otherwise."""
 CLEAN_INTERVAL = 86400
@@ -92,7 +94,7 @@ class ClientCache:
         path = self._path(build_id, entry)
         try:
             status = os.stat(path)
-            if not status.st_size:
+            if not status.st_size or not is_regular(status):
                 return None
             if not os.access(path, os.R_OK):
                 return None
@@ -112,7 +114,7 @@ class ClientCache:
         except OSError:
             return None
         age = time.time() - status.st_mtime
-        if status.st_size or age > self._number("cache_miss_s", MISS_LIFE) or age < -60:
+        if status.st_size or not is_regular(status) or age > self._number("cache_miss_s", MISS_LIFE) or age < -60:
             return None
         note = self._read(os.path.join(self._own("misses"), f"{build_id}-{entry}"))
         if note is not None and note.get("time_ns") == status.st_mtime_ns and note.get("asked") != asked:
@@ -354,7 +356,7 @@ def give_signs_of_life(path: str, done: threading.Event) -> None:
 def read_small(path: str) -> bytes:
     """The beginning of a small file; b"" if it is gone."""
     try:
-        with open(path, "rb") as file:
+        with open(open_regular(path), "rb") as file:
             return file.read(MAX_CONTROL_BYTES)
     except FileNotFoundError:
         return b""

@@ -30,6 +30,7 @@ PROGRESS_INTERVAL = 0.1
 LEAST_PARTIAL = 1 << 16
 """Bytes below which the beginning of a file is not kept."""
 RANGE_NOT_SATISFIABLE = 416
+ELF_MAGIC = b"\x7fELF"
 LAST_WAIT = 1.0
 """Seconds that downloads which were ended have to tidy up."""
 
@@ -223,15 +224,18 @@ class Downloader:
         """Write the file, behind what came of it before, check it, and give it its name."""
         limits, total = self._limits, answer.announced
         with self._cache.unfinished(request.build_id) as new:
-            done, told = 0, time.monotonic()
+            done, head, told = 0, b"", time.monotonic()
             if partial is not None:
                 with open(partial.path, "rb") as before:
                     shutil.copyfileobj(before, new.file, CHUNK)
-                done = new.file.tell()
+                done, head = new.file.tell(), ELF_MAGIC
             try:
                 for data in answer.body(
                     request.limit, limits.answer_time, limits.stall_time, limits.min_rate, limits.total_time
                 ):
+                    head = (head + data)[: len(ELF_MAGIC)] if len(head) < len(ELF_MAGIC) else head
+                    if request.is_elf and not ELF_MAGIC.startswith(head):  # a page of a proxy, or anything of any size
+                        raise Wrong("refused: not an ELF file")
                     new.file.write(data)
                     done += len(data)
                     if self._progress is not None and time.monotonic() - told >= PROGRESS_INTERVAL:

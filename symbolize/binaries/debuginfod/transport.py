@@ -24,6 +24,7 @@ from urllib3.exceptions import (
 )
 
 from symbolize.binaries.debuginfod.server import DEFAULT_PORTS, Origin, Server, origin_of, url_of
+from symbolize.binaries.unpack import proportion
 from symbolize.errors import UsageError, printable
 
 MAX_REDIRECTS = 3
@@ -206,11 +207,14 @@ class Answer:
             raise TooLarge(f"{announced:,} bytes announced, {limit:,} allowed")
         # What is encoded may be longer than what it stands for, by a little.
         raw = self._raw(limit + (limit >> 8) + CHUNK, answer_time, stall_time, min_rate, total)
+        came = Counted(raw)
         count = self.begin or 0
-        for data in inflated(raw) if self.encoding else raw:
+        for data in inflated(came) if self.encoding else raw:
             count += len(data)
             if count > limit:
                 raise TooLarge(f"more than the {limit:,} bytes allowed")
+            if self.encoding and count > proportion(came.size, limit):
+                raise Refused(f"{came.size:,} bytes expand to more than {count:,}, out of all proportion")
             yield data
         if not count and self.number("Content-Length") is None:
             raise NetworkFailure("nothing came")
@@ -433,6 +437,19 @@ def explain(error: BaseException) -> str:
             return cause.strerror
         cause = cause.__cause__ or cause.__context__
     return f"the connection broke or the answer is no HTTP ({type(error).__name__})"
+
+
+class Counted:
+    """Pieces of a body; `size` are the bytes of those that were taken."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self.size = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self.size += len(chunk)
+            yield chunk
 
 
 def inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -1,0 +1,131 @@
+"""An index database that is damaged, made up, or no file (rule R281)."""
+
+import os
+import socket
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from symbolize.binaries import BinaryIndex, store, verify
+from symbolize.binaries.debuginfod.cache import ClientCache
+from symbolize.elf import ElfImage
+from symbolize.symbols import TableCache
+from symbolize.symbols.cache import facts_of
+from tests.support.tiny_elf import write
+
+BUILD_ID = "ab" * 20
+OTHER = "cd" * 20
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with a binary."""
+    write(tmp_path / "root" / "x", BUILD_ID)
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, root: Path) -> str:
+    """A cache folder with the index of the folder."""
+    folder = str(tmp_path / "cache")
+    assert found(root, folder) == (["x"], [])
+    return folder
+
+
+def found(root: Path, cache: str) -> tuple[list[str], list[str]]:
+    """The files with the build id, and the problems."""
+    index = BinaryIndex([str(root)], cache)
+    entries = [entry.relative for entry in index.with_build_id(BUILD_ID)]
+    problems = list(index.problems)
+    index.close()
+    return entries, problems
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"UPDATE file SET build_id = '{OTHER}'",
+        f"UPDATE file SET key = '{OTHER}'",
+        "UPDATE file SET name = 'text'",
+        "UPDATE file SET offers = 'many'",
+        "UPDATE file SET link = 7",
+        "UPDATE file SET build_id = CAST(x'ff' AS TEXT)",
+        "UPDATE folder SET path = x'61'",
+        "UPDATE folder SET linked = 'no'",
+        "UPDATE root SET used = 'never'",
+        "UPDATE root SET inode = 1.5",
+        "DROP INDEX file_key",
+        "DELETE FROM sqlite_master WHERE name = 'file_key'",
+    ],
+)
+def test_rows_that_were_not_written(root: Path, cache: str, statement: str) -> None:
+    """No row is believed whose checksum does not agree; the folders are walked anew, with one sentence at most."""
+    connection = sqlite3.connect(store.database_path(cache))
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    entries, problems = found(root, cache)
+    assert entries == ["x"]
+    assert all("is damaged" in problem for problem in problems)
+    assert len(problems) <= 1
+    assert found(root, cache) == (["x"], [])
+
+
+def test_verify(root: Path, cache: str) -> None:
+    """The command that looks after the cache finds damage, and removes the index."""
+    assert verify(cache) == ""
+    connection = sqlite3.connect(store.database_path(cache))
+    connection.execute("UPDATE file SET size = 1")
+    connection.commit()
+    connection.close()
+    assert verify(cache).endswith("a row of file does not agree with its checksum; removed")
+    assert verify(cache) == ""
+    assert found(root, cache) == (["x"], [])
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "socket"])
+def test_no_file_in_the_place_of_one(root: Path, cache: str, kind: str, tmp_path: Path) -> None:
+    """Nothing waits for who may write to a FIFO: database, tables, notes, downloaded files."""
+
+    def put(path: str) -> None:
+        Path(path).unlink(missing_ok=True)
+        if kind == "fifo":
+            os.mkfifo(path)
+        elif kind == "folder":
+            os.mkdir(path)
+        else:
+            before = os.getcwd()
+            os.chdir(os.path.dirname(path))  # the path of a socket has a limit
+            try:
+                with socket.socket(socket.AF_UNIX) as made:
+                    made.bind(os.path.basename(path))
+            finally:
+                os.chdir(before)
+
+    put(store.database_path(cache))
+    entries, problems = found(root, cache)
+    assert entries == ["x"]
+    assert ["cannot be used" in problem for problem in problems] == [True]
+    assert "is no regular file" in verify(cache)
+
+    tables = TableCache(tmp_path / "tables")
+    os.makedirs(tables.folder)
+    with ElfImage.open(root / "x") as image:
+        facts = facts_of([image])
+    for ending in (".symtab", ".seen"):
+        path = tables._path(facts, ending)
+        put(path)
+        os.utime(path, (0, 0))
+    assert tables.load(facts) is None
+    assert tables.was_seen(facts) in (True, False)
+
+    client = ClientCache(tmp_path / "client")
+    os.makedirs(tmp_path / "client" / BUILD_ID)
+    put(str(tmp_path / "client" / BUILD_ID / "debuginfo"))
+    put(str(tmp_path / "client" / "cache_miss_s"))
+    assert client.find(BUILD_ID, "debuginfo") is None
+    assert client.miss(BUILD_ID, "debuginfo", "asked") is None
+    with pytest.raises(OSError, match=r"no regular file|No such device"):
+        ElfImage.open(tmp_path / "client" / BUILD_ID / "debuginfo")
