@@ -15,8 +15,10 @@ from typing import Any, NamedTuple, Self
 
 from symbolize.batch.storage.input_names import ENDING
 from symbolize.batch.storage.inputs import Input, alternative_names
+from symbolize.binaries.store import ENDINGS, ERRORS, DamagedStore, check_consistency, is_damage, one_line, seal
 from symbolize.errors import OutputError, UsageError
 from symbolize.reasons import Reason
+from symbolize.regular import require_regular
 
 UNREACHABLE = "unreachable"
 """The reason of inputs in quarantine that the next run tries without being told: a server did not answer."""
@@ -27,7 +29,7 @@ INCOMPLETE = Reason.SERVER_FAILED.code
 FETCH = "fetch"
 """The reason of inputs that are put off because files have to be fetched first. They stay new."""
 
-LAYOUT = 1
+LAYOUT = 2
 """Raised when the tables change; a manifest of another layout is not continued."""
 
 ROWS_AT_ONCE = 256
@@ -46,7 +48,8 @@ CREATE TABLE IF NOT EXISTS inputs (
     detail TEXT NOT NULL DEFAULT '',
     attempts INTEGER NOT NULL DEFAULT 0,
     seconds REAL NOT NULL DEFAULT 0,
-    finished REAL NOT NULL DEFAULT 0
+    finished REAL NOT NULL DEFAULT 0,
+    seal INTEGER
 );
 CREATE INDEX IF NOT EXISTS inputs_by_state ON inputs (state, number);
 CREATE TABLE IF NOT EXISTS profiles (
@@ -54,6 +57,7 @@ CREATE TABLE IF NOT EXISTS profiles (
     output TEXT NOT NULL,
     size INTEGER NOT NULL,
     coverage TEXT NOT NULL,
+    seal INTEGER,
     PRIMARY KEY (input, output)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS profiles_by_output ON profiles (output);
@@ -63,7 +67,8 @@ CREATE TABLE IF NOT EXISTS questions (
     spill TEXT NOT NULL,
     start INTEGER NOT NULL,
     count INTEGER NOT NULL,
-    answered INTEGER NOT NULL DEFAULT 0
+    answered INTEGER NOT NULL DEFAULT 0,
+    seal INTEGER
 );
 CREATE INDEX IF NOT EXISTS questions_by_key ON questions (answered, key);
 CREATE TABLE IF NOT EXISTS binaries (
@@ -72,7 +77,8 @@ CREATE TABLE IF NOT EXISTS binaries (
     addresses INTEGER NOT NULL DEFAULT 0,
     size INTEGER NOT NULL DEFAULT 0,
     seconds REAL NOT NULL DEFAULT 0,
-    failure TEXT NOT NULL DEFAULT ''
+    failure TEXT NOT NULL DEFAULT '',
+    seal INTEGER
 ) WITHOUT ROWID;
 CREATE TEMP TABLE looks (
     uri TEXT PRIMARY KEY,
@@ -80,6 +86,19 @@ CREATE TEMP TABLE looks (
     look INTEGER NOT NULL
 ) WITHOUT ROWID;
 """
+
+SEALED = {
+    "inputs": (
+        *("number", "uri", "name", "size", "version", "options", "state"),
+        *("turn", "reason", "detail", "attempts", "seconds", "finished"),
+    ),
+    "profiles": ("input", "output", "size", "coverage"),
+    "questions": ("number", "key", "spill", "start", "count", "answered"),
+    "binaries": ("key", "files", "addresses", "size", "seconds", "failure"),
+}
+"""The columns of each table that the checksum in `seal` is of."""
+KEYS = {"inputs": ("number",), "profiles": ("input", "output"), "questions": ("number",), "binaries": ("key",)}
+"""By which columns a row is found."""
 
 IS_FOLDER = "EXISTS (SELECT 1 FROM inputs AS other WHERE other.name > {0} || '/' AND other.name < {0} || '0')"
 """Whether the outputs of other inputs are in the folder of this name; 0 comes behind the slash."""
@@ -161,22 +180,36 @@ class Manifest:
         self.path = path
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
+            for ending in ENDINGS:
+                require_regular(path + ending)
             self._base = sqlite3.connect(path, timeout=1.0, isolation_level=None)
-            self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
-            self._base.execute("PRAGMA journal_mode = WAL")
-            self._base.execute("PRAGMA synchronous = NORMAL")
-            self._base.execute("BEGIN EXCLUSIVE")  # held from here on: one batch at a time
-            layout = self._base.execute("PRAGMA user_version").fetchone()[0]
-            if layout not in (0, LAYOUT):
-                raise UsageError(f"{path}: is of another version of symbolize; remove it to begin anew")
-            for statement in TABLES.split(";\n"):
-                self._base.execute(statement)
-            self._base.execute(f"PRAGMA user_version = {LAYOUT}")
-            self._base.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise _failure(path, error) from error
         except OSError as error:
             raise OutputError(f"{path}: cannot be made: {error.strerror or error}") from error
+        except sqlite3.Error as error:
+            raise _failure(path, error) from error
+        try:
+            self._begin()
+        except BaseException as error:
+            self._base.close()
+            if isinstance(error, ERRORS):
+                raise _failure(path, error) from error
+            raise
+
+    def _begin(self) -> None:
+        """Take the file for this process, and check what it says."""
+        self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._base.execute("PRAGMA journal_mode = WAL")
+        self._base.execute("PRAGMA synchronous = NORMAL")
+        self._base.execute("BEGIN EXCLUSIVE")  # held from here on: one batch at a time
+        layout = self._base.execute("PRAGMA user_version").fetchone()[0]
+        if layout not in (0, LAYOUT):
+            raise UsageError(f"{self.path}: is of another version of symbolize; remove it to begin anew")
+        for statement in TABLES.split(";\n"):
+            self._base.execute(statement)
+        self._base.execute(f"PRAGMA user_version = {LAYOUT}")
+        keep_sealed(self._base)
+        check(self._base)
+        self._base.execute("COMMIT")
 
     def __enter__(self) -> Self:
         return self
@@ -424,8 +457,32 @@ class Manifest:
         ).fetchall()
 
 
-def _failure(path: str, error: sqlite3.Error) -> OutputError | UsageError:
+def keep_sealed(base: sqlite3.Connection) -> None:
+    """Have a checksum written with each row from now on."""
+    base.create_function("sealed", -1, lambda *values: seal(values), deterministic=True)
+    for table, columns in SEALED.items():
+        values = ", ".join(f"NEW.{name}" for name in columns)
+        here = " AND ".join(f"{name} = NEW.{name}" for name in KEYS[table])
+        for event in ("INSERT", f"UPDATE OF {', '.join(columns)}"):
+            base.execute(
+                f"CREATE TEMP TRIGGER seal_{table}_{event[:6]} AFTER {event} ON main.{table} "
+                f"BEGIN UPDATE {table} SET seal = sealed({values}) WHERE {here}; END"
+            )
+
+
+def check(base: sqlite3.Connection) -> None:
+    """Raise DamagedStore or sqlite3.Error if anything is not what was written (rule R283)."""
+    check_consistency(base, TABLES)
+    for table, columns in SEALED.items():
+        question = f"SELECT 1 FROM {table} WHERE seal IS NOT sealed({', '.join(columns)}) LIMIT 1"
+        if base.execute(question).fetchone() is not None:
+            raise DamagedStore(f"a row of {table} does not agree with its checksum")
+
+
+def _failure(path: str, error: Exception) -> OutputError | UsageError:
     """What a person reads when the manifest cannot be used."""
     if "locked" in str(error):
         return UsageError(f"{path}: another batch is writing to this folder; wait for it, or name another --out")
-    return OutputError(f"{path}: {error}")
+    if is_damage(error):
+        return OutputError(f"{path}: is damaged ({one_line(error)}); remove it to begin anew")
+    return OutputError(f"{path}: {one_line(error)}")

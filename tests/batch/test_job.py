@@ -432,10 +432,10 @@ def test_a_damaged_manifest(some: Path, tmp_path: Path) -> None:
     path = Path(given.state) / "manifest.sqlite"
     data = path.read_bytes()
     path.write_bytes(data[:4096] + b"?" * (len(data) - 4096))
-    with pytest.raises(OutputError, match=r"manifest\.sqlite: database disk image is malformed"):
+    with pytest.raises(OutputError, match=r"manifest\.sqlite: is damaged .*remove it to begin anew"):
         run_plan(given)
     path.write_bytes(b"?" * 4096)
-    with pytest.raises(OutputError, match=r"manifest\.sqlite: file is not a database"):
+    with pytest.raises(OutputError, match=r"manifest\.sqlite: is damaged \(file is not a database\)"):
         run_plan(given)
 
 

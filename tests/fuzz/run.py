@@ -1,6 +1,7 @@
 """Runs damaged input in worker processes and tells what crashed, hung, raised, or took too much memory.
 
-python -m tests.fuzz.run files|names|tables|profiles [--count N] [--first SEED] [--workers N] [--keep FOLDER]
+python -m tests.fuzz.run files|names|tables|profiles|index|manifest
+                         [--count N] [--first SEED] [--workers N] [--keep FOLDER]
 
 A seed is an input; the same seed is the same input as long as the corpus is the same. Workers run with limits of memory
 and time. What was found is printed with its seed; with --keep, damaged files are written to a folder, minimised.

@@ -20,6 +20,7 @@ from symbolize.symbols.table_file import PREFIX, DamagedTable, crc32, read_table
 from tests.fuzz import corpus
 from tests.fuzz.mutate import ANY, HOW_MANY, mutate_file, mutate_name
 from tests.fuzz.profiles import profile_target
+from tests.fuzz.stores import index_target, manifest_target
 
 FOLDER = Path("/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp")
 NAMES_AT_ONCE = 50
@@ -177,4 +178,6 @@ TARGETS: dict[str, Callable[[int], int]] = {
     "names": name_target,
     "tables": table_target,
     "profiles": profile_target,
+    "index": index_target,
+    "manifest": manifest_target,
 }

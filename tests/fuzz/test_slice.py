@@ -5,7 +5,7 @@ import pytest
 from symbolize.cursor import COMPILED
 from tests.fuzz.targets import TARGETS
 
-COUNTS = {"files": 400, "names": 20, "tables": 300, "profiles": 100}
+COUNTS = {"files": 400, "names": 20, "tables": 300, "profiles": 100, "index": 60, "manifest": 60}
 
 
 @pytest.mark.parametrize("name", TARGETS)
