@@ -1,7 +1,7 @@
 """Files from debuginfod servers for a batch: fetched once, by the process that drives it, in nobody else's time.
 
 Workers ask nobody. They hand out what is at hand and note what is wanted (`AtHand`); the driver fetches that between
-two scans and leaves what came of it in the place that all share (`Fetcher`).
+two scans and writes the results to the storage that all share (`Fetcher`).
 """
 
 import json
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from symbolize.binaries.debuginfod import Debuginfod, Fetched
 
 FOLDER: Final = "fetched"
-"""The folder of the exchange place with what came of the fetches, and the files where workers are on other machines."""
+"""The folder of the exchange storage with the results of fetches, and the files where workers are on other machines."""
 ANSWERS: Final = "answers.json"
 FROM_ENVIRONMENT: Final = "env"
 NOT_NEEDED: Final = "not-needed"
@@ -123,7 +123,7 @@ class AtHand:
 
 
 class Fetcher:
-    """Fetches files in the driver, and leaves what came of it in `exchange`; a context manager, which ends downloads.
+    """Fetches files in the driver, and writes the results to `exchange`; a context manager, which ends downloads.
 
     With `hand_on` the files are put there too, for workers on other machines. `problem` is told of what is wrong that
     is no fault of an input: where, and what.
@@ -185,7 +185,7 @@ class Fetcher:
             self._problem(place, f"failed for {len(texts)} files, at first: {texts[0]}")
 
     def _note(self, build_id: str, kind: Kind, fetched: "Fetched") -> None:
-        """Keep what came of a fetch for the workers."""
+        """Keep the result of a fetch for the workers."""
         name = self.client.name_of(build_id, kind)
         if not name:
             return
