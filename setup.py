@@ -8,53 +8,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError, CompileError, LinkError
 
-COMPILED = [
-    "symbolize/cursor.py",
-    "symbolize/load/gperftools_records.py",
-    "symbolize/load/ids.py",
-    "symbolize/load/perfetto/common.py",
-    "symbolize/load/perfetto/cpu.py",
-    "symbolize/load/perfetto/heaps.py",
-    "symbolize/load/perfetto/interned.py",
-    "symbolize/load/perfetto/samples.py",
-    "symbolize/load/perfetto/scan.py",
-    "symbolize/load/perfetto/sequences.py",
-    "symbolize/load/perfetto/stack_samples.py",
-    "symbolize/load/perfetto/tables.py",
-    "symbolize/load/pprof_scan.py",
-    "symbolize/load/pprof_columns.py",
-    "symbolize/load/simpleperf_scan.py",
-    "symbolize/write/pprof_columns.py",
-    "symbolize/elf/crel.py",
-    "symbolize/elf/frames.py",
-    "symbolize/listings/breakpad_scan.py",
-    "symbolize/dwarf/abbrevs.py",
-    "symbolize/dwarf/columns.py",
-    "symbolize/dwarf/definitions.py",
-    "symbolize/dwarf/dies.py",
-    "symbolize/dwarf/lines.py",
-    "symbolize/dwarf/names.py",
-    "symbolize/dwarf/reader.py",
-    "symbolize/dwarf/strings.py",
-    "symbolize/dwarf/sweep.py",
-    "symbolize/dwarf/units.py",
-    "symbolize/listings/pcvalues.py",
-    "symbolize/names/demangling.py",
-    "symbolize/names/itanium.py",
-    "symbolize/names/itanium_tree.py",
-    "symbolize/names/itanium_types.py",
-    "symbolize/names/itanium_parser.py",
-    "symbolize/names/itanium_expressions.py",
-    "symbolize/names/itanium_printer.py",
-    "symbolize/names/itanium_text.py",
-    "symbolize/names/rust_fast.py",
-    "symbolize/names/simplify.py",
-    "symbolize/names/suffixes.py",
-    "symbolize/report/weigh.py",
-    "symbolize/symbols/lay.py",
-    "symbolize/symbols/seek.py",
-    "symbolize/symbols/texts.py",
-]
+COMPILED = sorted(str(path) for path in Path("symbolize").rglob("*.py") if path.read_bytes().startswith(b"# cython:"))
+"""The modules to compile: those whose first line is for Cython."""
 
 
 SHARED = "symbolize._shared"

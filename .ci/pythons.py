@@ -19,14 +19,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 TESTS = [
-    "tests/cursor",
+    "tests/core",
     "tests/elf",
     "tests/dwarf",
     "tests/symbols",
     "tests/names",
     "tests/load",
     "tests/write",
-    "tests/test_pipeline.py",
+    "tests/integration/test_pipeline.py",
     "tests/cli/test_command.py",
 ]
 DAMAGED = ["tests/dwarf/test_corrupt.py", "tests/symbols/test_bounds.py"]

@@ -15,16 +15,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from symbolize.core.ranges import clip_to
 from symbolize.dwarf.columns import Nodes, Ranges
+from symbolize.dwarf.constants import SKIP_SUBTREE, TYPE_SUBTREE
 from symbolize.dwarf.decode import Dwarf
-from symbolize.dwarf.dies import walk_units
-from symbolize.dwarf.live import clip_to_code
+from symbolize.dwarf.die_walk import walk_units
 from symbolize.dwarf.segments import function_segments, line_rows
 from symbolize.elf import ElfImage
-from symbolize.symbols.debug_files import SECTIONS, debug_sections
+from symbolize.symbols.split_dwarf_files import SECTIONS, debug_sections
 
 Result = TypeVar("Result")
-SKIPS = 4 | 16
+SKIPS = SKIP_SUBTREE | TYPE_SUBTREE
 """The bits of AbbrevTables.step by which the walk passes over subtrees."""
 
 
@@ -92,7 +93,7 @@ def measure_units(dwarf: Dwarf, runs: int) -> None:
     line("line programs", seconds, note)
     parent, unit = np.asarray(nodes.parent)[: nodes.count], np.asarray(nodes.unit)[: nodes.count]
     begin, end, owner = ranges.arrays()
-    live, begin, end = clip_to_code(begin, end, dwarf.code)
+    live, begin, end = clip_to(begin, end, dwarf.code)
     owner = owner[live]
     claims, problems = dwarf.claims, dwarf.problems
     seconds, lines = fastest(runs, lambda: claims.cut_lines(lines, problems))

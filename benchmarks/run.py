@@ -25,7 +25,7 @@ from peers import Ours, Peers  # noqa: E402
 from subjects import KNOWN, find_subjects  # noqa: E402
 from tables import decoder, lookups, whole_table  # noqa: E402
 
-from symbolize.cursor import COMPILED  # noqa: E402
+from symbolize.core.cursor import COMPILED  # noqa: E402
 
 PARTS: dict[str, Callable[[Bench], Part]] = {
     "cold": cold,

@@ -2,28 +2,31 @@
 
 import symbolize
 
-profile = symbolize.load("cpu.prof")
-with symbolize.Symbolizer(["binaries/"]) as symbolizer:
-    result = symbolizer.symbolize(profile)
-symbolize.write(result.profile, "cpu.symbolized.pb.gz")
-print(result.report.percent)
+result = symbolize.symbolize("cpu.prof", "build/")
+result.write("cpu.symbolized.pb.gz")
+print(result.report.percent, result.top(3))
 """
 
+import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from symbolize.errors import InputError, OutputError, SymbolizeError, UsageError
+from symbolize.core.errors import InputError, OutputError, SymbolizeError, UsageError
 from symbolize.load import load, load_all
 from symbolize.write import write, write_module_symbols
 
 if TYPE_CHECKING:
+    from symbolize.binaries import Servers
+    from symbolize.core.reasons import Reason
+    from symbolize.names import Mode
     from symbolize.pipeline import Result, Symbolizer
     from symbolize.profile import Profile
-    from symbolize.reasons import Reason
     from symbolize.report import Report
+    from symbolize.resolve.arguments import Path, Paths, Urls
+    from symbolize.resolve.lookup import lookup
     from symbolize.symbols import TableCache
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "InputError",
@@ -38,24 +41,64 @@ __all__ = [
     "UsageError",
     "load",
     "load_all",
+    "lookup",
+    "symbolize",
     "write",
     "write_module_symbols",
 ]
 
-_HOMES = {
+_LAZY_EXPORTS = {
     "Profile": "profile",
-    "Reason": "reasons",
+    "Reason": "core.reasons",
     "Report": "report",
     "Result": "pipeline",
     "Symbolizer": "pipeline",
     "TableCache": "symbols",
+    "lookup": "resolve.lookup",
 }
+
+
+def symbolize(
+    source: "Profile | str | os.PathLike[str] | BinaryIO",
+    binaries: "Paths" = (),
+    *,
+    demangle: "Mode" = "default",
+    cache: "TableCache | Path | None" = None,
+    servers: "Servers | Urls | None" = None,
+    nearest_line: bool = False,
+    proguard_maps: "Paths" = (),
+    annotate: bool = False,
+) -> "Result":
+    """Symbolize one profile, which is read from `source` as `load` does unless it is one, with the binaries below
+    `binaries`.
+
+    The other arguments are those of `Symbolizer`, which keeps binaries open where there are several profiles. Raises
+    InputError for a profile that cannot be read, TypeError and UsageError for wrong arguments.
+    """
+    from symbolize.pipeline import Symbolizer
+    from symbolize.profile import Profile
+
+    with Symbolizer(
+        binaries,
+        demangle=demangle,
+        cache=cache,
+        servers=servers,
+        nearest_line=nearest_line,
+        proguard_maps=proguard_maps,
+        annotate=annotate,
+    ) as symbolizer:
+        return symbolizer.symbolize(source if isinstance(source, Profile) else load(source))
 
 
 def __getattr__(name: str) -> Any:
     """Import what needs numpy when it is first used, so that the command decides what start-up costs (PEP 562)."""
-    if name not in _HOMES:
+    if name not in _LAZY_EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"symbolize.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"symbolize.{_LAZY_EXPORTS[name]}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that are not imported yet."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -1,6 +1,29 @@
 """What holds for all tests."""
 
+import gc
+import signal
+from collections.abc import Iterator
+
 import pytest
+
+
+def pytest_collection_finish() -> None:
+    """Spare collections of garbage, of which a batch makes many, the hundred thousands of objects of the tests."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _children_hear_ctrl_c() -> Iterator[None]:
+    """Processes that tests start have SIGINT's default disposition, also under `nohup` and in jobs of a CI.
+
+    A signal that is ignored stays so in what a process starts; one that is caught, by whatever, does not.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda number, frame: None)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)
@@ -12,7 +35,7 @@ def _no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory, monkeypatch:
 @pytest.fixture(autouse=True)
 def _no_warning_of_a_slow_core(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports are those of an installation with the compiled core, also where the tests run without it."""
-    monkeypatch.setattr("symbolize.cursor.COMPILED", True)
+    monkeypatch.setattr("symbolize.core.cursor.COMPILED", True)
 
 
 @pytest.fixture(autouse=True)

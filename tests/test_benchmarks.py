@@ -1,6 +1,7 @@
 """What the benchmarks count on: costs of processes, answers of other engines in one form, the vote, fleets."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -37,15 +38,16 @@ def test_a_failing_contender_is_out() -> None:
     commands = {
         "good": "import sys; print('seen', sys.stdin.read())",
         "bad": "raise ValueError('no')",
-        "late": "import time; time.sleep(60)",
+        "late": "import time; time.sleep(600)",
     }
     stdin = Path(__file__)
-    contenders = [
-        measure.Contender(name, [sys.executable, "-I", "-S", "-c", code], stdin, keep_output=True)
+    contenders = {
+        name: measure.Contender(name, [sys.executable, "-I", "-S", "-c", code], stdin, keep_output=True)
         for name, code in commands.items()
-    ]
-    contenders.append(measure.Contender("missing", ["/nowhere/at/all"]))
-    results = measure.race(contenders, 2, 1)
+    }
+    missing = measure.Contender("missing", ["/nowhere/at/all"])
+    results = measure.race([contenders["bad"], contenders["good"]], 2, 60)
+    results |= measure.race([contenders["late"], missing], 2, 1)
     assert [len(results[name].runs) for name in ("good", "bad", "late", "missing")] == [2, 0, 0, 0]
     assert results["good"].runs[0].output == f"seen {stdin.read_text()}\n"
     assert results["bad"].trouble == "exit code 1: ValueError: no"
@@ -156,14 +158,31 @@ def test_a_fleet_is_made_alike_again(tmp_path: Path) -> None:
     assert all(path.read_bytes() == (tmp_path / "two" / path.name).read_bytes() for path in files)
 
 
-def test_jobs_are_watched_and_killed() -> None:
+def test_jobs_are_watched_and_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory of a job and its workers is seen; a killed job leaves none of them behind."""
-    batch = module("batch")
-    code = "import os, time; b = bytearray(b'x' * (64 << 20)); os.fork(); time.sleep({})"
-    cost = batch.watched([sys.executable, "-I", "-S", "-c", code.format(0.5)], 60, with_memory=True)
+    batch, seen, large = module("batch"), tmp_path / "seen", Counter[int]()
+    code = """if True:
+        import os, sys, time
+        os.fork()
+        kept = bytearray(b"x" * (64 << 20))
+        while not os.path.exists(sys.argv[1]):
+            time.sleep(0.01)
+        """
+
+    def memory_of(pid: int) -> tuple[float, float]:
+        found: tuple[float, float] = measured(pid)
+        large[pid] += found[1] > 64
+        if min(large.values()) >= 2 and len(large) == 2:  # both were in one look at all, so that they may end
+            seen.touch()
+        return found
+
+    measured = batch.memory_of
+    monkeypatch.setattr(batch, "memory_of", memory_of)
+    cost = batch.watched([sys.executable, "-I", "-S", "-c", code, seen], 60, with_memory=True)
     assert 64 < cost.private <= cost.resident < 200
-    assert cost.wall >= 0.5 and 0 < cost.cpu < 10
-    assert not batch.ends_before([sys.executable, "-I", "-S", "-c", code.format(60)], 0.5)
+    assert cost.all_private > 128
+    assert cost.wall > 0 and 0 < cost.cpu < 10
+    assert not batch.ends_before([sys.executable, "-I", "-S", "-c", code, tmp_path / "never"], 0.5)
     assert batch.ends_before([sys.executable, "-I", "-S", "-c", "pass"], 60)
     with pytest.raises(module("measure").Failed):
         batch.ends_before([sys.executable, "-I", "-S", "-c", "raise SystemExit(3)"], 60)

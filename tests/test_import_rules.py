@@ -1,4 +1,4 @@
-"""The arrows between the rooms of the package, read off its import statements."""
+"""Which package may import which, read off the import statements."""
 
 import ast
 import subprocess
@@ -10,65 +10,47 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "symbolize"
 
-FOUNDATION = {"arrays", "errors", "parallel", "regular", "texts"}
-"""What every room may use."""
+FOUNDATION = {"core"}
+"""What every package may use."""
 
 ALLOWED = {
-    "annotate": {"profile"},
-    "arrays": set(),
-    "batch": {"__init__", "binaries", "load", "pipeline", "profile", "reasons", "report", "symbols", "write"},
-    "binaries": {"elf", "reasons"},
+    "batch": {"__init__", "binaries", "elf", "load", "pipeline", "profile", "report", "resolve", "symbols", "write"},
+    "binaries": {"elf"},
     "cli": {
-        "binaries",
+        "__init__",
         "batch",
-        "cursor",
+        "binaries",
         "inspection",
         "load",
         "pipeline",
-        "prebuild",
         "profile",
-        "reasons",
         "report",
         "symbols",
         "write",
-        "__init__",
     },
-    "cursor": set(),
-    "deobfuscate": {"names", "profile"},
-    "dwarf": {"cursor"},
-    "elf": {"cursor"},
-    "embedded": {"names", "profile", "symbols"},
-    "errors": set(),
-    "expand": {"names", "profile", "symbols"},
-    "fold": {"profile", "symbols"},
-    "inspection": {"binaries", "dwarf", "elf", "listings", "symbols"},
-    "in_file": {"elf", "embedded", "match", "resolve", "symbols"},
-    "listings": {"cursor"},
-    "load": {"cursor", "profile", "proto"},
-    "match": {"elf", "profile"},
+    "core": set(),
+    "dwarf": set(),
+    "elf": set(),
+    "enrich": {"names", "profile", "symbols"},
+    "inspection": {"binaries", "dwarf", "elf", "symbol_files", "symbols"},
+    "load": {"profile", "proto"},
     "names": set(),
-    "parallel": set(),
     "profile": set(),
-    "prebuild": {"binaries", "elf", "symbols"},
     "proto": set(),
-    "prune": {"names", "profile"},
-    "reasons": set(),
-    "regular": set(),
-    "report": {"profile", "reasons"},
-    "resolve": {"binaries", "elf", "embedded", "match", "reasons", "symbols"},
-    "special": {"binaries", "elf", "listings", "match", "reasons", "symbols"},
-    "symbols": {"cursor", "dwarf", "elf", "listings", "names"},
-    "texts": set(),
+    "report": {"profile"},
+    "resolve": {"binaries", "elf", "names", "profile", "symbol_files", "symbols"},
+    "symbol_files": set(),
+    "symbols": {"dwarf", "elf", "names", "symbol_files"},
     "write": {"profile", "proto"},
 }
-"""For each room the rooms it may know besides the foundation. `pipeline`, which knows the order of the stages, and
-the package's own `__init__` and `__main__` may know any."""
+"""For each package those that it may import besides the foundation. `pipeline`, which knows the order of the stages,
+and the project's own `__init__` and `__main__` may import any."""
 
 FREE = {"pipeline", "__init__", "__main__"}
 
 
-def room_of(module: str) -> str:
-    """The room of a module: `symbolize.elf.image` is in `elf`, and what the package exports in `__init__`."""
+def package_of(module: str) -> str:
+    """The package of a module: `symbolize.elf.image` is in `elf`, and what the project exports in `__init__`."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "__init__"
 
@@ -83,38 +65,38 @@ def imports(path: Path) -> Iterator[str]:
             base = [*own[: len(own) - node.level], *(node.module or "").split(".")] if node.level else []
             module = ".".join(filter(None, base)) if node.level else node.module or ""
             if module == "symbolize":
-                yield from (f"symbolize.{name.name}" if room_exists(name.name) else module for name in node.names)
+                yield from (f"symbolize.{name.name}" if package_exists(name.name) else module for name in node.names)
             elif module.split(".")[0] == "symbolize":
                 yield module
 
 
-def room_exists(name: str) -> bool:
+def package_exists(name: str) -> bool:
     """Whether the package has a module or folder of this name."""
     return (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").exists()
 
 
-def arrows() -> Iterator[tuple[str, str, str]]:
-    """File, its room, and a room that it imports from."""
+def dependencies() -> Iterator[tuple[str, str, str]]:
+    """File, its package, and a package that it imports from."""
     for path in sorted(PACKAGE.rglob("*.py")):
         relative = path.relative_to(PACKAGE)
-        room = relative.parts[0].removesuffix(".py")
+        package = relative.parts[0].removesuffix(".py")
         for module in imports(path):
-            yield str(relative), room, room_of(module)
+            yield str(relative), package, package_of(module)
 
 
-def test_imports_keep_to_the_arrows() -> None:
-    """No room imports what it must not know."""
+def test_imports_follow_the_table() -> None:
+    """No package imports what it must not know."""
     wrong = [
         f"{file} imports {target}"
-        for file, room, target in arrows()
-        if room not in FREE and target not in {room, *FOUNDATION, *ALLOWED[room]}
+        for file, package, target in dependencies()
+        if package not in FREE and target not in {package, *FOUNDATION, *ALLOWED[package]}
     ]
     assert wrong == []
 
 
-def test_every_arrow_is_seen() -> None:
+def test_imports_are_found() -> None:
     """The reader of import statements finds those that are certain to be there."""
-    found = {(room, target) for _, room, target in arrows()}
+    found = {(package, target) for _, package, target in dependencies()}
     assert {("binaries", "elf"), ("symbols", "dwarf"), ("cli", "pipeline"), ("load", "profile")} <= found
 
 
@@ -134,7 +116,7 @@ def test_reader_of_imports(source: str, tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "symbolize" / "load").mkdir()
     path = tmp_path / "symbolize" / "load" / "x.py"
     path.write_text(source)
-    assert [room_of(module) for module in imports(path)] == ["elf"]
+    assert [package_of(module) for module in imports(path)] == ["elf"]
 
 
 @pytest.mark.parametrize("module", ["symbolize.cli", "symbolize"])
@@ -143,3 +125,40 @@ def test_start_without_numpy(module: str) -> None:
     code = f"import sys, {module}; print([m for m in ('numpy', 'elftools', 'google.protobuf') if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
     assert run.stdout == "[]\n"
+
+
+def graph() -> dict[str, set[str]]:
+    """The modules that each module imports, also within functions; not those that only types need."""
+    paths = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
+    modules = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    found: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                node.body = [ast.Pass()]
+        found[name] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                base = node.module.removeprefix("cython.cimports.")
+                named = {f"{base}.{alias.name}" for alias in node.names}
+                found[name] |= (named & modules.keys()) or ({base} & modules.keys())
+    return found
+
+
+def test_no_import_cycle() -> None:
+    """No module imports another that imports it, by whatever way and wherever the statement is."""
+    left = graph()
+    while free := {name for name, targets in left.items() if not targets & left.keys() - {name}}:
+        left = {name: targets for name, targets in left.items() if name not in free}
+    assert sorted(left) == []
+
+
+def test_modules_are_short() -> None:
+    """At most 600 lines, the index of binaries and generated modules aside."""
+    long = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if path.read_text().count("\n") > 600 and path.parent.name != "proto"
+    }
+    assert long <= {"binaries/index.py"}

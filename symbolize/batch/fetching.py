@@ -12,9 +12,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from symbolize.batch.storage.places import Place
+from symbolize.batch.storage.backend import Storage
 from symbolize.binaries import Answer, Attempt, Kind
-from symbolize.errors import InputError
+from symbolize.core.errors import InputError
 
 if TYPE_CHECKING:
     from symbolize.binaries.debuginfod import Debuginfod, Fetched
@@ -71,7 +71,7 @@ class AtHand:
     """Stands for servers in a worker: hands out what the folder of `client` has and what the driver left in `exchange`.
     `wanted` collects what neither knows of."""
 
-    def __init__(self, client: "Debuginfod", exchange: Place) -> None:
+    def __init__(self, client: "Debuginfod", exchange: Storage) -> None:
         self._client = client
         self._exchange = exchange
         self._answers: dict[str, Any] = {}
@@ -125,7 +125,7 @@ class AtHand:
 class Fetcher:
     """Fetches files in the driver, and writes the results to `exchange`; a context manager, which ends downloads.
 
-    With `hand_on` the files are put there too, for workers on other machines. `problem` is told of what is wrong that
+    With `hand_on` the files are put there too, for workers on other machines. `problem` gets what is wrong that
     is no fault of an input: where, and what.
     """
 
@@ -133,7 +133,7 @@ class Fetcher:
         self,
         urls: Sequence[str],
         refresh_misses: bool,
-        exchange: Place,
+        exchange: Storage,
         hand_on: bool,
         problem: Callable[[str, str], None],
     ) -> None:
@@ -143,7 +143,7 @@ class Fetcher:
         self._answers = read_answers(exchange)
         self.client = open_client(urls, refresh_misses, refresh_servers=True, tell=self._tell)
         if not self.client.servers:
-            problem("--debuginfod", "names no server that may be asked")
+            problem("debuginfod", "no server is named that may be asked")
 
     def __enter__(self) -> Self:
         return self
@@ -152,7 +152,7 @@ class Fetcher:
         self.client.close()
 
     def _tell(self, line: str) -> None:
-        """Tell what the client says, but for its verdicts: what they cost is told behind the pass."""
+        """Report the messages of the client, but for its verdicts, whose cost is reported after the pass."""
         server, _, text = line.partition(": ")
         if not text.startswith(("answers (", "unreachable, not asked")):
             self._problem(server, text)
@@ -198,7 +198,7 @@ class Fetcher:
             file.write(json.dumps(self._answers).encode())
 
 
-def read_answers(exchange: Place) -> dict[str, Any]:
+def read_answers(exchange: Storage) -> dict[str, Any]:
     """What the driver left; nothing where that is not there or damaged."""
     try:
         with open(exchange.read_file(f"{FOLDER}/{ANSWERS}"), "rb") as file:

@@ -16,33 +16,36 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import takewhile
-from typing import Final, Protocol, TextIO
+from typing import Final, TextIO
 
 from symbolize.batch.engines.engine import Engine, Failure, Limits, Outcome, Task
 from symbolize.batch.fetching import FOLDER as FETCHED
-from symbolize.batch.fetching import FetchedFile, Fetcher
-from symbolize.batch.manifest import FETCH, INCOMPLETE, UNREACHABLE, Handled, Item, Manifest, State
+from symbolize.batch.fetching import Fetcher
+from symbolize.batch.manifest import FETCH, UNREACHABLE, InputResult, Item, Manifest, State
+from symbolize.batch.monitoring.observers import Observer
 from symbolize.batch.run_tables import FOLDER, GIVEN_UP, RunTables
-from symbolize.batch.storage.inputs import Input, NotListed, Problem, find_inputs, local_path
-from symbolize.batch.storage.places import Place
+from symbolize.batch.storage.backend import Storage
+from symbolize.batch.storage.input_names import Input, NotListed, Problem
+from symbolize.batch.storage.inputs import find_inputs, local_path
 from symbolize.batch.tasks import (
     SPILLS,
-    Decode,
-    Decoded,
-    Done,
-    Setup,
-    Work,
+    DecodeResult,
+    DecodeTask,
+    SymbolizeTask,
+    TaskResult,
+    WorkerConfig,
     decode_binary,
     open_exchange,
     symbolize_inputs,
 )
 from symbolize.binaries import Kind
-from symbolize.errors import OutputError, SymbolizeError
+from symbolize.core.errors import OutputError, SymbolizeError
+from symbolize.core.reasons import Reason
 
 MAX_FETCHES: Final = 4
 """Times that files are fetched: those that were fetched may show that others are wanted."""
 MAX_TOLD: Final = 4
-"""Problems of caches that are told, of all workers together."""
+"""Problems of caches that are reported, of all workers together."""
 UNREACHABLE_IN_A_ROW: Final = 16
 """Inputs whose servers do not answer, one after the other, after which the others wait for the next run."""
 AT_ONCE: Final = 512
@@ -61,28 +64,6 @@ class Shard:
         return zlib.crc32(name.encode(errors="surrogateescape")) % self.parts == self.number
 
 
-class Watcher(Protocol):
-    """Is told what happens, in the process that drives the batch."""
-
-    def began(self, waiting: int, done: int, quarantined: int) -> None:
-        """So many inputs wait, and so many were done or quarantined by runs before."""
-
-    def problem(self, where: str, text: str) -> None:
-        """Something is wrong that is no fault of one input."""
-
-    def entered(self, stage: str, total: int) -> None:
-        """A pass began: "scan", "fetch", "decode" or "rewrite", over so many inputs, builds or binaries."""
-
-    def handled(self, item: Item, result: Handled) -> None:
-        """An input was symbolized, put off or quarantined."""
-
-    def fetched(self, result: FetchedFile) -> None:
-        """A file was fetched from a server, or was not."""
-
-    def decoded(self, result: Decoded) -> None:
-        """The table of a binary was made, or was not."""
-
-
 @dataclass(frozen=True)
 class Plan:
     """A batch: what is read, where it goes, and how.
@@ -94,7 +75,7 @@ class Plan:
     """
 
     arguments: Sequence[str]
-    setup: Setup
+    config: WorkerConfig
     state: str
     version: str
     limits: Limits = Limits()
@@ -108,12 +89,12 @@ class Plan:
     @property
     def options(self) -> str:
         """What an output depends on besides its input, as a checksum."""
-        setup = asdict(self.setup)
+        config = asdict(self.config)
         for name in ("exchange", "run", "cache", "cache_limit", "hand_on_kept", "refresh_misses", "downloads"):
-            del setup[name]
-        if Place.of(self.setup.out).is_local:  # where it is seen whether an output is there
-            del setup["out"]
-        text = json.dumps([self.version, setup], sort_keys=True, default=list)
+            del config[name]
+        if Storage.of(self.config.out).is_local:  # where it is seen whether an output is there
+            del config["out"]
+        text = json.dumps([self.version, config], sort_keys=True, default=list)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -133,17 +114,17 @@ class Batch:
         plan: Plan,
         engine: Engine,
         manifest: Manifest,
-        watcher: Watcher,
+        observer: Observer,
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._plan = plan
         self._engine = engine
         self._manifest = manifest
-        self._watcher = watcher
+        self._observer = observer
         self._is_stopping = is_stopping
-        self._setup = plan.setup
-        self._out = Place.of(plan.setup.out)
-        self._exchange = open_exchange(plan.setup)
+        self._config = plan.config
+        self._out = Storage.of(plan.config.out)
+        self._exchange = open_exchange(plan.config)
         self._epoch = 0
         self._spills = 0
         self._told: set[str] = set()
@@ -152,8 +133,8 @@ class Batch:
         self.unlisted = 0
         self.turn = manifest.next_turn()
         self._has_begun = False
-        for place in (self._out, self._exchange):
-            place.sweep()
+        for storage in (self._out, self._exchange):
+            storage.sweep()
 
     @property
     def missing(self) -> int:
@@ -187,7 +168,7 @@ class Batch:
                 if found.uri not in self._told:
                     self._told.add(found.uri)
                     self.unlisted += isinstance(found, NotListed)
-                    self._watcher.problem(found.uri, found.sentence)
+                    self._observer.problem(found.uri, found.sentence)
             elif plan.shard.takes(found.name) and not is_below(found.uri, out, real) and is_ready(found):
                 some.append(found)
                 if len(some) >= AT_ONCE:
@@ -204,11 +185,11 @@ class Batch:
                 for folder in (SPILLS, FOLDER, FETCHED):
                     self._clear(folder)
             self._has_begun = True
-            self._watcher.began(waiting, counts[State.DONE], counts[State.QUARANTINED])
+            self._observer.began(waiting, counts[State.DONE], counts[State.QUARANTINED])
         if not waiting:
             return counts
         # Workers begin anew, as a process of its own would: binaries may have come or changed since they looked.
-        self._setup = replace(self._plan.setup, run=new_run())
+        self._config = replace(self._plan.config, run=new_run())
         self._scan()
         self._decode()
         self._symbolize("rewrite", State.SCANNED, may_defer=False)
@@ -217,7 +198,7 @@ class Batch:
 
     def _scan(self) -> None:
         """Scan all that is new, fetch what is wanted and not at hand, and scan again what waits for it."""
-        if not self._setup.debuginfod:
+        if not self._config.debuginfod:
             self._symbolize("scan", State.NEW, may_defer=True)
             return
         with self._fetcher() as fetcher:
@@ -225,26 +206,27 @@ class Batch:
                 wanted = self._symbolize("scan", State.NEW, may_defer=True, may_want=number < MAX_FETCHES)
                 if not wanted or self._is_stopping():
                     return
-                self._watcher.entered("fetch", sum(map(len, wanted.values())))
+                self._observer.entered("fetch", sum(map(len, wanted.values())))
                 fetcher.fetch(
-                    {key: list(kinds) for key, kinds in wanted.items()}, self._watcher.fetched, self._is_stopping
+                    {key: list(kinds) for key, kinds in wanted.items()}, self._observer.fetched, self._is_stopping
                 )
 
     def _fetcher(self) -> Fetcher:
         """What fetches from the servers."""
-        setup = self._setup
+        config = self._config
         return Fetcher(
-            setup.debuginfod, setup.refresh_misses, self._exchange, setup.hand_on_kept, self._watcher.problem
+            config.debuginfod, config.refresh_misses, self._exchange, config.hand_on_kept, self._observer.problem
         )
 
     def retry_failed(self) -> None:
-        """Take up again the inputs whose servers did not answer, and those that lack names because a server failed, if
-        one of the servers answers by now."""
+        """Take up again the inputs whose servers did not answer, those that lack names because a binary was written to,
+        and those that lack some because a server failed, if one of the servers answers by now."""
         self._manifest.retry_failed(self.turn, UNREACHABLE)
-        if self._setup.debuginfod and self._manifest.has(self.turn, INCOMPLETE):
+        self._manifest.retry_failed(self.turn, Reason.CHANGED.code)
+        if self._config.debuginfod and self._manifest.has(self.turn, Reason.SERVER_FAILED.code):
             with self._fetcher() as fetcher:
                 if any(is_up for is_up, _ in fetcher.client.probe().values()):
-                    self._manifest.retry_failed(self.turn, INCOMPLETE)
+                    self._manifest.retry_failed(self.turn, Reason.SERVER_FAILED.code)
 
     def _symbolize(
         self, stage: str, state: State, may_defer: bool, may_want: bool = False
@@ -254,14 +236,14 @@ class Batch:
         total = self._manifest.count(self.turn)[state]
         if not total:
             return wanted
-        self._watcher.entered(stage, total)
+        self._observer.entered(stage, total)
         self._epoch += 1
         self._unreachable = 0
         again: deque[Item] = deque()
         size, limits = self._plan.per_task, self._plan.limits
         chunks = in_chunks(self._manifest.items(state, self.turn), size)
         if size > 1:
-            limits = limits._replace(seconds=limits.seconds * size, attempts=1)
+            limits = limits._replace(seconds=limits.seconds * size, waiting=limits.waiting * size, attempts=1)
         while True:
             tasks = (self._task(items, may_defer, may_want) for items in chunks)
             answered = takewhile(lambda _: self._unreachable < UNREACHABLE_IN_A_ROW, tasks)
@@ -283,8 +265,8 @@ class Batch:
         spill = ""
         if may_defer:
             self._spills += 1
-            spill = f"{self._setup.run}-{self._spills}"
-        work = Work(self._setup, self._epoch, items, spill, may_want)
+            spill = f"{self._config.run}-{self._spills}"
+        work = SymbolizeTask(self._config, self._epoch, items, spill, may_want)
         return Task(str(items[0].number), symbolize_inputs, work)
 
     def _keep(self, outcome: Outcome) -> Sequence[Item]:
@@ -293,7 +275,7 @@ class Batch:
         if outcome.failure is not None:
             if len(items) > 1:
                 return items
-            failed = Handled(
+            failed = InputResult(
                 items[0].number,
                 State.QUARANTINED,
                 (),
@@ -302,9 +284,10 @@ class Batch:
                 outcome.seconds,
                 outcome.attempts,
             )
-            done = Done((failed,))
+            done = TaskResult((failed,))
         else:
             done = outcome.value
+            done = done._replace(handled=tuple(each._replace(attempts=outcome.attempts) for each in done.handled))
         if done.fatal:
             raise OutputError(done.fatal)
         self._tell_cache(done.problems)
@@ -312,11 +295,12 @@ class Batch:
         self._manifest.record([each for each in done.handled if each.reason != FETCH], done.questions)
         by_number = {item.number: item for item in items}
         for each in done.handled:
-            self._unreachable = self._unreachable + 1 if each.reason == UNREACHABLE else 0
+            self._unreachable = self._unreachable + 1 if each.is_unanswered else 0
             if self._unreachable == UNREACHABLE_IN_A_ROW:
                 text = f"servers of {self._unreachable} inputs in a row do not answer; the others wait for the next run"
-                self._watcher.problem("inputs", text)
-            self._watcher.handled(by_number[each.number], each)
+                self._observer.problem("inputs", text)
+            shown = each._replace(detail="") if each.state == State.SCANNED else each
+            self._observer.handled(by_number[each.number], shown)
         return ()
 
     def _tell_cache(self, problems: Sequence[str]) -> None:
@@ -325,42 +309,42 @@ class Batch:
             kind = problem.partition(": ")[0]  # of a store, what each worker met there is one problem
             if kind not in self._cache_problems and len(self._cache_problems) < MAX_TOLD:
                 self._cache_problems.add(kind)
-                self._watcher.problem("--cache", problem)
+                self._observer.problem("table cache", problem)
 
-    def _remove_superseded(self, handled: Sequence[Handled]) -> None:
+    def _remove_superseded(self, handled: Sequence[InputResult]) -> None:
         """Remove outputs that the inputs had before they changed and have no more."""
         for name, size in self._manifest.superseded(handled):
             try:
                 if self._out.size(name) == size:
                     self._out.remove(name)
             except SymbolizeError as error:
-                self._watcher.problem(name, f"is of what its input was before, and cannot be removed: {error}")
+                self._observer.problem(name, f"is of what its input was before, and cannot be removed: {error}")
 
     def _decode(self) -> None:
         """Make the tables that the inputs wait for."""
         waiting = self._manifest.unanswered()
         if not waiting:
             return
-        self._watcher.entered("decode", len(waiting))
+        self._observer.entered("decode", len(waiting))
         self._epoch += 1
         tasks = (
-            Task(key, decode_binary, Decode(self._setup, self._epoch, self._manifest.asked(key)), affinity=key)
+            Task(key, decode_binary, DecodeTask(self._config, self._epoch, self._manifest.asked(key)), affinity=key)
             for key, _ in waiting
         )
         for outcome in self._engine.run(self._until_stopping(tasks), self._plan.decode_limits):
-            result: Decoded = outcome.value
+            result: DecodeResult = outcome.value
             if outcome.failure is not None:
                 reason = f"given up: {outcome.detail}"
                 if outcome.failure is not Failure.ERROR:
                     reason += f" ({outcome.attempts} attempts)"
                 path = outcome.task.argument.asked.files[0][0]
-                result = Decoded(outcome.task.key, 0, 0, outcome.seconds, f"{path}: {reason}")
-                RunTables(self._exchange, False).give_up(outcome.task.key, result.failure)
+                result = DecodeResult(outcome.task.key, 0, 0, outcome.seconds, f"{path}: {reason}")
+                RunTables(self._exchange, False).give_up(outcome.task.key, reason)
             if result.fatal:
                 raise OutputError(result.fatal)
             self._tell_cache(result.problems)
             self._manifest.answer(result.key, result.addresses, result.size, result.seconds, result.failure)
-            self._watcher.decoded(result)
+            self._observer.decoded(result)
 
     def _clean_up(self) -> None:
         """Remove what the passes left for one another."""
@@ -372,18 +356,18 @@ class Batch:
         self._clear(FOLDER, but=GIVEN_UP)
 
     def _clear(self, folder: str, but: str | None = None) -> None:
-        """Remove the files of a folder of the exchange place, except those with the ending `but`."""
+        """Remove the files of a folder of the exchange storage, except those with the ending `but`."""
         for name in self._exchange.names(folder):
             if but is None or not name.endswith(but):
                 self._exchange.remove(name)
 
 
-def is_below(uri: str, place: Place, real: Callable[[str], str] = os.path.realpath) -> bool:
-    """Whether an input lies in a place, on whatever way links lead there; `real` resolves them."""
+def is_below(uri: str, storage: Storage, real: Callable[[str], str] = os.path.realpath) -> bool:
+    """Whether an input lies in a storage, on whatever way links lead there; `real` resolves them."""
     path = local_path(uri)
-    if path is None or not place.is_local:
-        return path is None and uri.startswith(place.url.rstrip("/") + "/")
-    return f"{real(os.path.dirname(path))}/".startswith(real(place.url).rstrip("/") + "/")
+    if path is None or not storage.is_local:
+        return path is None and uri.startswith(storage.url.rstrip("/") + "/")
+    return f"{real(os.path.dirname(path))}/".startswith(real(storage.url).rstrip("/") + "/")
 
 
 def in_chunks(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:

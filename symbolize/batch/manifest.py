@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Self
 
-from symbolize.batch.storage.input_names import ENDING
-from symbolize.batch.storage.inputs import Input, alternative_names
+from symbolize.batch.storage.input_names import ENDING, Input
+from symbolize.batch.storage.inputs import alternative_names
 from symbolize.binaries.store import ENDINGS, ERRORS, DamagedStore, check_consistency, is_damage, one_line, seal
-from symbolize.errors import OutputError, UsageError
-from symbolize.reasons import Reason
-from symbolize.regular import require_regular
+from symbolize.core.errors import OutputError, UsageError
+from symbolize.core.files import require_regular
+from symbolize.core.reasons import Reason
 
 UNREACHABLE = "unreachable"
 """The reason of inputs in quarantine that the next run tries without being told: a server did not answer."""
 
-INCOMPLETE = Reason.SERVER_FAILED.code
-"""The reason of inputs that are done, and that the next run does again: names are missing because a server failed."""
+INCOMPLETE = tuple(reason.code for reason in Reason if reason.is_failure)
+"""The reasons of inputs that are done, and that the next run does again: names are missing because something failed."""
 
 FETCH = "fetch"
 """The reason of inputs that are put off because files have to be fetched first. They stay new."""
@@ -123,7 +123,8 @@ class ProfileRow(NamedTuple):
 
 class Item(NamedTuple):
     """An input as a task takes it. Its output goes by `name`; if it has several, these are in the folder `folder`, in
-    which no others are. `before` are the outputs that an earlier run made of the same bytes, and that may stay."""
+    which no others are. `before` are the outputs that an earlier run made of the same bytes, and that may stay; `asked`
+    is what it said when it was SCANNED (see `InputResult`)."""
 
     number: int
     uri: str
@@ -131,9 +132,10 @@ class Item(NamedTuple):
     size: int
     folder: str
     before: tuple[ProfileRow, ...] = ()
+    asked: str = ""
 
 
-class Asked(NamedTuple):
+class DecodeRequest(NamedTuple):
     """A binary with the places of the addresses that are asked of it: spill file, first address, how many."""
 
     key: str
@@ -156,11 +158,14 @@ class InputRow(NamedTuple):
     finished: float
 
 
-class Handled(NamedTuple):
+class InputResult(NamedTuple):
     """What came of one input in a worker.
 
-    `state` is DONE with `profiles`, SCANNED, or QUARANTINED with `reason` and `detail`. What is DONE has the reason
-    INCOMPLETE if a server failed that may have what is missing, what is SCANNED has FETCH if it waits for files.
+    `state` is DONE with `profiles`, SCANNED, or QUARANTINED with `reason` and `detail`. What is DONE has a reason
+    of INCOMPLETE if something failed that may have what is missing, what is SCANNED has FETCH if it waits for files,
+    and else says in `detail`, as the task can read it, which binaries it asks. `attempts` counts the runs of
+    its last task. `is_unanswered` is whether a server did not answer, which the next inputs may meet too; that it
+    refused or missed one object says nothing of the others.
     """
 
     number: int
@@ -170,6 +175,7 @@ class Handled(NamedTuple):
     detail: str = ""
     seconds: float = 0.0
     attempts: int = 1
+    is_unanswered: bool = False
 
 
 class Manifest:
@@ -178,6 +184,7 @@ class Manifest:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._interrupts: list[KeyboardInterrupt] = []
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             for ending in ENDINGS:
@@ -192,7 +199,7 @@ class Manifest:
         except BaseException as error:
             self._base.close()
             if isinstance(error, ERRORS):
-                raise _failure(path, error) from error
+                raise self._failure(error) from error
             raise
 
     def _begin(self) -> None:
@@ -207,7 +214,7 @@ class Manifest:
         for statement in TABLES.split(";\n"):
             self._base.execute(statement)
         self._base.execute(f"PRAGMA user_version = {LAYOUT}")
-        keep_sealed(self._base)
+        keep_sealed(self._base, self._interrupts)
         check(self._base)
         self._base.execute("COMMIT")
 
@@ -218,7 +225,11 @@ class Manifest:
         """Closes the file; what went wrong with it inside is raised as OutputError."""
         self.close()
         if isinstance(error, sqlite3.Error):
-            raise _failure(self.path, error) from error
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> BaseException:
+        """What to raise for an error of the database: the interrupt that it stands for, if there was one."""
+        return self._interrupts.pop() if self._interrupts else _failure(self.path, error)
 
     def close(self) -> None:
         """Close the file."""
@@ -237,7 +248,7 @@ class Manifest:
                 raise
             self._base.execute("COMMIT")
         except sqlite3.Error as error:
-            raise _failure(self.path, error) from error
+            raise self._failure(error) from error
 
     def add(
         self,
@@ -251,8 +262,8 @@ class Manifest:
     ) -> None:
         """Take inputs in. One that is on record with the same version and `options` keeps its state, unless it is to be
         done `again`, or is quarantined and to be tried once more (`retry`, or it could not be reached), or lacks names
-        because a server failed (R285, names missed by failures), or an output of
-        it is not there any more in the size that it had (`is_there`)."""
+        because something failed (R285, names missed by failures), or an output of it is not there any more in the size
+        that it had (`is_there`)."""
         with self.writing() as base:
             for each in inputs:
                 known = base.execute(
@@ -270,7 +281,7 @@ class Manifest:
                     for output, size in base.execute("SELECT output, size FROM profiles WHERE input = ?", (number,))
                 )
                 is_retried = state == State.QUARANTINED and (retry or reason == UNREACHABLE)
-                is_retried = is_retried or (state == State.DONE and reason == INCOMPLETE)
+                is_retried = is_retried or (state == State.DONE and reason in INCOMPLETE)
                 if version != each.version or again or is_gone:
                     # What the next run makes of the input replaces its outputs, whatever they had.
                     base.execute("UPDATE profiles SET coverage = '{}' WHERE input = ?", (number,))
@@ -304,15 +315,15 @@ class Manifest:
         last = 0
         while True:
             rows = self._base.execute(
-                f"SELECT number, uri, name, size, {IS_FOLDER.format('inputs.name')} FROM inputs "
+                f"SELECT number, uri, name, size, {IS_FOLDER.format('inputs.name')}, detail FROM inputs "
                 "WHERE state = ? AND turn = ? AND number > ? ORDER BY number LIMIT ?",
                 (state, turn, last, ROWS_AT_ONCE),
             ).fetchall()
             if not rows:
                 return
-            for number, uri, name, size, is_folder in rows:
+            for number, uri, name, size, is_folder, detail in rows:
                 before = [row for row in self.profiles(number) if row.coverage]
-                item = Item(number, uri, name, size, name, tuple(before))
+                item = Item(number, uri, name, size, name, tuple(before), detail if state == State.SCANNED else "")
                 yield item._replace(folder=self._free_folder(item)) if is_folder else item
             last = rows[-1][0]
 
@@ -330,14 +341,17 @@ class Manifest:
         return dict.fromkeys(State, 0) | {State(state): number for state, number in rows}
 
     def count_failed(self, turn: int) -> int:
-        """How many inputs of this turn the next run does because a server failed: that has them, or files for them."""
+        """How many inputs of this turn the next run does because something failed: a server that has them, or what may
+        have their names."""
+        reasons = UNREACHABLE, *INCOMPLETE
+        marks = ", ".join("?" * len(reasons))
         row = self._base.execute(
-            "SELECT count(*) FROM inputs WHERE turn = ? AND reason IN (?, ?)", (turn, UNREACHABLE, INCOMPLETE)
+            f"SELECT count(*) FROM inputs WHERE turn = ? AND reason IN ({marks})", (turn, *reasons)
         )
         return int(row.fetchone()[0])
 
     def retry_failed(self, turn: int, reason: str) -> None:
-        """Have the inputs of this turn tried again that are UNREACHABLE or INCOMPLETE, as `reason` says."""
+        """Have the inputs of this turn tried again that have `reason`, UNREACHABLE or one of INCOMPLETE."""
         with self.writing() as base:
             base.execute(
                 "UPDATE inputs SET state = ?, reason = '', detail = '' WHERE turn = ? AND reason = ?",
@@ -353,7 +367,7 @@ class Manifest:
         """A number for the inputs of one more look at the arguments, higher than all before."""
         return int(self._base.execute("SELECT coalesce(max(turn), 0) + 1 FROM inputs").fetchone()[0])
 
-    def superseded(self, handled: Iterable[Handled]) -> list[tuple[str, int]]:
+    def superseded(self, handled: Iterable[InputResult]) -> list[tuple[str, int]]:
         """The outputs, with their sizes, that earlier versions of inputs had and those that were done now lack."""
         gone: list[tuple[str, int]] = []
         for each in handled:
@@ -363,7 +377,7 @@ class Manifest:
                 gone += [row for row in before if row[0] not in made]
         return gone
 
-    def record(self, handled: Iterable[Handled], questions: Iterable[Asked] = ()) -> None:
+    def record(self, handled: Iterable[InputResult], questions: Iterable[DecodeRequest] = ()) -> None:
         """Keep what came of inputs, together with what they ask."""
         with self.writing() as base:
             for each in handled:
@@ -393,13 +407,13 @@ class Manifest:
             "SELECT key, sum(count) FROM questions WHERE answered = 0 GROUP BY key ORDER BY sum(count) DESC, key"
         ).fetchall()
 
-    def asked(self, key: str) -> Asked:
+    def asked(self, key: str) -> DecodeRequest:
         """What is asked of a binary now."""
         files = json.loads(self._base.execute("SELECT files FROM binaries WHERE key = ?", (key,)).fetchone()[0])
         spills = self._base.execute(
             "SELECT spill, start, count FROM questions WHERE key = ? AND answered = 0 ORDER BY number", (key,)
         )
-        return Asked(key, tuple((path, build_id) for path, build_id in files), spills.fetchall())
+        return DecodeRequest(key, tuple((path, build_id) for path, build_id in files), spills.fetchall())
 
     def answer(self, key: str, addresses: int, size: int, seconds: float, failure: str) -> None:
         """Keep that a binary's table was made, or why not; then its addresses are looked up where they are met."""
@@ -457,9 +471,18 @@ class Manifest:
         ).fetchall()
 
 
-def keep_sealed(base: sqlite3.Connection) -> None:
-    """Have a checksum written with each row from now on."""
-    base.create_function("sealed", -1, lambda *values: seal(values), deterministic=True)
+def keep_sealed(base: sqlite3.Connection, interrupts: list[KeyboardInterrupt]) -> None:
+    """Have a checksum written with each row from now on. SQLite makes an error of its own of a KeyboardInterrupt that
+    comes meanwhile, which is added to `interrupts`."""
+
+    def sealed(*values: Any) -> int:
+        try:
+            return seal(values)
+        except KeyboardInterrupt as interrupt:
+            interrupts.append(interrupt)
+            raise
+
+    base.create_function("sealed", -1, sealed, deterministic=True)
     for table, columns in SEALED.items():
         values = ", ".join(f"NEW.{name}" for name in columns)
         here = " AND ".join(f"{name} = NEW.{name}" for name in KEYS[table])
@@ -482,7 +505,7 @@ def check(base: sqlite3.Connection) -> None:
 def _failure(path: str, error: Exception) -> OutputError | UsageError:
     """What a person reads when the manifest cannot be used."""
     if "locked" in str(error):
-        return UsageError(f"{path}: another batch is writing to this folder; wait for it, or name another --out")
+        return UsageError(f"{path}: another batch is writing to this folder; wait for it, or name another folder")
     if is_damage(error):
         return OutputError(f"{path}: is damaged ({one_line(error)}); remove it to begin anew")
     return OutputError(f"{path}: {one_line(error)}")

@@ -3,21 +3,19 @@
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.batch.storage.places import Place
-from symbolize.errors import InputError
+from symbolize.batch.storage.backend import Storage
+from symbolize.core.arrays import UInt64
+from symbolize.core.errors import InputError
 from symbolize.symbols import (
     Binary,
     DamagedTable,
+    FailedTable,
     SymbolTable,
-    empty_table,
     read_table,
     was_made_of,
-    write_table_to,
+    write_table,
 )
-
-UInt64 = NDArray[np.uint64]
 
 FOLDER: Final = "tables"
 TABLE, ADDRESSES, WHOLE, GIVEN_UP = ".symtab", ".vaddrs", ".whole", ".failed"
@@ -25,18 +23,18 @@ MAX_REASON: Final = 1000
 
 
 class RunTables:
-    """The tables of a batch, in the place that its workers share.
+    """The tables of a batch, in the storage that its workers share.
 
     A table comes with the addresses that it answers for, so that one that lacks some is not asked. With `whole_only` a
-    table for some addresses is no answer at all. A binary that was given up has a table that names nothing, so that it
-    takes none of the profiles with it.
+    table for some addresses is no answer at all. A binary that was given up is not decoded again, so that it takes none
+    of the profiles with it.
     """
 
-    def __init__(self, place: Place, whole_only: bool) -> None:
-        self._place = place
+    def __init__(self, storage: Storage, whole_only: bool) -> None:
+        self._storage = storage
         self._whole_only = whole_only
         self._epoch = -1
-        self._known: dict[str, tuple[SymbolTable, UInt64 | None] | None] = {}
+        self._known: dict[str, tuple[SymbolTable, UInt64 | None] | FailedTable | None] = {}
 
     def begin(self, epoch: int) -> None:
         """Look again for tables that were not there or lacked something, if `epoch` is another than before."""
@@ -49,14 +47,17 @@ class RunTables:
         self._known.clear()
 
     def find(self, binary: Binary, vaddrs: UInt64) -> SymbolTable | None:
-        """The table that answers for all of `vaddrs` (ascending), None if there is none."""
+        """The table that answers for all of `vaddrs` (ascending), None if there is none. Raises FailedTable where the
+        binary was given up."""
         if binary.has_whole:
             return None
         key = binary.key
         if key not in self._known:
             self._known[key] = self._read(binary)
         known = self._known[key]
-        if known is None:
+        if isinstance(known, FailedTable):
+            raise FailedTable(known.source, known.problem)
+        if known is None or known[0].has_changed:
             return None
         table, asked = known
         if asked is None:
@@ -65,44 +66,46 @@ class RunTables:
         return table if not self._whole_only and covers(asked, vaddrs) else None
 
     def write(self, binary: Binary, table: SymbolTable, vaddrs: UInt64 | None) -> int:
-        """Keep `table`, which answers for `vaddrs` (None: for all); its bytes. Raises OutputError."""
+        """Keep `table`, which answers for `vaddrs` (None: for all); its bytes. Raises OutputError and ReadFailure."""
         name = f"{FOLDER}/{binary.key}"
         # What it answers for is written while there is no table: wherever this ends, no table answers for more than
         # it was made for.
         for ending in (TABLE, WHOLE if vaddrs is not None else ADDRESSES):
-            self._place.remove(name + ending)
-        with self._place.write(name + (WHOLE if vaddrs is None else ADDRESSES)) as file:
+            self._storage.remove(name + ending)
+        with self._storage.write(name + (WHOLE if vaddrs is None else ADDRESSES)) as file:
             file.write((np.zeros(0, np.uint64) if vaddrs is None else vaddrs).tobytes())
-        with self._place.write(name + TABLE) as file:
-            return write_table_to(file, table, binary.facts_of_table)
+        with self._storage.write(name + TABLE) as file:
+            size = write_table(file, table, binary.facts_of_table)
+            table.check()  # what raises here is not kept
+        return size
 
     def give_up(self, key: str, reason: str) -> None:
         """Have nobody decode a binary again, because of `reason`. Raises OutputError."""
-        with self._place.write(f"{FOLDER}/{key}{GIVEN_UP}") as file:
+        with self._storage.write(f"{FOLDER}/{key}{GIVEN_UP}") as file:
             file.write(reason[:MAX_REASON].encode(errors="replace"))
 
     def addresses(self, key: str) -> UInt64:
         """The addresses that the table of a binary answers for so far."""
         name = f"{FOLDER}/{key}{ADDRESSES}"
         try:
-            return read_addresses(self._place.read_file(name), 0, -1)
+            return read_addresses(self._storage.read_file(name), 0, -1)
         except (OSError, InputError):
             return np.zeros(0, np.uint64)
 
-    def _read(self, binary: Binary) -> tuple[SymbolTable, UInt64 | None] | None:
+    def _read(self, binary: Binary) -> tuple[SymbolTable, UInt64 | None] | FailedTable | None:
         name = f"{FOLDER}/{binary.key}"
         try:
-            if self._place.exists(name + GIVEN_UP):
-                with open(self._place.read_file(name + GIVEN_UP), "rb") as file:
-                    return empty_table(file.read(MAX_REASON).decode(errors="replace")), None
-            if not self._place.exists(name + TABLE):
+            if self._storage.exists(name + GIVEN_UP):
+                with open(self._storage.read_file(name + GIVEN_UP), "rb") as file:
+                    return FailedTable(binary.images[0].path, file.read(MAX_REASON).decode(errors="replace"))
+            if not self._storage.exists(name + TABLE):
                 return None
-            table, facts = read_table(self._place.read_file(name + TABLE))
+            table, facts = read_table(self._storage.read_file(name + TABLE))
             if not was_made_of(facts, binary.facts):
                 return None
-            if self._place.exists(name + WHOLE):
+            if self._storage.exists(name + WHOLE):
                 return table, None
-            return table, read_addresses(self._place.read_file(name + ADDRESSES), 0, -1)
+            return table, read_addresses(self._storage.read_file(name + ADDRESSES), 0, -1)
         except (OSError, DamagedTable, InputError):  # the addresses are looked up without it
             return None
 
@@ -116,5 +119,5 @@ def covers(asked: UInt64, vaddrs: UInt64) -> bool:
     """Whether all of `vaddrs` are among `asked`; both ascend."""
     if not len(asked):
         return not len(vaddrs)
-    place = np.minimum(np.searchsorted(asked, vaddrs), len(asked) - 1)
-    return bool((asked[place] == vaddrs).all())
+    row = np.minimum(np.searchsorted(asked, vaddrs), len(asked) - 1)
+    return bool((asked[row] == vaddrs).all())

@@ -6,6 +6,7 @@ engine runs it.
 
 import errno
 import gc
+import json
 import os
 import time
 import traceback
@@ -14,27 +15,26 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.arrays import distinct
 from symbolize.batch.fetching import AtHand, open_client
-from symbolize.batch.manifest import FETCH, INCOMPLETE, UNREACHABLE, Asked, Handled, Item, ProfileRow, State
+from symbolize.batch.manifest import FETCH, UNREACHABLE, DecodeRequest, InputResult, Item, ProfileRow, State
 from symbolize.batch.run_tables import RunTables, read_addresses
+from symbolize.batch.storage.backend import Storage
 from symbolize.batch.storage.input_names import ENDING
 from symbolize.batch.storage.inputs import local_path, open_input
-from symbolize.batch.storage.places import Place
-from symbolize.batch.storage.urls import Unreachable, is_url
+from symbolize.batch.storage.urls import Denied, Unreachable, is_url
 from symbolize.binaries import Kind
-from symbolize.errors import InputError, OutputError, SymbolizeError, UsageError
+from symbolize.core.arrays import UInt64, distinct
+from symbolize.core.errors import InputError, OutputError, ReadFailure, SymbolizeError, UsageError
+from symbolize.core.failures import Failure
 from symbolize.load import load_all
-from symbolize.load.several import ALL, Choice, LoadedProfile
-from symbolize.pipeline import Question, Result, Symbolizer
+from symbolize.load.model import ALL, Choice, LoadedProfile
+from symbolize.pipeline import Result, Symbolizer
 from symbolize.report.json import coverage
+from symbolize.resolve import Question
 from symbolize.symbols import TableCache, default_folder
 from symbolize.write import write
 from symbolize.write.files import check_inputs
-
-UInt64 = NDArray[np.uint64]
 
 MAX_OPEN: Final = 512
 """Binaries that a worker keeps open; with one more it begins anew."""
@@ -50,7 +50,7 @@ for the file system."""
 
 
 @dataclass(frozen=True)
-class Setup:
+class WorkerConfig:
     """How profiles are read and symbolized, the same for all tasks of a batch.
 
     `out` is where outputs go, `exchange` where the workers leave what others of them need. `cache` is a folder or URL,
@@ -77,43 +77,45 @@ class Setup:
     load_options: tuple[tuple[str, Any], ...] = ()
 
 
-class Work(NamedTuple):
+class SymbolizeTask(NamedTuple):
     """Inputs to symbolize. What has to be decoded first is put off to the file `spill`, if that is not empty.
 
     `epoch` grows when there are new tables or files. With `may_want` inputs for which files have to be fetched are put
     off as well.
     """
 
-    setup: Setup
+    config: WorkerConfig
     epoch: int
     items: tuple[Item, ...]
     spill: str = ""
     may_want: bool = False
 
 
-class Done(NamedTuple):
-    """What came of `Work`: of each input, and what has to be decoded for those that are put off. `fatal` says why
-    nothing can be done, as when there is no space for outputs, which is no fault of the inputs. `wanted` are the build
-    ids of files to fetch, with their kinds; `problems` what is wrong with the cache."""
+class TaskResult(NamedTuple):
+    """What came of a `SymbolizeTask`: of each input, and what has to be decoded for those that are put off.
 
-    handled: tuple[Handled, ...]
-    questions: tuple[Asked, ...] = ()
+    `fatal` says why nothing can be done, as when there is no space for outputs, which is no fault of the inputs.
+    `wanted` are the build ids of files to fetch, with their kinds; `problems` what is wrong with the cache.
+    """
+
+    handled: tuple[InputResult, ...]
+    questions: tuple[DecodeRequest, ...] = ()
     fatal: str = ""
     wanted: tuple[tuple[str, tuple[Kind, ...]], ...] = ()
     problems: tuple[str, ...] = ()
 
 
-class Decode(NamedTuple):
+class DecodeTask(NamedTuple):
     """A binary whose table is to be made."""
 
-    setup: Setup
+    config: WorkerConfig
     epoch: int
-    asked: Asked
+    asked: DecodeRequest
 
 
-class Decoded(NamedTuple):
-    """What came of `Decode`: how many addresses the table answers for, its bytes, or why there is none. `fatal` and
-    `problems` are as in `Done`."""
+class DecodeResult(NamedTuple):
+    """What came of `DecodeTask`: how many addresses the table answers for, its bytes, or why there is none. `fatal` and
+    `problems` are as in `TaskResult`."""
 
     key: str
     addresses: int
@@ -124,27 +126,29 @@ class Decoded(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-class PutOff(NamedTuple):
-    """What an input waits for: binaries to decode, or files to fetch, which may need to be decoded too."""
+class Postponed(NamedTuple):
+    """What an input waits for: binaries to decode, or files to fetch, which may need to be decoded too. `asked` has
+    the number of a profile of it, and a mapping of that with path and key of its binary."""
 
     questions: list[Question]
     wanted: dict[str, list[Kind]]
+    asked: list[tuple[int, int, str, str]]
 
 
-class Written(NamedTuple):
-    """The outputs of an input, and the servers that failed with what they said first."""
+class WrittenOutputs(NamedTuple):
+    """The outputs of an input, and what failed that may have more names, by server or file."""
 
     profiles: tuple[ProfileRow, ...]
-    failures: dict[str, str]
+    failures: dict[str, Failure]
 
 
 class Worker:
     """What a worker process keeps from task to task."""
 
-    def __init__(self, setup: Setup) -> None:
-        self.setup = setup
-        self.out, self.exchange = Place.of(setup.out), open_exchange(setup)
-        self.tables = RunTables(self.exchange, setup.nearest_line)
+    def __init__(self, config: WorkerConfig) -> None:
+        self.config = config
+        self.out, self.exchange = Storage.of(config.out), open_exchange(config)
+        self.tables = RunTables(self.exchange, config.nearest_line)
         self.noted: dict[str, UInt64] = {}
         self._epoch = -1
         self._held = ExitStack()
@@ -152,22 +156,22 @@ class Worker:
         self.symbolizer = self._open()
 
     def _open(self) -> Symbolizer:
-        setup = self.setup
+        config = self.config
         self.servers = None
-        if setup.debuginfod:
+        if config.debuginfod:
             client = self._held.enter_context(
-                open_client(setup.debuginfod, setup.refresh_misses, folder=setup.downloads)
+                open_client(config.debuginfod, config.refresh_misses, folder=config.downloads)
             )
             self.servers = AtHand(client, self.exchange)
-        self.cache = open_cache(setup) if setup.cache else None
+        self.cache = open_cache(config) if config.cache else None
         symbolizer = Symbolizer(
-            setup.binaries,
-            demangle=setup.demangle,  # type: ignore[arg-type]
+            config.binaries,
+            demangle=config.demangle,  # type: ignore[arg-type]
             cache=self.cache,
             servers=self.servers,
-            nearest_line=setup.nearest_line,
-            proguard_maps=setup.proguard_maps,
-            annotate=setup.annotate,
+            nearest_line=config.nearest_line,
+            proguard_maps=config.proguard_maps,
+            annotate=config.annotate,
             tables=self.tables,
         )
         return self._held.enter_context(symbolizer)
@@ -209,45 +213,45 @@ class Worker:
 
     def note(self, questions: list[Question]) -> None:
         """Remember which addresses are on record."""
-        for key, _, vaddrs in questions:
+        for key, _, vaddrs, _ in questions:
             self.noted[key] = distinct(np.concatenate((self.noted.get(key, vaddrs[:0]), vaddrs)))
         if sum(map(len, self.noted.values())) > MAX_NOTED:
             self.noted.clear()
 
 
-def open_cache(setup: Setup) -> TableCache:
+def open_cache(config: WorkerConfig) -> TableCache:
     """The cache of symbol tables; with a URL, this machine's own in front of it."""
-    if not is_url(setup.cache):
-        return TableCache(setup.cache, setup.cache_limit)
+    if not is_url(config.cache):
+        return TableCache(config.cache, config.cache_limit)
     from symbolize.batch.storage.shared_cache import open_shared_cache
 
-    return open_shared_cache(setup.cache, default_folder(), setup.cache_limit)
+    return open_shared_cache(config.cache, default_folder(), config.cache_limit)
 
 
-def open_exchange(setup: Setup) -> Place:
+def open_exchange(config: WorkerConfig) -> Storage:
     """The place that workers share; copies of remote files are shared by those of one machine."""
-    return Place.of(setup.exchange, os.path.join(default_folder(), "fetched"))
+    return Storage.of(config.exchange, os.path.join(default_folder(), "fetched"))
 
 
 _worker: list[Worker] = []
 
 
-def worker_for(setup: Setup, epoch: int) -> Worker:
+def worker_for(config: WorkerConfig, epoch: int) -> Worker:
     """The worker of this process, made anew for another batch."""
-    if not _worker or _worker[0].setup != setup:
+    if not _worker or _worker[0].config != config:
         forget_worker()
-        _worker.append(Worker(setup))
+        _worker.append(Worker(config))
     _worker[0].begin(epoch)
     return _worker[0]
 
 
-def symbolize_inputs(work: Work) -> Done:
+def symbolize_inputs(work: SymbolizeTask) -> TaskResult:
     """Symbolize inputs and write what comes of them; what needs binaries decoded may be put off."""
     try:
-        worker = worker_for(work.setup, work.epoch)
+        worker = worker_for(work.config, work.epoch)
     except SymbolizeError as error:
-        return Done((), (), str(error))
-    handled: list[Handled] = []
+        return TaskResult((), (), str(error))
+    handled: list[InputResult] = []
     questions: list[Question] = []
     wanted: dict[str, dict[Kind, None]] = {}
     for item in work.items:
@@ -256,31 +260,34 @@ def symbolize_inputs(work: Work) -> Done:
             found = symbolize_input(worker, item, may_defer=bool(work.spill), may_want=work.may_want)
         except InputError as error:
             reason = UNREACHABLE if isinstance(error, Unreachable) else "unreadable"
-            result = Handled(item.number, State.QUARANTINED, (), reason, str(error))
+            silent = isinstance(error, Unreachable) and not isinstance(error, Denied)
+            result = InputResult(item.number, State.QUARANTINED, (), reason, str(error), is_unanswered=silent)
         except (OutputError, UsageError) as error:
-            if isinstance(error, OutputError) and not is_of_one_name(error):
-                return Done((), (), str(error))
-            result = Handled(item.number, State.QUARANTINED, (), "unwritable", str(error))
+            if isinstance(error, OutputError) and not (worker.out.is_local and is_of_one_name(error)):
+                return TaskResult((), (), str(error))
+            result = InputResult(item.number, State.QUARANTINED, (), "unwritable", str(error))
         except MemoryError:
             raise
         except Exception:  # a fault of ours costs this input, and says where it is
-            result = Handled(item.number, State.QUARANTINED, (), "error", traceback.format_exc(limit=-3))
+            result = InputResult(item.number, State.QUARANTINED, (), "error", traceback.format_exc(limit=-3))
         else:
-            if isinstance(found, Written):
-                said = "; ".join(f"{server}: {text}" for server, text in found.failures.items())
-                result = Handled(item.number, State.DONE, found.profiles, INCOMPLETE if said else "", said)
+            if isinstance(found, WrittenOutputs):
+                said = "; ".join(f"{failure.place}: {failure.text}" for failure in found.failures.values())
+                reason = next((failure.reason.code for failure in found.failures.values()), "")
+                result = InputResult(item.number, State.DONE, found.profiles, reason, said)
             else:
                 questions += found.questions
                 for build_id, kinds in found.wanted.items():
                     wanted.setdefault(build_id, {}).update(dict.fromkeys(kinds))
-                result = Handled(item.number, State.SCANNED, reason=FETCH if found.wanted else "")
+                reason, detail = (FETCH, "") if found.wanted else ("", json.dumps(found.asked))
+                result = InputResult(item.number, State.SCANNED, (), reason, detail)
         handled.append(result._replace(seconds=time.perf_counter() - started))
     try:
         asked = put_off(worker, questions, work.spill)
         files = tuple((build_id, tuple(kinds)) for build_id, kinds in wanted.items())
-        return Done(tuple(handled), asked, wanted=files, problems=worker.new_problems())
+        return TaskResult(tuple(handled), asked, wanted=files, problems=worker.new_problems())
     except OutputError as error:
-        return Done((), (), str(error))
+        return TaskResult((), (), str(error))
 
 
 def is_of_one_name(error: OutputError) -> bool:
@@ -289,20 +296,23 @@ def is_of_one_name(error: OutputError) -> bool:
     return isinstance(cause, OSError) and cause.errno in NAMING_ERRORS
 
 
-def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool) -> Written | PutOff:
+def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool) -> WrittenOutputs | Postponed:
     """Symbolize all profiles of an input; the outputs, or, if it may be put off, what would have to be decoded, or
     fetched first."""
     with open_input(item.uri) as source:
-        options = dict(worker.setup.load_options)
-        found = load_all(source, choice=worker.setup.choice, **options)
+        options = dict(worker.config.load_options)
+        found = load_all(source, choice=worker.config.choice, **options)
         single = found[0].profile if len(found) == 1 else None
-        written = Written((), {})
+        written = WrittenOutputs((), {})
         if may_defer:
-            put_off = PutOff([], {})
-            for each in found:
+            put_off = Postponed([], {}, [])
+            for number, each in enumerate(found):
                 profile = single or each.profile
                 matched = worker.symbolizer.match(profile)
-                put_off.questions.extend(worker.symbolizer.open_questions(matched))
+                for question in worker.symbolizer.open_questions(matched):
+                    put_off.questions.append(question)
+                    path, key = question.files[0][0], question.key
+                    put_off.asked.extend((number, mapping, path, key) for mapping in question.mappings)
                 if worker.servers is not None:
                     put_off.wanted.update(worker.servers.take_wanted() if may_want else {})
                 if single is not None and not any(put_off):
@@ -311,15 +321,23 @@ def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool)
                 return put_off._replace(questions=[])  # asked again when the files are there
             if put_off.questions:
                 return put_off
-        for each in found:
-            written = write_result(worker, item, each, worker.symbolizer.symbolize(single or each.profile), written)
+        asked: dict[int, dict[int, tuple[str, str]]] = {}
+        for number, mapping, path, key in json.loads(item.asked) if item.asked else ():
+            asked.setdefault(number, {})[mapping] = path, key
+        for number, each in enumerate(found):
+            profile = single or each.profile
+            matched = worker.symbolizer.match(profile)
+            matched.suspect(asked.get(number, {}))
+            written = write_result(worker, item, each, worker.symbolizer.finish(profile, matched), written)
         return written
 
 
-def write_result(worker: Worker, item: Item, loaded: LoadedProfile, result: Result, written: Written) -> Written:
-    """Write one profile where it belongs; what is told of it, behind what was `written` of the input before."""
-    failures = dict(result.report.failures) | written.failures
-    return Written((*written.profiles, write_profile(worker, item, loaded, result)), failures)
+def write_result(
+    worker: Worker, item: Item, loaded: LoadedProfile, result: Result, written: WrittenOutputs
+) -> WrittenOutputs:
+    """Write one profile where it belongs; returns `written` with its row and failures added."""
+    failures = {failure.place: failure for failure in result.report.failures} | written.failures
+    return WrittenOutputs((*written.profiles, write_profile(worker, item, loaded, result)), failures)
 
 
 def write_profile(worker: Worker, item: Item, loaded: LoadedProfile, result: Result) -> ProfileRow:
@@ -330,7 +348,7 @@ def write_profile(worker: Worker, item: Item, loaded: LoadedProfile, result: Res
     name = (f"{item.folder}/{loaded.name}" if loaded.name else item.name) + ENDING
     if not result.report.percent:
         for row in item.before:
-            if row.output == name and row.coverage["symbolized_percent"] and worker.out.size(name) == row.size:
+            if row.output == name and row.coverage["symbolized_percent"] and output_size(worker.out, name) == row.size:
                 return row._replace(coverage=row.coverage | {"kept": True})
     path = local_path(item.uri)
     if path is not None and worker.out.is_local:
@@ -341,7 +359,15 @@ def write_profile(worker: Worker, item: Item, loaded: LoadedProfile, result: Res
     return ProfileRow(name, size, coverage(result.report))
 
 
-def put_off(worker: Worker, questions: list[Question], spill: str) -> tuple[Asked, ...]:
+def output_size(out: Storage, name: str) -> int | None:
+    """The bytes of an output. A store that does not tell is one that cannot be written to: raises OutputError."""
+    try:
+        return out.size(name)
+    except InputError as error:
+        raise OutputError(str(error)) from error
+
+
+def put_off(worker: Worker, questions: list[Question], spill: str) -> tuple[DecodeRequest, ...]:
     """Write the addresses that are asked and not on record yet; where they are."""
     merged: dict[str, Question] = {}
     for question in questions:
@@ -351,25 +377,25 @@ def put_off(worker: Worker, questions: list[Question], spill: str) -> tuple[Aske
     fresh = worker.new_addresses([each._replace(vaddrs=distinct(each.vaddrs)) for each in merged.values()])
     if not fresh:
         return ()
-    asked: list[Asked] = []
+    asked: list[DecodeRequest] = []
     start = 0
     with worker.exchange.write(f"{SPILLS}/{spill}") as file:
-        for key, files, vaddrs in fresh:
+        for key, files, vaddrs, _ in fresh:
             file.write(vaddrs.tobytes())
-            asked.append(Asked(key, files, [(spill, start, len(vaddrs))]))
+            asked.append(DecodeRequest(key, files, [(spill, start, len(vaddrs))]))
             start += len(vaddrs)
     worker.note(fresh)
     return tuple(asked)
 
 
-def decode_binary(work: Decode) -> Decoded:
+def decode_binary(work: DecodeTask) -> DecodeResult:
     """Make the table of a binary for all addresses that are asked of it, where it is not kept as a whole."""
     started = time.perf_counter()
     key, files, spills = work.asked
     try:
-        worker = worker_for(work.setup, work.epoch)
+        worker = worker_for(work.config, work.epoch)
     except SymbolizeError as error:
-        return Decoded(key, 0, 0, time.perf_counter() - started, fatal=str(error))
+        return DecodeResult(key, 0, 0, time.perf_counter() - started, fatal=str(error))
     pieces = [worker.tables.addresses(key)]
     for spill, start, count in spills:
         with suppress(OSError, InputError):  # what is lost is looked up where it is met
@@ -378,16 +404,22 @@ def decode_binary(work: Decode) -> Decoded:
     binary = worker.symbolizer.binary_of(Question(key, files, vaddrs))
     if binary is None:
         path = files[0][0] if files else ""
-        return Decoded(key, 0, 0, time.perf_counter() - started, f"{path}: is not there any more, or has changed")
-    table = binary.table(None if work.setup.nearest_line else vaddrs)
-    size = table.file_size
-    if not binary.is_kept or work.setup.hand_on_kept:
-        try:
-            size = worker.tables.write(binary, table, None if binary.has_whole else vaddrs)
-        except OutputError as error:
-            return Decoded(key, 0, 0, time.perf_counter() - started, fatal=str(error))
-    binary.forget()
-    return Decoded(key, len(vaddrs), size, time.perf_counter() - started, problems=worker.new_problems())
+        return DecodeResult(key, 0, 0, time.perf_counter() - started, f"{path}: is not there any more, or has changed")
+    try:
+        table = binary.table(None if work.config.nearest_line else vaddrs)
+        size = table.file_size
+        if not binary.is_kept or work.config.hand_on_kept:
+            try:
+                size = worker.tables.write(binary, table, None if binary.has_whole else vaddrs)
+            finally:
+                table.check()  # says why, if it is of a file that was truncated
+    except ReadFailure as error:  # each profile tries for itself, and says so
+        return DecodeResult(key, 0, 0, time.perf_counter() - started, str(error))
+    except OutputError as error:
+        return DecodeResult(key, 0, 0, time.perf_counter() - started, fatal=str(error))
+    finally:
+        binary.forget()
+    return DecodeResult(key, len(vaddrs), size, time.perf_counter() - started, problems=worker.new_problems())
 
 
 def forget_worker() -> None:

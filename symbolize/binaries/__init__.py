@@ -2,22 +2,22 @@
 
 from symbolize.binaries.archives import Member, inflate, read_member, read_members
 from symbolize.binaries.build_id import has_build_id, is_build_id, module_prefix, plain_build_id, same_build_id
-from symbolize.binaries.companions import Companions
-from symbolize.binaries.finder import Found, binary_files, complete, find_binary, find_candidates, ranked
-from symbolize.binaries.housekeeping import collect, kept, verify
+from symbolize.binaries.cache_maintenance import collect, kept, verify
+from symbolize.binaries.finder import BinaryMatch, binary_files, fetch_missing, find_binary, find_candidates, ranked
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.recorded_names import find_recorded
 from symbolize.binaries.remote import Answer, Attempt, Kind, Listener, Servers, Unasked, fetch_in_turn, missing_kinds
 from symbolize.binaries.roots import roots_from_environment
 from symbolize.binaries.special_files import SpecialFile, SpecialFiles
+from symbolize.binaries.split_dwarf_lookup import Companions
 from symbolize.binaries.unpack import decompress
 
 __all__ = [
     "Answer",
     "Attempt",
     "BinaryIndex",
+    "BinaryMatch",
     "Companions",
-    "Found",
     "Kind",
     "Listener",
     "Member",
@@ -27,9 +27,9 @@ __all__ = [
     "Unasked",
     "binary_files",
     "collect",
-    "complete",
     "decompress",
     "fetch_in_turn",
+    "fetch_missing",
     "find_binary",
     "find_candidates",
     "find_recorded",

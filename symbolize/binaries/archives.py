@@ -2,10 +2,10 @@
 
 import os
 import struct
-import zlib
 from typing import BinaryIO, NamedTuple
 
-from symbolize.binaries.unpack import proportion
+from symbolize.binaries.unpack import LIMITS
+from symbolize.core.compression import DEFLATE, CompressionError, inflate_exact
 
 MAX_DIRECTORY = 8 << 20
 """Bytes of the largest list of members that is read."""
@@ -96,19 +96,12 @@ def read_member(path: str, member: Member, limit: int) -> bytes:
         return file.read(member.size_in_file)
 
 
-def inflate(data: bytes, size: int, limit: int) -> bytes:
+def inflate(data: bytes, size: int, limit: int, source: str) -> bytes:
     """A raw deflate stream that has to expand to `size` bytes, at most `limit` and in proportion to it.
 
-    Raises ValueError if it does not.
+    Raises CompressionError about `source` if it does not.
     """
-    limit = proportion(len(data), limit)
-    if size > limit:
-        raise ValueError(f"expands to more than {limit} bytes, out of all proportion to its size")
-    stream = zlib.decompressobj(-15)
-    try:
-        result = stream.decompress(data, size + 1)
-    except zlib.error as error:
-        raise ValueError(f"is corrupt ({error})") from error
-    if len(result) != size:
-        raise ValueError(f"does not expand to the {size} bytes that the archive tells")
-    return result
+    most = LIMITS._replace(size=limit).most(len(data))
+    if size > most:
+        raise CompressionError(source, f"expands to more than {most} bytes, out of all proportion to its size")
+    return inflate_exact(data, DEFLATE, size, source)

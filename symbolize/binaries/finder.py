@@ -1,7 +1,7 @@
 """Which files answer for a mapping, by the rule that a wrong name is worse than none."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from symbolize.binaries import store
@@ -9,8 +9,8 @@ from symbolize.binaries.build_id import build_id_key, is_build_id, module_prefix
 from symbolize.binaries.index import BinaryIndex, Entry
 from symbolize.binaries.links import DEBUG_SUFFIXES, beside, linked_files
 from symbolize.binaries.remote import Attempt, Kind, fetch_in_turn, missing_kinds, offers
-from symbolize.elf.ident import DWARF
-from symbolize.reasons import Reason
+from symbolize.core.reasons import Reason
+from symbolize.elf.probe import DWARF
 
 MAX_FILES = 8
 """Files of one build that are opened. Of many copies the first few with debug information and with code do."""
@@ -18,41 +18,42 @@ MAX_CANDIDATES = 16
 """Builds of one name that are looked into."""
 MAX_ATTEMPTS = 32
 NOTHING = "nothing there"
-MAX_SHOWN = 400
+MAX_SHOWN, MAX_SHOWN_BUILD_ID = 400, 80
+"""Characters of a recorded name and of a build id that are reported."""
 
 
-@dataclass(eq=False)
-class Found:
+@dataclass(frozen=True, eq=False)
+class BinaryMatch:
     """The files of a binary, or the reason why there are none.
 
     `verified` tells that a build id agreed; otherwise only the name or the layout of the folder did. `build_id` is that
     of the files, empty if they have none; `expected` has it for files with another one or none. `wanted` is what would
     make the files complete and was not found, if there is a build id to ask for, `wanted_id`. `named` tells of
     files that the mapping names whether by "path" or "name". Where several builds have the recorded name, `candidates`
-    has each of them and how it was found; a caller that can tell which ran chooses one, and makes it whole by
-    `complete`.
+    has each of them and how it was found; a caller that can tell which ran chooses one, and completes it by
+    `fetch_missing`.
     """
 
-    paths: list[str] = field(default_factory=list)
+    paths: Sequence[str] = field(default_factory=list)
     build_id: str = ""
     verified: bool = False
     reason: Reason = Reason.SYMBOLIZED
     detail: str = ""
-    tried: list[Attempt] = field(default_factory=list)
-    expected: dict[str, str] = field(default_factory=dict)
+    tried: Sequence[Attempt] = ()
+    expected: Mapping[str, str] = field(default_factory=dict)
     has_code: bool = False
     has_dwarf: bool = False
-    wanted: list[Kind] = field(default_factory=list)
+    wanted: Sequence[Kind] = ()
     wanted_id: str = ""
-    named: dict[str, str] = field(default_factory=dict)
-    candidates: "list[tuple[str, Found]]" = field(default_factory=list)
+    named: Mapping[str, str] = field(default_factory=dict)
+    candidates: "Sequence[tuple[str, BinaryMatch]]" = ()
 
     def expects(self, path: str) -> str:
         """The build id that the file at `path` has to have, empty for none."""
         return self.expected.get(path, self.build_id)
 
 
-def find_binary(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool = True) -> Found:
+def find_binary(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool = True) -> BinaryMatch:
     """The files for a mapping with the given build id and recorded file name (either may be empty).
 
     With a build id only files with that id count, or files without any that lie where a layout by build ids has them
@@ -65,10 +66,10 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool
     found = _by_build_id(index, build_id, filename) if build_id else _by_name(index, filename)
     # Servers know whole build ids only.
     full = "" if module_prefix(build_id) else plain_build_id(build_id)
-    _complete(found, index, full or found.build_id, fetch and not found.candidates)
+    found = _completed(found, index, full or found.build_id, fetch and not found.candidates)
     if len(found.tried) > MAX_ATTEMPTS:
-        left = len(found.tried) - MAX_ATTEMPTS
-        found.tried[MAX_ATTEMPTS:] = [Attempt("and others", f"{left} more that did not help")]
+        left = Attempt("and others", f"{len(found.tried) - MAX_ATTEMPTS} more that did not help")
+        found = replace(found, tried=(*found.tried[:MAX_ATTEMPTS], left))
     return found
 
 
@@ -76,7 +77,7 @@ class Candidates(NamedTuple):
     """Builds that a recorded path may stand for, each with how it was found, "path", "name" or "debug file", the
     likeliest first; the places that were looked at; and files that were left out."""
 
-    found: list[tuple[str, Found]]
+    found: list[tuple[str, BinaryMatch]]
     tried: list[Attempt]
     left_out: list[Attempt]
 
@@ -85,15 +86,15 @@ def find_candidates(index: BinaryIndex, filename: str) -> Candidates:
     """All builds that a recorded path without a build id may stand for.
 
     The full path below a root comes before the base name, alone or behind a build id as layouts have it, and that
-    before debug files called after it (rule R165). What a caller chooses is made whole by `complete`.
+    before debug files called after it (rule R165). What a caller chooses is completed by `fetch_missing`.
     """
     name = filename.rpartition("/")[2].rpartition("!")[2]
     return _candidates(index, filename, name, index.behind_build_id(name)) if name else Candidates([], [], [])
 
 
-def complete(index: BinaryIndex, found: Found) -> None:
-    """Fetch what is missing of a candidate that was chosen."""
-    _complete(found, index, found.build_id, fetch=True)
+def fetch_missing(index: BinaryIndex, match: BinaryMatch) -> BinaryMatch:
+    """A candidate that was chosen, with what servers have of it and was missing."""
+    return _completed(match, index, match.build_id, fetch=True)
 
 
 def _candidates(index: BinaryIndex, filename: str, name: str, others: list[Entry]) -> Candidates:
@@ -121,100 +122,95 @@ def _candidates(index: BinaryIndex, filename: str, name: str, others: list[Entry
     left_out = [Attempt(path, f"cannot be used: {why}") for path, why in index.unusable_called(name).items()]
     if too_many:
         left_out.append(Attempt(f"name {shown(name)}", f"{len(too_many)} more builds, which are not looked into"))
-    candidates: list[tuple[str, Found]] = []
+    candidates: list[tuple[str, BinaryMatch]] = []
     linked: set[str] = set()
     for build, entries in builds.items():
         if linked.issuperset(entry.path for entry in entries):
             continue
         same = index.with_build_id(entries[0].build_id) if entries[0].build_id else []
-        found = Found(build_id=entries[0].build_id or "")
-        _take(found, index, list(dict.fromkeys((*entries, *same))), filename)
+        found = BinaryMatch(build_id=entries[0].build_id or "")
+        found = _with_files(found, index, list(dict.fromkeys((*entries, *same))), filename)
         linked.update(found.paths)
         candidates.append((where[build], found))
     return Candidates(candidates, tried, left_out)
 
 
-def _by_name(index: BinaryIndex, filename: str) -> Found:
+def _by_name(index: BinaryIndex, filename: str) -> BinaryMatch:
     if not filename:
-        return Found(reason=Reason.NO_IDENTITY)
+        return BinaryMatch(reason=Reason.NO_IDENTITY)
     name = filename.rpartition("/")[2]
     candidates, tried, left_out = _candidates(index, filename, name, [])
     if not candidates:
-        found = Found(tried=[*tried, *left_out])
-        _unusable(found, index, name)
-        return found
-    likeliest = [each for how, each in candidates if how == candidates[0][0]]
-    found = likeliest[0] if len(likeliest) == 1 else Found(reason=Reason.AMBIGUOUS)
-    if found.reason is Reason.AMBIGUOUS:
-        described = [f"{each.paths[0]} ({each.build_id or 'no build id'})" for each in likeliest]
-        found.detail = " and ".join(described[:3])
+        return _missing(index, name, [*tried, *left_out])
     last = next(number for number, attempt in enumerate(tried) if attempt.outcome != NOTHING)
-    found.tried = [*(tried if len(candidates) > 1 else tried[: last + 1]), *left_out, *found.tried]
-    found.candidates = candidates if len(candidates) > 1 else []
-    return found
+    likeliest = [each for how, each in candidates if how == candidates[0][0]]
+    if len(likeliest) > 1:
+        described = [f"{each.paths[0]} ({each.build_id or 'no build id'})" for each in likeliest]
+        found = BinaryMatch(reason=Reason.AMBIGUOUS, detail=" and ".join(described[:3]))
+    else:
+        found = likeliest[0]
+    is_choice = len(candidates) > 1
+    attempts = *(tried if is_choice else tried[: last + 1]), *left_out, *found.tried
+    return replace(found, tried=attempts, candidates=candidates if is_choice else ())
 
 
-def _unusable(found: Found, index: BinaryIndex, name: str) -> None:
-    """Say that nothing was found, or only files of that name that cannot be read."""
+def _missing(index: BinaryIndex, name: str, tried: Sequence[Attempt]) -> BinaryMatch:
+    """Nothing was found, or only files of that name that cannot be read."""
     unusable = index.unusable_called(name)
-    found.reason = Reason.UNREADABLE if unusable else Reason.NOT_FOUND
-    found.detail = "; ".join(f"{path}: {why}" for path, why in list(unusable.items())[:3])
+    reason = Reason.UNREADABLE if unusable else Reason.NOT_FOUND
+    detail = "; ".join(f"{path}: {why}" for path, why in list(unusable.items())[:3])
+    return BinaryMatch(reason=reason, detail=detail, tried=tried)
 
 
-def _by_build_id(index: BinaryIndex, build_id: str, filename: str) -> Found:
-    found = Found()
+def _by_build_id(index: BinaryIndex, build_id: str, filename: str) -> BinaryMatch:
     wanted = plain_build_id(build_id)
     prefix = module_prefix(wanted)
     if not is_build_id(prefix or wanted):
-        found.reason = Reason.BAD_BUILD_ID
-        found.detail = repr(build_id[:80])
-        return found
+        return BinaryMatch(reason=Reason.BAD_BUILD_ID, detail=repr(build_id[:MAX_SHOWN_BUILD_ID]))
     entries = index.with_build_id(wanted)
     place = f"build id {prefix}… (module id {wanted})" if prefix else f"build id {wanted}"
-    vouched = index.vouched_for(wanted)
+    in_layout = index.vouched_for(wanted)
     unpacked: list[Entry] = []
+    tried: list[Attempt] = []
     if not any(entry.has_dwarf for entry in entries) or not any(entry.has_code for entry in entries):
-        unpacked = _unpacked(found, index, vouched, wanted)
+        unpacked, tried = _unpacked(index, in_layout, wanted)
         entries = [*entries, *(entry for entry in unpacked if entry.build_id is not None)]
     if prefix and len(builds := {build_id_key(entry.build_id or "") for entry in entries}) > 1:
-        found.reason = Reason.AMBIGUOUS
-        found.detail = " and ".join(describe(entry) for entry in entries[:3])
-        found.tried.insert(0, Attempt(place, f"{len(builds)} builds"))
-        return found
+        detail = " and ".join(describe(entry) for entry in entries[:3])
+        return BinaryMatch(
+            reason=Reason.AMBIGUOUS, detail=detail, tried=[Attempt(place, f"{len(builds)} builds"), *tried]
+        )
     if entries:
-        found.verified = True
-        found.build_id = (prefix and entries[0].build_id) or wanted
-        found.tried.insert(0, Attempt(place, "found " + ", ".join(entry.path for entry in ranked(entries, filename))))
-        _take(found, index, entries, filename)
-        return found
-    found.tried.insert(0, Attempt(place, NOTHING))
-    nameless = [*_by_layout(found, vouched, wanted), *unpacked]
-    if nameless:
-        _take(found, index, nameless, filename)
-        return found
+        paths = ", ".join(entry.path for entry in ranked(entries, filename))
+        found = BinaryMatch(
+            build_id=(prefix and entries[0].build_id) or wanted,
+            verified=True,
+            tried=[Attempt(place, f"found {paths}"), *tried],
+        )
+        return _with_files(found, index, entries, filename)
+    without_build_id, attempts = _by_layout(in_layout, wanted)
+    tried = [Attempt(place, NOTHING), *tried, *attempts]
+    if without_build_id or unpacked:
+        return _with_files(BinaryMatch(tried=tried), index, [*without_build_id, *unpacked], filename)
     name = filename.rpartition("/")[2]
-    _unusable(found, index, name)
-    others = [entry for entry in vouched if entry.what == store.ELF and entry.build_id is not None]
+    others = [entry for entry in in_layout if entry.what == store.ELF and entry.build_id is not None]
     if name:
-        named = [*index.at_path(filename), *index.with_name(name)]
-        others += [entry for entry in dict.fromkeys(named) if entry not in others]
-        found.tried += [
-            Attempt(other.path, f"has {other.build_id or 'no build id'}, wanted {wanted}")
-            for other in dict.fromkeys(named)
-        ]
+        named = list(dict.fromkeys([*index.at_path(filename), *index.with_name(name)]))
+        tried += [Attempt(other.path, f"has {other.build_id or 'no build id'}, wanted {wanted}") for other in named]
+        others += [entry for entry in named if entry not in others]
     if others:
-        found.reason = Reason.BUILD_ID_DIFFERS
-        found.detail = f"{others[0].path} has {others[0].build_id or 'no build id'}"
-    return found
+        detail = f"{others[0].path} has {others[0].build_id or 'no build id'}"
+        return BinaryMatch(reason=Reason.BUILD_ID_DIFFERS, detail=detail, tried=tried)
+    return _missing(index, name, tried)
 
 
-def _by_layout(found: Found, vouched: list[Entry], wanted: str) -> list[Entry]:
+def _by_layout(in_layout: list[Entry], wanted: str) -> tuple[list[Entry], list[Attempt]]:
     """The files without a build id of their own to which the layout of their folder gives one.
 
     They stay unverified: the checks for files that have the right name only apply to them.
     """
-    taken = []
-    for entry in vouched:
+    taken, tried = [], []
+    for entry in in_layout:
         if entry.what == store.EMPTY:
             outcome = "is empty: another program looked for this build id and did not find it"
         elif entry.what != store.ELF:
@@ -224,68 +220,77 @@ def _by_layout(found: Found, vouched: list[Entry], wanted: str) -> list[Entry]:
         else:
             outcome = "has no build id; found by the layout of the folder, unverified"
             taken.append(entry)
-        found.tried.append(Attempt(entry.path, outcome))
-    return taken
+        tried.append(Attempt(entry.path, outcome))
+    return taken, tried
 
 
-def _unpacked(found: Found, index: BinaryIndex, vouched: list[Entry], wanted: str) -> list[Entry]:
+def _unpacked(index: BinaryIndex, in_layout: list[Entry], wanted: str) -> tuple[list[Entry], list[Attempt]]:
     """The compressed files that hold one with the wanted build id or none, decompressed."""
-    taken = []
-    for entry in vouched:
+    taken, tried = [], []
+    for entry in in_layout:
         if entry.what != store.PACKED:
             continue
         unpacked, problem = index.unpacked(entry)
         if unpacked is None:
-            found.tried.append(Attempt(entry.path, problem))
+            outcome = problem
         elif unpacked.build_id is not None and not same_build_id(unpacked.build_id, wanted):
-            found.tried.append(Attempt(entry.path, f"is compressed and has {unpacked.build_id}, wanted {wanted}"))
+            outcome = f"is compressed and has {unpacked.build_id}, wanted {wanted}"
         else:
-            found.tried.append(Attempt(entry.path, f"is compressed, decompressed as {unpacked.path}"))
+            outcome = f"is compressed, decompressed as {unpacked.path}"
             taken.append(unpacked)
-    return taken
+        tried.append(Attempt(entry.path, outcome))
+    return taken, tried
 
 
-def _take(found: Found, index: BinaryIndex, entries: list[Entry], filename: str) -> None:
-    """Make `entries` and the debug files that they name the answer."""
+def _with_files(match: BinaryMatch, index: BinaryIndex, entries: list[Entry], filename: str) -> BinaryMatch:
+    """`match` with `entries` and the debug files that they name."""
     linked, tried = linked_files(index, entries, filename)
-    found.tried += [*tried, *beside(index, entries)]
     chosen = [*ranked(entries, filename), *linked]
-    found.paths = unique([entry.path for entry in chosen])
-    if sum(entry.has_code for entry in chosen) > 1:
-        found.named = named_files(index, found.paths, filename)
-    found.expected = {
-        entry.path: entry.build_id or "" for entry in chosen if not same_build_id(entry.build_id or "", found.build_id)
-    }
-    found.has_code = any(entry.has_code for entry in chosen)
-    found.has_dwarf = any(entry.has_dwarf for entry in chosen)
+    paths = unique([entry.path for entry in chosen])
+    build_ids = {entry.path: entry.build_id or "" for entry in chosen}
+    return replace(
+        match,
+        paths=paths,
+        tried=(*match.tried, *tried, *beside(index, entries)),
+        named=named_files(index, paths, filename) if sum(entry.has_code for entry in chosen) > 1 else {},
+        expected={path: own for path, own in build_ids.items() if not same_build_id(own, match.build_id)},
+        has_code=any(entry.has_code for entry in chosen),
+        has_dwarf=any(entry.has_dwarf for entry in chosen),
+    )
 
 
-def _complete(found: Found, index: BinaryIndex, build_id: str, fetch: bool) -> None:
-    """Tell what is missing of the binary with this build id, and fetch it.
+def _completed(match: BinaryMatch, index: BinaryIndex, build_id: str, fetch: bool) -> BinaryMatch:
+    """`match` with what is missing of the binary with this build id, and with what of that servers have.
 
-    Files that only have the right place give way to it.
+    Fetched files replace files that matched only by the layout of their folder.
     """
-    if found.reason in (Reason.BAD_BUILD_ID, Reason.AMBIGUOUS):
-        return
-    is_vouched = bool(found.paths) and found.build_id == ""
-    kinds = missing_kinds(build_id, found.has_code and not is_vouched, found.has_dwarf and not is_vouched)
-    found.wanted_id, found.wanted = build_id if kinds else "", list(kinds)
+    if match.reason in (Reason.BAD_BUILD_ID, Reason.AMBIGUOUS):
+        return match
+    is_by_layout = bool(match.paths) and match.build_id == ""
+    kinds = missing_kinds(build_id, match.has_code and not is_by_layout, match.has_dwarf and not is_by_layout)
+    match = replace(match, wanted=kinds, wanted_id=build_id if kinds else "")
     if index.servers is None or not fetch:
-        return
+        return match
     answers = fetch_in_turn(index.servers.fetch, build_id, kinds)
-    for answer in answers.values():
-        found.tried += answer.attempts
+    match = replace(match, tried=(*match.tried, *(each for answer in answers.values() for each in answer.attempts)))
     fetched = [answer.path for answer in answers.values() if answer.path is not None]
     if not fetched:
-        return
+        return match
     # What was not asked for was not needed; an executable that was never stripped has it all.
-    found.wanted = [kind for kind, answer in answers.items() if answer.path is None]
-    if "debuginfo" in found.wanted and any(offers(path) & DWARF for path in fetched):
-        found.wanted.remove("debuginfo")
-    if is_vouched or not found.paths:
-        found.paths, found.expected, found.build_id, found.verified = [], {}, build_id, True
-        found.reason, found.detail = Reason.SYMBOLIZED, ""
-    found.paths = unique([*found.paths, *fetched])
+    wanted = [kind for kind, answer in answers.items() if answer.path is None]
+    if "debuginfo" in wanted and any(offers(path) & DWARF for path in fetched):
+        wanted.remove("debuginfo")
+    if is_by_layout or not match.paths:
+        match = replace(
+            match,
+            paths=[],
+            expected={},
+            build_id=build_id,
+            verified=True,
+            reason=Reason.SYMBOLIZED,
+            detail="",
+        )
+    return replace(match, paths=unique([*match.paths, *fetched]), wanted=wanted)
 
 
 def binary_files(index: BinaryIndex, entries: list[Entry]) -> list[Entry]:

@@ -4,23 +4,26 @@ What a walk learns is kept in a database (`store.py`), so that the next one read
 """
 
 import os
+import re
 import sqlite3
 import stat
 import threading
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from symbolize.binaries import store
 from symbolize.binaries.build_id import build_id_key, is_build_id, module_prefix, same_build_id
-from symbolize.binaries.layouts import LIST_NAME, MAX_LIST_BYTES, listed, vouched_key
+from symbolize.binaries.layouts import LIST_NAME, MAX_LIST_BYTES, SPECIAL_NAME, listed, vouched_key
 from symbolize.binaries.remote import Servers
 from symbolize.binaries.unpack import Unpacked, is_packed
 from symbolize.binaries.walk import File, Folder, Walk
+from symbolize.core.errors import InputError
+from symbolize.core.files import open_regular, os_error_text
 from symbolize.elf import ElfError
-from symbolize.elf.ident import CODE, DWARF, DYNSYM, HEADER_BYTES, MINI, SYMTAB, identify, identify_open
+from symbolize.elf.probe import CODE, DWARF, DYNSYM, HEADER_BYTES, MINI, SYMTAB, identify, identify_open
 
 MAX_PROBLEMS = 50
 """Problems that are told one by one; of the others only the number is."""
@@ -35,10 +38,9 @@ SETTLED_NS = 50_000_000
 COMMIT_SECONDS = 0.5
 """How long other processes may have to wait before they can write."""
 
-COLUMNS = (
-    "f.id, f.name, f.size, f.modified, f.inode, f.device, f.what, f.build_id, f.vouched, f.offers, f.link, "
-    "f.link_check, f.crc, d.root, d.path, d.linked, f.go"
-)
+COLUMNS = "f.*, d.root, d.path, d.linked"
+STATE = "size, modified, changed, inode, device"
+"""The columns that are equal while a file does not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,18 @@ class BinaryIndex:
             groups.setdefault(build_id_key(entry.build_id) if entry.build_id else "/" + entry.path, []).append(entry)
         return list(groups.values())
 
+    def special(self, pattern: re.Pattern[str]) -> list[Entry]:
+        """The files that have a special name and match `pattern`, as a walk meets them: those of the first root first,
+        those of a folder before those of its folders, linked folders last."""
+        rows = self._query(
+            f"SELECT {COLUMNS} FROM file f JOIN folder d ON d.id = f.folder WHERE f.special = 1 "
+            "AND d.root IN ({roots})",
+            (),
+        )
+        rows = [row for row in rows if pattern.fullmatch(os.fsdecode(row["name"]))]
+        rows.sort(key=lambda row: (self._order[row["root"]], row["linked"], in_walk(row["path"]), row["name"]))
+        return self._distinct(rows)
+
     def checksum(self, entry: Entry) -> int | None:
         """The CRC32 of the whole file, remembered as long as the file does not change.
 
@@ -211,7 +225,7 @@ class BinaryIndex:
         try:
             crc = file_checksum(entry)
         except OSError as error:
-            self._tell(f"{entry.path}: {error.strerror or error}")
+            self._tell(f"{entry.path}: {os_error_text(error)}")
             return None
         if crc is None:
             self._tell(f"{entry.path}: has changed or is too large to check against a debug link")
@@ -225,17 +239,29 @@ class BinaryIndex:
                 pass  # it is computed again next time
         return crc
 
+    def look_again(self, path: str) -> bool:
+        """Whether the file at `path` is not what it was when the folders were walked (R284, files that are replaced);
+        then they are walked again for the next question."""
+        rows = self._query(
+            f"SELECT {COLUMNS} FROM file f JOIN folder d ON d.id = f.folder WHERE f.name = ? AND d.root IN ({{roots}})",
+            (as_bytes(os.path.basename(path)),),
+        )
+        known = [entry for entry in map(self._entry, rows) if entry.path == path]
+        if not known or is_same_file(known[0], path):
+            return False
+        with self._lock:
+            self._walked = False
+        return True
+
     def unpacked(self, entry: Entry) -> tuple[Entry | None, str]:
         """The decompressed contents of a compressed file, and why there are none."""
         try:
             path = self._unpacked.path_of(entry.path, entry.vouched)
             ident = identify(path)
-        except ElfError as error:
+        except InputError as error:
             return None, error.problem
-        except ValueError as error:
-            return None, str(error)
         except OSError as error:
-            return None, str(error.strerror or error)
+            return None, os_error_text(error)
         if ident is None:
             return None, "is compressed and holds no ELF file"
         build_id = ident.build_id if is_build_id(ident.build_id) else None
@@ -267,25 +293,40 @@ class BinaryIndex:
             f"AND d.root IN ({{roots}}) LIMIT {limit}",
             parameters,
         )
-        rows.sort(key=lambda row: (self._order[row[13]], row[15], row[14] + row[1]))
+        rows.sort(key=lambda row: (self._order[row["root"]], row["linked"], row["path"] + row["name"]))
+        return self._distinct(rows)
+
+    def _distinct(self, rows: Iterable[sqlite3.Row]) -> list[Entry]:
+        """The files of some rows, each under the first of its names."""
         found: dict[tuple[int, int], Entry] = {}
         for row in rows:
-            identity = row[4], row[5]
+            identity = row["inode"], row["device"]
             if identity not in found:
                 found[identity] = self._entry(row)
         return list(found.values())
 
-    def _entry(self, row: Sequence[Any]) -> Entry:
-        root = self._order[row[13]]
-        relative = os.fsdecode(row[14] + row[1])
-        # A root that is a file has itself in it.
-        path = self.roots[root] if row[15] < 0 else os.path.join(self.roots[root], relative)
+    def _entry(self, row: sqlite3.Row) -> Entry:
+        root = self._order[row["root"]]
+        relative = os.fsdecode(row["path"] + row["name"])
         return Entry(
-            *(path, root, row[7], relative, row[9] or 0, os.fsdecode(row[10] or b""), row[11] or 0, row[8] or ""),
-            *(row[6], row[0], (row[4], row[5]), (row[2], row[3]), row[12], row[16] or ""),
+            # A root that is a file has itself in it.
+            path=self.roots[root] if row["linked"] < 0 else os.path.join(self.roots[root], relative),
+            root=root,
+            build_id=row["build_id"],
+            relative=relative,
+            offers=row["offers"] or 0,
+            link=os.fsdecode(row["link"] or b""),
+            link_check=row["link_check"] or 0,
+            vouched=row["vouched"] or "",
+            what=row["what"],
+            number=row["id"],
+            identity=(row["inode"], row["device"]),
+            state=(row["size"], row["modified"]),
+            crc=row["crc"],
+            go_build_id=row["go"] or "",
         )
 
-    def _query(self, question: str, parameters: Sequence[object]) -> list[Any]:
+    def _query(self, question: str, parameters: Sequence[object]) -> list[sqlite3.Row]:
         """The rows that answer a question, in which `{roots}` are the roots, after the walk if there was none."""
         with self._lock:
             while True:
@@ -300,6 +341,7 @@ class BinaryIndex:
     def _connect(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = store.connect(self.folder, in_memory=self._in_memory)
+            self._connection.row_factory = sqlite3.Row
             if self._walked:  # by this process before it closed the database, or by the one that started it
                 order = self._number_roots(self._connection)
                 self._walked, self._order = order is not None, order or {}
@@ -347,7 +389,7 @@ class BinaryIndex:
     def _cannot_read(self, path: str, error: OSError) -> None:
         if len(self.unread) < MAX_PROBLEMS:
             self.unread.append(path)
-        self._tell(f"{path}: {error.strerror or error}")
+        self._tell(f"{path}: {os_error_text(error)}")
 
     def _cannot_use(self, path: str, problem: str) -> None:
         if len(self.unusable) < MAX_UNUSABLE:
@@ -360,7 +402,7 @@ class BinaryIndex:
             self.problems.append(problem)
         else:
             self._untold += 1
-            last = f"and {self._untold} more problems with files of the --binaries folders"
+            last = f"and {self._untold} more problems with files of the given folders"
             self.problems[MAX_PROBLEMS:] = [last]
 
     def _walk(self) -> None:
@@ -419,13 +461,10 @@ class BinaryIndex:
             number = int(row[0])
             if row[1] != linked:
                 store.update(connection, "folder", number, "linked", linked)
-            known = {
-                each[0]: each[1:]
-                for each in connection.execute(
-                    "SELECT name, size, modified, changed, inode, device, id, problem FROM file WHERE folder = ?",
-                    (number,),
-                )
-            }
+            cursor = connection.cursor()
+            cursor.row_factory = None  # plain tuples: the second walk reads little else
+            rows = cursor.execute(f"SELECT name, id, problem, {STATE} FROM file WHERE folder = ?", (number,))
+            known = {name: (file, problem, tuple(state)) for name, file, problem, *state in rows}
         for name, status in folder.files:
             key = os.fsencode(name)
             state = (
@@ -436,15 +475,15 @@ class BinaryIndex:
                 store.signed(status.st_dev),
             )
             before = known.pop(key, None)
-            if before is not None and before[:5] == state:
-                if before[6] is not None:
-                    self._tell(f"{os.path.join(folder.path, name)}: {before[6]}")
-                    self._cannot_use(os.path.join(folder.path, name), before[6])
+            if before is not None and before[2] == state:
+                if problem := before[1]:
+                    self._tell(f"{os.path.join(folder.path, name)}: {problem}")
+                    self._cannot_use(os.path.join(folder.path, name), problem)
                 continue
             self._look(connection, number, folder, File(name, status), state, real)
             self._commit_sometimes(connection)
-        for name, gone in known.items():
-            connection.execute("DELETE FROM file WHERE id = ?", (gone[5],))
+        for name, (file, _, _) in known.items():
+            connection.execute("DELETE FROM file WHERE id = ?", (file,))
             if name == os.fsencode(LIST_NAME):
                 connection.execute("DELETE FROM listed WHERE folder = ?", (number,))
         self._commit_sometimes(connection)
@@ -469,9 +508,9 @@ class BinaryIndex:
         if time.time_ns() - file.status.st_ctime_ns < SETTLED_NS:
             state = (*state[:2], 0, *state[3:])
         vouched = vouched_key(os.path.join(real, file.name) if real[-1:] == "/" else real) or None
-        what, ident, problem, entries = store.OTHER, None, None, None
+        what, ident, problem, entries, head = store.OTHER, None, None, None, b"?"
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+            descriptor = open_regular(path)
             try:
                 head = os.read(descriptor, HEADER_BYTES)
                 ident = identify_open(descriptor, path, head)
@@ -485,11 +524,8 @@ class BinaryIndex:
             self._cannot_use(path, problem)
         except OSError as error:
             self._cannot_read(path, error)
-            self._cannot_use(path, error.strerror or str(error))
-            connection.execute(
-                "DELETE FROM file WHERE folder = ? AND name = ?", (number, os.fsencode(file.name))
-            )  # it is tried again next time
-            return
+            self._cannot_use(path, os_error_text(error))
+            state = (*state[:2], 0, *state[3:])  # it is tried again next time
         if ident is not None:
             what = store.ELF
         elif vouched is not None and not head:
@@ -499,17 +535,34 @@ class BinaryIndex:
         elif what != store.LIST:
             vouched = None
         build_id = ident.build_id if ident is not None and is_build_id(ident.build_id) else None
-        row = (
-            *(number, os.fsencode(file.name), *state, what, ident.kind if ident is not None else None, build_id),
-            *(build_id_key(build_id) if build_id is not None else None, vouched),
-            *((ident.offers, ident.link, ident.link_check, ident.alternate) if ident is not None else (None,) * 4),
-            *((ident.go_build_id or None) if ident is not None else None, None, problem),
-        )
-        store.insert(connection, "file", row, "INSERT OR REPLACE")
+        row: dict[str, object] = {
+            "folder": number,
+            "name": os.fsencode(file.name),
+            **dict(zip(STATE.split(", "), state, strict=True)),
+            "what": what,
+            "build_id": build_id,
+            "key": build_id_key(build_id) if build_id is not None else None,
+            "vouched": vouched,
+            "problem": problem,
+            "special": int(SPECIAL_NAME.fullmatch(file.name) is not None),
+        }
+        if ident is not None:
+            row |= {
+                "offers": ident.offers,
+                "link": ident.link,
+                "link_check": ident.link_check,
+                "go": ident.go_build_id or None,
+            }
+        store.insert(connection, "file", [row.get(name) for name in store.FILE], "INSERT OR REPLACE")
         if entries is not None:
             connection.execute("DELETE FROM listed WHERE folder = ?", (number,))
             for key, name in entries:
                 store.insert(connection, "listed", (number, key, os.fsencode(name)))
+
+
+def in_walk(path: bytes) -> tuple[bytes, ...]:
+    """By what folders are sorted as a walk enters them: each before those in it."""
+    return tuple(path.split(b"/"))
 
 
 def of_build(column: str, build_id: str) -> tuple[str, tuple[str, ...]]:
@@ -543,16 +596,26 @@ def read_all(descriptor: int, head: bytes, limit: int) -> bytes:
     return b"".join(parts)
 
 
+def is_same_file(entry: Entry, path: str) -> bool:
+    """Whether the file at `path` is still the one of the entry, as far as its status tells."""
+    try:
+        return matches(entry, os.stat(path))
+    except OSError:
+        return False
+
+
+def matches(entry: Entry, status: os.stat_result) -> bool:
+    """Whether a status is that of the file of an entry, as it was."""
+    identity = store.signed(status.st_ino), store.signed(status.st_dev)
+    return (identity, (status.st_size, store.signed(status.st_mtime_ns))) == (entry.identity, entry.state)
+
+
 def file_checksum(entry: Entry, limit: int = MAX_CHECKED, block: int = 1 << 20) -> int | None:
     """The CRC32 of a file as `.gnu_debuglink` has it; None if it is not the file of the entry any more or too large."""
-    descriptor = os.open(entry.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    descriptor = open_regular(entry.path)
     try:
         status = os.fstat(descriptor)
-        identity = store.signed(status.st_ino), store.signed(status.st_dev)
-        state = status.st_size, store.signed(status.st_mtime_ns)
-        if not stat.S_ISREG(status.st_mode) or (identity, state) != (entry.identity, entry.state):
-            return None
-        if status.st_size > limit:
+        if not matches(entry, status) or status.st_size > limit:
             return None
         update, crc, left = crc32_function(), 0, status.st_size
         while left > 0 and (data := os.read(descriptor, min(block, left))):

@@ -14,6 +14,20 @@ LIST_NAME = "build_id_list"
 MAX_LIST_BYTES = 1 << 24
 MAX_LISTED = 1 << 18
 
+SPECIAL_NAMES = {
+    "kernel": re.compile(r"vmlinux(-[^/]*)?"),
+    "kallsyms": re.compile(r"kallsyms([-.][^/]*)?"),
+    "system-map": re.compile(r"System\.map(-[^/]*)?"),
+    "perf-map": re.compile(r"perf-\d+\.map"),
+    "jitdump": re.compile(r"jit[^/]*\.dump"),
+    "archive": re.compile(r"[^/]*\.(apk|zip|aab|jar)", re.IGNORECASE),
+    "module": re.compile(r"[^/]*\.ko\.(xz|gz|zst)"),
+    "breakpad": re.compile(r"[^/]*\.(sym|breakpad)|breakpad", re.IGNORECASE),
+}
+"""Files that are no plain ELF files and yet hold names of functions: what those of each kind are called."""
+
+SPECIAL_NAME = re.compile("|".join(f"(?i:{pattern.pattern})" for pattern in SPECIAL_NAMES.values()))
+
 _ID = "(?:0x)?[0-9a-f]"
 _SPLIT = re.compile(r"/([0-9a-f]{2})/([0-9a-f]{2,126})(?:\.debug|\.dbg)?$", re.IGNORECASE)
 _SPLIT_FOLDER = re.compile(r"/([0-9a-f]{2})/([0-9a-f]{2,126})/(?:debuginfo|executable|elf|vdso|debug)$", re.IGNORECASE)

@@ -1,11 +1,12 @@
 """Names under which recorders and kernels know files, and what those files are called."""
 
 import re
+from dataclasses import replace
 
-from symbolize.binaries.finder import Found, find_binary, named_files
+from symbolize.binaries.finder import BinaryMatch, find_binary, named_files
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.remote import Attempt
-from symbolize.reasons import Reason
+from symbolize.core.reasons import Reason
 
 NOT_FILES = ("[", "//anon", "/dev/", "/memfd:", "/anon_hugepage", "/SYSV", "anon_inode:", "linux-vdso", "linux-gate")
 """Beginnings of recorded names that stand for memory without a file."""
@@ -50,13 +51,13 @@ def is_no_file(filename: str) -> bool:
     return filename.startswith(NOT_FILES)
 
 
-def find_recorded(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool = True) -> Found:
+def find_recorded(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool = True) -> BinaryMatch:
     """`find_binary` for the recorded name, then for what it may stand for; the first that is there counts."""
     names = [name for name in plain_names(filename) if build_id or not is_no_file(name)]
     if not names:
-        return Found(reason=Reason.NOT_A_FILE)
+        return BinaryMatch(reason=Reason.NOT_A_FILE)
     tried: list[Attempt] = []
-    found = Found()
+    found = BinaryMatch()
     for name in names:
         found = find_binary(index, build_id, name, fetch=fetch)
         tried += [attempt for attempt in found.tried if attempt not in tried]
@@ -64,8 +65,6 @@ def find_recorded(index: BinaryIndex, build_id: str, filename: str, *, fetch: bo
             break
     if build_id and len(found.paths) > 1:  # found by its first name, but the files may be called by another one
         for name in names[1:]:
-            found.named = found.named or named_files(index, found.paths, name)
-    found.tried = tried
-    if found.reason == Reason.NOT_FOUND and is_no_file(filename) and not build_id:
-        found.reason = Reason.NOT_A_FILE
-    return found
+            found = replace(found, named=found.named or named_files(index, found.paths, name))
+    is_miss = found.reason == Reason.NOT_FOUND and is_no_file(filename) and not build_id
+    return replace(found, tried=tried, reason=Reason.NOT_A_FILE if is_miss else found.reason)

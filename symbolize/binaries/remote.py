@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from symbolize.binaries.build_id import is_build_id, plain_build_id
 from symbolize.elf import ElfError, identify
-from symbolize.elf.ident import CODE
+from symbolize.elf.probe import CODE
 
 Kind = Literal["debuginfo", "executable"]
 

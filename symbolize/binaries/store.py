@@ -10,12 +10,13 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from symbolize.regular import require_regular
+from symbolize.core.files import require_regular
 
-VERSION = 3
+VERSION = 4
 BUSY_SECONDS = 5.0
 FORGOTTEN = 90 * 86400
 """Seconds after which the files below a folder that nobody asked for are forgotten."""
@@ -34,8 +35,8 @@ CREATE TABLE IF NOT EXISTS folder(
 CREATE TABLE IF NOT EXISTS file(
     id INTEGER PRIMARY KEY, folder INTEGER NOT NULL, name BLOB NOT NULL,
     size INTEGER, modified INTEGER, changed INTEGER, inode INTEGER, device INTEGER,
-    what INTEGER NOT NULL, kind INTEGER, build_id TEXT, key TEXT, vouched TEXT, offers INTEGER,
-    link BLOB, link_check INTEGER, alternate BLOB, go TEXT, crc INTEGER, problem TEXT,
+    what INTEGER NOT NULL, build_id TEXT, key TEXT, vouched TEXT, offers INTEGER,
+    link BLOB, link_check INTEGER, go TEXT, crc INTEGER, problem TEXT, special INTEGER NOT NULL,
     seal INTEGER NOT NULL, UNIQUE(folder, name));
 CREATE TABLE IF NOT EXISTS listed(
     folder INTEGER NOT NULL, key TEXT NOT NULL, path BLOB NOT NULL, seal INTEGER NOT NULL);
@@ -43,13 +44,14 @@ CREATE INDEX IF NOT EXISTS file_key ON file(key) WHERE key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS file_vouched ON file(vouched) WHERE vouched IS NOT NULL;
 CREATE INDEX IF NOT EXISTS file_name ON file(name) WHERE what = 1;
 CREATE INDEX IF NOT EXISTS file_inode ON file(inode, device) WHERE what = 1;
+CREATE INDEX IF NOT EXISTS file_special ON file(special) WHERE special = 1;
 CREATE INDEX IF NOT EXISTS listed_key ON listed(key);
 CREATE INDEX IF NOT EXISTS listed_folder ON listed(folder);
 """
 
 FILE = (
-    *("folder", "name", "size", "modified", "changed", "inode", "device", "what", "kind", "build_id", "key"),
-    *("vouched", "offers", "link", "link_check", "alternate", "go", "crc", "problem"),
+    *("folder", "name", "size", "modified", "changed", "inode", "device", "what", "build_id", "key"),
+    *("vouched", "offers", "link", "link_check", "go", "crc", "problem", "special"),
 )
 OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
 SEALED = {
@@ -152,6 +154,7 @@ def connect(folder: str | None, *, in_memory: bool = False) -> sqlite3.Connectio
         os.makedirs(folder, exist_ok=True)
         for ending in ENDINGS:
             require_regular(database_path(folder) + ending)
+        check_versions(database_path(folder))
         connection = sqlite3.connect(database_path(folder), timeout=BUSY_SECONDS, check_same_thread=False)
     try:
         if folder is not None:
@@ -166,6 +169,14 @@ def connect(folder: str | None, *, in_memory: bool = False) -> sqlite3.Connectio
         connection.close()
         raise
     return connection
+
+
+def check_versions(path: str) -> None:
+    """Raise DamagedStore if a header has format versions that SQLite would only read, or not at all, from then on."""
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        versions = file.read(20)[18:]  # to write and to read: 1 is with a rollback journal, 2 with a WAL
+        if versions and max(versions) > 2:
+            raise DamagedStore("its header is not the one that was made")
 
 
 def is_damage(error: Exception) -> bool:

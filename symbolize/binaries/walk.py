@@ -79,7 +79,7 @@ class Walk:
                 try:
                     is_link = entry.is_symlink()
                     if is_link and not self._is_inside(folder, entry):
-                        self._tell(f"{entry.path}: leads out of the --binaries folders, not followed")
+                        self._tell(f"{entry.path}: leads out of the given folders, not followed")
                     elif entry.is_dir():
                         status = entry.stat()
                         identity = status.st_dev, status.st_ino

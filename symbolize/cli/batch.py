@@ -22,19 +22,21 @@ from symbolize.cli.options import (
     EXIT_FAILED,
     EXIT_SOME,
     add_cache_options,
-    add_naming,
-    add_places,
-    all_roots,
+    add_input_options,
+    add_naming_options,
+    binary_roots,
     byte_size,
     check_servers,
     load_options,
     percentage,
     warn_if_interpreted,
 )
-from symbolize.errors import UsageError
+from symbolize.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from symbolize.batch import Batch, Engine, Manifest, Plan, Shard
+    from symbolize.batch.engines.engine import Engine
+    from symbolize.batch.job import Batch, Plan, Shard
+    from symbolize.batch.manifest import Manifest
 
 STATE_FOLDER = ".symbolize"
 TASKS_ON_CLUSTER = 8
@@ -42,25 +44,29 @@ TASKS_ON_CLUSTER = 8
 RETRY_EVERY = 60.0
 """Seconds after which inputs are tried again while watching for which servers failed."""
 SECONDS, DECODE_SECONDS = 600.0, 3600.0
+STORE_SECONDS = 3600.0
+"""Seconds that an input may wait for stores in all; each request to one has a limit of its own."""
 MEMORY, DECODE_MEMORY = 4 << 30, 16 << 30
 
 
 def run_batch(arguments: Sequence[str]) -> int:
     """Run the command with `arguments`; the exit code."""
     from symbolize import __version__
-    from symbolize.batch import Batch, Manifest, State
-    from symbolize.cli.batch_seen import Seen
+    from symbolize.batch.job import Batch
+    from symbolize.batch.manifest import Manifest, State
+    from symbolize.cli.batch_monitoring import BatchMonitor, check_overwritten
 
     options = parser().parse_args(arguments)
     plan = plan_of(options)
+    check_overwritten(options, plan)
     gc.enable()  # this command may run for days
     warn_if_interpreted(options.quiet)
     with ExitStack() as held:
         stopping = held.enter_context(told_to_stop(bool(options.watch)))
         manifest = held.enter_context(Manifest(os.path.join(plan.state, "manifest.sqlite")))
-        seen = held.enter_context(Seen(options, __version__))
+        seen = held.enter_context(BatchMonitor(options, __version__))
         engine = held.enter_context(open_engine(options))
-        batch = Batch(plan, engine, manifest, seen.watcher, stopping.is_set)
+        batch = Batch(plan, engine, manifest, seen.observer, stopping.is_set)
         try:
             if options.watch:
                 keep_watching(
@@ -75,7 +81,8 @@ def run_batch(arguments: Sequence[str]) -> int:
         finally:
             percent = seen.close_up(manifest, batch.turn, plan.state)
         counts = manifest.count(batch.turn)
-        unfinished = counts[State.NEW] + counts[State.SCANNED] + manifest.count_failed(batch.turn) + batch.unlisted
+        is_waiting = counts[State.NEW] or counts[State.SCANNED]
+        unfinished = is_waiting or manifest.count_failed(batch.turn) or batch.unlisted
     if unfinished and not options.watch:
         return EXIT_FAILED
     if counts[State.QUARANTINED] or (batch.missing and not options.watch):  # what is missing may still come
@@ -89,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
         prog="symbolize batch",
         description="Symbolize many profiles: every binary is decoded once for all of them, on all cores or on a "
         "cluster. Killed at any moment and started again, it goes on where it stopped.",
-        epilog="Exit codes: 0 done, 1 failed as a whole or a server failed, 2 usage, 3 below --fail-under, "
+        epilog="Exit codes: 0 done, 1 failed as a whole or a binary or server failed, 2 usage, 3 below --fail-under, "
         "4 some inputs failed and are in quarantine, 130 interrupted.",
     )
     result.add_argument(
@@ -101,8 +108,8 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument(
         "--out", "-o", metavar="DIR", required=True, help="folder or URL to write to; names are those of the inputs"
     )
-    add_places(result)
-    add_naming(result)
+    add_input_options(result)
+    add_naming_options(result)
     add_cache_options(result)
     where = result.add_argument_group("where it runs")
     engine = where.add_mutually_exclusive_group()
@@ -218,11 +225,12 @@ def port(text: str) -> int:
 def plan_of(options: argparse.Namespace) -> Plan:
     """The batch that the options ask for. Raises UsageError."""
     from symbolize import __version__
-    from symbolize.batch import Limits, Plan, Setup, new_run
-    from symbolize.batch.job import is_below
+    from symbolize.batch.engines.engine import Limits
+    from symbolize.batch.job import Plan, is_below, new_run
+    from symbolize.batch.storage.backend import LocalStorage, Storage
     from symbolize.batch.storage.inputs import local_path
-    from symbolize.batch.storage.places import LocalPlace, Place
     from symbolize.batch.storage.urls import is_url
+    from symbolize.batch.tasks import WorkerConfig
     from symbolize.symbols import DEFAULT_LIMIT, default_folder
 
     inputs = [*options.inputs, *options.watch]
@@ -237,14 +245,14 @@ def plan_of(options: argparse.Namespace) -> Plan:
             raise UsageError(f"--binaries {root}: no such folder or file")
     check_servers(options.debuginfod)
     shard = shard_of(options.shard)
-    out = Place.of(options.out)
+    out = Storage.of(options.out)
     local = [local_path(argument) for argument in inputs]
     for argument, path in zip(inputs, local, strict=True):
         if path is not None and is_below(os.path.join(os.path.realpath(path), ""), out):
             raise UsageError(f"{argument}: lies in --out {options.out}, where nothing is taken for an input")
     part = STATE_FOLDER if shard.parts == 1 else f"{STATE_FOLDER}/shard-{shard.number}-of-{shard.parts}"
     if options.state:
-        if any(path is not None and is_below(os.path.join(options.state, ""), LocalPlace(path)) for path in local):
+        if any(path is not None and is_below(os.path.join(options.state, ""), LocalStorage(path)) for path in local):
             raise UsageError(f"--state {options.state}: lies in an input, where it would be taken for one")
         state = os.path.join(os.path.abspath(options.state), part.removeprefix(STATE_FOLDER).lstrip("/"))
     elif out.is_local:
@@ -265,8 +273,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
         downloads = downloads_folder()
     loading = load_options(options)
     choice = loading.pop("choice")
-    setup = Setup(
-        tuple(os.path.abspath(root) for root in all_roots(options)),
+    config = WorkerConfig(
+        tuple(os.path.abspath(root) for root in binary_roots(options)),
         out.url,
         exchange,
         new_run(),
@@ -285,13 +293,14 @@ def plan_of(options: argparse.Namespace) -> Plan:
     )
     seconds, memory, attempts = options.time_limit, options.memory_limit, options.attempts
     per_task = TASKS_ON_CLUSTER if options.dask else 1
+    waiting = STORE_SECONDS if "-" in inputs or any(map(is_url, (*inputs, options.out, cache))) else 0.0
     return Plan(
         inputs,
-        setup,
+        config,
         state,
         __version__,
-        limits=Limits(seconds, memory, attempts),
-        decode_limits=Limits(max(seconds, DECODE_SECONDS), max(memory, DECODE_MEMORY), attempts),
+        limits=Limits(seconds, memory, attempts, waiting),
+        decode_limits=Limits(max(seconds, DECODE_SECONDS), max(memory, DECODE_MEMORY), attempts, waiting),
         shard=shard,
         listing=sys.stdin,
         retry_quarantined=options.retry_quarantined,
@@ -302,7 +311,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
 
 def shard_of(text: str | None) -> Shard:
     """The part of the inputs that `--shard` names. Raises UsageError."""
-    from symbolize.batch import Shard
+    from symbolize.batch.job import Shard
 
     if text is None:
         return Shard()
@@ -354,7 +363,7 @@ def keep_watching(
 
     `when_failed` is called when there is more in quarantine than before.
     """
-    from symbolize.batch import State
+    from symbolize.batch.manifest import State
 
     failed = 0
     tried = time.monotonic()

@@ -1,21 +1,21 @@
-"""`symbolize cache`: look after what is kept on disk: symbol tables, the index, decompressed files."""
+"""`symbolize cache`: manage what is kept on disk: symbol tables, the index, decompressed files."""
 
 import argparse
 from collections.abc import Sequence
 
 from symbolize.binaries import collect, kept, verify
 from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, add_cache_options, open_cache
-from symbolize.errors import printable
+from symbolize.core.errors import printable
 
 
 def run_cache(arguments: Sequence[str]) -> int:
     """Run the command with `arguments`; the exit code: 1 if `verify` found damage or `gc` cannot use the index."""
-    parser = argparse.ArgumentParser(prog="symbolize cache", description="Look after the kept symbol tables.")
+    parser = argparse.ArgumentParser(prog="symbolize cache", description="Manage the kept symbol tables.")
     parser.add_argument(
         "action",
         choices=("stats", "verify", "gc", "path"),
         help="stats: how many and how large; verify: read every table and the index and remove the damaged ones; gc: "
-        "remove what is above the limit or was left behind; path: print the folder",
+        "remove what exceeds the limit or was left by dead processes; path: print the folder",
     )
     add_cache_options(parser, may_be_off=False)
     options = parser.parse_args(arguments)
@@ -53,5 +53,5 @@ def run_cache(arguments: Sequence[str]) -> int:
 
 
 def megabytes(size: int) -> str:
-    """A size for a person."""
+    """A size as text."""
     return f"{size / 1e6:,.1f} MB"

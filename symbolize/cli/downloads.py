@@ -1,4 +1,4 @@
-"""Shows on a terminal how far downloads are."""
+"""Progress of downloads on a terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Downloads:
         return self
 
     def __call__(self, progress: Progress) -> None:
-        """Show how far one of them is."""
+        """Show the progress of one download."""
         if not self._wanted:
             return
         with self._lock:

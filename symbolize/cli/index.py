@@ -7,13 +7,13 @@ import time
 from collections.abc import Sequence
 
 from symbolize.cli.cache import megabytes
-from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, EXIT_SOME, add_cache_options, open_cache, tell
-from symbolize.errors import OutputError, printable
+from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, EXIT_SOME, add_cache_options, open_cache, print_error
+from symbolize.core.errors import OutputError, printable
 
 
 def run_index(arguments: Sequence[str]) -> int:
     """Run the command with `arguments`; the exit code: 4 if some binaries or folders failed, 1 if all did."""
-    from symbolize.prebuild import index_binaries, prebuild
+    from symbolize.batch.prebuild import index_binaries, prebuild
 
     parser = argparse.ArgumentParser(
         prog="symbolize index",
@@ -43,7 +43,7 @@ def run_index(arguments: Sequence[str]) -> int:
     index = index_binaries(options.binaries, cache)
     count = len(index.binaries())
     for problem in index.problems:
-        tell(f"symbolize: {printable(problem)}")
+        print_error(f"symbolize: {printable(problem)}")
     made = present = nameless = unkept = failed = size = 0
     bar = None
     if not options.quiet and sys.stderr is not None and sys.stderr.isatty():
@@ -66,20 +66,20 @@ def run_index(arguments: Sequence[str]) -> int:
         if bar is not None:
             bar.clear()
         for line in lines:
-            tell(line)
+            print_error(line)
         if bar is not None:
             bar.update()
     if bar is not None:
         bar.close()
     if size > cache.limit and not options.quiet:
-        tell(
+        print_error(
             f"symbolize: the tables of these binaries take {megabytes(size)}, more than the limit of "
             f"{megabytes(cache.limit)}, so that some were removed again; give --cache-limit {-(-size // (1 << 20))}M"
         )
     if not options.quiet:
         stats = cache.stats()
         without = f"{unkept} not kept, files are missing; " if unkept else ""
-        tell(
+        print_error(
             f"{count} binaries: {made} tables made, {present} were there, {failed} failed; {without}{nameless} have no "
             f"symbols; {time.perf_counter() - started:.1f} s\n"
             f"{printable(stats.folder)}: {stats.tables} tables, {megabytes(stats.size)} of {megabytes(stats.limit)}"

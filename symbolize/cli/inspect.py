@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, tell
-from symbolize.errors import InputError, OutputError, UsageError, printable
+from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, print_error
+from symbolize.core.errors import InputError, OutputError, UsageError, printable
 
 if TYPE_CHECKING:
     from symbolize.inspection import Debug, Elf, Inspection, Listed
@@ -23,7 +23,7 @@ TYPES = {
 }
 CODE = {"here": "in the file", "elsewhere": "not in the file, which is a debug file", "none": "none"}
 MAX_ROWS = 32
-"""Segments, libraries and places tried that are printed; JSON has all."""
+"""Segments, libraries and attempts that are printed; JSON has all."""
 
 
 def run_inspect(arguments: Sequence[str]) -> int:
@@ -33,8 +33,8 @@ def run_inspect(arguments: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(
         prog="symbolize inspect",
-        description="Tell what a binary, a debug file or a list of symbols offers: symbols, debug information, links "
-        "to other files and whether they lead anywhere, and what symbolize would get from it.",
+        description="Show what a binary, a debug file or a list of symbols offers: symbols, debug information, links "
+        "to other files and whether these exist, and what symbolize would get from it.",
         epilog="Exit codes: 0 done, 1 a file could not be read, 2 usage.",
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="binary, debug file or list of symbols")
@@ -44,8 +44,8 @@ def run_inspect(arguments: Sequence[str]) -> int:
         metavar="DIR",
         action="append",
         default=[],
-        help="folder in which files that belong to FILE are looked for; may be given several times (default: the "
-        "folder of FILE, and those in it)",
+        help="folder to search for files that belong to FILE; may be given several times (default: the folder of FILE, "
+        "and those in it)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
@@ -59,15 +59,15 @@ def run_inspect(arguments: Sequence[str]) -> int:
         try:
             inspection = inspect(path, options.binaries, default_folder() if options.binaries else None)
         except InputError as error:
-            tell(f"symbolize: {error}")
+            print_error(f"symbolize: {error}")
             code = EXIT_FAILED
             continue
         except MemoryError:
-            tell(f"symbolize: {printable(path)}: out of memory")
+            print_error(f"symbolize: {printable(path)}: out of memory")
             code = EXIT_FAILED
             continue
         except Exception as error:  # one file must not stop the others
-            tell(f"symbolize: {printable(f'{path}: {type(error).__name__}: {error}')}")
+            print_error(f"symbolize: {printable(f'{path}: {type(error).__name__}: {error}')}")
             code = EXIT_FAILED
             continue
         if options.json:
@@ -108,7 +108,7 @@ def as_data(value: Any) -> Any:
 
 
 def text(inspection: Inspection) -> Iterator[str]:
-    """An inspection for a person, a line each."""
+    """An inspection as lines of text."""
     yield f"{printable(inspection.path)}: {inspection.kind}, {count(inspection.size, 'byte')}"
     rows: list[tuple[str, str]] = []
     if inspection.elf is not None:
@@ -117,17 +117,17 @@ def text(inspection: Inspection) -> Iterator[str]:
         rows += listed_rows(inspection.listed)
     for library in inspection.libraries or ():
         stored = "stored" if library.is_stored else "deflated"
-        said = library.problem or (
+        content = library.problem or (
             f"build id {library.build_id or 'none'}, {count(library.functions, 'function')}"
             + (", DWARF" if library.has_dwarf else "")
         )
-        rows.append(("library", f"{library.name}: {stored}, {count(library.size, 'byte')}, {said}"))
+        rows.append(("library", f"{library.name}: {stored}, {count(library.size, 'byte')}, {content}"))
     rows += [("problem", problem) for problem in inspection.problems]
     shown: dict[str, int] = {}
-    for name, said in rows:
+    for name, value in rows:
         shown[name] = shown.get(name, 0) + 1
         if shown[name] <= MAX_ROWS:
-            yield f"  {name:<16} {printable(said)}"
+            yield f"  {name:<16} {printable(value)}"
     for name, number in shown.items():
         if number > MAX_ROWS:
             yield f"  {name:<16} and {number - MAX_ROWS} more, which --json shows"
@@ -135,7 +135,7 @@ def text(inspection: Inspection) -> Iterator[str]:
 
 
 def elf_rows(elf: Elf) -> Iterator[tuple[str, str]]:
-    """What there is to say of an ELF file, each with what it is about."""
+    """The facts about an ELF file, each with its title."""
     yield "type", f"{TYPES.get(elf.type, elf.type)}, {elf.machine}, {elf.bits}-bit, {elf.byte_order}"
     yield "build id", elf.build_id or "none"
     for segment in elf.segments:
@@ -164,8 +164,8 @@ def elf_rows(elf: Elf) -> Iterator[tuple[str, str]]:
         what = "checksum" if link.section in (".gnu_debuglink", ".debug_sup") else "build id"
         yield link.section, f"{link.name}, {what} {link.identifier}: {link.resolved or 'leads to no file'}"
         if not link.resolved:
-            for place, outcome in link.tried:
-                yield "tried", f"{place}: {outcome}"
+            for path, outcome in link.tried:
+                yield "tried", f"{path}: {outcome}"
     for other in elf.same_build:
         yield "same build id", f"{other.path}: {', '.join(other.offers) or 'nothing'}"
 
@@ -191,7 +191,7 @@ def debug_text(debug: Debug) -> str:
 
 
 def listed_rows(listed: Listed) -> Iterator[tuple[str, str]]:
-    """What there is to say of a list of functions."""
+    """The facts about a list of functions, each with its title."""
     yield from listed.about.items()
     yield "functions", f"{listed.functions:,}"
     if listed.end:
@@ -201,5 +201,5 @@ def listed_rows(listed: Listed) -> Iterator[tuple[str, str]]:
 
 
 def count(number: int, noun: str) -> str:
-    """A number of things."""
+    """A number with its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""The command line: which command is meant, and what becomes of its errors."""
+"""The command line: choose the command, and turn its errors into exit codes."""
 
 import gc
 import importlib
@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from symbolize.cli.options import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, tell
-from symbolize.errors import SymbolizeError, UsageError
+from symbolize.cli.options import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, print_error
+from symbolize.core.errors import SymbolizeError, UsageError
 
 COMMANDS = ("batch", "cache", "index", "inspect", "plan")
 """Commands by their first argument, each a module with a function `run_COMMAND`; without one it is `profiles`."""
@@ -17,9 +17,9 @@ COMMANDS = ("batch", "cache", "index", "inspect", "plan")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments` (default: those of the process); the exit code."""
-    # numpy's linear algebra starts a thread per processor when it is imported, and nothing here uses it.
+    # numpy's linear algebra starts a thread for each processor when it is imported, and nothing here uses it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # A command is over before cycles of objects could add up, and looking for them takes a tenth of its time.
+    # A command ends before cycles of objects add up, and searching for them takes a tenth of its time.
     collecting, frozen = gc.isenabled(), gc.get_freeze_count()
     gc.disable()
     allow_open_files()
@@ -28,16 +28,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run, given = chosen(given)
         return run(given)
     except UsageError as error:
-        tell(f"symbolize: {error}")
+        print_error(f"symbolize: {error}")
         return EXIT_USAGE
     except SymbolizeError as error:
-        tell(f"symbolize: {error}")
+        print_error(f"symbolize: {error}")
         return EXIT_FAILED
     except KeyboardInterrupt:
-        tell("symbolize: interrupted")
+        print_error("symbolize: interrupted")
         return EXIT_INTERRUPTED
     except MemoryError:
-        tell("symbolize: out of memory")
+        print_error("symbolize: out of memory")
         return EXIT_FAILED
     finally:
         if not frozen:
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def chosen(arguments: Sequence[str]) -> tuple[Callable[[Sequence[str]], int], Sequence[str]]:
-    """The command that is meant, imported only now, and its arguments."""
+    """The command, imported only now, and its arguments."""
     name, rest = "profiles", arguments
     if arguments[:1] and arguments[0] in COMMANDS:
         name, rest = arguments[0], arguments[1:]
@@ -56,8 +56,8 @@ def chosen(arguments: Sequence[str]) -> tuple[Callable[[Sequence[str]], int], Se
 
 
 def allow_open_files() -> None:
-    """Have as many files open as the system lets us: a mapped binary or table is one, and they stay open."""
+    """Raise the limit of open files as far as the system allows: each mapped binary or table is one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(OSError, ValueError):  # some systems have a limit below the one that they tell
+    with suppress(OSError, ValueError):  # some systems have a limit below the one that they report
         if soft != hard:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

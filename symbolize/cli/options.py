@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, options, and how a person is told something."""
+"""What the commands share: exit codes, options, and output to standard error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from symbolize.errors import UsageError, printable
+from symbolize.core.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from symbolize.binaries.debuginfod import Debuginfod
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
-def tell(text: str) -> None:
-    """Write a line to standard error, if anybody can read it."""
+def print_error(text: str) -> None:
+    """Write a line to standard error; nothing if it is closed."""
     with suppress(OSError, AttributeError):
         print(text, file=sys.stderr)
 
 
-def add_naming(parser: argparse.ArgumentParser) -> None:
-    """The options that say which names are shown."""
+def add_naming_options(parser: argparse.ArgumentParser) -> None:
+    """The options for the names that are shown."""
     parser.add_argument(
         "--demangle",
         choices=("default", "templates", "full", "none"),
@@ -43,19 +43,19 @@ def add_naming(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="mapping file of ProGuard or R8 that gives Java methods their names, files and lines back; may be given "
+        help="mapping file of ProGuard or R8 to restore the names, files and lines of Java methods; may be given "
         "several times, and as PACKAGE=FILE",
     )
     parser.add_argument(
         "--annotate",
         action="store_true",
-        help="put [interp], [jit] or [aot] behind the names of Android's Java functions, and [common-frame] behind "
-        "those of the runtime that they call",
+        help="append [interp], [jit] or [aot] to the names of Android's Java functions, and [common-frame] to those of "
+        "the runtime that they call",
     )
 
 
-def add_places(parser: argparse.ArgumentParser) -> None:
-    """The options that say how profiles are read, and where their binaries are."""
+def add_input_options(parser: argparse.ArgumentParser) -> None:
+    """The options for reading profiles and finding their binaries."""
     parser.add_argument(
         "--binaries",
         "-b",
@@ -97,7 +97,7 @@ def add_places(parser: argparse.ArgumentParser) -> None:
 
 def load_options(options: argparse.Namespace) -> dict[str, Any]:
     """How profiles are read, as arguments of `load_all`."""
-    from symbolize.load.several import Choice
+    from symbolize.load.model import Choice
 
     choice = Choice(options.pid, options.process, options.heap, options.kind, options.merge)
     names = "keep_trampolines", "trace_offcpu", "show_art_frames"
@@ -105,7 +105,7 @@ def load_options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def add_choice_options(parser: argparse.ArgumentParser) -> None:
-    """The options that choose among the profiles of a trace."""
+    """The options for choosing among the profiles of a trace."""
     group = parser.add_argument_group("profiles of a Perfetto trace, each may be given several times")
     group.add_argument("--pid", metavar="PID", action="append", type=int, default=[], help="process to take")
     group.add_argument(
@@ -125,7 +125,7 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_cache_options(parser: argparse.ArgumentParser, may_be_off: bool = True) -> None:
-    """The options that say where symbol tables are kept."""
+    """The options for the cache of symbol tables."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--cache",
@@ -138,12 +138,12 @@ def add_cache_options(parser: argparse.ArgumentParser, may_be_off: bool = True) 
         "--cache-limit",
         metavar="SIZE",
         type=byte_size,
-        help="how large the kept tables may grow, as 500M or 8G (default: 8G); the least recently used go first",
+        help="size that the kept tables may reach, as 500M or 8G (default: 8G); the least recently used are removed",
     )
 
 
 def byte_size(text: str) -> int:
-    """A number of bytes, perhaps with K, M, G or T behind it."""
+    """A number of bytes, perhaps with the suffix K, M, G or T."""
     digits, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
     if not digits.isascii() or not digits.isdigit() or unit not in ("", "K", "M", "G", "T"):
         raise argparse.ArgumentTypeError(f"{text} is not a size such as 500M or 8G")
@@ -170,22 +170,22 @@ def open_cache(options: argparse.Namespace) -> TableCache:
     return TableCache(options.cache or default_folder(), limit)
 
 
-def all_roots(options: argparse.Namespace) -> list[str]:
+def binary_roots(options: argparse.Namespace) -> list[str]:
     """The folders with binaries: those given, then those of the environment."""
-    from symbolize.pipeline import roots_from_environment
+    from symbolize.binaries import roots_from_environment
 
     further, notes = roots_from_environment()
     if options.verbose:
         for note in notes:
-            tell(f"symbolize: {printable(note)}")
+            print_error(f"symbolize: {printable(note)}")
     return [*options.binaries, *further]
 
 
 def check_servers(urls: Sequence[str]) -> None:
-    """Raise UsageError for what is no server, without passwords in its text."""
+    """Raise UsageError for an invalid server, without passwords in its text."""
     if "env" in urls:
         if len(urls) > 1:
-            raise UsageError("--debuginfod env stands alone; put all servers into DEBUGINFOD_URLS or name them")
+            raise UsageError("--debuginfod env excludes other servers; list all in DEBUGINFOD_URLS or name them")
     elif urls:
         from symbolize.binaries.debuginfod.server import parse_servers
 
@@ -202,17 +202,17 @@ def debuginfod_client(options: argparse.Namespace) -> Iterator[Debuginfod | None
     from symbolize.binaries.debuginfod import Debuginfod
     from symbolize.cli.downloads import Downloads
 
-    def say(line: str) -> None:
+    def report(line: str) -> None:
         if not options.quiet:
-            tell(f"symbolize: {printable(line)}")
+            print_error(f"symbolize: {printable(line)}")
 
     with Downloads(options.quiet) as downloads:
-        more = {"refresh_misses": options.refresh_misses, "tell": say, "progress": downloads}
+        more = {"refresh_misses": options.refresh_misses, "tell": report, "progress": downloads}
         check_servers(options.debuginfod)
         if "env" in options.debuginfod:
             client = Debuginfod.from_environment(**more)
             if not client.servers:
-                say("--debuginfod env: DEBUGINFOD_URLS names no server that may be asked")
+                report("--debuginfod env: DEBUGINFOD_URLS names no server that may be asked")
         else:
             client = Debuginfod(options.debuginfod, **more)
         with client:
@@ -220,8 +220,8 @@ def debuginfod_client(options: argparse.Namespace) -> Iterator[Debuginfod | None
 
 
 def warn_if_interpreted(quiet: bool) -> None:
-    """Warn before a long run that the compiled modules are missing, which the report on one profile says itself."""
-    from symbolize.cursor import uncompiled
+    """Warn before a long run that the compiled modules are missing, which the report on one profile has anyway."""
+    from symbolize.core.cursor import uncompiled
 
     if not quiet and (warning := uncompiled()) is not None:
-        tell(f"symbolize: warning: {warning}")
+        print_error(f"symbolize: warning: {warning}")

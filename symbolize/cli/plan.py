@@ -1,4 +1,4 @@
-"""`symbolize plan PROFILE...`: what would be used, fetched and missed."""
+"""`symbolize plan PROFILE...`: which binaries would be used, fetched and missed."""
 
 import argparse
 import json
@@ -9,18 +9,19 @@ from symbolize.cli.options import (
     EXIT_DONE,
     EXIT_FAILED,
     add_cache_options,
-    add_places,
-    all_roots,
+    add_input_options,
+    binary_roots,
     load_options,
     open_cache,
-    tell,
+    print_error,
 )
-from symbolize.errors import InputError, UsageError, printable
+from symbolize.core.errors import InputError, UsageError, printable
 
 
 def run_plan(arguments: Sequence[str]) -> int:
     """Run the command with `arguments`; the exit code."""
     from symbolize.binaries import Unasked
+    from symbolize.cli.hints import OPTION_HINTS
     from symbolize.load import load_all
     from symbolize.pipeline import Symbolizer
     from symbolize.report.json import as_plan
@@ -29,7 +30,7 @@ def run_plan(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     if "" in options.profiles or options.profiles.count("-") > 1:
         raise UsageError("a profile has an empty name, or standard input would be read twice")
-    binaries = all_roots(options)
+    binaries = binary_roots(options)
     servers = Unasked([host(url) for url in options.debuginfod]) if options.debuginfod else None
     cache = None if options.no_cache or not (binaries or servers) else open_cache(options)
     code = EXIT_DONE
@@ -38,7 +39,7 @@ def run_plan(arguments: Sequence[str]) -> int:
             try:
                 found = load_all(source, **load_options(options))
             except InputError as error:
-                tell(f"symbolize: {error}")
+                print_error(f"symbolize: {error}")
                 code = EXIT_FAILED
                 continue
             for each in found:
@@ -48,7 +49,7 @@ def run_plan(arguments: Sequence[str]) -> int:
                     print(json.dumps(as_plan(report, name)))
                 else:
                     heading = f"{printable(name)}:\n" if len(options.profiles) > 1 or len(found) > 1 else ""
-                    print(heading + render(report, verbose=options.verbose), end="")
+                    print(heading + render(report, verbose=options.verbose, hints=OPTION_HINTS), end="")
     return code
 
 
@@ -56,20 +57,20 @@ def parser() -> argparse.ArgumentParser:
     """The arguments of the command."""
     result = argparse.ArgumentParser(
         prog="symbolize plan",
-        description="Tell which binaries and debug files would be used for a profile, which would be fetched and which "
-        "are missing, without looking anything up and without the network.",
+        description="Show which binaries and debug files would be used for a profile, which would be fetched and which "
+        "are missing, without looking up anything and without the network.",
         epilog="Exit codes: 0 done, 1 a profile cannot be read, 2 usage.",
     )
     result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
-    add_places(result)
+    add_input_options(result)
     add_cache_options(result)
     result.add_argument("--json", action="store_true", help="one line of JSON a profile")
-    result.add_argument("-v", "--verbose", action="store_true", help="also list every place tried and unused mappings")
+    result.add_argument("-v", "--verbose", action="store_true", help="also list all attempts, and unused mappings")
     return result
 
 
 def host(url: str) -> str:
-    """A server without what may be secret in its URL."""
+    """The host of a server, without secrets in its URL."""
     if url == "env":
         return "servers of DEBUGINFOD_URLS"
     try:

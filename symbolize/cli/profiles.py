@@ -14,16 +14,16 @@ from symbolize.cli.options import (
     EXIT_DONE,
     EXIT_FAILED,
     add_cache_options,
-    add_naming,
-    add_places,
-    all_roots,
+    add_input_options,
+    add_naming_options,
+    binary_roots,
     debuginfod_client,
     load_options,
     open_cache,
     percentage,
-    tell,
+    print_error,
 )
-from symbolize.errors import InputError, OutputError, UsageError, printable
+from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.write.files import check_inputs, check_terminal
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="symbolize",
         description="Turn the addresses of a profile into names and write a symbolized pprof file.",
-        epilog="Exit codes: 0 done, 1 input, output or server failed, 2 usage, 3 below --fail-under, 130 interrupted. "
-        "Other commands: symbolize batch INPUT... does this for thousands of profiles, symbolize plan PROFILE... tells "
-        "what would be used and what is missing, symbolize index DIR... builds symbol tables ahead, symbolize cache "
-        "looks after them, symbolize inspect FILE... tells what a binary offers.",
+        epilog="Exit codes: 0 done, 1 input, output, binary or server failed, 2 usage, 3 below --fail-under, "
+        "130 interrupted. Other commands: symbolize batch INPUT... does this for thousands of profiles, symbolize plan "
+        "PROFILE... shows which binaries would be used and which are missing, symbolize index DIR... builds symbol "
+        "tables in advance, symbolize cache manages them, symbolize inspect FILE... shows what a binary offers.",
     )
     result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
-    add_places(result)
+    add_input_options(result)
     result.add_argument(
         "--output",
         "-o",
@@ -61,16 +61,16 @@ def parser() -> argparse.ArgumentParser:
         "--emit",
         choices=("pprof", "module-symbols"),
         default="pprof",
-        help="what to write: profiles, or the symbols of a Perfetto trace as packets that are put behind the trace "
+        help="what to write: profiles, or the symbols of a Perfetto trace as packets to append to the trace "
         f"(default name: NAME{SYMBOLS_SUFFIX})",
     )
-    add_naming(result)
+    add_naming_options(result)
     add_cache_options(result)
     result.add_argument("--report", choices=("text", "json"), default="text", help="form of the report")
     result.add_argument(
         "--missing",
         metavar="FILE",
-        help="write which binaries and debug files are still wanted, the heaviest first, as commands that fetch each",
+        help="write which binaries and debug files are missing, the heaviest first, as commands that fetch them",
     )
     result.add_argument(
         "--folded-report",
@@ -85,7 +85,7 @@ def parser() -> argparse.ArgumentParser:
         help="exit with 3 when less than this percentage of the frames, weighted by sample value, has names",
     )
     volume = result.add_mutually_exclusive_group()
-    volume.add_argument("-v", "--verbose", action="store_true", help="also list every place tried and unused mappings")
+    volume.add_argument("-v", "--verbose", action="store_true", help="also list all attempts, and unused mappings")
     volume.add_argument("-q", "--quiet", action="store_true", help="nothing but errors")
     result.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     return result
@@ -97,7 +97,7 @@ class Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         """Find that out only now: it takes a compiled module to be imported."""
         from symbolize import __version__
-        from symbolize.cursor import COMPILED
+        from symbolize.core.cursor import COMPILED
 
         how = "" if COMPILED else " (interpreted: slow; install a C compiler and reinstall)"
         print(f"symbolize {__version__}{how}")
@@ -107,18 +107,19 @@ class Version(argparse.Action):
 def run_profiles(arguments: Sequence[str]) -> int:
     """Symbolize every profile; a profile that cannot be read does not stop the others. The exit code."""
     options = parser().parse_args(arguments)
+    from symbolize.cli.hints import OPTION_HINTS
     from symbolize.pipeline import Symbolizer
     from symbolize.report.missing import Missing
 
-    binaries = all_roots(options)
+    binaries = binary_roots(options)
     cache = None if options.no_cache or not (binaries or options.debuginfod) else open_cache(options)
     outputs = output_paths(options.profiles, options.output, SUFFIX if options.emit == "pprof" else SYMBOLS_SUFFIX)
     check_outputs(options, outputs)
     if options.annotate and options.emit != "pprof":
-        raise UsageError("--annotate changes names for people, and --emit module-symbols writes those of the program")
+        raise UsageError("--annotate changes displayed names, and --emit module-symbols writes the original ones")
     code = EXIT_DONE
     folded: list[dict[str, object]] = []
-    missing = Missing()
+    missing = Missing(OPTION_HINTS)
     are_read = False
     with (
         debuginfod_client(options) as servers,
@@ -139,7 +140,7 @@ def run_profiles(arguments: Sequence[str]) -> int:
                 if not is_complete:
                     code = EXIT_FAILED
             except (InputError, OutputError) as error:
-                tell(f"symbolize: {error}")
+                print_error(f"symbolize: {error}")
                 code = EXIT_FAILED
                 continue
             if len(options.profiles) > 1:
@@ -147,7 +148,7 @@ def run_profiles(arguments: Sequence[str]) -> int:
             if options.fail_under is not None and percent < options.fail_under and code == EXIT_DONE:
                 code = EXIT_BELOW
     if not are_read:
-        return code  # what earlier runs wrote stays
+        return code  # outputs of earlier runs are kept
     if options.folded_report is not None:
         write_json({"schema_version": 1, "profiles": folded}, options.folded_report)
     if options.missing is not None:
@@ -156,8 +157,8 @@ def run_profiles(arguments: Sequence[str]) -> int:
 
 
 def collect() -> None:
-    """Free what a profile left. What is still in use is not looked at again, so that many profiles cost no more each
-    than a few."""
+    """Free what a profile left, and exclude what is still in use from later collections, so that they do not become
+    slower with the number of profiles."""
     gc.collect()
     gc.freeze()
 
@@ -210,10 +211,10 @@ def symbolize_one(
     missing: Missing,
 ) -> tuple[float, bool]:
     """Load, symbolize, write and report on the profiles of one input; the least percent of sample value symbolized, and
-    whether no server failed.
+    whether nothing failed that may have more names.
 
-    What its locations share with several functions is added to `folded`, if that is asked for, and what would name more
-    of it to `missing`.
+    Its code that several functions share is added to `folded`, if that is asked for, and what is still wanted to
+    `missing`.
     """
     from symbolize.load import load_all
 
@@ -239,7 +240,7 @@ def symbolize_one(
     if symbols is not None:
         symbols.write(output)
         if not options.quiet and options.report == "text":
-            tell(f"wrote {printable(output)}: {symbols.addresses} addresses of {symbols.modules} binaries")
+            print_error(f"wrote {printable(output)}: {symbols.addresses} addresses of {symbols.modules} binaries")
     return percent, is_complete
 
 
@@ -255,11 +256,11 @@ def symbolize_profile(
     symbols: ModuleSymbols | None,
 ) -> Report:
     """Symbolize, write and report on one profile. With `symbols`, what was found is added to those instead of
-    written. With `quiet` it is still told which servers failed."""
+    written. Failures are printed even with --quiet."""
     from symbolize.write import write
 
-    with progress_bar(options.quiet) as progress:
-        result = symbolizer.symbolize(profile, progress)
+    with ProgressBar(options.quiet) as progress:
+        result = symbolizer.finish(profile, symbolizer.match(profile), progress)  # unlike symbolize, without a copy
     if symbols is None:
         write(result.profile, output)
     else:
@@ -275,10 +276,11 @@ def symbolize_profile(
 
             text = render_json(result.report, source, output)
         else:
+            from symbolize.cli.hints import OPTION_HINTS
             from symbolize.report.text import render
 
             colour = sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ
-            table = render(result.report, verbose=options.verbose, colour=colour)
+            table = render(result.report, verbose=options.verbose, colour=colour, hints=OPTION_HINTS)
             text = (f"{printable(source)}:\n" if heading else "") + table
             if symbols is None:
                 text += f"wrote {printable(output)}\n"
@@ -287,18 +289,18 @@ def symbolize_profile(
                 text += (
                     f"symbolize: warning: {printable(source)}: NOTHING WAS SYMBOLIZED, the result has no names{hint}\n"
                 )
-        tell(text.removesuffix("\n"))
+        print_error(text.removesuffix("\n"))
     else:
-        for server, what in result.report.failures:
-            tell(f"symbolize: {printable(source)}: {printable(server)} failed: {printable(what)}; run again")
+        for failure in result.report.failures:
+            print_error(f"symbolize: {printable(source)}: {printable(failure.sentence)}; run again")
     return result.report
 
 
 def paths_of_all(names: Sequence[str], output: str, options: argparse.Namespace) -> list[str]:
-    """Where the profiles of one input go, which have `names`; `output` is where a single one would.
+    """The output paths of the profiles of one input, which have `names`; `output` is that of a single one.
 
-    Several go to a folder: the one that is named, if there is no other input, else one beside `output`. It is made if
-    it is not there.
+    Several are written to a folder: the named one, if there is no other input, else one beside `output`. It is created
+    if necessary.
     """
     into = options.output is not None and (options.output.endswith("/") or os.path.isdir(options.output))
     if names == [""] or (len(names) == 1 and not (into and len(options.profiles) == 1)):
@@ -320,7 +322,7 @@ def paths_of_all(names: Sequence[str], output: str, options: argparse.Namespace)
 
 
 def output_paths(profiles: Sequence[str], output: str | None, suffix: str = SUFFIX) -> list[str]:
-    """Where the result of each profile goes; raises UsageError where two would go to one file."""
+    """The output path of each profile; raises UsageError if two would be the same."""
     if "" in profiles or output == "":
         raise UsageError("a profile or an output has an empty name")
     if profiles.count("-") > 1:
@@ -333,11 +335,11 @@ def output_paths(profiles: Sequence[str], output: str | None, suffix: str = SUFF
     if not os.path.isdir(folder):
         raise UsageError(f"-o {output}: no such folder")
     paths = [os.path.normpath(os.path.join(folder, stem(profile) + suffix)) for profile in profiles]
-    seen: set[str] = set()
+    known: set[str] = set()
     for path in paths:
-        if path in seen:
+        if path in known:
             raise UsageError(f"several profiles would be written to {path}; rename one or name different folders")
-        seen.add(path)
+        known.add(path)
     return paths
 
 
@@ -348,22 +350,22 @@ def is_same_file(a: str, b: str) -> bool:
 
 
 def stem(profile: str) -> str:
-    """The name of a profile without the endings that profiles have."""
+    """The base name of a profile without its extensions."""
     if profile == "-":
         return "stdin"
-    from symbolize.load.endings import without_endings
+    from symbolize.load.extensions import without_endings
 
     return without_endings(os.path.basename(profile))
 
 
-class progress_bar:
+class ProgressBar:
     """A tqdm bar over the mappings of a profile, on a terminal only; a context manager that yields the callback."""
 
     def __init__(self, quiet: bool) -> None:
         self._wanted = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._bar: tqdm[Never] | None = None
 
-    def __enter__(self) -> progress_bar | None:
+    def __enter__(self) -> ProgressBar | None:
         return self if self._wanted else None
 
     def __call__(self, done: int, total: int, name: str) -> None:

@@ -1,5 +1,6 @@
+include "constants.pxi"
 cimport cython
-from symbolize.cursor cimport Cursor
+from symbolize.core.cursor cimport Cursor
 
 @cython.final
 cdef class AbbrevTables:

@@ -1,4 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """Abbreviation tables (DWARF 5 §7.5.3), compiled when first needed and shared by all units that name them (rule R73).
 
 Each abbreviation becomes a run of skip operations in which neighbouring fixed-size attributes are one step,
@@ -10,39 +12,14 @@ from threading import Lock
 import cython
 import numpy as np
 
-from symbolize.arrays import distinct
+from symbolize.core.arrays import distinct
 
 if not cython.compiled:
-    from symbolize.cursor import Cursor
-
-# What an abbreviation is to the walk, as bits of AbbrevTables.flags.
-HAS_CHILDREN = cython.declare(cython.int, 1)
-CODE = cython.declare(cython.int, 2)
-SKIP_SUBTREE = cython.declare(cython.int, 4)
-SUBPROGRAM = cython.declare(cython.int, 8)
-TYPE_SUBTREE = cython.declare(cython.int, 16)
-FIXED = cython.declare(cython.int, 32)
+    from symbolize.core.cursor import Cursor
+    from symbolize.dwarf.constants import *
 
 MAX_FIXED_SIZE = cython.declare(cython.int, 1 << 20)
 """Attributes of a DIE that take more bytes than this are skipped one by one, so that no size overflows."""
-
-MAX_ATTRIBUTES = cython.declare(cython.Py_ssize_t, 256)
-"""Attributes of an abbreviation; real ones have a few dozen. A DIE that takes no bytes for thousands takes time."""
-
-# Skip operations: the kind in the low 4 bits, a byte count above them.
-OP_FIXED = cython.declare(cython.int, 0)
-OP_LEB = cython.declare(cython.int, 1)
-OP_STRING = cython.declare(cython.int, 2)
-OP_BLOCK = cython.declare(cython.int, 3)
-OP_BLOCK_LEB = cython.declare(cython.int, 4)
-OP_INDIRECT = cython.declare(cython.int, 5)
-OP_SIBLING = cython.declare(cython.int, 6 | (4 << 4))
-OP_BAD = cython.declare(cython.int, 15)
-
-# Read operations, see read_operation.
-READ_FIXED = cython.declare(cython.int, 0)
-READ_RELATIVE = cython.declare(cython.int, 32)
-READ_VALUE = cython.declare(cython.int, 64)
 
 MIN_ABBREVIATION = cython.declare(cython.int, 5)
 """Bytes of the shortest abbreviation: code, tag, whether it has children, two zeros."""
@@ -57,76 +34,83 @@ ROOTS_PER_BYTE = cython.declare(cython.int, 16)
 def skip_operation(
     form: cython.ulonglong, address_size: cython.int, offset_size: cython.int, version: cython.int
 ) -> cython.int:
-    """The operation that skips one attribute of `form` (rule R68), OP_BAD for an unknown form (rule R69)."""
-    if form == 0x19 or form == 0x21:  # flag_present, implicit_const
+    """The operation that skips one attribute of `form` (rules R16 and R68, sizes), OP_BAD for an unknown one (R69)."""
+    if form in (DW_FORM_flag_present, DW_FORM_implicit_const):
         return OP_FIXED
-    if form == 0x0B or form == 0x0C or form == 0x11 or form == 0x25 or form == 0x29:  # data1 flag ref1 strx1 addrx1
-        return OP_FIXED | (1 << 4)
-    if form == 0x05 or form == 0x12 or form == 0x26 or form == 0x2A:  # data2 ref2 strx2 addrx2
-        return OP_FIXED | (2 << 4)
-    if form == 0x27 or form == 0x2B:  # strx3 addrx3
-        return OP_FIXED | (3 << 4)
-    if form == 0x06 or form == 0x13 or form == 0x1C or form == 0x28 or form == 0x2C:  # data4 ref4 ref_sup4 strx4 addrx4
-        return OP_FIXED | (4 << 4)
-    if form == 0x07 or form == 0x14 or form == 0x20 or form == 0x24:  # data8 ref8 ref_sig8 ref_sup8
-        return OP_FIXED | (8 << 4)
-    if form == 0x1E:  # data16
-        return OP_FIXED | (16 << 4)
-    if form == 0x01:  # addr
-        return OP_FIXED | (address_size << 4)
-    if form == 0x10:  # ref_addr: an address in DWARF 2, an offset since (rule R16)
-        return OP_FIXED | ((address_size if version <= 2 else offset_size) << 4)
-    if form == 0x0E or form == 0x17 or form == 0x1D or form == 0x1F or form == 0x1F20 or form == 0x1F21:
-        return OP_FIXED | (offset_size << 4)  # strp sec_offset strp_sup line_strp GNU_ref_alt GNU_strp_alt
-    if form == 0x0D or form == 0x0F or form == 0x15:  # sdata udata ref_udata
+    if form in (DW_FORM_data1, DW_FORM_flag, DW_FORM_ref1, DW_FORM_strx1, DW_FORM_addrx1):
+        return OP_FIXED | (1 << OP_SIZE_SHIFT)
+    if form in (DW_FORM_data2, DW_FORM_ref2, DW_FORM_strx2, DW_FORM_addrx2):
+        return OP_FIXED | (2 << OP_SIZE_SHIFT)
+    if form in (DW_FORM_strx3, DW_FORM_addrx3):
+        return OP_FIXED | (3 << OP_SIZE_SHIFT)
+    if form in (DW_FORM_data4, DW_FORM_ref4, DW_FORM_ref_sup4, DW_FORM_strx4, DW_FORM_addrx4):
+        return OP_FIXED | (4 << OP_SIZE_SHIFT)
+    if form in (DW_FORM_data8, DW_FORM_ref8, DW_FORM_ref_sig8, DW_FORM_ref_sup8):
+        return OP_FIXED | (8 << OP_SIZE_SHIFT)
+    if form == DW_FORM_data16:
+        return OP_FIXED | (16 << OP_SIZE_SHIFT)
+    if form == DW_FORM_addr:
+        return OP_FIXED | (address_size << OP_SIZE_SHIFT)
+    if form == DW_FORM_ref_addr:  # an address in DWARF 2, an offset since
+        return OP_FIXED | ((address_size if version <= 2 else offset_size) << OP_SIZE_SHIFT)
+    if form in (DW_FORM_strp, DW_FORM_sec_offset, DW_FORM_strp_sup, DW_FORM_line_strp):
+        return OP_FIXED | (offset_size << OP_SIZE_SHIFT)
+    if form in (DW_FORM_GNU_ref_alt, DW_FORM_GNU_strp_alt):
+        return OP_FIXED | (offset_size << OP_SIZE_SHIFT)
+    if form in (DW_FORM_sdata, DW_FORM_udata, DW_FORM_ref_udata, DW_FORM_loclistx, DW_FORM_rnglistx):
         return OP_LEB
-    if form == 0x1A or form == 0x1B or form == 0x22 or form == 0x23:  # strx addrx loclistx rnglistx
+    if form in (DW_FORM_strx, DW_FORM_addrx, DW_FORM_GNU_addr_index, DW_FORM_GNU_str_index):
         return OP_LEB
-    if form == 0x1F01 or form == 0x1F02:  # GNU_addr_index GNU_str_index
-        return OP_LEB
-    if form == 0x08:  # string
+    if form == DW_FORM_string:
         return OP_STRING
-    if form == 0x0A:  # block1
-        return OP_BLOCK | (1 << 4)
-    if form == 0x03:  # block2
-        return OP_BLOCK | (2 << 4)
-    if form == 0x04:  # block4
-        return OP_BLOCK | (4 << 4)
-    if form == 0x09 or form == 0x18:  # block exprloc
+    if form == DW_FORM_block1:
+        return OP_BLOCK | (1 << OP_SIZE_SHIFT)
+    if form == DW_FORM_block2:
+        return OP_BLOCK | (2 << OP_SIZE_SHIFT)
+    if form == DW_FORM_block4:
+        return OP_BLOCK | (4 << OP_SIZE_SHIFT)
+    if form in (DW_FORM_block, DW_FORM_exprloc):
         return OP_BLOCK_LEB
-    if form == 0x16:  # indirect
+    if form == DW_FORM_indirect:
         return OP_INDIRECT
     return OP_BAD
 
 
 def read_operation(name: cython.ulonglong, form: cython.ulonglong, skipped: cython.int) -> cython.int:
-    """How the walk reads an attribute of a function with code: the field in the bits from 8 on, 0 if it is of no use.
+    """How the walk reads an attribute of a function with code.
 
-    Below them `READ_FIXED` with a number of bytes, possibly `READ_RELATIVE` to the unit, or `READ_VALUE` for what
-    the reader reads. `skipped` is the skip operation of the attribute.
+    The attribute from bit READ_ATTRIBUTE_SHIFT on, 0 if it is of no use; below it a number of bytes, possibly with
+    READ_RELATIVE to the unit, or READ_VALUE for what the reader reads. `skipped` is its skip operation.
     """
-    field: cython.int = 0
-    if name == 0x11 or name == 0x12:  # low_pc high_pc
-        field = cython.cast(cython.int, name) - 0x10
-    elif name == 0x55:  # ranges
-        field = 3
-    elif name == 0x52:  # entry_pc
-        field = 4
-    elif name == 0x31:  # abstract_origin
-        field = 5
-    elif name == 0x57 or name == 0x58 or name == 0x59:  # call_column call_file call_line
-        field = 6 + cython.cast(cython.int, name) - 0x57
-    if skipped & 15 != OP_FIXED and skipped != OP_SIBLING:
-        return READ_VALUE | (field << 8)
-    if field == 0 and form != 0x21:
-        return READ_FIXED | (skipped >> 4)
-    if form == 0x11 or form == 0x12 or form == 0x13 or form == 0x14:  # ref1 ref2 ref4 ref8
-        return READ_RELATIVE | (skipped >> 4) | (field << 8)
-    if form == 0x01 or form == 0x0B or form == 0x05 or form == 0x06 or form == 0x07:  # addr data1 data2 data4 data8
-        return READ_FIXED | (skipped >> 4) | (field << 8)
-    if form == 0x17 or form == 0x10:  # sec_offset ref_addr
-        return READ_FIXED | (skipped >> 4) | (field << 8)
-    return READ_VALUE | (field << 8)
+    attribute: cython.int = 0
+    if name in (
+        DW_AT_low_pc,
+        DW_AT_high_pc,
+        DW_AT_ranges,
+        DW_AT_entry_pc,
+        DW_AT_abstract_origin,
+        DW_AT_call_column,
+        DW_AT_call_file,
+        DW_AT_call_line,
+    ):
+        attribute = cython.cast(cython.int, name) << READ_ATTRIBUTE_SHIFT
+    if skipped & OP_KIND != OP_FIXED and skipped & OP_KIND != OP_SIBLING:
+        return READ_VALUE | attribute
+    if attribute == 0 and form != DW_FORM_implicit_const:
+        return skipped >> OP_SIZE_SHIFT
+    if form in (DW_FORM_ref1, DW_FORM_ref2, DW_FORM_ref4, DW_FORM_ref8):
+        return READ_RELATIVE | (skipped >> OP_SIZE_SHIFT) | attribute
+    if form in (
+        DW_FORM_addr,
+        DW_FORM_data1,
+        DW_FORM_data2,
+        DW_FORM_data4,
+        DW_FORM_data8,
+        DW_FORM_sec_offset,
+        DW_FORM_ref_addr,
+    ):
+        return (skipped >> OP_SIZE_SHIFT) | attribute
+    return READ_VALUE | attribute
 
 
 @cython.cclass
@@ -139,8 +123,8 @@ class AbbrevTables:
     what is never written of them takes no memory: where tables that overlap need more, the later ones are cut off.
 
     `step` is all that the walk needs of most DIEs: the flags, and above them the size of the attributes if it is fixed
-    (FIXED). `sibling_at` is where the sibling attribute lies behind the abbreviation code, -1 if that varies.
-    `has_code` tells whether any abbreviation of a table can describe a function with code. A table whose codes are
+    (FIXED). `sibling_at` is the offset of the sibling attribute from the end of the abbreviation code, -1 if that
+    varies. `has_code`: whether any abbreviation of a table can describe a function with code. A table whose codes are
     1, 2, 3 … is dense and indexed; the others have `codes` sorted and `order` beside it.
     """
 
@@ -204,7 +188,7 @@ class AbbrevTables:
                 self.compile(np.array([table], np.int64))
 
     def find(self, table: cython.Py_ssize_t, code: cython.ulonglong) -> cython.Py_ssize_t:
-        """The abbreviation of `code` in `table`, -1 if there is none; codes may be sparse (rule R71)."""
+        """The abbreviation of `code` in `table`, -1 if there is none; codes may be sparse (R71, abbreviation codes)."""
         low: cython.Py_ssize_t = self.first[table]
         high: cython.Py_ssize_t = self.last[table]
         middle: cython.Py_ssize_t
@@ -276,7 +260,7 @@ def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::
                 while not c.bad:
                     name = c.uleb()
                     form = c.uleb()
-                    constant = c.sleb() if form == 0x21 else 0
+                    constant = c.sleb() if form == DW_FORM_implicit_const else 0
                     if name == 0 and form == 0:
                         break
                     if attribute >= tables.max_attributes:
@@ -285,14 +269,14 @@ def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::
                     if attribute - tables.attribute_first[abbreviation] > MAX_ATTRIBUTES:
                         continue
                     if attribute - tables.attribute_first[abbreviation] == MAX_ATTRIBUTES:
-                        name = form = 0  # the last one stands for all others and cannot be read
+                        name = form = 0  # the last one represents all others and cannot be read
                     tables.attribute_name[attribute] = name if name < 0xFFFF else 0xFFFF
                     tables.attribute_form[attribute] = form if form < 0xFFFF else 0xFFFF
                     tables.attribute_constant[attribute] = constant
                     attribute += 1
-                    if name == 0x11 or name == 0x55:  # low_pc ranges
+                    if name in (DW_AT_low_pc, DW_AT_ranges):
                         has_pc = True
-                    elif name == 0x3C:
+                    elif name == DW_AT_declaration:
                         declaration = True
                     operation = skip_operation(
                         form,
@@ -300,23 +284,23 @@ def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::
                         cython.cast(cython.int, tables.offset_sizes[i]),
                         cython.cast(cython.int, tables.versions[i]),
                     )
-                    if name == 0x01 and operation == OP_FIXED | (4 << 4) and form == 0x13:
+                    if name == DW_AT_sibling and form == DW_FORM_ref4:
                         if fixed and not has_sibling:
                             sibling_at = size
                         has_sibling = True
-                        operation = OP_SIBLING
+                        operation = OP_SIBLING | (4 << OP_SIZE_SHIFT)
                     tables.attribute_read[attribute - 1] = read_operation(name, form, operation)
-                    if operation & 15 == OP_FIXED or operation == OP_SIBLING:
-                        size += operation >> 4
+                    if operation & OP_KIND == OP_FIXED or operation & OP_KIND == OP_SIBLING:
+                        size += operation >> OP_SIZE_SHIFT
                         if size > MAX_FIXED_SIZE:
                             fixed = False
                             size = 0
                         elif (
-                            operation != OP_SIBLING
+                            operation & OP_KIND == OP_FIXED
                             and op > tables.op_first[abbreviation]
-                            and tables.ops[op - 1] & 15 == OP_FIXED
+                            and tables.ops[op - 1] & OP_KIND == OP_FIXED
                         ):
-                            tables.ops[op - 1] += operation & ~15
+                            tables.ops[op - 1] += operation & ~OP_KIND
                             continue
                     else:
                         fixed = False
@@ -327,33 +311,33 @@ def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::
                     attribute = tables.attribute_first[abbreviation]
                     op = tables.op_first[abbreviation]
                     break
-                if (tag == 0x2E or tag == 0x1D) and has_pc:  # subprogram, inlined_subroutine
+                if (tag in (DW_TAG_subprogram, DW_TAG_inlined_subroutine)) and has_pc:
                     flags |= CODE
                     tables.has_code[i] = 1
-                if tag == 0x2E:
+                if tag == DW_TAG_subprogram:
                     flags |= SUBPROGRAM
                 if has_sibling and flags & HAS_CHILDREN:
-                    # Subtrees that cannot hold code (rule R12): arrays, enumerations, subroutine types, call sites,
-                    # declarations.
-                    if (
-                        tag == 0x01
-                        or tag == 0x04
-                        or tag == 0x15
-                        or tag == 0x48
-                        or tag == 0x4109
-                        or (tag == 0x2E and declaration)
+                    # Subtrees that cannot hold code (R12, subtrees without code).
+                    if tag == DW_TAG_subprogram:
+                        flags |= SKIP_SUBTREE if declaration else 0
+                    elif tag in (
+                        DW_TAG_array_type,
+                        DW_TAG_enumeration_type,
+                        DW_TAG_subroutine_type,
+                        DW_TAG_call_site,
+                        DW_TAG_GNU_call_site,
                     ):
                         flags |= SKIP_SUBTREE
-                    elif tag == 0x13 or tag == 0x17:  # structure and union: only in C, which the unit knows
+                    elif tag in (DW_TAG_structure_type, DW_TAG_union_type):  # only in C, which the unit knows
                         flags |= TYPE_SUBTREE
                 tables.flags[abbreviation] = flags
                 tables.fixed_size[abbreviation] = size if fixed and not has_sibling else -1
                 tables.sibling_at[abbreviation] = sibling_at
-                tables.step[abbreviation] = flags | ((FIXED | (size << 8)) if fixed else 0)
+                tables.step[abbreviation] = flags | ((FIXED | (size << STEP_SIZE_SHIFT)) if fixed else 0)
                 abbreviation += 1
             tables.last[i] = abbreviation
             if c.bad or abbreviation >= tables.max_abbreviations:
-                tables.has_code[i] = 1  # what is missing may describe some; the walk tells which units need it
+                tables.has_code[i] = 1  # what is missing may describe some; the walk finds out which units need it
         tables.op_first[abbreviation] = op
         tables.attribute_first[abbreviation] = attribute
         tables.abbreviations = abbreviation
@@ -366,9 +350,9 @@ def find_roots(  # type: ignore[no-untyped-def]
     offsets: cython.const[cython.ulonglong][::1],
     codes: cython.const[cython.ulonglong][::1],
     order: cython.const[cython.longlong][::1],
-    places: cython.longlong[::1],
+    positions: cython.longlong[::1],
 ):
-    """Where in .debug_abbrev the abbreviations of root DIEs stand: fill `places`, -1 where there is none.
+    """The positions in .debug_abbrev of the abbreviations of root DIEs: fill `positions`, -1 where there is none.
 
     Row `i` is code `codes[i]` in the table at `offsets[i]`; `order` leads through the rows by offset, then code. The
     position is that of the tag.
@@ -376,23 +360,23 @@ def find_roots(  # type: ignore[no-untyped-def]
     c: Cursor = Cursor(data)
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    place: cython.longlong = -1
+    position: cython.longlong = -1
     left: cython.longlong = ROOTS_PER_BYTE * c.end
     with cython.nogil:
         for k in range(len(order)):
             i = order[k]
             if k == 0 or offsets[i] != offsets[order[k - 1]] or codes[i] != codes[order[k - 1]]:
                 c.seek(offsets[i])
-                place = find_abbreviation(data, c, codes[i]) if left > 0 and not c.bad else -1
+                position = find_abbreviation(data, c, codes[i]) if left > 0 and not c.bad else -1
                 left -= c.pos - cython.cast(cython.longlong, offsets[i])
-            places[i] = place
+            positions[i] = position
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def find_abbreviation(data: cython.const[cython.uchar][::1], c: Cursor, wanted: cython.ulonglong) -> cython.longlong:
-    """The position behind the code `wanted` in the table that `c` stands at, -1 if the table does not have it.
+    """The position behind the code `wanted` in the table at the cursor, -1 if the table does not have it.
 
     Leaves the cursor where the search ended.
     """
@@ -410,12 +394,17 @@ def find_abbreviation(data: cython.const[cython.uchar][::1], c: Cursor, wanted: 
         c.uint(1)
         while not c.bad:
             pos = c.pos
-            while pos + 2 <= c.end and 0 < data[pos] < 0x80 and data[pos + 1] < 0x80 and data[pos + 1] != 0x21:
+            while (
+                pos + 2 <= c.end
+                and 0 < data[pos] < 0x80
+                and data[pos + 1] < 0x80
+                and data[pos + 1] != DW_FORM_implicit_const
+            ):
                 pos += 2  # most attributes: a name and a form of a byte each
             c.pos = pos
             name = c.uleb()
             form = c.uleb()
-            if form == 0x21:
+            if form == DW_FORM_implicit_const:
                 c.sleb()
             if name == 0 and form == 0:
                 break

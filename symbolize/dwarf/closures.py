@@ -1,6 +1,6 @@
-"""Names of closures, the classes behind lambdas, as linkers and c++filt spell them (rule R264).
+"""Names of closures, the classes behind lambdas, as linkers and c++filt spell them (R264, local classes and lambdas).
 
-gcc gives a lambda of a function that is not inline no linked name and its class no name at all; but the class stands in
+gcc gives a lambda of a function that is not inline no linked name and its class no name at all; but the class is in
 the function, and what it is called with is a list of types.
 """
 
@@ -10,25 +10,30 @@ from typing import NamedTuple
 
 import numpy as np
 
+from symbolize.dwarf.constants import *
 from symbolize.dwarf.decode import Dwarf
 from symbolize.dwarf.names import find_below, read_die
-from symbolize.dwarf.sources import NOWHERE, OFFSET_MASK, SOURCE_SHIFT
-
-TAG_CLASS, TAG_ENUM, TAG_PARAMETER, TAG_BLOCK = 0x02, 0x04, 0x05, 0x0B
-TAG_POINTER, TAG_REFERENCE, TAG_STRUCTURE, TAG_SUBROUTINE_TYPE, TAG_TYPEDEF = 0x0F, 0x10, 0x13, 0x15, 0x16
-TAG_UNION, TAG_UNSPECIFIED, TAG_BASE, TAG_CONST, TAG_SUBPROGRAM = 0x17, 0x18, 0x24, 0x26, 0x2E
-TAG_TEMPLATE_TYPE, TAG_VOLATILE, TAG_UNSPECIFIED_TYPE, TAG_RVALUE_REFERENCE = 0x2F, 0x35, 0x3B, 0x42
-AT_NAME, AT_PRODUCER, AT_ABSTRACT_ORIGIN, AT_ARTIFICIAL = 0x03, 0x25, 0x31, 0x34
-AT_COLUMN, AT_FILE, AT_LINE, AT_EXTERNAL, AT_SPECIFICATION = 0x39, 0x3A, 0x3B, 0x3F, 0x47
-AT_TYPE, AT_OBJECT_POINTER, AT_LINKAGE_NAME, AT_LOW_PC = 0x49, 0x64, 0x6E, 0x11
 
 REFERENCES = frozenset(
-    {AT_NAME, AT_PRODUCER, AT_ABSTRACT_ORIGIN, AT_SPECIFICATION, AT_TYPE, AT_OBJECT_POINTER, AT_LINKAGE_NAME}
+    {
+        DW_AT_name,
+        DW_AT_producer,
+        DW_AT_abstract_origin,
+        DW_AT_specification,
+        DW_AT_type,
+        DW_AT_object_pointer,
+        DW_AT_linkage_name,
+    }
 )
 """Attributes whose values are references to DIEs or strings of the source."""
-CLASSES = (TAG_CLASS, TAG_STRUCTURE, TAG_UNION, TAG_ENUM)
-SUFFIXES = {TAG_POINTER: b"*", TAG_REFERENCE: b"&", TAG_RVALUE_REFERENCE: b"&&", TAG_CONST: b" const"}
-SUFFIXES |= {TAG_VOLATILE: b" volatile"}
+CLASSES = (DW_TAG_class_type, DW_TAG_structure_type, DW_TAG_union_type, DW_TAG_enumeration_type)
+SUFFIXES = {
+    DW_TAG_pointer_type: b"*",
+    DW_TAG_reference_type: b"&",
+    DW_TAG_rvalue_reference_type: b"&&",
+    DW_TAG_const_type: b" const",
+}
+SUFFIXES |= {DW_TAG_volatile_type: b" volatile"}
 BASE_NAMES = {
     b"short int": b"short",
     b"short unsigned int": b"unsigned short",
@@ -46,7 +51,6 @@ OBJECT = b"__closure"
 """What gcc calls the object in the function of a closure."""
 CALL = b"operator()"
 AUTO = b"auto:"
-MAX_CHAIN = 16
 MAX_NESTED_TYPES = 4
 """How deep types of functions may be parameters of each other."""
 MAX_TYPES = 64
@@ -65,7 +69,7 @@ ABI_OF_SIGNATURES, GCC_OF_SIGNATURES = 18, 13
 
 
 def joined(texts: list[bytes | None]) -> bytes | None:
-    """A list of types, None if one of them cannot be told."""
+    """A list of types, None if one of them is unknown."""
     known = [text for text in texts if text is not None]
     return b", ".join(known) if len(known) == len(texts) else None
 
@@ -84,7 +88,7 @@ NO_DIE = Die(0, 0, {})
 class Closure(NamedTuple):
     """A closure: where it is declared, its class, its function, and the types of its parameters, None if unknown."""
 
-    place: tuple[int, ...]
+    declared_at: tuple[int, ...]
     structure: int
     call: Die
     parameters: bytes | None
@@ -96,17 +100,17 @@ def calibrated(linked: list[int]) -> list[int]:
     The compiler counts closures that the debug information does not have, so numbers may be ahead of the order. How far
     never falls, and is open between two closures where it differs, and behind the last one if it is not 0.
     """
-    ahead = [number - place if number else None for place, number in enumerate(linked, 1)]
+    ahead = [number - order if number else None for order, number in enumerate(linked, 1)]
     known = [0, *(n for n in ahead if n is not None)]
     if known != sorted(known):
         return [0] * len(linked)
     numbers = []
     passed = 0
-    for place, here in enumerate(ahead, 1):
+    for order, here in enumerate(ahead, 1):
         passed += here is not None
         before = known[passed]
         after = before if here is not None else known[passed + 1] if passed + 1 < len(known) else 0
-        numbers.append(place + before if before == after else 0)
+        numbers.append(order + before if before == after else 0)
     return numbers
 
 
@@ -131,7 +135,7 @@ class Closures:
     def name(self, function: int, structure: int) -> bytes:
         """The name of the class `structure` in `function`, `{lambda(int)#1}`; empty if it is no closure of gcc's.
 
-        Closures are counted in order of their places in the source; up to gcc 12 all of a function, since then those of
+        Closures are counted in order of declaration; up to gcc 12 all of a function, since then those of
         the same types. Where linked names contradict that, there is no number: `{lambda(int)}`.
         """
         if function not in self._numbered:
@@ -139,8 +143,8 @@ class Closures:
         return self._numbered[function].get(structure, b"")
 
     def _number(self, function: int) -> dict[int, bytes]:
-        classes = self._below(function, TAG_CLASS, TAG_STRUCTURE, through=TAG_BLOCK)
-        nameless = [self._closure(die) for die in classes if AT_NAME not in die.attributes]
+        classes = self._below(function, DW_TAG_class_type, DW_TAG_structure_type, through=DW_TAG_lexical_block)
+        nameless = [self._closure(die) for die in classes if DW_AT_name not in die.attributes]
         found = sorted((closure for closure in nameless if closure is not None), key=lambda closure: closure[:2])
         by_types = self._counts_by_types(function) if found else False
         counted: dict[bytes | None, list[Closure]] = {}
@@ -156,9 +160,11 @@ class Closures:
 
     def _linked_number(self, call: Die) -> int:
         """The number of a closure in the linked names of its function, of DWARF and of symbols; 0 if it has none."""
-        linked = [self._sources.string(call.attributes[AT_LINKAGE_NAME])] if AT_LINKAGE_NAME in call.attributes else []
+        linked = (
+            [self._sources.string(call.attributes[DW_AT_linkage_name])] if DW_AT_linkage_name in call.attributes else []
+        )
         bodies = [call, *map(self._read, self._dwarf.bodies(call.reference))]
-        for address in {body.attributes[AT_LOW_PC] for body in bodies if AT_LOW_PC in body.attributes}:
+        for address in {body.attributes[DW_AT_low_pc] for body in bodies if DW_AT_low_pc in body.attributes}:
             linked += self._dwarf.linked_at(address)
         found = {_NUMBER.search(self._dwarf.readable(name).rpartition(OPERATOR)[0]) for name in linked}
         numbers = {int(match[1]) for match in found if match is not None}
@@ -167,23 +173,26 @@ class Closures:
     def _closure(self, structure: Die) -> Closure | None:
         """The closure that a class without a name is, None if it is another one."""
         call, is_closure = None, False
-        for child in self._below(structure.reference, TAG_SUBPROGRAM):
+        for child in self._below(structure.reference, DW_TAG_subprogram):
             name = self._string(child)
             is_closure |= name == CONSTRUCTOR
             if name.startswith(CALL):
                 call = child, name
         if call is None or not (is_closure or self._string(self._this(call[0])) == OBJECT):
             return None
-        place = tuple(structure.attributes.get(attribute, 0) for attribute in (AT_FILE, AT_LINE, AT_COLUMN))
+        declared_at = tuple(
+            structure.attributes.get(attribute, 0)
+            for attribute in (DW_AT_decl_file, DW_AT_decl_line, DW_AT_decl_column)
+        )
         parameters = self.parameters(call[0].reference) if call[1] == CALL else self._generic(call[0].reference)
-        return Closure(place, structure.reference, call[0], parameters)
+        return Closure(declared_at, structure.reference, call[0], parameters)
 
     def _this(self, function: Die) -> Die:
         """The parameter of a member function that is the object, a DIE of no tag if it is none."""
-        return self._completed(self._read(function.attributes.get(AT_OBJECT_POINTER)))
+        return self._completed(self._read(function.attributes.get(DW_AT_object_pointer)))
 
     def parameters(self, function: int) -> bytes | None:
-        """The types of the parameters of a function as c++filt has them, None if one of them cannot be told."""
+        """The types of the parameters of a function as c++filt has them, None if one of them is unknown."""
         if self._depth == MAX_NESTED_TYPES:
             return None
         self._depth += 1
@@ -192,25 +201,27 @@ class Closures:
         return joined(texts)
 
     def _parameter(self, parameter: Die) -> bytes | None:
-        """The type of a parameter, None if it cannot be told."""
-        if parameter.tag == TAG_UNSPECIFIED:
+        """The type of a parameter, None if it is unknown."""
+        if parameter.tag == DW_TAG_unspecified_parameters:
             return b"..."
-        return self._type(parameter.attributes.get(AT_TYPE), is_parameter=True)
+        return self._type(parameter.attributes.get(DW_AT_type), is_parameter=True)
 
     def _formal(self, function: int) -> list[Die]:
         """The parameters of a function that its source has, and the mark of those that it does not name."""
-        children = self._below(function, TAG_PARAMETER, TAG_UNSPECIFIED)
-        found = [self._completed(child) for child in children if child.tag == TAG_PARAMETER]
-        rest = [child for child in children if child.tag == TAG_UNSPECIFIED][:1]
-        return [*(parameter for parameter in found if not parameter.attributes.get(AT_ARTIFICIAL)), *rest]
+        children = self._below(function, DW_TAG_formal_parameter, DW_TAG_unspecified_parameters)
+        found = [self._completed(child) for child in children if child.tag == DW_TAG_formal_parameter]
+        rest = [child for child in children if child.tag == DW_TAG_unspecified_parameters][:1]
+        return [*(parameter for parameter in found if not parameter.attributes.get(DW_AT_artificial)), *rest]
 
     def _generic(self, function: int) -> bytes | None:
         """The types of the parameters of a generic lambda by an instance of it: `auto:1&`.
 
-        None if not all are `auto`, because then those of the instance do not tell which are.
+        None if not all are `auto`, because then those of the instance do not show which are.
         """
-        children = self._below(function, TAG_TEMPLATE_TYPE)
-        arguments = {self._string(child): child.attributes.get(AT_TYPE) for child in children}  # each stands twice
+        children = self._below(function, DW_TAG_template_type_parameter)
+        arguments = {
+            self._string(child): child.attributes.get(DW_AT_type) for child in children
+        }  # each is listed twice
         parameters = self._formal(function)
         if len(arguments) != len(parameters) or not all(name.startswith(AUTO) for name in arguments):
             return None
@@ -219,19 +230,19 @@ class Closures:
 
     def _auto(self, name: bytes, target: int | None, parameter: Die) -> bytes | None:
         """The type of a parameter of a generic lambda whose instance has the type `target` for `auto`."""
-        reference = parameter.attributes.get(AT_TYPE)
+        reference = parameter.attributes.get(DW_AT_type)
         behind: list[bytes] = []
         for _ in range(MAX_TYPES):
             if reference == target:
                 # Only of `auto&&` the argument is a reference itself.
-                forwarding = self._read(target).tag == TAG_REFERENCE
+                forwarding = self._read(target).tag == DW_TAG_reference_type
                 return name + (b"&&" if forwarding else b"".join(behind[::-1]))
             die = self._read(reference)
             if die.tag not in SUFFIXES:
                 return None
-            if behind or die.tag not in (TAG_CONST, TAG_VOLATILE):
+            if behind or die.tag not in (DW_TAG_const_type, DW_TAG_volatile_type):
                 behind.append(SUFFIXES[die.tag])
-            reference = die.attributes.get(AT_TYPE)
+            reference = die.attributes.get(DW_AT_type)
         return None
 
     def signature(self, function: int) -> bytes | None:
@@ -241,40 +252,40 @@ class Closures:
         """
         die = self._completed(self._read(function))
         this = self._this(die)
-        if die.attributes.get(AT_EXTERNAL) and this.tag != TAG_PARAMETER:
+        if die.attributes.get(DW_AT_external) and this.tag != DW_TAG_formal_parameter:
             return None
         is_const = False
         for _ in range(MAX_TYPES):
-            this = self._read(this.attributes.get(AT_TYPE))
-            if this.tag not in (TAG_CONST, TAG_POINTER):
+            this = self._read(this.attributes.get(DW_AT_type))
+            if this.tag not in (DW_TAG_const_type, DW_TAG_pointer_type):
                 break
-            is_const = this.tag == TAG_CONST  # the last one, of what the object pointer points to
+            is_const = this.tag == DW_TAG_const_type  # the last one, of what the object pointer points to
         return b"(%s)%s" % (self.parameters(function) or b"", b" const" if is_const else b"")
 
     def _type(self, reference: int | None, is_parameter: bool = False) -> bytes | None:
-        """A type as c++filt has it, None if it cannot be told; `const` of a parameter itself is no part of a type."""
+        """A type as c++filt has it, None if it is unknown; `const` of a parameter itself is no part of a type."""
         behind: list[bytes] = []
         for _ in range(MAX_TYPES):
             die = self._read(reference)
             if reference is None:
                 return b"void" + b"".join(behind[::-1])
             if die.tag in SUFFIXES:
-                if behind or not is_parameter or die.tag not in (TAG_CONST, TAG_VOLATILE):
+                if behind or not is_parameter or die.tag not in (DW_TAG_const_type, DW_TAG_volatile_type):
                     behind.append(SUFFIXES[die.tag])
-            elif die.tag in (TAG_BASE, TAG_UNSPECIFIED_TYPE):
+            elif die.tag in (DW_TAG_base_type, DW_TAG_unspecified_type):
                 name = self._string(die)
                 return BASE_NAMES.get(name, name) + b"".join(behind[::-1])
             elif die.tag in CLASSES:
                 text = self._qualified(die.reference)
                 return text + b"".join(behind[::-1]) if text else None
-            elif die.tag == TAG_SUBROUTINE_TYPE:
-                result, parameters = self._type(die.attributes.get(AT_TYPE)), self.parameters(die.reference)
+            elif die.tag == DW_TAG_subroutine_type:
+                result, parameters = self._type(die.attributes.get(DW_AT_type)), self.parameters(die.reference)
                 if result is None or parameters is None:
                     return None
                 return b"%s (%s)(%s)" % (result, b"".join(behind[::-1]), parameters)
-            elif die.tag != TAG_TYPEDEF:
+            elif die.tag != DW_TAG_typedef:
                 return None
-            reference = die.attributes.get(AT_TYPE)
+            reference = die.attributes.get(DW_AT_type)
         return None
 
     def _qualified(self, reference: int) -> bytes:
@@ -298,7 +309,7 @@ class Closures:
     def _unit_counts_by_types(self, first: int) -> bool:
         """Whether the compiler of the unit with this root does so."""
         root = self._read(first)
-        producer = self._sources.string(root.attributes.get(AT_PRODUCER, NOWHERE))
+        producer = self._sources.string(root.attributes.get(DW_AT_producer, NOWHERE))
         abi, release = _ABI.search(producer), _PRODUCER.match(producer)
         if abi is not None and int(abi[1]):
             return int(abi[1]) >= ABI_OF_SIGNATURES
@@ -306,13 +317,13 @@ class Closures:
 
     def _string(self, die: Die) -> bytes:
         """The name of a DIE, empty if it has none."""
-        return self._sources.string(die.attributes[AT_NAME]) if AT_NAME in die.attributes else b""
+        return self._sources.string(die.attributes[DW_AT_name]) if DW_AT_name in die.attributes else b""
 
     def _completed(self, die: Die) -> Die:
         """A DIE with the attributes that the ones have which it refers to."""
         attributes = dict(die.attributes)
         for _ in range(MAX_CHAIN):
-            following = die.attributes.get(AT_ABSTRACT_ORIGIN, die.attributes.get(AT_SPECIFICATION))
+            following = die.attributes.get(DW_AT_abstract_origin, die.attributes.get(DW_AT_specification))
             if following is None:
                 break
             die = self._read(following)

@@ -8,22 +8,19 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, is_among
-from symbolize.dwarf.claims import claims_of
+from symbolize.core.arrays import Bool, Int64, UInt32, UInt64, distinct, is_among
+from symbolize.core.parallel import together
+from symbolize.core.ranges import Gaps, clip_to, union
 from symbolize.dwarf.columns import NODE_COLUMNS, RANGE_COLUMNS, Nodes, Ranges
-from symbolize.dwarf.dies import walk_units
+from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT
+from symbolize.dwarf.die_walk import walk_units
 from symbolize.dwarf.files import FileTables, Lines
-from symbolize.dwarf.folded import begins_of_several, prefer_declared
-from symbolize.dwarf.live import clip_to_code, united
+from symbolize.dwarf.icf import begins_of_several, prefer_declared
 from symbolize.dwarf.sections import DebugSections, holds_code
-from symbolize.dwarf.segments import Gaps, function_segments, line_rows, only_around
-from symbolize.dwarf.sources import NOWHERE, SOURCE_SHIFT, SUPPLEMENTARY, Companions, Source, Sources
+from symbolize.dwarf.segments import function_segments, line_rows, only_around
+from symbolize.dwarf.sources import SUPPLEMENTARY, Companions, Source, Sources
+from symbolize.dwarf.unit_ranges import claims_of
 from symbolize.dwarf.units import make_reader
-from symbolize.parallel import together
-
-UInt64 = NDArray[np.uint64]
-Int64 = NDArray[np.int64]
-UInt32 = NDArray[np.uint32]
 
 Columns = Mapping[str, NDArray[Any]]
 Result = TypeVar("Result")
@@ -49,12 +46,12 @@ class Decoded:
     (-1): the node is the innermost function there. Nodes are functions and inlined functions, see `Nodes`.
     `node_die` and `node_origin` are references (see `Sources`), `node_unit` is a unit of the binary's own .debug_info.
     Line entry `j` reaches from `row_start[j]` to `row_start[j + 1]` and is row `row[j]` of the row columns, or a
-    gap (-1). `places` are the starts of the segments that belong to functions of length zero.
+    gap (-1). `empty_starts` are the starts of the segments that belong to functions of length zero.
     """
 
     segment_start: UInt64
     segment_node: Int64
-    places: UInt64
+    empty_starts: UInt64
     node_die: UInt64
     node_origin: UInt64
     node_entry: UInt64
@@ -101,9 +98,9 @@ def outermost_by_origin(nodes: Columns) -> tuple[UInt64, UInt64]:
 class Dwarf:
     """The DWARF of one binary. Units are indexed at once, decoded on demand.
 
-    `code` are the begins and ends of where code can be (rule R54), both ascending.
+    `code` are the begins and ends of where code can be (R54, discarded code), both ascending.
     `companions` opens its other files: split units, the supplementary file. `readable` gives the text of the linked
-    name of a function as it stands before names that are local to it, `linked_at` the names that begin at a vaddr by
+    name of a function as it comes before names that are local to it, `linked_at` the names that begin at a vaddr by
     symbols. `claims` are the ranges of the roots. `problems` lists what could not be read, a sentence each.
     """
 
@@ -142,22 +139,22 @@ class Dwarf:
         claims = self.claims
         corrupt = np.asarray(self.units.corrupt)[claims.unit] != 0
         ranges = (claims.begin[corrupt], claims.end[corrupt]), *self._unknown
-        return united(*(np.concatenate(columns) for columns in zip(*ranges, strict=True)))
+        return union(*(np.concatenate(columns) for columns in zip(*ranges, strict=True)))
 
     def share(self, units: Int64) -> float:
         """The share of the debug information that `units` are: 0 to 1."""
         sizes = np.asarray(self.units.end) - np.asarray(self.units.offset)
         return float(sizes[units].sum() / max(int(sizes.sum()), 1))
 
-    def uncovered(self, decoded: Decoded, vaddrs: UInt64) -> NDArray[np.bool_]:
-        """At which of `vaddrs` (ascending) no function is of a unit that claims the address (rule R255)."""
+    def uncovered(self, decoded: Decoded, vaddrs: UInt64) -> Bool:
+        """At which of `vaddrs` (ascending) no function is of a unit that claims the address (R255, claims of units)."""
         at = np.searchsorted(decoded.segment_start, vaddrs, side="right") - 1
         node = np.append(decoded.segment_node, -1)[at]
-        node[is_among(at, np.searchsorted(decoded.segment_start, decoded.places))] = -1
+        node[is_among(at, np.searchsorted(decoded.segment_start, decoded.empty_starts))] = -1
         return ~self.claims.hold(vaddrs, np.append(decoded.node_unit, -1)[node])
 
     def holding_code(self) -> Int64:
-        """The units that may hold code: compile and skeleton units (rule R90)."""
+        """The units that may hold code: compile and skeleton units (R90, units with code)."""
         return np.flatnonzero(holds_code(np.asarray(self.units.kind)))
 
     def bodies(self, die: int) -> list[int]:
@@ -199,13 +196,13 @@ class Dwarf:
         which[~foreign], which[foreign] = here, np.where(there >= 0, there + len(paths), -1)
         return paths + more, which
 
-    def decode(self, units: Int64 | None = None, places: Callable[[], UInt64] | None = None) -> Decoded:
+    def decode(self, units: Int64 | None = None, needed: Callable[[], UInt64] | None = None) -> Decoded:
         """Decode `units`, or all that hold code.
 
-        `places` gives vaddrs, in any order, outside of which segments need not be right. It is asked when the units
+        `needed` gives vaddrs, in any order, outside of which segments need not be right. It is asked when the units
         are read.
         """
-        return self._decode(units, places, None)
+        return self._decode(units, needed, None)
 
     def decode_beside(self, job: Callable[[Columns, Int64], Result]) -> tuple[Decoded, Result]:
         """Decode all units that hold code, and run `job` in a second thread as soon as the DIEs are read.
@@ -219,7 +216,7 @@ class Dwarf:
     def _decode(
         self,
         units: Int64 | None,
-        places: Callable[[], UInt64] | None,
+        needed: Callable[[], UInt64] | None,
         job: Callable[[Columns, Int64], None] | None,
         rounds: int = MAX_ROUNDS,
     ) -> Decoded:
@@ -236,19 +233,19 @@ class Dwarf:
         lines = self.claims.cut_lines(lines, self.problems)
         parent, unit = nodes["parent"], nodes["unit"]
         self._outermost = cache(partial(outermost_by_origin, nodes))
-        live, begin, end = clip_to_code(begin, end, self.code)
+        live, begin, end = clip_to(begin, end, self.code)
         owner = owner[live]
-        if places is not None:
-            asked = distinct(places())
+        if needed is not None:
+            asked = distinct(needed())
             begins = begins_of_several(lines, asked)
             deciding = distinct(np.concatenate((units, self.claims.units_for(begins))))
             if len(deciding) > len(units):
-                return self._decode(deciding if rounds else None, places, job, rounds - 1)
+                return self._decode(deciding if rounds else None, needed, job, rounds - 1)
             begin, end, owner = only_around(begin, end, owner, distinct(np.concatenate((asked, begins))), len(parent))
         problems: list[str] = []
         unknown: Gaps = []
 
-        def lay() -> tuple[tuple[UInt64, Int64, UInt64], tuple[UInt64, Int64]]:
+        def build_layers() -> tuple[tuple[UInt64, Int64, UInt64], tuple[UInt64, Int64]]:
             functions = begin, end, owner, parent, unit
             segments = function_segments(*functions, lines, self.claims, problems, unknown)
             return segments, line_rows(lines, segments, unit, self.claims, problems, unknown)
@@ -256,13 +253,13 @@ class Dwarf:
         if job is not None:
             has_code = np.zeros(len(parent), np.bool_)
             has_code[owner] = True
-            laid, _ = together(lay, lambda: job(nodes, np.flatnonzero(has_code)))
+            layers, _ = together(build_layers, lambda: job(nodes, np.flatnonzero(has_code)))
         else:
-            laid = lay()
+            layers = build_layers()
         for problem in problems:
             self.problems.append(problem)
         self._unknown += unknown
-        (segment_start, segment_node, of_empty), rows = laid
+        (segment_start, segment_node, of_empty), rows = layers
         segments = segment_start, segment_node
         row_start, row = prefer_declared(self.reader, lines, self.claims, nodes, segments, rows)
         count = lines.tables.row_count
@@ -289,8 +286,9 @@ class Dwarf:
     def _read(self, units: Int64) -> tuple[dict[str, NDArray[Any]], tuple[UInt64, UInt64, Int64], Lines, bool]:
         """Walk the DIEs of `units` and run their line programs, in two threads.
 
-        For a skeleton its split unit is walked, if it is found (rules R82, R83). Returns the columns of the nodes;
-        begin, end and node of the ranges; the lines; and whether no range list had to be left out.
+        For a skeleton its split unit is walked, if it is found (R82, what is a skeleton; R83, children of a skeleton).
+        Returns the columns of the nodes; begin, end and node of the ranges; the lines; and whether no range list had
+        to be left out.
         """
         split = self._split_units(units)
         whole = np.ones(len(self.units.offset), np.bool_)
@@ -320,19 +318,19 @@ class Dwarf:
         if not self.sources.has_skeletons:
             return {}
         skeletons = units[self.sources.is_skeleton[units]].tolist()
-        found = {skeleton: place for skeleton in skeletons if (place := self.sources.split(skeleton)) is not None}
+        found = {skeleton: unit for skeleton in skeletons if (unit := self.sources.split(skeleton)) is not None}
         self.sources.report()
         return found
 
     def _walk_split(self, split: dict[int, tuple[Source, int]], nodes: Nodes, ranges: Ranges) -> None:
         """Add the nodes and ranges of split units, as those of their skeletons."""
-        room = MAX_SPLIT_WALKS * sum(
+        bytes_left = MAX_SPLIT_WALKS * sum(
             {source.number: len(source.sections.info) for source, _ in split.values()}.values()
         )
         for skeleton, (source, unit) in split.items():
             first = nodes.count
-            room -= int(source.reader.units.end[unit] - source.reader.units.offset[unit])
-            if room < 0:
+            bytes_left -= int(source.reader.units.end[unit] - source.reader.units.offset[unit])
+            if bytes_left < 0:
                 self.problems.append("absurdly many skeletons of the same split units; some are left out")
                 break
             # One budget for all: each split unit may name the same lists in the binary.
@@ -351,7 +349,7 @@ class Dwarf:
     def _share(self, units: Int64) -> int:
         """How many of `units` the first thread walks, while the second one walks the others and runs line programs.
 
-        This hangs on their sizes alone, so that a table is the same on every machine.
+        Depends on the sizes of the units only, so that tables are the same on every machine.
         """
         offset, end = np.asarray(self.units.offset)[units], np.asarray(self.units.end)[units]
         size = np.cumsum((end - offset).astype(np.int64))

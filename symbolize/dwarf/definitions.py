@@ -1,18 +1,17 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """The walk that finds all definitions of functions in a unit, those whose code is gone too."""
 
 import cython
 import numpy as np
 
 if not cython.compiled:
-    from symbolize.cursor import Cursor
+    from symbolize.core.cursor import Cursor
     from symbolize.dwarf.abbrevs import AbbrevTables
     from symbolize.dwarf.columns import Ranges
+    from symbolize.dwarf.constants import *
     from symbolize.dwarf.reader import Reader, is_address_form
-
-MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-NOWHERE = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-MAX_DEPTH = cython.declare(cython.int, 4096)
 
 
 @cython.cfunc
@@ -23,7 +22,7 @@ def read_definition(
 ) -> cython.void:
     """Read the DIE of a subprogram and add it, unless it is a declaration or unreadable.
 
-    Functions that are declared inline stand in headers; without code they are no definition of a symbol.
+    Functions that are declared inline are in headers; without code they are no definition of a symbol.
     """
     i: cython.int
     name: cython.int
@@ -32,6 +31,8 @@ def read_definition(
     low: cython.ulonglong = NOWHERE
     high: cython.ulonglong = NOWHERE
     high_is_length: cython.bint = False
+    entry: cython.ulonglong = NOWHERE
+    is_first: cython.bint = True
     position: cython.ulonglong = NOWHERE
     declaration: cython.bint = False
     inlined: cython.ulonglong = 0
@@ -39,27 +40,33 @@ def read_definition(
         name = tables.attribute_name[i]
         form = tables.attribute_form[i]
         v = reader.value(form, tables.attribute_constant[i])
-        if name == 0x11:  # low_pc
+        if name == DW_AT_low_pc:
             low = v
-        elif name == 0x12:  # high_pc
+        elif name == DW_AT_high_pc:
             high = v
             high_is_length = not is_address_form(form)
-        elif name == 0x55:  # ranges
+        elif name == DW_AT_ranges:
             position = reader.range_list(form, v)
-        elif name == 0x3C:
+        elif name == DW_AT_entry_pc:  # of use only as an address
+            if is_address_form(form):
+                entry = v
+        elif name == DW_AT_declaration:
             declaration = v != 0
-        elif name == 0x20:  # inline
+        elif name == DW_AT_inline:
             inlined = v
     if reader.info.bad or declaration:
         return
     if position != NOWHERE:
+        if entry == NOWHERE:  # rule R5
+            entry = low
         reader.start_ranges(position)
-        if reader.next_range():
-            low = reader.range_begin
-            high = reader.range_end
-            high_is_length = False
+        while (is_first or (entry != NOWHERE and low != entry)) and reader.next_range():
+            if is_first or reader.range_begin == entry:
+                low = reader.range_begin
+                high = reader.range_end
+                high_is_length = is_first = False
     if low == NOWHERE or high == NOWHERE:
-        if inlined >= 2:
+        if inlined >= DW_INL_declared_not_inlined:
             return
         low = high = NOWHERE
     elif high_is_length:
@@ -69,7 +76,8 @@ def read_definition(
 
 @cython.ccall
 def find_definitions(reader: Reader, unit: cython.Py_ssize_t, found: Ranges):  # type: ignore[no-untyped-def]
-    """Add the definitions of functions in `unit` to `found`: the first range of each, and its DIE as the owner.
+    """Add the definitions of functions in `unit` to `found`: the range that each is entered by (rule R5), without such
+    a one the first, and its DIE as the owner.
 
     A definition is a subprogram that is no declaration. One without code has 2⁶⁴-1 as begin and end; one whose
     code a linker discarded has what the linker left. The walk ends where the DIEs are corrupt.
@@ -95,13 +103,13 @@ def find_definitions(reader: Reader, unit: cython.Py_ssize_t, found: Ranges):  #
             abbreviation = tables.find(table, code)
             if abbreviation < 0:
                 break
-            if tables.tag[abbreviation] == 0x2E:
+            if tables.tag[abbreviation] == DW_TAG_subprogram:
                 read_definition(reader, tables, abbreviation, die, found)
             else:
                 reader.skip_attributes(abbreviation)
-            if tables.flags[abbreviation] & 1:
+            if tables.flags[abbreviation] & HAS_CHILDREN:
                 depth += 1
-                if depth >= MAX_DEPTH:
+                if depth >= MAX_DIE_DEPTH:
                     break
             elif depth == 0:
                 break
@@ -118,7 +126,7 @@ def walk_definitions(reader: Reader, selected, found: Ranges) -> None:  # type: 
 
 @cython.ccall
 def read_producers(reader: Reader, units: cython.const[cython.longlong][::1], producers: cython.ulonglong[::1]):  # type: ignore[no-untyped-def]
-    """Fill in what made each of `units`, as a string reference, 2⁶⁴-1 where it does not say."""
+    """Fill in what made each of `units`, as a string reference, 2⁶⁴-1 where it is not known."""
     c: Cursor = reader.info
     tables: AbbrevTables = reader.tables
     i: cython.Py_ssize_t
@@ -139,5 +147,5 @@ def read_producers(reader: Reader, units: cython.const[cython.longlong][::1], pr
                 v = reader.value(tables.attribute_form[k], tables.attribute_constant[k])
                 if c.bad:
                     break
-                if tables.attribute_name[k] == 0x25:  # producer
+                if tables.attribute_name[k] == DW_AT_producer:
                     producers[i] = v

@@ -8,17 +8,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, distinct_inverse, first_of_runs, pair, unpair
-from symbolize.dwarf.cover import Cover
+from symbolize.core.arrays import (
+    Bool,
+    Int64,
+    UInt32,
+    UInt64,
+    distinct,
+    distinct_inverse,
+    first_of_runs,
+    offsets_of,
+    pair,
+    ranges,
+    unpair,
+)
+from symbolize.core.ranges import Cover, clip_to
+from symbolize.dwarf.constants import NOWHERE, UNSORTED_BY_SET_ADDRESS, DW_LNE_set_address
 from symbolize.dwarf.lines import LineTables, read_program
-from symbolize.dwarf.live import clip_to_code
 from symbolize.dwarf.reader import Reader
 from symbolize.dwarf.sections import DebugSections, holds_code
 
-UInt64 = NDArray[np.uint64]
-Int64 = NDArray[np.int64]
-NOWHERE = (1 << 64) - 1
-DW_LNE_SET_ADDRESS = 2
 ADDRESS_SIZES = (2, 4, 8)
 CHUNK = 1 << 22
 """Bytes of .debug_line that are searched for opcodes in one step."""
@@ -34,7 +42,7 @@ class FileTable(NamedTuple):
 
     version: int
     names: UInt64
-    directory: NDArray[np.uint32]
+    directory: UInt32
     directories: UInt64
 
 
@@ -53,13 +61,13 @@ class Lines:
     first_row: Int64
     last_row: Int64
     program: Int64
-    claimed: NDArray[np.bool_]
+    claimed: Bool
     address: UInt64
     row_program: Int64
     program_of_unit: Int64
     unit_of_program: Int64
 
-    def cover(self, vaddrs: UInt64, units: Int64) -> NDArray[np.bool_]:
+    def cover(self, vaddrs: UInt64, units: Int64) -> Bool:
         """Whether the line program of each unit has a sequence over the address beside it."""
         cover = Cover(self.begin, self.end, self.program, len(self.unit_of_program))
         return cover.hold(vaddrs, self.program_of_unit[units])
@@ -94,16 +102,15 @@ class FileTables:
     def read_rows(self, units: Int64) -> Lines:
         """Decode the line programs of `units`, each program once."""
         tables = LineTables()
-        shape = np.zeros(5, np.uint64).data
         size = 0
         first = self._first_units
         unit_of_program = distinct(first[units])
         unit_of_program = unit_of_program[unit_of_program >= 0]
         for program, unit in enumerate(unit_of_program.tolist()):
             offset = self._units.line_program[unit]
-            if not read_program(self._sections.line, offset, self._reader, unit, tables, program, True, shape):
+            if not read_program(self._sections.line, offset, self._reader, unit, tables, program, True):
                 self._problems.append(f"corrupt line program at .debug_line offset {offset:#x}")
-            size += shape[4]
+            size += tables.length
             if size > 2 * len(self._sections.line):
                 self._problems.append("line programs overlap absurdly; some lines are left out")
                 unit_of_program = unit_of_program[: program + 1]
@@ -131,7 +138,7 @@ class FileTables:
                 chunk = lines[start : start + CHUNK + size + 2]
                 count = max(len(chunk) - size - 2, 0)
                 at = np.flatnonzero(chunk[1 : count + 1] == size + 1)
-                at = at[(chunk[at] == 0) & (chunk[at + 2] == DW_LNE_SET_ADDRESS)]
+                at = at[(chunk[at] == 0) & (chunk[at + 2] == DW_LNE_set_address)]
                 operand = chunk[at[:, None] + np.arange(3, 3 + size)]
                 addresses.append(np.ascontiguousarray(operand).view(kind).ravel().astype(np.uint64))
                 offsets.append(at + start)
@@ -145,7 +152,7 @@ class FileTables:
     def _first_units(self) -> Int64:
         """For each unit the first one with its line program, among those that hold code if there is one; -1: none.
 
-        What a line program says of a place then does not depend on which of its units are decoded.
+        Which row answers for an address then does not depend on which of its units are decoded.
         """
         offset, kind = np.asarray(self._units.line_program), np.asarray(self._units.kind)
         result = np.full(len(offset), -1, np.int64)
@@ -159,7 +166,8 @@ class FileTables:
         """The paths of files `index` in the file tables of `unit`.
 
         Returns distinct paths in the order in which they come first, and which of them each is, -1 where there is no
-        such file. Line rows and attributes differ in what index 0 means before DWARF 5 (rules R23, R44).
+        such file. Line rows and attributes differ in what index 0 means before DWARF 5 (R23, file 0 in attributes;
+        R44, file 0 in rows).
         """
         units, of_unit = distinct_inverse(unit)
         tables, of_unit = self._tables_of(units, of_unit)
@@ -172,20 +180,20 @@ class FileTables:
         name[itself], directory[itself] = own_name[itself], comp_dir[itself]
         index = index - is_old  # rule R41
         known = np.flatnonzero((index >= 0) & (index < count[of_unit]))
-        place = first[of_unit[known]] + index[known]
-        name[known] = listed[place]
-        base[known], directory[known] = self._directories(tables, of_unit[known], comp_dir[known], numbers[place])
+        row = first[of_unit[known]] + index[known]
+        name[known] = listed[row]
+        base[known], directory[known] = self._directories(tables, of_unit[known], comp_dir[known], numbers[row])
         itself[known] = True
         there, result = np.flatnonzero(itself), np.full(len(unit), -1, np.int64)
         paths, result[there] = self._join(base[there], directory[there], name[there])
         return paths, result
 
     def _directories(
-        self, tables: list[FileTable], table: Int64, comp_dir: UInt64, number: NDArray[np.uint32]
+        self, tables: list[FileTable], table: Int64, comp_dir: UInt64, number: UInt32
     ) -> tuple[UInt64, UInt64]:
         """Directories `number` of tables: references of what each is relative to, and of its own path.
 
-        Number 0 is the compilation directory, which DWARF 5 lists and older versions do not (rule R42).
+        Number 0 is the compilation directory, which DWARF 5 lists and older versions do not (R42, directory 0).
         """
         listed, first, count = joined([some.directories for some in tables])
         is_new = np.array([some.version >= 5 for some in tables], np.bool_)
@@ -194,9 +202,9 @@ class FileTables:
         tops[has_top] = listed[first[has_top]]
         tops[[not top for top in self._strings(tops)]] = NOWHERE
         base, directory = np.full((2, len(number)), NOWHERE, np.uint64)
-        place = number.astype(np.int64) - ~is_new[table]
-        known = np.flatnonzero((number > 0) & (place < count[table]))
-        base[known], directory[known] = comp_dir[known], listed[first[table[known]] + place[known]]
+        row = number.astype(np.int64) - ~is_new[table]
+        known = np.flatnonzero((number > 0) & (row < count[table]))
+        base[known], directory[known] = comp_dir[known], listed[first[table[known]] + row[known]]
         top = number == 0
         directory[top] = np.where(tops[table] != np.uint64(NOWHERE), tops[table], comp_dir)[top]
         return base, directory
@@ -246,20 +254,19 @@ class FileTables:
         return [self._tables[key] for key in numbers], table[which]
 
     def _read_table(self, unit: int, offset: int) -> FileTable:
-        shape = np.zeros(5, np.uint64).data
-        self._headers.entry_count = 0
+        headers = self._headers
+        headers.entry_count = headers.version = headers.length = headers.directory_count = headers.file_count = 0
         if offset != NOWHERE:
-            if not read_program(self._sections.line, offset, self._reader, unit, self._headers, 0, False, shape):
+            if not read_program(self._sections.line, offset, self._reader, unit, headers, 0, False):
                 self._problems.append(f"corrupt header of the line program at .debug_line offset {offset:#x}")
-        version, _, directory_count, file_count, length = shape.tolist()
-        self._header_bytes += length
+        directory_count, file_count = headers.directory_count, headers.file_count
+        self._header_bytes += headers.length
         if self._header_bytes > HEADERS_PER_BYTE * len(self._sections.line):
             self._problems.append("line programs overlap absurdly; some files are left out")
             directory_count = file_count = 0
         entries = slice(directory_count, directory_count + file_count)
-        names = np.asarray(self._headers.name)
-        directory = np.asarray(self._headers.directory)[entries].copy()
-        return FileTable(version, names[entries].copy(), directory, names[:directory_count].copy())
+        names, directory = np.asarray(headers.name), np.asarray(headers.directory)[entries].copy()
+        return FileTable(headers.version, names[entries].copy(), directory, names[:directory_count].copy())
 
 
 def live_sequences(
@@ -284,7 +291,7 @@ def live_sequences(
             for column, piece in zip((begin, end, first_row, last_row), pieces[1:], strict=True)
         )
     sound = np.flatnonzero(begin < end)
-    live, begin, end = clip_to_code(begin[sound], end[sound], code)
+    live, begin, end = clip_to(begin[sound], end[sound], code)
     kept = sound[live]
     return Lines(
         tables,
@@ -306,21 +313,21 @@ def sort_sequences(
 ) -> tuple[Int64, UInt64, UInt64, Int64, Int64]:
     """Sort the rows of `sequences`, whose addresses go backwards, stably, in place (rules R34, R35).
 
-    Rows outside of where code can be are dropped, and of rows at one address the last is kept (rule R32). Where
-    set_address led backwards, rows may lie behind the end of the sequence, or it ends in dropped rows: the last of
-    such rows answers for its own address only.
+    Rows outside of where code can be are dropped, and of rows at one address the last is kept (R32, last row at an
+    address). Where set_address led backwards, rows may lie behind the end of the sequence, or it ends in dropped rows:
+    the last of such rows answers for its own address only.
     Returns what is left as pieces: of which of `sequences`, begin, end, first row, last row.
     """
     columns = [np.asarray(column) for column in (tables.address, tables.file, tables.line, tables.column)]
     first, last = np.asarray(tables.first_row)[sequences], np.asarray(tables.last_row)[sequences]
     size = last - first
     sequence = np.repeat(np.arange(len(size)), size)
-    row = np.arange(len(sequence)) - (np.cumsum(size) - size - first)[sequence]
+    row = ranges(first, size)
     address = columns[0][row]
-    live, _, _ = clip_to_code(address, address, code)
+    live, _, _ = clip_to(address, address, code)
     is_live = np.zeros(len(row), np.bool_)
     is_live[live] = True
-    jumped = np.asarray(tables.unsorted)[sequences] == 2
+    jumped = np.asarray(tables.unsorted)[sequences] == UNSORTED_BY_SET_ADDRESS
     end = np.asarray(tables.end)[sequences]
     end[jumped & ~is_live[np.cumsum(size) - 1]] = 0
     order = live[np.lexsort((address[live], sequence[live]))]
@@ -329,16 +336,16 @@ def sort_sequences(
     order = order[final]
     sequence, address = sequence[order], address[order]
     count = np.bincount(sequence, minlength=len(size))
-    place = np.arange(len(order)) - (np.cumsum(count) - count - first)[sequence]
+    target = ranges(first, count)
     for column in columns:
-        column[place] = column[row[order]]
+        column[target] = column[row[order]]
     behind = address >= end[sequence]
     new = np.ones(len(order), np.bool_)
     new[1:] = (sequence[1:] != sequence[:-1]) | (behind[1:] != behind[:-1])
     at = np.flatnonzero(new)
     after = np.append(at[1:], len(order))
     ends = np.where(behind[at], address[after - 1] + np.uint64(1), end[sequence[at]]) if len(at) else end[:0]
-    pieces = sequence[at], address[at], ends, place[at], place[after - 1] + 1 if len(at) else place
+    pieces = sequence[at], address[at], ends, target[at], target[after - 1] + 1 if len(at) else target
     kept = ~behind[at] | jumped[sequence[at]]
     return tuple(column[kept] for column in pieces)
 
@@ -346,7 +353,7 @@ def sort_sequences(
 def joined(columns: list[NDArray[Any]]) -> tuple[NDArray[Any], Int64, Int64]:
     """Columns behind one another, where each begins, and how long each is."""
     count = np.array([len(column) for column in columns], np.int64)
-    return np.concatenate(columns) if columns else np.zeros(0, np.int64), np.cumsum(count) - count, count
+    return np.concatenate(columns) if columns else np.zeros(0, np.int64), offsets_of(count)[:-1], count
 
 
 def join_path(comp_dir: bytes, directory: bytes, name: bytes) -> bytes:

@@ -1,5 +1,6 @@
+include "constants.pxi"
 cimport cython
-from symbolize.cursor cimport Cursor
+from symbolize.core.cursor cimport Cursor
 from symbolize.dwarf.reader cimport Reader
 
 @cython.final
@@ -26,6 +27,15 @@ cdef class LineTables:
     cdef public Py_ssize_t entry_count
     cdef Py_ssize_t entry_capacity
 
+    cdef public unsigned long long version
+    cdef public unsigned long long length
+    cdef public Py_ssize_t directory_count
+    cdef public Py_ssize_t file_count
+    cdef Py_ssize_t opcodes
+    cdef int offset_size
+    cdef unsigned long long min_inst_length
+    cdef unsigned long long max_ops
+    cdef int opcode_base
     cdef unsigned long long[::1] formats
     cdef unsigned long long[::1] operands
     cdef unsigned long long[::1] advances

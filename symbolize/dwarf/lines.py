@@ -1,22 +1,22 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """Line programs (DWARF 5 §6.2): rows, sequences and file tables as flat arrays."""
 
 import cython
 import numpy as np
 
-from symbolize.dwarf.columns import extended
+from symbolize.dwarf.columns import grow_columns
 
 if not cython.compiled:
-    from symbolize.cursor import Cursor
+    from symbolize.core.cursor import Cursor
+    from symbolize.dwarf.constants import *
     from symbolize.dwarf.reader import Reader
 
-MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-NOWHERE = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-IN_STR = cython.declare(cython.ulonglong, 2 << 60)
-IN_LINE_STR = cython.declare(cython.ulonglong, 3 << 60)
-IN_LINE = cython.declare(cython.ulonglong, 4 << 60)
-OFFSET_MASK = cython.declare(cython.ulonglong, (1 << 40) - 1)
+
+ROWS = ("address", "file", "line", "column")
+SEQUENCES = ("begin", "end", "first_row", "last_row", "program", "unsorted")
+ENTRIES = ("name", "directory")
 
 
 @cython.cclass
@@ -25,15 +25,17 @@ class LineTables:
 
     Rows: `address`, `file` (as the program counts files), `line`, `column`. Sequences `[begin, end)` own the
     rows `[first_row, last_row)` and belong to `program`. `emitted` counts what the programs emitted, of which not all
-    is kept. File table entries: `name` (a string reference) and
-    `directory`; directories are entries of the same kind. `formats`, `operands`, `advances` and `line_advances`
-    are scratch space for the program that is being decoded.
+    is kept. File table entries: `name` (a string reference) and `directory`; directories are entries of the same kind.
+
+    Of the program that was read last: `version`, 0 if its header is corrupt; `length` in bytes; how many of the entries
+    are directories, and how many files; and what its opcodes do.
     """
 
     def __init__(self) -> None:
         self.row_count = self.row_capacity = self.emitted = 0
         self.sequence_count = self.sequence_capacity = 0
         self.entry_count = self.entry_capacity = 0
+        self.version = self.length = self.directory_count = self.file_count = 0
         u8, u4, i8 = (memoryview(np.zeros(0, dtype)) for dtype in (np.uint64, np.uint32, np.int64))
         self.address = self.begin = self.end = self.name = u8
         self.file = self.line = self.column = self.directory = u4
@@ -49,27 +51,15 @@ class LineTables:
 
     def grow_rows(self):  # type: ignore[no-untyped-def]
         """Make room for more rows."""
-        self.address = extended(self.address, "u8")
-        self.file = extended(self.file, "u4")
-        self.line = extended(self.line, "u4")
-        self.column = extended(self.column, "u4")
-        self.row_capacity = len(self.address)
+        self.row_capacity = grow_columns(self, ROWS, self.row_capacity)
 
     def grow_sequences(self):  # type: ignore[no-untyped-def]
         """Make room for more sequences."""
-        self.begin = extended(self.begin, "u8")
-        self.end = extended(self.end, "u8")
-        self.first_row = extended(self.first_row, "i8")
-        self.last_row = extended(self.last_row, "i8")
-        self.program = extended(self.program, "i8")
-        self.unsorted = extended(self.unsorted, "u1")
-        self.sequence_capacity = len(self.begin)
+        self.sequence_capacity = grow_columns(self, SEQUENCES, self.sequence_capacity)
 
     def grow_entries(self):  # type: ignore[no-untyped-def]
         """Make room for more files and directories."""
-        self.name = extended(self.name, "u8")
-        self.directory = extended(self.directory, "u4")
-        self.entry_capacity = len(self.name)
+        self.entry_capacity = grow_columns(self, ENTRIES, self.entry_capacity)
 
     def add_sequence(
         self, first_row: cython.Py_ssize_t, end: cython.ulonglong, program: cython.longlong, unsorted: cython.int
@@ -104,32 +94,34 @@ class LineTables:
 def entry_value(c: Cursor, form: cython.ulonglong, offset_size: cython.int, reader: Reader) -> cython.ulonglong:
     """Read one field of a DWARF 5 directory or file entry (rules R47, R48); strings as string references."""
     v: cython.ulonglong
-    if form == 0x08:  # string
+    if form == DW_FORM_string:
         v = IN_LINE | cython.cast(cython.ulonglong, c.pos)
         c.skip_string()
         return v
-    if form == 0x1F:  # line_strp
+    if form == DW_FORM_line_strp:
         return IN_LINE_STR | (c.uint(offset_size) & OFFSET_MASK)
-    if form == 0x0E:  # strp
+    if form == DW_FORM_strp:
         return IN_STR | (c.uint(offset_size) & OFFSET_MASK)
-    if form == 0x0F:  # udata
+    if form == DW_FORM_udata:
         return c.uleb()
-    if form == 0x0B:  # data1
+    if form == DW_FORM_data1:
         return c.uint(1)
-    if form == 0x05:  # data2
+    if form == DW_FORM_data2:
         return c.uint(2)
-    if form == 0x06:  # data4
+    if form == DW_FORM_data4:
         return c.uint(4)
-    if form == 0x07:  # data8
+    if form == DW_FORM_data8:
         return c.uint(8)
-    if form == 0x1E:  # data16
+    if form == DW_FORM_data16:
         c.skip(16)
         return 0
-    if form == 0x09:  # block
+    if form == DW_FORM_block:
         c.skip(c.uleb())
         return 0
-    if form == 0x1A or 0x25 <= form <= 0x28:  # strx strx1–4
-        return reader.indexed_string(c.uleb() if form == 0x1A else c.uint(cython.cast(cython.int, form) - 0x24))
+    if form == DW_FORM_strx:
+        return reader.indexed_string(c.uleb())
+    if DW_FORM_strx1 <= form <= DW_FORM_strx4:
+        return reader.indexed_string(c.uint(cython.cast(cython.int, form) - DW_FORM_strx1 + 1))
     c.bad = True
     return 0
 
@@ -137,13 +129,9 @@ def entry_value(c: Cursor, form: cython.ulonglong, offset_size: cython.int, read
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def read_entries(
-    c: Cursor, offset_size: cython.int, reader: Reader, tables: LineTables, formats: cython.ulonglong[::1]
-) -> cython.void:
-    """Read a DWARF 5 table of directories or files: entry formats, then entries (rule R47).
-
-    `formats` is scratch space for the at most 255 pairs of content type and form.
-    """
+def read_entries(c: Cursor, reader: Reader, tables: LineTables) -> cython.void:
+    """Read a DWARF 5 table of directories or files: entry formats, then entries (R47, described header fields)."""
+    formats: cython.ulonglong[::1] = tables.formats  # at most 255 pairs of content type and form
     fields: cython.Py_ssize_t = c.uint(1)
     k: cython.Py_ssize_t
     i: cython.ulonglong
@@ -162,10 +150,10 @@ def read_entries(
         name = NOWHERE
         directory = 0
         for k in range(fields):
-            v = entry_value(c, formats[2 * k + 1], offset_size, reader)
-            if formats[2 * k] == 1:  # path
+            v = entry_value(c, formats[2 * k + 1], tables.offset_size, reader)
+            if formats[2 * k] == DW_LNCT_path:
                 name = v
-            elif formats[2 * k] == 2:  # directory_index
+            elif formats[2 * k] == DW_LNCT_directory_index:
                 directory = v
         tables.add_entry(name, directory if directory < MASK32 else 0)
         i += 1
@@ -174,7 +162,7 @@ def read_entries(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def read_string_tables(c: Cursor, tables: LineTables, directory_count: cython.ulonglong[::1]) -> cython.void:
+def read_string_tables(c: Cursor, tables: LineTables) -> cython.void:
     """Read the directories and files of a header before DWARF 5 (DWARF 4 §6.2.4), which are strings."""
     first: cython.Py_ssize_t = tables.entry_count
     name: cython.ulonglong
@@ -183,7 +171,7 @@ def read_string_tables(c: Cursor, tables: LineTables, directory_count: cython.ul
         tables.add_entry(IN_LINE | cython.cast(cython.ulonglong, c.pos), 0)
         c.skip_string()
     c.skip(1)
-    directory_count[0] = tables.entry_count - first
+    tables.directory_count = tables.entry_count - first
     while c.pos < c.end and c.data[c.pos] != 0:
         name = IN_LINE | cython.cast(cython.ulonglong, c.pos)
         c.skip_string()
@@ -198,18 +186,19 @@ def run(  # type: ignore[no-untyped-def]
     c: Cursor,
     tables: LineTables,
     program: cython.longlong,
-    min_inst_length: cython.ulonglong,
-    max_ops: cython.ulonglong,
-    opcode_base: cython.int,
     max_address: cython.ulonglong,
 ):
-    """Execute a line program (DWARF 5 §6.2.5) up to the end of the cursor.
+    """Execute the line program whose header was read last (DWARF 5 §6.2.5) up to the end of the cursor.
 
-    Addresses wrap around behind `max_address` (rule R36). Rows at one address keep the last (rule R32). A sequence
-    whose addresses do not ascend is marked unsorted: 1, or 2 if DW_LNE_set_address led backwards (rules R34, R35). In
-    the others a row that only repeats the row before it is left out.
+    Addresses wrap around behind `max_address` (R36, wrapping addresses). Rows at one address keep the last (R32, last
+    row at an address). A sequence whose addresses do not ascend is marked unsorted: 1, or 2 if DW_LNE_set_address led
+    backwards (R34, unsorted rows; R35, rows out of order). In the others a row that only repeats the row before it is
+    left out.
     """
     data: cython.const[cython.uchar][::1] = c.data
+    min_inst_length: cython.ulonglong = tables.min_inst_length
+    max_ops: cython.ulonglong = tables.max_ops
+    opcode_base: cython.int = tables.opcode_base
     advances: cython.ulonglong[::1] = tables.advances
     line_advances: cython.ulonglong[::1] = tables.line_advances
     addresses: cython.ulonglong[::1]
@@ -253,11 +242,11 @@ def run(  # type: ignore[no-untyped-def]
             while pos < end and count < capacity:
                 opcode = data[pos]
                 pos += 1
-                if opcode >= opcode_base or opcode == 8 or opcode == 2:  # special, const_add_pc, advance_pc
+                if opcode >= opcode_base or opcode in (DW_LNS_const_add_pc, DW_LNS_advance_pc):
                     if opcode >= opcode_base:
                         operand = advances[opcode]
                         line = (line + line_advances[opcode]) & MASK32
-                    elif opcode == 8:
+                    elif opcode == DW_LNS_const_add_pc:
                         operand = advances[255]
                     elif pos < end and data[pos] < 0x80:
                         operand = data[pos]
@@ -276,27 +265,27 @@ def run(  # type: ignore[no-untyped-def]
                         if c.bad:
                             break
                         continue
-                elif opcode != 1:  # all but copy
-                    if opcode == 5 or opcode == 4 or opcode == 3 or opcode == 12:
+                elif opcode != DW_LNS_copy:
+                    if opcode in (DW_LNS_set_column, DW_LNS_set_file, DW_LNS_advance_line, DW_LNS_set_isa):
                         if pos < end and data[pos] < 0x80:
                             operand = data[pos]
                             pos += 1
-                            if opcode == 3 and operand >= 0x40:  # a negative number
+                            if opcode == DW_LNS_advance_line and operand >= 0x40:  # a negative number
                                 operand |= MASK64 ^ 0x7F
                         else:
                             c.pos = pos
-                            if opcode == 3:
+                            if opcode == DW_LNS_advance_line:
                                 operand = cython.cast(cython.ulonglong, c.sleb()) & MASK64
                             else:
                                 operand = c.uleb()
                             pos = c.pos
-                        if opcode == 5:  # set_column
+                        if opcode == DW_LNS_set_column:
                             column = operand
-                        elif opcode == 4:  # set_file
+                        elif opcode == DW_LNS_set_file:
                             file = operand
-                        elif opcode == 3:  # advance_line
+                        elif opcode == DW_LNS_advance_line:
                             line = (line + operand) & MASK32
-                    elif opcode == 0:
+                    elif opcode == DW_LNS_extended_op:
                         c.pos = pos
                         length = c.uleb()
                         pos = c.pos
@@ -308,30 +297,37 @@ def run(  # type: ignore[no-untyped-def]
                             continue
                         after = pos + cython.cast(cython.Py_ssize_t, length)
                         opcode = data[pos]
-                        if opcode == 1:  # end_sequence
+                        if opcode == DW_LNE_end_sequence:
                             tables.row_count = count
-                            tables.add_sequence(first, address, program, 2 if jumped else unsorted)
+                            tables.add_sequence(
+                                first, address, program, UNSORTED_BY_SET_ADDRESS if jumped else unsorted
+                            )
                             first = count
                             sequence = after
                             address = op_index = column = 0
                             file = line = 1
                             unsorted = 0
                             jumped = emitted = dropped = False
-                        elif opcode == 2:  # set_address
+                        elif opcode == DW_LNE_set_address:
                             if 1 < length <= 9:
                                 c.pos = pos + 1
                                 address = c.uint(cython.cast(cython.int, length) - 1)
                                 jumped |= emitted and address < previous
                             op_index = 0
                         pos = after  # rule R51
-                    elif opcode == 9:  # fixed_advance_pc
+                    elif opcode == DW_LNS_fixed_advance_pc:
                         c.pos = pos
                         address = (address + c.uint(2)) & max_address
                         pos = c.pos
                         op_index = 0
-                    elif opcode != 6 and opcode != 7 and opcode != 10 and opcode != 11:
-                        # An opcode of a later standard: its operands are LEB128 numbers (rule R49). The others are
-                        # flags that do not matter here (rule R33).
+                    elif opcode not in (
+                        DW_LNS_negate_stmt,
+                        DW_LNS_set_basic_block,
+                        DW_LNS_set_prologue_end,
+                        DW_LNS_set_epilogue_begin,
+                    ):
+                        # An opcode of a later standard: its operands are LEB128 numbers (R49, unknown standard
+                        # opcodes). The others are flags that do not matter here (R33, flags of rows).
                         c.pos = pos
                         for _ in range(tables.operands[opcode]):
                             c.uleb()
@@ -345,7 +341,7 @@ def run(  # type: ignore[no-untyped-def]
                         if stored:
                             count -= 1
                     elif previous > address and unsorted == 0:
-                        unsorted = 1
+                        unsorted = UNSORTED
                         if dropped:  # sorting needs all rows: decode the sequence again
                             pos = sequence
                             count = first
@@ -374,7 +370,66 @@ def run(  # type: ignore[no-untyped-def]
                 else:
                     dropped = True
     c.pos = pos
-    tables.row_count = first  # rows without an end_sequence have no end (rule R31)
+    tables.row_count = first  # rows without an end_sequence have no end (R31, end of a sequence)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def read_header(c: Cursor, tables: LineTables) -> cython.bint:
+    """Read the header of the program at the cursor into `tables`, up to the tables of directories and files.
+
+    The cursor ends where the program does. False if the header is corrupt (R52, refused line headers).
+    """
+    length: cython.ulonglong
+    header_length: cython.ulonglong
+    line_base: cython.longlong
+    line_range: cython.ulonglong
+    adjusted: cython.ulonglong
+    i: cython.int
+    tables.offset_size = 4
+    length = c.uint(4)
+    if length == DW_LENGTH_DWARF64:
+        tables.offset_size = 8
+        length = c.uint(8)
+    if c.bad or length > cython.cast(cython.ulonglong, c.end - c.pos):
+        return False
+    c.end = c.pos + length
+    tables.length = length
+    tables.version = c.uint(2)
+    if tables.version < 2 or tables.version > 5:  # also the two-level tables of a DWARF 5 draft, version 0xf006
+        tables.version = 0
+        return False
+    if tables.version >= 5:
+        c.skip(2)  # address_size, segment_selector_size
+    header_length = c.uint(tables.offset_size)
+    if c.bad or header_length > cython.cast(cython.ulonglong, c.end - c.pos):
+        tables.version = 0
+        return False
+    tables.opcodes = c.pos + header_length
+    tables.min_inst_length = c.uint(1)
+    tables.max_ops = c.uint(1) if tables.version >= 4 else 1
+    if tables.max_ops == 0:
+        tables.max_ops = 1
+    c.uint(1)
+    line_base = c.uint(1)
+    if line_base >= 128:
+        line_base -= 256
+    line_range = c.uint(1)
+    tables.opcode_base = cython.cast(cython.int, c.uint(1))
+    if c.bad or line_range == 0 or tables.opcode_base == 0:
+        tables.version = 0
+        return False
+    for i in range(1, tables.opcode_base):
+        tables.operands[i] = c.uint(1)
+    # A special opcode advances address and line (DWARF 5 §6.2.5.1); const_add_pc advances like opcode 255.
+    for i in range(tables.opcode_base, 256):
+        adjusted = i - tables.opcode_base
+        tables.advances[i] = adjusted // line_range
+        tables.line_advances[i] = (
+            cython.cast(cython.ulonglong, line_base + cython.cast(cython.longlong, adjusted % line_range)) & MASK32
+        )
+    return True
 
 
 @cython.ccall
@@ -386,91 +441,30 @@ def read_program(  # type: ignore[no-untyped-def]
     tables: LineTables,
     program: cython.longlong,
     rows: cython.bint,
-    shape: cython.ulonglong[::1],
 ) -> bool:
     """Decode the line program at `offset` of .debug_line for `unit`: its rows if `rows`, else its file table.
 
-    `shape` receives: the version, the first entry, how many of the entries are directories, how many files, and
-    the length of the program.
-    False if the header or the program is corrupt; what was read before stands.
+    False if the header or the program is corrupt; what was read before is kept.
     """
     c: Cursor = Cursor(data, 0, -1, reader.info.big)
-    scratch: cython.ulonglong[::1] = tables.formats
-    offset_size: cython.int = 4
-    length: cython.ulonglong
-    version: cython.ulonglong
-    header_length: cython.ulonglong
-    start: cython.Py_ssize_t
-    min_inst_length: cython.ulonglong
-    max_ops: cython.ulonglong = 1
-    line_base: cython.longlong
-    line_range: cython.ulonglong
-    opcode_base: cython.int
-    adjusted: cython.ulonglong
-    i: cython.int
     first: cython.Py_ssize_t = tables.entry_count
-    directories: cython.ulonglong = 0
+    tables.version = tables.length = tables.directory_count = tables.file_count = 0
     with cython.nogil:
-        shape[0] = 0
-        shape[1] = first
-        shape[2] = 0
-        shape[3] = 0
-        shape[4] = 0
-        reader.settle(unit)
+        reader.set_unit(unit)
         if offset >= cython.cast(cython.ulonglong, c.end):
             return False
         c.pos = offset
-        length = c.uint(4)
-        if length == MASK32:
-            offset_size = 8
-            length = c.uint(8)
-        if c.bad or length > cython.cast(cython.ulonglong, c.end - c.pos):
+        if not read_header(c, tables):
             return False
-        c.end = c.pos + length
-        shape[4] = length
-        version = c.uint(2)
-        if version < 2 or version > 5:  # also the two-level tables of a DWARF 5 draft, version 0xf006 (rule R52)
-            return False
-        if version >= 5:
-            c.skip(2)  # address_size, segment_selector_size
-        header_length = c.uint(offset_size)
-        if c.bad or header_length > cython.cast(cython.ulonglong, c.end - c.pos):
-            return False
-        start = c.pos + header_length
-        min_inst_length = c.uint(1)
-        if version >= 4:
-            max_ops = c.uint(1)
-            if max_ops == 0:
-                max_ops = 1
-        c.uint(1)
-        line_base = c.uint(1)
-        if line_base >= 128:
-            line_base -= 256
-        line_range = c.uint(1)
-        opcode_base = cython.cast(cython.int, c.uint(1))
-        if c.bad or line_range == 0 or opcode_base == 0:  # rule R52
-            return False
-        for i in range(1, opcode_base):
-            tables.operands[i] = c.uint(1)
-        # A special opcode advances address and line (DWARF 5 §6.2.5.1); const_add_pc advances like opcode 255.
-        for i in range(opcode_base, 256):
-            adjusted = i - opcode_base
-            tables.advances[i] = adjusted // line_range
-            tables.line_advances[i] = (
-                cython.cast(cython.ulonglong, line_base + cython.cast(cython.longlong, adjusted % line_range)) & MASK32
-            )
-        shape[0] = version
         if not rows:
-            if version >= 5:
-                read_entries(c, offset_size, reader, tables, scratch)
-                directories = tables.entry_count - first
-                read_entries(c, offset_size, reader, tables, scratch)
+            if tables.version >= 5:
+                read_entries(c, reader, tables)
+                tables.directory_count = tables.entry_count - first
+                read_entries(c, reader, tables)
             else:
-                read_string_tables(c, tables, scratch)
-                directories = scratch[0]
-            shape[2] = directories
-            shape[3] = tables.entry_count - first - directories
+                read_string_tables(c, tables)
+            tables.file_count = tables.entry_count - first - tables.directory_count
     if rows:
-        c.pos = start
-        run(c, tables, program, min_inst_length, max_ops, opcode_base, reader.max_address)
+        c.pos = tables.opcodes
+        run(c, tables, program, reader.max_address)
     return not c.bad

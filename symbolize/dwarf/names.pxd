@@ -1,4 +1,5 @@
-from symbolize.cursor cimport Cursor
+include "constants.pxi"
+from symbolize.core.cursor cimport Cursor
 from symbolize.dwarf.abbrevs cimport AbbrevTables
 from symbolize.dwarf.reader cimport Reader, Units
 

@@ -1,22 +1,19 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """Names and declarations of DIEs, across units, and the scopes that qualify a name."""
 
 import cython
 import numpy as np
 
-from symbolize.dwarf.columns import extended
+from symbolize.dwarf.columns import grow_columns
 
 if not cython.compiled:
-    from symbolize.cursor import Cursor
+    from symbolize.core.cursor import Cursor
     from symbolize.dwarf.abbrevs import AbbrevTables
+    from symbolize.dwarf.constants import *
     from symbolize.dwarf.reader import Reader
 
-MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-NOWHERE = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-MAX_CHAIN = cython.declare(cython.int, 16)
-"""Longest chain of abstract_origin and specification that is followed (rule R14)."""
-MAX_DEPTH = cython.declare(cython.int, 4096)
 WORK_PER_BYTE = cython.declare(cython.longlong, 32)
 WORK = cython.declare(cython.longlong, 1 << 20)
 """Bytes and attributes that a lookup of names may read, for each byte of the section and in addition."""
@@ -40,11 +37,11 @@ def resolve(  # type: ignore[no-untyped-def]
     """Names and declarations of the DIEs at the section offsets `dies`, one output element each.
 
     `linkage` and `name` are string references, the first found along abstract_origin and specification
-    (rules R13, R14) and 2⁶⁴-1 where there is none; `decl_file` with `decl_line` counts in the file table of
-    `decl_unit` (rule R22); `target` is the DIE at the end of the chain, whose parents qualify the name (rule
-    R15), `tag` its tag and `owner_unit` its unit, whose language the name is in (rule R17). A DIE that cannot
-    be read has no name. Where a chain leaves this source, `onward` is the reference that does, and where it goes to a
-    type unit, `signature` is that of the type (rule R16); otherwise they are 2⁶⁴-1.
+    (R13, abstract instances; R14, chains of references) and 2⁶⁴-1 where there is none; `decl_file` with `decl_line`
+    counts in the file table of `decl_unit` (rule R22); `target` is the DIE at the end of the chain, whose parents
+    qualify the name (rule R15), `tag` its tag and `owner_unit` its unit, whose language the name is in (rule R17). A
+    DIE that cannot be read has no name. Where a chain leaves this source, `onward` is the reference that does, and
+    where it goes to a type unit, `signature` is that of the type (R16, kinds of references); otherwise they are 2⁶⁴-1.
 
     False if some are left out because they lead to too many bytes, many of them to the same ones.
     """
@@ -95,25 +92,27 @@ def resolve(  # type: ignore[no-untyped-def]
                 declared_in = NOWHERE
                 for k in range(tables.attribute_first[abbreviation], tables.attribute_first[abbreviation + 1]):
                     attribute = tables.attribute_name[k]
-                    if attribute == 0x69 and tables.attribute_form[k] == 0x20:  # signature, by ref_sig8
+                    if attribute == DW_AT_signature and tables.attribute_form[k] == DW_FORM_ref_sig8:
                         signed = c.uint(8)
                         continue
                     v = reader.value(tables.attribute_form[k], tables.attribute_constant[k])
                     if c.bad:
                         break
-                    if attribute == 0x6E or attribute == 0x2007:  # linkage_name, MIPS_linkage_name
+                    if attribute in (DW_AT_linkage_name, DW_AT_MIPS_linkage_name):
                         if linkage[i] == NOWHERE:
                             linkage[i] = v
-                    elif attribute == 0x03:  # name
+                    elif attribute == DW_AT_name:
                         if name[i] == NOWHERE:
                             name[i] = v
-                    elif attribute == 0x3A:  # decl_file
+                    elif attribute == DW_AT_decl_file:
                         declared_in = v
-                    elif attribute == 0x3B:  # decl_line
+                    elif attribute == DW_AT_decl_line:
                         if decl_line[i] == 0 and v < MASK32:
                             decl_line[i] = v
-                    elif attribute == 0x31 or (attribute == 0x47 and following == NOWHERE):
-                        following = v  # abstract_origin before specification
+                    elif attribute == DW_AT_abstract_origin or (
+                        attribute == DW_AT_specification and following == NOWHERE
+                    ):
+                        following = v
                 left -= c.pos - cython.cast(cython.longlong, die)
                 left -= tables.attribute_first[abbreviation + 1] - tables.attribute_first[abbreviation]
                 if declared_in < MASK32 and decl_unit[i] < 0:
@@ -198,7 +197,7 @@ def find_below(  # type: ignore[no-untyped-def]
             if bit & tags and depth > 0 and hidden == 0:
                 found.append(offset)
             sibling = 0
-            if tables.flags[abbreviation] & 1:
+            if tables.flags[abbreviation] & HAS_CHILDREN:
                 if depth > 0 and (hidden > 0 or not bit & through):
                     if tables.sibling_at[abbreviation] >= 0:
                         offset = c.pos
@@ -232,8 +231,7 @@ class Ancestors:
     def __init__(self, limit: cython.Py_ssize_t) -> None:
         self.limit = limit
         self.cut_off = False
-        self.count = 0
-        self.capacity = 0
+        self.count = self.capacity = 0
         self.die = memoryview(np.zeros(0, np.uint64))
         self.target = memoryview(np.zeros(0, np.int64))
         self.grow()
@@ -249,9 +247,7 @@ class Ancestors:
 
     def grow(self):  # type: ignore[no-untyped-def]
         """Make room for more rows."""
-        self.die = extended(self.die, "u8")
-        self.target = extended(self.target, "i8")
-        self.capacity = len(self.die)
+        self.capacity = grow_columns(self, ("die", "target"), self.capacity)
 
 
 @cython.cfunc
@@ -262,7 +258,7 @@ def sibling(reader: Reader, abbreviation: cython.Py_ssize_t) -> cython.ulonglong
     i: cython.int
     found: cython.ulonglong = 0
     for i in range(reader.tables.op_first[abbreviation], reader.tables.op_first[abbreviation + 1]):
-        if reader.tables.ops[i] & 15 == 6:
+        if reader.tables.ops[i] & OP_KIND == OP_SIBLING:
             found = (reader.unit_offset + reader.info.uint(4)) & MASK64
         else:
             reader.skip_operations(i, i + 1)
@@ -278,12 +274,12 @@ def find_ancestors(  # type: ignore[no-untyped-def]
     """Add the scopes of the DIEs `dies` (ascending, all in `unit`), which are targets `first`, `first` + 1 …
 
     Scopes are namespaces, classes, structures, unions and enumerations; a function around one of them is the last,
-    because what is around it is a part of its own name (rule R264).
+    because what is around it is a part of its own name (R264, local classes and lambdas).
     """
     c: Cursor = reader.info
     tables: AbbrevTables = reader.tables
-    stack: cython.ulonglong[::1] = memoryview(np.zeros(MAX_DEPTH, np.uint64))
-    tags: cython.ushort[::1] = memoryview(np.zeros(MAX_DEPTH, np.uint16))
+    stack: cython.ulonglong[::1] = memoryview(np.zeros(MAX_DIE_DEPTH, np.uint64))
+    tags: cython.ushort[::1] = memoryview(np.zeros(MAX_DIE_DEPTH, np.uint16))
     depth: cython.int = 0
     level: cython.int
     i: cython.Py_ssize_t = 0
@@ -318,11 +314,17 @@ def find_ancestors(  # type: ignore[no-untyped-def]
                     while level > 1:
                         level -= 1
                         tag = tags[level]
-                        if tag == 0x2E or tag == 0x1D:  # subprogram, inlined_subroutine
+                        if tag in (DW_TAG_subprogram, DW_TAG_inlined_subroutine):
                             if inner:
                                 found.append(stack[level], first + i)
                             break
-                        if tag == 0x39 or tag == 0x02 or tag == 0x13 or tag == 0x17 or tag == 0x04:
+                        if tag in (
+                            DW_TAG_namespace,
+                            DW_TAG_class_type,
+                            DW_TAG_structure_type,
+                            DW_TAG_union_type,
+                            DW_TAG_enumeration_type,
+                        ):
                             found.append(stack[level], first + i)
                             inner = True
                 i += 1
@@ -331,11 +333,11 @@ def find_ancestors(  # type: ignore[no-untyped-def]
                 after = 0
             else:
                 after = sibling(reader, abbreviation)
-            if tables.flags[abbreviation] & 1:
+            if tables.flags[abbreviation] & HAS_CHILDREN:
                 if after != 0 and i < n and dies[i] >= after:
                     c.pos = after
                     continue
-                if depth + 1 >= MAX_DEPTH:
+                if depth + 1 >= MAX_DIE_DEPTH:
                     break
                 stack[depth] = die
                 tags[depth] = tables.tag[abbreviation]

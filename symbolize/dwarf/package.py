@@ -1,19 +1,16 @@
-"""Packages of split units (`.dwp`): where in them each unit and type lies (DWARF 5 §7.3.5, rules R85–R87)."""
+"""Packages of split units (`.dwp`): where in them each unit and type is (DWARF 5 §7.3.5, rules R85–R87)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from symbolize.core.arrays import UInt32, UInt64
+from symbolize.dwarf.constants import *
 from symbolize.dwarf.sections import Buffer, DebugSections
 
-UInt64 = NDArray[np.uint64]
-
-SECTION_IDS = {
-    2: {1: "info", 2: "types", 3: "abbrev", 6: "str_offsets"},
-    5: {1: "info", 3: "abbrev", 6: "str_offsets", 8: "rnglists"},
-}
+_SECTIONS = {DW_SECT_INFO: "info", DW_SECT_ABBREV: "abbrev", DW_SECT_STR_OFFSETS: "str_offsets"}
+SECTION_IDS = {2: _SECTIONS | {DW_SECT_TYPES: "types"}, 5: _SECTIONS | {DW_SECT_RNGLISTS: "rnglists"}}
 """The sections of a contribution by number; GNU's version 2 numbers them otherwise than DWARF 5 (rule R85)."""
 
 MAX_COLUMNS = 16
@@ -36,13 +33,13 @@ class Index:
 
     names: list[str]
     signature: UInt64
-    offset: NDArray[np.uint32]
-    size: NDArray[np.uint32]
+    offset: UInt32
+    size: UInt32
 
     def row(self, signature: int) -> int:
         """The row of a unit, -1 if it is not in the index."""
-        place = int(np.searchsorted(self.signature, np.uint64(signature)))
-        return place if place < len(self.signature) and int(self.signature[place]) == signature else -1
+        row = int(np.searchsorted(self.signature, np.uint64(signature)))
+        return row if row < len(self.signature) and int(self.signature[row]) == signature else -1
 
 
 def read_index(data: Buffer, big_endian: bool) -> Index:
@@ -63,7 +60,7 @@ def read_index(data: Buffer, big_endian: bool) -> Index:
     numbers = np.frombuffer(data, order + "u4", slots, 16 + 8 * slots)
     ids = np.frombuffer(data, order + "u4", columns, 16 + 12 * slots).tolist()
     table = np.frombuffer(data, order + "u4", 2 * rows * columns, 16 + 12 * slots + 4 * columns)
-    used = np.flatnonzero((numbers > 0) & (numbers <= rows))  # an empty slot names row 0 (rule R86)
+    used = np.flatnonzero((numbers > 0) & (numbers <= rows))  # an empty slot names row 0 (R86, index of a package)
     used = used[np.argsort(keys[used], kind="stable")]
     row = numbers[used].astype(np.int64) - 1
     offset, size = table.reshape(2, rows, columns).astype(np.uint32)
@@ -91,10 +88,10 @@ class Package:
         return self._cut(self._types, signature)
 
     def _cut(self, index: Index, signature: int) -> Iterator[DebugSections]:
-        """The sections, each cut to the contribution before any offset counts (rule R86).
+        """The sections, each cut to the contribution before any offset counts (R86, index of a package).
 
-        Offsets of contributions are 32 bits wide. In larger units' sections every place that an offset may stand
-        for is tried, and the unit there tells whether it is the right one (rule R87).
+        Offsets of contributions are 32 bits wide. In larger units' sections every position that an offset may
+        mean is tried, and the unit there tells whether it is the right one (R87, large packages).
         """
         row = index.row(signature)
         if row < 0:

@@ -3,37 +3,45 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, distinct_inverse, is_among, views
+from symbolize.core.arrays import Int64, UInt16, UInt32, UInt64, distinct, distinct_inverse, is_among, views
+from symbolize.core.string_array import StringArray
 from symbolize.dwarf.closures import Closures
+from symbolize.dwarf.constants import *
 from symbolize.dwarf.decode import Dwarf
 from symbolize.dwarf.names import Ancestors, find_ancestors, resolve
-from symbolize.dwarf.sources import NOWHERE, SOURCE_SHIFT, Source
-from symbolize.texts import Texts
+from symbolize.dwarf.sources import Source
 
-UInt64 = NDArray[np.uint64]
-Int64 = NDArray[np.int64]
-UInt32 = NDArray[np.uint32]
-
-UNSCOPED_LANGUAGES = np.array([0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E, 0x8001], np.uint16)
-"""C89, C, C99, C11, C17, C23, assembly: names have no scopes there."""
+UNSCOPED_LANGUAGES = np.array(
+    [DW_LANG_C89, DW_LANG_C, DW_LANG_C99, DW_LANG_C11, DW_LANG_C17, DW_LANG_C23, DW_LANG_Mips_Assembler], np.uint16
+)
+"""Languages whose names have no scopes."""
 
 ANONYMOUS = {
-    0x39: b"(anonymous namespace)",
-    0x02: b"(anonymous class)",
-    0x13: b"(anonymous struct)",
-    0x17: b"(anonymous union)",
-    0x04: b"(anonymous enum)",
+    DW_TAG_namespace: b"(anonymous namespace)",
+    DW_TAG_class_type: b"(anonymous class)",
+    DW_TAG_structure_type: b"(anonymous struct)",
+    DW_TAG_union_type: b"(anonymous union)",
+    DW_TAG_enumeration_type: b"(anonymous enum)",
 }
 """Names of scopes without a name, by tag."""
 
 NAMELESS = frozenset(ANONYMOUS.values())
-FUNCTIONS = (0x2E, 0x1D)
-"""Tags of functions and of inlined functions."""
+FUNCTIONS = (DW_TAG_subprogram, DW_TAG_inlined_subroutine)
 
-SCOPED_BY_FUNCTIONS = frozenset({0x04, 0x19, 0x1A, 0x21, 0x2A, 0x2B, 0x3A, 0x3B})
-"""C++, 03, 11, 14, 17, 20, 23 and 26: what is local to a function has it as a scope."""
+SCOPED_BY_FUNCTIONS = frozenset(
+    {
+        DW_LANG_C_plus_plus,
+        DW_LANG_C_plus_plus_03,
+        DW_LANG_C_plus_plus_11,
+        DW_LANG_C_plus_plus_14,
+        DW_LANG_C_plus_plus_17,
+        DW_LANG_C_plus_plus_20,
+        DW_LANG_C_plus_plus_23,
+        DW_LANG_C_plus_plus_26,
+    }
+)
+"""Languages in which what is local to a function has it as a scope."""
 
 MAX_NESTED_FUNCTIONS = 8
 """How deep functions may be local to each other."""
@@ -62,8 +70,8 @@ MAX_SCOPE_HOPS = 16
 class ResolvedFunctions:
     """Functions, a row each: linkage name (empty: none), qualified name, declaration."""
 
-    linkage: Texts
-    name: Texts
+    linkage: StringArray
+    name: StringArray
     decl_file: UInt32
     decl_line: UInt32
     decl_unit: Int64
@@ -81,7 +89,7 @@ class ResolvedFunctions:
 
 @dataclass(eq=False)
 class _Resolved:
-    """What `resolve` says of some DIEs. Strings and `target` are references (see `Sources`), `unit` is a unit of the
+    """What `resolve` finds of some DIEs. Strings and `target` are references (see `Sources`), `unit` is a unit of the
     target's source and `decl_unit` one of the binary; `language` is that of `unit`."""
 
     linkage: UInt64
@@ -91,7 +99,7 @@ class _Resolved:
     decl_unit: Int64
     unit: Int64
     target: UInt64
-    tag: NDArray[np.uint16]
+    tag: UInt16
     onward: UInt64
     signature: UInt64
 
@@ -109,7 +117,8 @@ def resolve_functions(dwarf: Dwarf, dies: UInt64, nesting: int = 0) -> ResolvedF
     """Names and declarations of the functions whose DIEs are `dies` (references, see `Sources`).
 
     A function without a linkage name gets its plain name, qualified by the scopes around the DIE that declares
-    it (rule R15). The innermost of `nesting` functions that are local to each other is named without what is around it.
+    it (R15, qualified names). The innermost of `nesting` functions that are local to each other is named without what
+    is around it.
     """
     resolved = resolve_references(dwarf, dies)
     linkage = dwarf.sources.strings(resolved.linkage)
@@ -159,7 +168,7 @@ def resolve_references(dwarf: Dwarf, dies: UInt64) -> _Resolved:
 def _resolve_in(
     dwarf: Dwarf, source: Source, rows: Int64, references: UInt64, result: _Resolved
 ) -> tuple[Int64, UInt64]:
-    """Add to the rows of `result` what one source says of DIEs there; which go on elsewhere, and with which DIEs."""
+    """Add to the rows of `result` what one source has of DIEs there; which go on elsewhere, and with which DIEs."""
     found = _Resolved.empty(len(rows))
     offsets = references - np.uint64(source.number << SOURCE_SHIFT)
     columns = [getattr(found, name) for name in _Resolved.__dataclass_fields__]
@@ -188,8 +197,8 @@ def _resolve_in(
     return rows[leaves], following[leaves]
 
 
-def _languages(dwarf: Dwarf, resolved: _Resolved) -> NDArray[np.uint16]:
-    """The language of each function, 0 where it is not known (rule R17)."""
+def _languages(dwarf: Dwarf, resolved: _Resolved) -> UInt16:
+    """The language of each function, 0 where it is not known (R17, language of a function)."""
     result = np.zeros(len(resolved.unit), np.uint16)
     numbers = resolved.target >> np.uint64(SOURCE_SHIFT)
     for number in distinct(numbers).tolist():
@@ -204,7 +213,7 @@ def _add_functions(
     dwarf: Dwarf,
     scopes: list[list[bytes]],
     around: dict[int, tuple[int, int]],
-    language: NDArray[np.uint16],
+    language: UInt16,
     nesting: int,
 ) -> None:
     """Put the functions that classes are local to before their scopes, as c++filt does in C++ (rule R264).
@@ -249,7 +258,7 @@ def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> tuple[list[list[bytes]]
     Of DIEs whose scopes are local to a function also that function and the scope next to it, as references, by row.
 
     A scope that only completes a declaration elsewhere (DW_AT_specification) has the scopes of that
-    declaration, and one that stands for a type unit (DW_AT_signature) those of the type.
+    declaration, and one that represents a type unit (DW_AT_signature) those of the type.
     """
     scopes: list[list[bytes]] = [[] for _ in range(len(dies))]
     around: dict[int, tuple[int, int]] = {}
@@ -263,13 +272,13 @@ def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> tuple[list[list[bytes]]
         unit_of = np.empty(len(targets), np.int64)
         unit_of[which] = units
         number_of = (targets >> np.uint64(SOURCE_SHIFT)).astype(np.int64)
-        place = np.where(unit_of >= 0, number_of * MAX_UNITS + unit_of, -1)
+        unit_key = np.where(unit_of >= 0, number_of * MAX_UNITS + unit_of, -1)
         found = Ancestors(SCOPES_PER_NAME * len(targets) + MORE_SCOPES)
         tags: list[int] = []
-        for key in distinct(place[place >= 0]).tolist():
+        for key in distinct(unit_key[unit_key >= 0]).tolist():
             source = dwarf.sources.get(key // MAX_UNITS)
             if source is not None:
-                run = np.flatnonzero(place == key)
+                run = np.flatnonzero(unit_key == key)
                 offsets = targets[run] - np.uint64(source.number << SOURCE_SHIFT)
                 find_ancestors(source.reader, key % MAX_UNITS, *views(offsets), int(run[0]), found)
                 tags += [source.number << SOURCE_SHIFT] * (found.count - len(tags))

@@ -1,5 +1,6 @@
+include "constants.pxi"
 cimport cython
-from symbolize.cursor cimport Cursor
+from symbolize.core.cursor cimport Cursor
 from symbolize.dwarf.abbrevs cimport AbbrevTables, skip_operation
 
 @cython.final
@@ -53,7 +54,7 @@ cdef class Reader:
     cdef public unsigned long long range_end
 
     cdef void enter(self, Py_ssize_t unit) noexcept nogil
-    cdef void settle(self, Py_ssize_t unit) noexcept nogil
+    cdef void set_unit(self, Py_ssize_t unit) noexcept nogil
     cdef Py_ssize_t unit_at(self, unsigned long long offset) noexcept nogil
     cdef unsigned long long value(self, int form, long long constant) noexcept nogil
     cdef unsigned long long indexed_string(self, unsigned long long index) noexcept nogil

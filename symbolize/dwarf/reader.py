@@ -1,38 +1,29 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """Units as columns, and a reader of attribute values and range lists in the context of one unit."""
 
 import cython
 import numpy as np
 
 if not cython.compiled:
-    from symbolize.cursor import Cursor
+    from symbolize.core.cursor import Cursor
     from symbolize.dwarf.abbrevs import skip_operation
-
-MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-NOWHERE = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-
-# A string reference: the section in the top 4 bits, the source in the next 20 (see sources.py), the offset below. A
-# reference to a DIE has no section. Source 0 is the one that is being read.
-IN_INFO = cython.declare(cython.ulonglong, 1 << 60)
-IN_STR = cython.declare(cython.ulonglong, 2 << 60)
-IN_LINE_STR = cython.declare(cython.ulonglong, 3 << 60)
-OFFSET_MASK = cython.declare(cython.ulonglong, (1 << 40) - 1)
-IN_SUPPLEMENTARY = cython.declare(cython.ulonglong, 1 << 40)
+    from symbolize.dwarf.constants import *
 
 MAX_INDIRECTIONS = cython.declare(cython.int, 8)
 
 
 def is_address_form(form: cython.int) -> cython.bint:
-    """True for forms of class address: addr, addrx, addrx1–4, GNU_addr_index (rule R1)."""
-    return form == 0x01 or form == 0x1B or 0x29 <= form <= 0x2C or form == 0x1F01
+    """True for forms of class address: addr, addrx, addrx1–4, GNU_addr_index (R1, form of high_pc)."""
+    return form in (DW_FORM_addr, DW_FORM_addrx, DW_FORM_GNU_addr_index) or DW_FORM_addrx1 <= form <= DW_FORM_addrx4
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def bounded(offset: cython.ulonglong) -> cython.ulonglong:
-    """An offset as it stands in a reference; none is as large as the largest, which no section reaches."""
+    """An offset as it is in a reference; none is as large as the largest, which no section reaches."""
     return offset if offset < OFFSET_MASK else OFFSET_MASK
 
 
@@ -52,7 +43,7 @@ class Units:
             "str_offsets_base", "addr_base", "rnglists_base", "ranges_base", "signature", "type_die", "dwo_name",
         ]  # fmt: skip
         for name in nowhere:
-            setattr(self, name, memoryview(np.full(count, 0xFFFFFFFFFFFFFFFF, np.uint64)))
+            setattr(self, name, memoryview(np.full(count, NOWHERE, np.uint64)))
         for name in ("version", "address_size", "offset_size", "kind", "bad", "corrupt"):
             setattr(self, name, memoryview(np.zeros(count, np.uint8)))
         self.list_base = memoryview(np.zeros(count, np.uint64))
@@ -64,7 +55,7 @@ class Units:
 class Reader:
     """Reads DIE attributes and range lists of one unit at a time; `enter` chooses the unit.
 
-    The cursor `info` stands on the next byte to read. A value that lies outside its section marks the cursor
+    The cursor `info` is at the next byte to read. A value outside its section marks the cursor
     of that section bad, which stays so until the next `enter`.
     """
 
@@ -81,10 +72,10 @@ class Reader:
 
     def enter(self, unit: cython.Py_ssize_t) -> cython.void:
         """Read DIEs in the context of `unit` from now on; the position of `info` stays."""
-        self.settle(unit)
+        self.set_unit(unit)
         self.tables.need(self.table)
 
-    def settle(self, unit: cython.Py_ssize_t) -> cython.void:
+    def set_unit(self, unit: cython.Py_ssize_t) -> cython.void:
         """Read values in the context of `unit` from now on, without its abbreviations; the position of `info` stays."""
         self.unit = unit
         self.table = self.units.table[unit]
@@ -120,82 +111,86 @@ class Reader:
         return low - 1
 
     def value(self, form: cython.int, constant: cython.longlong) -> cython.ulonglong:
-        """Read one attribute value of `form` (rules R16, R68).
+        """Read one attribute value of `form` (R16, kinds of references; R68, sizes of forms).
 
-        References come out as offsets in .debug_info, those into the supplementary file with its source (rule R91),
-        strings as string references, addresses resolved, rnglistx as its index; what is not of use here (blocks,
-        signatures) as 2⁶⁴-1.
+        References come out as offsets in .debug_info, those into the supplementary file with its source (R91,
+        supplementary files), strings as string references, addresses resolved, rnglistx as its index; what is not of
+        use here (blocks, signatures) as 2⁶⁴-1.
         """
         nesting: cython.int = 0
         v: cython.ulonglong
-        while form == 0x16:  # indirect
+        while form == DW_FORM_indirect:
             form = cython.cast(cython.int, self.info.uleb() & 0xFFFF)
             nesting += 1
-            if nesting > MAX_INDIRECTIONS or form == 0x21:
+            if nesting > MAX_INDIRECTIONS or form == DW_FORM_implicit_const:
                 self.info.bad = True
                 return NOWHERE
-        if form == 0x01:  # addr
+        if form == DW_FORM_addr:
             return self.info.uint(self.address_size)
-        if form == 0x0B or form == 0x0C:  # data1 flag
+        if form in (DW_FORM_data1, DW_FORM_flag):
             return self.info.uint(1)
-        if form == 0x05:  # data2
+        if form == DW_FORM_data2:
             return self.info.uint(2)
-        if form == 0x06:  # data4
+        if form == DW_FORM_data4:
             return self.info.uint(4)
-        if form == 0x07:  # data8
+        if form == DW_FORM_data8:
             return self.info.uint(8)
-        if form == 0x0F or form == 0x22 or form == 0x23:  # udata loclistx rnglistx
+        if form in (DW_FORM_udata, DW_FORM_loclistx, DW_FORM_rnglistx):
             return self.info.uleb()
-        if form == 0x0D:  # sdata
+        if form == DW_FORM_sdata:
             return cython.cast(cython.ulonglong, self.info.sleb()) & MASK64
-        if form == 0x21:  # implicit_const
+        if form == DW_FORM_implicit_const:
             return cython.cast(cython.ulonglong, constant) & MASK64
-        if form == 0x19:  # flag_present
+        if form == DW_FORM_flag_present:
             return 1
-        if form == 0x13:  # ref4
+        if form == DW_FORM_ref4:
             return (self.unit_offset + self.info.uint(4)) & MASK64
-        if form == 0x11:  # ref1
+        if form == DW_FORM_ref1:
             return (self.unit_offset + self.info.uint(1)) & MASK64
-        if form == 0x12:  # ref2
+        if form == DW_FORM_ref2:
             return (self.unit_offset + self.info.uint(2)) & MASK64
-        if form == 0x14:  # ref8
+        if form == DW_FORM_ref8:
             return (self.unit_offset + self.info.uint(8)) & MASK64
-        if form == 0x15:  # ref_udata
+        if form == DW_FORM_ref_udata:
             return (self.unit_offset + self.info.uleb()) & MASK64
-        if form == 0x10:  # ref_addr
+        if form == DW_FORM_ref_addr:
             return self.info.uint(self.address_size if self.version <= 2 else self.offset_size)
-        if form == 0x17:  # sec_offset
+        if form == DW_FORM_sec_offset:
             return self.info.uint(self.offset_size)
-        if form == 0x0E:  # strp
+        if form == DW_FORM_strp:
             return IN_STR | bounded(self.info.uint(self.offset_size))
-        if form == 0x1F:  # line_strp
+        if form == DW_FORM_line_strp:
             return IN_LINE_STR | bounded(self.info.uint(self.offset_size))
-        if form == 0x08:  # string
+        if form == DW_FORM_string:
             v = IN_INFO | cython.cast(cython.ulonglong, self.info.pos)
             self.info.skip_string()
             return v
-        if form == 0x1A or form == 0x1F02 or 0x25 <= form <= 0x28:  # strx GNU_str_index strx1–4
-            return self.indexed_string(self.info.uint(form - 0x24) if 0x25 <= form <= 0x28 else self.info.uleb())
-        if form == 0x1B or form == 0x1F01 or 0x29 <= form <= 0x2C:  # addrx GNU_addr_index addrx1–4
-            return self.indexed_address(self.info.uint(form - 0x28) if 0x29 <= form <= 0x2C else self.info.uleb())
-        if form == 0x1F21 or form == 0x1D:  # GNU_strp_alt strp_sup
+        if form in (DW_FORM_strx, DW_FORM_GNU_str_index):
+            return self.indexed_string(self.info.uleb())
+        if DW_FORM_strx1 <= form <= DW_FORM_strx4:
+            return self.indexed_string(self.info.uint(form - DW_FORM_strx1 + 1))
+        if form in (DW_FORM_addrx, DW_FORM_GNU_addr_index):
+            return self.indexed_address(self.info.uleb())
+        if DW_FORM_addrx1 <= form <= DW_FORM_addrx4:
+            return self.indexed_address(self.info.uint(form - DW_FORM_addrx1 + 1))
+        if form in (DW_FORM_GNU_strp_alt, DW_FORM_strp_sup):
             return IN_STR | IN_SUPPLEMENTARY | bounded(self.info.uint(self.offset_size))
-        if form == 0x1F20:  # GNU_ref_alt
+        if form == DW_FORM_GNU_ref_alt:
             return IN_SUPPLEMENTARY | bounded(self.info.uint(self.offset_size))
-        if form == 0x1C or form == 0x24:  # ref_sup4 ref_sup8
-            return IN_SUPPLEMENTARY | bounded(self.info.uint(4 if form == 0x1C else 8))
+        if form in (DW_FORM_ref_sup4, DW_FORM_ref_sup8):
+            return IN_SUPPLEMENTARY | bounded(self.info.uint(4 if form == DW_FORM_ref_sup4 else 8))
         self.skip_operation_of(form)
         return NOWHERE
 
     def skip_operation_of(self, form: cython.int) -> cython.void:
         """Move over one attribute of a form whose value is of no use here."""
         operation: cython.int = skip_operation(form, self.address_size, self.offset_size, self.version)
-        kind: cython.int = operation & 15
-        if kind == 0:
-            self.info.skip(operation >> 4)
-        elif kind == 3:
-            self.info.skip(self.info.uint(operation >> 4))
-        elif kind == 4:
+        kind: cython.int = operation & OP_KIND
+        if kind == OP_FIXED:
+            self.info.skip(operation >> OP_SIZE_SHIFT)
+        elif kind == OP_BLOCK:
+            self.info.skip(self.info.uint(operation >> OP_SIZE_SHIFT))
+        elif kind == OP_BLOCK_LEB:
             self.info.skip(self.info.uleb())
         else:
             self.info.bad = True
@@ -223,7 +218,7 @@ class Reader:
         """The section offset of the range list that an attribute of `form` names (rules R4, R79)."""
         base: cython.ulonglong
         limit: cython.ulonglong = self.rnglists.end
-        if form != 0x23:
+        if form != DW_FORM_rnglistx:
             return (value + self.list_base) & MASK64
         base = self.units.rnglists_base[self.unit]
         if base > limit or value > limit or base + value * self.offset_size > limit:
@@ -241,7 +236,7 @@ class Reader:
             self.skip_operations(self.tables.op_first[abbreviation], self.tables.op_first[abbreviation + 1])
 
     def skip_operations(self, first: cython.int, last: cython.int) -> cython.void:
-        """Execute the skip operations `[first, last)`; an unknown form marks the cursor bad (rule R69)."""
+        """Execute the skip operations `[first, last)`; an unknown form marks the cursor bad (R69, unknown forms)."""
         i: cython.int
         operation: cython.int
         kind: cython.int
@@ -249,25 +244,23 @@ class Reader:
         for i in range(first, last):
             operation = self.tables.ops[i]
             nesting = 0
-            while operation & 15 == 5:  # the form of this attribute stands in the DIE
+            while operation & OP_KIND == OP_INDIRECT:
                 operation = skip_operation(self.info.uleb() & 0xFFFF, self.address_size, self.offset_size, self.version)
                 nesting += 1
                 if nesting > MAX_INDIRECTIONS:
                     self.info.bad = True
                     return
-            kind = operation & 15
-            if kind == 0:
-                self.info.skip(operation >> 4)
-            elif kind == 1:
+            kind = operation & OP_KIND
+            if kind in (OP_FIXED, OP_SIBLING):
+                self.info.skip(operation >> OP_SIZE_SHIFT)
+            elif kind == OP_LEB:
                 self.info.uleb()
-            elif kind == 2:
+            elif kind == OP_STRING:
                 self.info.skip_string()
-            elif kind == 3:
-                self.info.skip(self.info.uint(operation >> 4))
-            elif kind == 4:
+            elif kind == OP_BLOCK:
+                self.info.skip(self.info.uint(operation >> OP_SIZE_SHIFT))
+            elif kind == OP_BLOCK_LEB:
                 self.info.skip(self.info.uleb())
-            elif kind == 6:  # the sibling, of fixed size
-                self.info.skip(operation >> 4)
             else:
                 self.info.bad = True
                 return
@@ -296,7 +289,8 @@ class Reader:
         """Advance to the next range; False at the end of the list or of the section.
 
         `range_begin` and `range_end` hold it: inverted and tombstoned entries are passed over (rules R7, R57, R58),
-        base selectors applied (rule R3). Empty ranges do come out; they may be all that a function has (rule R8).
+        base selectors applied (R3, range lists up to DWARF 4). Empty ranges do come out; they may be all that a
+        function has (R8, functions of length zero).
         """
         return self.next_range_4() if self.version < 5 else self.next_range_5()
 
@@ -325,33 +319,33 @@ class Reader:
         end: cython.ulonglong
         while self.may_read_range():
             kind = self.rnglists.uint(1)
-            if self.rnglists.bad or kind == 0:  # end_of_list
+            if self.rnglists.bad or kind == DW_RLE_end_of_list:
                 return False
-            if kind == 1:  # base_addressx
+            if kind == DW_RLE_base_addressx:
                 self.ranges_base = self.indexed_address(self.rnglists.uleb())
                 continue
-            if kind == 5:  # base_address
+            if kind == DW_RLE_base_address:
                 self.ranges_base = self.rnglists.uint(self.address_size)
                 continue
-            if kind == 4:  # offset_pair
+            if kind == DW_RLE_offset_pair:
                 begin = self.rnglists.uleb()
                 end = self.rnglists.uleb()
                 if self.ranges_base >= self.max_address - 1:
                     continue
                 begin = (begin + self.ranges_base) & self.max_address
                 end = (end + self.ranges_base) & self.max_address
-            elif kind == 2:  # startx_endx
+            elif kind == DW_RLE_startx_endx:
                 begin = self.indexed_address(self.rnglists.uleb())
                 end = self.indexed_address(self.rnglists.uleb())
                 if end == NOWHERE:
                     continue
-            elif kind == 3:  # startx_length
+            elif kind == DW_RLE_startx_length:
                 begin = self.indexed_address(self.rnglists.uleb())
                 end = (begin + self.rnglists.uleb()) & self.max_address
-            elif kind == 6:  # start_end
+            elif kind == DW_RLE_start_end:
                 begin = self.rnglists.uint(self.address_size)
                 end = self.rnglists.uint(self.address_size)
-            elif kind == 7:  # start_length
+            elif kind == DW_RLE_start_length:
                 begin = self.rnglists.uint(self.address_size)
                 end = (begin + self.rnglists.uleb()) & self.max_address
             else:

@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-COMPILE_UNIT, SKELETON_UNIT = 1, 4
+from symbolize.core.arrays import Bool, UInt8
+from symbolize.dwarf.constants import DW_UT_compile, DW_UT_skeleton
 
 Buffer = bytes | memoryview
 
@@ -14,8 +12,9 @@ Buffer = bytes | memoryview
 class DebugSections:
     """Contents of the `.debug_*` sections, decompressed and relocated; an absent one is empty (rule R100).
 
-    `is_split` says that they are the `.dwo` sections of a split unit, whose tables have other bases (rule R78). `types`
-    is `.debug_types`. If `holds_types`, `info` is such a section, whose unit headers have a signature.
+    `is_split` says that they are the `.dwo` sections of a split unit, whose tables have other bases (R78, bases of
+    split units). `types` is `.debug_types`. If `holds_types`, `info` is such a section, whose unit headers have a
+    signature.
     """
 
     info: Buffer = b""
@@ -33,7 +32,7 @@ class DebugSections:
     holds_types: bool = False
 
 
-def holds_code(kind: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Which kinds of units may hold code: compile and skeleton units (rule R90)."""
-    result: NDArray[np.bool_] = (kind == COMPILE_UNIT) | (kind == SKELETON_UNIT)
+def holds_code(kind: UInt8) -> Bool:
+    """Which kinds of units may hold code: compile and skeleton units (R90, units with code)."""
+    result: Bool = (kind == DW_UT_compile) | (kind == DW_UT_skeleton)
     return result

@@ -1,20 +1,12 @@
 """Which function answers for which addresses, and which line row."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.arrays import first_of_runs, is_among, layer_at, views
-from symbolize.dwarf.claims import Claims, lines_of
-from symbolize.dwarf.cover import Cover, Pieces
+from symbolize.core.arrays import Int64, UInt64, first_of_runs, is_among, ranges, views
+from symbolize.core.range_kernels import clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs, sort_runs
+from symbolize.core.ranges import Cover, Gaps, Pieces, disjoint, in_order, union, without
 from symbolize.dwarf.files import Lines
-from symbolize.dwarf.live import united
-from symbolize.dwarf.sweep import clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs, sort_runs, sweep
-
-UInt64 = NDArray[np.uint64]
-Int64 = NDArray[np.int64]
-
-Gaps = list[tuple[UInt64, UInt64]]
-"""Begins and ends of ranges of which nothing can be answered."""
+from symbolize.dwarf.unit_ranges import Claims, cut_at, lines_of
 
 MAX_RANKED_SIZE = 1 << 60
 """Functions at least this large rank alike."""
@@ -27,56 +19,7 @@ MORE_PIECES = 1 << 16
 """Pieces that line sequences may be cut into, for each sequence or function and in addition."""
 
 MAX_INLINE_DEPTH = 256
-"""Inlining deeper than this is not followed (rule R30)."""
-
-
-def in_order(begin: UInt64) -> Int64:
-    """The order of `begin`, stable."""
-    lowest = begin.min() if len(begin) else np.uint64(0)
-    bits = len(begin).bit_length()
-    if not len(begin) or int(begin.max() - lowest).bit_length() + bits > 64:
-        return np.argsort(begin, kind="stable")
-    # Begin and place in one number: several times as fast to sort.
-    key = (begin - lowest) << np.uint64(bits)
-    key |= np.arange(len(begin), dtype=np.uint64)
-    key.sort()
-    key &= np.uint64((1 << bits) - 1)
-    return key.view(np.int64)
-
-
-def disjoint(
-    begin: UInt64, end: UInt64, owner: Int64, rank: Int64, parent: Int64, unknown: Gaps | None = None
-) -> tuple[UInt64, Int64]:
-    """Sweep ranges into disjoint segments; see `sweep`.
-
-    Returns where segments start and whose they are. Where ranges had to be left out nobody answers, not even those that
-    were not left out (rule R254); begins and ends of that are added to `unknown`.
-    """
-    order = np.lexsort((owner, begin)) if (owner[1:] < owner[:-1]).any() else in_order(begin)
-    starts = np.zeros(2 * len(begin) + 2, np.uint64)
-    winners = np.zeros(2 * len(begin) + 2, np.int64)
-    lost = np.zeros(len(begin), np.uint8)
-    count = sweep(*views(begin[order], end[order], owner[order], rank[order], parent, starts, winners, lost))
-    starts, winners = starts[:count].copy(), winners[:count].copy()
-    if not lost.any():
-        return starts, winners
-    left_out = order[lost != 0]
-    gaps = united(begin[left_out], end[left_out])
-    if unknown is not None:
-        unknown.append(gaps)
-    return without(starts, winners, gaps)
-
-
-def without(starts: UInt64, values: Int64, gaps: tuple[UInt64, UInt64]) -> tuple[UInt64, Int64]:
-    """A layer of segments with nothing (-1) in `gaps`, ranges that ascend and are disjoint."""
-    begin, end = gaps
-    kept = np.searchsorted(end, starts, side="right") >= np.searchsorted(begin, starts, side="right")
-    behind = layer_at(starts, values, end)
-    starts = np.concatenate((begin, end, starts[kept]))
-    values = np.concatenate((np.full(len(begin), -1, np.int64), behind, values[kept]))
-    order = np.argsort(starts, kind="stable")
-    order = order[first_of_runs(starts[order])]
-    return starts[order], values[order]
+"""Inlining deeper than this is not followed (R30, depth of inlining)."""
 
 
 def only_around(begin: UInt64, end: UInt64, owner: Int64, vaddrs: UInt64, count: int) -> tuple[UInt64, UInt64, Int64]:
@@ -104,20 +47,21 @@ def function_segments(
 ) -> tuple[UInt64, Int64, UInt64]:
     """Segments and their innermost nodes from the ranges of all nodes, which may be reordered in place.
 
-    An inlined function owns what it covers of the function around it (rules R25, R26), the smallest range
-    first (rule R27). Of overlapping functions those win whose unit claims the code (rule R255), then the smallest, then
-    the one whose unit's line table covers it, then the first (rule R9). Where nothing else is, an empty range is its
-    owner's (rule R8); the third column is where these segments, of one byte each, start. What had to be left out is
-    added to `problems`, and to `unknown` where that leaves unknown which function is there.
+    An inlined function owns what it covers of the function around it (R25, gaps of inlined functions; R26, ranges cut
+    to their parents), the smallest range first (rule R27). Of overlapping functions those win whose unit claims the
+    code (rule R255), then the smallest, then the one whose unit's line table covers it, then the first (rule R9).
+    Where nothing else is, an empty range is its owner's (rule R8); the third column is where these segments, of one
+    byte each, start. What had to be left out is added to `problems`, and to `unknown` where that leaves unknown which
+    function is there.
     """
     empty = begin == end
-    places = None
+    empty_functions = None
     if empty.any():
-        places = begin[empty], owner[empty]
+        empty_functions = begin[empty], owner[empty]
         begin, end, owner = begin[~empty], end[~empty], owner[~empty]
-        pieces = claims.cut_ranges(places[0], places[0], unit[places[1]], problems)
+        pieces = claims.cut_ranges(empty_functions[0], empty_functions[0], unit[empty_functions[1]], problems)
         if pieces is not None:
-            places = pieces.begin, places[1][pieces.source]
+            empty_functions = pieces.begin, empty_functions[1][pieces.source]
     depth = np.zeros(len(parent), np.int64)
     if inline_depths(*views(parent, depth)) > MAX_INLINE_DEPTH:
         shallow = depth[owner] <= MAX_INLINE_DEPTH
@@ -157,26 +101,26 @@ def function_segments(
     outer = outer[~(apart[1:] & apart[:-1])]
     rank[outer] += ~lines.cover(begin[outer], unit[owner[outer]])
     starts, winners = disjoint(begin, end, owner, rank, parent, unknown)
-    if places is None:
+    if empty_functions is None:
         return starts, winners, np.zeros(0, np.uint64)
-    return with_places(starts, winners, *places)
+    return with_empty_functions(starts, winners, *empty_functions)
 
 
-def with_places(starts: UInt64, winners: Int64, place: UInt64, owner: Int64) -> tuple[UInt64, Int64, UInt64]:
+def with_empty_functions(starts: UInt64, winners: Int64, start: UInt64, owner: Int64) -> tuple[UInt64, Int64, UInt64]:
     """Segments with those of empty functions, a byte each, where nothing else is (rule R8), and the starts of these."""
-    order = np.lexsort((owner, place))
-    order = order[first_of_runs(place[order])]
-    place, owner = place[order], owner[order]
-    at = np.searchsorted(starts, place, side="right") - 1
+    order = np.lexsort((owner, start))
+    order = order[first_of_runs(start[order])]
+    start, owner = start[order], owner[order]
+    at = np.searchsorted(starts, start, side="right") - 1
     free = at < 0
     free[~free] = winners[at[~free]] < 0
-    place, owner = place[free], owner[free]
+    start, owner = start[free], owner[free]
     # Of segments that start at one address the first of these three stays.
-    columns = (place, starts, place + np.uint64(1)), (owner, winners, np.full(len(owner), -1, np.int64))
+    columns = (start, starts, start + np.uint64(1)), (owner, winners, np.full(len(owner), -1, np.int64))
     starts, winners = np.concatenate(columns[0]), np.concatenate(columns[1])
     order = np.argsort(starts, kind="stable")
     order = order[first_of_runs(starts[order])]
-    return starts[order], winners[order], place
+    return starts[order], winners[order], start
 
 
 def line_rows(
@@ -187,12 +131,12 @@ def line_rows(
     problems: list[str],
     unknown: Gaps,
 ) -> tuple[UInt64, Int64]:
-    """Line entries in order of address: where each starts and its row, -1 for gaps (rule R38).
+    """Line entries in order of address: where each starts and its row, -1 for gaps (R38, no line between sequences).
 
     `segments` are those of `function_segments`. Where sequences of several programs cover an address, the program of
-    the unit whose function is there answers, otherwise the first (rule R37), and one that claims the address before
-    others; beside a function of a unit that claims it only such count (rule R255). What is in the way of that is added
-    to `problems`. There are no lines in `unknown`.
+    the unit whose function is there answers, otherwise the first (R37, overlapping sequences), and one that claims the
+    address before others; beside a function of a unit that claims it only such count (rule R255). What is in the way
+    of that is added to `problems`. There are no lines in `unknown`.
     """
     starts, nodes, _ = segments
     if not lines.claimed.all():
@@ -207,7 +151,7 @@ def line_rows(
     row_starts, rows = np.zeros(count, np.uint64), np.zeros(count, np.int64)
     lay_rows(*pieces, *views(row_starts, rows), True)
     if unknown:
-        gaps = united(*(np.concatenate(columns) for columns in zip(*unknown, strict=True)))
+        gaps = union(*(np.concatenate(columns) for columns in zip(*unknown, strict=True)))
         size = int((gaps[1] - gaps[0]).sum())
         problems.append(f"absurdly many functions at one address; {size} bytes of code stay without names and lines")
         row_starts, rows = without(row_starts, rows, gaps)
@@ -217,17 +161,17 @@ def line_rows(
 def without_strays(
     lines: Lines, segments: tuple[UInt64, Int64, UInt64], unit: Int64, claims: Claims, problems: list[str]
 ) -> Lines:
-    """`lines` without what is not claimed where a function of a unit is that claims the place (rule R255)."""
-    starts, nodes, places = segments
+    """`lines` without what is not claimed where a function of a unit is that claims the address (rule R255)."""
+    starts, nodes, empty_functions = segments
     there = np.flatnonzero(nodes >= 0)
-    there = there[~is_among(starts[there], places)]
+    there = there[~is_among(starts[there], empty_functions)]
     begin, end, node = starts[there], starts[there + 1], nodes[there]
     claimed = claims.cut_ranges(begin, end, unit[node], problems)
     if claimed is not None:
         begin, end = claimed.begin[claimed.inside], claimed.end[claimed.inside]
     covered = Cover(begin, end, np.zeros(len(begin), np.int64), 1)
     owner = np.where(lines.claimed, -1, 0)
-    pieces = covered.cut(lines.begin, lines.end, owner, problems)
+    pieces = cut_at(covered, lines.begin, lines.end, owner, problems)
     if pieces is None:
         pieces = Pieces(np.arange(len(owner)), lines.begin, lines.end, np.ones(len(owner), np.bool_))
     return lines_of(lines, pieces.take(~pieces.inside | lines.claimed[pieces.source]))
@@ -253,9 +197,8 @@ def prefer_owners(
     if pieces.sum() > PIECES_PER_SEQUENCE * (len(pieces) + len(cut)) + MORE_PIECES:
         problems.append("line sequences overlap absurdly; some lines may be those of other functions")
         last, pieces = first, np.ones_like(pieces)
-    offset = np.concatenate(([0], np.cumsum(pieces)))
     sequence = np.repeat(np.arange(len(pieces)), pieces)
-    step = np.arange(offset[-1]) - offset[sequence]
+    step = ranges(np.zeros(len(pieces), np.int64), pieces)
     limits = np.append(cut, np.uint64(0xFFFFFFFFFFFFFFFF))
     begin = np.where(step == 0, lines.begin[sequence], limits[np.minimum(first[sequence] + step - 1, len(cut))])
     is_last = step == pieces[sequence] - 1

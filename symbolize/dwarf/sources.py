@@ -1,4 +1,4 @@
-"""The places that the DWARF of one binary is in: its own sections, split units, a supplementary file, type units.
+"""Where the DWARF of one binary is: its own sections, split units, a supplementary file, type units.
 
 Each is a source with a number. References to DIEs and to strings carry the number of the source that they lie in,
 20 bits above an offset of 40; the binary's own is 0.
@@ -10,27 +10,23 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, distinct_inverse, first_of_runs, views
+from symbolize.core.arrays import Int64, UInt64, distinct, distinct_inverse, first_of_runs, views
+from symbolize.core.c_strings import sound_lengths, string_lengths, texts_of_lengths
+from symbolize.core.string_array import StringArray, joined_arrays
+from symbolize.dwarf.constants import *
 from symbolize.dwarf.package import Package, PackageError
 from symbolize.dwarf.reader import Reader
 from symbolize.dwarf.sections import Buffer, DebugSections
-from symbolize.dwarf.strings import sound_lengths, string_lengths, texts_of_lengths
 from symbolize.dwarf.units import read_units
-from symbolize.texts import Texts, joined_texts
 
-UInt64 = NDArray[np.uint64]
-Int64 = NDArray[np.int64]
-
-NOWHERE = (1 << 64) - 1
-SOURCE_SHIFT = 40
-OFFSET_MASK = (1 << SOURCE_SHIFT) - 1
 SUPPLEMENTARY = 1
 MAX_SOURCES = 1 << 20
 
-SECTION_SHIFT = 60
-STRING_SECTIONS = {1: "info", 2: "str", 3: "line_str", 4: "line"}
+STRING_SECTIONS = {
+    section >> SECTION_SHIFT: name
+    for section, name in ((IN_INFO, "info"), (IN_STR, "str"), (IN_LINE_STR, "line_str"), (IN_LINE, "line"))
+}
 """The sections of string references, by their top bits."""
 
 MAX_PATH = 1 << 14
@@ -94,18 +90,18 @@ class Source:
         if self._signatures is None:
             units = self.reader.units
             kind = np.asarray(units.kind)
-            rows = np.flatnonzero(((kind == 2) | (kind == 6)) & (np.asarray(units.bad) == 0))
+            rows = np.flatnonzero(((kind == DW_UT_type) | (kind == DW_UT_split_type)) & (np.asarray(units.bad) == 0))
             rows = rows[np.argsort(np.asarray(units.signature)[rows], kind="stable")]
             self._signatures = np.asarray(units.signature)[rows], np.asarray(units.type_die)[rows]
         known, die = self._signatures
-        place = int(np.searchsorted(known, np.uint64(signature)))
-        if place == len(known) or int(known[place]) != signature:
+        row = int(np.searchsorted(known, np.uint64(signature)))
+        if row == len(known) or int(known[row]) != signature:
             return None
-        return self.tagged_one(min(int(die[place]), OFFSET_MASK))
+        return self.tagged_one(min(int(die[row]), OFFSET_MASK))
 
 
 class Sources:
-    """All sources of a binary, opened when they are first needed. `problems` says what is missing or wrong."""
+    """All sources of a binary, opened when they are first needed. `problems` lists what is missing or wrong."""
 
     def __init__(self, sections: DebugSections, companions: Companions | None, problems: list[str]) -> None:
         self._companions = companions
@@ -126,8 +122,8 @@ class Sources:
         units = reader.units
         named = np.asarray(units.dwo_name) != np.uint64(NOWHERE)
         kind, old = np.asarray(units.kind), np.asarray(units.version) < 5
-        self.is_skeleton = named & ((kind == 4) | (old & (kind == 1)))
-        """Which units are skeletons (rule R82). A compile unit of DWARF 5 with a dwo id is none."""
+        self.is_skeleton = named & ((kind == DW_UT_skeleton) | (old & (kind == DW_UT_compile)))
+        """Which units are skeletons (R82, what is a skeleton). A compile unit of DWARF 5 with a dwo id is none."""
         self.has_skeletons = bool(self.is_skeleton.any())
 
     def get(self, number: int) -> Source | None:
@@ -193,29 +189,29 @@ class Sources:
         shared = max(len(sections.str) + len(sections.line_str) + len(sections.line) for sections in known)
         return shared + sum(len(sections.info) for sections in known)
 
-    def strings(self, references: UInt64) -> Texts:
+    def strings(self, references: UInt64) -> StringArray:
         """The strings that references name, empty where they name none."""
-        references, inverse = distinct_inverse(references)  # most strings stand in many places
+        references, inverse = distinct_inverse(references)  # most strings are named many times
         return self._distinct_strings(
             references, lambda section, offsets: sound_lengths(section, offsets, self._problems)
         ).only(inverse)
 
-    def _distinct_strings(self, references: UInt64, measure: Callable[[Buffer, Int64], Int64]) -> Texts:
+    def _distinct_strings(self, references: UInt64, measure: Callable[[Buffer, Int64], Int64]) -> StringArray:
         """The strings that references (ascending) name; `measure` gives their lengths, by section and offsets."""
-        place = (references >> np.uint64(SOURCE_SHIFT)).astype(np.int64)
+        section = (references >> np.uint64(SOURCE_SHIFT)).astype(np.int64)
         offset = (references & np.uint64(OFFSET_MASK)).astype(np.int64)
-        first = np.flatnonzero(first_of_runs(place))
-        parts = [Texts.empty(0)]
-        for i, j in pairwise([*first.tolist(), len(place)]):
-            key = int(place[i])
+        first = np.flatnonzero(first_of_runs(section))
+        parts = [StringArray.empty(0)]
+        for i, j in pairwise([*first.tolist(), len(section)]):
+            key = int(section[i])
             name = STRING_SECTIONS.get(key >> (SECTION_SHIFT - SOURCE_SHIFT))
             source = self.get(key & (MAX_SOURCES - 1)) if name is not None else None
             if name is None or source is None:
-                parts.append(Texts.empty(j - i))
+                parts.append(StringArray.empty(j - i))
                 continue
-            section = getattr(source.sections, name)
-            parts.append(texts_of_lengths(section, offset[i:j], measure(section, offset[i:j])))
-        return joined_texts(parts) if len(parts) > 2 else parts[-1]
+            data = getattr(source.sections, name)
+            parts.append(texts_of_lengths(data, offset[i:j], measure(data, offset[i:j])))
+        return joined_arrays(parts) if len(parts) > 2 else parts[-1]
 
     def _find_split(self, skeleton: int) -> tuple[Source, int] | None:
         units = self.main.reader.units
@@ -227,7 +223,8 @@ class Sources:
             if source is None:
                 break
             kind, own = np.asarray(source.reader.units.kind), np.asarray(source.reader.units.signature)
-            rows = np.flatnonzero(((kind == 1) | (kind == 5)) & (own == np.uint64(dwo_id)))
+            is_unit = (kind == DW_UT_compile) | (kind == DW_UT_split_compile)
+            rows = np.flatnonzero(is_unit & (own == np.uint64(dwo_id)))
             if len(rows) and not source.reader.units.bad[int(rows[0])]:
                 return source, int(rows[0])
             rejected.append(f"{label} has another dwo id")  # rule R81
@@ -322,7 +319,7 @@ class Sources:
             )
             if source is None:
                 return None
-            if not len(sections.rnglists):  # gcc before 11.1 left them in the binary (rule R84)
+            if not len(sections.rnglists):  # gcc before 11.1 left them in the binary (R84, range lists of split units)
                 source.reader.units.rnglists_base = np.full(len(source.file_unit), NOWHERE, np.uint64).data
             self._of_sections[sections] = source
         return self._of_sections[sections]

@@ -1,4 +1,4 @@
-"""What a file says of its supplementary file, and that file of itself (rule R91)."""
+"""Links to supplementary files, and the sections by which those are known (R91, supplementary files)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,5 @@
+include "constants.pxi"
 from symbolize.dwarf.abbrevs cimport AbbrevTables
-from symbolize.cursor cimport Cursor
+from symbolize.core.cursor cimport Cursor
 from symbolize.dwarf.columns cimport Ranges
 from symbolize.dwarf.reader cimport Reader, Units, is_address_form

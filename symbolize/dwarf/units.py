@@ -1,5 +1,7 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-"""Unit headers (DWARF 5 §7.5.1) and what the root DIE of each unit says of it."""
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
+"""Unit headers (DWARF 5 §7.5.1) and the attributes of the root DIE of each unit."""
 
 import cython
 import numpy as np
@@ -7,23 +9,10 @@ import numpy as np
 from symbolize.dwarf.abbrevs import AbbrevTables, find_roots
 
 if not cython.compiled:
-    from symbolize.cursor import Cursor
+    from symbolize.core.cursor import Cursor
     from symbolize.dwarf.columns import Ranges
+    from symbolize.dwarf.constants import *
     from symbolize.dwarf.reader import Reader, Units, is_address_form
-
-MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-RESERVED = cython.declare(cython.ulonglong, 0xFFFFFFF0)
-NOWHERE = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-
-# Kinds of units (DWARF 5 §7.5.1); older units count as compile units until their root says otherwise.
-COMPILE_UNIT = cython.declare(cython.int, 1)
-TYPE_UNIT = cython.declare(cython.int, 2)
-PARTIAL_UNIT = cython.declare(cython.int, 3)
-SKELETON_UNIT = cython.declare(cython.int, 4)
-
-MAX_ATTRIBUTES = cython.declare(cython.int, 256)
-"""Attributes of a root, as in abbrevs.py."""
 
 
 def scan_headers(  # type: ignore[no-untyped-def]
@@ -34,7 +23,7 @@ def scan_headers(  # type: ignore[no-untyped-def]
     Returns how many there are.
 
     A unit of an unknown version is kept as bad: its length still leads to the next one. A length that is
-    reserved (rule R64) or runs past the section ends the walk, the latter with a last, shortened unit.
+    reserved (R64, 64-bit DWARF) or runs past the section ends the walk, the latter with a last, shortened unit.
     """
     c: Cursor = Cursor(info, 0, -1, big)
     count: cython.Py_ssize_t = 0
@@ -52,12 +41,12 @@ def scan_headers(  # type: ignore[no-untyped-def]
         offset = c.pos
         offset_size = 4
         length = c.uint(4)
-        if length == 0 and not c.bad:  # zero padding between units (rule R72)
+        if length == 0 and not c.bad:  # zero padding between units (R72, padding of units)
             continue
-        if length == MASK32:
+        if length == DW_LENGTH_DWARF64:
             offset_size = 8
             length = c.uint(8)
-        elif length >= RESERVED:
+        elif length >= DW_LENGTH_lo_reserved:
             break
         if c.bad:
             break
@@ -65,15 +54,15 @@ def scan_headers(  # type: ignore[no-untyped-def]
         if length < end - c.pos:
             end = c.pos + length
         version = c.uint(2)
-        kind = TYPE_UNIT if types else COMPILE_UNIT
+        kind = DW_UT_type if types else DW_UT_compile  # of older units, until their root is read
         signature = type_die = NOWHERE
         if version >= 5:
             kind = c.uint(1)
             address_size = c.uint(1)
             abbrev_offset = c.uint(offset_size)
-            if kind == 4 or kind == 5:  # skeleton, split_compile: a dwo id
+            if kind in (DW_UT_skeleton, DW_UT_split_compile):  # a dwo id
                 signature = c.uint(8)
-            elif kind == 2 or kind == 6:  # type, split_type: a signature and the offset of the type
+            elif kind in (DW_UT_type, DW_UT_split_type):  # a signature and the offset of the type
                 signature = c.uint(8)
                 type_die = (offset + c.uint(offset_size)) & MASK64
         else:
@@ -97,8 +86,8 @@ def scan_headers(  # type: ignore[no-untyped-def]
                 c.bad
                 or version < 2
                 or version > 5
-                or kind < 1
-                or kind > 6
+                or kind < DW_UT_compile
+                or kind > DW_UT_split_type
                 or (address_size != 8 and address_size != 4 and address_size != 2)
                 or cython.cast(cython.ulonglong, c.pos) > end
             )
@@ -116,13 +105,13 @@ def read_root(
     units: Units,
     unit: cython.Py_ssize_t,
     abbreviation: Cursor,
-    place: cython.ulonglong,
+    position: cython.ulonglong,
     bases: cython.bint,
     ranges: cython.ulonglong[::1],
 ) -> cython.bint:
     """Read the root DIE of `unit`: the bases alone, or all else (rule R67: bases first, whatever the order).
 
-    Its abbreviation is read where it stands, at `place` of .debug_abbrev: for their roots alone most tables need not
+    Its abbreviation is read from `position` of .debug_abbrev: for their roots alone most tables need not
     be compiled. In the second pass `ranges[0:3]` receive low_pc, high_pc (as an address) and the position of a range
     list. False if the DIE cannot be read.
     """
@@ -133,17 +122,17 @@ def read_root(
     constant: cython.longlong
     v: cython.ulonglong
     high_is_address: cython.bint = False
-    reader.settle(unit)
+    reader.set_unit(unit)
     reader.info.pos = units.first_die[unit]
     reader.info.uleb()
-    abbreviation.seek(place)
-    if abbreviation.uleb() == 0x3C and units.kind[unit] == COMPILE_UNIT:
-        units.kind[unit] = PARTIAL_UNIT  # partial_unit, which headers tell since DWARF 5 only
+    abbreviation.seek(position)
+    if abbreviation.uleb() == DW_TAG_partial_unit and units.kind[unit] == DW_UT_compile:
+        units.kind[unit] = DW_UT_partial  # which headers have since DWARF 5 only
     abbreviation.uint(1)
     while True:
         name = abbreviation.uleb()
         raw_form = abbreviation.uleb()
-        constant = abbreviation.sleb() if raw_form == 0x21 else 0
+        constant = abbreviation.sleb() if raw_form == DW_FORM_implicit_const else 0
         if name == 0 and raw_form == 0:
             break
         count += 1
@@ -152,32 +141,32 @@ def read_root(
         form = cython.cast(cython.int, raw_form if raw_form < 0xFFFF else 0xFFFF)
         v = reader.value(form, constant)
         if bases:
-            if name == 0x72:  # str_offsets_base
+            if name == DW_AT_str_offsets_base:
                 units.str_offsets_base[unit] = v
-            elif name == 0x73 or name == 0x2133:  # addr_base, GNU_addr_base
+            elif name in (DW_AT_addr_base, DW_AT_GNU_addr_base):
                 units.addr_base[unit] = v
-            elif name == 0x74:  # rnglists_base
+            elif name == DW_AT_rnglists_base:
                 units.rnglists_base[unit] = v
-            elif name == 0x2132:  # GNU_ranges_base
+            elif name == DW_AT_GNU_ranges_base:
                 units.ranges_base[unit] = v
-        elif name == 0x03:  # name
+        elif name == DW_AT_name:
             units.name[unit] = v
-        elif name == 0x1B:  # comp_dir
+        elif name == DW_AT_comp_dir:
             units.comp_dir[unit] = v
-        elif name == 0x10:  # stmt_list
+        elif name == DW_AT_stmt_list:
             units.line_program[unit] = v
-        elif name == 0x13:  # language
+        elif name == DW_AT_language:
             units.language[unit] = v & 0xFFFF
-        elif name == 0x11:  # low_pc
+        elif name == DW_AT_low_pc:
             ranges[0] = v
-        elif name == 0x12:  # high_pc
+        elif name == DW_AT_high_pc:
             ranges[1] = v
             high_is_address = is_address_form(form)
-        elif name == 0x55:  # ranges
+        elif name == DW_AT_ranges:
             ranges[2] = reader.range_list(form, v)
-        elif name == 0x2131 and units.version[unit] < 5:  # GNU_dwo_id
+        elif name == DW_AT_GNU_dwo_id and units.version[unit] < 5:
             units.signature[unit] = v
-        elif name == 0x76 or name == 0x2130:  # dwo_name, GNU_dwo_name
+        elif name in (DW_AT_dwo_name, DW_AT_GNU_dwo_name):
             units.dwo_name[unit] = v
         if reader.info.bad:
             return False
@@ -244,8 +233,8 @@ def make_reader(sections, units: Units, tables: AbbrevTables) -> Reader:  # type
     )
 
 
-def root_places(reader: Reader, abbrev: cython.const[cython.uchar][::1]):  # type: ignore[no-untyped-def]
-    """Where in .debug_abbrev the abbreviation of each root DIE stands: int64[n], -1 for none."""
+def root_positions(reader: Reader, abbrev: cython.const[cython.uchar][::1]):  # type: ignore[no-untyped-def]
+    """The position in .debug_abbrev of the abbreviation of each root DIE: int64[n], -1 for none."""
     units: Units = reader.units
     count: cython.Py_ssize_t = len(units.offset)
     found = np.zeros(count, np.uint64), np.full(count, -1, np.int64)
@@ -254,7 +243,7 @@ def root_places(reader: Reader, abbrev: cython.const[cython.uchar][::1]):  # typ
     with cython.nogil:
         for unit in range(count):
             if not units.bad[unit]:
-                reader.settle(unit)
+                reader.set_unit(unit)
                 reader.info.pos = units.first_die[unit]
                 codes[unit] = reader.info.uleb()
     order = memoryview(np.lexsort((found[0], np.asarray(units.abbrev_offset))))
@@ -268,7 +257,7 @@ def collect_root_ranges(  # type: ignore[no-untyped-def]
     """Read every root DIE into the reader's units; the claimed ranges as arrays begin, end, unit."""
     units: Units = reader.units
     abbreviation: Cursor = Cursor(abbrev)
-    places: cython.longlong[::1] = memoryview(root_places(reader, abbrev))
+    positions: cython.longlong[::1] = memoryview(root_positions(reader, abbrev))
     ranges: cython.ulonglong[::1] = memoryview(np.zeros(3, np.uint64))
     claimed: Ranges = Ranges()
     unit: cython.Py_ssize_t
@@ -281,22 +270,22 @@ def collect_root_ranges(  # type: ignore[no-untyped-def]
                 continue
             ranges[0] = ranges[1] = ranges[2] = NOWHERE
             if (
-                places[unit] < 0
-                or not read_root(reader, units, unit, abbreviation, places[unit], True, ranges)
-                or not read_root(reader, units, unit, abbreviation, places[unit], False, ranges)
+                positions[unit] < 0
+                or not read_root(reader, units, unit, abbreviation, positions[unit], True, ranges)
+                or not read_root(reader, units, unit, abbreviation, positions[unit], False, ranges)
             ):
                 units.bad[unit] = 1
                 continue
-            if units.kind[unit] != COMPILE_UNIT and units.kind[unit] != SKELETON_UNIT:  # others hold no code (rule R90)
+            if units.kind[unit] not in (DW_UT_compile, DW_UT_skeleton):  # others hold no code (R90, units with code)
                 continue
             if ranges[2] != NOWHERE:
-                reader.settle(unit)
+                reader.set_unit(unit)
                 reader.start_ranges(ranges[2])
                 first = claimed.count
                 usable = False
                 while reader.next_range():
                     usable |= reader.range_begin < reader.range_end
-                    # The place of a function of length zero (rule R8).
+                    # The address of a function of length zero (R8, functions of length zero).
                     end = reader.range_begin + 1
                     claimed.append(reader.range_begin, reader.range_end if reader.range_end > end else end, unit)
                 if not usable:

@@ -1,9 +1,9 @@
 """One opened ELF image: segments, sections, build id, symbol tables. Knows no profiles and no DWARF."""
 
-from symbolize.elf.calls import inside_calls
-from symbolize.elf.ident import Ident, identify, read_build_id
+from symbolize.elf.call_sites import inside_calls
 from symbolize.elf.image import ElfError, ElfImage, Section, Segment
 from symbolize.elf.plt import read_plt
+from symbolize.elf.probe import Ident, identify, read_build_id
 from symbolize.elf.symbols import Symbols, read_symbols, without_tag
 
 __all__ = [

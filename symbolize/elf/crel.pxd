@@ -1,1 +1,1 @@
-from symbolize.cursor cimport Cursor
+from symbolize.core.cursor cimport Cursor

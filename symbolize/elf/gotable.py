@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from symbolize.elf.headers import SHF_ALLOC
 from symbolize.elf.image import Buffer, ElfImage
-from symbolize.elf.layout import SHF_ALLOC
-from symbolize.elf.loaded import Loaded, bounded
+from symbolize.elf.memory_image import Loaded, bounded
 from symbolize.elf.symbols import read_symbols
 
 GO_SECTIONS = frozenset({".gopclntab", ".data.rel.ro.gopclntab"})
@@ -76,7 +76,7 @@ def places(image: ElfImage) -> Iterator[tuple[int, int]]:
     """Vaddr and size of what may be the table: sections, or what looks like its header (rule R123)."""
     if image.is_relocatable:
         return
-    loaded = [section for section in image.sections if section.flags & SHF_ALLOC and section.type != "SHT_NOBITS"]
+    loaded = [section for section in image.sections if section.flags & SHF_ALLOC and section.has_bytes]
     # Some tools garble the names of sections, so one counts that begins as the table does.
     tables = [
         section

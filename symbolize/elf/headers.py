@@ -1,92 +1,166 @@
-"""ELF header, program headers and section headers, as pyelftools reads them.
+"""The header tables of ELF files: the ELF header, program headers, section headers.
 
-Only pyelftools' structures are used: its file object imports a whole DWARF reader, and gives up on all sections
-when one is corrupt.
+How they are laid out is known from pyelftools' structures and unpacked by `struct`, a table in one call: a folder has
+thousands of files, an object file thousands of sections, and pyelftools reads a field at a time.
 """
 
-from typing import Any
+import struct
+from collections.abc import Callable, Iterable
+from functools import cache
+from operator import itemgetter
+from typing import Any, NamedTuple
 
+EI_CLASS, EI_DATA, EI_NIDENT = 4, 5, 16
+MAX_HEADER = 64
+"""Bytes of the larger of the two ELF headers."""
+CLASSES = {1: False, 2: True}
+BYTE_ORDERS = {1: False, 2: True}
+"""Whether a file of this EI_CLASS has 64 bits, whether one of this EI_DATA is big-endian."""
+ET_REL = 1
+PT_LOAD, PT_DYNAMIC, PT_NOTE = 1, 2, 4
+PF_X = 0x1
+SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_NOTE, SHT_NOBITS = 0, 1, 2, 3, 7, 8
+SHF_ALLOC = 0x2
+SHF_EXECINSTR = 0x4
+SHF_COMPRESSED = 0x800
 PN_XNUM = 0xFFFF
 SHN_XINDEX = 0xFFFF
-MAX_NAME = 1 << 12
-"""Longer names of sections are cut off; they could overlap and add up to any size."""
+
+FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}
+"""How `struct` calls an unsigned number of so many bytes."""
+
+Row = tuple[int, ...]
+
+
+class Layout:
+    """One kind of header: the `names` of its fields in order, and its `size` in bytes."""
+
+    def __init__(self, structure: Any, order: str) -> None:
+        self.names = tuple(field.name for field in structure.subcons)
+        self._widths = [field.sizeof() for field in structure.subcons]
+        self._order = order
+        self._struct, _ = self._reader(self.names)
+        self.size = self._struct.size
+        self._readers = cache(self._reader)
+
+    def _reader(self, names: tuple[str, ...]) -> tuple[struct.Struct, Callable[[Row], Row] | None]:
+        """What unpacks the fields `names`, and what puts them into this order, if it is not that of the header."""
+        parts = (
+            FORMATS.get(width, f"{width}s") if name in names else f"{width}x"
+            for name, width in zip(self.names, self._widths, strict=True)
+        )
+        known = [name for name in self.names if name in names]
+        reorder = None if known == list(names) else itemgetter(*map(known.index, names))
+        return struct.Struct(self._order + "".join(parts)), reorder
+
+    def rows(self, table: bytes | memoryview, entry_size: int, names: tuple[str, ...]) -> list[Row]:
+        """The fields `names` of each header in `table`, one every `entry_size` bytes."""
+        reader, reorder = self._readers(names)
+        rows: Iterable[Row]
+        if entry_size == self.size:
+            rows = reader.iter_unpack(table[: len(table) // self.size * self.size])
+        else:
+            rows = (reader.unpack_from(table, at) for at in range(0, len(table) - self.size + 1, entry_size))
+        return list(rows if reorder is None else map(reorder, rows))
+
+    def parse(self, header: bytes | memoryview) -> dict[str, Any]:
+        """All fields of a header."""
+        return dict(zip(self.names, self._struct.unpack_from(header), strict=True))
+
+    def pack(self, **values: Any) -> bytes:
+        """A header with these values, 0 in the other fields."""
+        return self._struct.pack(*(values.get(name, 0) for name in self.names))
+
+
+class Layouts(NamedTuple):
+    """The layouts of the headers of a file."""
+
+    file: Layout
+    segment: Layout
+    section: Layout
+
+
+@cache
+def layouts_of(is_64: bool, big_endian: bool) -> Layouts:
+    """The layouts in files of a class and byte order."""
+    from elftools.elf.structs import ELFStructs
+
+    structs: Any = ELFStructs(little_endian=not big_endian, elfclass=64 if is_64 else 32)
+    structs.create_basic_structs()
+    structs.create_advanced_structs()
+    kinds = (structs.Elf_Ehdr, structs.Elf_Phdr, structs.Elf_Shdr)
+    return Layouts(*(Layout(kind, ">" if big_endian else "<") for kind in kinds))
+
+
+@cache
+def names_of(enumeration: str) -> dict[int, str]:
+    """The names of the numbers of one of pyelftools' enumerations."""
+    from elftools.elf import enums
+
+    return {value: name for name, value in getattr(enums, enumeration).items() if name != "_default_"}
 
 
 class Headers:
-    """The headers of the file `data`. Reading one that is corrupt raises, with exceptions of many kinds."""
+    """The headers of the file of which `read_at` gives bytes from an offset on, so many, fewer at the end of the file.
 
-    def __init__(self, data: memoryview) -> None:
-        from elftools.elf.structs import ELFStructs
+    `file` has the fields of the ELF header by name, the counts those of headers that can be read. Raises ValueError if
+    the ELF header is cut off or of an unknown class.
+    """
 
-        if data[4] not in (1, 2) or data[5] not in (1, 2):
-            raise ValueError("unknown class or byte order")
-        self.is_64 = data[4] == 2
-        self.big_endian = data[5] == 2
-        self._stream: Any = _Stream(data)
-        self._structs: Any = ELFStructs(little_endian=not self.big_endian, elfclass=64 if self.is_64 else 32)
-        self._structs.create_basic_structs()
-        self.file = self._parse(self._structs.Elf_Ehdr, 0)
-        self._structs.create_advanced_structs(self.file["e_type"], self.file["e_machine"])
-        self.segment_count = self.file["e_phnum"]
-        self.section_count = self.file["e_shnum"]
-        names = self.file["e_shstrndx"]
-        if self.file["e_shoff"] and (self.section_count == 0 or PN_XNUM in (self.segment_count, names)):
-            first = self.section(0)  # holds what does not fit into the header (rule R101)
-            self.section_count = self.section_count or first["sh_size"]
-            self.segment_count = first["sh_info"] if self.segment_count == PN_XNUM else self.segment_count
-            names = first["sh_link"] if names == SHN_XINDEX else names
-        # Headers smaller than their structure would lie over one another, and there could be very many.
-        if not self.file["e_shoff"] or self.file["e_shentsize"] < self._structs.Elf_Shdr.sizeof():
+    def __init__(self, read_at: Callable[[int, int], bytes | memoryview]) -> None:
+        self._read_at = read_at
+        ident = bytes(read_at(0, MAX_HEADER))
+        if len(ident) < EI_NIDENT or ident[EI_CLASS] not in CLASSES or ident[EI_DATA] not in BYTE_ORDERS:
+            raise ValueError("cut off or of an unknown class")
+        self.is_64, self.big_endian = CLASSES[ident[EI_CLASS]], BYTE_ORDERS[ident[EI_DATA]]
+        self.layouts = layouts_of(self.is_64, self.big_endian)
+        layout = self.layouts.file
+        if len(ident) < layout.size:
+            raise ValueError("cut off")
+        self.file: dict[str, Any] = layout.parse(ident)
+        self.segment_count: int = self.file["e_phnum"]
+        self.section_count: int = self.file["e_shnum"]
+        self.names_index: int = self.file["e_shstrndx"]
+        if self.file["e_shoff"] and (self.section_count == 0 or PN_XNUM in (self.segment_count, self.names_index)):
+            self._read_first()
+        # Headers smaller than their structure would overlap, and there could be very many.
+        if not self.file["e_shoff"] or self.file["e_shentsize"] < self.layouts.section.size:
             self.section_count = 0
-        if self.file["e_phentsize"] < self._structs.Elf_Phdr.sizeof():
+        if self.file["e_phentsize"] < self.layouts.segment.size:
             self.segment_count = 0
-        self._names_index = names
-        self._names: bytes | None = None
 
-    def segment(self, number: int) -> Any:
-        """Program header `number`."""
-        return self._parse(self._structs.Elf_Phdr, self.file["e_phoff"] + number * self.file["e_phentsize"])
+    def _read_first(self) -> None:
+        """Read section header 0, which holds what does not fit into the ELF header (R101, very many sections)."""
+        layout = self.layouts.section
+        row = self._read_at(self.file["e_shoff"], layout.size)
+        if len(row) < layout.size:
+            self.section_count = self.section_count or 1  # and this one is cut off
+            return
+        first = layout.parse(row)
+        self.section_count = self.section_count or first["sh_size"]
+        self.segment_count = first["sh_info"] if self.segment_count == PN_XNUM else self.segment_count
+        self.names_index = first["sh_link"] if self.names_index == SHN_XINDEX else self.names_index
 
-    def section(self, number: int) -> Any:
-        """Section header `number`."""
-        return self._parse(self._structs.Elf_Shdr, self.file["e_shoff"] + number * self.file["e_shentsize"])
+    def segments(self, *names: str) -> list[Row]:
+        """The fields `names` of the program headers, fewer if they are cut off."""
+        return self._rows(self.layouts.segment, self.file["e_phoff"], self.segment_count, "e_phentsize", names)
 
-    def name(self, offset: int) -> str:
-        """The section name at `offset` of the table of names."""
-        if self._names is None:
-            table = self.section(self._names_index)
-            self._stream.seek(table["sh_offset"])
-            self._names = self._stream.read(table["sh_size"])
-            if len(self._names) < table["sh_size"]:
-                raise ValueError("the names of the sections reach past the end of the file")
-        return self._names[offset : offset + MAX_NAME].partition(b"\0")[0].decode("utf-8", "replace")
+    def sections(self, *names: str) -> list[Row]:
+        """The fields `names` of the section headers, fewer if they are cut off."""
+        return self._rows(self.layouts.section, self.file["e_shoff"], self.section_count, "e_shentsize", names)
 
-    def _parse(self, structure: Any, position: int) -> Any:
-        from elftools.common.utils import struct_parse
-
-        return struct_parse(structure, self._stream, position)
+    def _rows(self, layout: Layout, offset: int, count: int, entry_size: str, names: tuple[str, ...]) -> list[Row]:
+        size = self.file[entry_size]
+        return layout.rows(self._read_at(offset, count * size), size, names) if count else []
 
 
-class _Stream:
-    """A read-only file over a memoryview, as pyelftools wants it, without a copy of the contents."""
+def holds_code(sections: Iterable[bool], segments: Iterable[int]) -> bool:
+    """Whether a file holds bytes of code, and not only says where code is, as a debug file does (R103, code of debug
+    files).
 
-    def __init__(self, data: memoryview) -> None:
-        self._data = data
-        self._position = 0
-
-    def read(self, size: int = -1) -> bytes:
-        """The next `size` bytes, or all that are left."""
-        end = len(self._data) if size < 0 else self._position + size
-        chunk = bytes(self._data[self._position : end])
-        self._position += len(chunk)
-        return chunk
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Move to a position."""
-        base = (0, self._position, len(self._data))[whence]
-        self._position = max(0, base + offset)
-        return self._position
-
-    def tell(self) -> int:
-        """The position."""
-        return self._position
+    `sections` tell of each section with code whether it has bytes in the file, `segments` how many bytes each
+    executable segment has there. The sections decide: where the ELF headers are at the beginning of the executable
+    segment, a debug file keeps these as the only bytes of it.
+    """
+    found = list(sections)
+    return any(found) if found else any(segments)

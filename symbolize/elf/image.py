@@ -1,28 +1,38 @@
-"""An opened ELF file. pyelftools reads the headers; contents are views of the mapped file."""
+"""An opened ELF file: its headers are read, contents are views of the mapped file."""
 
-import mmap
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import TracebackType
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.elf.code import holds_code
+from symbolize.core.arrays import UInt64
+from symbolize.core.closing import Closeable
+from symbolize.core.compression import CompressionError
+from symbolize.core.errors import InputError
+from symbolize.core.mapped import MappedFile
 from symbolize.elf.compressed import inflate_section, inflate_zdebug
-from symbolize.elf.headers import Headers
-from symbolize.elf.layout import SHF_ALLOC, lay_out
+from symbolize.elf.headers import (
+    ET_REL,
+    PF_X,
+    PT_DYNAMIC,
+    PT_LOAD,
+    PT_NOTE,
+    SHF_ALLOC,
+    SHF_COMPRESSED,
+    SHF_EXECINSTR,
+    Headers,
+    holds_code,
+    names_of,
+)
+from symbolize.elf.layout import lay_out
 from symbolize.elf.notes import gnu_build_id
-from symbolize.errors import InputError
-from symbolize.regular import open_regular
 
-SHF_EXECINSTR = 0x4
-SHF_COMPRESSED = 0x800
-PF_X = 0x1
 MAX_SECTIONS = 1 << 20
 MAX_SEGMENTS = 1 << 16
+MAX_NAME = 1 << 12
+"""Longer names of sections are cut off; they could overlap and add up to any size."""
 MAX_EXPANSION = 64
 MORE_EXPANSION = 1 << 24
 """Bytes that the decompressed sections of a file may take, for each byte of the file and in addition."""
@@ -63,9 +73,14 @@ class Section(NamedTuple):
         """Whether the section is loaded and executable."""
         return self.flags & (SHF_ALLOC | SHF_EXECINSTR) == SHF_ALLOC | SHF_EXECINSTR
 
+    @property
+    def has_bytes(self) -> bool:
+        """Whether the contents are in the file."""
+        return self.type != "SHT_NOBITS"
+
 
 @dataclass(eq=False)
-class ElfImage:
+class ElfImage(Closeable):
     """An ELF file, mapped into memory; a context manager that unmaps it.
 
     `problems` lists, a sentence each, what is wrong with the parts that could not be read. `dynamic` is where
@@ -87,19 +102,17 @@ class ElfImage:
     modified_ns: int = 0
     changed_ns: int = 0
     _inflated: dict[str, bytes] = field(default_factory=dict, repr=False)
-    _close: list[mmap.mmap] = field(default_factory=list, repr=False)
+    _file: MappedFile | None = field(default=None, repr=False)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
-        """Open the file at `path`. Raises ElfError if it is not an ELF file, OSError if it cannot be opened."""
-        with open(open_regular(path), "rb") as file:
-            status = os.fstat(file.fileno())
-            if status.st_size == 0:
-                raise ElfError(str(path), "the file is empty")
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        image = cls.parse(memoryview(mapped), str(path))
-        image.modified_ns, image.changed_ns = status.st_mtime_ns, status.st_ctime_ns
-        image._close.append(mapped)
+        """Open the file at `path`. Raises ElfError if it is not an ELF file, OSError if it cannot be opened, and
+        ChangedFile if it changes meanwhile."""
+        file = MappedFile(path)
+        if not file.status.st_size:
+            raise ElfError(str(path), "the file is empty")
+        image = cls._read(file, file.data, str(path))
+        image.changed_ns = file.status.st_ctime_ns
         return image
 
     @classmethod
@@ -108,13 +121,20 @@ class ElfImage:
 
         `name` stands for it in messages. Raises as `open` does.
         """
-        with open(open_regular(path), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not 0 <= offset < offset + size <= status.st_size:
-                raise ElfError(name, "reaches past the end of the file around it")
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        image = cls.parse(memoryview(mapped)[offset : offset + size], name)  # which keeps the file mapped
-        image.modified_ns = status.st_mtime_ns
+        file = MappedFile(path)
+        if not 0 <= offset < offset + size <= file.status.st_size:
+            raise ElfError(name, "reaches past the end of the file around it")
+        return cls._read(file, file.data[offset : offset + size], name)
+
+    @classmethod
+    def _read(cls, file: MappedFile, data: memoryview, name: str) -> Self:
+        """Read the headers of an ELF file in `data`, which is of `file`."""
+        try:
+            image = cls.parse(data, name)
+        finally:
+            file.check()  # zeros where the file was cut off are no fault of it
+        image.modified_ns = file.status.st_mtime_ns
+        image._file = file
         return image
 
     @classmethod
@@ -124,65 +144,39 @@ class ElfImage:
             raise ElfError(path, "not an ELF file")
         problems: list[str] = []
         try:
-            headers = Headers(data)
-        except Exception as error:  # pyelftools meets corrupt bytes with exceptions of many kinds
+            headers = Headers(lambda offset, size: data[offset : offset + size])
+        except ValueError as error:
             raise ElfError(path, f"unreadable ELF header ({error})") from error
         if headers.segment_count > MAX_SEGMENTS or headers.section_count > MAX_SECTIONS:
             raise ElfError(path, "absurd number of segments or sections in the ELF header")
         segments: list[Segment] = []
         build_id = dynamic = None
         notes_left = 2 * len(data)  # many headers could name the same long notes
-        for number in range(headers.segment_count):
-            try:
-                segment = headers.segment(number)
-            except Exception as error:
-                problems.append(f"unreadable program headers from number {number} on ({error})")
-                break
-            if segment["p_type"] == "PT_LOAD":
-                segments.append(
-                    Segment(
-                        segment["p_offset"],
-                        segment["p_vaddr"],
-                        segment["p_filesz"],
-                        segment["p_memsz"],
-                        segment["p_align"],
-                        bool(segment["p_flags"] & PF_X),
-                    )
-                )
-            elif segment["p_type"] == "PT_DYNAMIC":
-                dynamic = segment["p_offset"], segment["p_filesz"]
-            elif segment["p_type"] == "PT_NOTE" and build_id is None:
-                notes = data[segment["p_offset"] : segment["p_offset"] + min(segment["p_filesz"], notes_left)]
+        rows = headers.segments("p_type", "p_flags", "p_offset", "p_vaddr", "p_filesz", "p_memsz", "p_align")
+        if len(rows) < headers.segment_count:
+            problems.append(f"unreadable program headers from number {len(rows)} on, the file may be cut off")
+        for kind, flags, offset, vaddr, size, memory_size, alignment in rows:
+            if kind == PT_LOAD:
+                segments.append(Segment(offset, vaddr, size, memory_size, alignment, bool(flags & PF_X)))
+            elif kind == PT_DYNAMIC:
+                dynamic = offset, size
+            elif kind == PT_NOTE and build_id is None:
+                notes = data[offset : offset + min(size, notes_left)]
                 notes_left -= len(notes)
                 build_id = gnu_build_id(notes, headers.big_endian)
-        sections: list[Section] = []
-        try:
-            for number in range(headers.section_count):
-                section = headers.section(number)
-                sections.append(
-                    Section(
-                        headers.name(section["sh_name"]),
-                        section["sh_type"],
-                        section["sh_flags"],
-                        section["sh_addr"],
-                        section["sh_offset"],
-                        section["sh_size"],
-                        section["sh_link"],
-                        section["sh_info"],
-                        section["sh_addralign"],
-                    )
-                )
-        except Exception as error:
-            problems.append(f"unreadable section headers, the file may be cut off ({error})")
+        sections = read_sections(headers, data)
+        if len(sections) < headers.section_count:
+            problems.append("unreadable section headers, the file may be cut off")
+        file_type, machine = headers.file["e_type"], headers.file["e_machine"]
         image = cls(
             path,
             data,
             headers.is_64,
             headers.big_endian,
-            str(headers.file["e_machine"]),
-            str(headers.file["e_type"]),
+            names_of("ENUM_E_MACHINE").get(machine, str(machine)),
+            names_of("ENUM_E_TYPE").get(file_type, str(file_type)),
             segments,
-            lay_out(sections, headers.is_64) if headers.file["e_type"] == "ET_REL" else sections,
+            lay_out(sections, headers.is_64) if file_type == ET_REL else sections,
             build_id,
             problems,
             dynamic,
@@ -196,24 +190,23 @@ class ElfImage:
                         break
         return image
 
+    def check(self) -> None:
+        """Raise ChangedFile if the file changed since it was opened, so that nothing that was read of it counts (R280,
+        files that change)."""
+        if self._file is not None:
+            self._file.check()
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the file changed since it was opened, and before it was closed."""
+        return self._file is not None and bool(self._file.problem)
+
     def close(self) -> None:
         """Unmap the file. Views of it that are still in use keep the memory alive."""
         self._inflated.clear()
         self.data.release()
-        for mapped in self._close:
-            try:
-                mapped.close()
-            except BufferError:
-                pass
-        self._close.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        if self._file is not None:
+            self._file.close()
 
     def forget(self) -> None:
         """Let go of the sections that were decompressed."""
@@ -232,7 +225,7 @@ class ElfImage:
     @cached_property
     def has_code(self) -> bool:
         """Whether the file holds the bytes of its code, which a debug file does not (rule R103)."""
-        sections = (section.type != "SHT_NOBITS" for section in self.sections if section.is_code and section.size)
+        sections = (section.has_bytes for section in self.sections if section.is_code and section.size)
         return holds_code(sections, (segment.file_size for segment in self.segments if segment.executable))
 
     @cached_property
@@ -243,6 +236,11 @@ class ElfImage:
         """
         sizes = [(s.file_size, s.memory_size) for s in self.segments if s.executable and s.memory_size]
         return self.has_code or (len(sizes) > 0 and all(size == memory for size, memory in sizes))
+
+    @cached_property
+    def has_dwarf(self) -> bool:
+        """Whether the file has debug information that can describe code."""
+        return any(section.name in (".debug_info", ".zdebug_info") and section.has_bytes for section in self.sections)
 
     @property
     def loaded_sections(self) -> list[tuple[str, int, int]]:
@@ -268,7 +266,7 @@ class ElfImage:
 
     def raw(self, section: Section) -> memoryview | None:
         """The bytes of a section as they are in the file; None if it has none there or is out of bounds."""
-        if section.type == "SHT_NOBITS":
+        if not section.has_bytes:
             return None
         if section.file_offset + section.size > len(self.data):
             self.note(f"section {section.name} reaches past the end of the file")
@@ -297,19 +295,16 @@ class ElfImage:
             return data
         try:
             return self._inflate(data, legacy, sum(map(len, self._inflated.values())))
-        except ValueError as error:
-            self.note(f"section {section.name}: {error}")
+        except CompressionError as error:
+            self.note(f"section {section.name}: {error.problem}")
             return None
         finally:
             self._let_go(section)
 
     def _let_go(self, section: Section) -> None:
         """Tell the system that the compressed bytes of a section are not needed in memory any more."""
-        begin = -(-section.file_offset // mmap.PAGESIZE) * mmap.PAGESIZE
-        size = section.file_offset + section.size - begin
-        for mapped in self._close:
-            if size > 0:
-                mapped.madvise(mmap.MADV_DONTNEED, begin, size)
+        if self._file is not None and len(self._file.data) == len(self.data):
+            self._file.forget(section.file_offset, section.size)
 
     def all_contents(self, name: str) -> list[Buffer]:
         """The bytes of every section called `name`, decompressed. In relocatable files a name may stand for many."""
@@ -324,8 +319,8 @@ class ElfImage:
             try:
                 result.append(self._inflate(data, False, inflated))
                 inflated += len(result[-1])
-            except ValueError as error:
-                self.note(f"section {section.name}: {error}")
+            except CompressionError as error:
+                self.note(f"section {section.name}: {error.problem}")
         return result
 
     @property
@@ -334,12 +329,12 @@ class ElfImage:
         return MAX_EXPANSION * len(self.data) + MORE_EXPANSION
 
     def _inflate(self, data: memoryview, legacy: bool, others: int) -> bytes:
-        """Decompress a section beside `others`, bytes of other sections. Raises ValueError if it is corrupt."""
+        """Decompress a section beside `others`, bytes of other sections. Raises CompressionError."""
         limit = self.max_inflated - others
         return inflate_zdebug(data, limit) if legacy else inflate_section(data, self.is_64, self.big_endian, limit)
 
     @cached_property
-    def code_ranges(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    def code_ranges(self) -> tuple[UInt64, UInt64]:
         """Where code can be: begin and end vaddrs of executable sections, else of executable segments (rule R54).
 
         Sorted and disjoint. In a debug file the sections have no bytes, but addresses and sizes (rule R103).
@@ -359,3 +354,22 @@ class ElfImage:
                 ends.append(end)
         top = (1 << 64) - 1
         return np.array(begins, np.uint64), np.array([min(end, top) for end in ends], np.uint64)
+
+
+def read_sections(headers: Headers, data: memoryview) -> list[Section]:
+    """The section headers with their names, fewer if they are cut off, none if their names are."""
+    rows = headers.sections(
+        *("sh_name", "sh_type", "sh_flags", "sh_addr", "sh_offset", "sh_size", "sh_link", "sh_info", "sh_addralign")
+    )
+    if headers.names_index >= len(rows):
+        return []
+    offset, size = rows[headers.names_index][4:6]
+    names = bytes(data[offset : offset + size])
+    if len(names) < size:
+        return []
+    types = names_of("ENUM_SH_TYPE_BASE")
+    result = []
+    for start, kind, *rest in rows:
+        name = names[start : start + MAX_NAME].partition(b"\0")[0].decode("utf-8", "replace")
+        result.append(Section(name, types.get(kind, kind), *rest))
+    return result

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from symbolize.elf.headers import SHF_ALLOC
+
 if TYPE_CHECKING:
     from symbolize.elf.image import Section
 
-SHF_ALLOC = 0x2
 ALIGNMENT = 16
 MAX_ALIGNMENT = 1 << 16
 

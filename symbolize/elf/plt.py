@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, is_among
+from symbolize.core.arrays import Int64, UInt8, UInt32, UInt64, distinct, is_among
 from symbolize.elf.dynamic import DT_PLTGOT, dynamic_tags
+from symbolize.elf.headers import SHF_ALLOC
 from symbolize.elf.image import ElfImage, Section
-from symbolize.elf.layout import SHF_ALLOC
-from symbolize.elf.loaded import Loaded
+from symbolize.elf.memory_image import Loaded
 from symbolize.elf.relocate import SHT_CREL, Relocations, read_relocations
 from symbolize.elf.symbols import (
     MORE_NAMES,
@@ -28,10 +28,6 @@ from symbolize.elf.symbols import (
     symbol_rows,
     table_bytes,
 )
-
-UInt64 = NDArray[np.uint64]
-Int64 = NDArray[np.int64]
-Bytes = NDArray[np.uint8]
 
 MARK = b"@plt"
 TABLES = (".plt", ".plt.sec", ".plt.got", ".plt.bnd", ".iplt")
@@ -124,7 +120,7 @@ def fitting(image: ElfImage, sections: Iterable[Section]) -> Iterator[Section]:
             yield section
 
 
-def code_of(image: ElfImage, names: Sequence[str]) -> Iterator[tuple[Section, Bytes]]:
+def code_of(image: ElfImage, names: Sequence[str]) -> Iterator[tuple[Section, UInt8]]:
     """The sections of these names that have code, and that."""
     for section in fitting(image, (s for s in image.sections if s.name in names and s.is_code)):
         raw = image.raw(section)
@@ -207,7 +203,7 @@ def indirect_functions(image: ElfImage) -> dict[int, bytes]:
     return {at: text for at, (_, _, text) in known.items()}
 
 
-def fields(code: Bytes, kind: str) -> NDArray[Any]:
+def fields(code: UInt8, kind: str) -> NDArray[Any]:
     """The numbers of a kind that begin at each byte of `code`."""
     size = np.dtype(kind).itemsize
     return np.ndarray((max(len(code) - size + 1, 0),), kind, np.append(code, np.zeros(size, np.uint8)), strides=(1,))
@@ -218,7 +214,7 @@ def at(vaddr: int, begin: Int64, distance: NDArray[Any]) -> UInt64:
     return np.uint64(vaddr) + begin.astype(np.uint64) + distance.astype(np.int64).view(np.uint64)
 
 
-def behind(code: Bytes, begin: Int64, pattern: bytes, size: int = 0) -> Int64:
+def behind(code: UInt8, begin: Int64, pattern: bytes, size: int = 0) -> Int64:
     """`begin`, moved to the instruction before it where that begins with `pattern`; `size` is its size, if larger."""
     size = size or len(pattern)
     found = begin >= size
@@ -227,7 +223,7 @@ def behind(code: Bytes, begin: Int64, pattern: bytes, size: int = 0) -> Int64:
     return np.where(found, begin - size, begin)
 
 
-def decode_x86_64(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
+def decode_x86_64(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
     """`jmp *word(%rip)`, with `bnd`, behind `endbr64` or `mov $number, %r11d`; `mov word(%rip), %r11` of retpolines."""
     pairs, numbers = fields(code, "<u2"), fields(code, "<i4")
     jump = np.flatnonzero(pairs[: max(len(code) - 5, 0)] == 0x25FF)
@@ -238,7 +234,7 @@ def decode_x86_64(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> It
     yield Entries(load, at(vaddr, load + 7, numbers[load + 3]), 32)
 
 
-def decode_386(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
+def decode_386(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
     """`jmp *word` or, in position-independent code, `jmp *word(%ebx)`, with ebx at the global offset table."""
     numbers = fields(code, "<u4")
     base = table_of_386(image, words)
@@ -249,7 +245,7 @@ def decode_386(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> Itera
             yield Entries(first, numbers[jump + 2].astype(np.uint64) + np.uint64(begin) & np.uint64(0xFFFFFFFF), 16)
 
 
-def jumps_of_386(code: Bytes, opcode: int) -> Int64:
+def jumps_of_386(code: UInt8, opcode: int) -> Int64:
     """Where jumps through a word are."""
     return np.flatnonzero(fields(code, "<u2")[: max(len(code) - 5, 0)] == opcode)
 
@@ -266,13 +262,13 @@ def table_of_386(image: ElfImage, words: UInt64) -> int | None:
     return best[0] if len(best) == 1 else None
 
 
-def instructions(code: Bytes, count: int) -> list[NDArray[np.uint32]]:
+def instructions(code: UInt8, count: int) -> list[UInt32]:
     """Runs of `count` instructions of four bytes: the first of each, the second of each and so on."""
     words = fields(code, "<u4")[::4].astype(np.uint32)
     return [words[i : max(len(words) - count + 1 + i, i)] for i in range(count)]
 
 
-def decode_aarch64(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
+def decode_aarch64(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
     """`adrp x16, word` and `ldr x17, [x16, word]`, perhaps behind `bti c`."""
     page, load = instructions(code, 2)
     chosen = np.flatnonzero(((page & 0x9F00001F) == 0x90000010) & ((load & 0xFFC003FF) == 0xF9400211))
@@ -283,7 +279,7 @@ def decode_aarch64(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> I
     yield Entries(behind(code, 4 * chosen, b"\x5f\x24\x03\xd5"), word, 24)
 
 
-def decode_arm(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
+def decode_arm(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
     """Additions to `ip` that begin with pc and `ldr pc, [ip, word]!`, perhaps behind `bx pc` of Thumb code.
 
     lld has a form for far words too: `ldr ip, [pc, #4]`, `add ip, ip, pc`, `ldr pc, [ip]` and the distance.
@@ -291,7 +287,7 @@ def decode_arm(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> Itera
     if image.big_endian:
         return
 
-    def rotated(instruction: NDArray[np.uint32]) -> Int64:
+    def rotated(instruction: UInt32) -> Int64:
         value, by = (instruction & 0xFF).astype(np.int64), (instruction >> 8 & 0xF).astype(np.int64) * 2
         return (value << 32 - by | value >> by) & 0xFFFFFFFF
 
@@ -314,7 +310,7 @@ def decode_arm(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> Itera
     yield Entries(4 * chosen, at(vaddr, 4 * chosen + 12, far[chosen]) & np.uint64(0xFFFFFFFF), 16)
 
 
-def decode_riscv(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
+def decode_riscv(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
     """`auipc t3, word` and `ld t3, word(t3)`, or `lw` in 32 bits."""
     high, low = instructions(code, 2)
     chosen = np.flatnonzero(((high & 0xFFF) == 0xE17) & ((low & 0xFFFFF) == (0xE3E03 if image.is_64 else 0xE2E03)))
@@ -324,7 +320,7 @@ def decode_riscv(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> Ite
     yield Entries(4 * chosen, at(vaddr, 4 * chosen, distance) & np.uint64(mask), 16)
 
 
-def decode_ppc64(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
+def decode_ppc64(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
     """`std r2, 24(r1)`, `addis r12, r2, word`, `ld r12, word(r12)`, `mtctr r12` and `bctr`, where the word is near
     `ld r12, word(r2)` alone (ELFv2). Calls in functions do not store r2 there and then."""
     table = image.find(".got")
@@ -344,7 +340,7 @@ def decode_ppc64(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> Ite
         yield Entries(4 * chosen, word, 16 if near else 20)
 
 
-def decode_s390(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
+def decode_s390(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
     """`larl %r1, word` and `lg %r1, 0(%r1)`."""
     if not image.is_64:
         return
@@ -356,7 +352,7 @@ def decode_s390(code: Bytes, vaddr: int, image: ElfImage, words: UInt64) -> Iter
     yield Entries(chosen, at(vaddr, chosen, 2 * numbers[chosen + 2].astype(np.int64)), 32)
 
 
-Decoder = Callable[[Bytes, int, ElfImage, UInt64], Iterator[Entries]]
+Decoder = Callable[[UInt8, int, ElfImage, UInt64], Iterator[Entries]]
 DECODERS: dict[str, tuple[tuple[str, ...], Decoder]] = {
     "EM_X86_64": (TABLES, decode_x86_64),
     "EM_386": (TABLES, decode_386),

@@ -8,14 +8,11 @@ from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.arrays import distinct
+from symbolize.core.arrays import Int64, UInt8, UInt64, distinct
 from symbolize.elf.crel import read_crel
 from symbolize.elf.image import Buffer, ElfImage, Section
 from symbolize.elf.symbols import section_indices, symbol_rows
-
-UInt64 = NDArray[np.uint64]
 
 SHT_CREL = 0x40000014
 CHUNK = 1 << 18
@@ -126,7 +123,7 @@ class Relocator:
         for index, section in enumerate(image.sections):
             if section.type in ("SHT_REL", "SHT_RELA", SHT_CREL) and fits(section, "relocations"):
                 self._tables.setdefault(section.info, []).append(section)
-            debug = section.name.startswith((".debug_", ".zdebug_")) and section.type != "SHT_NOBITS"
+            debug = section.name.startswith((".debug_", ".zdebug_")) and section.has_bytes
             if debug and fits(section, name := section.name.replace(".zdebug_", ".debug_")):
                 self._pieces.setdefault(name, []).append(index)
         bases = np.array([section.vaddr for section in image.sections], np.uint64)
@@ -166,7 +163,7 @@ class Relocator:
             self._apply(section, table, data)
         return data.data
 
-    def _apply(self, section: Section, table: Section, data: NDArray[np.uint8]) -> None:
+    def _apply(self, section: Section, table: Section, data: UInt8) -> None:
         """Apply the relocations of `table` to `data`, the contents of `section`."""
         try:
             relocations = read_relocations(self.image, table)
@@ -201,9 +198,9 @@ class Relocator:
         kind: Type,
         section: Section,
         relocations: Relocations,
-        rows: NDArray[np.int64],
+        rows: Int64,
         values: UInt64,
-        data: NDArray[np.uint8],
+        data: UInt8,
     ) -> None:
         """Apply the relocations `rows`, which are of one type and lie inside of `data`."""
         offset = relocations.offset[rows].astype(np.int64)
@@ -231,7 +228,7 @@ class Relocator:
         fields[offset] = (held & np.uint64((1 << 8 * kind.size) - 1)).astype(fields.dtype)
 
 
-def relocate_uleb(data: NDArray[np.uint8], offset: NDArray[np.int64], value: UInt64, effect: Effect) -> None:
+def relocate_uleb(data: UInt8, offset: Int64, value: UInt64, effect: Effect) -> None:
     """Change LEB128 numbers at `offset`, which keep their lengths; one that is cut off or too long is left.
 
     The number is held in 7 bits a byte, so the sum of several changes comes out right even where one of them

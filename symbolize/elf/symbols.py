@@ -6,12 +6,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.core.arrays import Bool, Int64, UInt8, UInt16, UInt64
 from symbolize.elf.dynamic import dynamic_tables
 from symbolize.elf.image import Buffer, ElfImage
-
-UInt64 = NDArray[np.uint64]
-Int64 = NDArray[np.int64]
-Bool = NDArray[np.bool_]
 
 STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_FILE, STT_GNU_IFUNC = 0, 1, 2, 4, 10
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
@@ -47,13 +44,13 @@ class Symbols:
     file of a local symbol (0: unknown, rule R120); `dynamic` marks a .dynsym, `stubs` what stands for linker-made code.
     """
 
-    vaddr: NDArray[np.uint64]
-    size: NDArray[np.uint64]
-    type: NDArray[np.uint8]
-    binding: NDArray[np.uint8]
-    section_end: NDArray[np.uint64]
-    name: NDArray[np.int64]
-    file: NDArray[np.int64]
+    vaddr: UInt64
+    size: UInt64
+    type: UInt8
+    binding: UInt8
+    section_end: UInt64
+    name: Int64
+    file: Int64
     strings: bytes
     dynamic: bool
     stubs: bool = False
@@ -61,7 +58,7 @@ class Symbols:
     def __len__(self) -> int:
         return len(self.vaddr)
 
-    def take(self, rows: NDArray[np.bool_]) -> Self:
+    def take(self, rows: Bool) -> Self:
         """The symbols that `rows` selects."""
         return replace(
             self,
@@ -211,7 +208,7 @@ def follow_descriptors(
     return value, index
 
 
-def source_files(rows: NDArray[np.void]) -> NDArray[np.int64]:
+def source_files(rows: NDArray[np.void]) -> Int64:
     """For each local symbol the name offset of the FILE symbol before it, 0 for all others (rule R120)."""
     place = np.where(rows["info"] & 15 == STT_FILE, np.arange(len(rows)), 0)
     names = np.where(rows["info"] & 15 == STT_FILE, rows["name"], 0).astype(np.int64)
@@ -219,7 +216,7 @@ def source_files(rows: NDArray[np.void]) -> NDArray[np.int64]:
     return np.where(local, names[np.maximum.accumulate(place)], 0)
 
 
-def section_indices(image: ElfImage, shndx: NDArray[np.uint16], table: int) -> Int64:
+def section_indices(image: ElfImage, shndx: UInt16, table: int) -> Int64:
     """Section indices of the symbols of section `table`, 0 for the reserved ones.
 
     Escapes go through the SHT_SYMTAB_SHNDX section that is linked to the table (rule R101).
@@ -244,11 +241,11 @@ def name_lengths(strings: bytes, name: Int64) -> Int64:
     return result
 
 
-def rejected(strings: bytes, name: NDArray[np.int64]) -> NDArray[np.bool_]:
+def rejected(strings: bytes, name: Int64) -> Bool:
     """Which names are no functions (rule R106): mapping symbols `$a $d $t $x`, `.L…`, `__typeid_…`, `.annobin_…`."""
     padded = np.frombuffer(strings + bytes(NAME_PREFIX), np.uint8)
 
-    def starts(prefix: bytes) -> NDArray[np.bool_]:
+    def starts(prefix: bytes) -> Bool:
         match = np.ones(len(name), np.bool_)
         for i, byte in enumerate(prefix):
             match &= padded[name + i] == byte
@@ -256,7 +253,5 @@ def rejected(strings: bytes, name: NDArray[np.int64]) -> NDArray[np.bool_]:
 
     mapping = starts(b"$") & ARM_MAPPING[padded[name + 1]]
     mapping &= (padded[name + 2] == 0) | (padded[name + 2] == ord(".")) | starts(b"$xrv")
-    result: NDArray[np.bool_] = (
-        mapping | starts(b".L") | starts(b"__typeid_") | starts(b".annobin_") | (padded[name] == 0)
-    )
+    result: Bool = mapping | starts(b".L") | starts(b"__typeid_") | starts(b".annobin_") | (padded[name] == 0)
     return result

@@ -1,13 +1,11 @@
 """Where functions begin and end according to the tables that unwinding needs."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.elf.frames import read_frames
+from symbolize.core.arrays import UInt64
+from symbolize.elf.eh_frame import read_frames
 from symbolize.elf.image import ElfImage
 from symbolize.elf.relocate import section_reader
-
-UInt64 = NDArray[np.uint64]
 
 
 def frame_ranges(image: ElfImage) -> tuple[UInt64, UInt64]:

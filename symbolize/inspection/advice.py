@@ -14,9 +14,9 @@ def conclude(elf: Elf) -> str:
     """One sentence: what symbolize gets from the file, with what was found for it, and how to get what is missing."""
     debug, splits = elf.debug, elf.splits
     if debug is not None and debug.section.endswith(".dwo"):
-        return "holds split units: symbolize reads it beside the binary that names them, below the same --binaries"
+        return "holds split units: symbolize reads it beside the binary that names them, in the same folders"
     if elf.is_supplementary or (debug is not None and debug.units == debug.partial > 0):
-        return "is a supplementary file: symbolize reads it beside the files that name it, below the same --binaries"
+        return "is a supplementary file: symbolize reads it beside the files that name it, in the same folders"
     if debug is not None and debug.units > debug.unreadable:
         text = f"symbolize gets {ALL} from it"
         if debug.described is not None and debug.described < MOST:
@@ -25,7 +25,7 @@ def conclude(elf: Elf) -> str:
             text = (
                 f"symbolize gets functions and lines from it, but inlined calls only of those split units that are "
                 f"there: {splits.needed - splits.found} of {splits.needed} are missing; add their .dwo files or the "
-                ".dwp to --binaries"
+                ".dwp to the folders with binaries"
             )
         lost = [link for link in elf.links if link.section != DEBUG_LINK and not link.resolved]
         if lost:
@@ -62,7 +62,7 @@ def how_to_get(elf: Elf) -> str:
     named = f" {link.name}" if link is not None else ""
     if elf.build_id:
         return f"add its debug file{named}: {fetch('debuginfo', elf.build_id)}"
-    return f"add its debug file{named} to --binaries, or build it with -g"
+    return f"add its debug file{named} to the folders with binaries, or build it with -g"
 
 
 def fetch(kind: str, build_id: str) -> str:

@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 
 from symbolize.binaries import BinaryIndex, Companions, is_build_id
-from symbolize.dwarf.live import clip_to_code, united
+from symbolize.core.ranges import clip_to, union
 from symbolize.dwarf.reader import Units
 from symbolize.dwarf.sections import Buffer
 from symbolize.dwarf.sources import Sources
 from symbolize.dwarf.units import scan_headers
 from symbolize.elf import ElfImage, Section, read_symbols
 from symbolize.elf.gotable import go_table
-from symbolize.elf.ident import GO_NOTE
-from symbolize.elf.image import SHF_COMPRESSED
+from symbolize.elf.headers import SHF_COMPRESSED
 from symbolize.elf.minidebug import mini_image
 from symbolize.elf.notes import go_build_id
+from symbolize.elf.probe import GO_NOTE
 from symbolize.elf.symbols import STT_FUNC, STT_GNU_IFUNC
 from symbolize.inspection.advice import conclude
 from symbolize.inspection.model import Debug, Elf, Go, Inspection, Other
@@ -29,8 +29,8 @@ from symbolize.inspection.related import (
     packages,
     supplementary_links,
 )
-from symbolize.listings.gopclntab import read_header
-from symbolize.symbols.debug_files import debug_sections, split_sections
+from symbolize.symbol_files.gopclntab import read_header
+from symbolize.symbols.split_dwarf_files import debug_sections, split_sections
 
 CODE_UNITS = (1, 4)
 PARTIAL_UNIT = 3
@@ -149,8 +149,8 @@ def share_of_code(sources: Sources, image: ElfImage) -> float | None:
     code = int((last - first).sum())
     if holds_code.any() or not code:
         return None
-    _, begin, end = clip_to_code(begin, end, image.code_ranges)
-    begin, end = united(begin, end)
+    _, begin, end = clip_to(begin, end, image.code_ranges)
+    begin, end = union(begin, end)
     return float((end - begin).sum()) / code
 
 

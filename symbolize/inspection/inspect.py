@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from symbolize.binaries import BinaryIndex, SpecialFiles, decompress
 from symbolize.binaries.unpack import is_packed
+from symbolize.core.errors import InputError
 from symbolize.elf import ElfImage
-from symbolize.errors import InputError
 from symbolize.inspection.binary import inspect_elf
 from symbolize.inspection.lists import inspect_archive, inspect_listing, listing_readers
 from symbolize.inspection.model import Inspection
@@ -22,7 +22,7 @@ def inspect(path: str, folders: Sequence[str] = (), cache_folder: str | None = N
     Without folders that of the file and those in it are searched. Raises InputError if it cannot be read or is no
     source of names. `cache_folder` remembers what is known of the files below `folders`.
     """
-    files = SpecialFiles(())
+    files = SpecialFiles(BinaryIndex(()))
     head = files.head(path, HEAD)
     if files.problems:
         raise InputError(path, files.problems[0].removeprefix(f"{path}: "))
@@ -36,6 +36,7 @@ def inspect(path: str, folders: Sequence[str] = (), cache_folder: str | None = N
                 result = inspect_elf(image, size, index)
             finally:
                 index.close()
+                image.check()
         if folders:
             result.problems += index.problems
         return result
@@ -72,10 +73,7 @@ def inspect_packed(path: str, files: SpecialFiles) -> Inspection:
     data = files.read(path, MAX_PACKED)
     if data is None:
         raise InputError(path, files.problems[0].removeprefix(f"{path}: "))
-    try:
-        unpacked = decompress(data, MAX_UNPACKED)
-    except ValueError as error:
-        raise InputError(path, str(error)) from error
+    unpacked = decompress(data, MAX_UNPACKED, path)
     if not unpacked.startswith(b"\x7fELF"):
         raise InputError(path, "is compressed and holds no ELF file")
     with ElfImage.parse(memoryview(unpacked), path) as image:

@@ -5,15 +5,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from symbolize.binaries import Member, inflate, read_member, read_members
-from symbolize.elf import ElfError, ElfImage
-from symbolize.errors import InputError
+from symbolize.core.errors import InputError
+from symbolize.elf import ElfImage
 from symbolize.inspection.advice import ALL
 from symbolize.inspection.binary import symbol_counts
 from symbolize.inspection.model import Inspection, Library, Listed
-from symbolize.inspection.related import has_bytes
-from symbolize.listings import (
+from symbolize.symbol_files import (
     Kallsyms,
-    Listing,
+    SymbolList,
     process_of,
     read_breakpad,
     read_jitdump,
@@ -21,8 +20,8 @@ from symbolize.listings import (
     read_module,
     read_perf_map,
 )
-from symbolize.listings.jitdump import is_jitdump
-from symbolize.listings.kallsyms import looks_like_kallsyms
+from symbolize.symbol_files.jitdump import is_jitdump
+from symbolize.symbol_files.kallsyms import looks_like_kallsyms
 
 MAX_BREAKPAD, MAX_DUMP, MAX_MAP, MAX_KERNEL = 4 << 30, 1 << 30, 128 << 20, 64 << 20
 """Bytes of the largest list of each kind that is read, as for profiles."""
@@ -33,7 +32,7 @@ MAX_MEMBER_BYTES = 1 << 30
 TOP = (1 << 64) - 1
 
 
-Reader = Callable[[bytes], tuple[Listing, dict[str, str]]]
+Reader = Callable[[bytes], tuple[SymbolList, dict[str, str]]]
 
 
 def listing_readers(name: str, head: bytes) -> Iterator[tuple[str, int, Reader]]:
@@ -52,7 +51,7 @@ def listing_readers(name: str, head: bytes) -> Iterator[tuple[str, int, Reader]]
         yield "perf map", MAX_MAP, lambda data: (read_perf_map(data), {})
 
 
-def read_kernel(symbols: Kallsyms) -> tuple[Listing, dict[str, str]]:
+def read_kernel(symbols: Kallsyms) -> tuple[SymbolList, dict[str, str]]:
     """The functions of a list of kernel symbols, and what else it tells."""
     begin, end = symbols.anchors.core
     about = {"kernel code": f"{begin:#x}-{end:#x}"} if end else {}
@@ -61,7 +60,7 @@ def read_kernel(symbols: Kallsyms) -> tuple[Listing, dict[str, str]]:
     return symbols.listing, about
 
 
-def inspect_listing(path: str, kind: str, size: int, listing: Listing, about: dict[str, str]) -> Inspection:
+def inspect_listing(path: str, kind: str, size: int, listing: SymbolList, about: dict[str, str]) -> Inspection:
     """What a list of functions offers."""
     covered = np.flatnonzero(listing.node >= 0)
     begin = int(listing.start[covered[0]]) if len(covered) else 0
@@ -122,17 +121,19 @@ def inspect_member(path: str, member: Member, may_inflate: bool) -> Library:
         elif not may_inflate:
             return result._replace(problem="not looked into, the libraries are too large together")
         else:
-            data = inflate(read_member(path, member, MAX_MEMBER_BYTES), member.size, MAX_MEMBER_BYTES)
+            data = inflate(read_member(path, member, MAX_MEMBER_BYTES), member.size, MAX_MEMBER_BYTES, name)
             image = ElfImage.parse(memoryview(data), name)
-    except ElfError as error:
+    except InputError as error:
         return result._replace(problem=error.problem)
     except ValueError as error:
         return result._replace(problem=str(error))
     except OSError as error:
         return result._replace(problem=error.strerror or str(error))
     with image:
-        return result._replace(
+        result = result._replace(
             build_id=image.build_id or "",
             functions=max(symbol_counts(image).values(), default=0),
-            has_dwarf=has_bytes(image.find_debug(".debug_info")),
+            has_dwarf=image.has_dwarf,
         )
+        image.check()
+        return result

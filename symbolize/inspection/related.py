@@ -9,12 +9,13 @@ from symbolize.binaries import Attempt, BinaryIndex, Companions
 from symbolize.binaries.index import Entry
 from symbolize.binaries.links import linked_files
 from symbolize.binaries.store import signed
+from symbolize.core.errors import InputError
 from symbolize.dwarf.package import PackageError, read_index
 from symbolize.dwarf.sources import Sources
 from symbolize.dwarf.supplementary import Link, read_altlink, read_sup
 from symbolize.dwarf.units import read_units
-from symbolize.elf import ElfError, ElfImage, Section
-from symbolize.elf.ident import (
+from symbolize.elf import ElfImage, Section
+from symbolize.elf.probe import (
     CODE,
     DWARF,
     DYNSYM,
@@ -28,7 +29,7 @@ from symbolize.elf.ident import (
     read_link,
 )
 from symbolize.inspection.model import Elf, Followed, Splits
-from symbolize.symbols.debug_files import identity, split_sections
+from symbolize.symbols.split_dwarf_files import identity, split_sections
 
 MAX_SPLIT = 1 << 16
 """Split units that are looked for."""
@@ -118,7 +119,7 @@ def why_not_supplementary(path: str, link: Link) -> str:
     try:
         with ElfImage.open(path) as image:
             own = identity(image, link)
-    except ElfError as error:
+    except InputError as error:
         return error.problem
     except OSError as error:
         return error.strerror or str(error)
@@ -140,7 +141,7 @@ def package_units(path: str, big_endian: bool, problems: list[str]) -> set[int] 
         with ElfImage.open(path) as package:
             index = read_index(package.contents(".debug_cu_index") or b"", big_endian)
             return set(index.signature.tolist())
-    except (ElfError, PackageError, OSError) as error:
+    except (InputError, PackageError, OSError) as error:
         problems.append(f"{path}: {getattr(error, 'problem', None) or getattr(error, 'strerror', None) or error}")
         return None
 
@@ -183,7 +184,7 @@ def split_ids(path: str, big_endian: bool) -> set[int]:
             if image.big_endian != big_endian:
                 return set()
             units = read_units(split_sections(image, b"".join))[0].units
-    except (ElfError, OSError):
+    except (InputError, OSError):
         return set()
     right = np.isin(np.asarray(units.kind), SPLIT_UNITS) & (np.asarray(units.bad) == 0)
     return set(np.asarray(units.signature)[right].tolist())
@@ -191,4 +192,4 @@ def split_ids(path: str, big_endian: bool) -> set[int]:
 
 def has_bytes(section: Section | None) -> bool:
     """Whether there is such a section, with contents."""
-    return section is not None and section.type != "SHT_NOBITS" and section.size > 0
+    return section is not None and section.has_bytes and section.size > 0

@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
-    from symbolize.load.several import Choice, LoadedProfile
+    from symbolize.load.model import Choice, LoadedProfile
     from symbolize.load.simpleperf import OffCpuMode
     from symbolize.profile import Profile
 
@@ -28,10 +28,10 @@ def load(
     recording with the time off the processor, `trace_offcpu` chooses the samples ("on-cpu", "off-cpu", "on-off-cpu" or
     "mixed-on-off-cpu", the default), and `show_art_frames` keeps the frames of Android's runtime next to Java frames.
     """
-    from symbolize.load import sniff
-    from symbolize.load.several import load_one
+    from symbolize.load.model import Options
+    from symbolize.load.open import load_one
 
-    return load_one(source, sniff.Options(keep_trampolines, trace_offcpu, show_art_frames))
+    return load_one(source, Options(keep_trampolines, trace_offcpu, show_art_frames))
 
 
 def load_all(
@@ -47,8 +47,8 @@ def load_all(
     `choice` says which profiles of a trace are wanted; the other options are those of `load`. Profiles are made when
     they are asked for. Raises InputError.
     """
-    from symbolize.load import sniff
-    from symbolize.load.several import ALL, load_all
+    from symbolize.load.model import ALL, Options
+    from symbolize.load.open import load_all
 
-    options = sniff.Options(keep_trampolines, trace_offcpu, show_art_frames)
+    options = Options(keep_trampolines, trace_offcpu, show_art_frames)
     return load_all(source, choice or ALL, options)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.arrays import distinct
-from symbolize.errors import InputError
+from symbolize.core.arrays import Bool, Int32, Int64, UInt64, distinct
+from symbolize.core.errors import InputError
 from symbolize.load import gperftools_records, memory_map
-from symbolize.profile.model import Bool, Int32, Int64, Locations, Profile, Samples, UInt64, ValueType
+from symbolize.profile.model import Locations, Profile, Samples, ValueType
 
 LAYOUTS = "<I", ">I", "<Q", ">Q"
 """The words a profile may be made of, in the order in which pprof tries them."""

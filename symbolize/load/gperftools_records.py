@@ -10,7 +10,8 @@ from typing import Any
 
 import cython
 import numpy as np
-from numpy.typing import NDArray
+
+from symbolize.core.arrays import Int32, UInt64
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
@@ -117,7 +118,7 @@ def intern(
     return at, known
 
 
-def number(addresses: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+def number(addresses: UInt64) -> tuple[UInt64, Int32]:
     """The distinct addresses in order of first use, and the index among them of every address."""
     # A multiplier that no file can foresee: none can choose addresses that all fall into one slot.
     multiplier = int.from_bytes(os.urandom(8), "little") | 1

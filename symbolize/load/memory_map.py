@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from symbolize.arrays import distinct
-from symbolize.profile.model import NONE, Int32, Mappings, Profile, UInt64
+from symbolize.core.arrays import NONE, Int32, UInt64, distinct
+from symbolize.profile.model import Mappings, Profile
 from symbolize.profile.strings import Strings
 
 MAX_ADDRESS = 0xFFFFFFFFFFFFFFFF

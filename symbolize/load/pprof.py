@@ -8,14 +8,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.errors import InputError
+from symbolize.core.arrays import NONE, Int32, UInt8, UInt64
+from symbolize.core.errors import InputError
+from symbolize.core.interning import Table
 from symbolize.load import pprof_columns as columns
 from symbolize.load import pprof_scan
-from symbolize.load.ids import Ids
 from symbolize.profile.model import (
-    NONE,
     Functions,
-    Int32,
     Labels,
     Lines,
     Locations,
@@ -23,14 +22,12 @@ from symbolize.profile.model import (
     Profile,
     RawFields,
     Samples,
-    UInt8,
-    UInt64,
     ValueType,
 )
 from symbolize.profile.strings import Strings
 
 MAX_MAPPINGS: Final = 1 << 18
-"""Merged profiles of a fleet have 200,000; each is a row of the report and takes about 3 KiB there."""
+"""Merged profiles of a fleet have 200,000; each is a row of the report and takes about 1 KiB there."""
 
 MAX_SAMPLE_TYPES: Final = 1 << 16
 MAX_COMMENTS: Final = 1 << 16
@@ -192,11 +189,9 @@ def _ids(ids: UInt64, what: str, source: str) -> Any:
     """The rows of a table by id; a repeated id is an error (pprof's CheckValid)."""
     count = len(ids)
     if not count or (ids[0] == 1 and ids[-1] == count and bool(np.all(np.diff(ids) == 1))):
-        return Ids(count, np.zeros(0, np.uint64).data, np.zeros(0, np.int32).data, 1)
-    slots = 2 << count.bit_length()
-    rows = np.zeros(slots, np.int32).data
-    table = Ids(0, np.zeros(slots, np.uint64).data, rows, int.from_bytes(os.urandom(8), "little"))
-    repeated = table.insert(ids.data)
+        return Table(0, count)
+    table = Table(int.from_bytes(os.urandom(8), "little"))
+    repeated = table.put_all(ids.data)
     if repeated >= 0:
         raise InputError(source, f"has two {what}s with id {ids[repeated]}")
     return table

@@ -9,8 +9,8 @@ structure; what is left to find wrong is noted in the `Scan`, with the offset.
 import cython
 
 if not cython.compiled:
-    from symbolize.cursor import Cursor
-    from symbolize.load.ids import Ids, row_of
+    from symbolize.core.cursor import Cursor
+    from symbolize.core.interning import Table
     from symbolize.load.pprof_scan import Scan, as_signed, check, enter, fail, find, leave, skip, tag_of, varint
 
 STRING_INDEX = cython.declare(cython.int, 16)
@@ -268,7 +268,7 @@ def fill_functions(
 def fill_line(
     scan: Scan,
     c: Cursor,
-    functions: Ids,
+    functions: Table,
     line_functions: cython.int[::1],
     lines: cython.longlong[::1],
     columns: cython.longlong[::1],
@@ -283,7 +283,7 @@ def fill_line(
     while c.pos < c.end and not c.bad:
         tag = tag_of(c)
         if tag == 0x08:
-            function = row_of(functions, varint(c))
+            function = functions.find(varint(c))
         elif tag == 0x10:
             line = as_signed(varint(c))
         elif tag == 0x18:
@@ -301,8 +301,8 @@ def fill_line(
 def fill_locations(
     scan: Scan,
     unknown: Unknown,
-    mappings: Ids,
-    functions: Ids,
+    mappings: Table,
+    functions: Table,
     ids: cython.ulonglong[::1],
     addresses: cython.ulonglong[::1],
     location_mappings: cython.int[::1],
@@ -347,7 +347,7 @@ def fill_locations(
             check(scan, c)
             if ids[row] == 0:
                 fail(scan, c, LOCATION_ID, begin)
-            location_mappings[row] = row_of(mappings, mapping)
+            location_mappings[row] = mappings.find(mapping)
             scan.mappings_dropped += mapping != 0 and location_mappings[row] < 0
             row += 1
             line_offsets[row] = line
@@ -383,7 +383,7 @@ def fill_label(
 
 
 def fill_stack(
-    scan: Scan, c: Cursor, locations: Ids, stack: cython.int[::1], place: cython.Py_ssize_t
+    scan: Scan, c: Cursor, locations: Table, stack: cython.int[::1], place: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
     """A packed list of location ids into `stack` from `place` on; the place after it.
 
@@ -394,7 +394,7 @@ def fill_stack(
     pos: cython.Py_ssize_t = c.pos
     end: cython.Py_ssize_t = c.end
     start: cython.Py_ssize_t
-    dense: cython.ulonglong = locations.dense
+    numbered: cython.ulonglong = locations.numbered
     value: cython.ulonglong
     row: cython.int
     while pos < end and not c.bad:
@@ -409,10 +409,10 @@ def fill_stack(
             c.pos = pos
             value = varint(c)
             pos = c.pos
-        if 0 < value <= dense:
+        if 0 < value <= numbered:
             stack[place] = cython.cast(cython.int, value - 1)
         else:
-            row = row_of(locations, value)
+            row = locations.find(value)
             if row < 0:
                 fail(scan, c, LOCATION_MISSING, start)
             stack[place] = row
@@ -438,7 +438,7 @@ def fill_values(
 def fill_samples(
     scan: Scan,
     unknown: Unknown,
-    locations: Ids,
+    locations: Table,
     strings: cython.const[cython.int][::1],
     width: cython.Py_ssize_t,
     offsets: cython.longlong[::1],
@@ -476,7 +476,7 @@ def fill_samples(
                     fill_label(scan, c, strings, keys, texts, numbers, units, label)
                     label += 1
                 elif tag == 0x08:
-                    found = row_of(locations, varint(c))
+                    found = locations.find(varint(c))
                     if found < 0:
                         fail(scan, c, LOCATION_MISSING, start)
                     stack[place] = found

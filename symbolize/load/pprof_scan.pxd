@@ -1,4 +1,4 @@
-from symbolize.cursor cimport Cursor
+from symbolize.core.cursor cimport Cursor
 
 
 cdef class Scan:

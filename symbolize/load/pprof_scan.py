@@ -8,7 +8,7 @@ read packed and unpacked (protobuf encoding). Nothing here raises: the first pro
 import cython
 
 if not cython.compiled:
-    from symbolize.cursor import Cursor
+    from symbolize.core.cursor import Cursor
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 

@@ -4,25 +4,34 @@ Samples refer to files and threads whose records follow behind them, so the samp
 first and get their names last.
 """
 
-import os
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, distinct_inverse, is_among, pair, unpair
-from symbolize.errors import InputError
-from symbolize.load import simpleperf_scan as scanning
-from symbolize.load.compression import CutShort
-from symbolize.profile.model import (
+from symbolize.core.arrays import (
     NONE,
-    AddressKind,
-    Functions,
+    Bool,
     Int32,
     Int64,
+    UInt8,
+    UInt32,
+    UInt64,
+    distinct,
+    distinct_inverse,
+    is_among,
+    offsets_of,
+    pair,
+    unpair,
+)
+from symbolize.core.errors import InputError
+from symbolize.load import simpleperf_scan as scanning
+from symbolize.load.simpleperf_report import MAX_EVENTS, MAX_FILES, Report, matches
+from symbolize.profile.model import (
+    AddressKind,
+    Functions,
     Labels,
     Lines,
     Locations,
@@ -35,41 +44,13 @@ from symbolize.profile.model import (
 if TYPE_CHECKING:
     from symbolize.proto import report_sample_pb2 as schema
 
+__all__ = ["OffCpuMode", "load", "matches"]
+
 OffCpuMode = Literal["on-cpu", "off-cpu", "on-off-cpu", "mixed-on-off-cpu"]
-OFF_CPU_MODES: Final = get_args(OffCpuMode)
 DEFAULT_MODE: Final = "mixed-on-off-cpu"
-
-MAGIC: Final = b"SIMPLEPERF"
-VERSION: Final = 1
-HEADER_SIZE: Final = len(MAGIC) + 2
-SIZE_BYTES: Final = 4
-"""What stands before each record: its size."""
-
-READ_AHEAD: Final = 1 << 18
-
-LOST, FILE, THREAD, META_INFO = 2, 3, 4, 5
-"""Fields of Record."""
 
 TOP: Final = (1 << 64) - 1
 INT64_MAX: Final = (1 << 63) - 1
-
-SHAPES: Final = {
-    LOST: (0b110, 0, 0),
-    FILE: (0b10, 0b11100, 0b11000),
-    THREAD: (0b110, 0b1000, 0),
-    META_INFO: (0b1000000, 0b111110, 0b10),
-}
-"""Which fields of each record are integers, which bytes, and which repeated, as `scanning.count_entries` reads it."""
-
-MAX_FILES: Final = 1 << 17
-"""Files, of which each is an object. Those above are left out, which is said, as with threads."""
-MAX_SYMBOLS: Final = 1 << 22
-"""Names of functions in all files together, linked and readable: an empty one is larger in memory than in the file."""
-MAX_THREADS: Final = 1 << 19
-"""Eight times the threads that a Linux kernel has at one time unless it is told to have more."""
-MAX_EVENTS: Final = 1 << 12
-MAX_VALUES: Final = 1 << 28
-"""Values in all samples together: every sample has two for each event."""
 
 UNITS: Final = {
     b"cpu-clock": b"nanoseconds",
@@ -123,10 +104,8 @@ TRAMPOLINE: Final = b"jni_trampoline"
 LINKER_PREFIX: Final = b"__dl_"
 """What the symbols of Android's dynamic linker begin with."""
 
-
-def matches(data: bytes | memoryview) -> bool:
-    """Whether `data` begins with the magic number of a report."""
-    return bytes(data[: len(MAGIC)]) == MAGIC
+MAX_VALUES: Final = 1 << 28
+"""Values in all samples together: every sample has two for each event."""
 
 
 def load(
@@ -150,175 +129,6 @@ def load(
     return build(report, trace_offcpu, show_art_frames)
 
 
-@dataclass(eq=False)
-class Report:
-    """What was read of a file: the tables of the scan, and the records around the samples."""
-
-    source: str
-    warnings: list[str] = field(default_factory=list)
-    meta: "schema.MetaInfo | None" = None
-    lost: "schema.LostSituation | None" = None
-    files: "dict[int, schema.File]" = field(default_factory=dict)
-    threads: dict[int, tuple[int, bytes]] = field(default_factory=dict)
-    """Process and name by thread, as unsigned numbers."""
-    scan: Any = field(default_factory=lambda: scanning.Scan(int.from_bytes(os.urandom(8), "little")))
-    records: int = 0
-    """Records read other than samples."""
-    symbols: int = 0
-    """Names in all files."""
-    too_many: dict[int, int] = field(default_factory=dict)
-    """Records that were left out because there are too many of their kind."""
-
-    def read(self, pieces: Iterator[bytes | memoryview]) -> None:
-        """Read all records of the stream."""
-        scan, stream = self.scan, Stream(pieces, self.warnings)
-        stream.fill(HEADER_SIZE)
-        if len(stream.data) < HEADER_SIZE:
-            raise InputError(self.source, "is cut off within its header", len(stream.data))
-        version = int.from_bytes(stream.data[len(MAGIC) : HEADER_SIZE], "little")
-        if not matches(stream.data) or version != VERSION:
-            raise InputError(self.source, f"is a simpleperf report of version {version}; version {VERSION} is read")
-        scan.pos = HEADER_SIZE
-        damaged, first, last, behind = 0, 0, 0, 0
-        while True:
-            status = scanning.scan(scan, stream.data)
-            if status == scanning.FULL:
-                scan.grow()
-            elif status == scanning.OTHER:
-                self._keep(scan.kind, stream.data[scan.begin : scan.end])
-            elif status == scanning.BAD and stream.base + scan.pos != behind:
-                last = stream.base + scan.pos
-                first = last if not damaged else first
-                damaged += 1
-                scan.pos = scan.end
-                behind = stream.base + scan.pos
-            elif status != scanning.MORE or not stream.more(scan):
-                break
-        at = stream.base + scan.pos
-        if damaged and at == behind and status != scanning.ENDED:
-            # Where one record after another makes no sense, the sizes do not either.
-            damaged, at, status = damaged - 1, last, scanning.BAD
-        self._tell_end(status, at, stream.left(scan))
-        if damaged or scan.left_out:
-            where = f", the first at offset {first:#x}" if damaged else ""
-            self.warnings.append(f"{damaged + scan.left_out} damaged records were left out{where}.")
-        for kind, count in self.too_many.items():
-            what = "files" if kind == FILE else "threads"
-            self.warnings.append(f"{count} records of {what} were left out: no recording has as many.")
-        scanning.finish(scan)
-        if scan.overflow:
-            raise InputError(self.source, "has event counts whose sum does not fit into 64 bits")
-
-    def _tell_end(self, status: int, at: int, left: int) -> None:
-        """Say how the records ended, unless it was with their end mark."""
-        if status == scanning.ENDED:
-            if left > SIZE_BYTES:
-                self.warnings.append(f"Data behind the end mark at offset {at:#x} was not read.")
-            return
-        if status == scanning.BAD:
-            problem = f"is damaged at offset {at:#x}"
-        elif status == scanning.TOO_LARGE:
-            problem = f"is damaged at offset {at:#x}, where a record would have more than {scanning.MAX_RECORD} bytes"
-        elif left:
-            problem = f"is cut off at offset {at:#x}"
-        else:
-            problem = f"ends without an end mark at offset {at:#x}, perhaps cut off"
-        count = self.scan.samples
-        if not (count or self.records):
-            raise InputError(self.source, problem.replace(f" at offset {at:#x}", "", 1) + ": no record is whole", at)
-        self.warnings.append(
-            f"The report {problem}: the {count} samples before were read; names of files, functions and threads "
-            "stand at the end and may be missing."
-        )
-
-    def _keep(self, kind: int, content: bytes | memoryview) -> None:
-        """Read a record other than a sample."""
-        from google.protobuf.message import DecodeError
-
-        from symbolize.proto import report_sample_pb2 as schema
-
-        raw = bytes(content)
-        entries = scanning.count_entries(raw, *SHAPES[kind])
-        if entries < 0:
-            self.scan.left_out += 1
-            return
-        if kind == META_INFO and entries > MAX_EVENTS:
-            raise InputError(self.source, f"has {entries} kinds of events; {MAX_EVENTS} is the limit")
-        self.symbols += entries if kind == FILE else 0
-        if self.symbols > MAX_SYMBOLS:
-            raise InputError(self.source, f"has more than {MAX_SYMBOLS} names of functions")
-        try:
-            if kind == LOST:
-                self.lost = schema.LostSituation.FromString(raw)
-            elif kind == FILE:
-                file = schema.File.FromString(raw)
-                if len(self.files) < MAX_FILES or file.id in self.files:
-                    self.files[file.id] = file
-                else:
-                    self.too_many[kind] = self.too_many.get(kind, 0) + 1
-            elif kind == THREAD:
-                thread = schema.Thread.FromString(raw)
-                if len(self.threads) < MAX_THREADS or thread.thread_id in self.threads:
-                    self.threads[thread.thread_id] = thread.process_id, thread.thread_name
-                else:
-                    self.too_many[kind] = self.too_many.get(kind, 0) + 1
-            elif kind == META_INFO and self.meta is None:
-                self.meta = schema.MetaInfo.FromString(raw)
-                if not self.meta.trace_offcpu:
-                    self.scan.merge_samples()
-            elif kind == META_INFO:
-                self.warnings.append("There are several records of meta information; the first one counts.")
-            self.records += 1
-        except DecodeError:
-            self.scan.left_out += 1
-
-    @property
-    def has_offcpu(self) -> bool:
-        """Whether the time off the processor was recorded."""
-        return self.meta is not None and self.meta.trace_offcpu
-
-
-class Stream:
-    """The piece of a stream that is being read, and what follows; `base` is where `data` begins in the file."""
-
-    def __init__(self, pieces: Iterator[bytes | memoryview], warnings: list[str]) -> None:
-        self.data: bytes | memoryview = b""
-        self.base = 0
-        self._pieces = pieces
-        self._warnings = warnings
-
-    def fill(self, size: int) -> None:
-        """Have at least `size` bytes, if there are as many."""
-        parts, have = [self.data], len(self.data)
-        try:
-            while have < size and (piece := next(self._pieces, None)) is not None:
-                if len(piece):
-                    parts.append(piece)
-                    have += len(piece)
-        except CutShort as error:
-            self._warnings.append(f"The {error.problem}.")
-        parts = [part for part in parts if len(part)]
-        self.data = parts[0] if len(parts) == 1 else b"".join(parts)
-
-    def more(self, scan: Any) -> bool:
-        """Drop what was read and get the rest of the next record; false if there is nothing more."""
-        rest = self.data[scan.pos :]
-        size = SIZE_BYTES + int.from_bytes(rest[:SIZE_BYTES], "little") if len(rest) >= SIZE_BYTES else SIZE_BYTES
-        self.base += scan.pos
-        scan.pos = 0
-        self.data = bytes(rest)
-        self.fill(max(size, READ_AHEAD))
-        return len(self.data) > len(rest)
-
-    def left(self, scan: Any) -> int:
-        """Bytes that were not read, not counting those behind the next piece."""
-        rest = len(self.data) - scan.pos
-        if rest <= SIZE_BYTES:
-            self.fill(len(self.data) + 1)
-        position: int = scan.pos
-        return len(self.data) - position
-
-
 def build(report: Report, mode: OffCpuMode | None, show_art_frames: bool) -> Profile:
     """The profile of what was read."""
     scan = report.scan
@@ -326,20 +136,19 @@ def build(report: Report, mode: OffCpuMode | None, show_art_frames: bool) -> Pro
     comments = _comments(report)
     rows = _rows(report, comments)
     events = _events(report, rows, mode)
-    places = _places(report, profile)
-    hidden = np.zeros(len(scan.items_column), np.uint8)
-    execution = scan.frame_columns[3][: scan.frames]
+    frames = _frames(report)
+    hidden = np.zeros(len(scan.stacks.arrays()[1]), np.uint8)
     if not show_art_frames:
-        _hide_art(report, places, hidden)
+        _hide_art(report, frames, hidden)
         if hidden.any():
             comments.append("Frames of Android's runtime next to Java frames are hidden.")
-    leaves = np.empty(scan.stacks, np.int32)
+    leaves = np.empty(scan.stacks.count, np.int32)
     scanning.leaves(scan, hidden.data, leaves.data)
-    leaf_types = np.full(scan.stacks, scanning.NO_EXECUTION, np.uint8)
-    leaf_types[leaves != NONE] = execution[leaves[leaves != NONE]]
+    leaf_types = np.full(len(leaves), scanning.NO_EXECUTION, np.uint8)
+    leaf_types[leaves != NONE] = frames.execution[leaves[leaves != NONE]]
     rows = rows._replace(leaf_type=leaf_types[rows.stack])
-    locations = _locate(report, profile, places, hidden)
-    stacks = np.empty(scan.stacks, np.int32)
+    locations = _locate(report, profile, frames, hidden)
+    stacks = np.empty(len(leaves), np.int32)
     scanning.renumber(scan, locations.data, hidden.data, stacks.data)
     _fill_samples(report, profile, rows._replace(stack=stacks[rows.stack]), events)
     if scan.last_time > scan.first_time:
@@ -352,12 +161,12 @@ class Rows(NamedTuple):
     """Samples as parallel columns; `event` is an event id until `_events` made it an index."""
 
     stack: Int32
-    thread: NDArray[np.uint32]
+    thread: UInt32
     event: NDArray[Any]
-    error: NDArray[np.uint8]
+    error: UInt8
     samples: Int64
     value: Int64
-    leaf_type: NDArray[np.uint8]
+    leaf_type: UInt8
 
 
 class Events(NamedTuple):
@@ -368,20 +177,22 @@ class Events(NamedTuple):
     of_row: Int32
 
 
-class Places(NamedTuple):
-    """What the files are that frames lie in: `of_frame` is the index of a frame's file among them."""
+class Frames(NamedTuple):
+    """The distinct frames as columns, `file` being an index into the lists of their files."""
 
-    of_frame: NDArray[np.int64]
+    vaddr: UInt64
+    file: Int64
+    symbol: Int32
+    execution: UInt8
     files: "list[schema.File | None]"
-    ids: list[int]
+    file_ids: list[int]
     kinds: list[AddressKind]
 
 
 def _rows(report: Report, comments: list[str]) -> Rows:
     """The samples of the scan; of recordings with the time off the processor with that time as value."""
     scan = report.scan
-    stack, thread, event, error, samples, value, time = scanning.rows_of(scan)
-    scanning.drop_rows(scan)
+    stack, thread, event, error, samples, value, time = scan.take_rows()
     is_sample = stack != NONE
     if report.has_offcpu:
         # By thread, in it by time, and in the order of the file where that is equal.
@@ -407,11 +218,11 @@ def _rows(report: Report, comments: list[str]) -> Rows:
     return Rows(*columns)
 
 
-def _is_switch(report: Report, event: NDArray[Any]) -> NDArray[np.bool_]:
+def _is_switch(report: Report, event: NDArray[Any]) -> Bool:
     """Which event ids, in a recording with the time off the processor, are switches of threads."""
     assert report.meta is not None
     first = report.meta.event_type[:1]
-    found: NDArray[np.bool_] = (event > 0) | any(SWITCH_EVENT in name for name in first)
+    found: Bool = (event > 0) | any(SWITCH_EVENT in name for name in first)
     return found
 
 
@@ -461,40 +272,40 @@ def kind_of(path: bytes) -> AddressKind:
     return AddressKind.IN_FILE
 
 
-def _places(report: Report, profile: Profile) -> Places:
-    """The files of all frames."""
-    scan = report.scan
-    ids, of_frame = distinct_inverse(scan.frame_columns[1][: scan.frames])
+def _frames(report: Report) -> Frames:
+    """The frames of all samples, and the files they lie in."""
+    vaddr, file, symbol, execution = report.scan.frame_columns()
+    ids, of_frame = distinct_inverse(file)
     if len(ids) > MAX_FILES:
         raise InputError(report.source, f"has frames in {len(ids)} files; {MAX_FILES} is the limit")
     files = [report.files.get(each) for each in ids.tolist()]
     if missing := sum(file is None for file in files):
         report.warnings.append(f"{missing} files that frames lie in have no record: their frames keep addresses only.")
     kinds = [AddressKind.NO_BINARY if file is None else kind_of(file.path) for file in files]
-    return Places(of_frame, files, ids.tolist(), kinds)
+    return Frames(vaddr, of_frame, symbol, execution, files, ids.tolist(), kinds)
 
 
-def _hide_art(report: Report, places: Places, hidden: NDArray[np.uint8]) -> None:
+def _hide_art(report: Report, frames: Frames, hidden: UInt8) -> None:
     """Mark the frames of Android's runtime next to Java frames (simpleperf ART frames).
 
     Where frames have execution types, these tell. Elsewhere the converter has hidden such frames already, unless it
     was told not to, and then there are more of them than those it leaves.
     """
     scan = report.scan
-    execution = scan.frame_columns[3][: scan.frames]
-    of_file = np.array([_runtime_kind(file) for file in places.files], np.uint8)
+    execution = frames.execution
+    of_file = np.array([_runtime_kind(file) for file in frames.files], np.uint8)
     if not len(of_file):
         return
-    kinds = np.where(execution == scanning.NO_EXECUTION, of_file[places.of_frame], np.uint8(scanning.NATIVE))
+    kinds = np.where(execution == scanning.NO_EXECUTION, of_file[frames.file], np.uint8(scanning.NATIVE))
     kinds[(execution == INTERPRETED) | (execution == JIT)] = scanning.JAVA
     trampolines = [
         file << 32 | symbol
-        for file, record in enumerate(places.files)
+        for file, record in enumerate(frames.files)
         if record is not None
         for symbol, name in enumerate(record.symbol)
         if name.endswith(TRAMPOLINE)
     ]
-    symbols = pair(places.of_frame, scan.frame_columns[2][: scan.frames])
+    symbols = pair(frames.file, frames.symbol)
     is_trampoline = is_among(symbols, np.array(trampolines, np.int64))
     kinds[is_trampoline & (execution == scanning.NO_EXECUTION)] = scanning.TRAMPOLINE
     if (kinds >= scanning.ART).any():
@@ -513,16 +324,15 @@ def _runtime_kind(file: "schema.File | None") -> int:
     return scanning.ART if ART_LIBRARY.match(path) else scanning.NATIVE
 
 
-def _locate(report: Report, profile: Profile, places: Places, hidden: NDArray[np.uint8]) -> Int32:
+def _locate(report: Report, profile: Profile, frames: Frames, hidden: UInt8) -> Int32:
     """Make mappings, functions and locations of the frames in use; the location of each frame."""
     scan = report.scan
-    used = np.zeros(scan.frames, np.uint8)
-    scanning.mark_used(scan, hidden.data, used.data)
-    frames = np.flatnonzero(used)
-    vaddr, _, symbol, _ = (column[: scan.frames][frames] for column in scan.frame_columns)
-    file = places.of_frame[frames]
-    mapping = _mappings(report, profile, places, distinct(file))[file]
-    function = _functions(report, profile, places, file, symbol)
+    marked = np.zeros(len(frames.vaddr), np.uint8)
+    scanning.mark_used(scan, hidden.data, marked.data)
+    used = np.flatnonzero(marked)
+    vaddr, file, symbol = frames.vaddr[used], frames.file[used], frames.symbol[used]
+    mapping = _mappings(report, profile, frames, distinct(file))[file]
+    function = _functions(report, profile, frames, file, symbol)
     order = np.lexsort((vaddr, function, mapping))
     new = np.zeros(len(order), np.bool_)
     new[:1] = True
@@ -534,11 +344,10 @@ def _locate(report: Report, profile: Profile, places: Places, hidden: NDArray[np
     by_first = np.argsort(first)
     rank[by_first] = np.arange(len(first), dtype=np.int32)
     kept = first[by_first]
-    locations = np.full(scan.frames, NONE, np.int32)
-    locations[frames[order]] = rank[np.cumsum(new) - 1]
+    locations = np.full(len(marked), NONE, np.int32)
+    locations[used[order]] = rank[np.cumsum(new) - 1]
     named = function[kept] != NONE
-    line_offsets = np.zeros(len(kept) + 1, np.int64)
-    np.cumsum(named, out=line_offsets[1:])
+    line_offsets = offsets_of(named)
     count = int(line_offsets[-1])
     profile.locations = Locations(
         address=vaddr[kept],
@@ -551,30 +360,30 @@ def _locate(report: Report, profile: Profile, places: Places, hidden: NDArray[np
     return locations
 
 
-def _mappings(report: Report, profile: Profile, places: Places, used: NDArray[np.int64]) -> Int32:
+def _mappings(report: Report, profile: Profile, frames: Frames, used: Int64) -> Int32:
     """One mapping for each path, or each file of compiled code; the mapping of each file.
 
     A mapping of everything holds addresses that are relative to the file already (pprof's base 0).
     """
     strings = profile.strings
     rows: dict[tuple[bytes, int], int] = {}
-    of_file = np.full(len(places.files), NONE, np.int32)
+    of_file = np.full(len(frames.files), NONE, np.int32)
     kinds: list[AddressKind] = []
     filenames: list[int] = []
     commands = {name for thread, (process, name) in report.threads.items() if thread == process and name}
 
     def rank(file: int) -> int:
         # Row 0 is the main binary (pprof schema): the file that a process is called after, never one without code.
-        record = places.files[file]
-        if record is None or places.kinds[file] != AddressKind.IN_FILE:
+        record = frames.files[file]
+        if record is None or frames.kinds[file] != AddressKind.IN_FILE:
             return 2
         return 0 if record.path.rpartition(b"/")[2][:COMMAND_SIZE] in commands else 1
 
     for file in sorted(used.tolist(), key=rank):
-        record, kind = places.files[file], places.kinds[file]
+        record, kind = frames.files[file], frames.kinds[file]
         path = b"" if record is None or record.path == UNKNOWN else record.path
         own = record is None or (kind == AddressKind.NO_BINARY and not BYTECODE.match(path) and path != b"")
-        key = path, places.ids[file] if own else NONE
+        key = path, frames.file_ids[file] if own else NONE
         if key not in rows:
             rows[key] = len(rows)
             kinds.append(kind)
@@ -588,7 +397,7 @@ def _mappings(report: Report, profile: Profile, places: Places, used: NDArray[np
     return of_file
 
 
-def _functions(report: Report, profile: Profile, places: Places, file: Int64, symbol: Int32) -> Int32:
+def _functions(report: Report, profile: Profile, frames: Frames, file: Int64, symbol: Int32) -> Int32:
     """The functions of the symbols that frames have; the function of each frame, or NONE."""
     strings = profile.strings
     keys, of_frame = distinct_inverse(pair(file, np.maximum(symbol, NONE)))
@@ -597,8 +406,8 @@ def _functions(report: Report, profile: Profile, places: Places, file: Int64, sy
     functions = np.full(len(keys), NONE, np.int32)
     outside = 0
     uneven: set[int] = set()
-    for i, (place, index) in enumerate(zip(files.tolist(), symbols.tolist(), strict=True)):
-        record = places.files[place]
+    for i, (row, index) in enumerate(zip(files.tolist(), symbols.tolist(), strict=True)):
+        record = frames.files[row]
         if index < 0 or record is None or record.path == UNKNOWN:
             continue
         if index >= len(record.symbol):
@@ -606,7 +415,7 @@ def _functions(report: Report, profile: Profile, places: Places, file: Int64, sy
             continue
         has_mangled = len(record.mangled_symbol) == len(record.symbol)
         if record.mangled_symbol and not has_mangled:
-            uneven.add(place)
+            uneven.add(row)
         mangled = record.mangled_symbol[index] if has_mangled else b""
         name = record.symbol[index] or mangled
         if not name or name == UNKNOWN:
@@ -657,20 +466,17 @@ def _fill_samples(report: Report, profile: Profile, rows: Rows, events: Events) 
 
 def _stacks_of(scan: Any, stacks: Int32) -> tuple[Int64, Int32]:
     """The locations of the given stacks, one after another, with their offsets."""
-    ends = scan.stack_columns[0][: scan.stacks]
-    sizes = np.diff(ends, prepend=0)
-    offsets = np.zeros(len(stacks) + 1, np.int64)
-    np.cumsum(sizes[stacks], out=offsets[1:])
-    if len(stacks) == scan.stacks and bool((stacks[1:] > stacks[:-1]).all()):
-        return offsets, scan.items_column[: int(offsets[-1])]
+    begins, items = scan.stacks.arrays()
+    sizes = np.diff(begins)
+    offsets = offsets_of(sizes[stacks])
+    if len(stacks) == scan.stacks.count and bool((stacks[1:] > stacks[:-1]).all()):
+        return offsets, items
     locations = np.empty(int(offsets[-1]), np.int32)
     scanning.copy_stacks(scan, stacks.data, offsets.data, locations.data)
     return offsets, locations
 
 
-def _labels(
-    report: Report, profile: Profile, descriptions: NDArray[np.int64], label_sets: Int32
-) -> tuple[Int64, Labels]:
+def _labels(report: Report, profile: Profile, descriptions: Int64, label_sets: Int32) -> tuple[Int64, Labels]:
     """The labels of samples that have the descriptions `label_sets`."""
     strings = profile.strings
     names = {each: strings.add(each.encode()) for each in LABELS}
@@ -696,8 +502,7 @@ def _labels(
         ends.append(len(keys))
     starts = np.array(ends, np.int64)
     sizes = np.diff(starts)[label_sets]
-    offsets = np.zeros(len(label_sets) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
+    offsets = offsets_of(sizes)
     count = int(offsets[-1])
     # Each label stands as far behind the first of its sample as in the set that is copied.
     source = np.arange(count, dtype=np.int32)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import BinaryIO, Final
 
-from symbolize.errors import InputError
-from symbolize.load import compression
-from symbolize.load.compression import Codec, CutShort
+from symbolize.core.compression import Limits, codec_of, inflate
+from symbolize.core.errors import InputError
+from symbolize.load.compression import CODECS, FREE_OUTPUT, MAX_LAYERS, MAX_RATIO
 
 CHUNK: Final = 1 << 20
 STANDARD_INPUT: Final = "-"
@@ -20,8 +20,6 @@ MAX_STREAM: Final = 1 << 40
 
 HEAD: Final = 1 << 16
 """How much is decompressed to see what an input is."""
-
-MAGIC_SIZE: Final = 4
 
 
 def source_name(source: str | os.PathLike[str] | BinaryIO) -> str:
@@ -64,22 +62,15 @@ def _opened(source: str | os.PathLike[str] | BinaryIO, name: str) -> AbstractCon
     return open(source, "rb")
 
 
-def codec_of(head: bytes) -> Codec | None:
-    """The format in which data that begins with `head` is compressed."""
-    start = head[:MAGIC_SIZE]
-    return next((codec for codec in compression.CODECS if start.startswith(codec.magics)), None)
-
-
 def beginning(head: bytes, name: str) -> bytes:
     """What the content begins with that begins with `head` and may be compressed."""
-    for _ in range(compression.MAX_LAYERS):
-        codec = codec_of(head)
+    for _ in range(MAX_LAYERS):
+        codec = codec_of(head, CODECS)
         if codec is None:
             break
         out = bytearray()
         try:
-            whole = Counted(iter([head]))
-            for piece in inflate(whole, codec, name, whole):
+            for piece in inflate([head], codec, name, Limits(MAX_STREAM, MAX_RATIO, FREE_OUTPUT, adds=False)):
                 out += piece
                 if len(out) >= HEAD:
                     break
@@ -87,91 +78,6 @@ def beginning(head: bytes, name: str) -> bytes:
             pass  # whoever reads the whole of it says what is wrong
         head = bytes(out)
     return head
-
-
-class Counted:
-    """An iterator over the pieces of another, which counts their bytes in `size`."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self.size = 0
-        self._pieces = pieces
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        piece = next(self._pieces)
-        self.size += len(piece)
-        return piece
-
-
-def decompressed(pieces: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """The content of `pieces`, whatever it is compressed with; zeros may pad the end, a layer may hold another."""
-    packed = pieces = pieces if isinstance(pieces, Counted) else Counted(pieces)
-    for layer in range(compression.MAX_LAYERS + 1):
-        head = b""
-        while len(head) < MAGIC_SIZE and (piece := next(pieces, b"")):
-            head += piece
-        codec = codec_of(head)
-        pieces = _joined(head, pieces)
-        if codec is None:
-            break
-        if layer == compression.MAX_LAYERS:
-            raise InputError(name, f"is compressed more than {compression.MAX_LAYERS} times")
-        pieces = inflate(pieces, codec, name, packed, compression.FREE_NESTED if layer else compression.FREE_OUTPUT)
-    yield from pieces
-
-
-def _joined(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    if head:
-        yield head
-    yield from pieces
-
-
-def inflate(
-    pieces: Iterator[bytes], codec: Codec, name: str, packed: Counted, free: int = compression.FREE_OUTPUT
-) -> Iterator[bytes]:
-    """What one or more streams hold that come in pieces; `packed` counts what was read of the input itself."""
-    position = size = 0
-    rest = b""
-    first = True
-    while True:
-        while len(rest) < MAGIC_SIZE and (piece := next(pieces, b"")):
-            rest += piece
-        if not rest:
-            return
-        if not first and not rest.startswith(codec.magics):
-            while rest and not any(rest):
-                rest = next(pieces, b"")
-            if not rest:
-                return
-            raise InputError(name, f"has something else after its {codec.name} stream", position)
-        first = False
-        decoder = codec.decoder(name)
-        at = 0
-        while not decoder.eof:
-            if not rest:
-                rest = next(pieces, b"")
-            if not rest:
-                raise CutShort(name, f"{codec.name} stream is cut short", position)
-            step = rest[at : at + codec.step]
-            at += len(step)
-            try:
-                out = decoder.decompress(step)
-            except Exception as error:  # each library has its own error class, and one of them is RuntimeError
-                raise InputError(name, f"{codec.name} stream is damaged ({error})", position) from error
-            unused = len(decoder.unused_data or b"")
-            at -= unused
-            position += len(step) - unused
-            if at == len(rest):
-                rest, at = b"", 0
-            size += len(out)
-            if size > MAX_STREAM:
-                raise InputError(name, f"{codec.name} stream holds more than {MAX_STREAM} bytes", position)
-            compression.check_ratio(size, min(position, packed.size), free, codec, name, position)
-            if out:
-                yield out
-        rest = rest[at:]
 
 
 class Replayed(io.RawIOBase):

@@ -1,5 +1,6 @@
 """Demangling by language, simplification modes and clone suffixes (R114-R117)."""
 
+from symbolize.names.android_linker import LINKER_MARK, LINKER_PREFIX, demangle_android_linker
 from symbolize.names.demangling import MODES, Mode, demangle, same_function, scope_text
 from symbolize.names.identity import (
     encodes,
@@ -10,7 +11,6 @@ from symbolize.names.identity import (
     public_name,
     variants,
 )
-from symbolize.names.linker import LINKER_MARK, LINKER_PREFIX, demangle_linker
 from symbolize.names.simplify import drop_clone_notes, drop_template_arguments, simplify, simplify_plain
 from symbolize.names.suffixes import last_component, own_name, split_suffix, strip_version
 
@@ -20,7 +20,7 @@ __all__ = [
     "MODES",
     "Mode",
     "demangle",
-    "demangle_linker",
+    "demangle_android_linker",
     "drop_clone_notes",
     "drop_template_arguments",
     "encodes",

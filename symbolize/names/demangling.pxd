@@ -1,1 +1,2 @@
-from symbolize.names.itanium_text cimport Reader
+from symbolize.names.itanium_demangler cimport CppDemangler
+from symbolize.names.rust cimport RustDemangler, is_legacy

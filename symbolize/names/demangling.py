@@ -1,3 +1,4 @@
+# cython: language_level=3
 """Linkage names in bulk to the names that a profile shows."""
 
 from __future__ import annotations
@@ -8,17 +9,20 @@ from typing import Literal, get_args
 
 import cython
 
-from symbolize.names import dlang, itanium, itanium_text, rust, rust_fast
+from symbolize.names import cxxfilt_fallback, dlang
 from symbolize.names.simplify import drop_clone_notes, simplify
 from symbolize.names.suffixes import split_suffix, strip_version
 
 if not cython.compiled:
-    from symbolize.names.itanium_text import Reader
+    from symbolize.names.itanium_demangler import CppDemangler
+    from symbolize.names.rust import RustDemangler, is_legacy
 
 Mode = Literal["default", "templates", "full", "none"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 MAX_INPUT = 1 << 16
+_MAX_IDLE = 4
+_idle: list[tuple[CppDemangler, RustDemangler]] = []  # a demangler is not for two threads at once
 _LOCAL_NAME, _LOCAL_TEXT = b"1x", b"::x"
 
 # Go (`main.(*T).f`, `a/b.f`) and Java names have dots of their own, so only behind a C identifier is a suffix a suffix.
@@ -38,8 +42,12 @@ def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
         raise ValueError(f"unknown demangling mode: {mode!r}")
     if mode == "none":
         return list(names)
-    reader: Reader = itanium_text.borrow()
-    rust_reader = rust_fast.borrow()
+    try:
+        readers = _idle.pop()
+    except IndexError:
+        readers = CppDemangler(), RustDemangler()
+    cpp: CppDemangler = readers[0]
+    rust: RustDemangler = readers[1]
     generics = mode != "default"
     level = MODES.index(mode)
     readable: dict[bytes, bytes] = {}
@@ -47,16 +55,16 @@ def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
     for name in names:
         text = readable.get(name)
         if text is None:
-            # Most names are plain C++ or Rust names, with no suffix or one that their readers pass over.
-            text = rust_reader.demangle(name, generics)
+            # Most names are plain C++ or Rust names, with no suffix or one that their demanglers pass over.
+            text = rust.demangle(name, generics)
             if text is None:
-                text = reader.demangle(name, level)
+                text = cpp.demangle(name, level)
             if text is None:
-                text = _demangle_one(name, mode, reader)
+                text = _demangle_one(name, mode, cpp, rust)
             readable[name] = text
         texts.append(text)
-    itanium_text.give_back(reader)
-    rust_fast.give_back(rust_reader)
+    if len(_idle) < _MAX_IDLE:
+        _idle.append(readers)
     return texts
 
 
@@ -72,12 +80,12 @@ def scope_text(name: bytes) -> bytes:
     return text.removesuffix(_LOCAL_TEXT) if text.endswith(_LOCAL_TEXT) else name
 
 
-def _demangle_one(name: bytes, mode: Mode, reader: Reader) -> bytes:
+def _demangle_one(name: bytes, mode: Mode, cpp: CppDemangler, rust: RustDemangler) -> bytes:
     if len(name) > MAX_INPUT:
         return name
     start = name[:3]
     if b"@" in name and start.startswith((b"_Z", b"_R", b"_D", b"__Z", b"__R", b"__D")):
-        return _demangle_versioned(name, mode, reader)
+        return _demangle_versioned(name, mode, cpp, rust)
     if start.startswith((b"_Z", b"_R", b"_D")):
         base, _ = split_suffix(name)
     elif start in (b"__Z", b"__R", b"__D"):
@@ -86,32 +94,33 @@ def _demangle_one(name: bytes, mode: Mode, reader: Reader) -> bytes:
     else:
         base, suffix = split_suffix(name)
         return base if suffix and _C_IDENTIFIER.fullmatch(base) else name
-    if base[1:2] == b"R":
-        return rust.demangle_v0(base, generics=mode != "default") or name
     if base[1:2] == b"D":
         text = dlang.demangle(base, parameters=mode == "full", arguments=mode != "default")
         # What is no D name may be one of C with a suffix.
         return text or (base if _C_IDENTIFIER.fullmatch(base) and not name.startswith(b"__D") else name)
-    text = reader.demangle(base, MODES.index(mode))
+    text = rust.demangle(base, mode != "default")
     if text is not None:
         return text
-    refused = reader.gave_up()
-    text = rust.demangle_legacy(base)
-    if text is not None or refused:
-        return text or name
-    text = itanium.demangle(base)
+    if base[1:2] == b"R":
+        return name
+    text = cpp.demangle(base, MODES.index(mode))
+    if text is not None:
+        return text
+    if cpp.gave_up():
+        return name
+    text = cxxfilt_fallback.demangle(base)
     if text is None:
         return name
     text = drop_clone_notes(text)
     return text if mode == "full" else simplify(text, keep_templates=mode == "templates")
 
 
-def _demangle_versioned(name: bytes, mode: Mode, reader: Reader) -> bytes:
+def _demangle_versioned(name: bytes, mode: Mode, cpp: CppDemangler, rust: RustDemangler) -> bytes:
     plt = b"@plt" if name.endswith(b"@plt") else b""
     bare = strip_version(name.removesuffix(b"@plt"))
     if b"@" in bare:
         return name
-    text = _demangle_one(bare, mode, reader)
+    text = _demangle_one(bare, mode, cpp, rust)
     return name if text == bare else text + plt
 
 
@@ -134,4 +143,4 @@ def same_function(a: bytes, b: bytes) -> bool:
 
 def _is_cpp(name: bytes) -> bool:
     bare = name[1:] if name.startswith(b"__Z") else name
-    return bare.startswith(b"_Z") and rust.demangle_legacy(bare) is None
+    return bare.startswith(b"_Z") and not is_legacy(bare)

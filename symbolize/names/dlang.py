@@ -7,6 +7,7 @@ instances. What back references stand for is limited (R260).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 MAX_OUTPUT = 1 << 20
 _MAX_DEPTH = 120
@@ -47,7 +48,7 @@ _METHODS = {b"__ctor": b"this", b"__dtor": b"~this"}
 _POSTBLIT = b"__postblitMFZ"
 _SUFFIXES = {ord("h"): b"u", ord("t"): b"u", ord("k"): b"u", ord("l"): b"L", ord("m"): b"uL"}
 _CHARACTERS = {ord("a"): (b"\\x", 2), ord("u"): (b"\\u", 4), ord("w"): (b"\\U", 8)}
-_ESCAPES = {0x09: b"\\t", 0x0A: b"\\n", 0x0D: b"\\r", 0x0C: b"\\f", 0x0B: b"\\v"}
+_ESCAPES = {ord("\t"): b"\\t", ord("\n"): b"\\n", ord("\r"): b"\\r", ord("\f"): b"\\f", ord("\v"): b"\\v"}
 
 
 class _MalformedError(Exception):
@@ -82,22 +83,22 @@ class _Reader:
         self.steps = 0
         self.copied = 0
         self.last_reference = len(name)
-
-    def fail(self) -> _MalformedError:
-        """What to raise where the name is not what it should be."""
-        return _MalformedError()
+        self.known: dict[tuple[str, int, int], tuple[tuple[bytes, ...] | None, int]] = {}
+        self.kept = 0
+        self.limited = 0
 
     def enter(self) -> None:
         """Count a level and a step."""
         self.depth += 1
         self.steps += 1
         if self.depth > _MAX_DEPTH or self.steps > _MAX_STEPS:
-            raise self.fail()
+            self.limited += 1
+            raise _MalformedError
 
     def bounded(self, text: bytes) -> bytes:
         """The text, unless it is too long: with back references a short name stands for any length."""
         if len(text) > MAX_OUTPUT:
-            raise self.fail()
+            raise _MalformedError
         return text
 
     def peek(self) -> int:
@@ -116,7 +117,7 @@ class _Reader:
         """Decimal digits."""
         found = _NUMBER.match(self.name, self.at)
         if found is None:
-            raise self.fail()
+            raise _MalformedError
         self.at = found.end()
         return int(found[0])
 
@@ -124,13 +125,13 @@ class _Reader:
         """A back reference: the position that it leads to."""
         found = _BACK_REFERENCE.match(self.name, self.at)
         if found is None:
-            raise self.fail()
+            raise _MalformedError
         distance = 0
         for digit in found[1]:
             distance = 26 * distance + digit - ord("A")
         distance = 26 * distance + found[2][0] - ord("a")
         if not 0 < distance <= self.at:
-            raise self.fail()
+            raise _MalformedError
         target = self.at - distance
         self.at = found.end()
         return target
@@ -152,7 +153,7 @@ class _Reader:
     def mangled(self, parameters: bool) -> bytes:
         """`_D`, a qualified name, and its type, which is not shown, or `Z`."""
         if not self.name.startswith(b"_D", self.at):
-            raise self.fail()
+            raise _MalformedError
         self.at += 2
         text = self.qualified(True, parameters)
         if self.peek() == ord("Z"):
@@ -172,7 +173,7 @@ class _Reader:
                 self.at += 1
             if not self.at_name():
                 if not count or self.name[self.at - 1] != ord("0"):
-                    raise self.fail()
+                    raise _MalformedError
                 break
             if count:
                 # Parameters of a function around another name are left out with those of the last.
@@ -204,22 +205,47 @@ class _Reader:
 
     def signature(self, with_modifiers: bool) -> bytes:
         """The parameters of a function; nothing, and nothing passed, if the name does not go on behind them."""
-        start, steps = self.at, self.depth
-        modifiers = b""
-        try:
-            if self.peek() == ord("M"):
-                self.at += 1
-                modifiers = self.modifiers()
-            _, _, parameters = self.function()
-        except _MalformedError:
-            if self.steps > _MAX_STEPS:
-                raise
-            self.at, self.depth = start, steps
+        start = self.at
+        found = self.tried(self.called)
+        if found is None:
             return b""
         if self.at == len(self.name):
             self.at = start
             return b""
+        parameters, modifiers = found
         return parameters + (modifiers if with_modifiers else b"")
+
+    def called(self) -> tuple[bytes, ...]:
+        """The parameters of a function, and the modifiers of what it is called for."""
+        modifiers = b""
+        if self.peek() == ord("M"):
+            self.at += 1
+            modifiers = self.modifiers()
+        return self.function()[2], modifiers
+
+    def tried(self, read: Callable[[], tuple[bytes, ...]]) -> tuple[bytes, ...] | None:
+        """What `read` gives from here; None, and nothing passed, if the name is something else there.
+
+        That is found out once for each position: where trials nest, each would double the time of those inside.
+        """
+        start, depth, limited = self.at, self.depth, self.limited
+        key = read.__name__, start, self.last_reference
+        if key in self.known:
+            texts, self.at = self.known[key]
+            return texts
+        texts = None
+        try:
+            texts = read()
+        except _MalformedError:
+            if self.steps > _MAX_STEPS:
+                raise
+            self.at, self.depth = start, depth
+        kept = sum(map(len, texts or ()))
+        # What was too deep here may not be so for another trial.
+        if self.limited == limited and self.kept + kept <= MAX_OUTPUT:
+            self.kept += kept
+            self.known[key] = texts, self.at
+        return texts
 
     def modifiers(self) -> bytes:
         """`const`, `immutable`, `shared`, `inout` of what a function is called for."""
@@ -232,7 +258,7 @@ class _Reader:
         """The calling convention, the attributes and the parameters of a function."""
         convention = _CONVENTIONS.get(self.peek())
         if convention is None:
-            raise self.fail()
+            raise _MalformedError
         self.at += 1
         attributes = b""
         while self.peek() == ord("N") and self.name[self.at + 1 : self.at + 2]:
@@ -291,19 +317,19 @@ class _Reader:
     def plain(self, size: int) -> bytes:
         """An identifier of some characters."""
         if not size:
-            raise self.fail()
+            raise _MalformedError
         if size == 10 and self.name.startswith(_POSTBLIT, self.at):
             self.at += len(_POSTBLIT)
             return b"this(this)"
         text = self.raw(size)
         if self.copied > MAX_OUTPUT:
-            raise self.fail()
+            raise _MalformedError
         return _METHODS.get(text, text)
 
     def raw(self, size: int) -> bytes:
         """Some characters as they are."""
         if size > len(self.name) - self.at:
-            raise self.fail()
+            raise _MalformedError
         self.copied += size
         self.at += size
         return self.name[self.at - size : self.at]
@@ -314,14 +340,14 @@ class _Reader:
         start = self.at
         self.at += 3
         if not self.at_name():
-            raise self.fail()
+            raise _MalformedError
         text = self.identifier()
         arguments: list[bytes] = []
         while self.peek() != ord("Z"):
             arguments.append(self.template_argument())
         self.at += 1
         if size is not None and self.at - start != size:
-            raise self.fail()
+            raise _MalformedError
         self.depth -= 1
         return self.bounded(text + b"!(" + b", ".join(arguments) + b")") if self.arguments else text
 
@@ -338,7 +364,7 @@ class _Reader:
         if kind == ord("X"):
             return self.raw(self.number())
         if kind != ord("V"):
-            raise self.fail()
+            raise _MalformedError
         of = self.peek()
         if of == ord("Q"):
             start = self.at
@@ -361,27 +387,23 @@ class _Reader:
         end_of_digits = self.at
         for split in range(end_of_digits, start, -1):
             length = int(self.name[start:split])
-            text = self.attempt(split)
-            if text is not None and self.at - split == length:
-                return text
-        text = self.attempt(start)
-        if text is None or not size:
-            raise self.fail()
-        return text
-
-    def attempt(self, start: int) -> bytes | None:
-        """A symbol from a position on, or None."""
-        depth = self.depth
+            self.at = split
+            found = self.tried(self.symbol_here)
+            if found is not None and self.at - split == length:
+                return found[0]
         self.at = start
-        try:
-            if self.name.startswith(b"_D", start):
-                return self.mangled(True)
-            return self.qualified(False) if self.at_name() else None
-        except _MalformedError:
-            if self.steps > _MAX_STEPS:
-                raise
-            self.depth = depth
-            return None
+        found = self.tried(self.symbol_here)
+        if found is None or not size:
+            raise _MalformedError
+        return found[0]
+
+    def symbol_here(self) -> tuple[bytes, ...]:
+        """A symbol without a length in front of it."""
+        if self.name.startswith(b"_D", self.at):
+            return (self.mangled(True),)
+        if not self.at_name():
+            raise _MalformedError
+        return (self.qualified(False),)
 
     def type(self) -> bytes:
         """A type."""
@@ -430,20 +452,20 @@ class _Reader:
             return b"cent" if rest == b"i" else b"ucent"
         if kind == ord("N") and rest == b"n":
             return b"typeof(*null)"
-        raise self.fail()
+        raise _MalformedError
 
     def counted(self) -> range:
         """As many elements as a number says, and no more than there are characters."""
         count = self.number()
         if count > len(self.name):
-            raise self.fail()
+            raise _MalformedError
         return range(count)
 
     def referenced(self, is_function: bool) -> bytes:
         """The type that a back reference leads to; references in it lead further back, or they would never end."""
         start, last = self.at, self.last_reference
         if start >= last:
-            raise self.fail()
+            raise _MalformedError
         self.enter()
         target = self.reference()
         end = self.at
@@ -479,7 +501,7 @@ class _Reader:
         if kind == ord("c"):
             text = self.real()
             if self.peek() != ord("c"):
-                raise self.fail()
+                raise _MalformedError
             self.at += 1
             return text + b"+" + self.real() + b"i"
         if kind in b"awd" and kind:
@@ -493,7 +515,7 @@ class _Reader:
             return name + b"(" + b", ".join([self.value(b"", 0) for _ in self.counted()]) + b")"
         if kind == ord("f"):
             return self.mangled(True)
-        raise self.fail()
+        raise _MalformedError
 
     def integer(self, of: int) -> bytes:
         """A number, character or truth value."""
@@ -503,11 +525,11 @@ class _Reader:
         digits = self.name[start : self.at]
         if of in _CHARACTERS or of == ord("b"):
             if not 0 < len(digits) < 20:
-                raise self.fail()
+                raise _MalformedError
             value = int(digits)
             if of == ord("b"):
                 return b"true" if value else b"false"
-            if of == ord("a") and 0x20 <= value < 0x7F:
+            if of == ord("a") and ord(" ") <= value <= ord("~"):
                 return b"'%c'" % value
             prefix, width = _CHARACTERS[of]
             return b"'" + prefix + b"%0*x" % (width, value) + b"'"
@@ -521,7 +543,7 @@ class _Reader:
                 return text
         found = _REAL.match(self.name, self.at)
         if found is None:
-            raise self.fail()
+            raise _MalformedError
         self.at = found.end()
         sign, first, rest, exponent_sign, exponent = (part.replace(b"N", b"-") for part in found.groups())
         return sign + b"0x" + first + b"." + rest + b"p" + exponent_sign + exponent
@@ -532,15 +554,15 @@ class _Reader:
         start = self.at + 1
         digits = self.name[start : start + 2 * size]
         if self.peek() != ord("_") or len(digits) < 2 * size:
-            raise self.fail()
+            raise _MalformedError
         self.at = start + 2 * size
         text = bytearray(b'"')
         try:
             characters = bytes.fromhex(digits.decode("ascii"))
         except (UnicodeDecodeError, ValueError):
-            raise self.fail() from None
+            raise _MalformedError from None
         for i, character in enumerate(characters):
-            if 0x20 <= character < 0x7F:
+            if ord(" ") <= character <= ord("~"):
                 text.append(character)
             else:
                 text += _ESCAPES.get(character, b"\\x" + digits[2 * i : 2 * i + 2])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from symbolize.names import rust
 from symbolize.names.demangling import demangle
+from symbolize.names.rust import is_legacy
 from symbolize.names.suffixes import split_suffix, strip_version
 
 THUNKS = (b"non-virtual thunk to ", b"virtual thunk to ", b"covariant return thunk to ")
@@ -24,7 +24,6 @@ LINKER_MADE = (
     b"__LongThunk_",
 )
 LINKER_MADE_ENDS = (b"@plt", b"$plt", b"$pltgot", b"_veneer", b".plt")
-
 
 _LARGE_FILES = re.compile(rb"64(?=\Z|_)|64v(?=[0-9])")
 _EXACT_TYPES = re.compile(rb"f(?:32|64|32x)\Z")
@@ -58,9 +57,7 @@ def function_key(name: bytes) -> bytes:
     base, _ = split_suffix(strip_version(name))
     if base.startswith(b"_R"):
         return _without_crate(base)
-    if not base.startswith((b"_Z", b"__Z")) or rust.demangle_legacy(base.removeprefix(b"_")) is not None:
-        return base
-    if rust.demangle_legacy(base) is not None:
+    if not base.startswith((b"_Z", b"__Z")) or is_legacy(base) or is_legacy(base[1:]):
         return base
     text = demangle([base], "full")[0]
     for words in THUNKS:

@@ -1,52 +1,14 @@
-from symbolize.names.itanium_parser cimport Parser
-from symbolize.names.itanium_tree cimport (
-    EXTRA,
-    NAME,
-    WORD,
-    PREFIXED,
-    SIGNATURE,
-    ARRAY,
-    EXPANSION,
-    SELECTED,
-    UNARY,
-    POSTFIX,
-    BINARY,
-    CALL,
-    INDEX,
-    CONDITION,
-    CAST,
-    NAMED_CAST,
-    NEW,
-    FOLD,
-    BRACED,
-    ARGUMENT,
-    LITERAL,
-    PACK_SIZE,
-    LIST_SIZE,
-    REQUIRES,
-    NEEDS_EXPRESSION,
-    NEEDS_TYPE,
-    NEEDS_CONSTRAINT,
-    SUBOBJECT,
-    VENDOR_CALL,
-    DESIGNATED,
-    DESIGNATED_RANGE,
-    MEMBER,
-    STRING,
-    ARGUMENTS,
-    LAMBDA_VALUE,
-    CLANG_READING,
-    OLD_READING,
-)
+include "itanium_nodes.pxi"
+
+from symbolize.names.itanium_names cimport NameParser
 
 
-cdef class ExpressionParser(Parser):
+cdef class ExpressionParser(NameParser):
     cdef int operation(self, int code) except -1
     cdef int other_expression(self, int code) except -1
-    cdef int list(self) except -1
+    cdef int list(self, bint of_arguments) except -1
     cdef int call_or_cast(self, unsigned char letter) except -1
     cdef int pack_expression(self, unsigned char letter) except -1
-    cdef int arguments_until_end(self) except -1
     cdef int subobject(self) except -1
     cdef int parameter_or_fold(self) except -1
     cdef int designated(self, unsigned char letter) except -1

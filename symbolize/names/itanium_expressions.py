@@ -1,55 +1,18 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="valid-type"
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """Expressions and values in Itanium C++ linkage names (Itanium C++ ABI, 5.1.6 Expressions)."""
 
 from __future__ import annotations
 
 import cython
 
-from symbolize.names.itanium_parser import OPERATORS
+from symbolize.names.itanium_names import OPERATORS
 from symbolize.names.itanium_tree import word
 
 if not cython.compiled:
-    from symbolize.names.itanium_parser import Parser
-    from symbolize.names.itanium_tree import (
-        ARGUMENT,
-        ARGUMENTS,
-        ARRAY,
-        BINARY,
-        BRACED,
-        CALL,
-        CAST,
-        CLANG_READING,
-        CONDITION,
-        DESIGNATED,
-        DESIGNATED_RANGE,
-        EXPANSION,
-        EXTRA,
-        FOLD,
-        INDEX,
-        LAMBDA_VALUE,
-        LIST_SIZE,
-        LITERAL,
-        MEMBER,
-        NAME,
-        NAMED_CAST,
-        NEEDS_CONSTRAINT,
-        NEEDS_EXPRESSION,
-        NEEDS_TYPE,
-        NEW,
-        OLD_READING,
-        PACK_SIZE,
-        POSTFIX,
-        PREFIXED,
-        REQUIRES,
-        SELECTED,
-        SIGNATURE,
-        STRING,
-        SUBOBJECT,
-        UNARY,
-        VENDOR_CALL,
-        WORD,
-    )
+    from symbolize.names.itanium_names import NameParser
+    from symbolize.names.itanium_nodes import *
 
 # How the operands of an operator are written.
 _UNARY = cython.declare(cython.int, 1)
@@ -87,7 +50,7 @@ _DOT = cython.declare(cython.int, word(b"."))
 
 
 @cython.cclass
-class ExpressionParser(Parser):
+class ExpressionParser(NameParser):
     """Makes the nodes of expressions."""
 
     def expression(self) -> cython.int:
@@ -182,10 +145,10 @@ class ExpressionParser(Parser):
         if byte == ord("t") and letter == ord("l"):
             self.at += 2
             node = self.a_type()
-            return self.join(BRACED, node, self.list(), 0)
+            return self.join(BRACED, node, self.list(False), 0)
         if byte == ord("i") and letter == ord("l"):
             self.at += 2
-            return self.join(BRACED, 0, self.list(), 0)
+            return self.join(BRACED, 0, self.list(False), 0)
         if byte == ord("t") and letter == ord("r"):
             self.at += 2
             return self.node(WORD, _THROW, 0, 0)
@@ -197,12 +160,12 @@ class ExpressionParser(Parser):
             return self.vendor_expression()
         return self.fail()
 
-    def list(self) -> cython.int:
-        """Expressions up to an `E`."""
+    def list(self, of_arguments: cython.bint) -> cython.int:
+        """Expressions, or template arguments, up to an `E`."""
         head: cython.int = 0
         tail: cython.int = 0
         while self.text[self.at] != ord("E") and not self.bad:
-            tail = self.append(tail, self.expression())
+            tail = self.append(tail, self.argument() if of_arguments else self.expression())
             head = head or tail
         self.expect(ord("E"))
         return self.close(head)
@@ -213,13 +176,13 @@ class ExpressionParser(Parser):
         self.at += 2
         if letter == ord("l") or letter == ord("p"):
             node = self.expression() if letter == ord("l") else self.unresolved()
-            return self.join(CALL, node, self.list(), 0)
+            return self.join(CALL, node, self.list(False), 0)
         if letter != ord("v"):
             return self.fail()
         node = self.a_type()
         if self.text[self.at] == ord("_"):
             self.at += 1
-            return self.join(CAST, node, self.join(ARGUMENTS, self.list(), 0, 0), 0)
+            return self.join(CAST, node, self.join(ARGUMENTS, self.list(False), 0, 0), 0)
         return self.join(CAST, node, self.expression(), 0)
 
     def pack_expression(self, letter: cython.uchar) -> cython.int:
@@ -233,23 +196,13 @@ class ExpressionParser(Parser):
             node = self.expression()
             return self.node(PACK_SIZE, node, 0, 0)
         if letter == ord("P"):
-            return self.node(LIST_SIZE, self.arguments_until_end(), 0, 0)
+            return self.node(LIST_SIZE, self.list(True), 0, 0)
         if letter == ord("y"):
             node = self.expression()
             return self.join(SELECTED, node, self.expression(), 0)
         if letter == ord("o"):
             return self.subobject()
         return self.fail()
-
-    def arguments_until_end(self) -> cython.int:
-        """Template arguments up to an `E`."""
-        head: cython.int = 0
-        tail: cython.int = 0
-        while self.text[self.at] != ord("E") and not self.bad:
-            tail = self.append(tail, self.argument())
-            head = head or tail
-        self.expect(ord("E"))
-        return self.close(head)
 
     def subobject(self) -> cython.int:
         """A type, an object, an offset, members of unions, `p` for the end of an array, `E`."""
@@ -326,7 +279,7 @@ class ExpressionParser(Parser):
         of = self.a_type()
         if self.text[self.at] == ord("p") and self.text[self.at + 1] == ord("i"):
             self.at += 2
-            initializer = self.join(ARGUMENTS, self.list(), 0, 0)
+            initializer = self.join(ARGUMENTS, self.list(False), 0, 0)
         elif self.text[self.at] == ord("i"):
             initializer = self.expression()
         else:
@@ -379,7 +332,7 @@ class ExpressionParser(Parser):
         node: cython.int
         self.at += 1
         node = self.source_name()
-        return self.join(VENDOR_CALL, node, self.arguments_until_end(), 0)
+        return self.join(VENDOR_CALL, node, self.list(True), 0)
 
     def unresolved(self) -> cython.int:
         """A name that is looked up when the template is instantiated.
@@ -416,9 +369,7 @@ class ExpressionParser(Parser):
                     return node
                 self.bad = False
                 self.substitutions = substitutions
-            self.at = at
-            self.count = count
-            self.last_name = last_name
+            self.at, self.count, self.last_name = at, count, last_name
         node = self.a_type()
         return self.join(MEMBER, node, self.unresolved_component(), 0)
 

@@ -1,5 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="valid-type"
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """The text of names and types in Itanium C++ linkage names, made from their nodes."""
 
 from __future__ import annotations
@@ -9,67 +10,9 @@ import cython
 from symbolize.names.itanium_tree import WORDS
 
 if not cython.compiled:
+    from symbolize.names.demangler import MAX_DEPTH, MAX_STEPS
     from symbolize.names.itanium_expressions import ExpressionParser
-    from symbolize.names.itanium_tree import (
-        ARRAY,
-        BINDING,
-        CONST,
-        CONSTRAINED,
-        CONSTRUCTION,
-        CONVERSION,
-        ENABLE_IF,
-        ENCLOSED,
-        ENCODING,
-        ENTITY,
-        EXPANSION,
-        EXPLICIT_OBJECT,
-        EXTRA,
-        FORWARD,
-        FRIEND,
-        FUNCTION,
-        KIND,
-        LAMBDA,
-        LIST,
-        LITERAL,
-        LOCAL,
-        LVALUE,
-        MAX_DEPTH,
-        MEMBER_POINTER,
-        MODULE,
-        NAME,
-        NESTED,
-        NUMBER,
-        PACK,
-        PACK_OF_PARAMETERS,
-        PACKED,
-        PARAMETER,
-        POINTER,
-        PREFIXED,
-        QUALIFIED,
-        REFERENCE,
-        REFERENCE_TEMPORARY,
-        RESTRICT,
-        RVALUE,
-        RVALUE_REFERENCE,
-        SELECTED,
-        SHAPED,
-        STRUCTOR,
-        SUFFIXED,
-        TAGGED,
-        TEMPLATE,
-        TEMPLATE_PARAMETER,
-        TRANSFORMED,
-        TYPE_PARAMETER,
-        UNNAMED,
-        VALUE_PARAMETER,
-        VECTOR,
-        VENDOR_QUALIFIED,
-        VOLATILE,
-        WORD,
-    )
-
-MAX_OUTPUT = cython.declare(cython.int, 1 << 20)
-_MAX_PRINT_STEPS = cython.declare(cython.int, 1 << 17)
+    from symbolize.names.itanium_nodes import *
 
 _WORDS = cython.declare(list, WORDS)
 _NO_SHAPE = cython.declare(cython.int, 0)
@@ -81,9 +24,7 @@ class Printer(ExpressionParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.printed = bytearray(4096)
-        self.out = memoryview(self.printed)
-        self.used = self.pack_index = self.closures = self.heads = self.generics = self.printing = 0
+        self.pack_index = self.closures = self.heads = self.generics = 0
         self.keep_arguments = self.full = False
         self.dropped = -1
 
@@ -99,54 +40,6 @@ class Printer(ExpressionParser):
         """Print one of the other expressions."""
         return self.fail()
 
-    def reserve(self, size: cython.Py_ssize_t) -> cython.int:
-        """Make room for so many bytes more."""
-        wanted: cython.Py_ssize_t = self.used + size
-        if wanted > len(self.out):
-            if wanted > MAX_OUTPUT:
-                return self.refuse()
-            self.printed = self.printed + bytearray(max(wanted, len(self.out)))
-            self.out = memoryview(self.printed)
-        return 0
-
-    def put(self, byte: cython.uchar) -> cython.int:
-        """Print a character."""
-        if self.used >= len(self.out):
-            self.reserve(1)
-            if self.bad:
-                return 0
-        self.out[self.used] = byte
-        self.used += 1
-        return 0
-
-    def put_word(self, text: bytes) -> cython.int:
-        """Print a word of the language."""
-        i: cython.Py_ssize_t
-        at: cython.Py_ssize_t = self.used
-        size: cython.Py_ssize_t = len(text)
-        if at + size > len(self.out):
-            self.reserve(size)
-            if self.bad:
-                return 0
-        for i in range(size):
-            self.out[at + i] = text[i]
-        self.used = at + size
-        return 0
-
-    def put_slice(self, start: cython.int, end: cython.int) -> cython.int:
-        """Print a part of the linkage name."""
-        i: cython.int
-        at: cython.int = self.used
-        if at + end - start > len(self.out):
-            self.reserve(end - start)
-            if self.bad:
-                return 0
-        for i in range(start, end):
-            self.out[at] = self.text[i]
-            at += 1
-        self.used = at
-        return 0
-
     def put_number(self, value: cython.int) -> cython.int:
         """Print a number."""
         if value < 10:
@@ -156,13 +49,6 @@ class Printer(ExpressionParser):
     def last(self) -> cython.int:
         """The last character that was printed."""
         return self.out[self.used - 1] if self.used else 0
-
-    def count_steps(self, count: cython.int) -> cython.int:
-        """Give up where a small name stands for too much."""
-        self.printing += count
-        if self.printing > _MAX_PRINT_STEPS:
-            self.refuse()
-        return 0
 
     def show(self, node: cython.int) -> cython.int:
         """Print a node."""
@@ -206,8 +92,8 @@ class Printer(ExpressionParser):
         kind: cython.int
         if self.bad:
             return 0
-        self.printing += 1
-        if self.printing > _MAX_PRINT_STEPS:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
             return self.refuse()
         kind = self.nodes[node] & KIND
         # Words and identifiers first: they need no more.
@@ -474,14 +360,6 @@ class Printer(ExpressionParser):
         self.put_word(b"auto:")
         return self.put_number(self.nodes[node + 1] + 1)
 
-    def item(self, node: cython.int, index: cython.int) -> cython.int:
-        """An item of a list; 0 if it has fewer."""
-        self.count_steps(index >> 4)
-        while node and index:
-            node = self.nodes[node + 2]
-            index -= 1
-        return self.nodes[node + 1] if node else 0
-
     def bound(self, node: cython.int, kind: cython.int) -> cython.int:
         """The argument that a parameter stands for, which may be a whole pack; 0 if it is not known."""
         if kind == FORWARD:
@@ -515,7 +393,6 @@ class Printer(ExpressionParser):
         if not self.nodes[node] & PACKED or self.bad:
             return 0
         self.enter()
-        self.count_steps(1)
         kind = self.kind(node)
         if kind in (PARAMETER, FORWARD):
             found = self.bound(node, kind)
@@ -528,16 +405,6 @@ class Printer(ExpressionParser):
         self.depth -= 1
         return found
 
-    def length(self, pack: cython.int) -> cython.int:
-        """The number of elements of a pack."""
-        count: cython.int = 0
-        node: cython.int = self.nodes[pack + 1]
-        while node:
-            count += 1
-            node = self.nodes[node + 2]
-        self.count_steps(count)
-        return count
-
     def show_expansion(self, pattern: cython.int) -> cython.int:
         """Print a pattern once for each element of its pack."""
         i: cython.int
@@ -547,7 +414,7 @@ class Printer(ExpressionParser):
         if not pack:
             self.show_operand(pattern)
             return self.put_word(b"...")
-        count = self.length(pack)
+        count = self.pack_length(pack)
         for i in range(count):
             if self.bad:
                 break
@@ -693,7 +560,6 @@ class Printer(ExpressionParser):
         if self.bad:
             return 0
         self.enter()
-        self.count_steps(1)
         node = self.strip(node)
         kind = self.kind(node)
         if kind in (POINTER, REFERENCE, RVALUE_REFERENCE, MEMBER_POINTER):

@@ -1,12 +1,13 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="valid-type"
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """The tree of an Itanium C++ linkage name (Itanium C++ ABI, chapter 5.1).
 
-A `Tree` holds the nodes; `itanium_types`, `itanium_parser` (names) and `itanium_expressions` make them,
-`itanium_printer` (names and types) and `itanium_text` (expressions) print them. A node is the offset of four numbers in
-one array: its kind with its flags, and three fields. 0 is no node. A back reference is the node itself, so a small name
-can stand for a text without bounds: parsing takes steps in proportion to the name, and what prints has limits of its
-own (R117).
+A `Tree` holds the nodes; `itanium_types`, `itanium_names` (names) and `itanium_expressions` make them,
+`itanium_printer` (names and types) and `itanium_demangler` (expressions) print them. A node is the offset of four
+numbers in one array: its kind with its flags, and three fields. 0 is no node. A back reference is the node itself, so a
+small name can stand for a text without bounds: parsing takes steps in proportion to the name, and what prints has
+limits of its own (R117).
 
 What a template parameter (`PARAMETER`) stands for depends on where it is printed, as compilers take the first
 parameters of all templates for one type that can be referred back to: the arguments of the function around it count, in
@@ -20,106 +21,11 @@ from array import array
 
 import cython
 
-MAX_NAME = 1 << 16
-# Interpreted, a level takes up to two calls, of which Python allows 1,000.
-MAX_DEPTH = 320
-MAX_STEPS = 1 << 20
-_PADDING = cython.declare(cython.int, 8)
+if not cython.compiled:
+    from symbolize.names.demangler import MAX_NAME, Demangler
+    from symbolize.names.itanium_nodes import *
 
-KIND = 0xFF
-PACKED = 0x100  # holds a template parameter that may be a pack
-SHAPED = 0x200  # may be a function or array, of which a part is written behind the name
-EXTRA = 16  # how far the bits of a kind are shifted
-
-# Names. Fields: numbers are marked by #, positions in the linkage name by @; the others are nodes.
-NAME = 1  # @start @end
-WORD = 2  # #index in WORDS
-NESTED = 3  # scope, name
-TEMPLATE = 4  # name, LIST
-LOCAL = 5  # encoding, entity, NUMBER of the default argument
-ENCODING = 6  # name, return type, SIGNATURE
-STRUCTOR = 7  # WORD `~` or none, name of the class
-TAGGED = 8  # name, NAME of the tag
-CONVERSION = 9  # type
-PREFIXED = 10  # WORD, node
-LAMBDA = 11  # LIST of template parameters, SIGNATURE, NUMBER
-UNNAMED = 12  # NUMBER
-BINDING = 13  # LIST
-ENTITY = 14  # MODULE, name
-MODULE = 15  # MODULE, name; in EXTRA whether it is a partition
-FRIEND = 16  # scope, name
-CONSTRUCTION = 17  # type, type
-REFERENCE_TEMPORARY = 18  # name, NUMBER
-ENABLE_IF = 19  # name, LIST
-LIST = 20  # item, LIST
-SIGNATURE = 21  # LIST of parameters, constraint, exception specification; in EXTRA the qualifiers
-NUMBER = 22  # #value
-# Template arguments.
-PACK = 23  # LIST
-PARAMETER = 24  # #index, argument; in EXTRA whether it is of an outer template, which has its argument for good
-FORWARD = 25  # #index, argument
-# Types.
-POINTER = 30  # type
-REFERENCE = 31  # type
-RVALUE_REFERENCE = 32  # type
-QUALIFIED = 33  # type; in EXTRA the qualifier
-FUNCTION = 34  # return type, SIGNATURE
-ARRAY = 35  # dimension, type
-MEMBER_POINTER = 36  # class, type
-SUFFIXED = 37  # type, WORD
-VENDOR_QUALIFIED = 38  # type, name, LIST
-VECTOR = 39  # type, dimension
-EXPANSION = 40  # pattern
-ENCLOSED = 41  # WORD, node: the word, the node and a parenthesis
-TRANSFORMED = 42  # name, LIST
-CONSTRAINED = 43  # constraint, WORD
-SELECTED = 44  # pattern, index
-# Template parameters of lambdas.
-TYPE_PARAMETER = 50  # constraint
-VALUE_PARAMETER = 51  # type
-TEMPLATE_PARAMETER = 52  # LIST
-PACK_OF_PARAMETERS = 53  # parameter
-# Expressions.
-UNARY = 60  # WORD, operand
-POSTFIX = 61  # WORD, operand
-BINARY = 62  # WORD, operand, operand
-CALL = 63  # function, LIST
-INDEX = 64  # operand, operand
-CONDITION = 65  # operand, operand, operand
-CAST = 66  # type, operand
-NAMED_CAST = 67  # WORD, type, operand
-NEW = 68  # WORD, SIGNATURE of placement and initializer, type; in EXTRA whether there is an initializer
-FOLD = 69  # WORD, operand, operand; in EXTRA whether it is a left fold
-BRACED = 70  # type, LIST
-ARGUMENT = 71  # #number, 0 is `this`
-LITERAL = 72  # type, NAME; in EXTRA whether it is negative
-PACK_SIZE = 73  # pack
-LIST_SIZE = 74  # LIST
-REQUIRES = 75  # LIST of parameters, LIST of requirements
-NEEDS_EXPRESSION = 76  # operand, type constraint; in EXTRA whether it is noexcept
-NEEDS_TYPE = 77  # type
-NEEDS_CONSTRAINT = 78  # operand
-SUBOBJECT = 79  # type, operand, NAME of the offset
-VENDOR_CALL = 80  # name, LIST
-DESIGNATED = 81  # WORD or none, name or index, value
-DESIGNATED_RANGE = 82  # index, index, value
-MEMBER = 83  # scope, name: a qualified name in an expression
-STRING = 84  # type
-ARGUMENTS = 85  # LIST, in parentheses
-LAMBDA_VALUE = 86  # type
-
-# How names behind `sr` are read (see `unresolved` of `itanium_expressions`).
-CLANG_READING = 1
-OLD_READING = 2
-LAST_READING = 2
-
-# Qualifiers.
-CONST = 1
-VOLATILE = 2
-RESTRICT = 4
-LVALUE = 8
-RVALUE = 16
-EXPLICIT_OBJECT = 32
+MAX_LOOKUPS = 1 << 20
 
 WORDS: list[bytes] = []
 _INDEX: dict[bytes, int] = {}
@@ -137,35 +43,15 @@ _ANONYMOUS = cython.declare(cython.int, word(b"(anonymous namespace)"))
 
 
 @cython.cclass
-class Tree:
-    """The nodes of one name at a time; its arrays serve all names. Not for two threads at once."""
+class Tree(Demangler):
+    """The nodes of one name at a time; its arrays serve all names."""
 
     def __init__(self) -> None:
-        # All attributes have values here for the uncompiled class.
-        self.bad = self.refused = self.generic = self.forwarding = self.converting = self.ambiguous = self.leveled = (
-            False
-        )
-        self.templated = self.special = False
-        self.at = self.size = self.depth = self.steps = self.quals = self.reading = 0
-        self.params = self.outer = self.forwards = self.last_name = self.substitutions = 0
-        self.text = memoryview(bytearray(256))
+        super().__init__()
         self.nodes = memoryview(array("i", bytes(4 * 1024)))
         self.subs = memoryview(array("i", bytes(4 * 64)))
-        self.count = 4
-
-    def load(self, name: bytes) -> cython.int:
-        """Take a name in."""
-        i: cython.Py_ssize_t
-        size: cython.Py_ssize_t = len(name)
-        if size + _PADDING > len(self.text):
-            self.text = memoryview(bytearray(2 * size + _PADDING))
-        for i in range(size):
-            self.text[i] = name[i]
-        for i in range(size, size + _PADDING):
-            self.text[i] = 0
-        self.size = size
         self.reading = 0
-        return self.reset()
+        self.reset()
 
     def reset(self) -> cython.int:
         """Begin anew with the name."""
@@ -173,19 +59,9 @@ class Tree:
             False
         )
         self.templated = self.special = False
-        self.at = self.depth = self.steps = self.quals = 0
+        self.at = self.depth = self.lookups = self.quals = 0
         self.params = self.outer = self.forwards = self.last_name = self.substitutions = 0
         self.count = 4
-        return 0
-
-    def fail(self) -> cython.int:
-        """The name is not one of the grammar."""
-        self.bad = True
-        return 0
-
-    def refuse(self) -> cython.int:
-        """The name costs too much."""
-        self.bad = self.refused = True
         return 0
 
     def node(self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int) -> cython.int:
@@ -227,6 +103,24 @@ class Tree:
         if head:
             self.nodes[head] |= flags & PACKED
         return head
+
+    def item(self, node: cython.int, index: cython.int) -> cython.int:
+        """An item of a list; 0 if it has fewer."""
+        self.count_steps(index >> 4)
+        while node and index:
+            node = self.nodes[node + 2]
+            index -= 1
+        return self.nodes[node + 1] if node else 0
+
+    def pack_length(self, pack: cython.int) -> cython.int:
+        """The number of elements of a pack."""
+        count: cython.int = 0
+        node: cython.int = self.nodes[pack + 1]
+        while node:
+            count += 1
+            node = self.nodes[node + 2]
+        self.count_steps(count)
+        return count
 
     def add(self, node: cython.int) -> cython.int:
         """Take a component up among those that can be referred back to."""
@@ -291,31 +185,11 @@ class Tree:
         self.expect(ord("_"))
         return value + 1
 
-    def enter(self) -> cython.int:
-        """Count a level of nesting."""
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self.refuse()
-        return 0
-
     def slice(self) -> cython.int:
         """The length of an identifier and the identifier."""
-        start: cython.int
-        size: cython.int
-        byte: cython.uchar = self.text[self.at]
-        size = byte - ord("0")
-        if not 1 <= size <= 9:
-            return self.fail()
-        self.at += 1
-        byte = self.text[self.at]
-        while ord("0") <= byte <= ord("9"):
-            size = size * 10 + byte - ord("0")
-            if size > MAX_NAME:
-                return self.fail()
-            self.at += 1
-            byte = self.text[self.at]
-        start = self.at
-        if size > self.size - start:
+        size: cython.int = self.length()
+        start: cython.int = self.at
+        if not size or size > self.size - start:
             return self.fail()
         self.at = start + size
         return self.node(NAME, start, self.at, 0)

@@ -1,45 +1,6 @@
-from symbolize.names.itanium_tree cimport (
-    ARRAY,
-    CONST,
-    CONSTRAINED,
-    ENCLOSED,
-    EXPANSION,
-    EXTRA,
-    FORWARD,
-    FUNCTION,
-    LIST,
-    LVALUE,
-    MAX_DEPTH,
-    MAX_STEPS,
-    MEMBER_POINTER,
-    MODULE,
-    NAME,
-    PACK,
-    PACK_OF_PARAMETERS,
-    PACKED,
-    PARAMETER,
-    POINTER,
-    PREFIXED,
-    QUALIFIED,
-    REFERENCE,
-    RESTRICT,
-    RVALUE,
-    RVALUE_REFERENCE,
-    SELECTED,
-    SHAPED,
-    SIGNATURE,
-    SUFFIXED,
-    TEMPLATE,
-    TEMPLATE_PARAMETER,
-    TRANSFORMED,
-    TYPE_PARAMETER,
-    VALUE_PARAMETER,
-    VECTOR,
-    VENDOR_QUALIFIED,
-    VOLATILE,
-    WORD,
-    Tree,
-)
+include "itanium_nodes.pxi"
+
+from symbolize.names.itanium_tree cimport MAX_LOOKUPS, Tree
 
 
 cdef class TypeParser(Tree):

@@ -1,5 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="valid-type"
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """Types and template arguments of Itanium C++ linkage names (Itanium C++ ABI, 5.1.5 Type Encodings, Compression)."""
 
 from __future__ import annotations
@@ -9,48 +10,8 @@ import cython
 from symbolize.names.itanium_tree import word
 
 if not cython.compiled:
-    from symbolize.names.itanium_tree import (
-        ARRAY,
-        CONST,
-        CONSTRAINED,
-        ENCLOSED,
-        EXPANSION,
-        EXTRA,
-        FORWARD,
-        FUNCTION,
-        LIST,
-        LVALUE,
-        MAX_DEPTH,
-        MAX_STEPS,
-        MEMBER_POINTER,
-        MODULE,
-        NAME,
-        PACK,
-        PACK_OF_PARAMETERS,
-        PACKED,
-        PARAMETER,
-        POINTER,
-        PREFIXED,
-        QUALIFIED,
-        REFERENCE,
-        RESTRICT,
-        RVALUE,
-        RVALUE_REFERENCE,
-        SELECTED,
-        SHAPED,
-        SIGNATURE,
-        SUFFIXED,
-        TEMPLATE,
-        TEMPLATE_PARAMETER,
-        TRANSFORMED,
-        TYPE_PARAMETER,
-        VALUE_PARAMETER,
-        VECTOR,
-        VENDOR_QUALIFIED,
-        VOLATILE,
-        WORD,
-        Tree,
-    )
+    from symbolize.names.itanium_nodes import *
+    from symbolize.names.itanium_tree import MAX_LOOKUPS, Tree
 
 _COMPLEX = cython.declare(cython.int, word(b" _Complex"))
 _IMAGINARY = cython.declare(cython.int, word(b" _Imaginary"))
@@ -130,8 +91,8 @@ class TypeParser(Tree):
         """The template argument of an index in a list; 0 if there is none (yet)."""
         if node <= 0:
             return 0
-        self.steps += index + 1
-        if self.steps > MAX_STEPS:
+        self.lookups += index + 1
+        if self.lookups > MAX_LOOKUPS:
             return self.refuse()
         while index and node:
             node = self.nodes[node + 2]
@@ -175,9 +136,7 @@ class TypeParser(Tree):
         flags: cython.int = 0
         last_name: cython.int = self.last_name
         self.at += 1
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self.refuse()
+        self.enter()
         if state:
             self.outer = self.params if self.params > 0 else 0
             self.params = _NO_LIST
@@ -274,8 +233,7 @@ class TypeParser(Tree):
         self.at += 1
         self.generic = self.leveled = True
         node = self.expression()
-        self.generic = generic
-        self.leveled = leveled
+        self.generic, self.leveled = generic, leveled
         return node
 
     def a_type(self) -> cython.int:
@@ -289,25 +247,19 @@ class TypeParser(Tree):
                 return self.fail()
             self.at += 1
             return self.node(WORD, node, 0, 0)
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self.refuse()
-        if self.bad:
+        if not self.enter():
             return 0
         if byte == ord("S"):
             node = self.substituted_type()
         elif byte == ord("P"):
             self.at += 1
-            node = self.a_type()
-            node = self.add(self.wrap(POINTER, node))
+            node = self.add(self.wrap(POINTER, self.a_type()))
         elif byte == ord("R"):
             self.at += 1
-            node = self.a_type()
-            node = self.add(self.wrap(REFERENCE, node))
+            node = self.add(self.wrap(REFERENCE, self.a_type()))
         elif byte == ord("O"):
             self.at += 1
-            node = self.a_type()
-            node = self.add(self.wrap(RVALUE_REFERENCE, node))
+            node = self.add(self.wrap(RVALUE_REFERENCE, self.a_type()))
         elif byte == ord("K") or byte == ord("V") or byte == ord("r"):
             node = self.add(self.qualified_type())
         elif byte == ord("U"):

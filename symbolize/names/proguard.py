@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import BinaryIO, NamedTuple
 
-from symbolize.errors import InputError
+from symbolize.core.errors import InputError
 
 MAX_LINE = 1 << 16
 """Longer lines of a file are passed over: the few that R8 writes list places of outlined code, which are not used."""
@@ -128,7 +128,7 @@ class ProguardMap:
         if not groups:
             if java_class.has_gaps:  # the method may be one of those that could not be read
                 return []
-            return [SourceFrame(java_class.name + b"." + name.method, self._file(java_class.name), line)]
+            return [SourceFrame(java_class.name + b"." + name.method, self.files.get(java_class.name, b""), line)]
         here = [group for group in groups if line > 0 and group[0].first <= line <= group[0].last]
         without = [group for group in groups if group[0].last <= 0]
         if len(here) == 1 or (not here and line > 0 and len(groups) == len(without) == 1):
@@ -144,7 +144,7 @@ class ProguardMap:
         if len(methods) > MAX_CANDIDATES:
             methods = [(java_class.name, name.method)]
         names = sorted(owner + b"." + method for owner, method in methods)
-        files = {self._file(method.owner) for method in outer}
+        files = {self.files.get(method.owner, b"") for method in outer}
         return [SourceFrame(b" | ".join(names), files.pop() if len(files) == 1 else b"", 0)]
 
     def _of_overload(self, groups: list[list[Range]], arguments: bytes | None) -> list[list[Range]]:
@@ -159,10 +159,6 @@ class ProguardMap:
         known = self.classes.get(obfuscated)
         return known.name if known is not None and obfuscated not in self.ambiguous else obfuscated
 
-    def _file(self, owner: bytes) -> bytes:
-        """The file of a class of the source, empty if it is not known."""
-        return self.files.get(owner, b"")
-
     def _frame(self, method: Range, line: int) -> SourceFrame:
         """The frame of one method at a line of its obfuscated form (rule R172)."""
         if method.source_first < 0:
@@ -174,7 +170,7 @@ class ProguardMap:
         else:
             source = method.source_first + line - method.first
             source = source if source <= method.source_last else 0
-        return SourceFrame(method.owner + b"." + method.name, self._file(method.owner), source)
+        return SourceFrame(method.owner + b"." + method.name, self.files.get(method.owner, b""), source)
 
 
 def chains(ranges: Iterable[Range]) -> list[list[Range]]:
@@ -239,7 +235,7 @@ def _read_classes(file: BinaryIO, result: ProguardMap, wanted: Collection[bytes]
     for number, line in _lines(file):
         start = line[:1]
         if start in (b" ", b"\t"):
-            is_cut = len(line) == MAX_LINE and line[-1] != 10
+            is_cut = len(line) == MAX_LINE and line[-1] != ord("\n")
             if current is None:
                 if not any_class and line.strip() and not line.strip().startswith(b"#"):
                     raise InputError(result.source, f"is not a ProGuard map: line {number} stands before any class")
@@ -332,4 +328,4 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         if not inside:
             number += 1
             yield number, line
-        inside = line[-1] != 10
+        inside = line[-1] != ord("\n")

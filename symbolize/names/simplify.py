@@ -1,3 +1,4 @@
+# cython: language_level=3
 """Shortens the text of a demangled C++ name to what a profile shows.
 
 The input is a text that a demangler made of a linkage name, or the name of a function as a compiler spells it in its
@@ -14,16 +15,14 @@ import cython
 from symbolize.names.operators import OPERATOR, operator_end
 
 _LANDMARK = re.compile(OPERATOR + rb"|(?P<decltype>decltype ?(?=\())|[(<\[{ *&]")
-_CLOSING = {ord(b")"): ord(b"("), ord(b"]"): ord(b"["), ord(b"}"): ord(b"{")}
+_CLOSING = {ord(")"): ord("("), ord("]"): ord("["), ord("}"): ord("{")}
 _QUALIFIERS = rb"(?: const| volatile| restrict| noexcept| transaction_safe| &&?)*"
 _SCOPE = re.compile(_QUALIFIERS + rb"(?:\[abi:[^\]]*\])*::")
 _ENCLOSING = re.compile(rb"\)" + _QUALIFIERS + rb"(?:\[abi:[^\]]*\])*::")
 _PLAIN_FUNCTION = re.compile(rb"([\w:~$]+)\(")
-_LEAKED_DECLARATOR = re.compile(rb"\([*&](?:[*& ]|const\b|volatile\b)*+(?=[A-Za-z_])")
 _CLONE = re.compile(rb"(?: \[clone [^\]]*\]| \(\.[^()]*\))+\Z")
 # A function that is declared in a class: `A::friend f`.
-_FRIEND = b"friend"
-_IN_CLASS = b"::friend"
+_FRIEND, _IN_CLASS = b"friend", b"::friend"
 _SPECIAL = re.compile(
     rb"(?:vtable|VTT|construction vtable|typeinfo|typeinfo name|typeinfo fn|java Class|guard variable"
     rb"|TLS init function|TLS wrapper function|thread-local \w+ routine|reference temporary(?: #\d+)?|hidden alias"
@@ -87,7 +86,7 @@ def drop_template_arguments(name: bytes) -> bytes:
     kept: list[bytes] = []
     position = 0
     for start in sorted(groups):
-        if start < position or name[start] != 0x3C:
+        if start < position or name[start] != ord("<"):
             continue
         end = start - 1 if name[start - 1 : start] == b" " and start - 1 in ends else start
         before = name[end - 1 : end]
@@ -106,7 +105,9 @@ def simplify_plain(name: bytes, keep_templates: bool) -> bytes:
             groups, operators = _match_brackets(name)
         except _UnbalancedError:
             return name
-        if any(name[at] == 0x28 and _is_parameters(name, at) and _SCOPE.match(name, groups[at] + 1) for at in groups):
+        if any(
+            name[at] == ord("(") and _is_parameters(name, at) and _SCOPE.match(name, groups[at] + 1) for at in groups
+        ):
             return _edit(name, groups, operators, 0, len(name), keep_templates)
     return name if keep_templates else drop_template_arguments(name)
 
@@ -125,7 +126,7 @@ def _match_brackets(text: bytes) -> tuple[dict[int, int], dict[int, int]]:
     kind: cython.int
     while at < end:
         kind = text[at]
-        if kind == 0x6F:  # o
+        if kind == ord("o"):
             end_of_operator: cython.Py_ssize_t = (
                 operator_end(text, at, bool(stack)) if text.startswith(b"operator", at) else -1
             )
@@ -135,27 +136,27 @@ def _match_brackets(text: bytes) -> tuple[dict[int, int], dict[int, int]]:
                 # A demangler puts a space in front of `<`.
                 after_operator = at + 1 if text.startswith(b" <", at) else at
                 continue
-        elif kind == 0x2D:  # -
+        elif kind == ord("-"):
             if text.startswith(b"->", at):
                 at = after_operator = at + 2
                 continue
-        elif kind == 0x3C:  # <
+        elif kind == ord("<"):
             # A runtime prints operands of an expression in parentheses, or puts spaces around the operator.
             if at == after_operator or text[at - 1 : at] not in (b")", b" ", b"<"):
                 stack.append(at)
-        elif kind == 0x3E:  # >
-            if stack and text[stack[-1]] == 0x3C:
+        elif kind == ord(">"):
+            if stack and text[stack[-1]] == ord("<"):
                 groups[stack.pop()] = at
-        elif kind == 0x29 or kind == 0x5D or kind == 0x7D:  # ) ] }
-            while stack and text[stack[-1]] == 0x3C:
+        elif kind == ord(")") or kind == ord("]") or kind == ord("}"):
+            while stack and text[stack[-1]] == ord("<"):
                 stack.pop()
             if not stack or text[stack[-1]] != _CLOSING[kind]:
                 raise _UnbalancedError
             groups[stack.pop()] = at
-        elif kind == 0x28 or kind == 0x5B or kind == 0x7B:  # ( [ {
+        elif kind == ord("(") or kind == ord("[") or kind == ord("{"):
             stack.append(at)
         at += 1
-    if any(text[at] != 0x3C for at in stack):
+    if any(text[at] != ord("<") for at in stack):
         raise _UnbalancedError
     return groups, operators
 
@@ -180,7 +181,7 @@ def _name_span(text: bytes, groups: dict[int, int], operators: dict[int, int]) -
             position += text.startswith(b" <", position)
         elif landmark.group("decltype"):
             position = groups[position] + 1
-        elif text[at] == 0x28:  # (
+        elif text[at] == ord("("):
             if text.startswith(b"(anonymous namespace)", at) or text[at - 1 : at] == b"'":
                 position = groups[at] + 1
             elif at == start:
@@ -195,11 +196,6 @@ def _name_span(text: bytes, groups: dict[int, int], operators: dict[int, int]) -
             continue
         elif text[at] in b" *&":
             start = position
-        elif text.startswith(b"{lambda(", at) and (leaked := _LEAKED_DECLARATOR.search(text, at, groups[at])):
-            # libstdc++ up to 12 prints a function that returns a lambda taking a function pointer inside out:
-            # `{lambda(int (*&std::forward<...>(...))(double))#1}`.
-            start = position = leaked.end()
-            end = groups[leaked.start()]
         else:
             # An unmatched `<` is an operator, which no name contains.
             position = groups.get(at, at) + 1
@@ -216,7 +212,7 @@ def _conversion_end(text: bytes, groups: dict[int, int], position: int, end: int
         position = landmark.end()
         if landmark.group("decltype"):
             position = groups[position] + 1
-        elif text[at] == 0x28:  # (
+        elif text[at] == ord("("):
             opened_type = text[at - 1 : at] == b" " or text.startswith(b"(anonymous namespace)", at)
             if not opened_type and at != after_declarator:
                 return at
@@ -239,11 +235,11 @@ def _edit(
         if at >= end:
             break
         close = groups[at]
-        if text[at] == 0x3C and not keep_templates:
+        if text[at] == ord("<") and not keep_templates:
             # `operator<< <int>` has a space that belongs to the arguments.
             pieces.append(text[done:at].rstrip(b" "))
             done = close + 1
-        elif text[at] == 0x28 and (at in ends or _is_parameters(text, at)) and _SCOPE.match(text, close + 1):
+        elif text[at] == ord("(") and (at in ends or _is_parameters(text, at)) and _SCOPE.match(text, close + 1):
             pieces.append(text[done : at + 1])
             done = close
     pieces.append(text[done:end])

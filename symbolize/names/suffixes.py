@@ -1,3 +1,4 @@
+# cython: language_level=3
 """What a toolchain appends to a linkage name: clone suffixes (R115) and symbol versions (R114)."""
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The profile as columns: model, interning, compaction. Knows no file format and no ELF."""
 
+from symbolize.core.arrays import NONE
 from symbolize.profile.compact import compact, used_locations
+from symbolize.profile.frame_table import Frame
 from symbolize.profile.model import (
-    NONE,
     AddressKind,
     Functions,
     Labels,
@@ -18,6 +19,7 @@ from symbolize.profile.strings import Strings
 __all__ = [
     "NONE",
     "AddressKind",
+    "Frame",
     "Functions",
     "Labels",
     "Lines",

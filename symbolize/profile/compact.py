@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.profile.model import NONE, Bool, Int32, Int64, Lines, Locations, Profile, RawFields
+from symbolize.core.arrays import NONE, Bool, Int32, marked, offsets_of, taken
+from symbolize.profile.model import Lines, Locations, Profile, RawFields
 
 
 def compact(profile: Profile) -> Profile:
@@ -20,7 +21,7 @@ def compact(profile: Profile) -> Profile:
     samples, locations = profile.samples, profile.locations
     used = used_locations(profile)
     if not used.all():
-        samples = replace(samples, locations=_ranks(used)[samples.locations])
+        samples = replace(samples, locations=taken(_ranks(used), samples.locations))
         locations = _take_locations(locations, used)
         _keep_unknown(unknown, "location", used)
     lines = locations.lines
@@ -38,14 +39,7 @@ def compact(profile: Profile) -> Profile:
 
 def used_locations(profile: Profile) -> Bool:
     """Which locations stand on a stack, and so are in the compact profile: bool[n]."""
-    return _used(profile.samples.locations, len(profile.locations))
-
-
-def _used(rows: NDArray[Any], count: int) -> Bool:
-    """Which of `count` rows are referred to."""
-    used = np.zeros(count, np.bool_)
-    used[rows] = True
-    return used
+    return marked(profile.samples.locations, len(profile.locations))
 
 
 def _ranks(kept: Bool) -> Int32:
@@ -56,13 +50,11 @@ def _ranks(kept: Bool) -> Int32:
 def _take_locations(locations: Locations, kept: Bool) -> Locations:
     """The kept locations with their lines."""
     counts = np.diff(locations.line_offsets)
-    line_offsets: Int64 = np.zeros(np.count_nonzero(kept) + 1, np.int64)
-    np.cumsum(counts[kept], out=line_offsets[1:])
     return Locations(
         address=locations.address[kept],
         mapping=locations.mapping[kept],
         is_folded=locations.is_folded[kept],
-        line_offsets=line_offsets,
+        line_offsets=offsets_of(counts[kept]),
         lines=locations.lines.take(np.repeat(kept, counts)),
         rel_pc=locations.rel_pc[kept] if len(locations.rel_pc) else locations.rel_pc,
     )
@@ -71,7 +63,7 @@ def _take_locations(locations: Locations, kept: Bool) -> Locations:
 def _distinct_functions(profile: Profile, references: Int32) -> tuple[Bool, Int32]:
     """Which functions are kept, and for each one in use the number of its equal among the kept."""
     functions = profile.functions
-    used = np.flatnonzero(_used(references[references != NONE], len(functions)))
+    used = np.flatnonzero(marked(references, len(functions), references != NONE))
     keys: list[NDArray[Any]] = [functions.start_line, functions.filename, functions.system_name, functions.name]
     if raw := profile.unknown.get("function"):
         # Fields of a newer schema may tell functions apart.
@@ -84,7 +76,7 @@ def _distinct_functions(profile: Profile, references: Int32) -> tuple[Bool, Int3
         starts[1:] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
     # The sort is stable, so the first of each run of equals is the first in the table.
     first = order[starts]
-    kept = _used(first, len(functions))
+    kept = marked(first, len(functions))
     rows = np.full(len(functions), NONE, np.int32)
     rows[order] = _ranks(kept)[first[np.cumsum(starts) - 1]]
     return kept, rows

@@ -7,24 +7,22 @@ into indices, the writer numbers afresh. Columns that name a string hold an inde
 Variable-length lists are CSR: list `i` of a table lies in `[offsets[i], offsets[i + 1])` of its items.
 """
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, offsets_of
+from symbolize.profile.frame_table import Frame, frame_stacks, to_arrow, to_pandas
 from symbolize.profile.obfuscation import Obfuscation
 from symbolize.profile.strings import Strings
 
-NONE = -1
-"""Index of no row."""
-
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-UInt64 = NDArray[np.uint64]
-UInt8 = NDArray[np.uint8]
-Bool = NDArray[np.bool_]
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
 
 
 class AddressKind(IntEnum):
@@ -173,8 +171,7 @@ class RawFields:
         has_fields = self.rows[entries] == origin
         rows, entries = np.flatnonzero(has_fields).astype(np.int32), entries[has_fields]
         sizes = np.diff(self.offsets)
-        ends: Int64 = np.zeros(len(entries) + 1, np.int64)
-        np.cumsum(sizes[entries], out=ends[1:])
+        ends = offsets_of(sizes[entries])
         if np.all(np.diff(entries) > 0):
             kept = np.zeros(len(self.rows), np.bool_)
             kept[entries] = True
@@ -223,6 +220,53 @@ class Profile:
     modules: list[tuple[bytes, bytes]] = field(default_factory=list)
     obfuscation: Obfuscation | None = None
     source: str = ""
+
+    def __repr__(self) -> str:
+        source = f" of {self.source!r}" if self.source else ""
+        return (
+            f"<Profile{source}: {len(self.samples):,} samples of {len(self.sample_types)} types, "
+            f"{len(self.locations):,} locations, {len(self.mappings):,} mappings>"
+        )
+
+    def copy(self) -> "Profile":
+        """A profile of its own, with the same columns: these are replaced, never changed in place."""
+        return replace(
+            self,
+            strings=self.strings.copy(),
+            sample_types=[*self.sample_types],
+            samples=replace(self.samples, labels=replace(self.samples.labels)),
+            mappings=replace(self.mappings),
+            locations=replace(self.locations, lines=replace(self.locations.lines)),
+            functions=replace(self.functions),
+            comments=[*self.comments],
+            unknown={**self.unknown},
+            warnings=[*self.warnings],
+            modules=[*self.modules],
+        )
+
+    def stacks(self) -> Iterator[tuple[Frame, ...]]:
+        """The stack of each sample as objects, in the order of the samples: frames from leaf to root, inlined ones too.
+
+        For tests, notebooks and small profiles; a million samples are better read from the columns or `to_arrow`.
+        """
+        return frame_stacks(self)
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """A pyarrow.Table with a row for each frame of each sample; for the columns see `to_pandas`.
+
+        Texts are dictionary arrays, null where unknown. Raises ImportError without pyarrow (`symbolize[arrow]`).
+        """
+        return to_arrow(self)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A pandas.DataFrame with a row for each frame of each sample.
+
+        Columns: `sample`, the row of the sample; `depth`, 0 for the leaf; `function`, `file` and `mapping` (categories,
+        missing where unknown); `line` and `column` (0: unknown); `is_inlined`; `address`; and the values of the sample,
+        each called "type/unit", which recur in all of its rows. Labels are left out. Raises ImportError without pandas
+        (`symbolize[pandas]`).
+        """
+        return to_pandas(self)
 
     def address_kind(self, mapping: int) -> AddressKind:
         """What the addresses in a mapping are."""

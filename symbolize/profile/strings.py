@@ -17,6 +17,12 @@ class Strings:
         for value in values:
             self.add(value)
 
+    def copy(self) -> "Strings":
+        """The same strings, to which others can be added."""
+        result = Strings()
+        result._values, result._indices = self._values.copy(), self._indices.copy()
+        return result
+
     def add(self, value: bytes) -> int:
         """The index of `value`, which is added if it is new."""
         index = self._indices.get(value)

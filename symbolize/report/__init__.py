@@ -1,5 +1,19 @@
 """Coverage: what was symbolized, what was not, and why. Knows nothing of how it was found out."""
 
-from symbolize.report.model import FoldedCode, MappingOutcome, MappingRow, Report, TopFunction, build_report
+from symbolize.report.heaviest import TopFunction, heaviest, weights_of
+from symbolize.report.model import FoldedCode, MappingOutcome, MappingRow, Report, build_report
+from symbolize.report.reason_texts import HINTS, TEXTS, Hints
 
-__all__ = ["FoldedCode", "MappingOutcome", "MappingRow", "Report", "TopFunction", "build_report"]
+__all__ = [
+    "HINTS",
+    "TEXTS",
+    "FoldedCode",
+    "Hints",
+    "MappingOutcome",
+    "MappingRow",
+    "Report",
+    "TopFunction",
+    "build_report",
+    "heaviest",
+    "weights_of",
+]

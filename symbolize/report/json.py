@@ -2,7 +2,9 @@
 
 import json
 
+from symbolize.core.reasons import Reason
 from symbolize.report.model import MappingRow, Report
+from symbolize.report.reason_texts import TEXTS
 
 SCHEMA_VERSION = 1
 
@@ -21,7 +23,8 @@ def as_dict(report: Report, profile: str, output: str) -> dict[str, object]:
         "symbolized_locations": report.symbolized_locations,
         "symbolized_percent": round(report.percent, 4),
         "mappings": [mapping(row) for row in report.mappings],
-        "server_failures": failures(report),
+        "failures": failures(report),
+        "server_failures": server_failures(report),
         "top_functions": [
             {"name": function.name, "flat": function.flat, "cumulative": function.cumulative} for function in report.top
         ],
@@ -57,7 +60,8 @@ def coverage(report: Report) -> dict[str, object]:
             for row in report.mappings
             if row.locations
         ],
-        "server_failures": failures(report),
+        "failures": failures(report),
+        "server_failures": server_failures(report),
         "warnings": report.warnings,
     }
 
@@ -120,14 +124,20 @@ def mapping(row: MappingRow) -> dict[str, object]:
 
 
 def failures(report: Report) -> list[dict[str, str]]:
-    """The servers without which names or lines may be missing, as plain data."""
-    return [{"server": place, "text": text} for place, text in report.failures]
+    """What failed, so that names or lines may be missing, as plain data."""
+    return [{"reason": reason.code, "place": place, "text": text} for reason, place, text in report.failures]
+
+
+def server_failures(report: Report) -> list[dict[str, str]]:
+    """The servers among what failed."""
+    failed = (failure for failure in report.failures if failure.reason is Reason.SERVER_FAILED)
+    return [{"server": place, "text": text} for _, place, text in failed]
 
 
 def misses(row: MappingRow) -> list[dict[str, object]]:
     """Why locations of a mapping stayed without names, as plain data."""
     return [
-        {"reason": reason.code, "text": reason.text, "locations": locations, "value": value}
+        {"reason": reason.code, "text": TEXTS[reason], "locations": locations, "value": value}
         for reason, locations, value in row.misses
     ]
 

@@ -1,8 +1,9 @@
 """What is still wanted, as a file that a person reads and a shell runs."""
 
-from symbolize.errors import printable
-from symbolize.reasons import Reason
+from symbolize.core.errors import printable
+from symbolize.core.reasons import Reason
 from symbolize.report.model import MappingRow, Report
+from symbolize.report.reason_texts import HINTS, TEXTS, Hints
 
 UNIDENTIFIED = (
     Reason.NO_IDENTITY,
@@ -21,7 +22,8 @@ UNIDENTIFIED = (
 class Missing:
     """What the reports on some profiles say is wanted, each file once, with the value of the frames in its mappings."""
 
-    def __init__(self) -> None:
+    def __init__(self, hints: Hints = HINTS) -> None:
+        self._hints = hints
         self._total = 0.0
         self._files: dict[tuple[str, str], tuple[float, str, str]] = {}
         self._names: dict[str, tuple[float, str]] = {}
@@ -39,11 +41,12 @@ class Missing:
                 self._files[row.wanted_id, kind] = value + row.value, name, why(row, kind)
             if not row.wanted and reason in UNIDENTIFIED:
                 value, _ = self._names.get(row.name, (0.0, ""))
-                self._names[row.name] = value + row.value, reason.text + (f", {reason.hint}" if reason.hint else "")
+                hint = f", {self._hints[reason]}" if reason in self._hints else ""
+                self._names[row.name] = value + row.value, TEXTS[reason] + hint
 
     def text(self) -> str:
         """A command a line, the heaviest first, and comments; names from files stand in comments only."""
-        lines = ["# What is missing, heaviest first. Run this file, or symbolize with --debuginfod URL."]
+        lines = ["# What is missing, heaviest first. Run this file, or let symbolize ask a debuginfod server."]
         files = sorted(self._files.items(), key=lambda item: (-item[1][0], item[0]))
         for (build_id, kind), (value, name, reason) in files:
             lines.append(f"debuginfod-find {kind} {build_id}  # {self._share(value)}{printable(name)}: {reason}")
@@ -62,5 +65,5 @@ def why(row: MappingRow, kind: str) -> str:
     if row.symbolized_locations and kind == "debuginfo":
         return "would add lines and inlined functions, and names of functions that are not exported"
     if not row.files:
-        return row.misses[0][0].text if row.misses else "not found"
-    return "would tell where the code lies" if kind == "executable" else "has names and lines"
+        return TEXTS[row.misses[0][0]] if row.misses else "not found"
+    return "has the addresses of the code" if kind == "executable" else "has names and lines"

@@ -1,42 +1,52 @@
 """The report as data."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.arrays import distinct
-from symbolize.profile import Profile
-from symbolize.reasons import Reason
-from symbolize.report.weigh import weigh
+from symbolize.core.arrays import Bool, Int64, UInt8, distinct, marked
+from symbolize.core.failures import Failure
+from symbolize.core.reasons import Reason
+from symbolize.profile import NONE, Profile
+from symbolize.report.heaviest import TopFunction, Weights, heaviest, weights_of
 
 TOP_FUNCTIONS = 10
 
 
-@dataclass(eq=False)
-class MappingOutcome:
-    """What happened to one mapping of the profile, or to what lies in none (-1), as the pipeline tells it.
+class MappingOutcome(Protocol):
+    """What happened to one mapping of the profile, or to what lies in none (NONE).
 
-    `tried` are places with what came of them; `reason` and `detail` say why no file was used. `wanted` says what of the
-    binary with the build id `wanted_id` is still missing: "executable", "debuginfo". `state` tells of a binary that was
-    not asked yet whether its symbol table is there. `failures` are places that may have what is missing and failed.
+    `tried` are places with what came of them; `detail` says why no file was used. `wanted` says what of the binary with
+    the build id `wanted_id` is still missing: "executable", "debuginfo". `state` tells of a binary that was not asked
+    whether its symbol table is there. `failures` are servers that may have what is missing and failed, and files that
+    could not be read to the end.
     """
 
-    mapping: int
-    files: list[str] = field(default_factory=list)
-    verified: bool = False
-    reason: Reason = Reason.SYMBOLIZED
-    detail: str = ""
-    tried: Sequence[tuple[str, str]] = ()
-    problems: list[str] = field(default_factory=list)
-    wanted: list[str] = field(default_factory=list)
-    wanted_id: str = ""
-    state: str = ""
-    failures: Sequence[tuple[str, str]] = ()
+    @property
+    def mapping(self) -> int: ...
+    @property
+    def files(self) -> Sequence[str]: ...
+    @property
+    def verified(self) -> bool: ...
+    @property
+    def detail(self) -> str: ...
+    @property
+    def tried(self) -> Sequence[tuple[str, str]]: ...
+    @property
+    def problems(self) -> Sequence[str]: ...
+    @property
+    def wanted(self) -> Sequence[str]: ...
+    @property
+    def wanted_id(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def failures(self) -> Sequence[Failure]: ...
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class MappingRow:
     """One mapping in the report. Values are sums of sample values over the frames in the mapping.
 
@@ -61,16 +71,7 @@ class MappingRow:
     state: str
     approximate_lines: int = 0
     approximate_value: float = 0.0
-    failures: Sequence[tuple[str, str]] = ()
-
-
-@dataclass(frozen=True)
-class TopFunction:
-    """A function with the value of the samples it is the leaf of, and of those it is on the stack of."""
-
-    name: str
-    flat: float
-    cumulative: float
+    failures: Sequence[Failure] = ()
 
 
 @dataclass(eq=False)
@@ -78,8 +79,8 @@ class FoldedCode:
     """Code of a binary, vaddrs `[begin, end)`, that several functions share: the time may belong to any of them.
 
     `functions` has readable name, linked name, path and line of each (empty and 0: unknown); `evidence` says what
-    tells. `rows` are the locations of the profile in it, `shown` the name that they got and `value` their sample
-    value.
+    tells. `rows` are the locations of the profile in it, at least one, `shown` the name that the first of them got
+    (empty: none) and `value` their sample value.
     """
 
     binary: str
@@ -87,7 +88,7 @@ class FoldedCode:
     end: int
     evidence: str
     functions: list[tuple[str, str, str, int]]
-    rows: NDArray[np.int64]
+    rows: Int64
     shown: str = ""
     value: float = 0.0
 
@@ -112,6 +113,12 @@ class Report:
     warnings: list[str]
     folded: list[FoldedCode] = field(default_factory=list)
 
+    def __repr__(self) -> str:
+        return (
+            f"<Report: {self.percent:.1f} % of {self.sample_type or 'sample'} value symbolized, "
+            f"{self.symbolized_locations:,} of {self.locations:,} locations>"
+        )
+
     @property
     def percent(self) -> float:
         """Percent of the frames, weighted by sample value, that have a name; 100 for a profile without frames.
@@ -123,73 +130,82 @@ class Report:
         return 100.0 * self.symbolized_locations / self.locations if self.locations else 100.0
 
     @property
-    def failures(self) -> list[tuple[str, str]]:
-        """The servers that failed, each with what it said first: with them, more might have names or lines."""
-        failures: dict[str, str] = {}
+    def failures(self) -> list[Failure]:
+        """What failed, each server or file with what happened first: without that, more might have names or lines."""
+        failures: dict[str, Failure] = {}
         for row in self.mappings:
-            for place, what in row.failures if row.locations else ():
-                failures.setdefault(place, what)
-        return list(failures.items())
+            for failure in row.failures if row.locations else ():
+                failures.setdefault(failure.place, failure)
+        return list(failures.values())
 
 
 def build_report(
     profile: Profile,
-    reasons: NDArray[np.uint8],
+    reasons: UInt8,
     outcomes: Sequence[MappingOutcome],
     warnings: list[str],
     folded: Sequence[FoldedCode] = (),
-    approximate: NDArray[np.bool_] | None = None,
+    approximate: Bool | None = None,
 ) -> Report:
     """Group the outcomes of all locations that samples use by mapping and reason, weighted by sample value.
 
     `approximate` tells which locations have a line that is not their own.
     """
-    strings, mappings, locations = profile.strings, profile.mappings, profile.locations
-    samples = profile.samples
-    weight_column = profile.weight_column()
-    if weight_column >= 0 and len(samples):
-        values = np.abs(np.ascontiguousarray(samples.values[:, weight_column]).astype(np.float64))
-    else:
-        values = np.zeros(len(samples))
-    names = np.ascontiguousarray(profile.functions.name[locations.lines.function])
-    by_location = np.zeros(len(locations))
-    flat, cumulative = np.zeros(len(strings)), np.zeros(len(strings))
-    last_sample = np.full(len(strings), -1, np.int64)
-    weigh(
-        values.data,
-        np.ascontiguousarray(samples.location_offsets).data,
-        np.ascontiguousarray(samples.locations).data,
-        np.ascontiguousarray(locations.line_offsets).data,
-        names.data,
-        by_location.data,
-        flat.data,
-        cumulative.data,
-        last_sample.data,
-    )
-    used = np.zeros(len(locations), np.bool_)
-    used[samples.locations] = True
+    strings, locations = profile.strings, profile.locations
+    weights = weights_of(profile)
+    used = marked(profile.samples.locations, len(locations))
     named = reasons <= Reason.HAD_NAMES
+    if approximate is None:
+        approximate = np.zeros(len(locations), np.bool_)
+    folded = [with_weight(code, profile, weights) for code in folded]
+    column = profile.weight_column()
+    kind = profile.sample_types[column] if column >= 0 else None
+    return Report(
+        mapping_rows(profile, reasons, outcomes, np.flatnonzero(used), weights, approximate),
+        len(profile.samples),
+        int(used.sum()),
+        int((used & named).sum()),
+        float(weights.locations.sum()),
+        float(weights.locations[named].sum()),
+        float(weights.samples.sum()),
+        strings.text(kind.type) if kind else "",
+        strings.text(kind.unit) if kind else "",
+        heaviest(profile, weights, TOP_FUNCTIONS),
+        warnings,
+        sorted(folded, key=lambda code: (-code.value, code.binary, code.begin)),
+    )
+
+
+def mapping_rows(
+    profile: Profile,
+    reasons: UInt8,
+    outcomes: Sequence[MappingOutcome],
+    counted: Int64,
+    weights: Weights,
+    approximate: Bool,
+) -> list[MappingRow]:
+    """A row for each of `outcomes`, over the locations `counted`; none for those in no mapping if there are none."""
+    strings, mappings, by_location = profile.strings, profile.mappings, weights.locations
+    named = reasons <= Reason.HAD_NAMES
+    mapping_of = profile.locations.mapping
+    counted = counted[np.argsort(mapping_of[counted], kind="stable")]
+    edges = np.searchsorted(mapping_of[counted], np.arange(NONE, len(mappings) + 1))
     rows = []
-    counted = np.flatnonzero(used)
-    counted = counted[np.argsort(locations.mapping[counted], kind="stable")]
-    edges = np.searchsorted(locations.mapping[counted], np.arange(-1, len(mappings) + 1))
-    if not any(outcome.mapping < 0 for outcome in outcomes):
-        outcomes = [*outcomes, MappingOutcome(-1)]
     for outcome in outcomes:
         mapping = outcome.mapping
         here = counted[edges[mapping + 1] : edges[mapping + 2]]
-        if mapping < 0 and not len(here):
+        if mapping == NONE and not len(here):
             continue
         misses = []
         for code in distinct(reasons[here[~named[here]]]).tolist():
             missed = here[reasons[here] == code]
             misses.append((Reason(code), len(missed), float(by_location[missed].sum())))
-        inexact = here[approximate[here]] if approximate is not None else here[:0]
+        inexact = here[approximate[here]]
         rows.append(
             MappingRow(
-                strings.text(mappings.filename[mapping]) if mapping >= 0 else "",
-                strings.text(mappings.build_id[mapping]) if mapping >= 0 else "",
-                outcome.files,
+                strings.text(mappings.filename[mapping]) if mapping != NONE else "",
+                strings.text(mappings.build_id[mapping]) if mapping != NONE else "",
+                list(outcome.files),
                 outcome.verified,
                 len(here),
                 int(named[here].sum()),
@@ -198,8 +214,8 @@ def build_report(
                 sorted(misses, key=lambda miss: -miss[2]),
                 outcome.detail,
                 outcome.tried,
-                outcome.problems,
-                outcome.wanted,
+                list(outcome.problems),
+                list(outcome.wanted),
                 outcome.wanted_id,
                 outcome.state,
                 len(inexact),
@@ -207,27 +223,11 @@ def build_report(
                 outcome.failures,
             )
         )
-    for code in folded:
-        outermost = locations.line_offsets[code.rows + 1] - 1
-        code.shown = strings.text(int(names[outermost[0]])) if len(outermost) and outermost[0] >= 0 else ""
-        code.value = float(by_location[code.rows].sum())
-    heaviest = np.lexsort((-cumulative, -flat))[:TOP_FUNCTIONS].tolist()
-    kind = profile.sample_types[weight_column] if weight_column >= 0 else None
-    return Report(
-        rows,
-        len(samples),
-        int(used.sum()),
-        int((used & named).sum()),
-        float(by_location.sum()),
-        float(by_location[named].sum()),
-        float(values.sum()),
-        strings.text(kind.type) if kind else "",
-        strings.text(kind.unit) if kind else "",
-        [
-            TopFunction(strings.text(name), float(flat[name]), float(cumulative[name]))
-            for name in heaviest
-            if cumulative[name] > 0 and name
-        ],
-        warnings,
-        sorted(folded, key=lambda code: (-code.value, code.binary, code.begin)),
-    )
+    return rows
+
+
+def with_weight(code: FoldedCode, profile: Profile, weights: Weights) -> FoldedCode:
+    """Shared code with the name that its first location got, and its sample value."""
+    begin, end = profile.locations.line_offsets[code.rows[0] : code.rows[0] + 2].tolist()
+    shown = profile.strings.text(int(weights.names[end - 1])) if begin < end else ""
+    return replace(code, shown=shown, value=float(weights.locations[code.rows].sum()))

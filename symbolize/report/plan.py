@@ -1,11 +1,12 @@
 """The plan for a profile as text."""
 
-from symbolize.errors import printable
+from symbolize.core.errors import printable
 from symbolize.report.model import Report
+from symbolize.report.reason_texts import HINTS, TEXTS, Hints, advice
 from symbolize.report.text import NAME_WIDTH, how_sure, label, shorten
 
 
-def render(report: Report, *, verbose: bool = False) -> str:
+def render(report: Report, *, verbose: bool = False, hints: Hints = HINTS) -> str:
     """A mapping a paragraph, the heaviest first: what would be used, what is wanted, what would be missed and why."""
     lines = []
     for row in sorted(report.mappings, key=lambda row: -row.value):
@@ -21,8 +22,7 @@ def render(report: Report, *, verbose: bool = False) -> str:
             lines.append(f"    wanted: {' and '.join(row.wanted)} of {printable(row.wanted_id)}")
         for reason, locations, _ in row.misses:
             detail = f" ({printable(row.detail)})" if row.detail else ""
-            hint = f": {reason.hint}" if reason.hint else ""
-            lines.append(f"    {locations} without names: {reason.text}{detail}{hint}")
+            lines.append(f"    {locations} without names: {TEXTS[reason]}{detail}{advice(reason, hints)}")
         lines += [f"    problem: {printable(problem)}" for problem in row.problems]
         if verbose:
             lines += [f"    tried {printable(place)}: {printable(outcome)}" for place, outcome in row.tried]

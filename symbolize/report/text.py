@@ -2,28 +2,29 @@
 
 from collections.abc import Iterator
 
-from symbolize.errors import printable
+from symbolize.core.errors import printable
 from symbolize.report.model import MappingRow, Report
+from symbolize.report.reason_texts import HINTS, TEXTS, Hints, advice
 
 NAME_WIDTH = 44
 TIME_UNITS = {"nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
 SIZE_UNITS = {"bytes": 1.0, "kilobytes": 1024.0, "megabytes": 1024.0**2}
 
 
-def render(report: Report, *, verbose: bool = False, colour: bool = False) -> str:
-    """The table of mappings, the summary and the heaviest functions; `verbose` adds every place tried."""
-    lines = [*mapping_table(report, verbose), "", summary(report, colour)]
+def render(report: Report, *, verbose: bool = False, colour: bool = False, hints: Hints = HINTS) -> str:
+    """The table of mappings, the summary and the heaviest functions; `verbose` adds everything that was tried."""
+    lines = [*mapping_table(report, verbose, hints), "", summary(report, colour)]
     if report.top:
         lines += ["", *top_table(report)]
     lines += [f"warning: {printable(warning)}" for warning in report.warnings]
     lines += [
-        f"warning: {printable(place)} failed ({printable(text)}), so that names or lines may be missing; run again"
-        for place, text in report.failures
+        f"warning: {printable(failure.sentence)}; names or lines may be missing, run again"
+        for failure in report.failures
     ]
     return "\n".join(lines) + "\n"
 
 
-def mapping_table(report: Report, verbose: bool) -> Iterator[str]:
+def mapping_table(report: Report, verbose: bool, hints: Hints) -> Iterator[str]:
     """A row a mapping with samples in it, and below it the file used, and what was missed and why."""
     yield f"{'mapping':<{NAME_WIDTH}} {'build id':<12} {'locations':>11} {'symbolized':>10} {'of value':>8}"
     for row in sorted(report.mappings, key=lambda row: -row.value):
@@ -39,8 +40,7 @@ def mapping_table(report: Report, verbose: bool) -> Iterator[str]:
         for reason, locations, value in row.misses:
             part = f"{100 * value / row.value:.1f} %" if row.value else "-"
             detail = f" ({printable(row.detail)})" if row.detail else ""
-            hint = f": {reason.hint}" if reason.hint else ""
-            yield f"    {locations} not, {part}: {reason.text}{detail}{hint}"
+            yield f"    {locations} not, {part}: {TEXTS[reason]}{detail}{advice(reason, hints)}"
         if row.approximate_lines:
             part = f", {100 * row.approximate_value / row.value:.1f} %" if row.value else ""
             yield f"    {row.approximate_lines} with an approximate line{part}: the nearest earlier one of the function"

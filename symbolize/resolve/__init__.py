@@ -1,7 +1,6 @@
-"""Which binary answers for a mapping, of all that may: one choice for every kind of evidence. Knows no formats."""
+"""Which binary answers for a mapping, and the vaddr of each address in it. Knows no formats."""
 
-from symbolize.resolve.choice import Candidate, Choice, Verdict, choose
-from symbolize.resolve.opened import OpenBinaries
-from symbolize.resolve.placing import calls_of, judge, place_in_images
+from symbolize.resolve.resolution import Resolution, Resolutions
+from symbolize.resolve.resolver import MappingResolver, Question
 
-__all__ = ["Candidate", "Choice", "OpenBinaries", "Verdict", "calls_of", "choose", "judge", "place_in_images"]
+__all__ = ["MappingResolver", "Question", "Resolution", "Resolutions"]

@@ -2,32 +2,35 @@
 
 from symbolize.symbols.binary import Binary, build_table
 from symbolize.symbols.builds import builds_of, is_same_build, misfit
+from symbolize.symbols.bulk import frames_at, lookup
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder, was_made_of
 from symbolize.symbols.functions import FunctionNames, texts_of
-from symbolize.symbols.listed import ListedBinary
 from symbolize.symbols.nearest import lookup_nearest
-from symbolize.symbols.table import Frames, FunctionsAt, SymbolTable
-from symbolize.symbols.table_file import DamagedTable, empty_table, read_table, write_table_to
+from symbolize.symbols.symbol_list_binary import SymbolListBinary
+from symbolize.symbols.table import FailedTable, Frames, FunctionsAt, SymbolTable
+from symbolize.symbols.table_file import DamagedTable, read_table, write_table
 
 __all__ = [
     "DEFAULT_LIMIT",
     "Binary",
     "DamagedTable",
+    "FailedTable",
     "Frames",
     "FunctionNames",
     "FunctionsAt",
-    "ListedBinary",
+    "SymbolListBinary",
     "SymbolTable",
     "TableCache",
     "build_table",
     "builds_of",
     "default_folder",
-    "empty_table",
+    "frames_at",
     "is_same_build",
+    "lookup",
     "lookup_nearest",
     "misfit",
     "read_table",
     "texts_of",
     "was_made_of",
-    "write_table_to",
+    "write_table",
 ]

@@ -8,33 +8,40 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, distinct_inverse, first_of_runs, layer_at, pair, unpair, views
+from symbolize.core.arrays import (
+    Bool,
+    Int32,
+    Int64,
+    UInt16,
+    UInt32,
+    UInt64,
+    distinct,
+    distinct_inverse,
+    first_of_runs,
+    layer_at,
+    pair,
+    unpair,
+    views,
+)
+from symbolize.core.parallel import together
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.qualify import ResolvedFunctions, resolve_functions
 from symbolize.names import strip_version
-from symbolize.parallel import together
 from symbolize.symbols.elf_symbols import SymbolLayer
-from symbolize.symbols.folding import find_shared
 from symbolize.symbols.functions import UNKNOWN, FunctionNames
-from symbolize.symbols.lay import (
-    BLOCK_SIZE,
-    MAX_PACKED,
-    Chains,
+from symbolize.symbols.icf import find_shared
+from symbolize.symbols.naming import agreeing, choose_names
+from symbolize.symbols.range_table import (
+    Blocks,
+    InlineTree,
     chain_nodes,
+    encode,
     mark_chains,
     merge_layers,
     outermost,
-    pack,
 )
-from symbolize.symbols.naming import agreeing, choose_names
+from symbolize.symbols.string_table import StringTable
 from symbolize.symbols.table import SymbolTable
-from symbolize.symbols.texts import TextPool
-
-UInt64 = NDArray[np.uint64]
-UInt32 = NDArray[np.uint32]
-Int64 = NDArray[np.int64]
-Int32 = NDArray[np.int32]
-Bool = NDArray[np.bool_]
 
 CHAINS_PER_RANGE = 4
 MORE_CHAINS = 1 << 16
@@ -91,35 +98,35 @@ def assemble(
 
     `resolved` are functions that were named while it was decoded, all that are needed.
     """
-    if dwarf is not None and len(decoded.places):
+    if dwarf is not None and len(decoded.empty_starts):
         decoded = without_covered(dwarf, decoded, symbols)
     ranges = all_ranges(decoded, symbols) if vaddrs is None else ranges_at(decoded, symbols, vaddrs)
     files = Files()
-    pool = TextPool()
+    pool = StringTable()
     functions, node_function, function = name_ranges(dwarf, decoded, symbols, ranges, files, pool, resolved)
     calls = call_files(dwarf, decoded, node_function, files)
     places = leaf_places(dwarf, decoded, symbols, ranges, function, files)
     # All paths are known by now, so that the two share nothing that changes.
-    shared, (chains, packed) = together(
+    shared, (tree, blocks) = together(
         lambda: find_shared(symbols, dwarf, decoded, vaddrs),
-        lambda: lay_ranges(decoded, ranges, node_function, function, calls, places),
+        lambda: encode_ranges(decoded, ranges, node_function, function, calls, places),
     )
-    if chains.cut_off and dwarf is not None:
+    if tree.cut_off and dwarf is not None:
         dwarf.problems.append("absurdly many symbols in inlined functions; some are left out")
     paths = pool.add(files.paths)
     shared_name, shared_path = pool.add(shared.name), pool.add(shared.path)
     text, text_offset = pool.arrays()
     none = np.zeros(0, np.uint64)
-    nodes = chains.count
+    nodes = tree.count
     return SymbolTable(
-        block_start=packed.start,
-        block_offset=packed.offset,
-        ranges=packed.data,
-        node_parent=np.asarray(chains.parent)[:nodes].copy(),
-        node_function=np.asarray(chains.function)[:nodes].copy(),
-        node_call_file=np.asarray(chains.file)[:nodes].copy(),
-        node_call_line=np.asarray(chains.line)[:nodes].copy(),
-        node_call_column=narrow(np.asarray(chains.column)[:nodes]),
+        block_start=blocks.start,
+        block_offset=blocks.offset,
+        ranges=blocks.data,
+        node_parent=np.asarray(tree.parent)[:nodes].copy(),
+        node_function=np.asarray(tree.function)[:nodes].copy(),
+        node_call_file=np.asarray(tree.file)[:nodes].copy(),
+        node_call_line=np.asarray(tree.line)[:nodes].copy(),
+        node_call_column=narrow(np.asarray(tree.column)[:nodes]),
         function_linkage=functions.linkage,
         function_name=functions.name,
         function_decl_file=functions.decl_file,
@@ -142,8 +149,8 @@ def assemble(
 
 def without_covered(dwarf: Dwarf, decoded: Decoded, symbols: SymbolLayer) -> Decoded:
     """`decoded` without the functions of length zero that lie in a sized symbol of another function (rule R8)."""
-    segment = np.searchsorted(decoded.segment_start, decoded.places)
-    symbol = layer_at(symbols.start, symbols.symbol, decoded.places)
+    segment = np.searchsorted(decoded.segment_start, decoded.empty_starts)
+    symbol = layer_at(symbols.start, symbols.symbol, decoded.empty_starts)
     covered = (symbol >= 0) & np.append(symbols.sized, False)[symbol]
     segment, symbol = segment[covered], symbol[covered]
     if not len(segment):
@@ -167,26 +174,15 @@ def is_named(symbols: SymbolLayer, symbol: int, linkage: bytes, name: bytes) -> 
     return bool(agreeing((strip_version(symbols.names[alias]) for alias in symbols.aliases(symbol)), linkage, name))
 
 
-def narrow(columns: UInt32) -> NDArray[np.uint16]:
+def narrow(columns: UInt32) -> UInt16:
     """Columns in 16 bits; one that does not fit is as good as unknown."""
     return np.where(columns < 1 << 16, columns, 0).astype(np.uint16)
 
 
 def all_ranges(decoded: Decoded, symbols: SymbolLayer) -> Ranges:
     """The three layers cut at each other's borders."""
-    layers = (
-        decoded.segment_start,
-        decoded.segment_node,
-        decoded.row_start,
-        decoded.row,
-        symbols.start,
-        symbols.symbol,
-    )
-    room = len(decoded.segment_start) + len(decoded.row_start) + len(symbols.start)
-    start = np.empty(room, np.uint64)
-    columns = [np.empty(room, np.int32) for _ in range(3)]
-    count = merge_layers(*views(*layers, start, *columns))
-    return Ranges(start[:count], *(column[:count] for column in columns))
+    segments, rows = (decoded.segment_start, decoded.segment_node), (decoded.row_start, decoded.row)
+    return Ranges(*merge_layers(segments, rows, (symbols.start, symbols.symbol)))
 
 
 def ranges_at(decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64) -> Ranges:
@@ -228,7 +224,7 @@ def name_ranges(
     symbols: SymbolLayer,
     ranges: Ranges,
     files: "Files",
-    pool: TextPool,
+    pool: StringTable,
     done: Resolved | None,
 ) -> tuple[Functions, Int32, Int32]:
     """The functions of the table.
@@ -320,37 +316,25 @@ def call_files(dwarf: Dwarf | None, decoded: Decoded, node_function: Int32, file
     return result
 
 
-class Packed(NamedTuple):
-    """Packed ranges: where blocks start, their offsets in `data`, with the end of the last."""
-
-    start: UInt64
-    offset: UInt64
-    data: NDArray[np.uint8]
-
-
-def lay_ranges(
+def encode_ranges(
     decoded: Decoded,
     ranges: Ranges,
     node_function: Int32,
     function: Int32,
     calls: Int32,
     places: tuple[Int32, UInt32, UInt32],
-) -> tuple[Chains, Packed]:
+) -> tuple[InlineTree, Blocks]:
     """The nodes of the table, and its ranges with their nodes and their `places`: file, line, column."""
     inputs = (decoded.node_parent, node_function, calls, decoded.node_call_line, decoded.node_call_column)
     count, inlined = len(ranges.start), int(np.count_nonzero(node_function >= 0))
     node = np.empty(count, np.int32)
     room = inlined + int(function.max(initial=0)) + 1024
     limit = CHAINS_PER_RANGE * (inlined + count) + MORE_CHAINS
-    chains = Chains(room, limit, int.from_bytes(os.urandom(8)))
-    while not chain_nodes(*views(ranges.node, function, *inputs), chains, *views(node)):
+    tree = InlineTree(room, limit, int.from_bytes(os.urandom(8)))
+    while not chain_nodes(*views(ranges.node, function, *inputs), tree, *views(node)):
         room *= 2
-        chains = Chains(room, limit, int.from_bytes(os.urandom(8)))
-    data = np.empty(MAX_PACKED * count + 1, np.uint8)
-    start = np.zeros(count // BLOCK_SIZE + 2, np.uint64)
-    offset = np.zeros(count // BLOCK_SIZE + 2, np.uint64)
-    blocks = pack(*views(ranges.start, node, *places, data, start, offset))
-    return chains, Packed(start[:blocks].copy(), offset[: blocks + 1].copy(), data[: int(offset[blocks])].copy())
+        tree = InlineTree(room, limit, int.from_bytes(os.urandom(8)))
+    return tree, encode(ranges.start, node, *places)
 
 
 def leaf_places(

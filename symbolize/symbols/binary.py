@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from symbolize.arrays import distinct_inverse, layer_at
+from symbolize.core.arrays import UInt64, distinct_inverse, layer_at
+from symbolize.core.errors import ReadFailure
 from symbolize.elf import ElfImage
 from symbolize.elf.gotable import GO_SECTIONS, go_table
-from symbolize.symbols.builds import agreeing, aligned, misfit
+from symbolize.symbols.builds import agreeing, aligned, misfit, source_names
 from symbolize.symbols.cache import TableCache, facts_of, table_name
 from symbolize.symbols.table import FunctionsAt, SymbolTable
 
 if TYPE_CHECKING:
     from symbolize.symbols.build import Builder
-    from symbolize.symbols.debug_files import Finder
     from symbolize.symbols.elf_symbols import SymbolLayer
+    from symbolize.symbols.split_dwarf_files import Finder
     from symbolize.symbols.table_file import Facts
 
-UInt64 = NDArray[np.uint64]
 
 WHOLE_SHARE = 0.5
 """From this share of the debug information on, all of it is decoded, if the table can be kept."""
@@ -79,21 +77,58 @@ class Binary:
 
         What decides is the cost: where a whole table is at hand, or most of the debug information is needed anyway and
         the table can be kept, or the binary is met for the second time, it is the whole one. The answers are the
-        same.
+        same. Raises ChangedFile if a file changed while it was read (R280, files that change).
         """
-        if not self.is_cached() and (vaddrs is None or self._is_worth_it(vaddrs)):
-            self._whole = self._build(None)
-            if self._cache is not None and self._builder.is_complete:
-                self.is_kept = self._cache.store(self._whole, self.facts_of_table)
-            self.forget()
-        return self._whole if self._whole is not None else self._build(vaddrs)
+        with self.reading():
+            if not self.is_cached() and (vaddrs is None or self._is_worth_it(vaddrs)):
+                whole = self._build(None)
+                self.check()
+                self._whole = whole
+                if self._cache is not None and self._builder.is_complete:
+                    self.is_kept = self._cache.store(self._whole, self.facts_of_table)
+                self.forget()
+            return self._whole if self._whole is not None else self._build(vaddrs)
+
+    def check(self) -> None:
+        """Raise ChangedFile if a file that was read changed since it was opened (R280, files that change)."""
+        for image in self.files:
+            image.check()
+        if self._made is not None:
+            try:
+                self._made.check()
+            except ReadFailure:  # of split units or a supplementary file, which the next question opens anew
+                self.forget()
+                raise
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether one of the files changed since it was opened."""
+        return any(image.has_changed for image in self.files)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Raises ChangedFile instead of whatever reading inside raises or gives, if a file changed meanwhile."""
+        try:
+            yield
+        except Exception:
+            self.check()
+            raise
+        self.check()
 
     def table_again(self, vaddrs: UInt64) -> SymbolTable:
         """The table for one more question of the lookup that `table` was asked for: one for `vaddrs` (ascending) alone.
 
         It is no second visit, which would be a reason to build the whole table.
         """
-        return self._whole if self._whole is not None else self._build(vaddrs)
+        with self.reading():
+            return self._whole if self._whole is not None else self._build(vaddrs)
+
+    def drop_changed(self) -> bool:
+        """Have the whole table made anew if the file that it is read from has changed; whether it has."""
+        if self._whole is None or not self._whole.has_changed:
+            return False
+        self._whole, self.is_kept = None, None
+        return True
 
     def _build(self, vaddrs: UInt64 | None) -> SymbolTable:
         table = self._builder.build(vaddrs)
@@ -107,6 +142,10 @@ class Binary:
 
     def functions_at(self, vaddrs: UInt64) -> FunctionsAt:
         """The functions at `vaddrs` (ascending) by their symbols, which costs less than a table; else by the table."""
+        with self.reading():
+            return self._functions_at(vaddrs)
+
+    def _functions_at(self, vaddrs: UInt64) -> FunctionsAt:
         from symbolize.symbols.build import read_layer
 
         if self._layer is None:
@@ -191,24 +230,12 @@ class Binary:
             image.close()
 
 
-def source_names(image: ElfImage) -> set[str]:
-    """The names of the sections that have contents."""
-    return {section.name for section in image.sections if section.type != "SHT_NOBITS"}
-
-
 def source_rank(image: ElfImage) -> int:
     """DWARF beats .symtab, also a compressed one, and Go's line table, beats .dynsym: 0 to 3, the lower the better."""
-    if has_dwarf(image):
+    if image.has_dwarf:
         return 0
     names = source_names(image)
     return 1 if names & {".symtab", ".gnu_debugdata", *GO_SECTIONS} else 2 if ".dynsym" in names else 3
-
-
-def has_dwarf(image: ElfImage) -> bool:
-    """Whether a file has debug information that can describe code."""
-    return any(
-        section.name in (".debug_info", ".zdebug_info") and section.type != "SHT_NOBITS" for section in image.sections
-    )
 
 
 def build_table(images: Sequence[ElfImage], vaddrs: UInt64 | None = None, finder: Finder | None = None) -> SymbolTable:

@@ -5,28 +5,25 @@ from contextlib import suppress
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, is_among, layer_at
+from symbolize.core.arrays import UInt64, distinct, is_among, layer_at
+from symbolize.core.parallel import beside
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.elf import ElfImage, Symbols, read_plt, read_symbols
 from symbolize.elf.gotable import go_table
 from symbolize.elf.minidebug import mini_image
 from symbolize.elf.symbols import has_descriptors
 from symbolize.elf.unwind import frame_ranges
-from symbolize.listings import Listing
-from symbolize.listings.gopclntab import Memory, Place, read_go_table
 from symbolize.names import scope_text
-from symbolize.parallel import beside
+from symbolize.symbol_files import SymbolList
+from symbolize.symbol_files.gopclntab import Memory, Place, read_go_table
 from symbolize.symbols.assemble import assemble, resolve_nodes
-from symbolize.symbols.binary import has_dwarf, source_names
-from symbolize.symbols.debug_files import CompanionFiles, Finder, debug_sections
+from symbolize.symbols.builds import source_names
 from symbolize.symbols.elf_symbols import NO_FRAMES, SymbolLayer, needs_frames, symbol_layer
-from symbolize.symbols.folding import entries_at
-from symbolize.symbols.listed import listed_table, with_type_arguments
+from symbolize.symbols.icf import entries_at
+from symbolize.symbols.split_dwarf_files import CompanionFiles, Finder, debug_sections
+from symbolize.symbols.symbol_list_binary import symbol_list_table, with_type_arguments
 from symbolize.symbols.table import SymbolTable
-
-UInt64 = NDArray[np.uint64]
 
 MAX_PIECES = 64
 """In how many loaded segments of a Go program the trees of inlined calls are looked for."""
@@ -40,10 +37,10 @@ class Builder:
 
     def __init__(self, images: Sequence[ElfImage], finder: Finder | None) -> None:
         self._images = images
-        debug = next((image for image in images if has_dwarf(image)), None)
+        debug = next((image for image in images if image.has_dwarf), None)
         self.dwarf: Dwarf | None = None
         self._files: CompanionFiles | None = None
-        self.listing: Listing | None = None
+        self.listing: SymbolList | None = None
         self._symbols = beside(lambda: read_layer(images))
         try:
             if debug is not None:
@@ -53,7 +50,10 @@ class Builder:
             else:
                 self.listing = go_listing(images)
         except BaseException:
-            self.close()
+            try:
+                self.check()
+            finally:
+                self.close()
             raise
 
     @property
@@ -65,7 +65,7 @@ class Builder:
         """The whole table, or one for lookups of `vaddrs` (ascending)."""
         dwarf, images = self.dwarf, self._images
         if self.listing is not None:
-            table = listed_table(with_type_arguments(self.listing, self.symbols), self.symbols)
+            table = symbol_list_table(with_type_arguments(self.listing, self.symbols), self.symbols)
         else:
             decoded, resolved = Decoded.nothing(), None
             if dwarf is not None and vaddrs is None:
@@ -97,6 +97,11 @@ class Builder:
     def companions(self) -> list[tuple[str, int, int]]:
         """The further files that were read: path, size and time of modification."""
         return [(path, *known) for path, known in self._files.opened.items()] if self._files is not None else []
+
+    def check(self) -> None:
+        """Raise ChangedFile if one of the further files changed since it was opened (R280, files that change)."""
+        if self._files is not None:
+            self._files.check()
 
     def close(self) -> None:
         """Close the further files."""
@@ -143,7 +148,7 @@ def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None, symbols: Callable[[], Symbol
     return decoded
 
 
-def go_listing(images: Sequence[ElfImage]) -> Listing | None:
+def go_listing(images: Sequence[ElfImage]) -> SymbolList | None:
     """The functions of a Go program by its line table, of the first file that has one (rule R121)."""
     for image in images:
         found = go_table(image)
@@ -194,4 +199,4 @@ def symbol_tables(image: ElfImage, descriptors: ElfImage | None = None) -> Itera
 
 def is_complete(images: Sequence[ElfImage]) -> bool:
     """Whether a file with DWARF has all symbols too, so that mini debug info would add none."""
-    return any(has_dwarf(image) and ".symtab" in source_names(image) for image in images)
+    return any(image.has_dwarf and ".symtab" in source_names(image) for image in images)

@@ -61,7 +61,7 @@ def same_code(one: ElfImage, other: ElfImage) -> bool:
     if one.machine != other.machine or one.is_relocatable != other.is_relocatable:
         return False
     ranges = [code_ranges(image) for image in (one, other)]
-    by_sections = [any(has_bytes(section) for section in code_sections(image)) for image in (one, other)]
+    by_sections = [any(section.has_bytes for section in code_sections(image)) for image in (one, other)]
     if by_sections[0] == by_sections[1]:
         if [size for _, size in ranges[0]] != [size for _, size in ranges[1]]:
             return False
@@ -80,7 +80,7 @@ def same_code(one: ElfImage, other: ElfImage) -> bool:
 
 def code_ranges(image: ElfImage) -> list[tuple[int, int]]:
     """Vaddr and size of each piece of code, by the sections, without any that hold code by the segments."""
-    found = [(section.vaddr, section.size) for section in code_sections(image) if has_bytes(section)]
+    found = [(section.vaddr, section.size) for section in code_sections(image) if section.has_bytes]
     if not found:
         found = [(segment.vaddr, segment.file_size) for segment in image.segments if segment.executable]
     return sorted(found)
@@ -91,15 +91,10 @@ def code_sections(image: ElfImage) -> list[Section]:
     return [section for section in image.sections if section.is_code and section.size]
 
 
-def has_bytes(section: Section) -> bool:
-    """Whether a section has contents in the file."""
-    return section.type != "SHT_NOBITS"
-
-
 def bytes_at(image: ElfImage, vaddr: int, size: int) -> memoryview:
     """Up to `size` bytes of code at a vaddr, fewer if the file has no more."""
     for section in code_sections(image):
-        if section.vaddr == vaddr and section.size == size and has_bytes(section):
+        if section.vaddr == vaddr and section.size == size and section.has_bytes:
             return image.data[section.file_offset : section.file_offset + size]
     for segment in image.segments:
         if segment.vaddr <= vaddr < segment.vaddr + segment.file_size:
@@ -256,3 +251,8 @@ def agreeing(images: Sequence[ElfImage]) -> list[ElfImage]:
             first.note(f"{image.path} has other sections and is not used")
             image.close()
     return kept
+
+
+def source_names(image: ElfImage) -> set[str]:
+    """The names of the sections that have contents."""
+    return {section.name for section in image.sections if section.has_bytes}

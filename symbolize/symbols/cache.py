@@ -7,6 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from symbolize.core.files import (
+    CacheFolder,
+    atomic_file,
+    is_unfinished,
+    mark_used,
+    os_error_text,
+    remove,
+    unfinished_path,
+)
 from symbolize.elf import ElfImage
 from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.table_file import FORMAT, DamagedTable, Facts, crc32, read_table, write_table
@@ -17,8 +26,6 @@ DEFAULT_LIMIT = 8 << 30
 ENDING, SEEN = ".symtab", ".seen"
 TOUCH_INTERVAL = 3600
 """Seconds between two notes of the last use of a table; its time of modification keeps it."""
-ABANDONED = 3600
-"""Seconds after which an unfinished file was left by a process that died."""
 FORGOTTEN = 30 * 86400
 """Seconds after which a binary that was seen once counts as new again."""
 
@@ -48,6 +55,9 @@ class TableCache:
         self.limit = limit
         self.problems: list[str] = []
 
+    def __repr__(self) -> str:
+        return f"TableCache({self.base!r}, limit={self.limit})"
+
     def load(self, facts: Facts) -> SymbolTable | None:
         """The table made from the files that `facts` describes, None if there is none."""
         path = self._path(facts, ENDING)
@@ -59,17 +69,15 @@ class TableCache:
             if not all(map(is_unchanged, found.companions)):
                 return None
             with suppress(OSError):  # in a folder that is only read, or evicted by another process meanwhile
-                if time.time() - os.stat(path).st_mtime > TOUCH_INTERVAL:
-                    os.utime(path)
+                mark_used(path, os.stat(path), TOUCH_INTERVAL)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except DamagedTable as error:
             self._note(f"{path}: {error}; it is removed and made anew")
-            with suppress(OSError):
-                os.unlink(path)
+            remove(path)
             return None
         except OSError as error:
-            self._note(f"{path}: {error.strerror or error}")
+            self._note(f"{path}: {os_error_text(error)}")
             return None
         return table
 
@@ -79,18 +87,12 @@ class TableCache:
         False, with a problem, if it could not be written; else the table's `file_size` is set.
         """
         path = self._path(facts, ENDING)
-        temporary = self._unfinished(path)
         try:
             os.makedirs(self.folder, exist_ok=True)
-            try:
-                size = write_table(table, facts, temporary)
-                os.replace(temporary, path)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(temporary)
-                raise
-            with suppress(OSError):
-                os.unlink(self._path(facts, SEEN))
+            with atomic_file(path) as file:
+                size = write_table(file, table, facts)
+                os.fsync(file.fileno())
+            remove(self._path(facts, SEEN))
         except OSError as error:
             self._note_unwritable(error)
             return False
@@ -117,7 +119,7 @@ class TableCache:
 
     def is_writable(self) -> bool:
         """Whether tables can be kept; if not, `problems` says why."""
-        path = self._unfinished("trial")
+        path = unfinished_path(os.path.join(self.folder, "trial"))
         try:
             os.makedirs(self.folder, exist_ok=True)
             with open(path, "xb"):
@@ -132,22 +134,12 @@ class TableCache:
 
         Returns how many files were removed.
         """
-        files, now = self._files(""), time.time()
-        doomed = [path for path, _, modified in files if is_unfinished(path) and now - modified > ABANDONED]
-        tables = sorted((file for file in files if file[0].endswith(ENDING)), key=lambda file: file[2])
-        excess = sum(size for _, size, _ in tables) - self.limit
-        for path, size, _ in tables:
-            if excess <= 0:
-                break
-            if path != keep:
-                doomed.append(path)
-                excess -= size  # also if another process is faster
-        return sum(map(remove, doomed))
+        return CacheFolder(self.folder, self.limit).evict(ENDING, keep or "")
 
     def collect(self) -> int:
         """Evict, and remove what was forgotten and what older versions left; how many files were removed."""
         now = time.time()
-        stale = [path for path, _, modified in self._files(SEEN) if now - modified > FORGOTTEN]
+        stale = [path for path, _, used in CacheFolder(self.folder).files(SEEN) if now - used > FORGOTTEN]
         for folder in self._other_versions():
             with suppress(OSError):
                 paths = [os.path.join(folder, name) for name in os.listdir(folder)]
@@ -156,30 +148,25 @@ class TableCache:
 
     def verify(self) -> Iterator[tuple[str, str]]:
         """Check every table: its path, and what is wrong with it, empty for a sound one. Damaged ones are removed."""
-        for path, _, _ in sorted(self._files(ENDING)):
+        for path, _, _ in sorted(CacheFolder(self.folder).files(ENDING)):
             try:
                 _, facts = read_table(path)
                 if self._path(facts, ENDING) != path:
                     raise DamagedTable("goes by the name of another table")
                 yield path, ""
             except DamagedTable as error:
-                with suppress(OSError):
-                    os.unlink(path)
+                remove(path)
                 yield path, f"{error}; removed"
             except OSError as error:
-                yield path, error.strerror or str(error)
+                yield path, os_error_text(error)
 
     def stats(self) -> Stats:
         """What the cache holds."""
-        sizes = [size for _, size, _ in self._files(ENDING)]
+        sizes = [size for _, size, _ in CacheFolder(self.folder).files(ENDING)]
         return Stats(self.folder, len(sizes), sum(sizes), self.limit)
 
     def _path(self, facts: Facts, ending: str) -> str:
         return os.path.join(self.folder, table_name(facts) + ending)
-
-    def _unfinished(self, path: str) -> str:
-        """A new name for what becomes the file `path`."""
-        return os.path.join(self.folder, f".{os.path.basename(path)}.{os.urandom(6).hex()}")
 
     def _other_versions(self) -> list[str]:
         """The folders of other versions of the layout."""
@@ -189,20 +176,11 @@ class TableCache:
             return [path for name in names if (path := os.path.join(base, name)) != self.folder]
         return []
 
-    def _files(self, ending: str) -> list[tuple[str, int, float]]:
-        """Path, size and time of modification of the files with this ending."""
-        found = []
-        with suppress(OSError), os.scandir(self.folder) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    if entry.name.endswith(ending) and entry.is_file(follow_symlinks=False):
-                        status = entry.stat(follow_symlinks=False)
-                        found.append((entry.path, status.st_size, status.st_mtime))
-        return found
-
     def _note_unwritable(self, error: OSError) -> None:
-        reason = error.strerror or error
-        self._note(f"{self.folder}: cannot be written, tables are not kept ({reason}); name a folder with --cache")
+        self._note(
+            f"{self.folder}: cannot be written, tables are not kept ({os_error_text(error)}); "
+            "name another folder for the cache"
+        )
 
     def _note(self, problem: str) -> None:
         if problem not in self.problems:
@@ -213,20 +191,6 @@ def table_name(facts: Facts) -> str:
     """What the table of these files is called: the build id and a checksum of what identifies them."""
     text = json.dumps(identities(facts)).encode()
     return f"{facts.build_id or 'no-build-id'}-{crc32(text):08x}{crc32(text[::-1]):08x}"
-
-
-def remove(path: str) -> bool:
-    """Remove a file, if it is there and that is allowed; whether it was."""
-    try:
-        os.unlink(path)
-    except OSError:
-        return False
-    return True
-
-
-def is_unfinished(path: str) -> bool:
-    """Whether a file of the cache was not complete yet when it was last written."""
-    return os.path.basename(path).startswith(".")
 
 
 def default_folder() -> str:

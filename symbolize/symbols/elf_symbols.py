@@ -8,19 +8,14 @@ from itertools import accumulate
 from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, distinct_inverse
-from symbolize.dwarf.segments import disjoint
-from symbolize.dwarf.strings import texts_at
+from symbolize.core.arrays import Bool, Int64, UInt8, UInt64, distinct, distinct_inverse
+from symbolize.core.c_strings import texts_at
+from symbolize.core.ranges import disjoint, inside
+from symbolize.core.string_array import StringArray, joined_arrays
 from symbolize.elf import Symbols
 from symbolize.elf.symbols import STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE
-from symbolize.symbols.texts import TextPool
-from symbolize.texts import Texts, joined_texts
-
-UInt64 = NDArray[np.uint64]
-Int64 = NDArray[np.int64]
-Bool = NDArray[np.bool_]
+from symbolize.symbols.string_table import StringTable
 
 MAX_ALIASES = 64
 """How many symbols with one start are compared with DWARF."""
@@ -57,18 +52,18 @@ class SymbolNames(Sequence[bytes]):
         """The names of some rows."""
         return list(self.texts(rows))
 
-    def texts(self, rows: Int64) -> Texts:
+    def texts(self, rows: Int64) -> StringArray:
         """The names of some rows, in one array."""
         if len(self._tables) == 1:
             return texts_at(self._tables[0].strings, self._tables[0].name[rows], [])
         number = np.searchsorted(self._ends, rows, side="right")
-        parts, places = [Texts.empty(0)], [np.zeros(0, np.int64)]
+        parts, places = [StringArray.empty(0)], [np.zeros(0, np.int64)]
         for i in distinct(number).tolist():
             here = np.flatnonzero(number == i)
             table = self._tables[i]
             parts.append(texts_at(table.strings, table.name[rows[here] - self._ends[i] + len(table)], []))
             places.append(here)
-        return joined_texts(parts).only(np.argsort(np.concatenate(places)))
+        return joined_arrays(parts).only(np.argsort(np.concatenate(places)))
 
     def table_of(self, row: int) -> int:
         """Which of the tables a row is of."""
@@ -91,7 +86,7 @@ class SymbolLayer:
     end: UInt64
     sized: Bool
     is_function: Bool
-    binding: NDArray[np.uint8]
+    binding: UInt8
     complete: bool
     has_functions: bool
     names: SymbolNames
@@ -126,8 +121,8 @@ class SymbolLayer:
         return self._all_names.find(name) >= 0
 
     @cached_property
-    def _all_names(self) -> TextPool:
-        names = TextPool()
+    def _all_names(self) -> StringTable:
+        names = StringTable()
         names.add(self.names.texts(np.arange(len(self.names))))
         return names
 
@@ -158,7 +153,7 @@ def symbol_layer(tables: Sequence[Symbols], frames: tuple[UInt64, UInt64] = NO_F
     binding = np.concatenate([table.binding for table in tables])
     names = SymbolNames(tables)
     kept = end > vaddr
-    kept &= sized | ~inside(vaddr, vaddr[sized], end[sized])
+    kept &= sized | ~inside(vaddr, vaddr[sized], end[sized])  # rule R110, labels inside of functions
     rows = np.flatnonzero(kept)
     rank = np.empty(len(rows), np.int64)
     rank[
@@ -224,17 +219,7 @@ def frame_ends(vaddr: UInt64, frames: tuple[UInt64, UInt64]) -> UInt64:
     return np.where(found > vaddr, found, np.uint64(TOP))
 
 
-def inside(vaddr: UInt64, begin: UInt64, end: UInt64) -> Bool:
-    """Which addresses lie in any of the ranges: such a label without a size is no function (rule R110)."""
-    order = np.argsort(begin, kind="stable")
-    begin, reach = begin[order], np.maximum.accumulate(end[order])
-    if not len(begin):
-        return np.zeros(len(vaddr), np.bool_)
-    place = np.searchsorted(begin, vaddr, side="right") - 1
-    return (place >= 0) & (vaddr < reach[np.maximum(place, 0)])
-
-
-def preference(values: NDArray[np.uint8], order: Sequence[int]) -> Int64:
+def preference(values: UInt8, order: Sequence[int]) -> Int64:
     """The place of each value in `order`, behind all of them if it is not there."""
     place = np.full(256, len(order), np.int64)
     place[list(order)] = np.arange(len(order))

@@ -5,11 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.texts import Texts
-
-Int64 = NDArray[np.int64]
+from symbolize.core.arrays import Bool, Int32, Int64, UInt32
+from symbolize.core.string_array import StringArray
 
 UNKNOWN = b"??"
 """Stands for a function that is known to be there while its name is not, so that the stack keeps its depth."""
@@ -26,8 +24,8 @@ class FunctionNames:
 
     linkage: Sequence[bytes]
     name: Sequence[bytes]
-    decl_file: NDArray[np.int32]
-    decl_line: NDArray[np.uint32]
+    decl_file: Int32
+    decl_line: UInt32
     known: dict[Any, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -39,11 +37,11 @@ class FunctionNames:
             texts_of(self.linkage, rows), texts_of(self.name, rows), self.decl_file[rows], self.decl_line[rows]
         )
 
-    def unnamed(self) -> NDArray[np.bool_]:
+    def unnamed(self) -> Bool:
         """Which functions are there without a name that could be read."""
         return np.array([name == UNKNOWN for name in self.name], np.bool_)
 
 
 def texts_of(names: Sequence[bytes], rows: Int64) -> list[bytes]:
     """Some texts of a table, all at once where they are columns."""
-    return names.take(rows) if isinstance(names, Texts) else [names[row] for row in rows.tolist()]
+    return names.take(rows) if isinstance(names, StringArray) else [names[row] for row in rows.tolist()]

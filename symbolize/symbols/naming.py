@@ -3,17 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.arrays import views
+from symbolize.core.arrays import Bool, Int64, views
+from symbolize.core.string_array import StringArray
 from symbolize.names import demangle, encodes, last_component, own_name, same_function, split_suffix, strip_version
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.functions import UNKNOWN, FunctionNames
-from symbolize.symbols.texts import equal_texts, holding
-from symbolize.texts import Texts
-
-Int64 = NDArray[np.int64]
-Bool = NDArray[np.bool_]
+from symbolize.symbols.string_table import equal_texts, holding
 
 
 def choose_names(
@@ -27,7 +23,7 @@ def choose_names(
     tells where the symbol and a range of the function begin at one address (None: nowhere).
     Without DWARF a word is taken for a clone suffix only where the base is a symbol too.
     """
-    texts, names = symbols.names.texts(symbol), Texts.empty(len(symbol))
+    texts, names = symbols.names.texts(symbol), StringArray.empty(len(symbol))
     linked_as, named = as_texts(functions.linkage), as_texts(functions.name)
     plain = agree_literally(function, texts, linked_as, named) & symbols.sized[symbol]
     unlinked = plain.copy()
@@ -83,7 +79,7 @@ def choose_names(
     return FunctionNames(texts, names, decl_file, decl_line)
 
 
-def agree_literally(function: Int64, texts: Texts, linkage: Texts, name: Texts) -> Bool:
+def agree_literally(function: Int64, texts: StringArray, linkage: StringArray, name: StringArray) -> Bool:
     """Which of `texts` are the linkage name of the function beside them, or its name if it has none; none are empty."""
     result = np.zeros(len(function), np.uint8)
     linked = np.zeros(len(function), np.bool_)
@@ -96,9 +92,9 @@ def agree_literally(function: Int64, texts: Texts, linkage: Texts, name: Texts) 
     return (result > 0) & (texts.lengths() > 0)
 
 
-def as_texts(names: Sequence[bytes]) -> Texts:
+def as_texts(names: Sequence[bytes]) -> StringArray:
     """Names in one array."""
-    return names if isinstance(names, Texts) else Texts.of(names)
+    return names if isinstance(names, StringArray) else StringArray.of(names)
 
 
 def agreeing(candidates: Iterable[bytes], linkage: bytes, name: bytes) -> bytes:

@@ -3,18 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, views
+from symbolize.core.arrays import Bool, Int32, UInt32, UInt64, distinct, views
 from symbolize.symbols.binary import Binary
-from symbolize.symbols.listed import ListedBinary
-from symbolize.symbols.seek import seek
+from symbolize.symbols.range_table import lookup
+from symbolize.symbols.symbol_list_binary import SymbolListBinary
 from symbolize.symbols.table import Frames, SymbolTable
-
-UInt64 = NDArray[np.uint64]
-Int64 = NDArray[np.int64]
-Int32 = NDArray[np.int32]
-Bool = NDArray[np.bool_]
 
 MAX_STEPS = 128
 """How many instructions earlier, of the smallest size that the processor has, a line may stand."""
@@ -45,11 +39,11 @@ class Leaves(NamedTuple):
 
     node: Int32
     file: Int32
-    line: NDArray[np.uint32]
-    column: NDArray[np.uint32]
+    line: UInt32
+    column: UInt32
 
 
-def lookup_nearest(binary: Binary | ListedBinary, vaddrs: UInt64) -> tuple[SymbolTable, Frames, Bool]:
+def lookup_nearest(binary: Binary | SymbolListBinary, vaddrs: UInt64) -> tuple[SymbolTable, Frames, Bool]:
     """Look up `vaddrs` (ascending) and give innermost frames without a line the nearest earlier one (rule R170).
 
     Returns the table that answered, the frames, and which addresses have such a line: bool[n].
@@ -124,7 +118,7 @@ def leaves_at(table: SymbolTable, vaddrs: UInt64) -> Leaves:
         np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.uint32), np.empty(count, np.uint32)
     )
     columns = views(table.block_start, table.block_offset, table.ranges, vaddrs, *leaves)
-    seek(*columns, len(table.node_parent), len(table.file_path))
+    lookup(*columns, len(table.node_parent), len(table.file_path))
     return leaves
 
 

@@ -8,16 +8,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, distinct_inverse, views
+from symbolize.core.arrays import (
+    Bool,
+    Int32,
+    Int64,
+    UInt8,
+    UInt16,
+    UInt32,
+    UInt64,
+    distinct,
+    distinct_inverse,
+    offsets_of,
+    ranges,
+    views,
+)
+from symbolize.core.errors import ReadFailure
+from symbolize.core.mapped import MappedFile
+from symbolize.core.string_array import StringArray
 from symbolize.symbols.functions import FunctionNames
-from symbolize.symbols.seek import count_frames, fill_frames, seek
-from symbolize.texts import Texts
-
-UInt64 = NDArray[np.uint64]
-UInt32 = NDArray[np.uint32]
-Int64 = NDArray[np.int64]
-Int32 = NDArray[np.int32]
-Bool = NDArray[np.bool_]
+from symbolize.symbols.range_table import count_frames, fill_frames, lookup
 
 
 @dataclass(eq=False)
@@ -37,6 +46,20 @@ class Frames:
     functions: FunctionNames
     files: Sequence[bytes]
     folded: Bool
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __repr__(self) -> str:
+        return f"<Frames: {len(self.function):,} at {len(self):,} addresses>"
+
+    def take(self, rows: Int64) -> "Frames":
+        """The frames at some of the addresses (indices of them, in any order, also several times)."""
+        counts = np.diff(self.offsets)[rows]
+        frames = ranges(self.offsets[:-1][rows], counts)
+        function, file, line, column = self.function[frames], self.file[frames], self.line[frames], self.column[frames]
+        folded = self.folded[rows]
+        return Frames(offsets_of(counts), function, file, line, column, self.functions, self.files, folded)
 
     def outermost(self) -> "FunctionsAt":
         """The function that each address is in, whatever was inlined there."""
@@ -61,7 +84,7 @@ FOLDED_EVIDENCE = {1: "symbols", 2: "debug information", 3: "line tables"}
 """What tells that several functions share code, by the number in a table."""
 
 
-class FoldedCode(NamedTuple):
+class IcfGroup(NamedTuple):
     """Code that several functions share: vaddrs `[begin, end)`, and linked name, path and line of each function."""
 
     begin: int
@@ -74,7 +97,7 @@ class FoldedCode(NamedTuple):
 class SymbolTable:
     """What DWARF and symbol tables say of one binary, by ELF vaddr, as flat arrays.
 
-    `ranges` are the packed ranges of vaddrs (see `lay`), each with a node and a line row, in blocks that start at
+    `ranges` are the encoded ranges of vaddrs (`range_table`), each with a node and a line row, in blocks that start at
     vaddr `block_start` and byte `block_offset`. Nodes are functions and inlined functions, parents before
     children: the row of the function, the node it is inlined into (-1: none) and the call site. Functions have
     a linkage name, a qualified name (each 0 where there is none) and a declaration; names and the paths of files
@@ -86,28 +109,29 @@ class SymbolTable:
     unknown; `folded_evidence` says what tells (`FOLDED_EVIDENCE`).
     At `doubtful` ranges a name may be missing because debug information could not be read. `has_names` tells
     whether the binary had DWARF or symbols at all. A table that was built for certain addresses answers for those
-    only. `file_size` are the bytes of the file that it was written to or read from, 0 if there is none.
+    only. `file_size` are the bytes of the file that it was written to or read from, 0 if there is none; `file` is the
+    one that the columns are read from.
     """
 
     block_start: UInt64
     block_offset: UInt64
-    ranges: NDArray[np.uint8]
+    ranges: UInt8
     node_parent: Int32
     node_function: Int32
     node_call_file: Int32
     node_call_line: UInt32
-    node_call_column: NDArray[np.uint16]
+    node_call_column: UInt16
     function_linkage: UInt32
     function_name: UInt32
     function_decl_file: Int32
     function_decl_line: UInt32
     file_path: UInt32
-    text: NDArray[np.uint8]
+    text: UInt8
     text_offset: NDArray[Any]
     folded_begin: UInt64
     folded_end: UInt64
     folded_offset: UInt64
-    folded_evidence: NDArray[np.uint8]
+    folded_evidence: UInt8
     folded_name: UInt32
     folded_path: UInt32
     folded_line: UInt32
@@ -116,6 +140,17 @@ class SymbolTable:
     has_names: bool = True
     problems: list[str] = field(default_factory=list)
     file_size: int = 0
+    file: MappedFile | None = field(default=None, repr=False)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the file that the table is read from was changed, so that no answer counts."""
+        return self.file is not None and bool(self.file.problem)
+
+    def check(self) -> None:
+        """Raise ChangedFile if the file that the table is read from was changed."""
+        if self.file is not None:
+            self.file.check()
 
     def lookup(self, vaddrs: UInt64) -> Frames:
         """The frames at `vaddrs` (ELF vaddrs, ascending). An address that nothing covers has none."""
@@ -124,7 +159,7 @@ class SymbolTable:
         leaf_line, leaf_column = np.empty(count, np.uint32), np.empty(count, np.uint32)
         leaves = views(node, leaf_file, leaf_line, leaf_column)
         counts = len(self.node_parent), len(self.file_path)
-        seek(*views(self.block_start, self.block_offset, self.ranges, vaddrs), *leaves, *counts)
+        lookup(*views(self.block_start, self.block_offset, self.ranges, vaddrs), *leaves, *counts)
         offsets = np.zeros(count + 1, np.int64)
         count_frames(*views(node, self.node_parent, offsets))
         total = int(offsets[-1])
@@ -141,36 +176,40 @@ class SymbolTable:
         folded = range_at(vaddrs, self.folded_begin, self.folded_end) >= 0
         return Frames(offsets, function, file, line, column, self.functions, self.files, folded)
 
-    def folded(self, vaddrs: UInt64) -> Iterator[tuple[FoldedCode, Int64]]:
+    def folded(self, vaddrs: UInt64) -> Iterator[tuple[IcfGroup, Int64]]:
         """The code shared by several functions that `vaddrs` fall into, each with the indices of those that do."""
         rows = range_at(vaddrs, self.folded_begin, self.folded_end)
         for row in distinct(rows[rows >= 0]).tolist():
             chosen = np.arange(int(self.folded_offset[row]), int(self.folded_offset[row + 1]))
-            names = Texts(self.text, self.text_offset, self.folded_name).take(chosen)
-            paths = Texts(self.text, self.text_offset, self.folded_path).take(chosen)
+            names = StringArray(self.text, self.text_offset, self.folded_name).take(chosen)
+            paths = StringArray(self.text, self.text_offset, self.folded_path).take(chosen)
             functions = list(zip(names, paths, self.folded_line[chosen].tolist(), strict=True))
             evidence = FOLDED_EVIDENCE.get(int(self.folded_evidence[row]), "")
-            code = FoldedCode(int(self.folded_begin[row]), int(self.folded_end[row]), evidence, functions)
+            code = IcfGroup(int(self.folded_begin[row]), int(self.folded_end[row]), evidence, functions)
             yield code, np.flatnonzero(rows == row)
 
     @cached_property
     def functions(self) -> FunctionNames:
         """The functions, a row each; their names are read when they are asked for."""
         return FunctionNames(
-            Texts(self.text, self.text_offset, self.function_linkage),
-            Texts(self.text, self.text_offset, self.function_name),
+            StringArray(self.text, self.text_offset, self.function_linkage),
+            StringArray(self.text, self.text_offset, self.function_name),
             self.function_decl_file,
             self.function_decl_line,
         )
 
     @property
-    def files(self) -> Texts:
+    def files(self) -> StringArray:
         """The paths of files."""
-        return Texts(self.text, self.text_offset, self.file_path)
+        return StringArray(self.text, self.text_offset, self.file_path)
 
     def doubtful(self, vaddrs: UInt64) -> Bool:
         """Which of `vaddrs` (ascending) may lack a name because debug information could not be read."""
         return range_at(vaddrs, self.doubtful_begin, self.doubtful_end) >= 0
+
+
+class FailedTable(ReadFailure):
+    """The table of a binary could not be made: it took too long, too much memory, or the process with it."""
 
 
 def range_at(vaddrs: UInt64, begin: UInt64, end: UInt64) -> Int64:

@@ -10,8 +10,6 @@ then          the columns, each at a multiple of 64
 """
 
 import json
-import mmap
-import os
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -21,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.regular import open_regular
+from symbolize.core.mapped import ChangedFile, MappedFile
 from symbolize.symbols.table import SymbolTable
 
 FORMAT = 3
@@ -32,7 +30,8 @@ PREFIX = struct.Struct("<8sIIQI4x")
 ALIGNMENT = 64
 MAX_HEADER = 1 << 24
 
-COLUMNS = [column.name for column in fields(SymbolTable) if column.name not in ("has_names", "problems", "file_size")]
+NO_COLUMNS = ("has_names", "problems", "file_size", "file")
+COLUMNS = [column.name for column in fields(SymbolTable) if column.name not in NO_COLUMNS]
 TYPES = {
     "|u1": "ranges text folded_evidence",
     "<u2": "node_call_column",
@@ -59,15 +58,7 @@ class Facts(NamedTuple):
     companions: Sequence[tuple[str, int, int]] = ()
 
 
-def write_table(table: SymbolTable, facts: Facts, path: str) -> int:
-    """Write `table` to the new file `path`; its size in bytes. Raises OSError."""
-    with open(path, "xb") as file:
-        size = write_table_to(file, table, facts)
-        os.fsync(file.fileno())
-    return size
-
-
-def write_table_to(file: BinaryIO, table: SymbolTable, facts: Facts) -> int:
+def write_table(file: BinaryIO, table: SymbolTable, facts: Facts) -> int:
     """Write `table` to an empty file; its size in bytes. Raises OSError."""
     arrays = {name: np.ascontiguousarray(getattr(table, name)) for name in COLUMNS}
     places: dict[str, tuple[str, int, int]] = {}
@@ -100,10 +91,22 @@ def write_table_to(file: BinaryIO, table: SymbolTable, facts: Facts) -> int:
 
 def read_table(path: str) -> tuple[SymbolTable, Facts]:
     """Map the table file `path`. Raises DamagedTable, with what is wrong, or OSError."""
-    with open(open_regular(path), "rb") as file:
-        if os.fstat(file.fileno()).st_size < PREFIX.size:
-            raise DamagedTable("is cut off")
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    try:
+        file = MappedFile(path)
+        try:
+            table, facts = parse_table(file.data)
+        finally:
+            file.check()
+    except ChangedFile as error:
+        raise DamagedTable(error.problem) from error
+    table.file = file
+    return table, facts
+
+
+def parse_table(data: memoryview) -> tuple[SymbolTable, Facts]:
+    """The table in the bytes of a table file. Raises DamagedTable."""
+    if len(data) < PREFIX.size:
+        raise DamagedTable("is cut off")
     magic, version, header_size, size, check = PREFIX.unpack(data[: PREFIX.size])
     if magic != MAGIC or version != FORMAT:
         raise DamagedTable("is no symbol table of this version")
@@ -113,7 +116,7 @@ def read_table(path: str) -> tuple[SymbolTable, Facts]:
         raise DamagedTable("does not agree with its checksum")
     try:
         header = json.loads(bytes(data[PREFIX.size : PREFIX.size + header_size]))
-        columns = {name: column(data, header["columns"], name) for name in COLUMNS}
+        columns: dict[str, Any] = {name: column(data, header["columns"], name) for name in COLUMNS}
         facts = Facts(str(header["build_id"]), [source_of(source) for source in header["sources"]])
         facts = facts._replace(companions=[(str(p), int(s), int(t)) for p, s, t in header["companions"]])
         problems = [str(problem) for problem in header["problems"]]
@@ -123,15 +126,6 @@ def read_table(path: str) -> tuple[SymbolTable, Facts]:
     if not is_sound(table):
         raise DamagedTable("has columns that do not agree with one another")
     return table, facts
-
-
-def empty_table(problem: str) -> SymbolTable:
-    """A table that names nothing, because of `problem`, and says so of every address."""
-    columns: dict[str, Any] = {name: np.zeros(0, kind) for kind, names in TYPES.items() for name in names.split()}
-    offsets = {"block_offset": 1, "folded_offset": 1, "text_offset": 2}
-    columns |= {name: np.zeros(count, np.uint64) for name, count in offsets.items()}
-    columns |= {"doubtful_begin": np.zeros(1, np.uint64), "doubtful_end": np.full(1, (1 << 64) - 1, np.uint64)}
-    return SymbolTable(**columns, has_names=False, problems=[problem])
 
 
 def source_of(source: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,10 +159,10 @@ def is_sound(table: SymbolTable) -> bool:
         and divides(table.folded_offset, len(table.folded_name))
         and bool((table.node_parent < np.arange(nodes, dtype=np.int32)).all())
         and all(int(column.max(initial=0)) < strings for column in texts)
-        and within(table.node_parent, -1, nodes)
-        and within(table.node_function, 0, functions)
-        and within(table.node_call_file, -1, files)
-        and within(table.function_decl_file, -1, files)
+        and rows_within(table.node_parent, -1, nodes)
+        and rows_within(table.node_function, 0, functions)
+        and rows_within(table.node_call_file, -1, files)
+        and rows_within(table.function_decl_file, -1, files)
     )
 
 
@@ -182,7 +176,7 @@ def divides(offsets: NDArray[Any], size: int) -> bool:
     return ascends(offsets) and (int(offsets[0]), int(offsets[-1])) == (0, size)
 
 
-def within(rows: NDArray[Any], first: int, count: int) -> bool:
+def rows_within(rows: NDArray[Any], first: int, count: int) -> bool:
     """Whether all `rows` are at least `first` and less than `count`."""
     return not len(rows) or (int(rows.min()) >= first and int(rows.max()) < count)
 

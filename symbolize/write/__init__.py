@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 if TYPE_CHECKING:
+    from symbolize.core.arrays import Bool
     from symbolize.profile import Profile
-    from symbolize.profile.model import Bool
 
 __all__ = ["encode", "write", "write_module_symbols"]
 

@@ -4,10 +4,11 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import BinaryIO, Final, TextIO
 
-from symbolize.errors import OutputError, UsageError, printable
+from symbolize.core.errors import OutputError, UsageError, printable
+from symbolize.core.files import atomic_file, os_error_text
 
 STANDARD_OUTPUT: Final = "-"
 """The output of this name; the input of this name is standard input."""
@@ -112,21 +113,14 @@ def output_file(name: str) -> Iterator[BinaryIO]:
                 yield file
             return
         path = os.path.realpath(name)
-        temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:64]}.{os.urandom(6).hex()}")
-        try:
-            with open(temporary, "xb") as file:
-                yield file
+        with atomic_file(path) as file:
+            yield file
             if os.path.exists(path):
-                os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
+                os.fchmod(file.fileno(), stat.S_IMODE(os.stat(path).st_mode))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise output_error(name, error) from error
 
 
 def output_error(name: str, error: Exception) -> OutputError:
     """What went wrong with an output, as a person reads it."""
-    return OutputError(f"{name}: cannot be written: {getattr(error, 'strerror', None) or error}")
+    return OutputError(f"{name}: cannot be written: {os_error_text(error)}")

@@ -7,9 +7,10 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct_inverse, is_among
-from symbolize.errors import UsageError
-from symbolize.profile.model import Bool, Int64, Profile, UInt64
+from symbolize.core.arrays import Bool, Int64, UInt8, UInt64, distinct_inverse, is_among, offsets_of, ranges
+from symbolize.core.errors import UsageError
+from symbolize.core.protobuf import field
+from symbolize.profile.model import Profile
 from symbolize.write.files import write_pieces
 
 MAX_PACKET: Final = 4 << 20
@@ -46,9 +47,9 @@ class ModuleSymbols:
         if len(locations.rel_pc) != len(locations):
             raise UsageError("symbols for a trace can only be made of the profiles of a Perfetto trace")
         named = profile.functions.name[locations.lines.function] != 0
-        total = np.concatenate(([0], np.cumsum(named)))
+        total = offsets_of(named)
         has_name = total[locations.line_offsets[1:]] > total[locations.line_offsets[:-1]]
-        rows_of: dict[tuple[bytes, bytes], list[NDArray[np.int64]]] = {}
+        rows_of: dict[tuple[bytes, bytes], list[Int64]] = {}
         taken = np.flatnonzero(resolved & has_name & (locations.mapping >= 0))
         taken = taken[np.argsort(locations.mapping[taken], kind="stable")]
         edges = np.searchsorted(locations.mapping[taken], np.arange(len(profile.modules) + 1))
@@ -85,8 +86,8 @@ class ModuleSymbols:
 
 def _packet(path: bytes, build_id: bytes, symbols: bytes) -> bytes:
     """A packet with symbols of a module, whose name and build id are those of the trace."""
-    content = _field(PATH, path) + _field(BUILD_ID, build_id) + symbols
-    return _field(PACKET, _field(MODULE_SYMBOLS, content))
+    content = field(PATH, path) + field(BUILD_ID, build_id) + symbols
+    return field(PACKET, field(MODULE_SYMBOLS, content))
 
 
 class _Lines:
@@ -96,19 +97,19 @@ class _Lines:
         locations, functions = profile.locations, profile.functions
         # A line without the name of a function says nothing there.
         kept = np.flatnonzero(named)
-        self.offsets = np.concatenate(([0], np.cumsum(named)))[locations.line_offsets]
+        self.offsets = offsets_of(named)[locations.line_offsets]
         self.rel_pc = locations.rel_pc
         used, self.function = distinct_inverse(locations.lines.function[kept].astype(np.int64))
         texts = [_names(profile, int(functions.name[row]), int(functions.filename[row])) for row in used.tolist()]
         self.texts = np.frombuffer(b"".join(texts), np.uint8)
-        self.text_offsets = np.concatenate(([0], np.cumsum(list(map(len, texts)), dtype=np.int64)))
+        self.text_offsets = offsets_of(list(map(len, texts)))
         line = locations.lines.line[kept]
         # Lines are 32 bits there.
         self.line = np.where((line > 0) & (line < 1 << 32), line, 0).astype(np.uint64)
         self.text_size = np.diff(self.text_offsets)[self.function]
         self.size = self.text_size + np.where(self.line > 0, 1 + _varint_size(self.line), 0)
         whole = 1 + _varint_size(self.size) + self.size
-        self.ends = np.concatenate(([0], np.cumsum(whole)))
+        self.ends = offsets_of(whole)
 
     def symbols(self, rows: Int64) -> Iterator[bytes]:
         """The AddressSymbols of locations, in parts of some size."""
@@ -134,14 +135,14 @@ class _Lines:
         out[at + 1 + _varint_size(content)] = ADDRESS << 3
         _put_varints(out, at + 2 + _varint_size(content), address)
         counts = self.offsets[rows + 1] - self.offsets[rows]
-        line = _ranges(self.offsets[rows], counts)
+        line = ranges(self.offsets[rows], counts)
         place = np.repeat(at + head - self.ends[self.offsets[rows]], counts) + self.ends[line]
         size = self.size[line]
         out[place] = LINES << 3 | 2
         _put_varints(out, place + 1, size)
         place = place + 1 + _varint_size(size)
         function, length = self.function[line], self.text_size[line]
-        out[_ranges(place, length)] = self.texts[_ranges(self.text_offsets[function], length)]
+        out[ranges(place, length)] = self.texts[ranges(self.text_offsets[function], length)]
         numbered = self.line[line] > 0
         place = (place + length)[numbered]
         out[place] = LINE << 3
@@ -152,27 +153,13 @@ class _Lines:
 def _names(profile: Profile, name: int, file: int) -> bytes:
     """The fields of a function: its name and its file, if that is known."""
     strings = profile.strings
-    text = _field(FUNCTION, _utf8(strings[name]))
-    return text + _field(FILE, _utf8(strings[file])) if file else text
+    text = field(FUNCTION, _utf8(strings[name]))
+    return text + field(FILE, _utf8(strings[file])) if file else text
 
 
 def _utf8(text: bytes) -> bytes:
     """The same text; bytes that are not UTF-8, which readers may refuse, as `\\xNN`."""
     return text if text.isascii() else text.decode("utf-8", "backslashreplace").encode()
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """A length-delimited field."""
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _varint_size(values: NDArray[Any]) -> Int64:
@@ -182,22 +169,13 @@ def _varint_size(values: NDArray[Any]) -> Int64:
     while (more := rest >= np.uint64(0x80)).any():
         size += more
         rest >>= np.uint64(7)
-        rest[~more] = 0
     return size
 
 
-def _put_varints(out: NDArray[np.uint8], at: Int64, values: NDArray[Any]) -> None:
+def _put_varints(out: UInt8, at: Int64, values: NDArray[Any]) -> None:
     """Write each number to its place."""
     rest, place = values.astype(np.uint64), at
     while len(rest):
         more = rest >= np.uint64(0x80)
         out[place] = (rest & np.uint64(0x7F)).astype(np.uint8) | (more.astype(np.uint8) << 7)
         rest, place = rest[more] >> np.uint64(7), place[more] + 1
-
-
-def _ranges(begin: Int64, count: Int64) -> Int64:
-    """The numbers from each `begin` on, as many as `count` says, one range behind the other."""
-    ends = np.cumsum(count)
-    total = int(ends[-1]) if len(ends) else 0
-    result: Int64 = np.repeat(begin - (ends - count), count) + np.arange(total)
-    return result

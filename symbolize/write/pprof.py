@@ -11,7 +11,9 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.profile.model import Int32, Profile, ValueType
+from symbolize.core.arrays import Int32, UInt8
+from symbolize.core.protobuf import field, varint
+from symbolize.profile.model import Profile, ValueType
 from symbolize.write import pprof_columns as columns
 from symbolize.write.files import write_pieces
 
@@ -68,7 +70,7 @@ def _pieces(profile: Profile) -> Iterator[Any]:
     numbering = _number_strings(profile)
     numbers = numbering.numbers.tolist()
     for each in profile.sample_types:
-        yield _message(1, _value_type(each, numbers))
+        yield field(1, _value_type(each, numbers))
     yield from _samples(profile, numbering.numbers)
     yield from _mappings(profile, numbering.numbers)
     yield from _locations(profile)
@@ -126,33 +128,19 @@ def _string_table(strings: list[bytes]) -> bytes:
 @lru_cache(4096)
 def _string_header(length: int) -> bytes:
     """What stands before a string of this length."""
-    return b"\x32" + _varint(length)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return b"\x32" + varint(length)
 
 
 def _integers(*fields: tuple[int, int]) -> bytes:
     """Integer fields by number; those that are 0 are left out, as proto3 has it."""
-    return b"".join(_varint(number << 3) + _varint(value & 0xFFFFFFFFFFFFFFFF) for number, value in fields if value)
-
-
-def _message(number: int, content: bytes) -> bytes:
-    """A length-delimited field."""
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
+    return b"".join(varint(number << 3) + varint(value & 0xFFFFFFFFFFFFFFFF) for number, value in fields if value)
 
 
 def _value_type(value_type: ValueType, numbers: list[int]) -> bytes:
     return _integers((1, numbers[value_type.type]), (2, numbers[value_type.unit]))
 
 
-def _blocks(table: Any, count: int) -> Iterator[NDArray[np.uint8]]:
+def _blocks(table: Any, count: int) -> Iterator[UInt8]:
     """The rows of a table, a block at a time."""
     for first in range(0, count, BLOCK):
         sizes = np.zeros((min(BLOCK, count - first), 3), np.int64)
@@ -176,7 +164,7 @@ def _extra(profile: Profile, table: str, count: int) -> Any:
     return columns.Extra(np.cumsum(ends, out=ends).data, _view(raw.data, np.uint8))
 
 
-def _samples(profile: Profile, numbers: Int32) -> Iterator[NDArray[np.uint8]]:
+def _samples(profile: Profile, numbers: Int32) -> Iterator[UInt8]:
     samples, labels = profile.samples, profile.samples.labels
     table = columns.Samples(
         _view(samples.location_offsets, np.int64),
@@ -193,7 +181,7 @@ def _samples(profile: Profile, numbers: Int32) -> Iterator[NDArray[np.uint8]]:
     return _blocks(table, len(samples))
 
 
-def _locations(profile: Profile) -> Iterator[NDArray[np.uint8]]:
+def _locations(profile: Profile) -> Iterator[UInt8]:
     locations, lines = profile.locations, profile.locations.lines
     table = columns.Locations(
         _view(locations.address, np.uint64),
@@ -208,7 +196,7 @@ def _locations(profile: Profile) -> Iterator[NDArray[np.uint8]]:
     return _blocks(table, len(locations))
 
 
-def _functions(profile: Profile, numbers: Int32) -> Iterator[NDArray[np.uint8]]:
+def _functions(profile: Profile, numbers: Int32) -> Iterator[UInt8]:
     functions = profile.functions
     table = columns.Functions(
         _view(numbers[functions.name], np.int32),
@@ -220,7 +208,7 @@ def _functions(profile: Profile, numbers: Int32) -> Iterator[NDArray[np.uint8]]:
     return _blocks(table, len(functions))
 
 
-def _mappings(profile: Profile, numbers: Int32) -> Iterator[NDArray[np.uint8]]:
+def _mappings(profile: Profile, numbers: Int32) -> Iterator[UInt8]:
     mappings = profile.mappings
     flags = mappings.has_functions, mappings.has_filenames, mappings.has_line_numbers, mappings.has_inline_frames
     table = columns.Mappings(
@@ -234,7 +222,7 @@ def _mappings(profile: Profile, numbers: Int32) -> Iterator[NDArray[np.uint8]]:
 
 def _tail(profile: Profile, numbers: list[int]) -> bytes:
     """The fields after the string table."""
-    comments = b"".join(_varint(numbers[each]) for each in profile.comments)
+    comments = b"".join(varint(numbers[each]) for each in profile.comments)
     return b"".join(
         (
             _integers(
@@ -243,9 +231,9 @@ def _tail(profile: Profile, numbers: list[int]) -> bytes:
                 (9, profile.time_nanos),
                 (10, profile.duration_nanos),
             ),
-            _message(11, _value_type(profile.period_type, numbers)) if any(profile.period_type) else b"",
+            field(11, _value_type(profile.period_type, numbers)) if any(profile.period_type) else b"",
             _integers((12, profile.period)),
-            _message(13, comments) if comments else b"",
+            field(13, comments) if comments else b"",
             _integers((14, numbers[profile.default_sample_type]), (15, numbers[profile.doc_url])),
         )
     )

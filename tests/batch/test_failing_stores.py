@@ -1,16 +1,131 @@
 """Stores that fail, in a batch: exit codes, and what is told."""
 
+import json
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
-from symbolize.batch import Manifest, State
+from symbolize.batch.manifest import Manifest, State
 from symbolize.cli import main
 from tests.batch.conftest import Bucket, impatient
 from tests.support.batch_engines import DirectEngine, plan, run_plan
 from tests.support.fixture_files import BINARIES, FIXTURES
+from tests.support.store_proxy import FAILURES, StoreProxy
 
 PERF = FIXTURES / "profiles" / "perf" / "spectra-gcc-pie.pb.gz"
+
+SAID = {
+    "denied": "access is denied",
+    "no-bucket": "([Bb]ucket|missing|Not Found)",
+    "overloaded": "(SlowDown|reduce|Service Unavailable|503|busy)",
+    "breaks": "(disconnected|closed|reset|connect)",
+    "hangs": "no answer in [0-9.]+ s",
+    "slow": "no answer in [0-9.]+ s",
+    "stops": "(disconnected|closed|payload|reset|connect|incomplete)",
+    "down": "(connect|refused)",
+    "credentials": "[Cc]redentials",
+}
+"""What is reported of a store that fails so."""
+
+
+class Role(NamedTuple):
+    """What a store is for: which requests to it fail, and what the line about it begins with."""
+
+    fails: Callable[[str, str], bool]
+    line: str
+
+
+ROLES = {
+    "listing": Role(lambda method, path: "list-type" in path and "in%2F" in path, "s3://[^ ]*/in/?: "),
+    "input": Role(lambda method, path: "/in/" in path and "list-type" not in path, "s3://[^ ]*/in/one.pb.gz: "),
+    "output": Role(lambda method, path: "/out/" in path, "s3://[^ ]*/out/one.pb.gz: "),
+    "cache": Role(lambda method, path: "/tables/" in path, "table cache: shared tables: "),
+}
+"""The rows of the second table in docs/batch-storage.md; those of the first are SAID."""
+
+
+def hasty(proxy: StoreProxy) -> Callable[[float, Callable[[], Any]], Any]:
+    """`within` for which the time is up as soon as a request has failed, however slow the machine is."""
+    threads = ThreadPoolExecutor()
+
+    def within(seconds: float, call: Callable[[], Any]) -> Any:
+        future = threads.submit(call)
+        while not wait([future], 0.3).done:
+            if proxy.failed and proxy.failed[-1] in ("hangs", "slow"):
+                raise TimeoutError(f"no answer in {seconds:g} s")
+        return future.result()
+
+    return within
+
+
+@contextmanager
+def failing(bucket: Bucket, role: Role, how: str, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """While this lasts, the store fails."""
+    with monkeypatch.context() as patched, StoreProxy(endpoint, lambda *asked: how * role.fails(*asked)) as proxy:
+        impatient(patched)
+        patched.setattr("symbolize.batch.clock.call_within", hasty(proxy))
+        patched.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1" if how == "down" else proxy.url)
+        if how == "credentials":
+            patched.delenv("AWS_ACCESS_KEY_ID")
+            patched.delenv("AWS_SECRET_ACCESS_KEY")
+        yield
+    bucket.system.clear_instance_cache()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The output where nothing fails."""
+    path = tmp_path_factory.mktemp("undisturbed") / "one.pb.gz"
+    assert main([str(PERF), "-b", str(BINARIES / "gcc-pie"), "-q", "--no-cache", "-o", str(path)]) == 0
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("how", [*FAILURES, "down", "credentials"])
+@pytest.mark.parametrize("role", ROLES)
+def test_a_store_that_fails(
+    role: str,
+    how: str,
+    bucket: Bucket,
+    endpoint: str,
+    undisturbed: bytes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What a store that fails costs is reported, and nothing is lost for good: exit code 1, and the same command ends
+    with the bytes of an undisturbed run once the store is back. A cache costs no more than time (rule R287)."""
+    if how in ("down", "credentials") and role == "input":
+        pytest.skip("what cannot be listed is not read")
+    monkeypatch.setattr("symbolize.cli.batch.open_engine", lambda _: DirectEngine())
+    for name in ("XDG_CACHE_HOME", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    bucket.put("in/one.pb.gz", data=PERF.read_bytes())
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/one.pb.gz").write_bytes(PERF.read_bytes())
+    inputs = f"{bucket.url}/in/" if role in ("listing", "input") else str(tmp_path / "in")
+    out = f"{bucket.url}/out" if role == "output" else str(tmp_path / "out")
+    cache = ["--cache", f"{bucket.url}/tables"] if role == "cache" else ["--no-cache"]
+    log = tmp_path / "log"
+    arguments = ["batch", inputs, "--out", out, *cache, "--state", str(tmp_path / "state"), "--log-json", str(log)]
+    arguments += ["-b", str(BINARIES / "gcc-pie")]
+    with failing(bucket, ROLES[role], how, endpoint, monkeypatch):
+        code = main(arguments)
+        errors = capsys.readouterr().err
+        events = [json.loads(line) for line in log.read_text().splitlines()]
+    is_missing = (role, how) == ("listing", "no-bucket")
+    assert code == (0 if role == "cache" else 4 if is_missing else 1), errors
+    said = re.findall(f"^symbolize: (?:quarantined .unreachable.: )?{ROLES[role].line}(.*)$", errors, re.MULTILINE)
+    assert said and re.search(SAID[how], said[0]), errors
+    assert len(said) <= 2
+    assert [event["reason"] for event in events if event.get("state") == "quarantined"] in ([], ["unreachable"])
+    assert main(arguments) == 0, capsys.readouterr().err
+    made = bucket.system.cat_file(f"{out}/one.pb.gz") if role == "output" else (tmp_path / "out/one.pb.gz").read_bytes()
+    assert made == undisturbed
 
 
 def test_a_store_that_cannot_be_listed_is_a_failure(
@@ -39,13 +154,17 @@ def test_a_cache_that_fails_is_told_once(bucket: Bucket, tmp_path: Path) -> None
     given = plan(tmp_path / "in", tmp_path / "out", [BINARIES / "gcc-pie"], cache="s3://no-such-bucket/tables")
     counts, seen = run_plan(given, DirectEngine())
     assert counts[State.DONE] == 3
-    assert len([problem for problem in seen.problems if problem.startswith("--cache ")]) == 1
+    assert len([problem for problem in seen.problems if problem.startswith("table cache ")]) == 1
 
 
-def test_a_store_that_is_down_is_not_asked_for_each_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After 16 inputs in a row the others wait for the next run, which does all."""
+@pytest.mark.parametrize("is_denied", [False, True], ids=["down", "denied"])
+def test_a_store_that_is_down_is_not_asked_for_each_input(
+    is_denied: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After 16 inputs in a row the others wait for the next run, which does all; objects that are denied or missing say
+    nothing of the others, which would never be reached behind them."""
     from symbolize.batch import tasks
-    from symbolize.batch.storage.urls import Unreachable
+    from symbolize.batch.storage.urls import Denied, Unreachable
 
     (tmp_path / "in").mkdir()
     for number in range(30):
@@ -53,13 +172,13 @@ def test_a_store_that_is_down_is_not_asked_for_each_input(tmp_path: Path, monkey
     given = plan(tmp_path / "in", tmp_path / "out", [])
 
     def down(uri: str) -> object:
-        raise Unreachable(uri, "cannot be read: down")
+        raise (Denied if is_denied else Unreachable)(uri, "cannot be read")
 
     with monkeypatch.context() as patched:
         patched.setattr(tasks, "open_input", down)
         counts, seen = run_plan(given)
-    assert (counts[State.QUARANTINED], counts[State.NEW]) == (16, 14)
-    assert [problem for problem in seen.problems if "16 inputs in a row" in problem]
+    assert (counts[State.QUARANTINED], counts[State.NEW]) == ((30, 0) if is_denied else (16, 14))
+    assert bool([problem for problem in seen.problems if "16 inputs in a row" in problem]) != is_denied
     with Manifest(given.state + "/manifest.sqlite") as manifest:
-        assert manifest.count_failed(1) == 16
+        assert manifest.count_failed(1) == counts[State.QUARANTINED]
     assert run_plan(given)[0][State.DONE] == 30

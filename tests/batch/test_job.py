@@ -5,23 +5,28 @@ import gzip
 import os
 import pickle
 import shutil
+import time
 import tracemalloc
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from symbolize.batch import Batch, Input, Limits, Manifest, Shard, State
 from symbolize.batch import tasks as batch_tasks
-from symbolize.batch.engines.engine import Failure, Outcome, Task
-from symbolize.batch.manifest import Handled, ProfileRow
-from symbolize.batch.seen.summary import Summary, Tally
-from symbolize.batch.tasks import Done
-from symbolize.errors import OutputError
+from symbolize.batch.engines.engine import Failure, Limits, Outcome, Task
+from symbolize.batch.job import Batch, Shard, is_below
+from symbolize.batch.manifest import INCOMPLETE, UNREACHABLE, InputResult, Manifest, ProfileRow, State
+from symbolize.batch.monitoring.summary import Summary, Tally
+from symbolize.batch.storage.backend import LocalStorage, Storage
+from symbolize.batch.storage.input_names import Input
+from symbolize.batch.tasks import TaskResult
+from symbolize.core.errors import OutputError
+from symbolize.core.reasons import Reason
 from symbolize.load import load
-from tests.support.batch_engines import DirectEngine, Seen, plan, run_plan
+from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
 from tests.support.batch_runs import GPERFTOOLS, PERF, copies, files_below, make_inputs, outputs, single_outputs, trace
 from tests.support.fixture_files import BINARIES
 
@@ -75,12 +80,52 @@ def test_tasks_of_any_size_write_the_same(options: dict[str, Any], cache: str, t
 def test_each_binary_is_decoded_once(some: Path, tmp_path: Path) -> None:
     """For all profiles of it; they wait for that, and are written then."""
     engine = DirectEngine()
-    _, seen = run_plan(plan(some, tmp_path / "out", BINS), engine)
+    given = plan(some, tmp_path / "out", BINS)
+    began = time.perf_counter()
+    _, seen = run_plan(given, engine)
+    took = time.perf_counter() - began
     binaries = engine.count("decode_binary")
     assert binaries == len({key for name, key in engine.ran if name == "decode_binary"}) > 0
     assert seen.states["a.prof"] == seen.states["b.prof"] == [State.SCANNED, State.DONE]
     assert seen.stages == [("scan", 3), ("decode", binaries), ("rewrite", 3)]
     assert files_below(tmp_path / "out" / ".symbolize") == ["manifest.sqlite"]
+    with Manifest(given.state + "/manifest.sqlite") as manifest:
+        seconds = [row.seconds for row in manifest.rows(1)] + [row[4] for row in manifest.binaries()]
+    assert len(seconds) == 3 + binaries
+    assert 0 < min(seconds) <= sum(seconds) < took
+
+
+def test_addresses_are_put_on_record_once(some: Path, tmp_path: Path) -> None:
+    """However many profiles of a binary ask for them, until a worker has too many in memory."""
+
+    def stop(task: Task) -> Failure | None:
+        if task.function is batch_tasks.decode_binary:
+            raise KeyboardInterrupt
+        return None
+
+    asked = []
+    for names in (["a.prof"], ["a.prof", "b.prof"], ["a.prof", "b.prof", "c.pb.gz"]):
+        out = tmp_path / f"out{len(names)}"
+        given = plan("", out, BINS, arguments=[str(some / name) for name in names])
+        with pytest.raises(KeyboardInterrupt):
+            run_plan(given, DirectEngine(stop))
+        with Manifest(given.state + "/manifest.sqlite") as manifest:
+            asked.append(dict(manifest.unanswered()))
+            spills = [manifest.asked(key).spills for key in asked[-1]]
+        assert sum(map(len, spills)) == len(asked[-1])
+    assert asked[0] == asked[1]
+    assert asked[1].items() < asked[2].items()
+
+
+def test_tables_are_made_of_what_is_asked(some: Path, tmp_path: Path) -> None:
+    """And of all of a binary only where lines near an address are wanted too."""
+    sizes = []
+    for nearest_line in (False, True):
+        given = plan(some, tmp_path / f"out{nearest_line}", BINS, nearest_line=nearest_line)
+        run_plan(given)
+        with Manifest(given.state + "/manifest.sqlite") as manifest:
+            sizes.append([size for _, _, _, size, _, _ in manifest.binaries()])
+    assert all(0 < part < whole for part, whole in zip(*sizes, strict=True))
 
 
 def test_a_second_run_does_nothing(some: Path, tmp_path: Path) -> None:
@@ -110,6 +155,14 @@ def test_outputs_of_what_an_input_was_before_go(tmp_path: Path) -> None:
     run_plan(plan(source.parent, out, BINS))
     assert len(outputs(out)) == 1
     assert outputs(out).items() <= both.items()
+    # What somebody else has put in place of one is theirs.
+    (gone,) = both.keys() - outputs(out)
+    source.write_bytes(trace(7, 8))
+    run_plan(plan(source.parent, out, BINS))
+    (out / gone).write_bytes(b"other data")
+    source.write_bytes(trace(7))
+    run_plan(plan(source.parent, out, BINS))
+    assert outputs(out)[gone] == b"other data"
 
 
 def test_just_what_is_needed_is_done_again(some: Path, tmp_path: Path) -> None:
@@ -144,6 +197,28 @@ def test_just_what_is_needed_is_done_again(some: Path, tmp_path: Path) -> None:
     assert redone(demangle="full", version="2") == []
 
 
+def test_what_is_told_of_a_beginning(tmp_path: Path) -> None:
+    """At first what there is to do and what was done before, and later where there is more to do."""
+    begun: list[tuple[int, int, int]] = []
+
+    class Begun(Recorder):
+        def began(self, waiting: int, done: int, quarantined: int) -> None:
+            begun.append((waiting, done, quarantined))
+
+    copies(LEDGER, tmp_path / "in", ["a.prof"])
+    (tmp_path / "in" / "bad").touch()
+    given = plan(tmp_path / "in", tmp_path / "out", [])
+    run_plan(given)
+    with Manifest(given.state + "/manifest.sqlite") as manifest, DirectEngine() as engine:
+        batch = Batch(given, engine, manifest, Begun())
+        batch.run()
+        batch.run()
+        copies(LEDGER, tmp_path / "in", ["b.prof"])
+        assert batch.run() == {**ALL_DONE, State.DONE: 2, State.QUARANTINED: 1}
+        batch.run()
+    assert begun == [(0, 1, 1), (1, 1, 1)]
+
+
 def test_quarantined_inputs_wait_for_being_told(some: Path, tmp_path: Path) -> None:
     """What is in quarantine is not tried again, until it has changed or that is asked for."""
     out = tmp_path / "out"
@@ -167,7 +242,7 @@ def test_told_to_stop(before: int, some: Path, tmp_path: Path) -> None:
     """What is under way in any pass is brought to its end, and nothing more is begun; the next run does the rest."""
     given = plan(some, tmp_path / "out", BINS)
     with Manifest(given.state + "/manifest.sqlite") as manifest, DirectEngine() as engine:
-        counts = Batch(given, engine, manifest, Seen(), lambda: len(engine.ran) >= before).run()
+        counts = Batch(given, engine, manifest, Recorder(), lambda: len(engine.ran) >= before).run()
         assert len(engine.ran) == before
         assert counts[State.DONE] < 3
     assert run_plan(given)[0] == {**ALL_DONE, State.DONE: 3}
@@ -222,6 +297,46 @@ def test_a_task_of_several_is_divided_to_find_the_bad_one(some: Path, tmp_path: 
         assert [row[7] for row in manifest.rows(2 - 1) if row[5]] == [3]
 
 
+def test_a_binary_that_goes_before_it_is_decoded(tmp_path: Path) -> None:
+    """It is on record without a table, and its profiles are written."""
+    copies(SPECTRA, tmp_path / "in", ["c.pb.gz"])
+    copies(BINARIES / "gcc-pie" / "spectra", tmp_path / "bin", ["spectra"])
+
+    def remove(task: Task) -> None:
+        if task.function is batch_tasks.decode_binary:
+            (tmp_path / "bin" / "spectra").unlink()
+            batch_tasks.forget_worker()
+
+    given = plan(tmp_path / "in", tmp_path / "out", [tmp_path / "bin"])
+    counts, seen = run_plan(given, DirectEngine(remove))
+    assert counts == {**ALL_DONE, State.DONE: 1}
+    assert seen.failures == [f"{tmp_path}/bin/spectra: is not there any more, or has changed"]
+    with Manifest(given.state + "/manifest.sqlite") as manifest:
+        assert [(row[2], row[3], row[5]) for row in manifest.binaries()] == [(0, 0, seen.failures[0])]
+
+
+class Again(DirectEngine):
+    """Needs three attempts for what it does."""
+
+    def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
+        """Run tasks."""
+        return (outcome._replace(attempts=3) for outcome in super().run(tasks, limits))
+
+
+@pytest.mark.parametrize(("engine", "attempts"), [(DirectEngine, 1), (Again, 3)])
+def test_attempts_are_on_record(engine: type[DirectEngine], attempts: int, tmp_path: Path) -> None:
+    """Also of inputs that were done in the end."""
+    copies(LEDGER, tmp_path / "in", ["a.prof"])
+    (tmp_path / "in" / "bad").touch()
+    given = plan(tmp_path / "in", tmp_path / "out", [])
+    run_plan(given, engine())
+    with Manifest(given.state + "/manifest.sqlite") as manifest:
+        assert [(row.state, row.attempts) for row in manifest.rows(1)] == [
+            (State.DONE, attempts),
+            (State.QUARANTINED, attempts),
+        ]
+
+
 def test_a_binary_that_cannot_be_decoded(some: Path, tmp_path: Path) -> None:
     """Its profiles are written all the same, its frames raw with the reason, and it is tried once a run: also by
     profiles that arrive later in it, and by nobody when an interrupted run goes on."""
@@ -237,7 +352,7 @@ def test_a_binary_that_cannot_be_decoded(some: Path, tmp_path: Path) -> None:
         return None
 
     given = plan(some, out, BINS)
-    seen = Seen()
+    seen = Recorder()
     with Manifest(given.state + "/manifest.sqlite") as manifest, DirectEngine(fails) as engine:
         batch = Batch(given, engine, manifest, seen)
         batch.run()
@@ -285,7 +400,7 @@ def test_binaries_that_come_and_change_while_watching(tmp_path: Path) -> None:
     copies(SPECTRA, tmp_path / "in", ["a.pb.gz"])
     given = plan(tmp_path / "in", out, [folder])
     with Manifest(given.state + "/manifest.sqlite") as manifest, DirectEngine() as engine:
-        batch = Batch(given, engine, manifest, Seen())
+        batch = Batch(given, engine, manifest, Recorder())
         batch.run()
         shutil.copy2(BINARIES / "gcc-pie" / "spectra", folder)
         copies(SPECTRA, tmp_path / "in", ["b.pb.gz"])
@@ -328,11 +443,39 @@ def test_what_lies_in_out_is_no_input_by_whatever_name(some: Path, tmp_path: Pat
     assert [*outputs(some / "out")] == ["a.pb.gz", "b.pb.gz", "c.pb.gz"]
 
 
+def test_what_is_below_a_place(tmp_path: Path) -> None:
+    """By real paths, and by names of URLs; a place is not below itself, nor is one whose name goes on."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "link").symlink_to("out")
+    out, link = Storage.of(str(tmp_path / "out")), Storage.of(str(tmp_path / "link"))
+    for place in (out, link):
+        for name, inside in (("out/a", True), ("link/a/b", True), ("out", False), ("outer/a", False), ("a", False)):
+            assert is_below(str(tmp_path / name), place) == is_below(f"file://{tmp_path}/{name}", place) == inside
+        assert not is_below("s3://b/out/a", place)
+    store = Storage.of("memory://b/out")
+    for name, inside in (("b/out/a", True), ("b/out/", True), ("b/out", False), ("b/outer/a", False), ("b/a", False)):
+        assert is_below(f"memory://{name}", store) == inside
+    assert not is_below(str(tmp_path / "out" / "a"), store)
+
+
+def test_problems_of_caches_are_told_once(some: Path, tmp_path: Path) -> None:
+    """Of each kind one, by whichever worker, and not too many."""
+
+    class Complaining(DirectEngine):
+        def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
+            for number, each in enumerate(super().run(tasks, limits)):
+                problems = (f"store: {each.task.key}", *(f"{kind}{number}: x" for kind in "ab"))
+                yield each._replace(value=each.value._replace(problems=problems))
+
+    _, seen = run_plan(plan(some, tmp_path / "out", BINS), Complaining())
+    assert seen.problems == ["table cache store: 1", "table cache a0: x", "table cache b0: x", "table cache a1: x"]
+
+
 def test_a_store_named_anew_gets_all(tmp_path: Path) -> None:
     """What is at a URL is on record only, so that another URL is another batch; a folder can be moved."""
     of_stores = [plan("in", Path("out"), []), plan("in", Path("other"), [])]
     assert of_stores[0].options == of_stores[1].options
-    of_stores = [replace(each, setup=replace(each.setup, out=f"s3://b/{row}")) for row, each in enumerate(of_stores)]
+    of_stores = [replace(each, config=replace(each.config, out=f"s3://b/{row}")) for row, each in enumerate(of_stores)]
     assert of_stores[0].options != of_stores[1].options
 
 
@@ -353,10 +496,30 @@ def test_other_inputs_between_an_interruption_and_going_on(some: Path, tmp_path:
     assert [stage for stage, _ in seen.stages] == ["scan", "decode", "rewrite"]
 
 
-def test_kept_tables_are_handed_to_workers_with_another_cache(
-    some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_other_addresses_after_an_interruption(tmp_path: Path) -> None:
+    """A table that an interrupted run has left answers for the addresses that it was made for, and for no others."""
+    inputs, out = tmp_path / "in", tmp_path / "out"
+    inputs.mkdir()
+    (inputs / "a.pftrace").write_bytes(trace(7))
+
+    def stop(task: Task) -> Failure | None:
+        if task.function is batch_tasks.symbolize_inputs and not task.argument.spill:
+            raise KeyboardInterrupt
+        return None
+
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(plan(inputs, out, BINS), DirectEngine(stop))
+    copies(GPERFTOOLS / "ledger-gcc-pie.prof", inputs, ["b.prof"])
+    run_plan(plan(inputs, out, BINS))
+    run_plan(plan(inputs, tmp_path / "whole", BINS))
+    assert outputs(out) == outputs(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_tables_are_handed_to_other_workers(
+    is_kept: bool, some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on the machines of a cluster, each of which has a folder of its own."""
+    """Those that no cache has, and those that one has on the machines of a cluster, each of which has its own."""
     run_plan(plan(some, tmp_path / "whole", BINS))
 
     def next_machine(task: Task) -> Failure | None:
@@ -368,7 +531,8 @@ def test_kept_tables_are_handed_to_workers_with_another_cache(
 
     # Half of it is needed at once, so that it is made as a whole, and kept.
     monkeypatch.setattr("symbolize.symbols.binary.WHOLE_SHARE", 0.0)
-    given = plan(some, tmp_path / "out", BINS, cache=str(tmp_path / "cache"), hand_on_kept=True)
+    options: dict[str, Any] = {"cache": str(tmp_path / "cache"), "hand_on_kept": True} if is_kept else {}
+    given = plan(some, tmp_path / "out", BINS, **options)
     counts, _ = run_plan(given, DirectEngine(next_machine))
     assert counts == {**ALL_DONE, State.DONE: 3}
     assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
@@ -412,6 +576,40 @@ def test_a_server_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monke
     memory.rm("/bucket-of-a-job", recursive=True)
 
 
+def test_trying_again_while_watching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be reached at once, what lacks names when one of the servers answers."""
+    probed = [{"a": (False, ""), "b": (False, "")}, {"a": (False, ""), "b": (True, "")}]
+
+    class Fetcher:
+        client = SimpleNamespace(probe=lambda: probed.pop(0))
+
+        def __enter__(self) -> "Fetcher":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr(Batch, "_fetcher", lambda self: Fetcher())
+    given = plan(tmp_path / "in", tmp_path / "out", [], debuginfod=("http://127.0.0.1:1",))
+    with Manifest(given.state + "/manifest.sqlite") as manifest, DirectEngine() as engine:
+        batch = Batch(given, engine, manifest, Recorder())
+        manifest.add([Input(name, name, 1, "1") for name in "abc"], "", batch.turn, retry=False, again=False)
+        manifest.record(
+            [
+                InputResult(1, State.QUARANTINED, (), UNREACHABLE),
+                InputResult(2, State.DONE, (), Reason.SERVER_FAILED.code),
+            ]
+        )
+        manifest.record([InputResult(3, State.QUARANTINED, (), "unreadable")])
+        states = []
+        for _ in range(3):
+            batch.retry_failed()
+            states.append([row.state for row in manifest.rows(batch.turn)])
+        assert probed == []
+    new, done, bad = State.NEW, State.DONE, State.QUARANTINED
+    assert states == [[new, done, bad], [new, new, bad], [new, new, bad]]
+
+
 def test_settling(tmp_path: Path) -> None:
     """An input is taken while watching when it is as it was at the look before, or as it is on record."""
     one, other = Input("/in/a", "a", 1, "1-1"), Input("/in/a", "a", 2, "2-2")
@@ -423,6 +621,79 @@ def test_settling(tmp_path: Path) -> None:
         manifest.add([one], "", 1, retry=False, again=False)
         assert manifest.is_settled(one, 9)
         assert not manifest.is_settled(other, 9)
+
+
+def test_many_inputs_are_read_by_and_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, and those of other turns never."""
+    monkeypatch.setattr("symbolize.batch.manifest.ROWS_AT_ONCE", 2)
+    names = [f"/in/{number}" for number in range(7)]
+    with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
+        for turn in (1, 2):
+            inputs = [Input(f"{name}.{turn}", f"{name}.{turn}", 1, "1") for name in names]
+            manifest.add(inputs, "", turn, retry=False, again=False)
+        for turn in (1, 2):
+            expected = [f"{name}.{turn}" for name in names]
+            assert [row.uri for row in manifest.rows(turn)] == expected
+            assert [item.uri for item in manifest.items(State.NEW, turn)] == expected
+        # What changes its state meanwhile is not met twice.
+        met = []
+        for item in manifest.items(State.NEW, 2):
+            met.append(item.uri)
+            manifest.record([InputResult(item.number, State.SCANNED)])
+        assert met == expected
+        assert [*manifest.items(State.NEW, 2)] == []
+
+
+ROWS_BEFORE = ProfileRow("a.pb.gz", 7, {"percent": 1}), ProfileRow("b.pb.gz", 8, {"percent": 2})
+DONE_BEFORE = InputResult(1, State.DONE, ROWS_BEFORE, "", "", 2.0, 3)
+QUARANTINED_BEFORE = InputResult(1, State.QUARANTINED, (), "crash", "it died", 2.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "is_new", "is_replaced"),
+    [
+        (DONE_BEFORE, {}, False, False),
+        (DONE_BEFORE, {"retry": True}, False, False),
+        (DONE_BEFORE, {"version": "2"}, True, True),
+        (DONE_BEFORE, {"options": "other"}, True, False),
+        (DONE_BEFORE, {"again": True}, True, True),
+        (DONE_BEFORE, {"is_there": lambda output, size: (output, size) != ("a.pb.gz", 7)}, True, True),
+        *((DONE_BEFORE._replace(reason=reason), {}, True, False) for reason in INCOMPLETE),
+        (DONE_BEFORE, {"turn": 1, "again": True, "retry": True}, False, False),
+        (DONE_BEFORE, {"turn": 1, "version": "2"}, True, True),
+        (QUARANTINED_BEFORE, {}, False, False),
+        (QUARANTINED_BEFORE, {"retry": True}, True, False),
+        (QUARANTINED_BEFORE, {"again": True}, True, False),
+        (QUARANTINED_BEFORE, {"version": "2"}, True, False),
+        (QUARANTINED_BEFORE, {"options": "other"}, True, False),
+        (QUARANTINED_BEFORE, {"is_there": lambda output, size: False}, False, False),
+        (QUARANTINED_BEFORE._replace(reason=UNREACHABLE), {}, True, False),
+    ],
+)
+def test_which_inputs_are_done_again(
+    before: InputResult, given: dict[str, Any], is_new: bool, is_replaced: bool, tmp_path: Path
+) -> None:
+    """What is new begins anew, and says whether outputs of an earlier run of the same bytes may stay."""
+    found = Input("/in/a", "a", 5, "1")
+    with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
+        manifest.add([found], "options", 1, retry=False, again=False)
+        manifest.record([before])
+        turn = given.pop("turn", 2)
+        version, options = given.pop("version", "1"), given.pop("options", "options")
+        given = {"retry": False, "again": False} | given
+        manifest.add([found._replace(size=6, version=version)], options, turn, **given)
+        (row,) = manifest.rows(turn)
+        assert row.state == (State.NEW if is_new else before.state)
+        result = ("", "", 0, 0.0) if is_new else (before.reason, before.detail, 3, 2.0)
+        assert (row.reason, row.detail, row.attempts, row.seconds) == result
+        items = [*manifest.items(State.NEW, turn)]
+        assert len(items) == is_new
+        for item in items:
+            assert (item.size, item.before) == (6, () if is_replaced else before.profiles)
+        # The next look finds it as it is.
+        manifest.record([before])
+        manifest.add([found._replace(version=version)], options, turn + 1, retry=False, again=False)
+        assert manifest.count(turn + 1)[State.NEW] == (before.reason in (*INCOMPLETE, UNREACHABLE))
 
 
 def test_a_damaged_manifest(some: Path, tmp_path: Path) -> None:
@@ -459,10 +730,82 @@ def test_nothing_can_be_written(some: Path, tmp_path: Path, monkeypatch: pytest.
 
     out = tmp_path / "out"
     with monkeypatch.context() as patched:
-        patched.setattr("symbolize.batch.storage.places.LocalPlace.write", no_space)
+        patched.setattr("symbolize.batch.storage.backend.LocalStorage.write", no_space)
         with pytest.raises(OutputError, match="No space left"):
             run_plan(plan(some, out, BINS))
     assert run_plan(plan(some, out, BINS))[0] == {**ALL_DONE, State.DONE: 3}
+
+
+@pytest.mark.parametrize("folder", [batch_tasks.SPILLS, "tables"])
+def test_nothing_can_be_left_for_others(
+    folder: str, some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where workers cannot write what the others need the batch ends, and goes on later."""
+    whole = LocalStorage.write
+
+    def write(self: LocalStorage, name: str, durable: bool = False) -> Any:
+        if name.startswith(folder + "/"):
+            raise OutputError(f"{name}: cannot be written: No space left on device") from OSError(28, "No space")
+        return whole(self, name, durable)
+
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStorage, "write", write)
+        with pytest.raises(OutputError, match=f"{folder}/.*No space left"):
+            run_plan(plan(some, out, BINS))
+    assert not outputs(out)
+    assert run_plan(plan(some, out, BINS))[0] == {**ALL_DONE, State.DONE: 3}
+
+
+def test_what_all_inputs_need_is_missing(some: Path, tmp_path: Path) -> None:
+    """That is no fault of theirs: the batch ends, and they wait."""
+    given = plan(some, tmp_path / "out", BINS, proguard_maps=("nowhere.txt",))
+    with pytest.raises(OutputError, match=r"nowhere\.txt"):
+        run_plan(given)
+    with Manifest(given.state + "/manifest.sqlite") as manifest:
+        assert manifest.count(1)[State.NEW] == 3
+
+
+def test_faults_of_ours(some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They cost one input, with the line of the program; too little memory is for the engine to tell."""
+    whole = batch_tasks.write_profile
+    errors: list[Exception] = [ZeroDivisionError("ours"), MemoryError()]
+
+    def write(worker: Any, item: Any, *rest: Any) -> ProfileRow:
+        if item.name == "b":
+            raise errors[0]
+        return whole(worker, item, *rest)
+
+    monkeypatch.setattr(batch_tasks, "write_profile", write)
+    counts, seen = run_plan(plan(some, tmp_path / "out", BINS))
+    assert (counts[State.DONE], seen.reasons) == (2, {"b.prof": "error"})
+    assert "ZeroDivisionError: ours" in seen.details["b.prof"]
+    assert "test_job.py" in seen.details["b.prof"]
+    del errors[0]
+    with pytest.raises(MemoryError):
+        run_plan(plan(some, tmp_path / "out", BINS, retry_quarantined=True))
+
+
+def test_an_output_that_cannot_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told, and the input is done."""
+    source, out = tmp_path / "in" / "t.pftrace", tmp_path / "out"
+    source.parent.mkdir()
+    source.write_bytes(trace(7, 8))
+    run_plan(plan(source.parent, out, []))
+    source.write_bytes(trace(7))
+    remove = LocalStorage.remove
+
+    def fail(self: LocalStorage, name: str) -> None:
+        if name.endswith(".pb.gz"):
+            raise OutputError(f"{name}: cannot be removed: Read-only file system")
+        remove(self, name)
+
+    monkeypatch.setattr(LocalStorage, "remove", fail)
+    counts, seen = run_plan(plan(source.parent, out, []))
+    assert counts == {**ALL_DONE, State.DONE: 1}
+    (problem,) = seen.problems
+    assert "is of what its input was before, and cannot be removed: " in problem
+    assert len(outputs(out)) == 2
 
 
 def test_inputs_that_are_gone_or_no_files_any_more(some: Path, tmp_path: Path) -> None:
@@ -515,10 +858,10 @@ class Answering:
         """Answer."""
         for task in tasks:
             handled = tuple(
-                Handled(item.number, State.DONE, (ProfileRow(f"{item.name}.pb.gz", 100, {"samples": 1}),))
+                InputResult(item.number, State.DONE, (ProfileRow(f"{item.name}.pb.gz", 100, {"samples": 1}),))
                 for item in task.argument.items
             )
-            yield Outcome(task, pickle.loads(pickle.dumps(Done(handled))), None, "", 1, 0.0)
+            yield Outcome(task, pickle.loads(pickle.dumps(TaskResult(handled))), None, "", 1, 0.0)
 
     def close(self) -> None:
         """Nothing."""
@@ -541,7 +884,7 @@ def grown(count: int, folder: Path) -> int:
     tracemalloc.start()
     try:
         with Manifest(given.state + "/manifest.sqlite") as manifest:
-            batch = Batch(given, Answering(), manifest, Seen.__mro__[1]())  # type: ignore[arg-type]
+            batch = Batch(given, Answering(), manifest, Recorder.__mro__[1]())
             before = tracemalloc.get_traced_memory()[0]
             assert batch.run()[State.DONE] == count
             return tracemalloc.get_traced_memory()[1] - before
@@ -562,17 +905,47 @@ def test_workers_open_a_limited_number_of_binaries(some: Path, tmp_path: Path, m
     monkeypatch.setattr(batch_tasks, "MAX_OPEN", 0)
     monkeypatch.setattr(batch_tasks, "MAX_NOTED", 0)
     opened: list[int] = []
-    begin = batch_tasks.Worker.begin
+    noted: list[int] = []
+    begin, note = batch_tasks.Worker.begin, batch_tasks.Worker.note
 
     def noting(self: batch_tasks.Worker, epoch: int) -> None:
         begin(self, epoch)
         opened.append(self.symbolizer.open_binaries + len(self.tables._known))
 
+    def remembering(self: batch_tasks.Worker, questions: list[batch_tasks.Question]) -> None:
+        note(self, questions)
+        noted.append(len(self.noted))
+
     monkeypatch.setattr(batch_tasks.Worker, "begin", noting)
+    monkeypatch.setattr(batch_tasks.Worker, "note", remembering)
     run_plan(plan(some, tmp_path / "out", BINS))
-    assert {*opened} == {0}
+    assert {*opened} == {*noted} == {0}
     assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
     assert gzip.decompress(outputs(tmp_path / "out")["a.pb.gz"])
+
+
+def test_workers_leave_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever begins anew, or is no more, has no file of the binaries left."""
+    copies(SPECTRA, tmp_path / "in", ["a.pb.gz", "b.pb.gz"])
+    copies(BINARIES / "gcc-pie" / "spectra", tmp_path / "bin", ["spectra"])
+    monkeypatch.setattr(batch_tasks, "MAX_OPEN", 0)
+    begin = batch_tasks.Worker.begin
+    opened: list[bool] = []
+
+    def look(task: Task | None) -> None:
+        opened.append(f"{tmp_path}/bin/spectra" in Path("/proc/self/maps").read_text())
+
+    def begin_and_look(self: batch_tasks.Worker, epoch: int) -> None:
+        begin(self, epoch)
+        look(None)
+
+    monkeypatch.setattr(batch_tasks.Worker, "begin", begin_and_look)
+    run_plan(plan(tmp_path / "in", tmp_path / "out", [tmp_path / "bin"]), DirectEngine(look))
+    look(None)
+    before_tasks, begun = opened[:-1:2], opened[1::2]
+    assert any(before_tasks)
+    assert not any(begun)
+    assert not opened[-1]
 
 
 @pytest.mark.parametrize("nearest_line", [False, True])
@@ -582,9 +955,9 @@ def test_object_store(some: Path, tmp_path: Path, bucket: Any, nearest_line: boo
     run_plan(plan(some, tmp_path / "out", BINS, **make))
     for path in some.iterdir():
         bucket.put(f"in/{path.name}", data=path.read_bytes())
-    setup = plan(f"{bucket.url}/in", tmp_path / "state", BINS, nearest_line=nearest_line, cache=f"{bucket.url}/cache")
+    config = plan(f"{bucket.url}/in", tmp_path / "state", BINS, nearest_line=nearest_line, cache=f"{bucket.url}/cache")
     url = bucket.url
-    given = replace(setup, setup=replace(setup.setup, out=f"{url}/out", exchange=f"{url}/out/.symbolize/work"))
+    given = replace(config, config=replace(config.config, out=f"{url}/out", exchange=f"{url}/out/.symbolize/work"))
     for _ in range(2):
         counts, _ = run_plan(given)
         assert counts == {**ALL_DONE, State.DONE: 3}
@@ -601,7 +974,7 @@ def test_a_run_that_names_nothing_keeps_what_is_better(some: Path, tmp_path: Pat
     before, written = outputs(out), mtimes(out)
     wrong = plan(some, out, [empty])
     with Manifest(wrong.state + "/manifest.sqlite") as manifest, DirectEngine() as engine:
-        batch = Batch(wrong, engine, manifest, Seen())
+        batch = Batch(wrong, engine, manifest, Recorder())
         assert batch.run() == {**ALL_DONE, State.DONE: 3}
         with Summary(manifest, batch.turn, Tally()) as summary:
             summary.read()

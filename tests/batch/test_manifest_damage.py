@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.batch.manifest import Handled, Manifest, ProfileRow, State
-from symbolize.batch.storage.inputs import Input
-from symbolize.errors import OutputError
+from symbolize.batch.manifest import LAYOUT, InputResult, Manifest, ProfileRow, State
+from symbolize.batch.storage.input_names import Input
+from symbolize.core.errors import OutputError, UsageError
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def path(tmp_path: Path) -> str:
     path = str(tmp_path / "state" / "manifest.sqlite")
     with Manifest(path) as manifest:
         manifest.add([Input("a.prof", "a", 5, "v")], "options", 1, retry=False, again=False)
-        manifest.record([Handled(1, State.DONE, (ProfileRow("a.pb.gz", 7, {"percent": 1.0}),))])
+        manifest.record([InputResult(1, State.DONE, (ProfileRow("a.pb.gz", 7, {"percent": 1.0}),))])
     return path
 
 
@@ -25,6 +25,24 @@ def test_a_sound_one(path: str) -> None:
     with Manifest(path) as manifest:
         assert [row.uri for row in manifest.rows(1)] == ["a.prof"]
         assert manifest.profiles(1) == [ProfileRow("a.pb.gz", 7, {"percent": 1.0})]
+
+
+def test_an_interrupt_is_no_damage(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while SQLite asks for the checksum of a row ends the batch as anywhere else."""
+
+    def interrupt(values: object) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("symbolize.batch.manifest.seal", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            Manifest(path)
+    with Manifest(path) as manifest, monkeypatch.context() as patched:
+        patched.setattr("symbolize.batch.manifest.seal", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            manifest.add([Input("b.prof", "b", 5, "v")], "options", 1, retry=False, again=False)
+    with Manifest(path) as manifest:
+        assert [row.uri for row in manifest.rows(1)] == ["a.prof"]
 
 
 @pytest.mark.parametrize(
@@ -49,3 +67,54 @@ def test_rows_that_were_not_written(path: str, statement: str) -> None:
     with pytest.raises(OutputError, match=r"manifest\.sqlite: is damaged .*remove it to begin anew"):
         Manifest(path)
     assert Path(path).read_bytes() == before
+
+
+@pytest.mark.parametrize("layout", [1, LAYOUT + 1, -1])
+def test_one_of_another_version(path: str, layout: int) -> None:
+    """It is not continued and not changed."""
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {layout}")
+    connection.close()
+    before = Path(path).read_bytes()
+    with pytest.raises(UsageError, match=r"manifest\.sqlite: is of another version .*remove it to begin anew"):
+        Manifest(path)
+    assert Path(path).read_bytes() == before
+
+
+def test_all_or_nothing(path: str) -> None:
+    """What fails in the midst of a transaction leaves nothing of it, and the next one works."""
+    rows = [ProfileRow("a.pb.gz", 8, {}), ProfileRow("b.pb.gz", 9, {})]
+    with Manifest(path) as manifest:
+        with pytest.raises(OutputError, match=r"manifest\.sqlite: .*UNIQUE"):
+            manifest.record([InputResult(1, State.DONE, (*rows, rows[0]))])
+        assert manifest.profiles(1) == [ProfileRow("a.pb.gz", 7, {"percent": 1.0})]
+        with pytest.raises(KeyError), manifest.writing() as base:
+            raise KeyError(base.execute("DELETE FROM profiles"))
+        manifest.record([InputResult(1, State.DONE, (rows[1],))])
+    with Manifest(path) as manifest:
+        assert manifest.profiles(1) == [rows[1]]
+
+
+def test_two_at_once(path: str) -> None:
+    """The second is told to wait, and does no harm."""
+    with Manifest(path) as manifest:
+        with pytest.raises(UsageError, match=r"another batch is writing to this folder"):
+            Manifest(path)
+        assert manifest.profiles(1)
+
+
+def test_what_goes_wrong_while_it_is_open(path: str) -> None:
+    """It is one sentence, and the file is closed."""
+    with pytest.raises(OutputError, match=r"manifest\.sqlite: .*no more"), Manifest(path):
+        raise sqlite3.OperationalError("no more")
+    with pytest.raises(KeyError), Manifest(path):
+        raise KeyError
+    with Manifest(path) as manifest:
+        assert (manifest.has(1, "x"), manifest.has(1, ""), manifest.has(2, "")) == (False, True, False)
+
+
+def test_no_folder_for_it(tmp_path: Path) -> None:
+    """Nor a file where a folder is."""
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match=r"manifest\.sqlite: cannot be made: "):
+        Manifest(str(tmp_path / "file" / "manifest.sqlite"))

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from symbolize.batch import run_tables
 from symbolize.batch.run_tables import ADDRESSES, FOLDER, TABLE, WHOLE, RunTables
-from symbolize.batch.storage.places import LocalPlace
+from symbolize.batch.storage.backend import LocalStorage
 from symbolize.binaries import BinaryIndex, Companions
 from symbolize.elf import ElfImage
-from symbolize.symbols import Binary
+from symbolize.symbols import Binary, read_table
 from tests.support.fixture_files import BINARIES, FIXTURES
 
 LEDGER = BINARIES / "gcc-pie" / "ledger"
@@ -24,7 +25,7 @@ def opened(path: Path) -> Binary:
     return Binary([ElfImage.open(str(path))], Companions(BinaryIndex([str(path.parent)]), [str(path)]))
 
 
-class Interrupted(LocalPlace):
+class Interrupted(LocalStorage):
     """A place to which nothing more is written after `left` files."""
 
     left = 99
@@ -36,7 +37,7 @@ class Interrupted(LocalPlace):
         return super().write(name, durable)
 
 
-def found(place: LocalPlace, binary: Binary, vaddrs: Any, *, whole_only: bool = False) -> bool:
+def found(place: LocalStorage, binary: Binary, vaddrs: Any, *, whole_only: bool = False) -> bool:
     """Whether there is a table of `binary` that answers for `vaddrs`."""
     return RunTables(place, whole_only).find(binary, vaddrs) is not None
 
@@ -54,7 +55,10 @@ def test_a_table_answers_for_what_it_was_made_for(place: Interrupted) -> None:
     assert found(place, opened(LEDGER), both)
     assert found(place, opened(LEDGER), both[1:])
     assert not found(place, opened(LEDGER), both + np.uint64(1))
+    assert not found(place, opened(LEDGER), np.array([0x1000, 0x2001], np.uint64))
     assert not found(place, opened(LEDGER), both, whole_only=True)
+    RunTables(place, False).write(binary, binary.table(both[:0]), both[:0])
+    assert not found(place, opened(LEDGER), both)
     RunTables(place, False).write(binary, binary.table(), None)
     assert found(place, opened(LEDGER), both + np.uint64(1), whole_only=True)
     # One for some addresses that is made after that is not taken for a whole one.
@@ -96,3 +100,16 @@ def test_a_table_of_which_a_further_file_has_changed(place: Interrupted, tmp_pat
     for path in folder.rglob("*.dwo"):
         os.utime(path, (1, 1))
     assert not found(place, opened(folder / "ledger.debug"), vaddrs)
+
+
+def test_tables_are_read_once_an_epoch(place: Interrupted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all tasks of it; in the next one what has come and changed meanwhile is seen."""
+    binary, vaddrs = opened(LEDGER), np.array([0x1000], np.uint64)
+    read: list[str] = []
+    monkeypatch.setattr(run_tables, "read_table", lambda path: (read.append(path), read_table(path))[1])
+    tables = RunTables(place, False)
+    for epoch, is_there in ((1, False), (1, False), (2, True), (2, True), (3, True)):
+        tables.begin(epoch)
+        assert (tables.find(opened(LEDGER), vaddrs) is not None) == is_there
+        RunTables(place, False).write(binary, binary.table(vaddrs), vaddrs)
+    assert len(read) == 2

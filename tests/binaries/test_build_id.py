@@ -2,7 +2,7 @@
 
 import pytest
 
-from symbolize.binaries import is_build_id, module_prefix, same_build_id
+from symbolize.binaries import has_build_id, is_build_id, module_prefix, same_build_id
 
 
 @pytest.mark.parametrize(
@@ -92,3 +92,23 @@ def test_module_ids_are_those_of_builds(build_id: str, module: str, same: bool) 
     assert same_build_id(build_id, module) is same
     assert same_build_id(module, build_id) is same
     assert not same_build_id(FULL, FULL[:32])
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "has"),
+    [
+        ("abcd12", "abcd12", True),
+        ("abcd12", "ABCD1200", True),
+        ("abcd13", "abcd12", False),
+        ("abcd12", "", False),
+        (None, "", True),
+        (None, "abcd12", False),
+        ("0000", "", True),
+        ("0000", "abcd12", False),
+        ("ab", "", True),
+        ("ab", "abcd12", False),
+    ],
+)
+def test_files_that_have_a_build_id(found: str | None, wanted: str, has: bool) -> None:
+    """A file has the build id that is wanted of it, and where none is wanted, none that is one."""
+    assert has_build_id(found, wanted) is has

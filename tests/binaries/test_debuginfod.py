@@ -5,21 +5,27 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from symbolize.binaries.debuginfod import Debuginfod, Fetched, Limits, Progress, Server
+from symbolize.binaries.debuginfod.download import Downloader, retry_after
+from symbolize.binaries.debuginfod.sections import is_compressed
 from symbolize.binaries.debuginfod.server import FAILURES_TO_OPEN
-from symbolize.errors import UsageError
+from symbolize.binaries.debuginfod.transport import Call
+from symbolize.core.errors import UsageError
 from tests.support.fixture_files import BINARIES
-from tests.support.http_server import HttpServer, Request
+from tests.support.http_server import HANG, HttpServer, Request
 from tests.support.tiny_elf import elf
 
 FILE = (BINARIES / "gcc-pie" / "libresonance.so").read_bytes()
@@ -28,17 +34,17 @@ OTHER = "bb" * 20
 SMALL = elf(bytes.fromhex(ID))
 
 FAST = Limits(
-    connect_time=1.0,
-    probe_time=1.0,
-    answer_time=1.0,
-    stall_time=0.4,
-    min_rate=1000,
-    total_time=5.0,
+    connect_time=30.0,
+    probe_time=30.0,
+    answer_time=30.0,
+    stall_time=30.0,
+    total_time=60.0,
     retries=1,
     first_wait=0.01,
     longest_wait=0.2,
-    patience=0.3,
+    patience=30.0,
 )
+"""Hardly a wait between two tries; so much time for what has to come that a busy machine does not run out of it."""
 
 
 def sends(data: bytes = SMALL, **headers: str) -> Callable[[Request], None]:
@@ -63,9 +69,9 @@ def fetch(tmp_path: Path, *servers: HttpServer, limits: Limits = FAST, build_id:
         return client.fetch(build_id, "debuginfo")
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 2.0) -> None:
+def wait_for(condition: Callable[[], bool]) -> None:
     """Wait until something happened, but not for ever."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + 30
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.005)
 
@@ -202,16 +208,22 @@ def test_garbage_in_headers(tmp_path: Path) -> None:
 
 
 def test_cut_off_without_a_length(tmp_path: Path) -> None:
-    """Where no header tells the size, the section headers, which come last, tell that a file is not whole."""
+    """Where no header tells the size, the section headers tell that a file is not whole; where these do not come last,
+    the ends of the sections."""
+    headers_first = bytearray(FILE) + bytes(100)
+    table, count = int.from_bytes(FILE[40:48], "little"), int.from_bytes(FILE[60:62], "little")
+    last = table + 64 * (count - 2)  # the one behind has the names of sections
+    headers_first[last + 24 : last + 32] = len(FILE).to_bytes(8, "little")
+    headers_first[last + 32 : last + 40] = (100).to_bytes(8, "little")
+    build_id = note_of(FILE).hex()
+    for sent, status in ((FILE[: len(FILE) // 2], "wrong"), (headers_first, "found"), (headers_first[:-1], "wrong")):
 
-    def behave(request: Request) -> None:
-        request.head(200)
-        request.send(FILE[: len(FILE) // 2])
+        def behave(request: Request, sent: bytes = bytes(sent)) -> None:
+            request.head(200)
+            request.send(sent)
 
-    build_id = "".join(f"{byte:02x}" for byte in note_of(FILE))
-    with HttpServer(behave) as server:
-        fetched = fetch(tmp_path, server, build_id=build_id)
-        assert fetched.status == "wrong"
+        with HttpServer(behave) as server:
+            assert fetch(tmp_path / str(len(sent)), server, build_id=build_id).status == status
 
 
 def note_of(data: bytes) -> bytes:
@@ -281,7 +293,7 @@ def test_an_encoded_body_out_of_proportion(tmp_path: Path) -> None:
     with HttpServer(sends(body, Content_Encoding="gzip")) as server:
         got = fetch(tmp_path, server, limits=replace(FAST, max_size=1 << 30))
         assert got.path is None
-        assert "out of all proportion" in outcome(got)
+        assert "as only a bomb does" in outcome(got)
 
 
 def test_stalls(tmp_path: Path) -> None:
@@ -290,7 +302,7 @@ def test_stalls(tmp_path: Path) -> None:
     def nothing(request: Request) -> None:
         request.head(200, Content_Length="100000")
         request.send(FILE[:1000])
-        time.sleep(3)
+        request.hang()
 
     def drips(request: Request) -> None:
         request.head(200, Content_Length="100000")
@@ -304,13 +316,13 @@ def test_stalls(tmp_path: Path) -> None:
     def drips_headers(request: Request) -> None:
         request.drip(b"HTTP/1.1 200 OK\r\nX-Long: " + b"y" * 1000, 0.02)
 
-    for number, behave in enumerate((nothing, drips, drips_in_the_end, drips_headers, lambda request: time.sleep(3))):
+    limits = replace(FAST, retries=0, answer_time=0.5, stall_time=0.4, min_rate=1000)
+    for number, behave in enumerate((nothing, drips, drips_in_the_end, drips_headers, Request.hang)):
         with HttpServer(behave) as server:
-            began = time.monotonic()
-            fetched = fetch(tmp_path / str(number), server, limits=replace(FAST, retries=0, answer_time=0.5))
+            fetched = fetch(tmp_path / str(number), server, limits=limits)
             assert fetched.status == "failed"
+            # Not that the server cut it off, as all of them do in the end.
             assert "stalled" in outcome(fetched) or "no answer" in outcome(fetched)
-            assert time.monotonic() - began < 2.5
 
 
 def test_too_slow_as_a_whole(tmp_path: Path) -> None:
@@ -323,7 +335,7 @@ def test_too_slow_as_a_whole(tmp_path: Path) -> None:
             pass
 
     with HttpServer(behave) as server:
-        fetched = fetch(tmp_path, server, limits=replace(FAST, retries=0, min_rate=1, total_time=0.5, answer_time=3))
+        fetched = fetch(tmp_path, server, limits=replace(FAST, retries=0, min_rate=1, total_time=0.5))
         assert "not done after 0.5 s" in outcome(fetched)
 
 
@@ -338,12 +350,22 @@ def test_second_try(first: Callable[[Request], None], tmp_path: Path) -> None:
         assert len(server.asked) == 1 + FAST.retries
 
 
-def test_retry_after(tmp_path: Path) -> None:
+def test_who_is_left_alone_is_not_reported(tmp_path: Path) -> None:
+    """Once a server sends the file nothing is said of those that had not answered."""
+    done = threading.Event()
+    with HttpServer(sends()) as quick, HttpServer(lambda request: done.wait(5) and None) as slow:
+        fetched = fetch(tmp_path, slow, quick)
+        done.set()
+        assert [(attempt.place, attempt.outcome) for attempt in fetched.attempts] == [(quick.url, "found")]
+
+
+def test_retry_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that asks for a short pause gets it; for a long one it is left alone meanwhile."""
+    pauses: list[float] = []
+    monkeypatch.setattr(Call, "sleep", lambda self, seconds: pauses.append(seconds))
     with HttpServer(in_turn(says(429, Retry_After="1"), sends())) as server:
-        began = time.monotonic()
         assert fetch(tmp_path, server, limits=replace(FAST, longest_wait=1.5)).status == "found"
-        assert 1 <= time.monotonic() - began < 2
+        assert pauses == [1]
     with (
         HttpServer(says(429, Retry_After="99999")) as server,
         Debuginfod([server.url], cache=tmp_path / "2", limits=FAST) as client,
@@ -401,32 +423,36 @@ def unreachable() -> str:
 def test_verdicts_are_told_and_shared(tmp_path: Path) -> None:
     """Each server is tried out once, and the next client knows."""
     dead, told, probed = unreachable(), [], []
+    limits = replace(FAST, probe_time=2.0)
 
     def says_nothing(request: Request) -> None:
         probed.append(request)
-        time.sleep(3)
+        request.hang()
 
-    with HttpServer(says(404)) as server, HttpServer(says(404), probe=says_nothing) as mute:
+    def answers(request: Request) -> None:
+        wait_for(lambda: bool(probed))  # they are tried out side by side
+        request.reply(200)
+
+    with HttpServer(says(404), probe=answers) as server, HttpServer(says(404), probe=says_nothing) as mute:
         urls = [dead, server.url, mute.url]
-        began = time.monotonic()
-        with Debuginfod(urls, cache=tmp_path, limits=FAST, tell=told.append) as client:
+        with Debuginfod(urls, cache=tmp_path, limits=limits, tell=told.append) as client:
             for number in range(1, 9):
                 fetched = client.fetch(f"{number:02x}" * 20, "debuginfo")
                 # Nobody can say that the file is nowhere.
                 assert fetched.status == "skipped"
                 assert [attempt.place for attempt in fetched.attempts] == urls
-        assert time.monotonic() - began < 2.5
+        assert len(probed) == 1
         assert mute.asked == []
         assert len(server.asked) == 8
         assert sorted(line.partition(": ")[2].partition(" (")[0] for line in told) == [
             "answers",
             "unreachable, not asked: Connection refused",
-            "unreachable, not asked: no answer in 1 s",
+            "unreachable, not asked: no answer in 2 s",
         ]
         assert not (tmp_path / ("01" * 20) / "debuginfo").exists()
 
         told.clear()
-        with Debuginfod(urls, cache=tmp_path, limits=FAST, tell=told.append) as client:
+        with Debuginfod(urls, cache=tmp_path, limits=limits, tell=told.append) as client:
             verdicts = client.probe()
             assert [verdicts[url][0] for url in urls] == [False, True, False]
         assert len(probed) == 1
@@ -436,9 +462,11 @@ def test_verdicts_are_told_and_shared(tmp_path: Path) -> None:
 
 def test_several_servers(tmp_path: Path) -> None:
     """Who has the file sends it; who does not, or is slow, does no harm."""
+    gate, too_late = threading.Event(), threading.Event()
 
     def slow(request: Request) -> None:
-        time.sleep(3)
+        gate.wait(HANG)
+        too_late.set()
         request.reply(200, SMALL)
 
     def behave(request: Request) -> None:
@@ -446,9 +474,9 @@ def test_several_servers(tmp_path: Path) -> None:
         request.reply(200, SMALL)
 
     with HttpServer(says(404)) as without, HttpServer(slow) as late, HttpServer(behave) as has:
-        began = time.monotonic()
         assert fetch(tmp_path, without, late, has).status == "found"
-        assert time.monotonic() - began < 2
+        assert not too_late.is_set()
+        gate.set()
         assert len(without.asked) == len(late.asked) == len(has.asked) == 1
 
 
@@ -456,13 +484,20 @@ def test_several_servers(tmp_path: Path) -> None:
     "first",
     [sends(elf(bytes.fromhex(OTHER))), lambda request: request.head(200, Content_Length="90000"), says(500), says(401)],
 )
-def test_next_server(first: Callable[[Request], None], tmp_path: Path) -> None:
+def test_next_server(first: Callable[[Request], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another server is asked when the first one to answer fails, and the report has both."""
+    ended: list[str] = []
+
+    def ask(self: Downloader, request: Any, server: Server, *more: Any) -> None:
+        asks(self, request, server, *more)
+        ended.append(server.url)
 
     def later(request: Request) -> None:
-        wait_for(lambda: bool(bad.asked))
-        time.sleep(0.15)
+        wait_for(lambda: bad.url in ended)
         request.reply(200, SMALL)
+
+    asks = Downloader._ask
+    monkeypatch.setattr(Downloader, "_ask", ask)
 
     with HttpServer(first) as bad, HttpServer(later) as good:
         fetched = fetch(tmp_path, bad, good)
@@ -533,7 +568,7 @@ def test_credentials_stay_with_their_server(tmp_path: Path) -> None:
     with HttpServer(sends()) as second, HttpServer(to(f"{second.url}/x")) as first:
         urls = [first.url.replace("//", "//me:s3cr%2Ft@"), second.url]
         headers = {"X-Token": "t0ken"}
-        second.probe = lambda request: time.sleep(2)  # so that it is not asked but by way of the other one
+        second.probe = lambda request: None  # so that it is not asked but by way of the other one
         with Debuginfod(urls, cache=tmp_path, limits=FAST, headers=headers, tell=told.append) as client:
             fetched = client.fetch(ID, "debuginfo")
         assert first.requests[0].headers["authorization"] == "Basic bWU6czNjci90"
@@ -589,13 +624,13 @@ def test_prefetch(tmp_path: Path) -> None:
     gate = threading.Event()
 
     def behave(request: Request) -> None:
-        gate.wait(2)
+        gate.wait(HANG)
         request.reply(200, elf(bytes.fromhex(request.path.split("/")[2])))
 
     ids = [f"{number:02x}" * 20 for number in range(1, 6)]
     with (
         HttpServer(behave) as server,
-        Debuginfod([server.url], cache=tmp_path, limits=replace(FAST, workers=1, answer_time=3)) as client,
+        Debuginfod([server.url], cache=tmp_path, limits=replace(FAST, workers=1)) as client,
     ):
         futures = client.prefetch([(each, ["debuginfo"], float(weight)) for weight, each in enumerate(ids)])
         threading.Timer(0.1, gate.set).start()
@@ -606,13 +641,12 @@ def test_prefetch(tmp_path: Path) -> None:
 
 def test_closing_ends_downloads(tmp_path: Path) -> None:
     """Nobody waits for a server after the client was closed."""
-    with HttpServer(lambda request: time.sleep(5)) as server:
-        began = time.monotonic()
-        with Debuginfod([server.url], cache=tmp_path, limits=replace(FAST, answer_time=30)) as client:
+    with HttpServer(Request.hang) as server:
+        with Debuginfod([server.url], cache=tmp_path, limits=FAST) as client:
             (future,) = client.prefetch([(ID, ["debuginfo"], 1.0)])
             wait_for(lambda: bool(server.asked))
-        assert future.result()["debuginfo"].path is None
-        assert time.monotonic() - began < 2.5
+        # Not "failed", as it would be after the time for an answer.
+        assert future.result()["debuginfo"].status == "skipped"
         assert client.fetch(ID, "executable").status == "skipped"
 
 
@@ -626,15 +660,18 @@ def test_interrupt(tmp_path: Path) -> None:
     def behave(request: Request) -> None:
         request.head(200, Content_Length="100000")
         request.send(FILE[:1000])
-        time.sleep(10)
+        request.hang()
 
     with HttpServer(behave) as server:
         command = [sys.executable, "-c", code, server.url, str(tmp_path / "cache"), ID]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        wait_for(lambda: len(left_behind(tmp_path)) == 2, 10)
-        assert len(left_behind(tmp_path)) == 2
-        process.send_signal(signal.SIGINT)
-        assert "KeyboardInterrupt" in process.communicate(timeout=8)[1]
+        try:
+            wait_for(lambda: len(left_behind(tmp_path)) == 2)
+            assert len(left_behind(tmp_path)) == 2
+            process.send_signal(signal.SIGINT)
+            assert "KeyboardInterrupt" in process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
     wait_for(lambda: not left_behind(tmp_path))
     assert left_behind(tmp_path) == []
 
@@ -678,7 +715,7 @@ def slow_server() -> Iterator[HttpServer]:
 def test_one_download_for_all_threads(slow_server: HttpServer, tmp_path: Path) -> None:
     """Threads that want the same file share a download."""
     results = []
-    with Debuginfod([slow_server.url], cache=tmp_path, limits=replace(FAST, answer_time=3)) as client:
+    with Debuginfod([slow_server.url], cache=tmp_path, limits=FAST) as client:
         threads = [threading.Thread(target=lambda: results.append(client.fetch(ID, "debuginfo"))) for _ in range(8)]
         for thread in threads:
             thread.start()
@@ -700,7 +737,7 @@ def test_one_download_for_all_processes(slow_server: HttpServer, tmp_path: Path)
         command = [sys.executable, "-c", code, slow_server.url, str(tmp_path), str(patience), ID]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
-    running = [start(10) for _ in range(3)]
+    running = [start(60) for _ in range(3)]
     assert [process.communicate()[0] for process in running] == ["found\n"] * 3
     assert len(slow_server.asked) == 1
 
@@ -759,7 +796,7 @@ def test_https(certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     def behave(request: Request) -> None:
         if request.path.endswith("executable"):
-            time.sleep(5)
+            request.hang()
         else:
             request.reply(200, SMALL)
 
@@ -771,13 +808,11 @@ def test_https(certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             assert "certificate" in outcome(fetched)
         assert server.asked == []
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        with Debuginfod([url], cache=tmp_path / "2", limits=replace(FAST, answer_time=30)) as client:
+        with Debuginfod([url], cache=tmp_path / "2", limits=FAST) as client:
             assert client.fetch(ID, "debuginfo").status == "found"
-            began = time.monotonic()
             (future,) = client.prefetch([(ID, ["executable"], 1.0)])
             wait_for(lambda: len(server.asked) == 2)
-        assert future.result()["executable"].path is None
-        assert time.monotonic() - began < 2.5
+        assert future.result()["executable"].status == "skipped"
 
 
 def test_urllib3_is_imported_late() -> None:
@@ -785,3 +820,55 @@ def test_urllib3_is_imported_late() -> None:
     code = "import sys, symbolize.binaries.debuginfod; print('urllib3' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("build_id", "name"),
+    [
+        ("AB" * 20, "ab" * 20),
+        ("ab" * 16 + "0" * 8, "ab" * 16),
+        ("ab" * 8 + "0" * 24, "ab" * 8),
+        ("ab" * 8 + "0" * 16, "ab" * 8 + "0" * 16),
+        ("ab" * 12 + "0" * 16, "ab" * 12 + "0" * 8),
+        ("ab" * 16 + "10000000", "ab" * 16 + "10000000"),
+        ("ab" * 8, "ab" * 8),
+    ],
+)
+def test_spellings_of_a_build_id(build_id: str, name: str) -> None:
+    """Servers are asked for a build id without the zeros that recorders fill it up with to 20 bytes."""
+    assert Debuginfod.name_of(build_id, "debuginfo") == f"{name}-debuginfo"
+    assert Debuginfod.name_of(build_id + "x", "debuginfo") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("5", 5), (" 5 ", 5), ("0", 0), ("9" * 9, 999_999_999), ("9" * 10, None), ("", None), ("-5", None), ("1.5", None),
+     ("Fri, 31 Dec 1999 23:59:59 GMT", None), ("\u0665", None)],
+)  # fmt: skip
+def test_pauses_that_servers_ask_for(text: str, seconds: float | None) -> None:
+    """Seconds count, dates and all else do not."""
+    assert retry_after(text) == seconds
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("is_64", [False, True])
+def test_compressed_sections_by_their_bytes(order: str, is_64: bool, tmp_path: Path) -> None:
+    """A section comes without its flags: a header of a known type and such data behind it say that it is compressed."""
+    path = tmp_path / "section"
+
+    def found(kind: int, payload: bytes, reserved: int = 0) -> bool:
+        head = (kind, reserved, 100, 1) if is_64 else (kind, 100, 1)
+        path.write_bytes(struct.pack(order + ("IIQQ" if is_64 else "III"), *head) + payload)
+        return is_compressed(str(path), is_64, order)
+
+    packed = zlib.compress(bytes(100))
+    assert found(1, packed)
+    assert found(2, b"\x28\xb5\x2f\xfd")
+    assert not found(2, packed)
+    assert not found(1, b"\x28\xb5\x2f\xfd")
+    assert not found(3, packed)
+    assert not found(1, bytes([packed[0], packed[1] ^ 1]) + packed[2:])
+    assert not found(1, bytes([packed[0] ^ 1]) + packed[1:])
+    assert not found(1, packed[:3])
+    assert found(1, packed[:4])
+    assert found(1, packed, reserved=1) == (not is_64)

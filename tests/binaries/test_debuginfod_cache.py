@@ -1,8 +1,6 @@
 """The folder that debuginfod clients share, and the variables that describe a client."""
 
-import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -14,7 +12,7 @@ import pytest
 from symbolize.binaries.debuginfod import ClientCache, Debuginfod, Limits, default_folder
 from symbolize.binaries.debuginfod.cache import section_entry
 from symbolize.binaries.debuginfod.environment import read_environment
-from symbolize.errors import UsageError
+from symbolize.core.errors import UsageError
 
 ID = "aa" * 20
 DAY = 86400
@@ -54,7 +52,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
     cache, order = ClientCache(tmp_path), []
 
     def second() -> None:
-        with cache.only_one(ID, "debuginfo", 5, never) as lock:
+        with cache.only_one(ID, "debuginfo", 60, never) as lock:
             order.append(lock)
 
     with cache.only_one(ID, "debuginfo", 5, never) as lock:
@@ -74,41 +72,51 @@ def test_one_at_a_time(tmp_path: Path) -> None:
     assert list((tmp_path / "symbolize" / "locks").iterdir()) == []
 
 
-def test_lock_of_a_dead_process(tmp_path: Path) -> None:
-    """A lock counts for as long as its process lives and gives signs of life."""
-    cache = ClientCache(tmp_path, heartbeat_gap=1.0)
+HOLDS = """
+import sys, time
+from symbolize.binaries.debuginfod import ClientCache
+with ClientCache(sys.argv[1]).only_one(sys.argv[2], "debuginfo", 0, lambda: False) as is_mine:
+    print(is_mine, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_lock_of_a_killed_process(tmp_path: Path) -> None:
+    """A lock counts for as long as its process lives, however old it is, and what it leaves behind hinders nobody."""
+    cache = ClientCache(tmp_path)
     path = tmp_path / "symbolize" / "locks" / f"{ID}-debuginfo"
-    path.parent.mkdir(parents=True)
-    gone = int(subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True).stdout)
-    host = socket.gethostname()
-    for holder, age, is_free in (
-        ({"pid": gone, "host": host}, 0, True),
-        ({"pid": os.getpid(), "host": host}, 0, False),
-        ({"pid": os.getpid(), "host": host}, 2, True),
-        ({"pid": gone, "host": "elsewhere"}, 0, False),
-        ({"pid": gone, "host": "elsewhere"}, 2, True),
-        ({"pid": -1, "host": host}, 0, False),
-        ({"pid": 1 << 70, "host": host}, 0, False),
-        ({"pid": "x", "host": host}, 2, True),
-        ([], 0, False),
-    ):
-        path.write_text(json.dumps(holder))
-        os.utime(path, (time.time() - age,) * 2)
+    with subprocess.Popen([sys.executable, "-c", HOLDS, str(tmp_path), ID], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "True\n"
+        os.utime(path, (0, 0))
         with cache.only_one(ID, "debuginfo", 0.05, never) as lock:
-            assert lock is is_free, holder
-        path.unlink(missing_ok=True)
-
-
-def test_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long download keeps its lock."""
-    monkeypatch.setattr("symbolize.binaries.debuginfod.cache.HEARTBEAT", 0.05)
-    cache = ClientCache(tmp_path, heartbeat_gap=0.3)
-    with cache.only_one(ID, "debuginfo", 1, never) as lock:
+            assert not lock
+        other.kill()
+    assert path.exists()
+    with cache.only_one(ID, "debuginfo", 5, never) as lock:
         assert lock
-        for _ in range(10):
-            time.sleep(0.06)
-            with cache.only_one(ID, "debuginfo", 0, never) as other:
-                assert not other
+    assert not path.exists()
+
+
+def test_lock_is_for_one_of_many(tmp_path: Path) -> None:
+    """Whoever waits while the file of the lock comes and goes gets it alone."""
+    cache, holders, most = ClientCache(tmp_path), [0], [0]
+
+    def hold() -> None:
+        for _ in range(20):
+            with cache.only_one(ID, "debuginfo", 60, never) as lock:
+                assert lock
+                holders[0] += 1
+                most[0] = max(most[0], holders[0])
+                time.sleep(0.0005)
+                holders[0] -= 1
+
+    threads = [threading.Thread(target=hold) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
 
 
 def test_unfinished_files(tmp_path: Path) -> None:

@@ -1,24 +1,25 @@
 """Which files answer for a mapping."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from symbolize.binaries import BinaryIndex, Found, find_binary
-from symbolize.binaries.finder import MAX_CANDIDATES, MAX_FILES
+from symbolize.binaries import BinaryIndex, BinaryMatch, Companions, Kind, Unasked, find_binary
+from symbolize.binaries.finder import MAX_ATTEMPTS, MAX_CANDIDATES, MAX_FILES
 from symbolize.binaries.index import of_build
-from symbolize.reasons import Reason
+from symbolize.core.reasons import Reason
 from tests.support.elf_writer import ALLOC, EXEC, NOTE, Section, build_id_note, elf_file, text
 from tests.support.tiny_elf import write
 
 ID_A, ID_B, ID_C = "aa" * 20, "bb" * 20, "cc" * 20
 
 
-def find(roots: list[Path], build_id: str, filename: str) -> Found:
+def find(roots: list[Path], build_id: str, filename: str) -> BinaryMatch:
     """The answer, with paths relative to the folder that holds the roots."""
     found = find_binary(BinaryIndex([str(root) for root in roots]), build_id, filename)
-    found.paths = [str(Path(path).relative_to(roots[0].parent)) for path in found.paths]
-    return found
+    return replace(found, paths=[str(Path(path).relative_to(roots[0].parent)) for path in found.paths])
 
 
 @pytest.fixture
@@ -69,6 +70,15 @@ def test_path_under_the_root_comes_before_the_name(root: Path) -> None:
     found = find([root], "", "/nowhere/plain.so")
     assert [attempt.place for attempt in found.tried] == ["path nowhere/plain.so", "name plain.so"]
     assert found.tried[0].outcome == "nothing there"
+
+
+def test_attempts_of_several_builds(root: Path) -> None:
+    """Where there are several builds every place is listed that one was looked for in, also behind the first one."""
+    tried = find([root], "", "/old/server").tried
+    assert [attempt.place for attempt in tried[:4]] == [
+        "path old/server", "name server", "name server.debug", "name server.dbg"
+    ]  # fmt: skip
+    assert ["nothing there" in attempt.outcome for attempt in tried[:4]] == [False, False, False, True]
 
 
 def test_ambiguous_name(root: Path) -> None:
@@ -233,3 +243,70 @@ def test_module_ids_are_looked_up_by_index(tmp_path: Path, column: str, index: s
     assert not any(step.startswith("SCAN") for step in steps), steps
     assert any(index in step for step in steps), steps
     files.close()
+
+
+class TestCompanions:
+    """Files with more debug information of a binary, by the names that are in it."""
+
+    @pytest.fixture
+    def companions(self, root: Path) -> Companions:
+        """Those of `opt/app/server` and its debug file."""
+        for place in ("far/a.dwo", "opt/app/a.dwo", "y/src/a.dwo", "x/build/src/a.dwo", "opt/app/b.dwo"):
+            write(root / place)
+        for place in ("far/server.dwp", "opt/app/server.dwp", "debug/server.debug.dwp", "far/serv.dwp"):
+            write(root / place)
+        paths = [str(root / "opt/app/server"), str(root / "debug/server.debug")]
+        return Companions(BinaryIndex([str(root)]), paths)
+
+    def test_split(self, companions: Companions, root: Path) -> None:
+        """Split files that lie most like the recorded path come first, then those beside the binary (rule R88)."""
+        order = ["x/build/src/a.dwo", "y/src/a.dwo", "opt/app/a.dwo", "far/a.dwo"]
+        for name, folder in (("src/a.dwo", "/build"), ("../src/a.dwo", "/build/obj"), ("/build/src/a.dwo", "/x")):
+            assert companions.split(name, folder) == [str(root / place) for place in order]
+        assert companions.split("none.dwo", "/build") == []
+
+    def test_packages(self, companions: Companions, root: Path) -> None:
+        """Packages are called like the files of the binary, with and without the suffix of debug files (rule R88)."""
+        places = ["opt/app/server.dwp", "debug/server.debug.dwp", "far/server.dwp"]
+        assert companions.packages() == [str(root / place) for place in places]
+
+    def test_many(self, root: Path) -> None:
+        """Of hundreds of files of one name some are handed out, the likeliest ones."""
+        for number in range(40):
+            write(root / f"{number:02d}/a.dwo")
+        found = Companions(BinaryIndex([str(root)]), []).split("39/a.dwo", "/")
+        assert len(found) == 16
+        assert found[0] == str(root / "39/a.dwo")
+
+    @pytest.mark.parametrize(
+        ("identifier", "asked", "first"),
+        [(ID_B, False, "old/server"), ("ee" * 20, True, "fetched"), ("00", False, "opt/app/a.dwo")],
+    )
+    def test_supplementary(self, companions: Companions, root: Path, identifier: str, asked: bool, first: str) -> None:
+        """A supplementary file is found by its id, else asked of servers, else one of that name will do (rule R91)."""
+        requests = []
+
+        class Fake(Unasked):
+            def fetch(self, build_id: str, kind: Kind) -> Any:
+                requests.append((build_id, kind))
+                answer = super().fetch(build_id, kind)
+                answer.path = str(root / "fetched")  # type: ignore[assignment]
+                return answer
+
+        index = BinaryIndex([str(root)], servers=Fake([]))
+        found = Companions(index, companions.paths).supplementary("/dwz/a.dwo", identifier)
+        assert found[0] == str(root / first)
+        assert str(root / "far/a.dwo") in found
+        assert requests == ([(identifier, "debuginfo")] if asked else [])
+
+
+def test_attempts_are_counted(tmp_path: Path) -> None:
+    """Of very many files that did not help some are listed, and the others counted."""
+    for number in range(MAX_ATTEMPTS + 10):
+        write(tmp_path / f"root/{number:02d}/server", ID_A)
+    found = find([tmp_path / "root"], ID_B, "/x/server")
+    assert len(found.tried) == MAX_ATTEMPTS + 1
+    assert found.tried[-1] == ("and others", "11 more that did not help")
+    for number in range(10, MAX_ATTEMPTS + 10):
+        (tmp_path / f"root/{number:02d}/server").unlink()
+    assert len(find([tmp_path / "root"], ID_B, "/x/server").tried) == 11

@@ -84,7 +84,7 @@ def test_nothing_outside_is_opened(tmp_path: Path) -> None:
     report = json.loads(next(line for line in done.stderr.splitlines() if line.startswith("{")))
     for row in report["mappings"]:
         assert row["misses"], row["name"][:40]
-    assert "expands to more" in json.dumps(report)
+    assert "as only a bomb does" in json.dumps(report)
     assert sum("leads out of" in warning for warning in report["warnings"]) == 5
 
 
@@ -96,7 +96,7 @@ ZLIB = zlib.compress(bytes(1 << 24), 9) * 64
 @pytest.mark.parametrize(
     ("bomb", "said"),
     [
-        (Section(".gnu_debugdata", lzma.compress(bytes(1 << 25))), "section .gnu_debugdata: expands to more than"),
+        (Section(".gnu_debugdata", lzma.compress(bytes(1 << 25))), "section .gnu_debugdata: xz stream expands"),
         (
             Section(".debug_info", struct.pack("<IIQQ", 1, 0, ZEROS, 1) + ZLIB, flags=COMPRESSED),
             "section .debug_info: claims to expand",

@@ -149,7 +149,7 @@ def test_link_into_another_root(tmp_path: Path) -> None:
     (tmp_path / "view/y").symlink_to(path)
     alone, both = index(tmp_path / "view"), index(tmp_path / "view", tmp_path / "store")
     assert alone.with_name("y") == []
-    assert alone.problems == [f"{tmp_path}/view/y: leads out of the --binaries folders, not followed"]
+    assert alone.problems == [f"{tmp_path}/view/y: leads out of the given folders, not followed"]
     assert len(both.with_name("y")) == 1
     assert both.problems == []
 
@@ -182,7 +182,7 @@ def test_very_deep_folders(tmp_path: Path) -> None:
 
 
 def test_what_is_no_binary(tmp_path: Path) -> None:
-    """Texts, empty files, FIFOs and sockets are passed over without a word and without waiting."""
+    """StringArray, empty files, FIFOs and sockets are passed over without a word and without waiting."""
     write(tmp_path / "x", ID_A)
     (tmp_path / "text").write_text("hello")
     (tmp_path / "empty").touch()
@@ -233,3 +233,31 @@ def test_all_zero_build_ids_are_none(tmp_path: Path) -> None:
     write(tmp_path / "y", "00" * 20)
     assert [entry.build_id for entry in index(tmp_path).with_name("x")] == [None]
     assert index(tmp_path).with_build_id("00" * 20) == []
+
+
+def test_bad_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of very many files that cannot be used some are remembered; what is wrong is told of some, and counted."""
+    monkeypatch.setattr("symbolize.binaries.index.MAX_UNUSABLE", 3)
+    monkeypatch.setattr("symbolize.binaries.index.MAX_PROBLEMS", 2)
+    root = tmp_path / "root"
+    for number in range(5):
+        (root / str(number)).mkdir(parents=True)
+        (root / str(number) / "x").write_bytes(b"\x7fELF")
+        (root / f"link{number}").symlink_to(tmp_path)
+    made = index(root, *(tmp_path / f"none{number}" for number in range(4)))
+    made.with_build_id(ID_A)
+    assert list(made.unusable_called("x")) == [str(root / str(number) / "x") for number in range(3)]
+    assert made.unusable_called("y") == {}
+    assert made.problems[:2] == [f"{root}/link{n}: leads out of the given folders, not followed" for n in (0, 1)]
+    assert made.problems[2:] == ["and 12 more problems with files of the given folders"]
+    assert made.unread == [str(tmp_path / "none0"), str(tmp_path / "none1")]
+
+
+def test_every_kind_of_entry_is_found(tmp_path: Path) -> None:
+    """Files of a name, and those called so behind a build id, are found in the order of the roots."""
+    for place in ("b/x", f"b/{ID_A}-x", f"a/{ID_B}-x", "a/y-x", "a/sub/x"):
+        write(tmp_path / place)
+    made = index(tmp_path / "b", tmp_path / "a")
+    assert paths(made.with_name("x")) == [str(tmp_path / "b/x"), str(tmp_path / "a/sub/x")]
+    assert paths(made.behind_build_id("x")) == [str(tmp_path / f"b/{ID_A}-x"), str(tmp_path / f"a/{ID_B}-x")]
+    assert paths(made.at_path("/sub/x")) == [str(tmp_path / "a/sub/x")]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.binaries import BinaryIndex, Found, find_binary
+from symbolize.batch.prebuild import prebuild
+from symbolize.binaries import BinaryIndex, BinaryMatch, find_binary
 from symbolize.binaries import index as index_module
 from symbolize.elf import identify
-from symbolize.prebuild import prebuild
 from symbolize.symbols import TableCache
 from tests.support.elf_writer import NOBITS, NOTE, Section, build_id_note, elf_file, text
 
@@ -43,7 +43,7 @@ def put(path: Path, data: bytes) -> Path:
     return path
 
 
-def find(root: Path, filename: str = "/opt/app/server") -> Found:
+def find(root: Path, filename: str = "/opt/app/server") -> BinaryMatch:
     """What is found for a name, by a new index."""
     return find_binary(BinaryIndex([str(root)]), "", filename)
 

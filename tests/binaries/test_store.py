@@ -81,7 +81,7 @@ def test_unchanged_files_are_not_opened_again(root: Path, tmp_path: Path, looks:
     assert second.with_build_id(ID_A) == first.with_build_id(ID_A)
     assert second.at_path("/b/y") == second.with_name("y") == second.with_build_id(ID_B) != []
     assert looks() == []
-    assert first.problems == second.problems == [f"{root}/bad: ELF header is cut off or of an unknown class"]
+    assert first.problems == second.problems == [f"{root}/bad: ELF header is cut off"]
     assert [path.name for path in Path(cache).glob("*.sqlite")] == [f"binaries-{store.VERSION}.sqlite"]
 
 
@@ -217,7 +217,7 @@ def test_several_processes_share_it(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ASK, str(tmp_path / "root"), str(tmp_path / "cache")]
     processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
     for process in processes:
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=300)
         assert process.returncode == 0, error
 
 
@@ -321,6 +321,8 @@ def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
     """The files are rows of the database, and none is an object of the program."""
     for number in range(3000):
         write(tmp_path / f"root/{number % 100}/lib{number}.so", f"{number + 1:040x}")
+    write(tmp_path / "first/lib.so", "00" * 20)
+    assert BinaryIndex([str(tmp_path / "first")], None).with_name("lib.so")  # imports what files are looked at with
     index = BinaryIndex([str(tmp_path / "root")], str(tmp_path / "cache"))
     tracemalloc.start()
     try:

@@ -3,6 +3,7 @@
 import os
 import socket
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,38 @@ def test_rows_that_were_not_written(root: Path, cache: str, statement: str) -> N
     assert entries == ["x"]
     assert all("is damaged" in problem for problem in problems)
     assert len(problems) <= 1
+    assert found(root, cache) == (["x"], [])
+
+
+def test_an_index_that_misses_a_row(root: Path, cache: str) -> None:
+    """A table whose rows are sound and whose index does not have them is damaged, too."""
+    path = store.database_path(cache)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        (kept,) = connection.execute("SELECT * FROM sqlite_master WHERE name = 'file_key'").fetchall()
+        connection.execute("DELETE FROM sqlite_master WHERE name = 'file_key'")
+        connection.commit()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        store.update(connection, "file", 1, "key", OTHER)
+        connection.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", kept)
+        connection.commit()
+    assert "file_key" in verify(cache)
+    assert found(root, cache) == (["x"], [])
+
+
+@pytest.mark.parametrize("position", [18, 19])
+def test_versions_of_the_format(root: Path, cache: str, position: int) -> None:
+    """A header that makes SQLite only read a database, or refuse it, is damaged: it would stay so for good."""
+    path = Path(store.database_path(cache))
+    header = bytearray(path.read_bytes())
+    header[position] = 0x40
+    path.write_bytes(header)
+    (entries, problems) = found(root, cache)
+    assert entries == ["x"]
+    assert [problem.partition(": ")[2] for problem in problems] == [
+        "is damaged (its header is not the one that was made); it is removed and made anew"
+    ]
     assert found(root, cache) == (["x"], [])
 
 

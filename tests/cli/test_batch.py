@@ -3,17 +3,27 @@
 import os
 import platform
 import random
+import re
 import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from contextlib import closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from symbolize.batch.engines.engine import Limits
+from symbolize.batch.job import Plan, Shard
+from symbolize.batch.manifest import State
 from symbolize.cli import main
+from symbolize.cli.batch import keep_watching, parser, plan_of, told_to_stop
+from symbolize.core.errors import UsageError
+from symbolize.symbols import DEFAULT_LIMIT, default_folder
 from tests.support.batch_runs import (
     GPERFTOOLS,
     command,
@@ -100,7 +110,7 @@ def test_poison(tmp_path: Path) -> None:
     shutil.copyfile(LEDGER, paths["gone"])
     shutil.copyfile(LEDGER, paths["fifo"])
     saboteur = Saboteur([paths["killer"]], [paths["hanging"]])
-    limits = ["--time-limit", "3", "--memory-limit", str(MEMORY), "--attempts", "2"]
+    limits = ["--time-limit", "5", "--memory-limit", str(MEMORY), "--attempts", "2"]
     batch = start(inputs, *BINS, "--out", "out", "--no-cache", "--jobs", "2", *limits)
     saboteur.group = batch.pid
     saboteur.start()
@@ -109,7 +119,7 @@ def test_poison(tmp_path: Path) -> None:
         paths["gone"].unlink()
         paths["fifo"].unlink()
         os.mkfifo(paths["fifo"])
-        _, err = batch.communicate(timeout=120)
+        _, err = batch.communicate(timeout=300)
     finally:
         saboteur.stop()
         kill_group(batch)
@@ -119,7 +129,7 @@ def test_poison(tmp_path: Path) -> None:
     assert {name: reason for name, (reason, _) in rows.items() if reason} == {
         name: REASONS[kind] for kind, name in names.items()
     }
-    assert "took longer than 3 s" in rows[names["hanging"]][1]
+    assert "took longer than 5 s" in rows[names["hanging"]][1]
     assert "SIGKILL" in rows[names["killer"]][1]
     assert rows[names["hungry"]][1].startswith("out of memory")
     assert sorted(outputs(Path("out"))) == [f"p{number:03}.pb.gz" for number in range(20)]
@@ -182,7 +192,7 @@ def test_two_at_once(tmp_path: Path) -> None:
         assert second.stderr.count("\n") == 1
         assert "another batch is writing to this folder" in second.stderr
         os.kill(first.pid, signal.SIGTERM)
-        _, err = first.communicate(timeout=60)
+        _, err = first.communicate(timeout=300)
         assert first.returncode == 0, err
     finally:
         kill_group(first)
@@ -214,7 +224,7 @@ def test_watching(tmp_path: Path) -> None:
         wait_until(lambda: {"slow.pb.gz", "deeper/new.pb.gz"} < {*outputs(out)})
         assert outputs(out)["slow.pb.gz"] == outputs(out)["p000.pb.gz"]
         os.kill(batch.pid, signal.SIGTERM)
-        assert batch.wait(60) == 4
+        assert batch.wait(300) == 4
     finally:
         kill_group(batch)
     assert recorded(out)["slow.prof"] == ("", "")
@@ -230,7 +240,7 @@ def test_watching_an_empty_folder(tmp_path: Path) -> None:
         wait_until(lambda: Path("out/.symbolize/manifest.sqlite").exists())
         time.sleep(0.5)
         os.kill(batch.pid, signal.SIGTERM)
-        _, err = batch.communicate(timeout=60)
+        _, err = batch.communicate(timeout=300)
         assert batch.returncode == 0, err
         assert "holds no files" in err
         assert "not-yet: is missing" in err
@@ -247,7 +257,7 @@ def test_shards_from_the_environment(tmp_path: Path) -> None:
             command(inputs, *BINS, "--out", "out", "-q", "--jobs", "1", *options),
             env=environment(JOB_COMPLETION_INDEX=str(index)),
             check=True,
-            timeout=100,
+            timeout=300,
         )
         assert done.returncode == 0
         parts.append(len(outputs(Path("out"))))
@@ -294,6 +304,130 @@ def test_usage_errors(
     assert not Path("out").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "good", "bad"),
+    [
+        ("--metrics-port", ["0", "65535"], ["65536", "-1", "x"]),
+        ("--interval", ["0.5", "999999999"], ["0", "1e9", "nan", "inf"]),
+        ("--attempts", ["1"], ["0", "1.5"]),
+        ("--shard", ["0/1", "999998/999999"], ["1/1", "0/0", "1000000/1000001", "/3", "-1/3"]),
+    ],
+)
+def test_numbers_of_options(option: str, good: list[str], bad: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """What is taken, and what is a usage error."""
+    for text in good:
+        made_plan(f"{option}={text}")
+    for text in bad:
+        with pytest.raises((SystemExit, UsageError)):
+            made_plan(f"{option}={text}")
+
+
+def made_plan(*options: str) -> Plan:
+    """The plan of a command."""
+    inputs = [] if "--watch" in options else ["in"]
+    return plan_of(parser().parse_args([*inputs, *([] if "--out" in options else ["--out", "out"]), *options]))
+
+
+def test_limits_of_a_plan() -> None:
+    """Those of inputs are as the options say, those of binaries at least an hour and 16 GiB."""
+    plan = made_plan()
+    assert (plan.limits, plan.decode_limits) == (Limits(600, 4 << 30, 3), Limits(3600, 16 << 30, 3))
+    plan = made_plan("--time-limit", "7200", "--memory-limit", "20G", "--attempts", "5")
+    assert plan.limits == plan.decode_limits == Limits(7200, 20 << 30, 5)
+    assert (plan.retry_quarantined, plan.again, plan.per_task, plan.shard) == (False, False, 1, Shard())
+    plan = made_plan("--retry-quarantined", "--again", "--watch", "in", "--shard", "2/7")
+    assert (plan.retry_quarantined, plan.again, plan.shard) == (True, True, Shard(2, 7))
+    assert (plan.arguments, plan.listing) == (["in"], sys.stdin)
+
+
+def test_folders_of_a_plan(tmp_path: Path) -> None:
+    """Where a batch keeps what it knows: beside the outputs, where it is told to, or in the folder of the user; each
+    part of it in a folder of its own. The workers of a cluster share a place that all of them have."""
+
+    def places(*options: str) -> tuple[str, str]:
+        plan = made_plan(*options)
+        return tuple(os.path.relpath(each, tmp_path) for each in (plan.state, plan.config.exchange))  # type: ignore[return-value]
+
+    assert places() == places("--shard", "0/1") == ("out/.symbolize", "out/.symbolize/work")
+    part = ".symbolize/shard-1-of-3"
+    assert places("--shard", "1/3") == (f"out/{part}", f"out/{part}/work")
+    assert places("--state", "kept") == ("kept", "kept/work")
+    assert places("--state", "kept", "--shard", "1/3") == ("kept/shard-1-of-3", "kept/shard-1-of-3/work")
+    assert places("--state", "kept", "--dask", "tcp://h:1") == ("kept", "out/.symbolize/work")
+    made = [made_plan("--out", out, "--dask", "tcp://h:1") for out in ("s3://b/one", "s3://b/two", "s3://b/one")]
+    assert made[0].state == made[2].state != made[1].state
+    assert re.fullmatch(re.escape(default_folder()) + r"/batches/[0-9a-f]{16}/\.symbolize", made[0].state)
+    assert made[0].config.exchange == "s3://b/one/.symbolize/work"
+    assert made_plan("--out", "s3://b/one").config.exchange == made[0].state + "/work"
+
+
+def test_setup_of_a_plan(tmp_path: Path) -> None:
+    """What workers are told: absolute paths, and what only those of a cluster need."""
+    (tmp_path / "bin").mkdir()
+    config = made_plan("-b", "bin").config
+    assert (config.binaries, config.out) == ((str(tmp_path / "bin"),), str(tmp_path / "out"))
+    assert (config.cache, config.cache_limit, config.hand_on_kept) == (default_folder(), DEFAULT_LIMIT, False)
+    assert (config.debuginfod, config.downloads, made_plan("--pid", "7").config.choice.pids) == ((), "", [7])
+    assert made_plan("--no-cache").config.cache == ""
+    assert made_plan("--cache", "c").config.cache == str(tmp_path / "c")
+    config = made_plan("--cache", "s3://b/c", "--cache-limit", "5M", "--dask", "tcp://h:1").config
+    assert (config.cache, config.cache_limit, config.hand_on_kept) == ("s3://b/c", 5 << 20, True)
+    url = "http://127.0.0.1:1"
+    assert made_plan("--debuginfod", url).config.downloads
+    assert made_plan("--debuginfod", url, "--dask", "tcp://h:1").config.downloads == ""
+    assert made_plan("--dask", "tcp://h:1").per_task == 8
+
+
+def test_looks_while_watching(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look takes what is settled, does it, and tells when there is more in quarantine; what failed because of a
+    server is tried again once a minute."""
+    events: list[object] = []
+    quarantined = iter([0, 1, 1, 2, 2, 2, 2])
+
+    class Stopping:
+        looks = 0
+
+        def is_set(self) -> bool:
+            return self.looks == 7
+
+        def wait(self, seconds: float) -> None:
+            events.append(seconds)
+            self.looks += 1
+
+    stopping: Any = Stopping()
+    batch: Any = SimpleNamespace(
+        take_in=lambda is_ready: events.append(is_ready("found")),
+        work=lambda: {State.QUARANTINED: next(quarantined)},
+        retry_failed=lambda: events.append("retry"),
+    )
+    manifest: Any = SimpleNamespace(
+        is_settled=lambda found, look: (found, look), end_look=lambda look: events.append(("end", look))
+    )
+    monkeypatch.setattr(time, "monotonic", lambda: 25 * stopping.looks)
+    keep_watching(batch, manifest, 3.5, stopping, lambda: events.append("failed"))
+    expected: list[object] = []
+    for look in range(7):
+        expected += ["retry"] * (look in (3, 6))
+        expected += [("found", look), ("end", look), *["failed"] * (look in (1, 3)), 3.5]
+    assert events == expected
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_end(number: signal.Signals) -> None:
+    """While watching the first time is in order, the second at once, as without; later signals mean what they did."""
+    before = signal.getsignal(number)
+    with told_to_stop(True) as stopping:
+        assert not stopping.is_set()
+        os.kill(os.getpid(), number)
+        assert stopping.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), number)
+    with told_to_stop(False) as stopping, pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), number)
+    assert not stopping.is_set()
+    assert signal.getsignal(number) == before
+
+
 def test_no_address_of_a_scheduler(tmp_path: Path) -> None:
     """The command ends at once."""
     pytest.importorskip("distributed")
@@ -327,12 +461,12 @@ def test_interrupted(tmp_path: Path) -> None:
             saboteur.start()
             wait_until(lambda held=saboteur.held: held)
             os.kill(batch.pid, number)
-            _, err = batch.communicate(timeout=60)
+            _, err = batch.communicate(timeout=300)
             assert batch.returncode == 130
             assert err.splitlines()[-1] == "symbolize: interrupted"
         finally:
             saboteur.stop()
-        wait_until(lambda pid=batch.pid: not members(pid), 10)
+        wait_until(lambda pid=batch.pid: not members(pid))
     assert run(inputs, *BINS, "--out", "out", "--no-cache").returncode == 0
     assert len(outputs(Path("out"))) == 6
 

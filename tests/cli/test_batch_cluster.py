@@ -13,11 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from symbolize.batch.fetching import Fetcher
+from symbolize.binaries.debuginfod import Limits
 from symbolize.cli import main
-from tests.support.batch_runs import GPERFTOOLS, copies, environment, make_inputs, outputs, run, wait_until
+from symbolize.elf import read_build_id
+from tests.support.batch_runs import GPERFTOOLS, PERF, copies, environment, make_inputs, outputs, run, wait_until
 from tests.support.fixture_files import BINARIES
+from tests.support.http_server import HttpServer, Request
 
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
 BINS = ["-b", str(BINARIES / "gcc-split"), "-b", str(BINARIES / "clang-pie"), "-b", str(BINARIES / "gcc-pie")]
 
 
@@ -41,11 +45,14 @@ def cluster(folder: Path, workers: int) -> Iterator[str]:
 
     try:
         begin("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-        wait_until(lambda: (folder / "scheduler.json").exists())
+        file = folder / "scheduler.json"
+        wait_until(lambda: file.exists() and file.read_text().endswith("}"))
         address = json.loads((folder / "scheduler.json").read_text())["address"]
         options = ("--nthreads", "1", "--nworkers", "1", "--no-dashboard", "--local-directory", str(folder))
         for _ in range(workers):
             begin("worker", *options)
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=120)
         yield address
     finally:
         for process in processes:
@@ -68,8 +75,6 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         """Kill until stopped."""
-        import distributed
-
         with distributed.Client(self.address, set_as_default=False) as client:
             wait_until(lambda: self._ended.is_set() or outputs(self.out))
             while not self._ended.is_set() and self.kills < 12:
@@ -83,6 +88,43 @@ class Killer(threading.Thread):
         """End the thread."""
         self._ended.set()
         self.join()
+
+
+def test_files_of_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver fetches each file once, and hands it on to workers that have not its folder; what a server does not
+    hand out is asked for by the next run (rule R285)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "driver"))
+    copies(PERF / "spectra-gcc-pie.pb.gz", tmp_path / "in", [f"{number}.pb.gz" for number in range(12)])
+    files = {read_build_id(str(path)): path for path in (BINARIES / "gcc-pie").iterdir()}
+    are_there = False
+
+    def behave(request: Request) -> None:
+        path = files.get(request.path.split("/")[2])
+        if path is None or not are_there:
+            request.reply(404 if path is None else 503)
+        else:
+            request.reply(200, path.read_bytes())
+
+    write = Fetcher._write
+
+    def write_elsewhere(self: Fetcher) -> None:
+        """As on a machine of which the workers see nothing."""
+        for answer in self._answers.values():
+            answer["path"] = answer["path"] and f"/elsewhere{answer['path']}"
+        write(self)
+
+    monkeypatch.setattr(Fetcher, "_write", write_elsewhere)
+    monkeypatch.setattr("symbolize.binaries.debuginfod.client.Limits", lambda: Limits(first_wait=0.01))
+    assert main(["batch", "in", "-b", str(BINARIES / "gcc-pie"), "--out", "local", "--no-cache", "-q"]) == 0
+    with HttpServer(behave) as server, cluster(tmp_path, 1) as address:
+        arguments = ["batch", "in", "--out", "out", "--no-cache", "--dask", address, "--debuginfod", server.url, "-q"]
+        assert main(arguments) == 1
+        are_there = True
+        server.requests.clear()
+        assert main(arguments) == 0
+        assert outputs(Path("out")) == outputs(Path("local"))
+        assert len(server.asked) == len(set(server.asked)) > 1
 
 
 def test_workers_that_die(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import termios
 
 import pytest
 
-from symbolize.cli.batch_progress import MAX_TOLD, BatchProgress, Outlook
+from symbolize.cli.batch_progress import MAX_TOLD, BatchProgress
 from tests.support import batch_events as events
 
 
@@ -41,7 +41,7 @@ def test_lines_without_terminal(capsys: pytest.CaptureFixture[str]) -> None:
             progress.handled(events.item(i), events.done(i) if i % 2 else events.put_off(i))
         found = lines(capsys)
         assert len(found) == 4
-        assert found[0] == "scan: 20 of 100 inputs, 2.0/s, 2:45+ left"
+        assert found[0] == "scan: 20 of 100 inputs, 2.0/s, 40s+ left"
         clock.now += 0.5
         progress.handled(events.item(100), events.done(100))
         assert lines(capsys) == ["scan: done, 100 inputs in 50s: 50 symbolized, 50 put off"]
@@ -86,142 +86,22 @@ def test_no_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
         progress.handled(events.item(1), events.quarantined(1))
 
 
-def test_put_off_inputs_are_finished_when_rewritten() -> None:
-    """The count of inputs does not go up twice for one."""
-    outlook = Outlook(Clock())
-    outlook.begin(2)
-    outlook.enter("scan", 2)
-    outlook.handled(events.put_off(1))
-    outlook.handled(events.quarantined(2))
-    assert (outlook.finished, outlook.done, outlook.failed) == (1, 2, 1)
-    outlook.enter("rewrite", 1)
-    outlook.handled(events.done(1))
-    assert (outlook.finished, outlook.done) == (2, 1)
-    assert outlook.fraction() == 1
-
-
-def test_time_left_of_one_pass() -> None:
-    """Where nothing is put off it is what is left by the rate."""
+def test_failures_are_counted_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the rate and the time left of a pass, which is that of the batch where no other pass follows."""
     clock = Clock()
-    outlook = Outlook(clock)
-    outlook.begin(100)
-    outlook.enter("scan", 100)
-    assert outlook.left() == (None, False)
-    assert outlook.left_text() == "?"
-    for i in range(20):
-        clock.now += 2
-        outlook.handled(events.done(i))
-    assert outlook.rate == pytest.approx(0.5)
-    assert outlook.left() == (pytest.approx(160), False)
-    assert outlook.fraction() == pytest.approx(0.2)
-
-
-def test_time_left_weighs_the_passes() -> None:
-    """Scanning fast does not make the rewriting look as fast: symbolizing one takes five times as long here."""
-    clock = Clock()
-    outlook = Outlook(clock)
-    outlook.begin(110)
-    outlook.enter("scan", 110)
-    for i in range(10):
-        clock.now += 5
-        outlook.handled(events.done(i, seconds=0.5))
-    for i in range(50):
-        clock.now += 1
-        outlook.handled(events.put_off(i, seconds=0.1))
-    seconds, has_more = outlook.left()
-    assert has_more
-    # 50 are put off, and of the 50 left 50/60 will be; 60 took 100 seconds.
-    assert seconds == pytest.approx(50 / outlook.rate + (50 + 50 * 50 / 60) * 5 / 0.6)
-    assert outlook.left_text().endswith("+")
-    before = outlook.fraction()
-    assert 0 < before < 100 / (100 + seconds)
-    for i in range(50):
-        clock.now += 1
-        outlook.handled(events.put_off(i, seconds=0.1))
-    before = outlook.fraction()
-    outlook.enter("decode", 4)
-    assert outlook.left() == (pytest.approx(100 * 5 / (110 / 150)), True)
-    assert outlook.fraction() == before
-    clock.now += 20
-    outlook.step()
-    seconds, has_more = outlook.left()
-    assert not has_more
-    assert seconds == pytest.approx(60 + 100 * 5 / (110 / 150))
-    assert outlook.fraction() >= before
-    outlook.enter("rewrite", 100)
-    assert outlook.left() == (pytest.approx(100 * 5 / (110 / 150)), False)
-    for i in range(50):
-        clock.now += 2
-        outlook.handled(events.done(i))
-    assert outlook.left() == (pytest.approx(100), False)
-
-
-def test_first_inputs_of_workers_do_not_count_for_all() -> None:
-    """One that had to open the binaries took long; those after it will not."""
-    clock = Clock()
-    outlook = Outlook(clock)
-    outlook.begin(100)
-    outlook.enter("scan", 100)
-    for i in range(5):
-        clock.now += 1
-        outlook.handled(events.done(i, seconds=0.2 if i else 30.0))
-        outlook.handled(events.put_off(i, seconds=0.1))
-    assert outlook.rewrite_cost == pytest.approx(2)
-
-
-def test_resumed_batch_that_was_put_off() -> None:
-    """Where an earlier run did the scan nothing is known of the speed of the rewriting, and it says so."""
-    clock = Clock()
-    outlook = Outlook(clock)
-    outlook.begin(50)
-    outlook.enter("decode", 2)
-    clock.now += 10
-    outlook.step()
-    assert outlook.left() == (pytest.approx(10), True)
-    outlook.enter("rewrite", 50)
-    assert outlook.left() == (None, False)
-
-
-def test_fraction_does_not_fall() -> None:
-    """A pass that turns out to be slow makes the bar wait, not go back."""
-    clock = Clock()
-    outlook = Outlook(clock)
-    outlook.begin(100)
-    outlook.enter("scan", 100)
-    shown = []
-    for i in range(100):
-        clock.now += 1 if i < 50 else 20
-        outlook.handled(events.done(i))
-        shown.append(outlook.fraction())
-    assert shown == sorted(shown)
-    assert shown[-1] == 1
-
-
-def test_rate_is_the_recent_one() -> None:
-    """What happened minutes ago does not count."""
-    clock = Clock()
-    outlook = Outlook(clock)
-    outlook.begin(10_000)
-    outlook.enter("scan", 10_000)
-    for step in (0.01, 1.0):
-        for i in range(150):
-            clock.now += step
-            outlook.handled(events.done(i))
-    assert outlook.rate == pytest.approx(1.0, rel=0.1)
-
-
-def test_text_beside_the_bar() -> None:
-    """Finished inputs, times, rate, the pass and failures."""
-    clock = Clock()
-    outlook = Outlook(clock)
-    outlook.begin(4)
-    outlook.enter("scan", 4)
-    clock.now += 1
-    outlook.handled(events.quarantined(1))
-    assert outlook.bar_text() == "1/4 inputs [1.0s<3.0s, 1.0/s, scan, 1 failed]"
-    clock.now += 1
-    outlook.handled(events.put_off(2))
-    assert outlook.bar_text() == "1/4 inputs [2.0s<6.0s+, 1.0/s, scan 2/4, 1 failed]"
+    with BatchProgress(is_terminal=False, clock=clock) as progress:
+        progress.began(100, 0, 0)
+        progress.entered("scan", 100)
+        clock.now += 20
+        progress.handled(events.item(1), events.quarantined(1))
+        progress.handled(events.item(2), events.done(2))
+        progress.entered("rewrite", 10)
+        clock.now += 40
+        progress.handled(events.item(3), events.done(3))
+    assert [line for line in lines(capsys) if "left" in line] == [
+        "scan: 1 of 100 inputs, 3.0/min, 33:00 left, 1 failed",
+        "rewrite: 1 of 10 inputs, 1.5/min, 6:00 left, 1 failed",
+    ]
 
 
 SHOWS = """
@@ -265,9 +145,9 @@ def on_terminal(count: int, columns: int = 100) -> str:
 def test_bar_on_a_terminal() -> None:
     """One bar, drawn on also where nothing happens; named failures above it, and it is gone at the end."""
     text = on_terminal(1)
-    assert re.search(r"\r  0%\|.*\| 0/1 inputs \[[\d.]+s<\?, 0\.0/h, scan\]", text)
+    assert re.search(r"\r  0%\|.*\| 0/1 inputs \[00:00<\?, +\?/s, scan\]", text)
     assert "symbolize: quarantined (unreadable): /in/0.prof: is empty\r\n" in text
-    assert re.search(r"\r100%\|.*\| 1/1 inputs \[[\d.]+s<0\.0s, ", text)
+    assert re.search(r"\r100%\|.*\| 1/1 inputs \[00:0\d<00:00, .*/s, scan, 1 failed\]", text)
     assert text.rpartition("\r")[0].rpartition("\r")[2].strip() == ""
     assert text.count("\n") == 1
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch.manifest import Handled, Manifest
-from symbolize.batch.storage.inputs import Input
+from symbolize.batch.manifest import InputResult, Manifest
+from symbolize.batch.storage.input_names import Input
 from symbolize.cli import main
-from symbolize.cli.batch_seen import Seen
+from symbolize.cli.batch_monitoring import BatchMonitor
 from symbolize.cli.options import EXIT_SOME
-from symbolize.errors import OutputError, UsageError
+from symbolize.core.errors import OutputError, UsageError
 from tests.support import batch_events as events
 from tests.support.fixture_files import BINARIES, FIXTURES
 
@@ -38,16 +38,16 @@ def options(**more: Any) -> argparse.Namespace:
     return argparse.Namespace(**given | more)
 
 
-def run(seen: Seen, folder: Path, *results: Handled) -> float:
+def run(seen: BatchMonitor, folder: Path, *results: InputResult) -> float:
     """A batch with these results; what `close_up` gives."""
     with Manifest(str(folder / "manifest.sqlite")) as manifest:
         inputs = [Input(f"/in/{each.number}.prof", str(each.number), 1000, "v") for each in results]
         manifest.add(inputs, "options", 1, retry=False, again=False)
-        seen.watcher.began(len(results), 0, 0)
-        seen.watcher.entered("scan", len(results))
+        seen.observer.began(len(results), 0, 0)
+        seen.observer.entered("scan", len(results))
         for each in results:
             manifest.record([each])
-            seen.watcher.handled(events.item(each.number), each)
+            seen.observer.handled(events.item(each.number), each)
         return seen.close_up(manifest, 1, str(folder))
 
 
@@ -58,16 +58,16 @@ def test_all_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     """Lines, log, figures in a file and at a port, list of the quarantine, report in a file: all of one run."""
     log, prom, report = (tmp_path / name for name in ("log.jsonl", "m.prom", "report.json"))
     asked = options(log_json=str(log), metrics_file=str(prom), metrics_port=0, report="json", report_file=str(report))
-    with Seen(asked, "1.2") as seen:
+    with BatchMonitor(asked, "1.2") as seen:
         said = capsys.readouterr().err
         url = re.fullmatch(r"symbolize: metrics at (http://127\.0\.0\.1:\d+/metrics)\n", said)
         assert url
         percent = run(seen, tmp_path / "state", events.done(1, HALF), events.quarantined(2))
         with urllib.request.urlopen(url[1], timeout=10) as answer:
-            assert b'symbolize_inputs_total{status="done"} 1\n' in answer.read()
+            assert b'symbolize_inputs_total{status="done"} 1.0\n' in answer.read()
     assert percent == 50
-    assert b'symbolize_build_info{version="1.2"} 1\n' in prom.read_bytes()
-    assert b"symbolize_up 0\n" in prom.read_bytes()
+    assert b'symbolize_build_info{version="1.2"} 1.0\n' in prom.read_bytes()
+    assert b"symbolize_up 0.0\n" in prom.read_bytes()
     assert [json.loads(line)["event"] for line in log.read_text().splitlines()] == [
         "began",
         "pass",
@@ -86,7 +86,7 @@ def test_all_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_json_goes_to_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The report alone is there; what a person reads is on standard error."""
-    with Seen(options(report="json")) as seen:
+    with BatchMonitor(options(report="json")) as seen:
         run(seen, tmp_path, events.done(1))
     captured = capsys.readouterr()
     assert json.loads(captured.out)["outputs"]["profiles"] == 1
@@ -96,7 +96,7 @@ def test_json_goes_to_standard_output(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Only failures are said, and what is asked for is written."""
     report = tmp_path / "report.txt"
-    with Seen(options(quiet=True, metrics_port=0, report_file=str(report))) as seen:
+    with BatchMonitor(options(quiet=True, metrics_port=0, report_file=str(report))) as seen:
         run(seen, tmp_path, events.done(1), events.quarantined(2))
     assert capsys.readouterr() == ("", "symbolize: quarantined (unreadable): /in/2.prof: is empty\n")
     assert "inputs: 1 done, 1 quarantined\n" in report.read_text()
@@ -106,10 +106,10 @@ def test_nothing_stays_behind_when_something_cannot_begin(tmp_path: Path) -> Non
     """A log that was begun is ended when the figures have no place to go."""
     log = tmp_path / "log"
     with pytest.raises(OutputError):
-        Seen(options(log_json=str(log), metrics_file=str(tmp_path / "no" / "m")))
+        BatchMonitor(options(log_json=str(log), metrics_file=str(tmp_path / "no" / "m")))
     assert json.loads(log.read_text())["event"] == "ended"
     with pytest.raises(UsageError, match="cannot listen"):
-        Seen(options(metrics_port=0, metrics_address="203.0.113.1"))
+        BatchMonitor(options(metrics_port=0, metrics_address="203.0.113.1"))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_nothing_stays_behind_when_something_cannot_begin(tmp_path: Path) -> Non
 def test_two_things_in_one_place(given: dict[str, Any], message: str) -> None:
     """What would overwrite each other is refused before anything is written."""
     with pytest.raises(UsageError) as caught:
-        Seen(options(**given))
+        BatchMonitor(options(**given))
     assert str(caught.value) == message
     assert not os.path.exists("x")
 
@@ -133,13 +133,16 @@ def test_two_things_in_one_place(given: dict[str, Any], message: str) -> None:
 def test_report_to_a_closed_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A report that nobody can read is an error in a line."""
     monkeypatch.setattr(sys, "stdout", None)
-    with Seen(options(report="json")) as seen, pytest.raises(OutputError, match="standard output: is closed"):
+    with BatchMonitor(options(report="json")) as seen, pytest.raises(OutputError, match="standard output: is closed"):
         run(seen, tmp_path, events.done(1))
 
 
 def test_report_that_cannot_be_written(tmp_path: Path) -> None:
     """So is a file in a folder that is not there, and no half of it stays."""
-    with Seen(options(report_file=str(tmp_path / "no" / "r"), report="json")) as seen, pytest.raises(OutputError):
+    with (
+        BatchMonitor(options(report_file=str(tmp_path / "no" / "r"), report="json")) as seen,
+        pytest.raises(OutputError),
+    ):
         run(seen, tmp_path, events.done(1))
 
 
@@ -157,7 +160,62 @@ def test_the_command_reports(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert report["profiles"][1]["outputs"][0]["symbolized_percent"] == report["coverage"]["mean_percent"] > 50
     listed = (tmp_path / "out" / ".symbolize" / "quarantine.jsonl").read_text()
     assert json.loads(listed)["input"] == f"{tmp_path}/in/bad.prof"
-    assert b'symbolize_inputs_total{status="quarantined"} 1\n' in (tmp_path / "m.prom").read_bytes()
+    assert b'symbolize_inputs_total{status="quarantined"} 1.0\n' in (tmp_path / "m.prom").read_bytes()
     assert f"symbolize: {tmp_path}/none: is missing\n" in captured.err
     assert main(["batch", f"{tmp_path}/in", *given, "--no-cache", "--quiet"]) == EXIT_SOME
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("option", ["--report-file", "--metrics-file", "--log-json"])
+@pytest.mark.parametrize(
+    ("name", "argument", "said"),
+    [
+        ("one.prof", "one.prof", "is the same file as the input"),
+        ("soft", "one.prof", "is the same file as the input"),
+        ("hard", "in", "is the same file as the input"),
+        ("in/a.prof", "in/*.prof", "is the same file as the input"),
+        ("in/a.prof", "in", "lies in the input in"),
+        ("in/new.log", "in", "lies in the input in"),
+        ("-", "in", "an input is never overwritten"),
+        ("map.txt", "in", "an input is never overwritten"),
+        ("app", "in", "an input is never overwritten"),
+        ("out/a.pb.gz", "in", "is the name of an output"),
+        ("out/.symbolize/manifest.sqlite", "in", "keeps its records"),
+    ],
+)
+def test_no_input_or_output_is_overwritten(
+    option: str,
+    name: str,
+    argument: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """R278: neither by its name nor by a link, of any of the files that tell of a batch."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("in", "out/.symbolize"):
+        os.makedirs(folder)
+    for file in ("one.prof", "in/a.prof", "map.txt", "app", "out/a.pb.gz"):
+        Path(file).write_bytes(b"kept")
+    os.symlink("one.prof", "soft")
+    os.link("in/a.prof", "hard")
+    maps = ["--proguard-map", "com.app=map.txt", "-b", "app"]
+    with open("map.txt", "a") as standard:
+        if name == "-":
+            monkeypatch.setattr("sys.stdout", standard)
+        assert main(["batch", argument, "--out", "out", "--no-cache", *maps, option, name]) == 2
+    assert said in capsys.readouterr().err
+    assert {Path(file).read_bytes() for file in ("one.prof", "in/a.prof", "map.txt", "app", "out/a.pb.gz")} == {b"kept"}
+    assert not os.path.exists("in/new.log")
+
+
+def test_what_was_told_before_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report of an earlier run is no input, beside patterns and in the folder of outputs too."""
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("in")
+    Path("in/a.prof").write_bytes(PROFILE.read_bytes())
+    arguments = ["in/*.prof", "--out", "out", "--no-cache", "-q", "-j", "1", "--report-file"]
+    for name in ("in/report", "out/report", "in/report", "out/report"):
+        assert main(["batch", *arguments, name]) == 0
+    assert "inputs: 1 done (1 of them before)" in Path("in/report").read_text()

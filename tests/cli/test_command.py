@@ -16,8 +16,8 @@ import pytest
 
 import symbolize
 from symbolize.cli import main
-from symbolize.cli.profiles import progress_bar
-from symbolize.cursor import uncompiled
+from symbolize.cli.profiles import ProgressBar
+from symbolize.core.cursor import uncompiled
 from symbolize.proto import profile_pb2
 from tests.support import fixture_files as fixtures
 from tests.support.elf_writer import ALLOC, NOTE, Section, Segment, Symbol, build_id_note, elf_file, text
@@ -86,12 +86,20 @@ def test_output_file(tmp_path: Path) -> None:
     assert fixtures.read_pprof(Path("out.pb.gz")).sample
 
 
-def test_output_folder() -> None:
-    """-o may name a folder; several profiles need one."""
+def test_output_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    """-o may name a folder; several profiles need one, and their reports say which is which."""
     Path("out").mkdir()
     assert main([str(PROF), str(PERF), "-o", "out", "-q"]) == 0
     assert sorted(os.listdir("out")) == ["ledger-gcc-pie.symbolized.pb.gz", "spectra-gcc-pie.symbolized.pb.gz"]
-    assert main([str(PROF), "-o", "out/", "-q"]) == 0
+    Path("one").mkdir()
+    for name in ("one", "one/"):
+        assert main([str(PROF), "-o", name]) == 0
+        assert os.listdir("one") == ["ledger-gcc-pie.symbolized.pb.gz"]
+    assert f"{PROF}:\n" not in capsys.readouterr().err
+    assert main([str(PROF), str(PERF), "-o", "out"]) == 0
+    err = capsys.readouterr().err
+    assert f"{PROF}:\n" in err
+    assert f"{PERF}:\n" in err
 
 
 def test_standard_streams() -> None:
@@ -140,6 +148,16 @@ def test_reader_goes_away() -> None:
         (["x.pb", "-o", "a.gz", "--folded-report", "./a.gz"], "--folded-report ./a.gz is the output of a profile too"),
         (["x.pb", "--folded-report", "x.symbolized.pb.gz"], "is the output of a profile too"),
         (["x.pb", "x.pb.gz"], "several profiles would be written to x.symbolized.pb.gz"),
+        (["x.pb", ""], "empty name"),
+        (["x.pb", "-o", ""], "empty name"),
+        (["x.pb", "--annotate", "--emit", "module-symbols"], "--annotate changes displayed names"),
+        (["x.pb", "-b", ".", "--cache", ""], "--cache has an empty name"),
+        (["x.pb", "-b", ".", "--cache", "s3://b"], "--cache s3://b: is a URL"),
+        (["x.pb", "--cache-limit", "5X"], "5X is not a size"),
+        (["x.pb", "--cache-limit", "-5"], "-5 is not a size"),
+        (["x.pb", "--cache-limit", "M"], "M is not a size"),
+        (["plan", "x.pb", ""], "empty name"),
+        (["plan", "-", "-"], "read twice"),
     ],
 )
 def test_usage(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -234,7 +252,7 @@ def test_warning_without_the_compiled_core(capsys: pytest.CaptureFixture[str], m
     """That the compiled modules are missing is reported once a run, as text and as JSON, and not with -q."""
     for name in ("x.pb", "y.pb"):
         Path(name).write_bytes(small())
-    monkeypatch.setattr("symbolize.cursor.COMPILED", False)
+    monkeypatch.setattr("symbolize.core.cursor.COMPILED", False)
     assert main(["x.pb", "y.pb"]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "without the compiled core" in line]
     assert len(lines) == 1
@@ -250,7 +268,7 @@ def test_warning_without_the_compiled_core(capsys: pytest.CaptureFixture[str], m
 def test_version_without_the_compiled_core(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """--version says that the hot loops run interpreted, and what to do about it."""
     for compiled, ending in ((True, ""), (False, " (interpreted: slow; install a C compiler and reinstall)")):
-        monkeypatch.setattr("symbolize.cursor.COMPILED", compiled)
+        monkeypatch.setattr("symbolize.core.cursor.COMPILED", compiled)
         with pytest.raises(SystemExit) as exit_:
             main(["--version"])
         assert exit_.value.code == 0
@@ -317,7 +335,7 @@ def test_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
         raise KeyboardInterrupt
 
     Path("x.pb").write_bytes(small())
-    monkeypatch.setattr("symbolize.pipeline.Symbolizer.symbolize", interrupt)
+    monkeypatch.setattr("symbolize.pipeline.Symbolizer.finish", interrupt)
     assert main(["x.pb"]) == 130
     assert os.listdir() == ["x.pb"]
     assert capsys.readouterr().err == "symbolize: interrupted\n"
@@ -341,16 +359,16 @@ def test_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
-    with progress_bar(quiet=False) as progress:
+    with ProgressBar(quiet=False) as progress:
         assert progress is not None
         progress(0, 2, "/bin/\x1b]0;owned\x07")
         progress._bar.refresh()
     assert "\\x1b]0;owned\\x07" in shown.getvalue()
     assert "\x1b]" not in shown.getvalue()
-    with progress_bar(quiet=True) as progress:
+    with ProgressBar(quiet=True) as progress:
         assert progress is None
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with progress_bar(quiet=False) as progress:
+    with ProgressBar(quiet=False) as progress:
         assert progress is None
 
 

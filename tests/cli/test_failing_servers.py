@@ -2,9 +2,9 @@
 
 import json
 import re
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,17 +21,7 @@ SPECTRA = BINARIES / "gcc-pie" / "spectra"
 RESONANCE = BINARIES / "gcc-pie" / "libresonance.so"
 KNOWN = {read_build_id(str(path)): path for path in (SPECTRA, RESONANCE)}
 
-IMPATIENT = Limits(
-    connect_time=0.3,
-    probe_time=0.2,
-    answer_time=0.2,
-    stall_time=0.2,
-    total_time=2.0,
-    retries=1,
-    first_wait=0.01,
-    longest_wait=0.1,
-    patience=0.3,
-)
+LIMITS = Limits(retries=1, first_wait=0.01, longest_wait=0.1)
 
 
 def answers(request: Request) -> None:
@@ -42,7 +32,7 @@ def answers(request: Request) -> None:
 
 def hangs(request: Request) -> None:
     """One that takes the question and says nothing."""
-    time.sleep(1)
+    request.hang()
 
 
 def drips(request: Request) -> None:
@@ -58,20 +48,21 @@ def stops(request: Request) -> None:
 
 
 class Failing(NamedTuple):
-    """How a server fails, as a request to it shows (None: nobody listens), and what is said of that."""
+    """How a server fails, as a request to it shows (None: nobody listens), what is said of that, and which time runs
+    out."""
 
     behave: Callable[[Request], None] | None
     said: str
-    is_probed: bool = False
+    time: str = ""
 
 
 BROKEN = {
     "down": Failing(None, "unreachable, not asked: Connection refused"),
-    "mute": Failing(hangs, "unreachable, not asked: no answer in (0.2 s|time)", is_probed=True),
+    "mute": Failing(hangs, "unreachable, not asked: no answer in (0.2 s|time)", "probe_time"),
     "refuses": Failing(lambda request: request.reply(403), r"access denied \(HTTP 403\)"),
     "overloaded": Failing(lambda request: request.reply(503), "HTTP 503"),
-    "hangs": Failing(hangs, "no answer in (0.2 s|time)"),
-    "slow": Failing(drips, "stalled: [0-9]+ bytes in"),
+    "hangs": Failing(hangs, "no answer in (0.2 s|time)", "answer_time"),
+    "slow": Failing(drips, "stalled: [0-9]+ bytes in", "stall_time"),
     "stops": Failing(stops, "cut off: 5,000 of 100,000 bytes"),
     "other": Failing(lambda request: request.reply(200, b"no ELF" * 99), "refused: "),
 }
@@ -79,24 +70,27 @@ BROKEN = {
 
 
 @pytest.fixture(autouse=True)
-def _impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In an empty folder, with little time for servers."""
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an empty folder, with short waits for servers that are asked again."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("symbolize.binaries.debuginfod.client.Limits", lambda: IMPATIENT)
+    monkeypatch.setattr("symbolize.binaries.debuginfod.client.Limits", lambda: LIMITS)
 
 
 @contextmanager
 def failing(how: Failing) -> Iterator[HttpServer]:
-    """A server that fails, or one that was there."""
+    """A server that fails, or one that was there; there is little time for what it does not do."""
     server = HttpServer(how.behave or answers)
-    if how.is_probed:
+    if how.time == "probe_time":
         server.probe = hangs
-    with server:
-        if how.behave is not None:
+    limits = replace(LIMITS, **{how.time: 0.2}) if how.time else LIMITS  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("symbolize.binaries.debuginfod.client.Limits", lambda: limits)
+        with server:
+            if how.behave is not None:
+                yield server
+        if how.behave is None:
             yield server
-    if how.behave is None:
-        yield server
 
 
 def undisturbed() -> bytes:
@@ -125,9 +119,18 @@ def test_one_profile(how: Failing, capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("out.pb.gz").read_bytes() == undisturbed()
 
 
+def test_a_server_that_hangs_is_asked_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said soon that it is waited for, and it is not waited for again for the same file."""
+    monkeypatch.setattr("symbolize.binaries.debuginfod.download.REPORT_AFTER", 0.05)
+    with failing(BROKEN["hangs"]) as server:
+        assert main([str(PERF), "--debuginfod", server.url, "-o", "out.pb.gz"]) == 1
+        assert len(server.asked) == len(set(server.asked)) > 1
+        assert capsys.readouterr().err.count(f"{server.url}: no answer for 0.05 s, waited for up to 0.2 s") == 1
+
+
 def test_a_verdict_is_outlived(monkeypatch: pytest.MonkeyPatch) -> None:
     """That a server was down is believed for a minute only, and not for ten as that it answers."""
-    monkeypatch.setattr("symbolize.binaries.debuginfod.roster.DOWN_LIFE", 0.0)
+    monkeypatch.setattr("symbolize.binaries.debuginfod.server_health.DOWN_LIFE", 0.0)
     with failing(BROKEN["down"]) as server:
         arguments = [str(PERF), "--debuginfod", server.url, "-q", "-o", "out.pb.gz"]
         assert main(arguments) == 1
@@ -174,7 +177,7 @@ def test_a_batch(how: Failing, capsys: pytest.CaptureFixture[str]) -> None:
         assert re.search(how.said, events("problem")[0]["text"])
         assert events("ended")[0]["incomplete"] == 1
         metrics = Path("metrics").read_text()
-        assert "\nsymbolize_incomplete_total 1\n" in metrics
+        assert "\nsymbolize_incomplete_total 1.0\n" in metrics
         assert re.search(r'\nsymbolize_locations_total{outcome="server-failed"} [1-9]', metrics)
         assert re.search(r'\nsymbolize_debuginfod_fetches_total{outcome="failed"} [1-9]', metrics)
         report = json.loads(Path("report").read_text())
@@ -238,4 +241,4 @@ def test_an_environment_without_servers_is_told(
     """`--debuginfod env` where DEBUGINFOD_URLS names nobody."""
     monkeypatch.delenv("DEBUGINFOD_URLS", raising=False)
     assert batch("env") == 0
-    assert "--debuginfod: names no server that may be asked" in capsys.readouterr().err
+    assert "debuginfod: no server is named that may be asked" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """`symbolize index` and `symbolize cache`."""
 
+import gc
 import gzip
 import os
 import shutil
@@ -8,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from symbolize.batch.prebuild import Built, build_one, index_binaries, prebuild
 from symbolize.binaries import BinaryIndex
 from symbolize.binaries.store import VERSION
 from symbolize.cli import main
 from symbolize.cli.options import byte_size
-from symbolize.prebuild import index_binaries, prebuild
+from symbolize.elf import read_build_id
 from symbolize.symbols import TableCache
 from tests.support.fixture_files import BINARIES, FIXTURES
 
@@ -20,8 +22,10 @@ PROF = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_index_makes_what_profiles_then_use(jobs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All tables are made once; a profile then gets the same result from them as without."""
+def test_index_makes_what_profiles_then_use(
+    jobs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All tables are made once; a profile then gets the same result from them, and nothing else, as without."""
     folder = str(tmp_path / "cache")
     binaries = str(BINARIES / "gcc-pie")
     assert main(["index", binaries, "--cache", folder, "--jobs", jobs]) == 0
@@ -29,7 +33,9 @@ def test_index_makes_what_profiles_then_use(jobs: str, tmp_path: Path, capsys: p
     assert main(["index", binaries, "--cache", folder, "--jobs", jobs]) == 0
     assert "0 tables made, 3 were there" in capsys.readouterr().err
     outputs = [tmp_path / "with.gz", tmp_path / "without.gz"]
-    assert main([str(PROF), "-q", "-b", binaries, "-o", str(outputs[0]), "--cache", folder]) == 0
+    with monkeypatch.context() as patched:
+        patched.setattr("symbolize.symbols.build.Builder", None)  # decoding would fail
+        assert main([str(PROF), "-q", "-b", binaries, "-o", str(outputs[0]), "--cache", folder]) == 0
     assert main([str(PROF), "-q", "-b", binaries, "-o", str(outputs[1]), "--no-cache"]) == 0
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
 
@@ -42,6 +48,41 @@ def test_files_of_one_build_are_one_binary(tmp_path: Path, capsys: pytest.Captur
     assert "3 binaries: 3 tables made" in err
     assert main(["cache", "stats", "--cache", folder]) == 0
     assert "3 tables" in capsys.readouterr().out
+
+
+def test_files_that_change_while_they_are_indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They cost what needs them, and stay open in no case."""
+    (tmp_path / "bin").mkdir()
+    for name in ("gcc-split/stripped/ledger", "gcc-split/debug/ledger.debug", "gcc-pie/spectra"):
+        shutil.copyfile(BINARIES / name, tmp_path / "bin" / Path(name).name)
+    shutil.copyfile(next((FIXTURES / "parts" / "gcc-dwarf5" / "dwo").glob("*.dwo")), tmp_path / "bin" / "x.dwo")
+    paths = {path.name: str(path) for path in (tmp_path / "bin").iterdir()}
+    ids = {name: str(read_build_id(path) or "") for name, path in paths.items()}
+    cache = TableCache(str(tmp_path / "cache"))
+    index = index_binaries([str(tmp_path / "bin")])
+
+    def built(*names: str) -> Built:
+        return build_one([(paths.get(name, name), ids.get(name, "")) for name in names], index, cache)
+
+    assert built("nowhere").failure == "nowhere: No such file or directory"
+    (tmp_path / "bin" / "text").write_text("text")
+    paths["text"] = str(tmp_path / "bin" / "text")
+    assert built("text", "nowhere").failure.startswith(f"{paths['text']}: ")
+    assert built("x.dwo")[1:4] == Built([])[1:4]
+    whole = built("ledger", "ledger.debug")
+    assert (whole.is_new, whole.is_kept, whole.has_names, whole.failure, whole.problems) == (True, True, True, "", ())
+    assert whole.size > 0 and 0 < whole.seconds < 60
+    again = built("ledger", "ledger.debug")
+    assert (again.is_new, again.is_kept) == (False, True)
+    shutil.copyfile(paths["spectra"], paths["ledger.debug"])
+    changed = built("ledger", "ledger.debug")
+    assert (changed.failure, changed.problems) == ("", (f"{paths['ledger.debug']}: has changed",))
+    for error, told in ((MemoryError(), "out of memory"), (ValueError("bad"), "ValueError: bad")):
+        with monkeypatch.context() as patched:
+            patched.setattr("symbolize.batch.prebuild.make_table", lambda *_, error=error: (_ for _ in ()).throw(error))
+            assert built("spectra").failure == f"{paths['spectra']}: {told}"
+    gc.collect()
+    assert not [line for line in Path("/proc/self/maps").read_text().splitlines() if f"{tmp_path}/bin/" in line]
 
 
 def test_bad_files_do_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,7 +182,7 @@ def test_failures_have_their_exit_code(
     def fail(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("symbolize.prebuild.Binary.table", fail)
+    monkeypatch.setattr("symbolize.batch.prebuild.Binary.table", fail)
     arguments = ["index", str(BINARIES / "gcc-pie"), "-j", "1", "--cache", str(tmp_path / "cache")]
     assert main(arguments) == 1
     assert "ledger: out of memory" in capsys.readouterr().err
@@ -153,7 +194,7 @@ def test_folder_that_cannot_be_written_is_told_first(tmp_path: Path, capsys: pyt
     assert main(["index", str(BINARIES / "gcc-pie"), "-q", "--cache", str(tmp_path / "cache")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"symbolize: {tmp_path}/cache/tables-")
-    assert line.endswith("; name a folder with --cache")
+    assert line.endswith("; name another folder for the cache")
 
 
 def test_table_that_cannot_be_written_is_a_failure(

@@ -271,7 +271,10 @@ def test_without_debug_information(
     """What symbol tables give, and what to do for more with and without a build id."""
     path = tmp_path / "program"
     path.write_bytes(elf_file([text()], symbols=symbols, dynamic=dynamic))
-    assert printed(path, capsys=capsys)[-1] == f"{said}add its debug file to --binaries, or build it with -g."
+    assert (
+        printed(path, capsys=capsys)[-1]
+        == f"{said}add its debug file to the folders with binaries, or build it with -g."
+    )
     note = Section(".note.gnu.build-id", build_id_note(b"\xab\xcd\xef\x01"), SHT_NOTE)
     path.write_bytes(elf_file([text(), note], symbols=symbols, dynamic=dynamic))
     assert printed(path, capsys=capsys)[-1] == f"{said}add its debug file: debuginfod-find debuginfo abcdef01."

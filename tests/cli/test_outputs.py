@@ -5,7 +5,7 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import pytest
 
 import symbolize
 from symbolize.cli import main, profiles
-from symbolize.errors import UsageError
+from symbolize.core.errors import UsageError
 from symbolize.write import files
 from tests.support.batch_runs import trace
+from tests.support.devices import null_device
 from tests.support.fixture_files import BINARIES, FIXTURES
 
 ROOT = Path(__file__).parent.parent.parent
@@ -28,7 +29,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """The command runs in a folder with a profile, as if the compiled core were there."""
     (tmp_path / "x.prof").write_bytes(PROF)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("symbolize.cursor.COMPILED", True)
+    monkeypatch.setattr("symbolize.core.cursor.COMPILED", True)
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -95,11 +96,11 @@ def test_standard_input_is_an_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("x.prof").read_bytes() == PROF
 
 
-def test_devices_and_other_files_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+def test_devices_and_other_files_are_written(tmp_path: Path) -> None:
     """What is no input is replaced, and a device takes what it gets."""
     Path("old").write_bytes(b"old")
     assert main(["x.prof", "-b", BIN, "-o", "old", "-q"]) == 0
-    assert main(["x.prof", "-b", BIN, "-o", os.devnull, "-q"]) == 0
+    assert main(["x.prof", "-b", BIN, "-o", str(null_device(tmp_path)), "-q"]) == 0
     assert Path("old").read_bytes()[:2] == b"\x1f\x8b"
 
 
@@ -181,6 +182,15 @@ def test_nothing_symbolized_is_said_loudly(capsys: pytest.CaptureFixture[str]) -
     assert "NOTHING" not in capsys.readouterr().err
 
 
+@pytest.fixture
+def _unfrozen() -> Iterator[None]:
+    """The collector looks at all objects, as it does where no tests run."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("_unfrozen")
 def test_many_profiles_cost_each_what_a_few_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """The collector looks only at what came since the profile before, and all is as it was at the end."""
     Path("t.pftrace").write_bytes(trace(*range(1, 21)))

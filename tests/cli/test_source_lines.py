@@ -6,10 +6,10 @@ import pytest
 
 from symbolize import load
 from symbolize.cli import main
+from tests.enrich.test_frames import told
 from tests.support import fixture_files as fixtures
 from tests.support.fixture_files import BINARIES
 from tests.support.pprof_writer import Line, Mapping, Place, profile
-from tests.test_expand import told
 
 BASE = 0x5555_5555_4000
 
@@ -44,4 +44,4 @@ def test_proguard_map(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["x.pb", "-o", "out.gz", *maps]) == 0
     assert [frames[0][0] for frames in told(load("out.gz"))] == ["com.acme.A.run", "com.acme.B.run"]
     assert main(["x.pb", "-o", "out.gz", "--proguard-map", "none.txt"]) == 2
-    assert "--proguard-map none.txt: no such file" in capsys.readouterr().err
+    assert "mapping file none.txt: no such file" in capsys.readouterr().err

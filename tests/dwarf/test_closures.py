@@ -9,7 +9,7 @@ import pytest
 from symbolize import names
 from symbolize.dwarf.closures import calibrated
 from symbolize.elf import ElfImage, read_symbols
-from symbolize.expand import shown_names
+from symbolize.enrich.frames import shown_names
 from symbolize.symbols import build_table
 from tests.support.dwarf_writer import As, C, Die, Ref, die
 from tests.support.elf_writer import Symbol

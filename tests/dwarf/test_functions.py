@@ -262,6 +262,19 @@ def test_skipped_subtrees() -> None:
     assert names_at(image_of([unit(structure, language=C)]), 0x1010) == [[]]
 
 
+def test_languages() -> None:
+    """Structures hold no functions in C, of whatever year (rule R12), and there and in assembly scopes are no part of a
+    name (rule R15)."""
+    c = {0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E}  # C89, C, C99, C11, C17, C23
+    assembly = 0x8001
+    for language in sorted({each + step for each in (*c, assembly) for step in (-1, 0, 1)}):
+        inner = die("structure_type", die("subprogram", linkage_name="g", low_pc=0x1010, high_pc=8), sibling=True)
+        scope = die("namespace", function("f", 0x1000, 8), name="n")
+        name = "f" if language in (*c, assembly) else "n::f"
+        image = image_of([unit(scope, inner, language=As("data2", language))])
+        assert names_at(image, 0x1000, 0x1010) == [[name], [] if language in c else ["g"]], hex(language)
+
+
 @pytest.mark.parametrize("sibling", [0, 1, 0xB, 0x7FFFFFFF, 0xFFFFFFFF])
 def test_useless_siblings(sibling: int) -> None:
     """A sibling attribute that points backwards or out of the unit is no way to go (rule R76)."""
@@ -332,6 +345,18 @@ SCOPES: dict[str, tuple[Die, str]] = {
     "local class": (
         function("main", 0x1100, 1, die("structure_type", function("f", 0x1000, 1), name="s"), external=True),
         "main::s::f",
+    ),
+    "local class in a namespace": (
+        die("namespace", function("g", 0x1100, 1, die("structure_type", function("f", 0x1000, 1), name="s")), name="n"),
+        "n::g()::s::f",
+    ),
+    "local class of a function without scopes": (
+        die(
+            "namespace",
+            function("g", 0x1100, 1, die("union_type", function("f", 0x1000, 1), name="u"), external=True),
+            name="n",
+        ),
+        "g::u::f",
     ),
     "linkage name": (
         die("namespace", die("subprogram", linkage_name="_Z1fv", name="f", low_pc=0x1000, high_pc=1), name="n"),

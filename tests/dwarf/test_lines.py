@@ -1,6 +1,7 @@
 """Line programs and file tables (rules R31–R53)."""
 
 import random
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symbolize.cursor import COMPILED
+from symbolize.core.cursor import COMPILED
+from symbolize.dwarf import files, sources
 from symbolize.dwarf.files import join_path
 from symbolize.symbols import build_table
-from tests.support.dwarf_writer import Unit, die, function
-from tests.support.elf_writer import text
+from symbolize.symbols.table import SymbolTable
+from tests.support.dwarf_writer import As, Index, Unit, die, function
+from tests.support.elf_writer import Section, text
 from tests.support.line_writer import (
     Format,
     Lines,
@@ -23,6 +26,7 @@ from tests.support.line_writer import (
     end_sequence,
     extended,
     fixed_advance_pc,
+    line_program,
     negate_stmt,
     sequence,
     set_address,
@@ -31,7 +35,7 @@ from tests.support.line_writer import (
     special,
     uleb,
 )
-from tests.support.lookup import image_of, places_at
+from tests.support.lookup import TEXT, frames_of, image_of, places_at
 from tests.support.programs import unit
 
 START = set_address(0x1000)
@@ -175,6 +179,17 @@ def test_entry_strings(form: str, wide: bool) -> None:
     assert places_at(image_of([written]), 0x1000) == [("/src/y.c", 1, 0)]
 
 
+@pytest.mark.parametrize("form", ["strx", "strx1", "strx2", "strx3", "strx4"])
+@pytest.mark.parametrize("wide", [False, True])
+def test_indexed_entry_strings(form: str, wide: bool) -> None:
+    """Names of files and directories may be indexes into the strings of the unit (rule R48)."""
+    lines = Lines(sequence((0x1000, 1), end=0x1008), [(Index(0), 0), (Index(1), 1)], [Index(0), Index(2)])  # type: ignore[list-item]
+    lines.directory_format, lines.file_format = [(1, form)], [(1, form), (2, "data2")]
+    strings = [die("variable", name=As("strx", text)) for text in ("/src", "y.c", "inc")]
+    written = unit(function("f", 0x1000, 8), *strings, fmt=Format(dwarf64=wide), lines=lines)
+    assert places_at(image_of([written]), 0x1000) == [("/src/inc/y.c", 1, 0)]
+
+
 def test_unknown_entry_form() -> None:
     """A form that nobody knows costs the program, not the functions (rules R47, R69)."""
     lines = Lines(sequence((0x1000, 1), end=0x1008), [(b"", "x.c")], file_format=[(7, "indirect"), (1, "string")])
@@ -200,6 +215,14 @@ def test_address_arithmetic() -> None:
     # (255 - 13) // 14 = 17 instructions of four bytes.
     at = (0x1000, 0x1000 + 68, 0x1000 + 80, 0x1000 + 87)
     assert line_at(operations, *(a - 1 for a in at[1:]), *at[3:], min_inst_length=4) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("line_base", [-128, -1, 0, 127])
+def test_line_base(line_base: int) -> None:
+    """The lowest step of the line is a signed byte (rule R50)."""
+    operations = [START, advance_line(299), special(0, line_base), special(1, line_base + 3), advance_pc(8)]
+    expected = [300 + line_base, 303 + 2 * line_base]
+    assert line_at([*operations, end_sequence], 0x1000, 0x1001, line_base=line_base) == expected
 
 
 def test_vliw() -> None:
@@ -253,6 +276,65 @@ def test_shared_program() -> None:
     lines = Lines(sequence((0x1000, 3), end=0x1020))
     units = [lined(lines), Unit(die("compile_unit", function("g", 0x1010, 4), name="g.cc", stmt_list=0))]
     assert [place[1] for place in places_at(image_of(units), 0x1000, 0x1010)] == [3, 3]
+
+
+def paths_in(table: SymbolTable, vaddrs: Sequence[int]) -> list[str]:
+    """The file of the innermost frame at each of the ascending addresses."""
+    return [frames[0].file for frames in frames_of(table, vaddrs)]
+
+
+def test_absurdly_long_names_of_files() -> None:
+    """Of files with longer names than any system has the directory alone is told, which is reported."""
+    names = ["x" * 16_000, "y" * 17_000, "b.c"]
+    lines = Lines(sequence(*((0x1000 + i, 5, i) for i in range(3)), end=0x1010), [(name, 0) for name in names])
+    table = build_table([image_of([lined(lines)])])
+    assert paths_in(table, range(0x1000, 0x1003)) == ["/src/" + names[0], "/src/", "/src/b.c"]
+    assert table.problems == ["names of files longer than 16384 bytes are left out"]
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [(sources, "names of files overlap absurdly"), (files, "paths of files are absurdly long")],
+    ids=["names", "joined"],
+)
+def test_paths_of_files_are_bounded(module: Any, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths beyond what their sections can hold are left out, which is reported where one is."""
+    image = image_of([lined(Lines(sequence(*((0x1000 + i, 5, i) for i in range(4)), end=0x1010), FILES))])
+    whole = [place[0] for place in places_at(image, *range(0x1000, 0x1004))]
+    monkeypatch.setattr(module, "PATHS_PER_BYTE", 0)
+
+    def read(room: int) -> tuple[bool, bool]:
+        """Whether all paths are there, and whether it is said that some are not."""
+        monkeypatch.setattr(module, "MORE_PATHS", room)
+        table = build_table([image])
+        is_whole = paths_in(table, range(0x1000, 0x1004)) == whole
+        return is_whole, any(text in problem for problem in table.problems)
+
+    enough = bisect_left(range(1000), True, key=lambda room: read(room)[0])
+    assert 0 < enough < 1000
+    assert read(enough) == (True, False)
+    assert read(enough - 1) == (False, True)
+
+
+def test_overlapping_programs_are_bounded() -> None:
+    """Of line programs within one another no more is decoded than twice their bytes, which is reported."""
+    programs = [b""]
+    for number in range(12):
+        rows = sequence((0x1000 + 16 * number, 5), end=0x1010 + 16 * number)
+        inner = extended(0x80, programs[-1]) if number else b""
+        programs.append(line_program(Lines([inner, *rows] if number else rows), Format(), {}))
+    outer = programs.pop()
+    units = [
+        unit(function("f", 0x10B0 - 16 * number, 16), stmt_list=outer.index(program))
+        for number, program in enumerate((outer, *programs[:0:-1]))
+    ]
+    image = image_of(units, [TEXT, Section(".debug_line", outer)])
+    lines = [place[1] for place in places_at(image, *(0x1000 + 16 * number for number in range(12)))]
+    assert lines == [0] * 9 + [5] * 3
+    assert "line programs overlap absurdly; some lines are left out" in build_table([image]).problems
+    image = image_of(units[:2], [TEXT, Section(".debug_line", outer)])
+    assert [place[1] for place in places_at(image, 0x10A0, 0x10B0)] == [5, 5]
+    assert build_table([image]).problems == []
 
 
 Row = tuple[int, int, int, int]

@@ -177,17 +177,18 @@ def test_backward_jump_in_a_sequence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("jump", "expected"),
+    ("jump", "end", "expected"),
     [
-        pytest.param(0x4, [10, 10, 10, 10, 11, 0], id="dead"),
-        pytest.param(0x1004, [10, 12, 12, 0, 11, 0], id="alive"),
+        pytest.param(0x4, 0xC, [10, 10, 10, 10, 11, 0], id="dead"),
+        pytest.param(0x4, 0x1030, [10, 10, 10, 10, 11, 0], id="dead, with a live end"),
+        pytest.param(0x1004, 0x100C, [10, 12, 12, 0, 11, 0], id="alive"),
     ],
 )
-def test_backward_jump_at_the_end_of_a_sequence(jump: int, expected: list[int]) -> None:
+def test_backward_jump_at_the_end_of_a_sequence(jump: int, end: int, expected: list[int]) -> None:
     """Rows before a jump back keep their places, whether those behind it are live or not (rules R34, R35)."""
     operations = [
         *(set_address(0x1000), advance_line(9), copy, set_address(0x1020), special(0, 1)),
-        *(set_address(jump), special(0, 1), set_address(jump + 8), end_sequence),
+        *(set_address(jump), special(0, 1), set_address(end), end_sequence),
     ]
     image = image_of([unit(function("f", 0x1000, 0x40), lines=Lines(operations))])
     at = (0x1000, 0x1004, 0x100B, 0x100C, 0x1020, 0x1021)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from symbolize.dwarf.package import PackageError, read_index
-from symbolize.elf import ElfImage
+from symbolize.elf import ElfError, ElfImage
 from symbolize.symbols import build_table
 from tests.support.dwarf_writer import TYPE, As, Index, Ref, Unit, die, dwarf_contents
 from tests.support.elf_writer import Section, elf_file
@@ -170,6 +170,32 @@ def test_package_of_a_debug_file(tmp_path: Path) -> None:
 
 
 ROWS: dict[int, Sequence[tuple[int, int]]] = {DWO_ID: [(0, 1)]}
+
+
+@pytest.mark.parametrize("file", ["binary.dwp", "a.dwo"])
+@pytest.mark.parametrize(
+    "why", ["ELF header is cut off", "Permission denied", "is of another byte order than the binary"]
+)
+def test_files_that_cannot_be_used(why: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damaged files and those of another processor are reported and passed over, and the right one is used (rules R77,
+    R88)."""
+    foreign = [split_unit(at("f", 0, 4), fmt=Format(5, big_endian=True))]
+    (tmp_path / file).write_bytes(package_file(foreign) if file == "binary.dwp" else split_file(foreign))
+    (tmp_path / "later").mkdir()
+    (tmp_path / "later" / "a.dwo").write_bytes(split_file([split_unit(at("f", 0, 4))]))
+    opened = ElfImage.open
+
+    def refuse(path: str) -> ElfImage:
+        if path == str(tmp_path / file) and why == "Permission denied":
+            raise PermissionError(13, why)
+        if path == str(tmp_path / file) and "ELF" in why:
+            raise ElfError(path, why)
+        return opened(path)
+
+    monkeypatch.setattr(ElfImage, "open", refuse)
+    image, finder = image_of([skeleton()]), finder_of(tmp_path / "binary")
+    assert names_at(image, F, finder=finder) == [["f"]]
+    assert build_table([image], None, finder).problems == [f"{tmp_path / file}: {why}"]
 
 
 @pytest.mark.parametrize("change", ["cut", "version", "columns", "rows", "slots"])

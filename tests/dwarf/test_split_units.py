@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from symbolize.binaries import BinaryIndex, Companions
@@ -88,6 +89,24 @@ def test_lines_and_files_are_the_skeletons(tmp_path: Path) -> None:
     declared = {table.files[file] for file in table.function_decl_file.tolist() if file >= 0}
     assert declared == {b"/src/b.h"}
     assert table.problems == []
+
+
+def test_primary_file_is_the_split_units(tmp_path: Path) -> None:
+    """A skeleton has no name; file 0 of its rows is the one that the split unit is named after (rules R44, R80)."""
+    split = at("f", 0, 16, fmt=V4)
+    write(tmp_path, a=[split_unit(split, fmt=V4)])
+    lines = Lines(sequence((0x1000, 10, 0), end=0x1010))
+    table = build_table([image_of([skeleton(fmt=V4, lines=lines)])], None, finder_of(tmp_path / "binary"))
+    assert frames_of(table, [0x1000]) == [[Frame("f", "/build/a.cc", 10)]]
+
+
+def test_units_that_are_not_asked_for(tmp_path: Path) -> None:
+    """For an address whose unit has a function there no other unit is read, nor missed (rule R61)."""
+    other = skeleton(low_pc=0x1100, high_pc=0x10)
+    image, finder = image_of([unit(function("f", 0x1000, 8)), other]), finder_of(tmp_path / "binary")
+    tables = [build_table([image], asked, finder) for asked in (None, np.array([0x1000], np.uint64))]
+    assert [len(table.problems) for table in tables] == [1, 0]
+    assert frames_of(tables[1], [0x1000]) == frames_of(tables[0], [0x1000])
 
 
 @pytest.mark.parametrize("fmt", [V4, V5], ids=["v4", "v5"])

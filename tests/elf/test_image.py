@@ -11,7 +11,20 @@ from hypothesis import strategies as st
 
 from symbolize.elf import ElfError, ElfImage, read_build_id, read_symbols
 from symbolize.elf.notes import gnu_build_id
-from tests.support.elf_writer import COMPRESSED, NOTE, Section, Segment, Symbol, build_id_note, elf_file, text
+from tests.support.elf_writer import (
+    ALLOC,
+    COMPRESSED,
+    ET_REL,
+    EXEC,
+    NOBITS,
+    NOTE,
+    Section,
+    Segment,
+    Symbol,
+    build_id_note,
+    elf_file,
+    text,
+)
 
 CONTENTS = b"some debug information " * 50
 
@@ -58,8 +71,8 @@ BAD = {
     "absurd": (header(1, 1 << 60) + ZLIB, "claims to expand"),
     "ratio": (header(1, 1033 * len(ZLIB) + 100) + ZLIB, "claims to expand"),
     "cut": (header(1, len(CONTENTS)) + ZLIB[:10], "zlib"),
-    "garbage": (header(1, len(CONTENTS)) + b"abcdefgh" * 9, "corrupt zlib stream"),
-    "zstd garbage": (header(2, len(CONTENTS)) + b"abcdefgh" * 9, "corrupt zstd frame"),
+    "garbage": (header(1, len(CONTENTS)) + b"abcdefgh" * 9, "zlib stream is damaged"),
+    "zstd garbage": (header(2, len(CONTENTS)) + b"abcdefgh" * 9, "zstd stream is damaged"),
     "zstd larger": (header(2, len(CONTENTS) + 1) + zstandard.compress(CONTENTS), "does not expand to"),
     "zstd cut": (header(2, len(CONTENTS)) + zstandard.compress(CONTENTS)[:20], "zstd"),
 }
@@ -148,6 +161,61 @@ def test_no_elf(data: bytes, tmp_path: Path) -> None:
         ElfImage.open(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_where_code_can_be() -> None:
+    """Code is in executable sections that are loaded, neighbours and overlaps in one range; without section headers in
+    executable segments (rule R54)."""
+    code, top = ALLOC | EXEC, 1 << 64
+    sections = [
+        Section(".fini", flags=code, type=NOBITS, address=0x1130, size=0x10),
+        Section(".text", flags=code, type=NOBITS, address=0x1000, size=0x100),
+        Section(".plt", flags=code, type=NOBITS, address=0x1100, size=0x20),
+        Section(".inner", flags=code, type=NOBITS, address=0x1010, size=0x10),
+        Section(".empty", flags=code, type=NOBITS, address=0x2000),
+        Section(".unloaded", flags=EXEC, type=NOBITS, address=0x3000, size=0x10),
+        Section(".data", flags=ALLOC, type=NOBITS, address=0x4000, size=0x10),
+        Section(".last", flags=code, type=NOBITS, address=top - 0x10, size=0x10),
+        Section(".beyond", flags=code, type=NOBITS, address=top - 0x8, size=0x10),
+    ]
+    begins, ends = parse(elf_file(sections, [Segment(0x8000, 0x100)])).code_ranges
+    assert begins.tolist() == [0x1000, 0x1130, top - 0x10]
+    assert ends.tolist() == [0x1120, 0x1140, top - 1]
+    segments = [Segment(0x8000, 0x100), Segment(0x9000, 0x100, flags=6), Segment(0x7000, 0, 5)]
+    begins, ends = parse(elf_file((), segments, section_headers=False)).code_ranges
+    assert (begins.tolist(), ends.tolist()) == ([0x8000], [0x8100])
+
+
+@pytest.mark.parametrize(
+    ("names", "is_module"),
+    [
+        ([".note", ".text", ".init.text", ".gnu.linkonce.this_module"], True),
+        ([".text", ".init.text"], False),
+        ([".init.text", ".text", ".gnu.linkonce.this_module"], False),
+        ([".init.text", ".gnu.linkonce.this_module"], False),
+        ([".gnu.linkonce.this_module"], False),
+    ],
+)
+def test_code_of_a_kernel_module(names: list[str], is_module: bool) -> None:
+    """A kernel module is known by the section that describes it, and placed if `.text` is its first code (rule R96)."""
+    sections = [Section(".empty", flags=ALLOC | EXEC)]
+    sections += [Section(name, bytes(16), flags=ALLOC | (EXEC if name.endswith("text") else 0)) for name in names]
+    found = parse(elf_file(sections, kind=ET_REL)).module_text
+    assert (found is not None and found.name == ".text") == is_module == (found is not None)
+    assert parse(elf_file(sections)).module_text is None
+
+
+def test_part_of_a_file(tmp_path: Path) -> None:
+    """An ELF file within another one is read where it lies, if it is all there."""
+    data = elf_file([Section(".debug_str", b"abc")])
+    path = tmp_path / "archive"
+    path.write_bytes(bytes(4096) + data)
+    with ElfImage.open_part(str(path), 4096, len(data), "member") as image:
+        assert image.contents(".debug_str") == b"abc"
+        assert (image.path, image.modified_ns) == ("member", path.stat().st_mtime_ns)
+    for offset, size in ((4096, len(data) + 1), (-1, 10), (4096, 0), (1 << 63, 10), (0, 8192 + len(data))):
+        with pytest.raises(ElfError, match=r"member.*past the end"):
+            ElfImage.open_part(str(path), offset, size, "member")
 
 
 def test_tiny_section_headers() -> None:

@@ -11,7 +11,6 @@ import pytest
 from symbolize.elf import ElfImage, read_plt
 from symbolize.names import demangle
 from symbolize.symbols import Binary, build_table
-from tests.elf.make_plt_layouts import LAYOUTS as FILE
 from tests.support.elf_writer import (
     AARCH64,
     ALLOC,
@@ -33,6 +32,7 @@ from tests.support.elf_writer import (
     text,
 )
 from tests.support.lookup import frames_of
+from tools.make_plt_layouts import LAYOUTS as FILE
 
 LAYOUTS: dict[str, dict[str, Any]] = json.loads(FILE.read_text())
 MACHINES = {"EM_X86_64": X86_64, "EM_386": I386, "EM_AARCH64": AARCH64, "EM_ARM": ARM}

@@ -1,5 +1,6 @@
 """Relocatable files: virtual bases and relocated contents (rules R93–R95)."""
 
+import re
 import struct
 import zlib
 from collections.abc import Sequence
@@ -7,12 +8,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
+from elftools.elf import enums
 from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.elf import ElfImage
 from symbolize.elf.crel import read_crel
-from symbolize.elf.relocate import section_reader
+from symbolize.elf.relocate import TYPES, Effect, section_reader
 from tests.support.elf_writer import (
     AARCH64,
     ABS,
@@ -171,6 +173,37 @@ def test_distances(name: str) -> None:
         assert relocated(image)[4 : 4 + size] == value.to_bytes(size, order)  # type: ignore[arg-type]
 
 
+UNNAMED = {"EM_X86_64": {32, 33}, "EM_AARCH64": {0, 1}, "EM_MIPS": {248}, "EM_PPC": {78}, "EM_S390": {52}}
+"""Types of which pyelftools has no names: sizes of symbols, R_AARCH64_P32_ABS32, R_MIPS_PC32, thread-local offsets."""
+
+
+@pytest.mark.parametrize("machine", sorted(TYPES.keys() - {"EM_RISCV"}))  # of which pyelftools has no names
+def test_types_by_name(machine: str) -> None:
+    """The names that the processor supplements give types tell sizes, and whether a distance is meant (rule R93)."""
+    suffix = {"X86_64": "x64", "386": "i386", "S390": "S390X"}.get(machine[3:], machine[3:])
+    prefix = re.compile(r"R_(X86_64|[A-Z0-9]+)_")
+    known = getattr(enums, f"ENUM_RELOC_TYPE_{suffix}", None)
+    if known is None:
+        pytest.skip("this pyelftools does not know the machine")
+    names = {number: prefix.sub("", name, 1) for name, number in known.items()}
+    sums = {"ADD": Effect.ADD, "SUB": Effect.SUBTRACT, "DISTANCE": Effect.DISTANCE, "": Effect.VALUE}
+    checked = 0
+    for number, kind in TYPES[machine].items():
+        name = names.get(number, "")
+        if kind.effect is Effect.NONE:
+            assert re.search("NONE|TLS|DTP|RELAX|^$", name), (number, name)
+        elif kind.effect in sums.values() and name not in ("", "TARGET1"):
+            bits = re.search("8|16|32|64", name)
+            assert bits, name
+            assert (kind.size, name) == (int(bits[0]) // 8, name)
+            operation = "DISTANCE" if re.search("PC|REL", name) else name.rstrip("0123456789")
+            assert kind.effect is sums.get(operation, Effect.VALUE), name
+            checked += 1
+    assert checked >= 2
+    assert all(TYPES[machine][number].effect is Effect.NONE for number, name in names.items() if name == "NONE")
+    assert TYPES[machine].keys() - names.keys() <= UNNAMED.get(machine, set())
+
+
 def test_negative_addends() -> None:
     """An addend may be negative."""
     image = object_file(bytes(8), [Reloc(0, 1, 1, -0x10)], Machine(X86_64))
@@ -239,6 +272,22 @@ def test_out_of_bounds(bad: Reloc) -> None:
     """A place outside of the section and a symbol that is not there are left, with a problem (rule R77)."""
     image = object_file(bytes(16), [bad, Reloc(8, 1)], Machine(X86_64))
     assert int.from_bytes(relocated(image), "little") == (base(image) + 0x10) << 64
+    assert image.problems == ["section .debug_info: relocations out of bounds are left"]
+
+
+def test_field_at_the_end() -> None:
+    """A field may end with its section, and not reach past it (rule R77)."""
+    for size, offset, fits in ((8, 0, True), (8, 1, False), (9, 1, True), (7, 0, False)):
+        image = object_file(bytes(size), [Reloc(offset, 1)], Machine(X86_64))
+        assert any(relocated(image)) == fits == (image.problems == [])
+
+
+def test_without_symbols() -> None:
+    """Relocations whose symbol table is not there are left, those without a symbol too (rule R77)."""
+    raw = table_bytes([Reloc(0, 1, 0, 5)], Machine(X86_64))
+    sections = [TEXT, Section(".debug_info", bytes(8)), Section(".rela.debug_info", raw, RELA, info=".debug_info")]
+    image = ElfImage.parse(memoryview(elf_file(sections, kind=ET_REL)), "test.o")
+    assert relocated(image) == bytes(8)
     assert image.problems == ["section .debug_info: relocations out of bounds are left"]
 
 

@@ -1,12 +1,16 @@
 """Which entries of a symbol table are code (rules R101, R104–R106, R120, R133)."""
 
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.elf import ElfImage, Segment, read_symbols
+from symbolize.elf.dynamic import dynamic_tags, symbol_count
+from symbolize.elf.symbols import section_indices
 from symbolize.symbols.build import read_layer
 from tests.support import elf_writer
 from tests.support.elf_writer import (
@@ -26,6 +30,7 @@ from tests.support.elf_writer import (
     TLS,
     UNDEF,
     WRITE,
+    XINDEX,
     Section,
     Symbol,
     elf_file,
@@ -74,9 +79,31 @@ def test_names(name: str) -> None:
     assert names(Symbol(name, 0x1000, 4)) == ([name] if NAMES[name] else [])
 
 
+def test_reserved_indices() -> None:
+    """The first index that is reserved is no section, however many there are (rule R101)."""
+    image = ElfImage.parse(memoryview(elf_file(SECTIONS)), "test")
+    found = section_indices(image, np.array([1, 0xFEFF, 0xFF00, 0xFFF1, 0xFFFF], np.uint16), -1)
+    assert found.tolist() == [1, 0xFEFF, 0, 0, 0]
+
+
 def test_extended_indices() -> None:
     """Section indices may stand in a table of their own (rule R101)."""
     assert names(Symbol("f", 0x1000, 4, extended=True), Symbol("d", 0x8000, 4, section=".data", extended=True)) == ["f"]
+
+
+def test_extended_indices_that_are_missing() -> None:
+    """A symbol whose section stands in a table that is not there, or is too short, lies nowhere (rules R77, R101)."""
+    escaped, plain = Symbol("f", 0x1000, 4, section=XINDEX), Symbol("g", 0x1010, 4)
+    assert names(escaped, plain) == ["g"]
+    data = elf_file(SECTIONS, symbols=[plain, escaped._replace(section=".text", extended=True)])
+    image = ElfImage.parse(memoryview(data), "test")
+    for count, expected in ((3, [b"g", b"f"]), (2, [b"g"]), (0, [b"g"])):
+        image.sections = [
+            each._replace(size=4 * count) if each.type == "SHT_SYMTAB_SHNDX" else each for each in image.sections
+        ]
+        found = read_symbols(image, ".symtab")
+        assert found is not None
+        assert [found.text(int(name)) for name in found.name] == expected
 
 
 def test_source_files() -> None:
@@ -222,6 +249,47 @@ def test_symbols_without_section_headers(path: str, cut: bool) -> None:
     names = {(expected.text(name), vaddr) for name, vaddr in zip(expected.name, expected.vaddr, strict=True)}
     assert {(found.text(name), vaddr) for name, vaddr in zip(found.name, found.vaddr, strict=True)} == names
     assert len(names) > 10
+
+
+BLOOM = 77
+CHAINS = [2, 9, 4, 6, 9, 1]
+"""Hashes of the symbols from number 3 on: the lowest bit marks the last one of a chain."""
+
+
+@pytest.mark.parametrize("is_64", [False, True])
+@pytest.mark.parametrize("big_endian", [False, True])
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        ({"hash": [1, 7, 0, 0]}, 7),
+        ({"hash": [1, 7], "gnu": [1, 3, 0, 6, 3, *CHAINS]}, 7),
+        ({"hash": [1]}, 0),
+        ({"gnu": [2, 3, 0, 6, 3, 5, *CHAINS]}, 8),
+        ({"gnu": [2, 3, 1, 6, BLOOM, 5, 3, *CHAINS]}, 8),
+        ({"gnu": [1, 3, 0, 6, 3, *CHAINS]}, 5),
+        ({"gnu": [1, 3, 0, 6, 0, *CHAINS]}, 3),
+        ({"gnu": [1, 3, 0, 6, 2, *CHAINS]}, 3),
+        ({"gnu": [1, 3, 0, 6, 3, 2, 4]}, 3),
+        ({"gnu": [1, 3, 0, 6]}, 3),
+        ({"gnu": [1, 3, 0]}, 0),
+        ({}, 0),
+    ],
+)
+def test_number_of_dynamic_symbols(words: dict[str, list[int]], count: int, is_64: bool, big_endian: bool) -> None:
+    """Either hash table tells how many symbols there are (rule R102)."""
+    order: Literal["big", "little"] = "big" if big_endian else "little"
+    base, size = 0x1_0000, 8 if is_64 else 4
+    tables, tags = b"", {}
+    for name, tag in (("hash", 4), ("gnu", 0x6FFFFEF5)):
+        if name in words:
+            tags[tag] = base + 0x100 + len(tables)
+            tables += b"".join(bytes(size) if word == BLOOM else word.to_bytes(4, order) for word in words[name])
+    dynamic = b"".join(each.to_bytes(size, order) for pair in tags.items() for each in pair)
+    raw = dynamic.ljust(0x100, b"\0") + tables
+    segment = Segment(0, base, len(raw), len(raw), 0x1000, True)
+    data = memoryview(raw)
+    image = ElfImage("test", data, is_64, big_endian, "EM_X86_64", "ET_DYN", [segment], [], None, [], (0, len(dynamic)))
+    assert symbol_count(image, dynamic_tags(image)) == count
 
 
 @given(st.binary(max_size=400))

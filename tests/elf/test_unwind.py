@@ -2,6 +2,7 @@
 
 import random
 import re
+import struct
 import subprocess
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.elf import ElfImage
-from symbolize.elf.frames import read_frames
+from symbolize.elf.eh_frame import read_frames
 from symbolize.elf.unwind import frame_ranges
 from tests.support.eh_frame import ABSOLUTE, RELATIVE, Frames, eh_frame
 from tests.support.elf_writer import ALLOC, NOBITS, Section, elf_file, text
@@ -40,6 +41,24 @@ def test_encodings(is_64: bool, big: bool) -> None:
             for group in (Frames(RANGES, encoding, version), Frames(RANGES, encoding, version, wide=True)):
                 contents = eh_frame([group], AT, is_64=is_64, big_endian=big)
                 assert ranges_of(contents, is_64=is_64, big_endian=big) == EXPECTED, hex(encoding or 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "begin", "size", "wanted"),
+    [
+        (0x02, 0x9000, 0x8000, 0x9000),
+        (0x03, 0x9000_0000, 0x8000_0000, 0x9000_0000),
+        (0x0A, 0x9000, 0x4000, 0xFFFF_FFFF_FFFF_9000),
+        (0x0B, 0x9000_0000, 0x4000_0000, 0xFFFF_FFFF_9000_0000),
+        (0x0A, 0x7FFF, 0x9000, 0x7FFF),
+        (0x04, 1 << 63, 0x10, 1 << 63),
+        (0x0C, 1 << 63, 0x10, 1 << 63),
+    ],
+)
+def test_upper_half(kind: int, begin: int, size: int, wanted: int) -> None:
+    """Only signed numbers are extended by their sign, and sizes have none (rule R109)."""
+    begins, ends = read_frames(eh_frame([Frames([(begin, size)], kind)], AT), AT, 8, False)
+    assert (begins.tolist(), ends.tolist()) == ([wanted], [wanted + size])
 
 
 def test_several_cies() -> None:
@@ -74,6 +93,17 @@ def test_entries_that_say_nothing(group: Frames) -> None:
         else eh_frame([group._replace(encoding=0x04)], AT).replace(b"\x01\x04", b"\x01\x05")
     )
     assert ranges_of(head + eh_frame([Frames(RANGES)], AT + len(head))) == EXPECTED
+
+
+@pytest.mark.parametrize("kind", [0x05, 0x06, 0x07])
+def test_sizes_that_there_are_none_of(kind: int) -> None:
+    """Numbers of an unknown size are not guessed, even where the entry would have the bytes."""
+    head = eh_frame([Frames([], 0x04)], AT).replace(b"\x01\x04", bytes([1, kind]))
+    size = 1 << (kind - 1)
+    body = (
+        struct.pack("<I", len(head) + 4) + (0x1200).to_bytes(size, "little") + (0x10).to_bytes(size, "little") + b"\0"
+    )
+    assert ranges_of(head + struct.pack("<I", len(body)) + body) == []
 
 
 def test_no_frames() -> None:

@@ -1,11 +1,12 @@
-"""A small part of what `tests.fuzz.run` does, the same inputs each time."""
+"""A small part of what `tools.fuzz.run` does, the same inputs each time."""
 
 import pytest
 
-from symbolize.cursor import COMPILED
-from tests.fuzz.targets import TARGETS
+from symbolize.core.cursor import COMPILED
+from tools.fuzz.targets import TARGETS
 
-COUNTS = {"files": 400, "names": 20, "tables": 300, "profiles": 100, "index": 60, "manifest": 60}
+COUNTS = {"files": 200, "names": 20, "tables": 300, "profiles": 100, "index": 60, "manifest": 60}
+COUNTS |= {"texts": 300, "commands": 60, "served": 20}
 
 
 @pytest.mark.parametrize("name", TARGETS)

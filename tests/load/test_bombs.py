@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from symbolize.cli import main
-from symbolize.cursor import COMPILED
-from symbolize.errors import InputError
+from symbolize.core.cursor import COMPILED
+from symbolize.core.errors import InputError
 from symbolize.load import compression, pprof
 from symbolize.load.compression import decompress
-from symbolize.load.several import load_all
-from tests.fuzz.run import peak, reset_peak
+from symbolize.load.open import load_all
 from tests.support.bombs import BASE, BOMBS, SAMPLE_START, field, padded
+from tools.fuzz.run import peak, reset_peak
 
 SIZE = 4 << 20
 MOST = 96 << 20
@@ -89,6 +89,12 @@ def test_profiles_with_much_in_few_bytes_pass(monkeypatch: pytest.MonkeyPatch) -
 def test_mappings_of_a_fleet_pass() -> None:
     """R276: 200,000 mappings."""
     assert len(pprof.load(BOMBS["pprof mappings"](7 * 200_000), "x").mappings) > 199_000
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs a peak of memory that can be reset")
+def test_mappings_without_locations_are_small(tmp_path: Path) -> None:
+    """R276: 100,000 mappings, each a row of the report, take less than 1 KiB each."""
+    assert cost(BOMBS["pprof mappings"](7 * 100_000), tmp_path) < 100 << 20
 
 
 @pytest.mark.parametrize("kind", ["mapping", "comment"])

@@ -9,9 +9,9 @@ import lz4.frame
 import pytest
 import zstandard
 
-from symbolize.errors import InputError
+from symbolize.core.errors import InputError
 from symbolize.load import compression
-from symbolize.load.compression import decompress
+from symbolize.load.compression import decompress, decompressed
 
 CODECS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
@@ -149,3 +149,56 @@ def test_a_missing_library_is_named(module: str, name: str, monkeypatch: pytest.
     packed = CODECS[name](DATA)
     monkeypatch.setitem(sys.modules, module, None)
     assert refused(packed).problem == f"is {name} compressed, which needs the Python package {module.partition('.')[0]}"
+
+
+def streamed(data: bytes, step: int, size: int = 1 << 40) -> tuple[bytes, str, int | None]:
+    """What comes out of data that comes in pieces, and the problem with its offset that ended it."""
+    out = b""
+    try:
+        for piece in decompressed([data[i : i + step] for i in range(0, len(data), step)], "x.gz", size):
+            out += piece
+    except InputError as error:
+        return out, error.problem, error.offset
+    return out, "", None
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_streams(name: str) -> None:
+    """Data that comes in pieces of any size is read as data in one piece is, and refused for the same reason."""
+    data = DATA[:5000]
+    packed = CODECS[name](data)
+    damaged = bytearray(packed)
+    damaged[-6] ^= 0xFF
+    damaged[len(packed) // 2] ^= 0xFF
+    for step in (1, 3, 1000, len(packed), 1 << 20):
+        for good, content in (
+            (packed, data),
+            (packed + packed, data * 2),
+            (packed + bytes(700), data),
+            (packed + packed + bytes(1), data * 2),
+            (gzip.compress(packed), data),
+            (CODECS[name](b""), b""),
+            (data, data),
+            (b"", b""),
+        ):
+            assert streamed(good, step) == (content, "", None)
+        for bad in (packed + b"more", packed + packed[:-1], packed[:-9], packed + bytes(700) + packed, bytes(damaged)):
+            error = refused(bad)
+            assert streamed(bad, step)[1].partition("(")[0] == error.problem.partition("(")[0]
+        assert streamed(packed + b"more", step)[2] == len(packed)
+        assert streamed(packed + bytes(700) + packed, step)[2] == len(packed)
+        assert streamed(packed[:-9], step)[2] == len(packed) - 9
+        thrice = gzip.compress(gzip.compress(packed))
+        assert streamed(thrice, step) == (b"", "is compressed more than 2 times", None)
+
+
+def test_streams_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing decompresses without end, and a second layer multiplies the ratio of the first (rule R277)."""
+    packed = gzip.compress(DATA)
+    assert streamed(packed, 1000, len(DATA)) == (DATA, "", None)
+    assert streamed(packed, 1000, len(DATA) - 1)[1] == f"gzip stream holds more than {len(DATA) - 1} bytes"
+    zeros = bytes(8 << 20)
+    assert streamed(gzip.compress(gzip.compress(zeros)), 1 << 20)[1] == ""
+    monkeypatch.setattr(compression, "FREE_NESTED", 1 << 20)
+    assert streamed(gzip.compress(zeros), 1 << 20)[1] == ""
+    assert "as only a bomb does" in streamed(gzip.compress(gzip.compress(zeros)), 1 << 20)[1]

@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from symbolize.errors import InputError
+from symbolize.core.arrays import NONE
+from symbolize.core.errors import InputError
 from symbolize.load import gperftools, gperftools_records
-from symbolize.profile.model import NONE, Profile
-from tests.load import gperftools_writer as writer
-from tests.load.gperftools_writer import LAYOUTS, Record
+from symbolize.profile.model import Profile
+from tests.support import gperftools_writer as writer
+from tests.support.gperftools_writer import LAYOUTS, Record
 
 MAPS = b"""\
 00400000-00500000 r-xp 00000000 08:01 11 /bin/main

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from symbolize.core.arrays import NONE
 from symbolize.load import memory_map
 from symbolize.load.memory_map import MAX_ADDRESS, Row, arrange, assign, attach, parse
-from symbolize.profile.model import NONE, Locations, Profile
+from symbolize.profile.model import Locations, Profile
 
 LINES = {
     "a line of /proc/PID/maps": (
@@ -58,6 +59,15 @@ LINES = {
         b"400000-500000 /foo/bin deadbeef01",
         Row(0x400000, 0x500000, 0, b"/foo/bin", b"deadbeef01"),
     ),
+    "a range of two words of full length": (b"00400000 0040b000 main", Row(0x400000, 0x40B000, 0, b"main")),
+    "a brief line with the shortest build id": (
+        b"400000-500000 /opt/My App 12345678",
+        Row(0x400000, 0x500000, 0, b"/opt/My App", b"12345678"),
+    ),
+    "a brief path that ends with the longest word that is none": (
+        b"400000-500000 /opt/My App 1234567",
+        Row(0x400000, 0x500000, 0, b"/opt/My App 1234567"),
+    ),
     "a brief path that ends with a short hex word": (
         b"400000-500000 /opt/My App 2",
         Row(0x400000, 0x500000, 0, b"/opt/My App 2"),
@@ -103,6 +113,8 @@ def test_line(line: bytes, row: Row) -> None:
         b"dad-faced person",
         b"10-20 items",
         b"1984 2001 are books",
+        b"0400000 040b000 are numbers",
+        b"00400000 040b000 are too",
         b"1000-2000 people",
         b"01-05 10:15 3 users logged in",
         b"2024-01-01 12:00:00 started",
@@ -153,6 +165,12 @@ def test_variables_do_not_explode() -> None:
     assert row.file == b"/" + b"x" * memory_map.MAX_VALUE
     (row,) = parse(text + b"400000-500000: /" + b"$v09" * 1000).rows
     assert len(row.file) < memory_map.MAX_VALUE * (memory_map.MAX_EXPANSIONS + 1)
+    # As many variables as a limit says are known, and so many in a line.
+    text = b"".join(b"v%03d=x\n" % i for i in range(memory_map.MAX_VARIABLES + 1))
+    (row,) = parse(text + b"400000-500000: /$v254$v255$v256\n").rows
+    assert row.file == b"/xx$v256"
+    (row,) = parse(text + b"400000-500000: /" + b"$v001" * 17).rows
+    assert row.file == b"/" + b"x" * 16 + b"$v001"
 
 
 @pytest.mark.parametrize(
@@ -253,6 +271,11 @@ def test_address_zero_has_no_mapping() -> None:
     rows = [Row(0, 0x2000)]
     assert owners(rows, [0, 1]) == [NONE, 0]
     assert len(rows) == 1
+    rows = [Row(0x1000, 0x2000, 0x1000)]
+    assert owners(rows, [0, 0x1000]) == [NONE, 0]
+    assert rows == [Row(0x1000, 0x2000, 0x1000)]
+    assert owners(rows, [0, 1]) == [NONE, 0]
+    assert rows == [Row(0, 0x2000)]
 
 
 def test_nothing() -> None:
@@ -290,12 +313,12 @@ def test_mappings_are_interned() -> None:
 
 
 def test_many_addresses_take_no_time() -> None:
-    """A million addresses find their mapping among thousands in well under a second."""
+    """A million addresses find their mapping among thousands in well under a second of processor time."""
     rows = [Row(0x10000 * i, 0x10000 * i + 0xF000) for i in range(1, 5001)]
     addresses = np.random.default_rng(0).integers(1, 0x10000 * 5000, 1_000_000).astype(np.uint64)
-    begin = time.perf_counter()
+    begin = time.process_time()
     assign(rows, addresses)
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 @pytest.mark.parametrize(
@@ -310,6 +333,6 @@ def test_many_addresses_take_no_time() -> None:
 )
 def test_hostile_lines_take_no_time(line: bytes) -> None:
     """No line makes the patterns backtrack without end."""
-    begin = time.perf_counter()
+    begin = time.process_time()
     parse(b"a=b\n" + line)
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2

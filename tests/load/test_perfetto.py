@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 import zstandard
 
-from symbolize.errors import InputError
+from symbolize.core.errors import InputError
 from symbolize.load import load, load_all
+from symbolize.load.detect import is_trace
 from symbolize.load.perfetto import build as building
-from symbolize.load.perfetto import common, heaps, samples, scan
+from symbolize.load.perfetto import heaps, samples, scan
 from symbolize.load.perfetto import load as loading
+from symbolize.load.perfetto import packet_reader as common
 from symbolize.load.perfetto import processes as processing
 from symbolize.load.perfetto import trace as tracing
 from symbolize.load.perfetto.wire import fields, message
-from symbolize.load.several import is_trace
 from symbolize.profile import Profile
 from symbolize.write import encode
 from tests.support import interpreted, pprof_writer
@@ -173,6 +174,9 @@ def test_other_fields_at_the_top_are_skipped() -> None:
     assert f"damaged at offset {len(SOUND):#x}" in profile.warnings[0]
     profile = only(SOUND + b"\x0f")
     assert f"damaged at offset {len(SOUND):#x}" in profile.warnings[0]
+    # The beginning of a tag may be cut off; one of more than five bytes is none.
+    for count, what in ((1, "cut off"), (5, "cut off"), (6, "damaged"), (9, "damaged"), (12, "damaged")):
+        assert f"{what} at offset {len(SOUND):#x}" in only(SOUND + b"\x8a" * count).warnings[0]
 
 
 def test_empty_packets_and_gzip_within() -> None:
@@ -208,6 +212,10 @@ def test_a_clear_wins_over_loss_and_empties_all() -> None:
     profile = only(b"".join([*trace, w.perf_sample(2)]))
     assert stacks(profile) == {("alloc", "main"): [1, 0], ("free", "start"): [1, 0]}
     assert any("1 samples were left out" in warning for warning in profile.warnings)
+    alone = w.packet(1, w.CLEARED, w.interned({1: "main"}))
+    rest = w.interned(**NAMES | {"functions": {2: "alloc", 3: "other"}})
+    assert sampled(alone, w.packet(1, interned=rest), w.perf_sample(2)) == {("alloc", "main"): [1, 0]}
+    assert "a part of their callstack" in refused(alone + w.packet(1, w.CLEARED, rest) + w.perf_sample(2))
 
 
 def test_loss_stops_interning_until_the_next_clear() -> None:
@@ -292,6 +300,33 @@ def test_names_of_mappings(paths: dict[int, str], name: str) -> None:
     """Parts get a slash each; an unknown part cuts the name short (rule R222)."""
     profile = only(w.packet(1, w.CLEARED, w.interned(**NAMES | {"paths": paths})) + w.perf_sample(2))
     assert profile.strings.text(profile.mappings.filename[0]) == name
+
+
+def test_fields_of_a_newer_recorder() -> None:
+    """Fields that nothing reads, of any number and wire type, leave every message what it is; what no field can be
+    is damage (protobuf encoding)."""
+    known = encode(only(SOUND))
+    later = {0: b"\x81\x01", 1: bytes(range(8)), 2: b"\x02\x08\x08", 5: b"\x08\x08\x08\x08"}
+    for wire, content in later.items():
+        extra = w.varint(1000 << 3 | wire) + content
+        names = {
+            key: [each + extra for each in value] if isinstance(value, list) else value for key, value in NAMES.items()
+        }
+        sample = w.message({1: 0, 2: 10, 3: 11, 4: 2, 5: 2}) + extra
+        trace = w.packet(1, w.CLEARED, w.interned(**names) + extra) + w.packet(1, rest={66: sample})
+        assert encode(only(trace)) == known
+        assert (
+            encode(only(w.field(1, w.message({10: 1, 13: 1, 12: STATE}) + extra) + w.packet(1, rest={66: sample})))
+            == known
+        )
+        cut = STATE + w.varint(1000 << 3 | wire) + content[:-1] * (wire != 0)
+        assert stacks(said(w.packet(1, w.CLEARED, cut) + w.perf_sample(2), "1 packets are damaged")) == {
+            ("alloc", "main"): [1, 0]
+        }
+    for tag in (b"\x00\x01", b"\x07\x01", b"\x0b", b"\x0c", b"\x0e\x01", b"\x88\x80\x80\x80\x10\x01", b"\x88" * 11):
+        said(w.packet(1, w.CLEARED, STATE + tag) + w.perf_sample(2), "1 packets are damaged")
+    top = w.varint((1 << 29) - 1 << 3) + b"\x01"
+    assert encode(only(w.packet(1, w.CLEARED, STATE + top) + w.perf_sample(2))) == known
 
 
 def test_sequences_without_a_number() -> None:
@@ -431,9 +466,20 @@ def test_dumps_hold_running_totals() -> None:
 
 def test_dump_at_max() -> None:
     """The maximum replaces what is allocated; its count counts where the interval was recorded (rule R224)."""
-    samples = [w.heap_sample(2, 100, 40, 3, 1, top=80, top_count=2)]
-    assert stacks(only(heap((1, samples)))) == {("alloc", "main"): [0, 80, 0, 80]}
-    assert stacks(only(heap((1, samples), f13=4096))) == {("alloc", "main"): [2, 80, 2, 80]}
+    sample = w.heap_sample(2, 100, 40, 3, 1, top=80, top_count=2)
+    # Fields that nobody knows yet are read over.
+    for given in (
+        [sample],
+        [sample + b"\x98\x01\x05"],
+        [sample + b"\x92\x01\x02\x08\x05"],
+        [sample + w.field(15, "x" * 200)],
+    ):
+        assert stacks(only(heap((1, given)))) == {("alloc", "main"): [0, 80, 0, 80]}
+        assert stacks(only(heap((1, given), f13=4096))) == {("alloc", "main"): [2, 80, 2, 80]}
+    profile = only(heap((1, [sample]), f12=4096))
+    assert profile.period == 4096
+    assert [profile.strings.text(each) for each in profile.period_type] == ["space", "bytes"]
+    assert only(heap((1, [sample]))).period == 0
 
 
 @pytest.mark.parametrize(
@@ -451,6 +497,8 @@ def test_other_heaps(name: str | None, file: str, first: str, count: int) -> Non
     )
     found = read(trace)
     assert [*found] == [f"heap_dump.1.7.{file}"]
+    assert [*read(trace, heaps=[name or "unknown"])] == [*found]
+    assert "no such profile" in refused(trace, heaps=["other"])
     assert types(*found.values())[0] == first
     assert [*stacks(*found.values()).values()] == [[2, 9, 1, 8][:count]]
 
@@ -704,6 +752,11 @@ def test_counters_begin_at_zero_where_the_sequence_does() -> None:
     defaults = w.perf_defaults({2: 100, 4: 10})
     trace = w.packet(1, w.CLEARED, STATE, defaults, rest={87: 1}) + w.perf_sample(2, total=700)
     assert stacks(only(trace)) == {("alloc", "main"): [1, 700]}
+    beside = w.perf_defaults({2: 100, 4: 10}, [w.message({1: 11}), w.message({1: 12})])
+    trace = w.packet(1, w.CLEARED, STATE, beside, rest={87: 1}) + w.perf_sample(2, total=700, followers=[30])
+    assert stacks(only(trace)) == {("alloc", "main"): [1, 700, 30, 0]}
+    late = w.packet(1, w.CLEARED, STATE, beside) + w.perf_sample(2, total=700, followers=[30])
+    assert stacks(only(late)) == {("alloc", "main"): [1, 0, 0, 0]}
     clock = w.perf_defaults({2: 100, 4: 1})
     assert stacks(only(w.packet(1, w.CLEARED, STATE, clock) + w.perf_sample(2, total=700))) == {
         ("alloc", "main"): [1, 10_000_000]
@@ -765,6 +818,29 @@ def test_labels_of_samples() -> None:
     ]  # fmt: skip
 
 
+def test_names_of_nobody() -> None:
+    """A descriptor without a pid or tid names no process 0 and no thread 0; of names for one, the process tree's
+    counts, and else the first."""
+    nobody = w.packet(None, rest={43: w.message({6: "nobody"})}) + w.packet(None, rest={44: w.message({5: "nobody"})})
+    idle = w.perf_sample(2, pid=0, tid=0)
+    assert labels(only(w.packet(1, w.CLEARED, STATE) + nobody + idle))[0] == {
+        "pid": 0,
+        "tid": 0,
+        "cpu": 0,
+        "mode": "user",
+    }
+    packets = [w.packet(None, rest={43: w.message({1: 0, 6: name})}) for name in "ab"]
+    packets += [w.packet(None, rest={44: w.message({2: 0, 5: name})}) for name in "ab"]
+    for more, name in ((b"", "a"), (w.process_tree({0: ["tree"]}, {0: ("tree", 0)}), "tree")):
+        found = labels(only(w.packet(1, w.CLEARED, STATE) + b"".join(packets) + more + idle))[0]
+        assert (found["process"], found["thread"]) == (name, name)
+        found = labels(only(w.packet(1, w.CLEARED, STATE) + more + b"".join(packets) + idle))[0]
+        assert (found["process"], found["thread"]) == (name, name)
+    kernel = w.packet(None, rest={2: w.message({1: w.message({1: 9, 2: 2, 3: "kworker/0:1-workqueue"})})})
+    found = labels(only(w.packet(1, w.CLEARED, STATE) + kernel + w.perf_sample(2, pid=9)))[0]
+    assert found["process"] == "kworker/0:1"
+
+
 def test_defaults_and_names_of_events() -> None:
     """Without defaults cpu-clock is counted; names come from the timebase, its counter, tracepoint or raw event."""
     assert types(only(SOUND)) == ["samples/count", "cpu-clock/nanoseconds"]
@@ -773,6 +849,10 @@ def test_defaults_and_names_of_events() -> None:
         ({3: w.message({1: "sched:switch"})}, "sched:switch/count"),
         ({5: w.message({1: 4, 2: 0x11, 3: 1})}, "raw.0x4.0x11.0x1.0x0/count"),
         ({4: 2, 12: [1, 2]}, "page-faults:uk/count"),
+        ({4: 2, 12: w.packed([3, 1])}, "page-faults:uh/count"),
+        ({1: 5}, "cpu-clock/nanoseconds"),
+        ({4: 20}, "dummy/count"),
+        ({4: 21}, "cpu-clock/count"),
     ):
         trace = w.packet(1, w.CLEARED, STATE, w.perf_defaults(timebase)) + w.perf_sample(2)
         assert types(only(trace))[1] == name
@@ -813,6 +893,31 @@ def test_stack_samples() -> None:
     assert types(only(left))[1] == "wall/nanoseconds"
     unknown = w.packet(1, w.CLEARED, STATE) + w.packet(1, rest={135: w.message({2: 4, 6: 2})})
     assert "1 samples were left out" in refused(unknown)
+
+
+def test_stack_samples_that_are_not_whole() -> None:
+    """Errors of the unwinder are labels; a sample without a stack is told of, and one whose context, event or bytes
+    are not there is left out (rule R229)."""
+    start = w.packet(1, w.CLEARED, STATE + w.message({48: w.message({1: 1, 2: 10}), 49: w.message({1: 1, 2: 3})}))
+
+    def sampled(content: dict[int, Any]) -> bytes:
+        odd, whole = {2: 1, 4: 1} | content, {2: 1, 6: 3}
+        return start + w.packet(1, rest={135: w.message(odd)}) + w.packet(1, rest={135: w.message(whole)})
+
+    assert labels(only(sampled({6: 2, 7: 6})))[0] == {"pid": 10, "cpu": 3, "unwind_error": "max_frames_exceeded"}
+    for content, what in (
+        ({}, "1 samples count events and have no stack"),
+        ({6: 77}, "1 samples were left out because a part of their callstack"),
+        ({4: 9, 6: 2}, "1 samples were left out because a part"),
+        ({6: 2, 10: 5}, "1 samples were left out because a part"),
+        ({6: 2, 13: 5}, "1 samples were left out because a part"),
+        ({6: 2, 14: b"\xff"}, "1 packets are damaged"),
+        ({5: w.message({1: [w.message({1: "f"})]}) + b"\x0a"}, "1 packets are damaged"),
+        ({5: w.message({1: [w.message({1: "f", 3: 1}) + b"\x08"]})}, "1 packets are damaged"),
+    ):
+        profile = only(sampled(content))
+        assert any(what in each for each in profile.warnings), (content, profile.warnings)
+        assert stacks(profile) == {("other", "main"): [1, 1]}
 
 
 def test_weights_in_multiples() -> None:
@@ -880,6 +985,8 @@ def test_chromium() -> None:
     assert types(profile) == ["samples/count", "wall/nanoseconds"]
     # 0x5000 is a caller in one stack and the leaf of the other.
     assert stacks(profile) == {("0x6000", "0x4fff"): [2, 120_000], ("0x5000", "named", "0x5fff"): [1, 5000]}
+    # A frame without an address is no caller that could be moved.
+    assert sorted(profile.locations.address.tolist()) == [0, 0x4FFF, 0x5000, 0x5FFF, 0x6000]
     assert profile.duration_nanos == 130_000 - 25_000
     assert labels(profile)[0] == {"pid": 50, "tid": 51, "thread": "CrBrowserMain"}
     mappings = profile.mappings
@@ -927,6 +1034,18 @@ def test_times_of_chromium() -> None:
     assert stacks(profile)["0x6000", "0x4fff"] == [1, 1000]
     assert any("time is not known" in warning for warning in profile.warnings)
     assert "time is not known" in refused(w.packet(1, w.CLEARED, CHROMIUM) + stream([1], [1 << 62]))
+    longest = 1 << 52
+    for delta, count in ((longest - 6, 3), (longest - 5, 2), (longest, 2), (longest + 1, 1), (-longest - 1, 1)):
+        profile = only(start + stream([1, 1, 1], [1, delta, 1]))
+        assert stacks(profile)["0x6000", "0x4fff"] == [count, 1000 * sum([1, delta, 1][:count])]
+        told = [each for each in profile.warnings if "time is not known" in each]
+        assert [each.split()[0] for each in told] == [str(3 - count)] * (count < 3)
+    damaged = w.packet(1, rest={54: w.message({1: b"\x01\xff", 2: [7]})})
+    assert stacks(said(start + stream([1], [1]) + damaged, "1 packets are damaged"))["0x6000", "0x4fff"] == [1, 1000]
+    # What is behind more callstacks than any packet has is left out.
+    many = w.packet(1, rest={54: w.field(1, bytes([1]) * ((1 << 20) + 1)) + w.field(2, [1])})
+    profile = said(start + many, "1 entries were left out")
+    assert stacks(profile)["0x6000", "0x4fff"] == [1, 1000]
 
 
 def test_heap_dumps_of_chromium() -> None:
@@ -968,6 +1087,27 @@ def test_frames_without_code() -> None:
     assert profile.locations.address.tolist() == [0] * 4
     text = profile.strings.text
     assert [text(each) for each in profile.mappings.filename] == ["[kernel]"]
+    assert (profile.mappings.start.tolist(), profile.mappings.limit.tolist()) == ([0], [0])
+
+
+@pytest.mark.parametrize(("exact", "in_file"), [(0x1000, 0x1000), (None, 0x5000)])
+def test_names_without_an_address(exact: int | None, in_file: int) -> None:
+    """A frame with a name and without a relative address has no address, and says nothing of where the mapping begins
+    in the file; one that has neither is at the first byte (rule R221)."""
+    mapping = w.mapping(1, 1, BASE, END, exact, path=[3])
+    frames = [w.frame(1, 1, 1, 0x5100), w.frame(2, 2, 1)]
+    profile = only(
+        w.packet(1, w.CLEARED, w.interned(**NAMES | {"mappings": [mapping], "frames": frames})) + w.perf_sample(2)
+    )
+    assert dict(zip(stack_names(profile)[0], profile.locations.address[profile.samples.locations], strict=True)) == {
+        "alloc": 0,
+        "main": 0x5100 - in_file + BASE,
+    }
+    assert profile.mappings.file_offset.tolist() == [in_file]
+    mapping = w.mapping(1, 1, BASE, END, 0, path=[3])
+    unnamed = {"mappings": [mapping], "frames": [w.frame(1, 0, 1, 0x5100), w.frame(2, 0, 1)]}
+    profile = only(w.packet(1, w.CLEARED, w.interned(**NAMES | unnamed)) + w.perf_sample(2))
+    assert sorted(profile.locations.address.tolist()) == [BASE, BASE + 0x5100]
 
 
 def test_names_with_source() -> None:
@@ -1035,6 +1175,30 @@ def test_compressed_packets_do_not_nest() -> None:
     assert any("within compressed packets" in warning for warning in profile.warnings)
     profile = only(SOUND + w.field(1, w.field(50, b"nonsense")) + w.field(1, w.field(133, b"nonsense")))
     assert any("2 compressed packets were left out" in warning for warning in profile.warnings)
+
+
+@pytest.mark.parametrize("wrap", [w.compressed, w.zstd])
+def test_damage_in_compressed_packets(wrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compressed packet that is cut or damaged costs itself, or what is behind its whole packets, and is told of."""
+    good = stacks(only(SOUND))
+    for odd, what in (
+        (wrap(w.perf_sample(2)[:-3]), "1 packets are damaged"),
+        (wrap(b"\x0f" * 30), "1 packets are damaged"),
+        (w.field(1, w.field(50, b"no zlib")), "1 compressed packets were left out because they are damaged"),
+        (w.field(1, w.field(133, b"no zstd")), "1 compressed packets were left out because they are damaged"),
+        (w.field(1, w.field(50, zlib.compress(bytes(100))[:-6])), "1 compressed packets end too early"),
+    ):
+        profile = said(SOUND + odd + w.perf_sample(3), what)
+        assert stacks(profile) == good | {("other", "main"): [1, 0]}
+    monkeypatch.setattr(tracing, "MAX_INFLATED", 100)
+    fits, bomb = wrap(w.perf_sample(3) + bytes([10, 0]) * 30), wrap(w.perf_sample(3) + bytes([10, 0]) * 300)
+    assert stacks(only(SOUND + fits)) == good | {("other", "main"): [1, 0]}
+    assert stacks(said(SOUND + bomb, "1 compressed packets were left out because they expand")) == good
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    monkeypatch.setitem(sys.modules, "isal", None)
+    monkeypatch.setitem(sys.modules, "isal.isal_zlib", None)
+    if wrap is w.compressed:
+        assert stacks(only(SOUND + fits)) == good | {("other", "main"): [1, 0]}
 
 
 def test_bombs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1152,6 +1316,56 @@ def test_tables_have_limits(monkeypatch: pytest.MonkeyPatch, module: Any, limit:
     assert stacks(said(trace, what))["alloc", "main"][0] > 0
 
 
+def test_more_dumps_than_any_trace_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dumps beyond a limit, of the same heap or of another, are left out with a warning."""
+    monkeypatch.setattr(tracing, "MAX_DUMPS", 2)
+    dumps = [w.heap_dump(pid, [w.heap_sample(2, 5, 0, 1)], time) for pid, time in ((7, 1), (8, 1), (7, 2), (9, 1))]
+    trace = CLEAR + w.packet(1, interned=STATE) + b"".join(w.heap_packet([each]) for each in dumps)
+    found = read(trace)
+    assert [*found] == ["heap_dump.1.7.libc.malloc", "heap_dump.2.8.libc.malloc"]
+    assert "2 heap dumps were left out because the trace has too many" in found["heap_dump.1.7.libc.malloc"].warnings
+
+
+def test_more_kinds_of_samples_than_any_trace_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples of events beyond a limit are left out with a warning, whatever kind of sample they are."""
+    monkeypatch.setattr(tracing, "MAX_SESSIONS", 1)
+    event = w.message({1: w.message({2: 5}), 6: 2, 9: w.message({2: "event"})})
+    chromium = w.packet(3, w.CLEARED, CHROMIUM) + (THREAD + stream([1], [20])).replace(b"P\x01", b"P\x03")
+    for more in (
+        w.packet(2, w.CLEARED, STATE, CYCLES) + w.perf_sample(2, seq=2),
+        w.packet(1, rest={135: event}),
+        chromium,
+    ):
+        profile = said(SOUND + more, "samples were left out because the trace has too many kinds of them")
+        assert stacks(profile) == {("alloc", "main"): [1, 0]}
+        assert any(each.startswith("1 samples were left out because a part") for each in profile.warnings)
+
+
+def test_frames_in_stack_samples_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples that say more frames themselves than any stack has, or than there is room for, are left out; as many as
+    a limit says are read."""
+
+    def inline(*names: str) -> bytes:
+        frames = w.message({1: [w.message({1: name}) for name in names]})
+        whole = w.packet(1, rest={135: w.message({1: w.message({2: 5}), 6: 2})})
+        return (
+            w.packet(1, w.CLEARED, STATE)
+            + whole
+            + w.packet(1, rest={135: w.message({1: w.message({2: 5}), 5: frames})})
+        )
+
+    for depth, rows in ((4096, 2), (4097, 1)):
+        profile = only(inline(*["f"] * depth))
+        assert len(profile.samples) == rows
+        assert any("entries were left out" in each for each in profile.warnings) == (rows == 1)
+    for limit, enough in (("MAX_FRAMES", 4), ("MAX_STACKS", 2), ("MAX_STACK_ITEMS", 4)):
+        for value in (enough, enough - 1):
+            monkeypatch.setattr(common, limit, value)
+            found = stacks(only(inline("f", "g")))
+            assert found == {("alloc", "main"): [1, 1]} | ({("g", "f"): [1, 1]} if value == enough else {})
+        monkeypatch.undo()
+
+
 def test_dumps_that_do_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of too many samples that wait, those before are taken as they are; their callstacks are there or not."""
     monkeypatch.setattr(heaps, "MAX_PENDING", 2)
@@ -1174,7 +1388,8 @@ def test_limits_of_what_heaps_and_symbols_say(monkeypatch: pytest.MonkeyPatch) -
     said(SOUND + symbols, "5 symbols were left out")
     said(SOUND + w.packet(1, defaults=bytes([0x7A]) + w.varint(20_000) + bytes(20_000)), "defaults were left out")
     monkeypatch.setattr(tracing, "MAX_MAPPINGS", 0)
-    assert "too many mappings" in refused(SOUND)
+    text = refused(SOUND + w.perf_sample(3))
+    assert "; 1 mappings were left out, with the frames in them, because the trace has too many" in text
 
 
 def test_samples_of_one_deep_callstack(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1290,7 +1505,7 @@ def test_many_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 DIGEST = """
 import hashlib, sys
-from symbolize import cursor
+from symbolize.core import cursor
 from symbolize.load import load_all
 from symbolize.write import encode
 found = load_all(sys.argv[1])
@@ -1334,6 +1549,19 @@ def test_compressed_packets_in_a_compressed_file(monkeypatch: pytest.MonkeyPatch
     (tmp_path / "packed").write_bytes(gzip.compress(trace))
     assert not any("bombs" in each for each in only_of(tmp_path / "plain").warnings)
     assert any("expand as only bombs do" in each for each in only_of(tmp_path / "packed").warnings)
+
+
+@pytest.mark.parametrize("wrap", [w.compressed, w.zstd])
+def test_small_packets_take_little(wrap: Any) -> None:
+    """What a compressed packet may expand to, 16 MiB, is not allocated for each."""
+    trace = w.packet(1, w.CLEARED, STATE) + wrap(w.perf_sample(2))
+    only(trace)
+    tracemalloc.start()
+    try:
+        only(trace)
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def only_of(path: Path) -> Profile:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from symbolize import Profile, Symbolizer, load_all
+from symbolize.load.model import Choice
 from symbolize.load.perfetto import java
-from symbolize.load.several import Choice
 from symbolize.write import encode
 from tests.support import perfetto_writer as w
 
@@ -290,10 +290,23 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
             assert any(whole in text for text in warnings)
 
 
+@pytest.mark.parametrize(
+    ("limit", "enough"),
+    [("MAX_CLASSES", 4), ("MAX_BYTES", 202), ("MAX_PACKAGES", 1), ("MAX_METHODS", 6)],
+)
+def test_edges_of_limits(limit: str, enough: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many fields, bytes, packages and methods as a limit says are read, and one more is told of."""
+    for value in (enough, enough - 1):
+        monkeypatch.setattr(java, limit, value)
+        ((profile,), warnings) = profiles(trace_of(FRAMES[:1]) + NAMES)
+        assert bool(warnings) == (value < enough)
+        assert value < enough or names_of(profile) == SOURCE[:1]
+
+
 @pytest.mark.parametrize("limit", ["MAX_LOOKED_AT", "MAX_NEW_LINES", "MAX_NEW_BYTES", "MAX_LINES"])
 def test_limits_of_what_is_made(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A profile does not grow without bound by names (rule R233)."""
-    import symbolize.deobfuscate as module
+    import symbolize.enrich.deobfuscate as module
 
     monkeypatch.setattr(module, limit, 0)
     methods = [("a", f"inlined{number}", (1, 9, 5)) for number in range(200)]
@@ -318,6 +331,16 @@ def test_endless_names_and_chains() -> None:
     ):
         trace = trace_of([("a.a.a.a", 2)]) + w.deobfuscation([w.java_class("a.a.a", name, members)])
         assert names(trace) == [[(PLAIN, 2)]]
+
+
+@pytest.mark.parametrize("long", [(65_535, 1, 1), (1, 65_535, 1), (1, 1, 65_535)])
+def test_the_longest_names(long: tuple[int, int, int]) -> None:
+    """Names of a class and of its methods have up to 65,535 bytes, as in Java; longer ones are none."""
+    for more in (0, 1):
+        owner, obfuscated, name = ("abc"[i] * (size + more * (size > 1)) for i, size in enumerate(long))
+        given = [(f"a.a.a.{obfuscated}", 2)]
+        trace = trace_of(given) + w.deobfuscation([w.java_class("a.a.a", owner, [(obfuscated, name, ())])])
+        assert names(trace) == [[(f"{owner}.{name}", 2)] if not more else given]
 
 
 def test_bad_bytes() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from symbolize.load import load_all
+from symbolize.load.detect import KNOWN_WIRE, is_trace
 from symbolize.write import encode
 from tests.support import perfetto_writer as w
 
@@ -131,3 +132,17 @@ def test_messages_of_perfetto() -> None:
     warnings = "; ".join(found[0][2])
     for part in ("could not keep up", "4 samples were lost in the kernel", "stopped early", "overran"):
         assert part in warnings
+
+
+def test_what_a_trace_may_begin_with() -> None:
+    """A packet with any one field that is read, or with one of those around, is a trace, if it has the schema's wire
+    type (rule R220)."""
+    described = messages.TracePacket.DESCRIPTOR.fields_by_number
+    read_ones = {2, 6, 8, 10, 11, 12, 13, 37, 41, 42, 43, 44, 47, 50, 54, 56, 58, 59, 60, 61, 64, 66, 87, 98, 133, 135}
+    assert read_ones <= KNOWN_WIRE.keys()
+    lengths = {described[2].TYPE_MESSAGE, described[2].TYPE_BYTES, described[2].TYPE_STRING}
+    for number in KNOWN_WIRE:
+        # The package leaves out Java heap graphs.
+        is_bytes = number == 56 or described[number].type in lengths
+        assert is_trace(w.field(1, w.field(number, b"" if is_bytes else 1)))
+        assert not is_trace(w.field(1, w.field(number, 1 if is_bytes else b"")))

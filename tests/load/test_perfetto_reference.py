@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from symbolize.errors import InputError
+from symbolize.core.errors import InputError
 from symbolize.load import load_all
 from tests.support import perfetto_writer as w
 from tests.support.perfetto_profiles import labels

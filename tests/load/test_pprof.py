@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symbolize.errors import InputError
+from symbolize.core.errors import InputError
 from symbolize.load import pprof
+from symbolize.profile import NONE
 from symbolize.proto.profile_pb2 import Profile as Message
+from symbolize.proto.profile_pb2 import ValueType
 from symbolize.write import encode
+from tests.support.perfetto_writer import varint
 
 
 def small() -> Message:
@@ -61,6 +64,24 @@ def test_repeated_strings_are_one() -> None:
     assert functions.name[0] == functions.name[1]
 
 
+@pytest.mark.parametrize("ids", [[1, 2, 3, 4], [1, 3, 2, 4], [2, 3, 4, 5], [1, 2, 3, 5], [4, 3, 2, 1]])
+def test_rows_are_found_by_their_ids(ids: list[int]) -> None:
+    """Whatever ids the rows of tables have, in whatever order, a reference is to the row with the id."""
+    message = Message(string_table=[b"", b"x", b"/1", b"/2", b"/3", b"/4"], sample_type=[ValueType(type=1)])
+    for row, each in enumerate(ids):
+        message.mapping.add(id=each, memory_limit=0x100, filename=2 + row)
+        message.function.add(id=each, name=2 + row)
+        message.location.add(id=each, mapping_id=each, address=row).line.add(function_id=each)
+    message.sample.add(location_id=[ids[2], ids[0], ids[3], ids[1]], value=[1])
+    profile = pprof.load(message.SerializeToString(), "x")
+    assert profile.samples.locations.tolist() == [2, 0, 3, 1]
+    assert profile.locations.mapping.tolist() == profile.locations.lines.function.tolist() == [0, 1, 2, 3]
+    # An id between or beside those that are there is none of them.
+    for other in {*range(7)} - {*ids}:
+        message.location[0].mapping_id = other
+        assert pprof.load(message.SerializeToString(), "x").locations.mapping.tolist() == [NONE, 1, 2, 3]
+
+
 def alter(change: Callable[[Message], Any]) -> bytes:
     """The small profile after a change."""
     message = small()
@@ -96,6 +117,39 @@ def alter(change: Callable[[Message], Any]) -> bytes:
 def test_what_is_not_valid(change: Callable[[Message], Any], problem: str) -> None:
     """pprof's CheckValid, and indices outside the string table."""
     assert problem in refused(alter(change)).problem
+
+
+def test_lists_that_are_not_packed() -> None:
+    """Writers may give each number of a list a field of its own (protobuf encoding); what is checked is the same."""
+    packed = small()
+    packed.comment.append(4)
+    packed.sample_type.add(type=3)
+    for each in packed.sample:
+        each.value.append(-5)
+    raw = packed.SerializeToString()
+    plain = raw
+    minus = b"\xfb" + b"\xff" * 8 + b"\x01"
+    for stack, short in ((b"\x0a\x02\x01\x02", b"\x08\x01\x08\x02"), (b"\x0a\x01\x02", b"\x08\x02")):
+        old = stack + b"\x12\x0e\x80\xad\xe2\x04" + minus
+        new = short + b"\x10\x80\xad\xe2\x04\x10" + minus
+        assert old in plain
+        at = plain.index(old) - 1
+        plain = plain[:at] + bytes([plain[at] + len(new) - len(old)]) + new + plain[at + 1 + len(old) :]
+    plain = plain.replace(b"\x6a\x02\x03\x04", b"\x68\x03\x68\x04")
+    assert Message.FromString(plain) == packed
+    assert plain != raw
+    assert encode(pprof.load(plain, "x")) == encode(pprof.load(raw, "x"))
+    found = pprof.load(plain, "x").samples
+    assert found.locations.tolist() == [0, 1, 1]
+    assert found.values.tolist() == [[10_000_000, -5]] * 2
+    short = plain.index(b"\x08\x01\x08\x02")
+    error = refused(plain[: short + 3] + b"\x07" + plain[short + 4 :])
+    assert (error.problem, error.offset) == ("has a sample with a location that does not exist", short + 2)
+    for size, more in ((-11, b""), (2, b"\x10\x01")):
+        end = short + 4 + 5 + 11
+        kept = end if more else end - 11
+        changed = plain[: short - 1] + bytes([plain[short - 1] + size]) + plain[short:kept] + more + plain[end:]
+        assert "more or fewer values" in refused(changed).problem
 
 
 def test_problems_say_where() -> None:
@@ -247,6 +301,9 @@ def test_matches_profiles() -> None:
         bytes(8) + b"\x03" + bytes(7) + bytes(8) + b"\x10\x27" + bytes(14),  # gperftools
         bytes(100),
         b"\x0a\x06\x40\x01\x1a\x02hi" * 50,  # packets of a trace: field 1, over and over
+        b"\x4a\x04\x00\x01\x02\x03" * 9,  # time_nanos as bytes
+        b"\x39" + bytes(8) + b"\x3d" + bytes(4),  # drop_frames of fixed size
+        b"\x58\x01" * 9,  # period_type as a number
     ],
 )
 def test_matches_nothing_else(raw: bytes) -> None:
@@ -321,9 +378,10 @@ def test_fields_of_another_wire_type(message: str, wire: int) -> None:
         assert any(what in each for each in profile.warnings)
         assert unknown_anywhere(Message.FromString(encode(profile))) == 0
     # A newer schema's field stays.
-    raw = with_field(message, b"\xc0\x3e\x01")
-    kept = unknown_anywhere(Message.FromString(encode(pprof.load(raw, "x"))))
-    assert kept == (message not in ("label", "line", "sample_type"))
+    for number in (FIELDS[message] + 1, 1000):
+        raw = with_field(message, varint(number << 3 | wire) + content)
+        kept = unknown_anywhere(Message.FromString(encode(pprof.load(raw, "x"))))
+        assert kept == (message not in ("label", "line", "sample_type"))
 
 
 def test_tags_that_protobuf_does_not_read() -> None:

@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symbolize.cli import main
-from symbolize.errors import InputError
+from symbolize.core.errors import InputError
 from symbolize.load import load as load_any
-from symbolize.load import simpleperf
-from symbolize.load import simpleperf_scan as scanning
+from symbolize.load import simpleperf, simpleperf_report, simpleperf_scan
 from symbolize.profile import NONE, AddressKind, Profile, compact
 from symbolize.proto import profile_pb2
 from symbolize.proto import report_sample_pb2 as schema
-from tests.load.simpleperf_writer import (
+from tests.support import interpreted
+from tests.support.simpleperf_writer import (
     MAGIC,
     Model,
     file,
@@ -37,7 +37,6 @@ from tests.load.simpleperf_writer import (
     switch,
     thread,
 )
-from tests.support import interpreted
 
 RECORDED = sorted((Path(__file__).parents[2] / "fixtures" / "simpleperf").glob("*.proto"))
 
@@ -126,6 +125,14 @@ def test_recordings(path: Path) -> None:
     assert profile.warnings == []
     assert types_of(profile) == [(b"task-clock:u_samples", b"count"), (b"task-clock:u", b"nanoseconds")]
     assert profile.strings[profile.mappings.filename[0]] == b"/opt/mixer/mixer"
+
+
+def test_main_binary() -> None:
+    """The file that a process is called after comes first; a thread may be called after any other."""
+    files = [file(0, b"/lib/liba.so", [b"a()"]), file(1, b"/bin/b")]
+    threads = [thread(11, 11, b"b"), thread(12, 11, b"liba.so")]
+    profile = load([meta(), sample(11, [(0x10, 0, 0), (0x20, 1, -1)]), *files, *threads])
+    assert [profile.strings[each] for each in profile.mappings.filename] == [b"/bin/b", b"/lib/liba.so"]
 
 
 def test_threads_stay_apart() -> None:
@@ -596,12 +603,84 @@ def test_hostile_numbers() -> None:
         load([meta(*[b"e"] * 5000)])
 
 
+def test_headers() -> None:
+    """A file that ends within its header says where; the last byte of it is that of the version."""
+    whole = report([meta(), sample(1, [])])
+    for size, what in (
+        (10, "is cut off within its header"),
+        (11, "is cut off within its header"),
+        (12, "no record is"),
+    ):
+        with pytest.raises(InputError, match=what) as caught:
+            simpleperf.load(whole[:size], "x")
+        assert caught.value.offset == size
+
+
+def test_meta_information_twice() -> None:
+    """The first counts, and that there are more is told."""
+    profile = load([meta(b"cpu-clock"), sample(1, []), meta(b"cpu-cycles")])
+    assert types_of(profile)[1] == (b"cpu-clock", b"nanoseconds")
+    assert profile.warnings == ["There are several records of meta information; the first one counts."]
+
+
+def limit_to(monkeypatch: pytest.MonkeyPatch, name: str, most: int) -> None:
+    """Set a limit where it is read."""
+    for module in (simpleperf, simpleperf_report):
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, most)
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "records", "problem"),
+    [
+        ("MAX_EVENTS", 2, [sample(1, [], event_type_id=n) for n in (7, 8)], "has 2 kinds of events without a name"),
+        ("MAX_FILES", 2, [sample(1, [(1, 1, -1), (1, 2, -1)])], "has frames in 2 files; 1 is the limit"),
+        ("MAX_VALUES", 4, [sample(1, []), sample(2, [])], "has 2 different samples with 2 values each"),
+        ("MAX_SYMBOLS", 2, [file(1, b"/a", [b"f", b"g"])], "has more than 1 names of functions"),
+    ],
+)
+def test_limits(limit: str, most: int, records: list[Any], problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As much as a limit says is read, and what has one more is refused."""
+    limit_to(monkeypatch, limit, most)
+    load([meta(), *records])
+    limit_to(monkeypatch, limit, most - 1)
+    with pytest.raises(InputError, match=problem):
+        load([meta(), *records])
+
+
+def test_numbers_of_many_bytes() -> None:
+    """A number may have ten bytes, of which the bits beyond 64 are dropped (protobuf encoding); one of eleven, or one
+    that does not end, is damage."""
+    address = b"\x80\x81" + b"\x80" * 7
+
+    def loaded(number: bytes) -> Profile:
+        frame = b"\x08" + number + b"\x10\x00"
+        content = b"\x08\x01\x10\x01" + b"\x1a" + bytes([len(frame)]) + frame + b"\x20\x01"
+        return load([meta(), b"\x0a" + bytes([len(content)]) + content, sample(2, [(9, 0, -1)]), file(0, b"/x")])
+
+    for last, top in ((b"\x01", 1 << 63), (b"\x03", 1 << 63), (b"\x00", 0)):
+        assert sorted(loaded(address + last).locations.address.tolist()) == [9, 128 + top]
+    for number in (address + b"\x80\x01", address + b"\x80" * 9):
+        profile = loaded(number)
+        assert profile.locations.address.tolist() == [9]
+        assert any(each.startswith("1 damaged records") for each in profile.warnings)
+
+
+def test_kinds_of_code_that_nobody_knows() -> None:
+    """An execution type of a newer simpleperf is none that a label could name."""
+    frames = b"\x1a\x06\x08\x05\x10\x00\x20\x02", b"\x1a\x06\x08\x05\x10\x00\x20\x04"
+    profile = load(
+        [meta(), *(b"\x0a" + bytes([len(each) + 4]) + b"\x08\x01\x10\x01" + each for each in frames), file(0, b"/x")]
+    )
+    assert totals(profile, b"execution_type").keys() == {b"jit", b""}
+
+
 def test_more_names_than_any_program_has(monkeypatch: pytest.MonkeyPatch) -> None:
     """The names of all files together are limited, whatever each of them has."""
     found = [meta(), sample(1, [(1, 0, 0)]), *[file(i, b"/x", [b"f"] * 2, [b"g"] * 2) for i in range(3)]]
-    monkeypatch.setattr(simpleperf, "MAX_SYMBOLS", 12)
+    limit_to(monkeypatch, "MAX_SYMBOLS", 12)
     assert read(load(found)) == model(found)
-    monkeypatch.setattr(simpleperf, "MAX_SYMBOLS", 11)
+    limit_to(monkeypatch, "MAX_SYMBOLS", 11)
     with pytest.raises(InputError, match="names of functions"):
         load(found)
 
@@ -627,8 +706,8 @@ def test_many_of_everything() -> None:
 
 def test_stacks_beyond_those_known_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no more encoded stacks are kept, stacks are still known again."""
-    monkeypatch.setattr(scanning, "CHAINS", 2)
-    monkeypatch.setattr(scanning, "CHAIN_BYTES", 40)
+    monkeypatch.setattr(simpleperf_scan, "MAX_CHAINS", 2)
+    monkeypatch.setattr(simpleperf_scan, "MAX_CHAIN_BYTES", 40)
     found = [meta(), *[sample(1, [(i % 5, 0, -1)]) for i in range(50)], file(0, b"/x")]
     assert read(load(found)) == model(found)
     assert len(load(found).samples) == 5
@@ -653,7 +732,7 @@ def test_interpreted(tmp_path: Path) -> None:
     data.write_bytes(report([*OFF_CPU, *NAMED[1:], *[sample(-5, [(1 << 63, 1, -1, 2)], error=3)] * 3, *JAVA]))
     script = tmp_path / "script.py"
     script.write_text(
-        "import sys, hashlib\nfrom symbolize.cursor import COMPILED\nfrom symbolize.load import load\n"
+        "import sys, hashlib\nfrom symbolize.core.cursor import COMPILED\nfrom symbolize.load import load\n"
         "from symbolize.write import encode\nprint(COMPILED, hashlib.sha256(encode(load(sys.argv[1]))).hexdigest())\n"
     )
     folder = tmp_path / "package"
@@ -700,8 +779,8 @@ def test_fields_of_another_wire_type(record: bytes) -> None:
 
 def test_too_many_files_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """R276: what is an object each is limited, which is said; those that are known may be described again."""
-    monkeypatch.setattr(simpleperf, "MAX_FILES", 1)
-    monkeypatch.setattr(simpleperf, "MAX_THREADS", 1)
+    limit_to(monkeypatch, "MAX_FILES", 1)
+    limit_to(monkeypatch, "MAX_THREADS", 1)
     records = [meta(), sample(1, [(0x10, 1, 0)])]
     records += [file(1, b"/a.so"), file(2, b"/b.so"), file(1, b"/c.so")]
     records += [thread(1, 1, b"a"), thread(2, 1, b"b"), thread(1, 1, b"c")]

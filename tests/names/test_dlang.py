@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,10 @@ from hypothesis import strategies as st
 from symbolize import names
 from symbolize.names import dlang
 
-ROWS = [line.split(b"\t") for line in (Path(__file__).parent / "modern" / "dlang.tsv").read_bytes().splitlines()]
+MODERN = Path(__file__).parent / "modern"
+ROWS = [line.split(b"\t") for line in (MODERN / "dlang.tsv").read_bytes().splitlines()]
+FORMS = [line.split(b"\t") for line in (MODERN / "dlang_forms.tsv").read_bytes().splitlines()]
+"""A name or more for each form of types, values and symbols that the grammar has; a wrong one has no text."""
 
 
 def test_real_names_read_as_by_cppfilt() -> None:
@@ -19,6 +23,11 @@ def test_real_names_read_as_by_cppfilt() -> None:
     expected = {name: text for name, text in ROWS if text}
     assert len(expected) > 250
     assert dict(zip(expected, names.demangle(list(expected), "full"), strict=True)) == expected
+
+
+def test_every_form_reads_as_by_cppfilt() -> None:
+    """Forms that real names seldom have are read as c++filt 2.40 reads them, and refused where it does (R260)."""
+    assert {name: dlang.demangle(name) for name, _ in FORMS} == {name: text or None for name, text in FORMS}
 
 
 def test_what_cppfilt_does_not_know() -> None:
@@ -116,6 +125,15 @@ def test_hostile_names_cost_little(name: bytes) -> None:
     """Depth, steps and text are limited whatever back references stand for (R260)."""
     text = dlang.demangle(name)
     assert text is None or len(text) <= dlang.MAX_OUTPUT
+
+
+def test_nested_trials_do_not_double() -> None:
+    """What a position gives is found out once, not twice for each trial around it (R260)."""
+    part = b"eoutMFNdS4core4time8Dur"
+    reader = dlang._Reader(b"_D3std4HTTP16operationTimeoutMFNdS4core4time8Dur" + part * 16 + b"onZv", True, True)
+    with suppress(dlang._MalformedError):
+        reader.mangled(True)
+    assert reader.steps < 2000
 
 
 PIECES = [

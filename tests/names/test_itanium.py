@@ -10,11 +10,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from symbolize import names
-from symbolize.cursor import COMPILED
-from symbolize.names import itanium_text, rust
+from symbolize.core.cursor import COMPILED
+from symbolize.names import itanium_demangler, itanium_nodes
+from symbolize.names.rust import is_legacy
 from symbolize.names.simplify import drop_clone_notes, simplify
-from tests.names.modern.make_modern import REASONS, UNKNOWN, plain
 from tests.support import cxx_runtime, interpreted
+from tools.names.make_modern import REASONS, UNKNOWN, plain
 
 GOLDEN = [
     line.split(b"\t")[0]
@@ -24,15 +25,13 @@ GOLDEN = [
 MODERN = [
     tuple(line.split(b"\t")) for line in (Path(__file__).parent / "modern" / "modern.tsv").read_bytes().splitlines()
 ]
-DEFAULT, TEMPLATES, FULL = itanium_text.DEFAULT, itanium_text.TEMPLATES, itanium_text.FULL
+DEFAULT, TEMPLATES, FULL = itanium_demangler.DEFAULT, itanium_demangler.TEMPLATES, itanium_demangler.FULL
 
 needs_libstdcpp = pytest.mark.skipif(not cxx_runtime.available(), reason="there is no libstdc++")
 
 
 def read(name: bytes, mode: int = DEFAULT) -> bytes | None:
-    reader = itanium_text.borrow()
-    text: bytes | None = reader.demangle(name, mode)
-    itanium_text.give_back(reader)
+    text: bytes | None = itanium_demangler.CppDemangler().demangle(name, mode)
     return text
 
 
@@ -49,7 +48,7 @@ INSIDE_OUT = b"_ZNSt8functionIFiPFidERA3_iEEC1IZ4mainEUlS1_S3_E9_vEEOT_"
 @needs_libstdcpp
 def test_real_names_read_as_by_the_runtime() -> None:
     """Real names have the full text that libstdc++ gives them."""
-    expected = {name: by_runtime(name) for name in GOLDEN if not rust.demangle_legacy(name) and name != INSIDE_OUT}
+    expected = {name: by_runtime(name) for name in GOLDEN if not is_legacy(name) and name != INSIDE_OUT}
     assert {name: read(name, FULL) for name in expected} == expected
 
 
@@ -282,7 +281,7 @@ def test_no_name_costs_much(name: bytes, mode: int) -> None:
 
 def test_what_costs_too_much_is_told_from_what_is_wrong() -> None:
     """The C++ runtime is not asked for a name that was refused for its cost (R117)."""
-    reader = itanium_text.Reader()
+    reader = itanium_demangler.CppDemangler()
     assert reader.demangle(COSTLY[0], FULL) is None
     assert reader.gave_up()
     assert reader.demangle(b"_Z1fT_", FULL) is None
@@ -321,7 +320,7 @@ def mutations(draw: st.DrawFn) -> bytes:
 @example(b"")
 def test_damaged_names_are_read_or_refused(name: bytes) -> None:
     """Whatever is done to a name, each mode gives a text or none does; the text is never too long (R117)."""
-    reader = itanium_text.Reader()
+    reader = itanium_demangler.CppDemangler()
     full = reader.demangle(name, FULL)
     if reader.gave_up():
         return
@@ -332,10 +331,10 @@ def test_damaged_names_are_read_or_refused(name: bytes) -> None:
 
 SCRIPT = """
 import json, sys
-from symbolize.cursor import COMPILED
-from symbolize.names import itanium_text
+from symbolize.core.cursor import COMPILED
+from symbolize.names import itanium_demangler
 assert not COMPILED
-reader = itanium_text.Reader()
+reader = itanium_demangler.CppDemangler()
 names = json.load(open(sys.argv[1]))
 texts = [reader.demangle(name.encode("latin-1"), mode) for name in names for mode in (0, 1, 2)]
 print(json.dumps([text if text is None else text.decode("latin-1") for text in texts]))
@@ -370,3 +369,13 @@ def test_variants_of_constructors_are_one_function(a: bytes, b: bytes, same: boo
     """Names are one function if their full texts are equal (R115)."""
     assert names.same_function(a, b) is same
     assert names.same_function(b, a) is same
+
+
+def test_compiled_modules_have_the_same_kinds_of_nodes() -> None:
+    """The numbers that compiled modules include are those of interpreted ones."""
+    names_of_numbers = vars(itanium_nodes)
+    source = Path(itanium_nodes.__file__).with_suffix(".pxi").read_text()
+    compiled = dict(line.split(" = ") for line in source.split("cdef enum:\n")[1].splitlines())
+    assert {name.strip(): int(value, 0) for name, value in compiled.items()} == {
+        name: value for name, value in names_of_numbers.items() if name.isupper()
+    }

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symbolize.errors import InputError
+from symbolize.core.errors import InputError
 from symbolize.names.proguard import JavaName, ProguardMap, classes_in, parse_name, read_map
 
 R8 = """\

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from symbolize.core.reasons import Reason
 from symbolize.load import pprof as loader
-from symbolize.reasons import Reason
-from symbolize.report import MappingOutcome, Report, build_report
+from symbolize.report import HINTS, TEXTS, FoldedCode, Report, build_report
 from symbolize.report.json import render as render_json
+from symbolize.report.missing import Missing
 from symbolize.report.text import quantity, render
+from symbolize.resolve import Resolution
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 
 MAPPINGS = [Mapping(0x1000, 0x9000, 0, "/bin/app", "ab" * 20), Mapping(0x10000, 0x20000, 0, "/lib/libc.so")]
@@ -26,7 +28,7 @@ UNUSED = Place(0x3000, 1)
 def report(
     stacks: Sequence[tuple[Sequence[Place], Sequence[int]]],
     reasons: dict[Place, Reason],
-    outcomes: Sequence[MappingOutcome] = (),
+    outcomes: Sequence[Resolution] = (),
     warnings: Sequence[str] = (),
     **options: Any,
 ) -> Report:
@@ -35,7 +37,8 @@ def report(
     addresses = made.locations.address.tolist()
     codes = {place.address: reason for place, reason in reasons.items()}
     column = np.array([codes.get(address, Reason.SYMBOLIZED) for address in addresses], np.uint8)
-    return build_report(made, column, outcomes or [MappingOutcome(0), MappingOutcome(1)], list(warnings))
+    outcomes = outcomes or [Resolution(mapping=0), Resolution(mapping=1)]
+    return build_report(made, column, [*outcomes, Resolution()], list(warnings))
 
 
 STACKS = [([LEAF, ROOT], [10]), ([RAW, LEAF, ROOT], [5]), ([LOST, ROOT], [1])]
@@ -113,10 +116,15 @@ def test_nothing_to_weigh(stacks: list[Any]) -> None:
 def full() -> Report:
     """A report that has something of everything."""
     outcomes = [
-        MappingOutcome(0, ["bin/app", "debug/app.debug"], True, problems=["debug/app.debug: unit 3 is cut off"],
-                       tried=[("build id abab", "found bin/app")]),
-        MappingOutcome(1, reason=Reason.NOT_FOUND, detail="looked well", tried=[("name libc.so", "nothing there")]),
-    ]  # fmt: skip
+        Resolution(
+            mapping=0,
+            files=["bin/app", "debug/app.debug"],
+            verified=True,
+            problems=["debug/app.debug: unit 3 is cut off"],
+            tried=[("build id abab", "found bin/app")],
+        ),
+        Resolution(mapping=1, reason=Reason.NOT_FOUND, detail="looked well", tried=[("name libc.so", "nothing there")]),
+    ]
     return report(STACKS, REASONS, outcomes, ["the memory map has a line that is none"])
 
 
@@ -129,13 +137,19 @@ def test_text() -> None:
     assert problem == "    problem: debug/app.debug: unit 3 is cut off"
     assert libc.split() == ["/lib/libc.so", "-", "0/1", "0.0", "%", "13.5", "%"]
     assert miss.strip() == (
-        "1 not, 100.0 %: binary not found (looked well): add it, or its debug file, to a --binaries folder"
+        "1 not, 100.0 %: binary not found (looked well): add it, or its debug file, to the folders with binaries"
     )
     assert lost.startswith("(no mapping)")
     assert "address in no mapping" in why
     assert "83.8 % of samples value symbolized: 2 of 4 locations, 3 samples, 16" in rest
     assert rest[-1] == "warning: the memory map has a line that is none"
     assert "tried" not in text
+
+
+def test_misses_that_nothing_helps_against() -> None:
+    """They are told without a hint."""
+    text = render(report(STACKS, {RAW: Reason.OUTSIDE_SYMBOLS}))
+    assert f"    1 not, 100.0 %: {TEXTS[Reason.OUTSIDE_SYMBOLS]}" in text.splitlines()
 
 
 def test_verbose_text() -> None:
@@ -151,7 +165,7 @@ def test_verbose_text() -> None:
 
 def test_unverified_is_marked() -> None:
     """A file that only its name speaks for is marked."""
-    made = report(STACKS, REASONS, [MappingOutcome(0, ["bin/app"], False), MappingOutcome(1)])
+    made = report(STACKS, REASONS, [Resolution(mapping=0, files=["bin/app"]), Resolution(mapping=1)])
     assert "from bin/app (unverified)" in render(made)
     made.mappings[0].build_id = ""
     assert "from bin/app (unverified: no build id)" in render(made)
@@ -169,7 +183,7 @@ def test_json() -> None:
     assert data["symbolized_percent"] == pytest.approx(83.7838)
     app, libc, lost = data["mappings"]
     assert app["files"] == ["bin/app", "debug/app.debug"]
-    assert app["verified"]
+    assert (app["verified"], libc["verified"]) == (True, False)
     assert app["problems"] == ["debug/app.debug: unit 3 is cut off"]
     assert libc["misses"] == [{"reason": "not-found", "text": "binary not found", "locations": 1, "value": 5.0}]
     assert libc["tried"] == [{"place": "name libc.so", "outcome": "nothing there"}]
@@ -189,7 +203,7 @@ def test_hostile_names(form: str) -> None:
     data = profile(mappings, [([place, RAW._replace(mapping=1)], [1])], [(HOSTILE, HOSTILE)])
     made = loader.load(memoryview(data), "x")
     column = np.array([Reason.SYMBOLIZED, Reason.NOT_FOUND], np.uint8)
-    outcome = MappingOutcome(0, [HOSTILE], detail=HOSTILE, tried=[(HOSTILE, HOSTILE)], problems=[HOSTILE])
+    outcome = Resolution(mapping=0, files=[HOSTILE], detail=HOSTILE, tried=[(HOSTILE, HOSTILE)], problems=[HOSTILE])
     built = build_report(made, column, [outcome], [HOSTILE])
     text = render(built, verbose=True) if form == "text" else render_json(built, HOSTILE, HOSTILE)
     assert "owned" in text
@@ -223,9 +237,9 @@ def test_quantity(value: float, unit: str, text: str) -> None:
 
 def test_reasons_are_told() -> None:
     """Every reason has a text and a code of its own, and every miss that a person can do something about a hint."""
-    assert len({reason.text for reason in Reason}) == len({reason.code for reason in Reason}) == len(Reason)
+    assert len({TEXTS[reason] for reason in Reason}) == len({reason.code for reason in Reason}) == len(Reason)
     assert [reason for reason in Reason if not reason.is_miss] == [Reason.SYMBOLIZED, Reason.HAD_NAMES]
-    assert [r for r in Reason if r.is_miss and not r.hint] == [Reason.OUTSIDE_SEGMENTS, Reason.OUTSIDE_SYMBOLS]
+    assert [r for r in Reason if r.is_miss and r not in HINTS] == [Reason.OUTSIDE_SEGMENTS, Reason.OUTSIDE_SYMBOLS]
 
 
 def test_approximate_lines() -> None:
@@ -233,10 +247,44 @@ def test_approximate_lines() -> None:
     made = loader.load(memoryview(profile(MAPPINGS, STACKS)), "test")
     codes = np.full(len(made.locations), Reason.SYMBOLIZED, np.uint8)
     approximate = made.locations.address == LEAF.address
-    outcomes = [MappingOutcome(0), MappingOutcome(1)]
+    outcomes = [Resolution(mapping=0), Resolution(mapping=1), Resolution()]
     result = build_report(made, codes, outcomes, [], approximate=approximate)
     assert [(row.approximate_lines, row.approximate_value) for row in result.mappings] == [(1, 15), (0, 0), (0, 0)]
     assert render(result).count("approximate") == 1
     assert "    1 with an approximate line, 48.4 %: the nearest earlier one of the function" in render(result)
     rows = json.loads(render_json(result, "in", "out"))["mappings"]
     assert [row["approximate_lines"]["locations"] for row in rows] == [1, 0, 0]
+
+
+def test_folded_code() -> None:
+    """Code of several functions is shown by the outermost name of its locations, none if they have none; the heaviest
+    is first."""
+    made = loader.load(memoryview(profile(MAPPINGS, STACKS)), "test")
+    rows = {address: np.array([row]) for row, address in enumerate(made.locations.address.tolist())}
+    codes = np.full(len(made.locations), Reason.SYMBOLIZED, np.uint8)
+    folded = [FoldedCode("app", place.address, 1, "", [], rows[place.address]) for place in (LOST, RAW, LEAF, ROOT)]
+    result = build_report(made, codes, [Resolution(mapping=0)], [], folded)
+    assert [(code.begin, code.shown, code.value) for code in result.folded] == [
+        (ROOT.address, "main", 16),
+        (LEAF.address, "outer", 15),
+        (RAW.address, "", 5),
+        (LOST.address, "", 1),
+    ]
+
+
+def test_missing_of_several_reports() -> None:
+    """Each file once, with its share of all values, the heaviest first; what has no build id is in a comment."""
+    missing = Missing()
+    assert missing.text() == "# Nothing is missing.\n"
+    missing.add(report([([RAW], [0])], REASONS))
+    assert missing.text().splitlines()[1].startswith("# /lib/libc.so: binary not found")
+    for _ in range(2):
+        wanted = Resolution(mapping=0, wanted=["debuginfo"], wanted_id="ab")
+        missing.add(report(STACKS, REASONS, [wanted, Resolution(mapping=1, wanted=["executable"], wanted_id="cd")]))
+    missing.add(report([([RAW], [6])], REASONS))
+    _, *lines = missing.text().splitlines()
+    assert [line.partition(":")[0] for line in lines] == [
+        "debuginfod-find debuginfo ab  # 77.5 %, app",
+        "debuginfod-find executable cd  # 12.5 %, libc.so",
+        "# 7.5 %, /lib/libc.so",
+    ]

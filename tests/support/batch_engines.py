@@ -1,15 +1,15 @@
-"""Engines and watchers for tests of the batch job that need no worker processes."""
+"""Engines and observers for tests of the batch job that need no worker processes."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from symbolize.batch import Batch, Limits, Manifest, Plan, Setup, State, new_run
-from symbolize.batch.engines.engine import Engine, Failure, Outcome, Task
-from symbolize.batch.manifest import Handled, Item
-from symbolize.batch.seen.watchers import Silent
-from symbolize.batch.tasks import Decoded, forget_worker
+from symbolize.batch.engines.engine import Engine, Failure, Limits, Outcome, Task
+from symbolize.batch.job import Batch, Plan, new_run
+from symbolize.batch.manifest import InputResult, Item, Manifest, State
+from symbolize.batch.monitoring.observers import Observer
+from symbolize.batch.tasks import DecodeResult, WorkerConfig, forget_worker
 
 Fails = Callable[[Task], Failure | None]
 
@@ -58,7 +58,7 @@ class DirectEngine:
         self.close()
 
 
-class Seen(Silent):
+class Recorder(Observer):
     """Remembers what it is told: of each input the state and the reason, of binaries why there is no table."""
 
     def __init__(self) -> None:
@@ -77,29 +77,29 @@ class Seen(Silent):
         """A pass."""
         self.stages.append((stage, total))
 
-    def handled(self, item: Item, result: Handled) -> None:
+    def handled(self, item: Item, result: InputResult) -> None:
         """An input."""
         name = Path(item.uri).name
         self.states.setdefault(name, []).append(result.state)
         if result.reason:
             self.reasons[name], self.details[name] = result.reason, result.detail
 
-    def decoded(self, result: Decoded) -> None:
+    def decoded(self, result: DecodeResult) -> None:
         """A binary."""
         if result.failure:
             self.failures.append(result.failure)
 
 
 def plan(inputs: Path | str, out: Path, binaries: Sequence[Path], **options: Any) -> Plan:
-    """A plan; `options` are those of `Setup` or of `Plan`."""
+    """A plan; `options` are those of `WorkerConfig` or of `Plan`."""
     own = {name: options.pop(name) for name in list(options) if name in Plan.__dataclass_fields__}
     state = str(own.pop("state", out / ".symbolize"))
-    setup = Setup(tuple(map(str, binaries)), str(out), state + "/work", new_run(), **options)
-    return Plan(own.pop("arguments", [str(inputs)]), setup, state, own.pop("version", "1"), **own)
+    config = WorkerConfig(tuple(map(str, binaries)), str(out), state + "/work", new_run(), **options)
+    return Plan(own.pop("arguments", [str(inputs)]), config, state, own.pop("version", "1"), **own)
 
 
-def run_plan(given: Plan, engine: Engine | None = None) -> tuple[dict[State, int], Seen]:
-    """Run a plan to its end; how many inputs are in each state, and what a watcher saw."""
-    seen = Seen()
+def run_plan(given: Plan, engine: Engine | None = None) -> tuple[dict[State, int], Recorder]:
+    """Run a plan to its end; how many inputs are in each state, and what a observer saw."""
+    seen = Recorder()
     with Manifest(given.state + "/manifest.sqlite") as manifest, engine or DirectEngine() as used:
         return Batch(given, used, manifest, seen).run(), seen

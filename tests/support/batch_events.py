@@ -1,9 +1,9 @@
-"""What a watcher of a batch is told, made up."""
+"""What a observer of a batch is told, made up."""
 
 from typing import Any
 
-from symbolize.batch.manifest import Handled, Item, ProfileRow, State
-from symbolize.batch.tasks import Decoded
+from symbolize.batch.manifest import InputResult, Item, ProfileRow, State
+from symbolize.batch.tasks import DecodeResult
 
 
 def item(number: int = 1, uri: str = "", size: int = 1000) -> Item:
@@ -55,22 +55,22 @@ def coverage(*mappings: dict[str, Any], sample_type: str = "cpu", unit: str = "n
     }
 
 
-def done(number: int = 1, *coverages: dict[str, Any], seconds: float = 0.5, size: int = 700) -> Handled:
+def done(number: int = 1, *coverages: dict[str, Any], seconds: float = 0.5, size: int = 700) -> InputResult:
     """An input that was symbolized, with a profile for each coverage."""
     rows = tuple(ProfileRow(f"{number}-{i}.pb.gz", size, each) for i, each in enumerate(coverages or (coverage(),)))
-    return Handled(number, State.DONE, rows, seconds=seconds)
+    return InputResult(number, State.DONE, rows, seconds=seconds)
 
 
-def put_off(number: int = 1, seconds: float = 0.1) -> Handled:
+def put_off(number: int = 1, seconds: float = 0.1) -> InputResult:
     """An input that waits for tables."""
-    return Handled(number, State.SCANNED, seconds=seconds)
+    return InputResult(number, State.SCANNED, seconds=seconds)
 
 
-def quarantined(number: int = 1, reason: str = "unreadable", detail: str = "") -> Handled:
+def quarantined(number: int = 1, reason: str = "unreadable", detail: str = "") -> InputResult:
     """An input that was given up."""
-    return Handled(number, State.QUARANTINED, (), reason, detail or f"/in/{number}.prof: is empty", 0.2, 1)
+    return InputResult(number, State.QUARANTINED, (), reason, detail or f"/in/{number}.prof: is empty", 0.2, 1)
 
 
-def decoded(key: str = "ab12", failure: str = "") -> Decoded:
+def decoded(key: str = "ab12", failure: str = "") -> DecodeResult:
     """A binary whose table was made, or was not."""
-    return Decoded(key, 0 if failure else 40, 0 if failure else 5000, 1.5, failure)
+    return DecodeResult(key, 0 if failure else 40, 0 if failure else 5000, 1.5, failure)

@@ -197,7 +197,7 @@ def polling(folder: Path) -> Iterator[Poller]:
         poller.stop()
 
 
-def wait_until(condition: Any, seconds: float = 60) -> None:
+def wait_until(condition: Any, seconds: float = 300) -> None:
     """Wait for something to become true."""
     end = time.monotonic() + seconds
     while not condition():

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from symbolize.errors import InputError
+from symbolize.batch.clock import wait_for
+from symbolize.core.errors import InputError
 
 
 def double(number: int) -> int:
@@ -30,6 +31,14 @@ def kill_self_once(marker: str) -> str:
         return "alive"
     os.kill(os.getpid(), signal.SIGKILL)
     return "unreachable"
+
+
+def wait_for_store(seconds: float) -> str:
+    """Wait for a store that answers after so many seconds."""
+    try:
+        return wait_for(60, lambda: time.sleep(seconds) or "answered")  # type: ignore[func-returns-value]
+    except TimeoutError as error:
+        return str(error)
 
 
 def leave(status: int) -> None:

@@ -6,7 +6,7 @@ Each maker takes how many bytes the input is to have after decompression, about.
 from collections.abc import Callable
 from typing import Final
 
-from tests.load.simpleperf_writer import report as whole_report
+from tests.support.simpleperf_writer import report as whole_report
 
 Maker = Callable[[int], bytes]
 

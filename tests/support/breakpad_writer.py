@@ -3,7 +3,7 @@
 import itertools
 from typing import NamedTuple
 
-from symbolize.listings.breakpad import debug_id
+from symbolize.symbol_files.breakpad import debug_id
 from symbolize.symbols.table import SymbolTable
 from tests.support.lookup import Frame, frames_of
 

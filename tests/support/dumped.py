@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -37,7 +37,8 @@ MAX_STEPS = 16
 DIE = re.compile(r"0x([0-9a-f]+):( +)(DW_TAG_\w+)")
 ATTRIBUTE = re.compile(r" +(DW_AT_\w+)\t\((.*)")
 RANGE = re.compile(r" +\[0x([0-9a-f]+), 0x([0-9a-f]+)\)")
-UNIT = re.compile(r"0x[0-9a-f]+: (?:Compile|Type) Unit: .*version = 0x(\w+)")
+UNIT = re.compile(r"0x[0-9a-f]+: (?:Compile|Type) Unit: .*version = 0x(\w+).* abbr_offset = 0x(\w+)")
+ABBREVIATIONS = re.compile(r"Abbrev table for offset: 0x(\w+)")
 TYPE_UNIT = re.compile(r"type_signature = 0x(\w+), type_offset = 0x(\w+)")
 ESCAPE = re.compile(r"\\([0-7]{3})")
 ROW = re.compile(r"0x([0-9a-f]{16}) +(\d+) +(\d+) +(\d+) ")
@@ -45,11 +46,12 @@ ROW = re.compile(r"0x([0-9a-f]{16}) +(\d+) +(\d+) +(\d+) ")
 
 @dataclass(eq=False, slots=True)
 class Unit:
-    """A unit: its number as printed, DWARF version, and what its root says."""
+    """A unit: its number as printed, DWARF version, its table of abbreviations, and what its root says."""
 
     number: int
     version: int
     space: int
+    abbreviations: int
     lines: int | None = None
     folder: str = ""
     language: str = ""
@@ -153,7 +155,8 @@ class Dumped:
     def _candidates(self, vaddr: int) -> list[list[Step]]:
         found = [steps for root in self._roots_at(vaddr) for steps in self._in_unit(root, vaddr)]
         if not found:
-            found = [steps for root in self._roots if not root.ranges for steps in self._in_unit(root, vaddr)]
+            unclaimed = [root for root in self._roots if not root.ranges and self._may_have_code(root.unit)]
+            found = [steps for root in unclaimed for steps in self._in_unit(root, vaddr)]
         if not found and self._is_small:  # a unit may claim less than it has
             found = [steps for root in self._roots for steps in self._in_unit(root, vaddr)]
         return found
@@ -168,13 +171,24 @@ class Dumped:
     def definitions(self, name: str) -> set[tuple[str, int]]:
         """Where functions with a linkage or plain name are defined, also those without code."""
         if self._is_small:
-            every = [die for functions in self._functions.values() for die in functions] if self._roots else []
-        else:
-            found: dict[tuple[int, int], Die] = {}
-            self._read(self._run(f"--name={name}"), 0, found, self._roots[0].unit)
-            every = [die for die in found.values() if die.tag == "DW_TAG_subprogram"]
-        named = [die for die in every if name in (die.text("DW_AT_linkage_name"), die.text("DW_AT_name"))]
-        return {self._declaration([die]) for die in named if "DW_AT_declaration" not in die.texts}
+            return self._definitions.get(name, set())
+        found: dict[tuple[int, int], Die] = {}
+        self._read(self._run(f"--name={name}"), 0, found, self._roots[0].unit)
+        return self._defined(die for die in found.values() if die.tag == "DW_TAG_subprogram").get(name, set())
+
+    @cached_property
+    def _definitions(self) -> dict[str, set[tuple[str, int]]]:
+        """Those of all functions of a small file."""
+        return self._defined(die for functions in self._functions.values() for die in functions) if self._roots else {}
+
+    def _defined(self, functions: Iterable[Die]) -> dict[str, set[tuple[str, int]]]:
+        """Where functions are defined, by linkage and by plain name."""
+        found: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        for die in functions:
+            if "DW_AT_declaration" not in die.texts:
+                for name in {die.text("DW_AT_linkage_name"), die.text("DW_AT_name")}:
+                    found[name].add(self._declaration([die]))
+        return found
 
     def _run(self, *arguments: str, path: Path | None = None) -> Iterator[str]:
         """The lines of a dump. Split units that were compiled in "." are looked for where it runs."""
@@ -203,6 +217,22 @@ class Dumped:
     def _roots_at(self, vaddr: int) -> list[Die]:
         return [root for root in self._roots if root.covers(vaddr)]
 
+    def _may_have_code(self, unit: Unit) -> bool:
+        """Whether a DIE of a unit can have addresses. Those of which there are hundreds, made before link time
+        optimization, cannot, and are not read."""
+        return self._is_small or unit.abbreviations in self._with_addresses
+
+    @cached_property
+    def _with_addresses(self) -> set[int]:
+        """The tables of abbreviations that have attributes for addresses."""
+        found, table = set(), 0
+        for line in self._run("--debug-abbrev"):
+            if match := ABBREVIATIONS.match(line):
+                table = int(match[1], 16)
+            elif line.startswith(("\tDW_AT_low_pc\t", "\tDW_AT_ranges\t")):
+                found.add(table)
+        return found
+
     def _load(self, root: Die) -> None:
         """Read a unit."""
         offset = root.number("offset") or 0
@@ -223,7 +253,7 @@ class Dumped:
             if line.startswith("0x"):
                 if match := UNIT.match(line):
                     unit = None
-                    version, is_skeleton = int(match[1], 16), False
+                    version, abbreviations, is_skeleton = int(match[1], 16), int(match[2], 16), False
                     types = TYPE_UNIT.search(line)
                     signature = (int(types[1], 16), int(types[2], 16)) if types else None
                     begin = int(line[2:10], 16)
@@ -240,7 +270,8 @@ class Dumped:
                     if is_skeleton:  # its split unit follows, in a space of its own
                         self._spaces += 1
                     parts = unit
-                    unit = Unit(offset, parts.version if parts else version, self._spaces + 1 if is_skeleton else space)
+                    where = self._spaces + 1 if is_skeleton else space
+                    unit = Unit(offset, parts.version if parts else version, where, abbreviations)
                     if is_skeleton and parts:
                         unit.lines, unit.folder, unit.number = parts.lines, parts.folder, parts.number
                     is_skeleton = tag == "DW_TAG_skeleton_unit" or is_skeleton

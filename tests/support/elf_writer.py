@@ -88,10 +88,12 @@ def elf_file(
     machine: int = X86_64,
     kind: int = ET_DYN,
     section_headers: bool = True,
+    headers_first: bool = False,
     escaped_count: bool = False,
 ) -> bytes:
     """An ELF file of these sections; `symbols` become .symtab and `dynamic` .dynsym.
 
+    Section headers come last, as linkers put them, or with `headers_first` in front, with the names of the sections.
     `escaped_count` gives the number of sections in section 0 (rule R101).
     """
     order = ">" if big_endian else "<"
@@ -104,13 +106,17 @@ def elf_file(
     table.append(Section(".shstrtab", bytes(names.data), STRTAB))
     header_size, segment_size = (64, 56) if is_64 else (52, 32)
     body = bytearray(header_size + segment_size * len(segments))
-    offsets = []
-    for section in table:
-        body += bytes(-len(body) % 8)
-        offsets.append(len(body))
-        body += section.data
     body += bytes(-len(body) % 8)
     start = len(body)
+    if headers_first:
+        body += bytes((64 if is_64 else 40) * len(table))
+    offsets = [0] * len(table)
+    for i in sorted(range(len(table)), key=lambda i: headers_first and i < len(table) - 1):
+        body += bytes(-len(body) % 8)
+        offsets[i] = len(body)
+        body += table[i].data
+    body += bytes(-len(body) % 8)
+    rows = bytearray()
     index = [section.name for section in table]
     if section_headers:
         for i, section in enumerate(table):
@@ -120,9 +126,14 @@ def elf_file(
                 size, link = len(table), len(table) - 1
             info = index.index(section.info) if section.info else 0
             fields = (places[i], section.type, section.flags, section.address, offsets[i], size, link, info)
-            body += struct.pack(
+            rows += struct.pack(
                 order + ("IIQQQQIIQQ" if is_64 else "10I"), *fields, section.alignment, section.entry_size
             )
+    if headers_first:
+        body[start : start + len(rows)] = rows
+    else:
+        start = len(body)
+        body += rows
     for i, s in enumerate(segments):
         place = header_size + i * segment_size
         if is_64:

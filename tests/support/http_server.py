@@ -11,6 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+HANG = 120.0
+"""Seconds for which a server keeps silent: more than any client that works stays, and it ends one that does not."""
+
 
 class Request(NamedTuple):
     """A request: its path, its headers with names in lower case, and the connection to answer on."""
@@ -33,6 +36,12 @@ class Request(NamedTuple):
         """Some bytes; whether anybody still reads them does not matter."""
         with suppress(OSError):
             self.connection.sendall(data)
+
+    def hang(self) -> None:
+        """Say nothing more until the client goes."""
+        with suppress(OSError):
+            self.connection.settimeout(HANG)
+            self.connection.recv(1)
 
     def drip(self, data: bytes, pause: float) -> bool:
         """The bytes one by one; False if nobody reads them any more."""

@@ -14,7 +14,7 @@ PACKAGE = Path(symbolize.__file__).parent
 
 
 def load_source(name: str) -> ModuleType:
-    """A module without imports of compiled ones, loaded from its source (`symbolize/cursor.py` as "cursor")."""
+    """Load a module that imports no compiled one from its source (`symbolize/core/cursor.py` as "core/cursor")."""
     spec = importlib.util.spec_from_file_location(f"interpreted_{name}", PACKAGE / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from symbolize.errors import InputError
+from symbolize.core.errors import InputError
 from symbolize.load import load_all
-from symbolize.load.several import Choice
+from symbolize.load.model import Choice
 from symbolize.profile import Profile
 from symbolize.write import encode
 

@@ -10,7 +10,7 @@ import symbolize
 from symbolize import Reason, Symbolizer
 from symbolize.proto import profile_pb2
 from symbolize.write import encode
-from tests.load import gperftools_writer
+from tests.support import gperftools_writer
 from tests.support.dwarf_writer import function
 from tests.support.elf_writer import AARCH64, ALLOC, EXEC, RISCV, X86_64, Section, Segment, Symbol, elf_file, text
 from tests.support.line_writer import Lines, sequence
@@ -56,6 +56,12 @@ def test_any_64_bits(base: int) -> None:
     frames = frames_at(image, base, base + 8, base + 0x20)
     assert [(frame[0].name, frame[0].line) for frame in frames] == [("f", 7), ("f", 8), ("g", 0)]
     assert names_at(image, *sorted((base ^ 1 << 33, base ^ 1 << 40))) == [[], []]
+
+
+def test_the_last_address_of_all() -> None:
+    """Nothing covers 2⁶⁴-1, which is asked for like any other address."""
+    image = image_of([unit(function("f", LOW, 0x10))])
+    assert names_at(image, LOW, (1 << 64) - 1) == [["f"], []]
 
 
 def test_spans_beyond_32_bits() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.cursor import COMPILED
-from tests.symbols.compare_llvm import ROOT, compare, find_symbolizer, label, subjects
-from tests.symbols.judge import same_file
+from symbolize.core.cursor import COMPILED
+from tools.llvm.compare_llvm import ROOT, compare, find_symbolizer, label, subjects
+from tools.llvm.judge import same_file
 
 ADDRESSES = 400 if COMPILED else 60
 DEVIATIONS = 4

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from symbolize.cursor import COMPILED
+from symbolize.core.cursor import COMPILED
 from symbolize.elf import ElfImage
 from symbolize.symbols import build_table
 from tests.support.dwarf_writer import As, Unit, die, dwarf_contents, function, inlined

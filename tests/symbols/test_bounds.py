@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from symbolize.cursor import COMPILED
+from symbolize.core.cursor import COMPILED
 from symbolize.elf import ElfImage
 from symbolize.symbols import build_table
 from tests.support.dwarf_writer import As, Die, Index, Ref, die, dwarf_sections, function, inlined

@@ -6,18 +6,21 @@ import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pytest
 
 from symbolize.elf import ElfImage
 from symbolize.symbols import Binary, TableCache, build_table
-from symbolize.symbols.cache import SEEN, facts_of
-from symbolize.symbols.table_file import FORMAT, PREFIX, DamagedTable, crc32, read_table, write_table
-from tests.dwarf.dump_tables import digest, table_of
+from symbolize.symbols.cache import SEEN, facts_of, table_name
+from symbolize.symbols.table import SymbolTable
+from symbolize.symbols.table_file import FORMAT, PREFIX, DamagedTable, Facts, crc32, is_sound, read_table
+from tests.support.dump_tables import digest, table_of
 from tests.support.elf_writer import ALLOC, NOTE, Section, Symbol, build_id_note, elf_file, text
 from tests.support.fixture_files import BINARIES
 from tests.support.lookup import frames_of
+from tests.support.tables import write_table_at
 
 LEDGER = BINARIES / "gcc-pie" / "ledger"
 
@@ -91,7 +94,7 @@ def test_written_table_is_the_same(binary: Path, cache: TableCache) -> None:
     for name, value in vars(table).items():
         if isinstance(value, np.ndarray):
             assert getattr(found, name).tolist() == value.tolist(), name
-        else:
+        elif name != "file":
             assert getattr(found, name) == value
     (path,) = tables(cache)
     assert facts.build_id in path.name
@@ -236,6 +239,20 @@ def test_folder_of_somebody_else_is_read(binary: Path, cache: TableCache, monkey
     assert cache.problems == []
 
 
+def test_use_is_no_change(binary: Path, cache: TableCache) -> None:
+    """That a table was used is noted such that nobody who has it mapped takes it for changed (R280)."""
+    with ElfImage.open(binary) as image:
+        facts = facts_of([image])
+        assert cache.store(build_table([image]), facts)
+    (path,) = tables(cache)
+    os.utime(path, (0, 0))
+    table = cache.load(facts)
+    assert table is not None
+    assert not table.has_changed
+    assert path.stat().st_mtime == 0
+    assert path.stat().st_atime > 0
+
+
 def test_order_of_the_files_counts(cache: TableCache) -> None:
     """Of several files with DWARF the first is read, so the table of one order is not that of the other."""
     with ElfImage.open(LEDGER) as first, ElfImage.open(BINARIES / "gcc-o0" / "ledger") as second:
@@ -245,13 +262,121 @@ def test_order_of_the_files_counts(cache: TableCache) -> None:
         assert cache.load(facts._replace(sources=facts.sources[::-1])) is None
 
 
+def test_table_of_other_files_is_not_believed(binary: Path, cache: TableCache) -> None:
+    """A sound table under the name of another binary, as a copy or a colliding name leaves it, answers nothing."""
+    other = BINARIES / "gcc-o0" / "ledger"
+    with ElfImage.open(other) as image:
+        vaddrs = vaddrs_of(image)
+    ask(other, cache, vaddrs)
+    (path,) = tables(cache)
+    with ElfImage.open(binary) as image:
+        ask(binary, cache, vaddrs_of(image))
+    (wrong,) = (each for each in tables(cache) if each != path)
+    shutil.copy(wrong, path)
+    assert ask(other, cache, vaddrs) == ask(other, None, vaddrs)
+    assert any("was made from other files" in problem for problem in cache.problems)
+
+
+MADE_UP = {
+    "a function is its own caller": ("node_parent", 0, 0),
+    "a function calls an earlier one": ("node_parent", 1, 2),
+    "an unknown function": ("node_function", 0, 1 << 20),
+    "a negative function": ("node_function", 0, -1),
+    "an unknown file of a call": ("node_call_file", 0, 1 << 20),
+    "an unknown file of a declaration": ("function_decl_file", 0, 1 << 20),
+    "a file below none": ("function_decl_file", 0, -2),
+    "an unknown linked name": ("function_linkage", 0, 1 << 20),
+    "an unknown name": ("function_name", 0, 1 << 20),
+    "an unknown path": ("file_path", 0, 1 << 20),
+    "an unknown name of shared code": ("folded_name", 0, 1 << 20),
+    "an unknown path of shared code": ("folded_path", 0, 1 << 20),
+    "blocks in disorder": ("block_start", 0, (1 << 64) - 1),
+    "blocks that overlap": ("block_offset", 1, (1 << 32) - 1),
+    "blocks that leave something out": ("block_offset", 0, 1),
+    "blocks beyond the ranges": ("block_offset", -1, (1 << 32) - 1),
+    "texts beyond the end": ("text_offset", -1, (1 << 32) - 1),
+    "names of shared code beyond the end": ("folded_offset", -1, (1 << 20)),
+}
+
+
+@pytest.mark.parametrize("case", MADE_UP)
+def test_made_up_table_is_damaged(case: str, tmp_path: Path) -> None:
+    """A table whose rows lead out of a column, or in a circle, is refused before anything is looked up."""
+    name, row, value = MADE_UP[case]
+    with ElfImage.open(BINARIES / "twins" / "gcc-icf" / "twins") as image:
+        table, facts = build_table([image]), facts_of([image])
+    column = getattr(table, name).copy()
+    column[row] = value
+    write_table_at(replace(table, **{name: column}), facts, str(tmp_path / "table"))
+    with pytest.raises(DamagedTable, match="do not agree"):
+        read_table(str(tmp_path / "table"))
+
+
+SHORTER = [
+    "block_start",
+    "block_offset",
+    "node_function",
+    "node_call_file",
+    "node_call_line",
+    "node_call_column",
+    "function_name",
+    "function_linkage",
+    "function_decl_file",
+    "function_decl_line",
+    "folded_begin",
+    "folded_end",
+    "folded_offset",
+    "folded_evidence",
+    "folded_name",
+    "folded_path",
+    "folded_line",
+    "doubtful_begin",
+]
+
+
+def test_columns_of_other_lengths_are_damage() -> None:
+    """Columns of one thing have one length."""
+    with ElfImage.open(BINARIES / "twins" / "gcc-icf" / "twins") as image:
+        table = build_table([image])
+    table = replace(table, doubtful_begin=np.zeros(2, np.uint64), doubtful_end=np.zeros(2, np.uint64))
+    assert is_sound(table)
+    assert [name for name in SHORTER if is_sound(replace(table, **{name: getattr(table, name)[:-1]}))] == []
+
+
+def test_table_that_cannot_be_read(binary: Path, cache: TableCache) -> None:
+    """What stands under the name of a table and cannot be opened is reported, stays, and costs time alone."""
+    with ElfImage.open(binary) as image:
+        vaddrs, name = vaddrs_of(image), table_name(facts_of([image]))
+    folder = Path(cache.folder) / f"{name}.symtab"
+    folder.mkdir(parents=True)
+    assert ask(binary, cache, vaddrs) == ask(binary, None, vaddrs)
+    assert cache.problems[0].startswith(f"{folder}: ")
+    assert folder.is_dir()
+
+
+def test_full_disk_leaves_nothing_behind(binary: Path, cache: TableCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that cannot be written to its end leaves no file, and the answers are the same."""
+
+    def fill(file: BinaryIO, table: SymbolTable, facts: Facts) -> int:
+        file.write(b"a part")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("symbolize.symbols.cache.write_table", fill)
+    with ElfImage.open(binary) as image:
+        vaddrs = vaddrs_of(image)
+        assert not cache.store(build_table([image]), facts_of([image]))
+    assert list(Path(cache.folder).iterdir()) == []
+    assert "No space left on device" in cache.problems[0]
+    assert ask(binary, cache, vaddrs) == ask(binary, None, vaddrs)
+
+
 @pytest.mark.parametrize("strings", [0, 1])
 def test_table_without_strings_is_damaged(strings: int, binary: Path, tmp_path: Path) -> None:
     """String 0 is always there; a file that somebody made up without it is refused."""
     with ElfImage.open(binary) as image:
         table, facts = build_table([image]), facts_of([image])
     made_up = replace(table, text=np.zeros(0, np.uint8), text_offset=np.zeros(strings, np.uint32))
-    write_table(made_up, facts, str(tmp_path / "table"))
+    write_table_at(made_up, facts, str(tmp_path / "table"))
     with pytest.raises(DamagedTable):
         read_table(str(tmp_path / "table"))
 
@@ -259,7 +384,7 @@ def test_table_without_strings_is_damaged(strings: int, binary: Path, tmp_path: 
 def test_columns_at_odd_offsets_are_damage(binary: Path, tmp_path: Path) -> None:
     """A load of a number that is not aligned is undefined, so a table with a column at an odd offset is none."""
     with ElfImage.open(binary) as image:
-        write_table(build_table([image]), facts_of([image]), str(tmp_path / "table"))
+        write_table_at(build_table([image]), facts_of([image]), str(tmp_path / "table"))
     data = (tmp_path / "table").read_bytes()
     magic, version, header_size, size, _ = PREFIX.unpack(data[: PREFIX.size])
     header = json.loads(data[PREFIX.size : PREFIX.size + header_size])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from symbolize.names import demangle
-from symbolize.symbols import build_table
+from symbolize.symbols import Binary, build_table
 from tests.support import elf_writer
 from tests.support.eh_frame import Frames, eh_frame
 from tests.support.elf_writer import (
@@ -74,6 +74,8 @@ def test_sizeless_inside() -> None:
     """A label without size inside a sized function takes nothing from it (rule R110)."""
     symbols = [S("f", 0x1000, 0x20), S("label", 0x1010, type=NOTYPE), S("next", 0x1030, 4)]
     assert symbol_at(symbols, 0x1010, 0x101F, 0x1020, 0x1030) == ["f", "f", "", "next"]
+    symbols = [S("f", 0x1000, 0x40), S("inner", 0x1010, 8), S("label", 0x1020, type=NOTYPE)]
+    assert symbol_at(symbols, 0x1017, 0x1018, 0x1020, 0x103F) == ["inner", "f", "f", "f"]
 
 
 def test_sizeless_dynamic() -> None:
@@ -159,6 +161,19 @@ def test_folded() -> None:
     image = image_of([], [elf_writer.text()], symbols)
     table = build_table([image])
     assert table.lookup(np.array([0x1000, 0x1010], np.uint64)).folded.tolist() == [True, False]
+
+
+def test_functions_by_symbols_alone() -> None:
+    """The names of the functions at addresses, all of each, and which addresses have none (rule R118)."""
+    symbols = [S("f", 0x1010, 0x10), S("alias", 0x1010, 0x20), S("g", 0x1040, 0x10), S("label", 0x1060, type=NOTYPE)]
+    inside = [0x1010, 0x101F, 0x1040, 0x1060]
+    outside = [0x1000, 0x1010, 0x1038, 0x104F]
+    for vaddrs, expected in (
+        (inside, [{"f", "alias"}, {"f", "alias"}, {"g"}, {"label"}]),
+        (outside, [set(), {"f", "alias"}, set(), {"g"}]),
+    ):
+        found = Binary([image_of(symbols=symbols)]).functions_at(np.array(vaddrs, np.uint64))
+        assert [{n.decode() for n in found.names[i]} if i >= 0 else set() for i in found.number.tolist()] == expected
 
 
 def test_file_symbols() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from symbolize import names
-from symbolize.expand import shown_names
+from symbolize.enrich.frames import shown_names
 from symbolize.symbols import build_table
 from tests.support.dwarf_writer import As, die, function
 from tests.support.elf_writer import NOTYPE, Symbol, text
@@ -33,6 +33,15 @@ def test_symbols_that_encode_the_name(language: str) -> None:
     symbols = [Symbol(symbol, 0x1000, 0x10), Symbol("inside@" + symbol, 0x1008, 4, binding=0)]
     image = image_of([unit(function(name, 0x1000, 0x10))], symbols=symbols)
     assert names_at(image, 0x1000, 0x1008) == [[symbol], [name]]
+
+
+@pytest.mark.parametrize("language", ENCODED)
+def test_functions_in_scopes(language: str) -> None:
+    """The scopes that debug information has around the function are no part of the name that is looked for (rule
+    R262)."""
+    name, symbol = ENCODED[language]
+    tree = die("structure_type", function(name, 0x1000, 0x10), name="Scope")
+    assert names_at(image_of([unit(tree)], symbols=[Symbol(symbol, 0x1000, 0x10)]), 0x1000) == [[symbol]]
 
 
 def test_a_linked_name_that_is_the_plain_one_says_no_more() -> None:

@@ -10,24 +10,25 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from symbolize.arrays import distinct
+from symbolize.core.arrays import distinct
+from symbolize.core.string_array import StringArray
 from symbolize.dwarf.decode import Decoded
-from symbolize.dwarf.sharing import sequence_starts
+from symbolize.dwarf.icf_evidence import sequence_starts
 from symbolize.elf import ElfImage
 from symbolize.names import demangle, function_key, public_name, variants
 from symbolize.symbols import Binary
 from symbolize.symbols.assemble import assemble
 from symbolize.symbols.build import decode_for, symbol_tables
 from symbolize.symbols.elf_symbols import symbol_layer
-from symbolize.symbols.folding import Candidate, Evidence, SharedCode, _Verdict, _where_entered, find_shared
+from symbolize.symbols.icf import Candidate, Evidence, IcfGroups, _Verdict, _where_entered, find_shared
 from symbolize.symbols.table import SymbolTable, range_at
-from symbolize.texts import Texts
-from tests.support.dwarf_writer import Die, Unit, die, function
+from tests.support.dwarf_writer import C, Die, Unit, die, function
 from tests.support.elf_writer import FILE, GNU_IFUNC, LOCAL, NOTYPE, WEAK, Symbol, text
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.line_writer import Format, Lines, sequence
-from tests.support.lookup import frames_of, image_of
+from tests.support.lookup import finder_of, frames_of, image_of
 from tests.support.programs import unit
+from tests.support.split_writer import at, skeleton, split_file, split_unit
 
 TWINS = BINARIES / "twins"
 REPORTS = sorted(path.stem for path in (FIXTURES / "folded").glob("*.txt"))
@@ -51,15 +52,15 @@ def opened(name: str) -> Binary:
     return Binary([ElfImage.open(TWINS / name / "twins")])
 
 
-def shared_of(table: SymbolTable) -> SharedCode:
+def shared_of(table: SymbolTable) -> IcfGroups:
     """The shared code of a table."""
     names, paths = (
-        Texts(table.text, table.text_offset, rows).take(np.arange(len(rows)))
+        StringArray(table.text, table.text_offset, rows).take(np.arange(len(rows)))
         for rows in (table.folded_name, table.folded_path)
     )
     offsets = table.folded_offset.astype(np.int64)
     lines = table.folded_line.tolist()
-    return SharedCode(table.folded_begin, table.folded_end, offsets, names, paths, lines, table.folded_evidence)
+    return IcfGroups(table.folded_begin, table.folded_end, offsets, names, paths, lines, table.folded_evidence)
 
 
 def table_of(binary: Binary, vaddrs: Sequence[int]) -> SymbolTable:
@@ -75,7 +76,7 @@ def full(name: bytes | str) -> str:
     return demangle([name.encode() if isinstance(name, str) else name], "full")[0].decode()
 
 
-def shared_by(shared: SharedCode) -> Sets:
+def shared_by(shared: IcfGroups) -> Sets:
     """The functions of every range."""
     return Counter(tuple(sorted(full(c.name) for c in shared.candidates(i))) for i in range(len(shared)))
 
@@ -272,9 +273,15 @@ def defined(name: str, low: int, line: int, size: int = 4, **more: object) -> Di
     return die("subprogram", name=name, low_pc=low, high_pc=size, decl_file=1, decl_line=line, **more)  # type: ignore[arg-type]
 
 
-def c_unit(*functions: Die, rows: Sequence[tuple[int, int]] = (), **more: object) -> Unit:
+def c_unit(
+    *functions: Die,
+    rows: Sequence[tuple[int, int]] = (),
+    files: Sequence[tuple[str, int]] = Lines.files,  # type: ignore[assignment]
+    **more: object,
+) -> Unit:
     """A unit that claims its live functions and has a sequence for each of `rows`: address and line."""
-    lines = Lines([operation for address, line in rows for operation in sequence((address, line), end=address + 4)])
+    operations = [operation for address, line in rows for operation in sequence((address, line), end=address + 4)]
+    lines = Lines(operations, files)
     live = [value for f in functions for key, value in f.attributes if key == "low_pc" and value >= 0x1000]
     claim: dict[str, object] = {"ranges": [(low, low + 4) for low in live]} if live else {}
     return unit(*functions, lines=lines, **(claim | more))
@@ -299,6 +306,25 @@ def test_definitions_tell_functions_from_aliases() -> None:
     assert is_folded(PAIR, [c_unit(defined("other", 0x1800, 3))])  # names decide where DWARF has nothing
 
 
+@pytest.mark.parametrize("version", [4, 5])
+def test_definitions_in_split_units(version: int, tmp_path: Path) -> None:
+    """Definitions count wherever they are: in units of the binary, and in the split units of skeletons (rules R78,
+    R155)."""
+    fmt = Format(version)
+    symbols = [each._replace(value=0x1000) for each in PAIR]
+    claim = {"low_pc": 0x1000, "high_pc": 4}
+    other = skeleton(fmt=fmt, dwo_id=7, file="b.dwo", addresses=[0x1000, 0x1800], **claim)
+    image = image_of([skeleton(fmt=fmt, **claim), other], symbols=symbols)
+    first = split_unit(at("first", 0, 4, fmt=fmt, decl_line=3), fmt=fmt, language=C)
+    (tmp_path / "a.dwo").write_bytes(split_file([first]))
+    for name, place, expected in (("second", 0, True), ("other", 1, False)):
+        second = split_unit(at(name, place, 4, fmt=fmt, decl_line=9), fmt=fmt, dwo_id=7, language=C)
+        (tmp_path / "b.dwo").write_bytes(split_file([second]))
+        binary = Binary([image], finder_of(tmp_path / "binary"))
+        for table in (table_of(binary, [0x1000]), binary.table()):
+            assert bool(table.lookup(np.array([0x1000], np.uint64)).folded[0]) == expected
+
+
 def test_definitions_in_other_units() -> None:
     """The unit that lost its copy is found by the sequence that its line program kept (rules R37, R62, R159)."""
     kept = c_unit(defined("first", 0x1000, 3), rows=[(0x1000, 4)])
@@ -319,6 +345,10 @@ def test_local_functions_of_one_name() -> None:
     assert is_folded(names, [kept, c_unit(defined("same", 0, 9), rows=[(0x1000, 10)])])
     assert not is_folded(names, [kept, c_unit(defined("same", 0, 3), rows=[(0x1000, 4)])])  # of one header
     assert not is_folded(names, [kept, c_unit(defined("same", 0, 9, size=8), rows=[(0x1000, 10)])])
+    other = c_unit(defined("same", 0, 3), rows=[(0x1000, 4)], files=[("b.c", 0)] * 2)
+    assert is_folded(names, [kept, other])  # in another file
+    moved = c_unit(defined("same", 0, 3), rows=[(0x1000, 4)], files=[("/inc/a.c", 0)] * 2)
+    assert not is_folded(names, [kept, moved])  # the same header by another path
 
 
 def test_definitions_at_one_place() -> None:
@@ -328,6 +358,31 @@ def test_definitions_at_one_place() -> None:
     assert is_folded(one, [c_unit(defined("first", 0x1000, 3)), c_unit(defined("first", 0x1000, 9))])
     copies = [c_unit(defined("first", 0x1000, 3, linkage_name="_Z5firstv")) for _ in range(2)]
     assert not is_folded(one, copies)
+
+
+PARTS = [(0x1020, 0x1028), (0x1000, 0x1004)]
+ENTRIES: dict[str, tuple[dict[str, int], list[tuple[int, int]], list[bool]]] = {
+    "entry_pc": ({"entry_pc": 0x1000, "low_pc": 0x1020}, PARTS, [True, False]),
+    "low_pc": ({"low_pc": 0x1000}, PARTS, [True, False]),
+    "first range": ({}, PARTS, [False, True]),
+    "first range, the lowest": ({}, PARTS[::-1], [True, False]),
+    "none of the ranges": ({"entry_pc": 0x1010}, PARTS, [False, False]),
+}
+
+
+@pytest.mark.parametrize("case", ENTRIES)
+def test_functions_in_parts_are_folded_where_they_are_entered(case: str) -> None:
+    """Functions of several ranges are at one place if they are entered there, whatever range comes first (rules R5,
+    R158)."""
+    attributes, ranges, expected = ENTRIES[case]
+    both = [
+        die("subprogram", name=name, ranges=ranges, decl_file=1, decl_line=line, **attributes)
+        for name, line in (("first", 3), ("second", 9))
+    ]
+    binary = Binary([image_of([unit(*both, lines=Lines(), ranges=ranges)])])
+    vaddrs = np.array([0x1000, 0x1020], np.uint64)
+    for table in (table_of(binary, [0x1000, 0x1020]), binary.table()):
+        assert table.lookup(vaddrs).folded.tolist() == expected
 
 
 def test_only_a_place_is_known() -> None:
@@ -400,6 +455,8 @@ def test_keys_and_public_names() -> None:
     assert function_key(b"_ZN1aC2Ev") == b"a::a()"
     assert function_key(b"_ZThn8_N1a1fEv") == b"a::f()"
     assert function_key(b"_RNvCs1_3lib5xC3ab") == b"_RNvCs1_3lib5xC3ab"
+    for name in (b"_D3lib1fFiZv", b"_D3lib1fFNaiZv", b"main"):  # the text of D's leaves out attributes
+        assert function_key(name) == name
     names = [b"__GI___libc_read", b"_IO_new_fopen64", b"__", b"modff64", b"__wcslen_ifunc", b"x_np", b"64", b"_IO_new_"]
     public = [b"read", b"fopen", b"__", b"modf", b"wcslen", b"x", b"64", b"new_"]
     assert [public_name(name) for name in names] == public
@@ -431,6 +488,15 @@ def test_lines_of_the_function_that_is_shown() -> None:
     frames = frames_of(Binary([image]).table(), [0x1000, 0x100F, 0x1012, 0x1014, 0x1023])
     found = [[(frame.name, frame.line) for frame in stack] for stack in frames]
     assert found == [[("f", 10)], [("f", 10)], [], [("h", 30)], [("h", 30)]]
+
+
+def test_sequences_of_another_size_are_no_copies() -> None:
+    """Of several sequences only one that ends where the one that is shown does may be chosen (rule R161)."""
+    for end, expected in ((0x1030, [10, 10, 12, 12]), (0x1020, [20, 20, 22, 22])):
+        lines = [*sequence((0x1000, 20), (0x1010, 22), end=0x1030), *sequence((0x1000, 10), (0x1010, 12), end=end)]
+        image = image_of([unit(function("f", 0x1000, 0x30, decl_file=1, decl_line=9), lines=Lines(lines))])
+        frames = frames_of(Binary([image]).table(), [0x1000, 0x100F, 0x1010, 0x102F])
+        assert [stack[0].line for stack in frames] == expected
 
 
 def test_parts_of_a_range_at_high_addresses() -> None:

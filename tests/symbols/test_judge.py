@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import pytest
 
-from symbolize.cursor import COMPILED
+from symbolize.core.cursor import COMPILED
 from symbolize.elf import ElfImage
 from tests.support.fixture_files import BINARIES
 from tests.support.lookup import Frame
-from tests.symbols.compare_llvm import answers, find_symbolizer
-from tests.symbols.judge import Judge
+from tools.llvm.compare_llvm import answers, find_symbolizer
+from tools.llvm.judge import Judge
 
 SYMBOLIZER = find_symbolizer()
 ADDRESSES = 200 if COMPILED else 60

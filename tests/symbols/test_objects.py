@@ -15,7 +15,7 @@ from tests.support.dwarf_writer import function
 from tests.support.elf_writer import ALLOC, COMPRESSED, ET_DYN, ET_REL, EXEC, Section, Symbol
 from tests.support.lookup import TEXT, Frame, frames_at, frames_of, image_of, names_at, vaddr_in
 from tests.support.programs import unit
-from tests.symbols.compare_llvm import ask_llvm, find_symbolizer
+from tools.llvm.compare_llvm import ask_llvm, find_symbolizer
 
 OBJECTS = sorted((Path(__file__).parents[2] / "fixtures" / "bin" / "objects").glob("*.o"))
 LINKER, SYMBOLIZER = shutil.which("ld.lld-19"), find_symbolizer()

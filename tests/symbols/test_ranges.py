@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symbolize.arrays import views
-from symbolize.symbols.lay import BLOCK_SIZE, MAX_PACKED, Chains, chain_nodes, merge_layers, pack
-from symbolize.symbols.seek import seek
+from symbolize.core.arrays import views
+from symbolize.symbols.range_table import BLOCK_SIZE, InlineTree, chain_nodes, encode, lookup, merge_layers
 
 TOP = (1 << 64) - 1
 ADDRESSES = st.one_of(st.integers(0, 300), st.integers(0, TOP))
@@ -25,17 +24,14 @@ def packed(ranges: dict[int, Range]) -> list[np.ndarray]:
     columns = list(zip(*(ranges[start] for start in sorted(ranges)), strict=True)) or [()] * 4
     node, file = (np.array(column, np.int32) for column in columns[:2])
     line, column = (np.array(column, np.uint32) for column in columns[2:])
-    data = np.zeros(MAX_PACKED * len(starts) + 1, np.uint8)
-    block_start, block_offset = (np.zeros(len(starts) // BLOCK_SIZE + 2, np.uint64) for _ in range(2))
-    blocks = pack(*views(starts, node, file, line, column, data, block_start, block_offset))
-    return [block_start[:blocks].copy(), block_offset[: blocks + 1].copy(), data[: int(block_offset[blocks])].copy()]
+    return list(encode(starts, node, file, line, column))
 
 
 def found(columns: list[np.ndarray], vaddrs: list[int]) -> list[Range]:
     """What seek finds at addresses."""
     node, file = np.empty(len(vaddrs), np.int32), np.empty(len(vaddrs), np.int32)
     line, column = np.empty(len(vaddrs), np.uint32), np.empty(len(vaddrs), np.uint32)
-    seek(*views(*columns, np.array(vaddrs, np.uint64), node, file, line, column), 1 << 31, 1 << 31)
+    lookup(*views(*columns, np.array(vaddrs, np.uint64), node, file, line, column), 1 << 31, 1 << 31)
     return list(zip(*(part.tolist() for part in (node, file, line, column)), strict=True))
 
 
@@ -67,19 +63,16 @@ def test_neighbours_that_agree_are_one() -> None:
 @given(st.lists(st.dictionaries(st.integers(0, 60), st.integers(-1, 9), max_size=12), min_size=3, max_size=3))
 def test_layers_are_cut_at_each_others_borders(layers: list[dict[int, int]]) -> None:
     """Each piece says what every layer says there."""
-    columns = []
-    for layer in layers:
-        columns += [np.array(sorted(layer), np.uint64), np.array([layer[start] for start in sorted(layer)], np.int64)]
-    room = sum(map(len, layers))
-    start, *merged = np.zeros(room, np.uint64), *(np.zeros(room, np.int32) for _ in range(3))
-    count = merge_layers(*views(*columns, start, *merged))
-    assert start[:count].tolist() == sorted(set().union(*layers))
+    columns = [
+        (np.array(sorted(layer), np.uint64), np.array([layer[start] for start in sorted(layer)], np.int64))
+        for layer in layers
+    ]
+    start, *merged = merge_layers(*columns)
+    assert start.tolist() == sorted(set().union(*layers))
     for layer, values in zip(layers, merged, strict=True):
         known = sorted(layer)
-        expected = [
-            layer[known[bisect_right(known, at) - 1]] if known and known[0] <= at else -1 for at in start[:count]
-        ]
-        assert values[:count].tolist() == expected
+        expected = [layer[known[bisect_right(known, at) - 1]] if known and known[0] <= at else -1 for at in start]
+        assert values.tolist() == expected
 
 
 @settings(deadline=None)
@@ -103,13 +96,12 @@ def test_chains_are_kept_and_each_node_once(data: st.DataObject) -> None:
     columns_in = [np.array(leaves, np.int32), np.array(outer, np.int32), np.array(parents, np.int64)]
     columns_in += [np.array(functions, np.int32), np.array(files, np.int32)]
     columns_in += [np.array(lines, np.uint32), np.array(columns, np.uint32)]
-    assert not chain_nodes(*views(*columns_in), Chains(0, 100, 7), *views(node)) or all(value < 0 for value in outer)
-    chains = Chains(100, 100, 12345)
-    assert chain_nodes(*views(*columns_in), chains, *views(node))
-    made = [
-        (chains.parent[i], chains.function[i], chains.file[i], chains.line[i], chains.column[i])
-        for i in range(chains.count)
-    ]
+    assert not chain_nodes(*views(*columns_in), InlineTree(0, 100, 7), *views(node)) or all(
+        value < 0 for value in outer
+    )
+    tree = InlineTree(100, 100, 12345)
+    assert chain_nodes(*views(*columns_in), tree, *views(node))
+    made = [(tree.parent[i], tree.function[i], tree.file[i], tree.line[i], tree.column[i]) for i in range(tree.count)]
     assert len(set(made)) == len(made)
     for leaf, outermost, row in zip(leaves, outer, node.tolist(), strict=True):
         chain = []

@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from symbolize.batch.prebuild import build_one, index_binaries
 from symbolize.binaries import Companions
-from symbolize.cursor import COMPILED
+from symbolize.core.cursor import COMPILED
 from symbolize.elf import ElfImage
-from symbolize.prebuild import build_one, index_binaries
 from symbolize.symbols import Binary, TableCache, build_table
 from symbolize.symbols.table import SymbolTable
 from tests.support.fixture_files import BINARIES, PARTS
 from tests.support.lookup import Frame, finder_of, frames_of
-from tests.symbols.compare_llvm import compare, find_symbolizer, sample
+from tools.llvm.compare_llvm import compare, find_symbolizer, sample
 
 ADDRESSES = 1500 if COMPILED else 60
 SYMBOLIZER = find_symbolizer()

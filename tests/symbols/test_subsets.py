@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symbolize.cursor import COMPILED
+from symbolize.core.cursor import COMPILED
 from symbolize.elf import ElfImage
 from symbolize.symbols.build import Builder
 from symbolize.symbols.table import SymbolTable

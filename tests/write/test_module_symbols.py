@@ -190,12 +190,17 @@ def test_places_that_no_sample_uses() -> None:
 
 
 def test_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module with many symbols goes on in further packets, which say the same."""
+    """A module with many symbols goes on in further packets, which say the same, each as long as it may be."""
+    messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     trace = trace_of("perf")
     whole, (profile,) = symbols_of(trace, LEDGER)
     monkeypatch.setattr(module_symbols, "MAX_PACKET", 500)
     parts, _ = symbols_of(trace, LEDGER)
     assert len(parts) > len(whole)
+    packets = [each.module_symbols.address_symbols for each in messages.Trace.FromString(parts).packet]
+    sizes = [[len(w.message({3: each.SerializeToString()})) for each in packet] for packet in packets]
+    assert all(sum(here) <= 500 or len(here) == 1 for here in sizes)
+    assert all(sum(here) + after[0] > 500 for here, after in itertools.pairwise(sizes))
     (again,) = [each.profile for each in load_all(io.BytesIO(trace + parts))]
     assert stacks(again) == stacks(profile)
 
@@ -287,6 +292,9 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert main(["t.pftrace", *options, "-q", "--pid", "7", "-o", "one.pb"]) == 0
     written = [Path(name).read_bytes() for name in ("out/t.symbols.pb", "named.pb", "one.pb")]
     assert written == [symbols] * 3
+    assert capsys.readouterr().err == ""
+    assert main(["t.pftrace", *options, "--report", "json"]) == 0
+    assert "wrote " not in capsys.readouterr().err
     Path("both.pftrace").write_bytes(trace + symbols)
     assert main(["both.pftrace", "-q", "--merge", "processes", "-o", "both.pb.gz"]) == 0
     assert b"ledger_digest" in b"".join(symbolize.load("both.pb.gz").strings)

@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symbolize.errors import OutputError
+from symbolize.core.errors import OutputError
 from symbolize.load import pprof as loader
 from symbolize.profile import Functions, Labels, Lines, Locations, Mappings, Profile, Samples, Strings, ValueType
 from symbolize.proto import profile_pb2
 from symbolize.write import encode, files, write
 from symbolize.write import pprof as writer
+from tests.support.devices import null_device
 
 INT64 = st.one_of(st.integers(-3, 300), st.integers(-(1 << 63), (1 << 63) - 1))
 UINT64 = st.one_of(st.integers(0, 300), st.integers(0, (1 << 64) - 1))
@@ -351,10 +352,11 @@ def test_a_link_stays_a_link(tmp_path: Path, profile: Profile) -> None:
     assert gzip.decompress((tmp_path / "target").read_bytes()) == encode(profile)
 
 
-def test_devices_are_written_not_replaced(profile: Profile) -> None:
+def test_devices_are_written_not_replaced(tmp_path: Path, profile: Profile) -> None:
     """A device keeps being a device."""
-    write(profile, "/dev/null")
-    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    device = null_device(tmp_path)
+    write(profile, device)
+    assert stat.S_ISCHR(device.stat().st_mode)
 
 
 @pytest.mark.parametrize("name", ["", "missing/out.pb.gz", "nul\0"])

@@ -9,6 +9,7 @@ its worker. The places of the notes are used again: the scheduler holds one for 
 import contextlib
 import hashlib
 import itertools
+import logging
 import os
 import platform
 import signal
@@ -16,13 +17,15 @@ import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from symbolize import __version__
 from symbolize.batch.engines.engine import Failure, Limits, Outcome, Reply, Task, one_line, outcome_of, packed, perform
-from symbolize.errors import SymbolizeError, UsageError
+from symbolize.core.closing import Closeable
+from symbolize.core.errors import SymbolizeError, UsageError
+from symbolize.core.parallel import call_within
 
 LOOK = 1.0
 """Seconds between two looks at the notes of the running tasks and at the workers."""
@@ -33,12 +36,21 @@ SHORT = 2.0
 PATIENCE = 300.0
 """Seconds for which a cluster may be without workers during a run."""
 
+SILENCE = 60.0
+"""Seconds after which a scheduler that does not answer counts as lost."""
+
+GOODBYE = 5.0
+"""The same for what is asked of it when a run ends, which is no more than tidying up."""
+
+MAX_ASKED = 32
+"""New workers that are asked at a time."""
+
 LOSSES = 10
 """Times that a task may get lost before it began, until it counts as failed."""
 
 
 class Flight(NamedTuple):
-    """A task on the cluster: its packed call, its future, key and place of its note, and where it was sent."""
+    """A task on the cluster: its packed call, its future, key and place of its note, and where and when it was sent."""
 
     task: Task
     call: bytes
@@ -47,6 +59,7 @@ class Flight(NamedTuple):
     slot: str
     worker: str
     losses: int
+    sent: float
 
 
 class Note(NamedTuple):
@@ -70,7 +83,15 @@ class Note(NamedTuple):
         return cls(key, starts, worker, process, reply)
 
 
-class DaskEngine:
+class Begun(NamedTuple):
+    """The note of an attempt, when it was first seen, and when it cannot have begun earlier."""
+
+    note: Note
+    seen: float
+    earliest: float
+
+
+class DaskEngine(Closeable):
     """Runs tasks on the workers of the dask scheduler at `address`, as `tcp://host:8786`.
 
     TLS and its certificates are taken from dask's own configuration. Workers have one thread each and the same
@@ -89,11 +110,16 @@ class DaskEngine:
             from distributed.comm.registry import get_backend
         except ImportError:
             raise UsageError("a dask cluster needs the package distributed: pip install 'symbolize[dask]'") from None
+        # What it logs of a lost connection are tracebacks, and the line that ends the run says it.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self.address = address
         self._addresses: dict[str, bool] = {}
         self._fit: set[str] = set()
         self._mean = 0.0
         self._last_seen = time.monotonic()
+        self._is_lost = False
+        self._patience = SILENCE
+        self._mute: dict[str, float] = {}
         try:  # a client that does not come so far waits for good when the process ends
             scheme, place = parse_address(address)
             get_backend(scheme)
@@ -122,18 +148,10 @@ class DaskEngine:
         """Workers at present."""
         return len(self._addresses)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Leave the cluster, whose workers stay."""
         with contextlib.suppress(Exception):
-            self._client.close(timeout=5)
+            call_within(2 * GOODBYE, lambda: self._client.close(timeout=GOODBYE))
 
     def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
         """See `Engine.run`. Raises SymbolizeError when the scheduler is lost or no workers are left."""
@@ -142,20 +160,21 @@ class DaskEngine:
     def _look_at_workers(self) -> None:
         """Learn which workers there are. Raises UsageError for one that does not fit."""
         info = self._asked(self._client.scheduler_info)["workers"]
-        new = [address for address in info if address not in self._fit]
-        if new:
-            answers = self._asked(self._client.run, describe_here, workers=new, on_error="return")
-            for address, answer in answers.items():
-                if isinstance(answer, OSError):
-                    continue  # it has left again
-                if isinstance(answer, BaseException):
-                    raise UsageError(f"dask worker {address} cannot import symbolize {__version__}: {one_line(answer)}")
-                if tuple(answer) != describe_here():
-                    here, there = " on Python ".join(describe_here()), " on Python ".join(answer)
-                    raise UsageError(f"dask worker {address} has symbolize {there}, but this is {here}")
-                if info[address]["nthreads"] != 1:
-                    raise UsageError(f"dask worker {address} has {info[address]['nthreads']} threads: use --nthreads 1")
-                self._fit.add(address)
+        self._mute = {address: until for address, until in self._mute.items() if until > time.monotonic()}
+        new = sorted(info.keys() - self._fit - self._mute.keys())
+        with ThreadPoolExecutor(MAX_ASKED) as pool:  # one that is frozen costs the others no time
+            answers = list(pool.map(lambda address: self._asked_there(address, describe_here, on_error="return"), new))
+        for address, answer in zip(new, answers, strict=True):
+            if answer is None or isinstance(answer, OSError):
+                continue  # it has left again, or is frozen
+            if isinstance(answer, BaseException):
+                raise UsageError(f"dask worker {address} cannot import symbolize {__version__}: {one_line(answer)}")
+            if tuple(answer) != describe_here():
+                here, there = " on Python ".join(describe_here()), " on Python ".join(answer)
+                raise UsageError(f"dask worker {address} has symbolize {there}, but this is {here}")
+            if info[address]["nthreads"] != 1:
+                raise UsageError(f"dask worker {address} has {info[address]['nthreads']} threads: use --nthreads 1")
+            self._fit.add(address)
         self._addresses = {address: bool(entry["nanny"]) for address, entry in info.items() if address in self._fit}
         self._fit &= info.keys()
         if self._addresses:
@@ -164,11 +183,36 @@ class DaskEngine:
             raise SymbolizeError(f"{self.address}: the dask scheduler has no workers left; the run can be continued")
 
     def _asked(self, function: Any, *arguments: Any, **options: Any) -> Any:
-        """What a call to the scheduler returns. Raises SymbolizeError if the connection is lost."""
-        if self._client.status == "running":
-            with contextlib.suppress(OSError):  # the comm errors of dask among them
-                return function(*arguments, **options)
-        raise SymbolizeError(f"{self.address}: the connection to the dask scheduler is lost; the run can be continued")
+        """What a call to the scheduler returns. Raises SymbolizeError if the connection is lost, or the scheduler is
+        silent for SILENCE; it is not asked again then."""
+        what = "the connection to the dask scheduler is lost"
+        if self._client.status == "running" and not self._is_lost:
+            try:
+                return call_within(self._patience, lambda: function(*arguments, **options))
+            except TimeoutError:
+                what = f"the dask scheduler does not answer for {self._patience:g} s"
+            except OSError:  # the comm errors of dask among them
+                pass
+        self._is_lost = True
+        raise SymbolizeError(f"{self.address}: {what}; the run can be continued")
+
+    @contextlib.contextmanager
+    def hurrying(self, is_wanted: bool) -> Iterator[None]:
+        """While this lasts, the scheduler counts as lost after GOODBYE."""
+        if is_wanted:
+            self._patience = GOODBYE
+        try:
+            yield
+        finally:
+            self._patience = SILENCE
+
+    def _asked_there(self, worker: str, *call: Any, **options: Any) -> Any:
+        """What a call in a worker returns; None if it does not answer, after which it is not asked for SILENCE."""
+        try:
+            return call_within(GOODBYE, lambda: self._client.run(*call, workers=[worker], **options)).get(worker)
+        except OSError:
+            self._mute[worker] = time.monotonic() + SILENCE
+            return None
 
 
 class Run:
@@ -185,7 +229,7 @@ class Run:
         self.free_slots: list[str] = []
         self.events: SimpleQueue[Any] = SimpleQueue()
         self.ended: deque[Outcome] = deque()
-        self.started: dict[str, tuple[Note, float]] = {}
+        self.started: dict[str, Begun] = {}
         self.left: set[str] = set()
         self.looked = time.monotonic()
 
@@ -246,13 +290,15 @@ class Run:
             key,
             self.limits.attempts,
             self.limits.private_bytes,
+            # The clock of a task ends its process, which only a nanny starts again; the scheduler may choose another.
+            self.limits.own if all(self.engine._addresses.values()) else (0.0, 0.0),
             key=f"{self.name}-{key}-{next(self.numbers)}",
             workers=place,
             allow_other_workers=place is not None,
             pure=False,
             retries=0,
         )
-        self.busy[future.key] = Flight(task, call, future, key, slot, worker, losses)
+        self.busy[future.key] = Flight(task, call, future, key, slot, worker, losses, time.monotonic())
         self.loads[worker] += 1
         future.add_done_callback(self.events.put)
 
@@ -296,8 +342,16 @@ class Run:
         losses = flight.losses + (note.starts == 0)
         if note.starts < self.limits.attempts and losses < LOSSES:
             self.send_again(flight, losses)
-        else:
-            self.finish(flight, Reply(b"", Failure.CRASH, f"its dask worker {note.worker} died", 0.0), note.starts)
+            return
+        failure, detail = Failure.CRASH, f"its dask worker {note.worker} died"
+        if self.limits.waiting and time.monotonic() - self.began(flight, note) >= self.limits.seconds:
+            failure, detail = Failure.TIME, self.limits.overdue
+        self.finish(flight, Reply(b"", failure, detail, 0.0), note.starts)
+
+    def began(self, flight: Flight, note: Note) -> float:
+        """The earliest time at which the attempt of a note may have begun."""
+        begun = self.started.get(flight.slot)
+        return flight.sent if begun is None or begun.note != note else max(begun.earliest, flight.sent)
 
     def finish(self, flight: Flight, reply: Reply, starts: int) -> None:
         """The outcome of a task, or one more attempt."""
@@ -312,7 +366,7 @@ class Run:
 
     def look(self) -> None:
         """Look at the workers, for tasks that take too long, and for those that wait for a worker that has left."""
-        self.looked = time.monotonic()
+        before, self.looked = self.looked, time.monotonic()
         self.engine._look_at_workers()
         present = self.engine._addresses
         # Dask leaves a task waiting for good if there was no worker at all when the one that it preferred left.
@@ -338,29 +392,26 @@ class Run:
                     self.engine._asked(self.client.cancel, [flight.future], force=True)
                     self.send_again(flight, flight.losses)
                 continue
-            seen = self.started.get(flight.slot)
-            if seen is None or seen[0] != note:
-                self.started[flight.slot] = (note, now)
-            elif self.limits.seconds and now - seen[1] > self.limits.seconds:
+            begun = self.started.get(flight.slot)
+            if begun is None or begun.note != note:
+                self.started[flight.slot] = Begun(note, now, before)
+            elif self.limits.seconds and now - begun.seen > self.limits.longest:
                 self.take(flight)
                 self.engine._asked(self.client.cancel, [flight.future], force=True)
                 self.kill(note)
-                detail = f"took longer than {self.limits.seconds:g} s"
-                self.finish(flight, Reply(b"", Failure.TIME, detail, now - seen[1]), note.starts)
+                self.finish(flight, Reply(b"", Failure.TIME, self.limits.overdue, now - begun.seen), note.starts)
         self.left = left
 
     def kill(self, note: Note) -> None:
         """Kill the worker of a task that runs, which its nanny then replaces."""
         if note.reply is None and self.engine._addresses.get(note.worker):
-            self.engine._asked(
-                self.client.run, kill_process, note.process, workers=[note.worker], nanny=True, on_error="ignore"
-            )
+            self.engine._asked_there(note.worker, kill_process, note.process, nanny=True, on_error="ignore")
 
     def stop(self) -> None:
         """End the tasks that are still on the cluster, and remove what it keeps of this run."""
         flights = [flight for flight in self.busy.values() if not flight.future.done()]
         self.busy.clear()
-        with contextlib.suppress(Exception):
+        with self.engine.hurrying(bool(flights)), contextlib.suppress(Exception):
             if flights:
                 self.engine._asked(self.client.cancel, [flight.future for flight in flights], force=True)
                 notes = self.engine._asked(self.client.get_metadata, [self.name], {})
@@ -380,7 +431,9 @@ def kill_process(process: int, dask_worker: Any) -> None:
         os.kill(process, signal.SIGKILL)
 
 
-def perform_noted(call: bytes, place: tuple[str, str], key: str, attempts: int, private_bytes: int) -> None:
+def perform_noted(
+    call: bytes, place: tuple[str, str], key: str, attempts: int, private_bytes: int, own: tuple[float, float]
+) -> None:
     """In a worker: run a task, and keep a note of it at `place`; not if it was started too often or has a reply."""
     from distributed import get_worker
     from distributed.utils import sync
@@ -399,4 +452,4 @@ def perform_noted(call: bytes, place: tuple[str, str], key: str, attempts: int, 
         return
     note = Note(key, note.starts + 1, worker.address, os.getpid())
     sync(worker.loop, write, note)
-    sync(worker.loop, write, note._replace(reply=perform(call, private_bytes)))
+    sync(worker.loop, write, note._replace(reply=perform(call, private_bytes, own)))

@@ -10,10 +10,10 @@ import resource
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
 
-from symbolize.errors import SymbolizeError, printable
+from symbolize.batch.clock import own_time
+from symbolize.core.errors import SymbolizeError, printable
 
 
 class Failure(enum.StrEnum):
@@ -45,7 +45,8 @@ class Task(NamedTuple):
 class Limits(NamedTuple):
     """What every task may use; 0 is no limit.
 
-    `seconds` is the time of one attempt from its start in a worker. `private_bytes` are bytes of writable private
+    `seconds` is the time of one attempt from its start in a worker. With `waiting` that is its own time, and for so
+    long it may wait for stores besides (`wait_for`). `private_bytes` are bytes of writable private
     memory that a task may reserve on top of what its worker had before: mapped files do not count. A task that
     reaches it meets MemoryError; native code that does not expect malloc to fail may crash there instead, which is
     `Failure.CRASH`. `attempts` is how often a task that ends by CRASH, TIME or MEMORY is run in all, at least 1.
@@ -54,6 +55,22 @@ class Limits(NamedTuple):
     seconds: float = 0
     private_bytes: int = 0
     attempts: int = 3
+    waiting: float = 0
+
+    @property
+    def longest(self) -> float:
+        """Seconds after which an attempt is overdue, whatever it does."""
+        return self.seconds and self.seconds + self.waiting
+
+    @property
+    def own(self) -> tuple[float, float]:
+        """The time limits that the worker itself sees to: `seconds` and `waiting`."""
+        return self.seconds, self.waiting
+
+    @property
+    def overdue(self) -> str:
+        """What to say of a task that was."""
+        return f"took longer than {self.seconds:g} s"
 
 
 class Outcome(NamedTuple):
@@ -89,9 +106,7 @@ class Engine(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 class Reply(NamedTuple):
@@ -116,12 +131,13 @@ def packed(task: Task) -> bytes:
     return pickle.dumps((task.function, task.argument), pickle.HIGHEST_PROTOCOL)
 
 
-def perform(call: bytes, private_bytes: int) -> Reply:
-    """Run a call of `packed` in a worker, with at most `private_bytes` more private memory. Never raises."""
+def perform(call: bytes, private_bytes: int, own: tuple[float, float] = (0, 0)) -> Reply:
+    """Run a call of `packed` in a worker, with at most `private_bytes` more private memory, and within its `own` time
+    (`Limits.own`), after which this process ends. Never raises."""
     started = time.perf_counter()
     data, failure, detail = b"", None, ""
     try:
-        with private_memory(private_bytes):
+        with own_time(*own), private_memory(private_bytes):
             function, argument = pickle.loads(call)
             value = function(argument)
             del argument

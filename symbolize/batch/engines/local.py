@@ -10,12 +10,13 @@ from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, resource_tracker
 from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
+from symbolize.batch.clock import OVERDUE
 from symbolize.batch.engines.engine import Failure, Limits, Outcome, Reply, Task, one_line, outcome_of, packed, perform
-from symbolize.errors import SymbolizeError
-from symbolize.parallel import end_with_parent
+from symbolize.core.closing import Closeable
+from symbolize.core.errors import SymbolizeError
+from symbolize.core.parallel import end_with_parent
 
 PRELOADED = ["symbolize.batch.tasks", "symbolize.pipeline"]
 """Modules that workers have from their start, imported once for all of them."""
@@ -39,7 +40,7 @@ class Attempt(NamedTuple):
     losses: int = 0
 
 
-class LocalEngine:
+class LocalEngine(Closeable):
     """Runs tasks in `workers` processes of this machine, by default one for each core that it may use.
 
     Every worker is a pebble pool of its own with one task in flight. So the engine knows which task a worker died
@@ -53,14 +54,6 @@ class LocalEngine:
         self._lanes: list[Lane] = []
         self._failed_starts = 0
         self._closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Stop all workers at once."""
@@ -160,9 +153,9 @@ class Lane:
         """Send an attempt to the worker."""
         self.attempt = attempt
         self.sent = time.monotonic()
-        timeout = limits.seconds or None
-        self.latest = self.sent + limits.seconds + GRACE if limits.seconds else math.inf
-        self.future = self.pool.schedule(perform, (attempt.call, limits.private_bytes), timeout=timeout)
+        timeout = limits.longest or None
+        self.latest = self.sent + limits.longest + GRACE if limits.seconds else math.inf
+        self.future = self.pool.schedule(perform, (attempt.call, limits.private_bytes, limits.own), timeout=timeout)
         return self.future
 
     def end(self, limits: Limits) -> tuple[Attempt, Outcome | None]:
@@ -175,7 +168,7 @@ class Lane:
         seconds = time.monotonic() - self.sent
         if not future.done():
             error: BaseException | None = None if self.has_started() else BrokenProcessPool()
-            if error is None and limits.seconds and seconds > limits.seconds:
+            if error is None and limits.seconds and seconds > limits.longest:
                 error = TimeoutError()
         else:
             error = future.exception()
@@ -187,8 +180,8 @@ class Lane:
         if isinstance(error, BrokenProcessPool) and attempt.losses < LOSSES:
             return attempt, None
         failure, detail = Failure.CRASH, "its worker process ended without an answer"
-        if isinstance(error, TimeoutError):
-            failure, detail = Failure.TIME, f"took longer than {limits.seconds:g} s"
+        if isinstance(error, TimeoutError) or (isinstance(error, ProcessExpired) and error.exitcode == -OVERDUE):
+            failure, detail = Failure.TIME, limits.overdue
         elif isinstance(error, ProcessExpired):
             detail = f"its worker process {ending(error.exitcode)}"
         return attempt, Outcome(attempt.task, None, failure, detail, attempt.number, seconds)

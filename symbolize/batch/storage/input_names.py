@@ -1,15 +1,18 @@
-"""Names of outputs, made from where inputs lie: relative, safe in any folder or bucket, and not too long."""
+"""What an input is, and the name of its output: relative, safe in any folder or bucket, and not too long."""
 
 import hashlib
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from symbolize.load.endings import without_endings
+from symbolize.load.extensions import without_endings
 
 STATE_FOLDER: Final = ".symbolize"
 """The folder of a run's own state below its place; no output goes there and no input comes from there."""
+
+UNFINISHED: Final = (".tmp", ".part")
+"""Endings of files that somebody is still writing; they are no inputs unless named."""
 
 ENDING: Final = ".pb.gz"
 """What outputs are called behind the names of their inputs."""
@@ -22,6 +25,30 @@ MAX_NAME: Final = 800
 
 UNSAFE: Final = re.compile("[?\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What is in no name of an output: control characters, bytes that are no text, and what begins a query in URLs."""
+
+
+class Input(NamedTuple):
+    """A profile to be symbolized.
+
+    `uri` is an absolute path or a URL, always text that can be stored; `name` the name of its output below the place
+    for outputs, without ending; `size` in bytes, -1 where unknown; `version` differs when the content does.
+    """
+
+    uri: str
+    name: str
+    size: int
+    version: str
+
+
+class Problem(NamedTuple):
+    """What was named and is no input, and why: a sentence about it without its name."""
+
+    uri: str
+    sentence: str
+
+
+class NotListed(Problem):
+    """What may be or hold inputs, but its server did not say."""
 
 
 def output_name(parts: Sequence[str]) -> str:

@@ -10,44 +10,26 @@ from contextlib import contextmanager
 from typing import BinaryIO, Final, NamedTuple, TextIO
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from symbolize.batch.storage.input_names import STATE_FOLDER, alternatives, output_name
+from symbolize.batch.storage.input_names import (
+    STATE_FOLDER,
+    UNFINISHED,
+    Input,
+    Problem,
+    alternatives,
+    output_name,
+)
 from symbolize.batch.storage.patterns import Pattern, is_pattern, split_pattern
+from symbolize.batch.storage.url_inputs import find_at_url
 from symbolize.batch.storage.urls import is_url, open_url
-from symbolize.errors import InputError
+from symbolize.core.errors import InputError
+from symbolize.core.files import os_error_text
 
 LISTING: Final = "-"
 """The argument that stands for a list of names on standard input."""
 
-UNFINISHED: Final = (".tmp", ".part")
-"""Endings of files that somebody is still writing; they are no inputs unless named."""
-
 FILE_URL: Final = "file://"
 PIECE: Final = 1 << 16
 """Characters of a list that are read at once."""
-
-
-class Input(NamedTuple):
-    """A profile to be symbolized.
-
-    `uri` is an absolute path or a URL, always text that can be stored; `name` the name of its output below the place
-    for outputs, without ending; `size` in bytes, -1 where unknown; `version` differs when the content does.
-    """
-
-    uri: str
-    name: str
-    size: int
-    version: str
-
-
-class Problem(NamedTuple):
-    """What was named and is no input, and why: a sentence about it without its name."""
-
-    uri: str
-    sentence: str
-
-
-class NotListed(Problem):
-    """What may be or hold inputs, but its server did not say."""
 
 
 class _Missing(Exception):
@@ -89,9 +71,9 @@ def open_input(uri: str) -> Iterator[str | BinaryIO]:
     if path is not None:
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for
-                raise InputError(_shown_path(path), "is no file any more")
+                raise InputError(local_uri(path), "is no file any more")
         except OSError as error:
-            raise InputError(_shown_path(path), f"cannot be read: {_reason(error)}") from error
+            raise InputError(local_uri(path), f"cannot be read: {os_error_text(error)}") from error
         yield path
         return
     with open_url(uri) as stream:
@@ -125,12 +107,10 @@ def _named(argument: str, listing: TextIO | None) -> Iterator[Input | Problem]:
             for name in _names_in(listing):
                 yield from _listed(name)
         except (OSError, ValueError) as error:
-            yield Problem(LISTING, f"is no list of names: {_reason(error)}")
+            yield Problem(LISTING, f"is no list of names: {os_error_text(error)}")
         return
     path = local_path(argument)
     if path is None:
-        from symbolize.batch.storage.url_inputs import find_at_url
-
         yield from find_at_url(argument, is_listed=False)
         return
     try:
@@ -139,21 +119,19 @@ def _named(argument: str, listing: TextIO | None) -> Iterator[Input | Problem]:
         if is_pattern(path):
             yield from _matching(path)
         else:
-            yield Problem(_shown_path(path), "is missing")
+            yield Problem(local_uri(path), "is missing")
 
 
 def _listed(name: str) -> Iterator[Input | Problem]:
     """What a name in a list means: a file or folder, no pattern."""
     path = local_path(name)
     if path is None:
-        from symbolize.batch.storage.url_inputs import find_at_url
-
         yield from find_at_url(name, is_listed=True)
         return
     try:
         yield from _exactly(path, mirrored=True)
     except _Missing:
-        yield Problem(_shown_path(path), "is missing")
+        yield Problem(local_uri(path), "is missing")
 
 
 def _names_in(listing: TextIO) -> Iterator[str]:
@@ -183,11 +161,11 @@ def _exactly(path: str, *, mirrored: bool) -> Iterator[Input | Problem]:
         status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError) as error:
         if os.path.islink(path):
-            yield Problem(_shown_path(path), "is a link that leads nowhere")
+            yield Problem(local_uri(path), "is a link that leads nowhere")
             return
         raise _Missing from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        yield Problem(_shown_path(path), f"cannot be read: {_reason(error)}")
+        yield Problem(local_uri(path), f"cannot be read: {os_error_text(error)}")
         return
     prefix = [part for part in os.path.normpath(path).split("/") if part not in ("", ".", "..")] if mirrored else []
     if stat.S_ISDIR(status.st_mode):
@@ -195,7 +173,7 @@ def _exactly(path: str, *, mirrored: bool) -> Iterator[Input | Problem]:
     elif stat.S_ISREG(status.st_mode):
         yield _local_input(_absolute(path), prefix or [os.path.basename(path)], status)
     else:
-        yield Problem(_shown_path(path), "is a pipe, device or socket, not a file")
+        yield Problem(local_uri(path), "is a pipe, device or socket, not a file")
 
 
 def _matching(path: str) -> Iterator[Input | Problem]:
@@ -207,7 +185,7 @@ def _matching(path: str) -> Iterator[Input | Problem]:
             empty = False
             yield found
     if empty:
-        yield Problem(_shown_path(path), "is missing, and as a pattern matches no file")
+        yield Problem(local_uri(path), "is missing, and as a pattern matches no file")
 
 
 def _in_folder(root: str, prefix: Sequence[str]) -> Iterator[Input | Problem]:
@@ -217,7 +195,7 @@ def _in_folder(root: str, prefix: Sequence[str]) -> Iterator[Input | Problem]:
         empty = False
         yield found
     if empty:
-        yield Problem(_shown_path(root), "holds no files")
+        yield Problem(local_uri(root), "holds no files")
 
 
 class _Folder(NamedTuple):
@@ -249,10 +227,10 @@ def _walk(root: str, prefix: Sequence[str], pattern: Pattern | None) -> Iterator
                 names = sorted(entry.name for entry in listed)  # nothing more of each: there may be millions
         except FileNotFoundError:
             if not folder.below:
-                yield Problem(_shown_path(root), "is missing")
+                yield Problem(local_uri(root), "is missing")
             continue
         except OSError as error:
-            yield Problem(_shown_path(folder.path), f"cannot be read: {_reason(error)}")
+            yield Problem(local_uri(folder.path), f"cannot be read: {os_error_text(error)}")
             continue
         inner = []
         for name in names:
@@ -287,11 +265,11 @@ def _walk(root: str, prefix: Sequence[str], pattern: Pattern | None) -> Iterator
             except FileNotFoundError:
                 pass  # gone since the folder was listed
             except OSError as error:
-                yield Problem(_shown_path(path), f"cannot be read: {_reason(error)}")
+                yield Problem(local_uri(path), f"cannot be read: {os_error_text(error)}")
         folders += reversed(inner)
     if outside:
         links = "a link" if outside == 1 else f"{outside} links"
-        yield Problem(_shown_path(root), f"holds {links} to what is not below it, not followed; name what is wanted")
+        yield Problem(local_uri(root), f"holds {links} to what is not below it, not followed; name what is wanted")
 
 
 def _is_new(path: str, entered: set[tuple[int, int]]) -> bool:
@@ -325,11 +303,3 @@ def _absolute(path: str) -> str:
         return os.path.abspath(path)
     folder, name = os.path.split(path.rstrip("/"))
     return os.path.realpath(path) if name in ("", ".", "..") else os.path.join(os.path.realpath(folder), name)
-
-
-def _shown_path(path: str) -> str:
-    return local_uri(path)
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)

@@ -4,16 +4,17 @@ import hashlib
 import os
 import shutil
 import tempfile
-import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import BinaryIO, Final
+
+from symbolize.core.files import CacheFolder, mark_used, remove, unfinished_path
 
 DEFAULT_LIMIT: Final = 4 << 30
 """Bytes that copies may take."""
 
-ENDING, GROWING = ".copy", ".new"
+ENDING = ".copy"
 
 IN_USE: Final = 60
 """Seconds for which a copy that was asked for stays: another process may be about to open it."""
@@ -46,7 +47,7 @@ class Scratch:
         """The copy of what `identity` identifies, content and all."""
         path = self._path(identity)
         try:
-            os.utime(path)  # which keeps it for now
+            mark_used(path, os.stat(path))  # which keeps it for now
         except FileNotFoundError:
             return None
         return path
@@ -54,57 +55,27 @@ class Scratch:
     @contextmanager
     def write(self) -> Iterator[BinaryIO]:
         """A new file, gone in the end unless it was kept."""
-        path = os.path.join(self.folder, os.urandom(12).hex() + GROWING)
+        path = unfinished_path(os.path.join(self.folder, "file"))
         try:
             with open(path, "xb") as file:
                 yield file
         finally:
-            with suppress(OSError):
-                os.unlink(path)
+            remove(path)
 
     def keep(self, file: BinaryIO, identity: str) -> str:
         """Make a file that is complete the copy of what `identity` identifies; its path."""
         path = self._path(identity)
         file.flush()
         os.replace(file.name, path)
-        self._evict()
+        CacheFolder(self.folder, self.limit, in_use=IN_USE).evict(ENDING)
         return path
 
-    def sweep(self, age: float) -> int:
-        """Remove what was left unfinished longer ago than `age` seconds; how many files. Never raises."""
-        return 0 if self.given is None else sweep_folder(self.given, age, GROWING)
+    def sweep(self) -> int:
+        """Remove what killed processes left unfinished; how many files. Never raises."""
+        return 0 if self.given is None else CacheFolder(self.given).sweep()
 
     def _path(self, identity: str) -> str:
         return os.path.join(self.folder, hashlib.sha256(identity.encode()).hexdigest()[:40] + ENDING)
-
-    def _evict(self) -> None:
-        copies = []
-        with os.scandir(self.folder) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    if entry.name.endswith(ENDING):
-                        status = entry.stat()
-                        copies.append((status.st_mtime, status.st_size, entry.path))
-        excess = sum(size for _, size, _ in copies) - self.limit
-        for used, size, path in sorted(copies):
-            if excess <= 0 or time.time() - used < IN_USE:
-                break
-            with suppress(OSError):
-                os.unlink(path)  # what is mapped stays as long as it is
-            excess -= size
-
-
-def sweep_folder(folder: str, age: float, ending: str = "") -> int:
-    """Remove the files right in `folder` that nobody has written to for `age` seconds; how many. Never raises."""
-    removed = 0
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                if entry.name.endswith(ending) and entry.is_file(follow_symlinks=False):
-                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > age:
-                        os.unlink(entry.path)
-                        removed += 1
-    return removed
 
 
 def _remove_own(folder: str, process: int) -> None:

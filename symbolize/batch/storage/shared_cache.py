@@ -1,11 +1,11 @@
 """Symbol tables that many machines share through an object store, in front of which each has its own folder."""
 
 import os
-from contextlib import suppress
 from typing import Final
 
-from symbolize.batch.storage.places import LocalPlace, Place, copy
-from symbolize.errors import SymbolizeError, UsageError
+from symbolize.batch.storage.backend import LocalStorage, Storage, copy
+from symbolize.core.errors import SymbolizeError, UsageError
+from symbolize.core.files import atomic_file
 from symbolize.symbols.cache import DEFAULT_LIMIT, ENDING, TableCache, identities, is_unchanged
 from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.table_file import FORMAT, DamagedTable, Facts, read_table
@@ -14,29 +14,33 @@ MAX_FAILURES: Final = 3
 """Requests that may fail before the store is not asked any more."""
 
 
+class _OtherFiles(Exception):
+    """Files beside the binary differ on this machine."""
+
+
 def open_shared_cache(url: str, folder: str, limit: int = DEFAULT_LIMIT) -> TableCache:
     """The cache in `folder`, filled from the tables below `url` and filling them; `url` may be a path.
 
     Raises UsageError for a URL at which no tables can be kept.
     """
-    place = Place.of(url)
-    if isinstance(place, LocalPlace) and os.path.realpath(place.url) == os.path.realpath(folder):
+    storage = Storage.of(url)
+    if isinstance(storage, LocalStorage) and os.path.realpath(storage.url) == os.path.realpath(folder):
         raise UsageError(f"{url}: is the folder of this machine's own tables; name another")
-    return SharedCache(place, folder, limit)
+    return SharedCache(storage, folder, limit)
 
 
 class SharedCache(TableCache):
-    """A cache that asks `place` for what it does not have, and puts there what it makes.
+    """A cache that asks `storage` for what it does not have, and puts there what it makes.
 
-    Names below `place` are those of the cache: they follow from the build id and the files that a table was made of.
+    Names below `storage` are those of the cache: they follow from the build id and the files that a table was made of.
     Only tables with a build id are shared; without one, files have an identity on one machine only. What comes from
-    `place` is checked as if it were hostile. A place that fails costs time, not answers, and not much: after
+    `storage` is checked as if it were hostile. A place that fails costs time, not answers, and not much: after
     MAX_FAILURES it is left alone.
     """
 
-    def __init__(self, place: Place, folder: str, limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(self, storage: Storage, folder: str, limit: int = DEFAULT_LIMIT) -> None:
         super().__init__(folder, limit)
-        self.place = place
+        self.storage = storage
         self._missing: set[str] = set()
         self._failures = 0
 
@@ -54,7 +58,7 @@ class SharedCache(TableCache):
         name = self._name(facts)
         if name and self._failures < MAX_FAILURES:
             try:
-                self.place.put(name, self._path(facts, ENDING))
+                self.storage.put(name, self._path(facts, ENDING))
             except (SymbolizeError, OSError) as error:
                 self._failed(error)
             self._missing.discard(name)
@@ -67,33 +71,31 @@ class SharedCache(TableCache):
             return False
         self._missing.add(name)  # whatever comes of it, once is enough
         path = self._path(facts, ENDING)
-        unfinished = self._unfinished(path)
         try:
-            size = self.place.size(name)
+            size = self.storage.size(name)
             if size is None:
                 return False
             if size > self.limit:
                 raise DamagedTable(f"has {size} bytes, more than all tables here may have")
             os.makedirs(self.folder, exist_ok=True)
-            with self.place.open(name) as source, open(unfinished, "xb") as file:
+            with self.storage.open(name) as source, atomic_file(path) as file:
                 copy(source, file, size)
-            _, found = read_table(unfinished)
-            if identities(found) != identities(facts):
-                raise DamagedTable("was made from other files")
-            if not all(map(is_unchanged, found.companions)):
-                return False  # files beside the binary differ on this machine
-            os.replace(unfinished, path)
+                file.flush()
+                _, found = read_table(file.name)
+                if identities(found) != identities(facts):
+                    raise DamagedTable("was made from other files")
+                if not all(map(is_unchanged, found.companions)):
+                    raise _OtherFiles
             self.evict(keep=path)
             return True
+        except _OtherFiles:
+            pass
         except DamagedTable as error:
-            self._note(f"{self.place.shown}/{name}: {error}; it is not used")
+            self._note(f"{self.storage.shown}/{name}: {error}; it is not used")
         except SymbolizeError as error:
             self._failed(error)
         except OSError as error:
             self._note_unwritable(error)
-        finally:
-            with suppress(OSError):
-                os.unlink(unfinished)
         return False
 
     def _failed(self, error: Exception) -> None:
@@ -101,7 +103,7 @@ class SharedCache(TableCache):
         if self._failures == 1:
             self._note(f"shared tables: {error}")
         elif self._failures == MAX_FAILURES:
-            self._note(f"shared tables: {self.place.shown} is not asked any more after {MAX_FAILURES} failures")
+            self._note(f"shared tables: {self.storage.shown} is not asked any more after {MAX_FAILURES} failures")
 
     def _name(self, facts: Facts) -> str:
         """The name of a table below the place, empty if it is not to be shared."""

@@ -1,12 +1,10 @@
 """Inputs at URLs: one file, all below a prefix, or what a pattern means."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from symbolize.batch.storage.input_names import STATE_FOLDER, output_name
+from symbolize.batch.storage.input_names import STATE_FOLDER, UNFINISHED, Input, NotListed, Problem, output_name
 from symbolize.batch.storage.patterns import ANY_FOLDERS, Pattern, is_pattern, literal_start, split_pattern
 from symbolize.batch.storage.urls import (
-    Denied,
     Entry,
     Files,
     Unreachable,
@@ -17,19 +15,14 @@ from symbolize.batch.storage.urls import (
     scheme_of,
     shown,
 )
-from symbolize.errors import InputError
-
-if TYPE_CHECKING:
-    from symbolize.batch.storage.inputs import Input, Problem
+from symbolize.core.errors import InputError
 
 NO_PATTERNS = frozenset(["http", "https"])
 """Schemes in whose URLs a question mark means something else."""
 
 
-def find_at_url(url: str, *, is_listed: bool) -> "Iterator[Input | Problem]":
+def find_at_url(url: str, *, is_listed: bool) -> Iterator[Input | Problem]:
     """The files that a URL means; `is_listed` in a list, where names are no patterns and outputs keep all folders."""
-    from symbolize.batch.storage.inputs import NotListed, Problem
-
     empty = True
     try:
         for found in _find(url, is_listed):
@@ -40,11 +33,11 @@ def find_at_url(url: str, *, is_listed: bool) -> "Iterator[Input | Problem]":
     except FileNotFoundError:
         yield Problem(shown(url), "is missing")
     except InputError as error:
-        kind = NotListed if isinstance(error, Unreachable | Denied) else Problem
+        kind = NotListed if isinstance(error, Unreachable) else Problem
         yield kind(error.source, error.problem)
 
 
-def _find(url: str, is_listed: bool) -> "Iterator[Input]":
+def _find(url: str, is_listed: bool) -> Iterator[Input]:
     files = files_at(url)
     whole = files.url.split("://", 1)[1].split("/")
     prefix = whole if is_listed else []
@@ -64,7 +57,7 @@ def _find(url: str, is_listed: bool) -> "Iterator[Input]":
                 yield _input(f"{files.url}/{entry.path}", entry, [*prefix, *entry.path.split("/")])
 
 
-def _matching(files: Files, pattern: Pattern) -> "Iterator[Input]":
+def _matching(files: Files, pattern: Pattern) -> Iterator[Input]:
     """The files below a URL that a pattern means. Folders are listed one by one until the pattern allows any."""
     folders: list[tuple[str, frozenset[int]]] = [("", pattern.start())]
     while folders:
@@ -103,8 +96,6 @@ def _is_wanted(path: str) -> bool:
 
 def _is_unfinished(path: str) -> bool:
     """Whether a path is of a run's own state, or of something that is still written."""
-    from symbolize.batch.storage.inputs import UNFINISHED
-
     return any(part == STATE_FOLDER or part.endswith(UNFINISHED) for part in path.split("/"))
 
 
@@ -112,7 +103,5 @@ def _is_web(url: str) -> bool:
     return scheme_of(url) in NO_PATTERNS
 
 
-def _input(url: str, entry: Entry, parts: Sequence[str]) -> "Input":
-    from symbolize.batch.storage.inputs import Input
-
+def _input(url: str, entry: Entry, parts: Sequence[str]) -> Input:
     return Input(url, output_name(parts), entry.size, entry.version)

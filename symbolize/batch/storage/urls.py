@@ -5,11 +5,13 @@ fsspec and its libraries are imported when a URL is met, and errors of theirs be
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Final, NamedTuple
+from functools import partial
+from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
 
-from symbolize.errors import InputError, UsageError, printable
+from symbolize.batch.clock import wait_for
+from symbolize.core.errors import InputError, UsageError, printable
 
 URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 CREDENTIALS: Final = re.compile(r"(?<=://)[^/?#\s]*@")
@@ -18,6 +20,11 @@ QUERY: Final = re.compile(r"(https?://[^?\s]*)\?\S*")
 EXTRA: Final = "pip install 'symbolize[cloud]'"
 BLOCK: Final = 8 << 20
 """Bytes that are asked for at once while a file is read from its beginning to its end."""
+
+ANSWER_TIME: Final = 60.0
+"""Seconds that a request to a store may take with all that its library does to repeat it, besides the bytes."""
+SLOWEST: Final = 100_000
+"""Bytes a second that a store has to send or take."""
 
 STORES: Final = frozenset(["s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"])
 """Schemes of object stores, where a file is there when all of it is there."""
@@ -32,6 +39,8 @@ VERSIONS: Final = (
 """What file systems call that which differs when a file does, the best first."""
 
 MAX_REASON: Final = 300
+
+Result = TypeVar("Result")
 
 
 def is_url(text: str) -> bool:
@@ -61,11 +70,11 @@ def has_password(url: str) -> bool:
 
 
 class Unreachable(InputError):
-    """What is at a URL could not be asked for, which says nothing of what is there."""
+    """What is at a URL could not be read now, which says nothing of what is there."""
 
 
-class Denied(InputError):
-    """What is at a URL is not for us to read, or is not there."""
+class Denied(Unreachable):
+    """What is at one URL cannot be read: access is denied, or it is missing. Others of the server may be readable."""
 
 
 class Files(NamedTuple):
@@ -102,24 +111,29 @@ def files_at(url: str) -> Files:
         raise UsageError(f"{shown(url)}: {scheme}:// needs a library that is not installed: {EXTRA}") from error
     # Listings are read once here, and a remembered one would hide what other machines write.
     options = {"use_listings_cache": False} if scheme in STORES else {}
-    with asking(url):
+
+    def files() -> Files:
         path = system._strip_protocol(url)
-        return Files(
-            system(**system._get_kwargs_from_urls(url), **options), path, f"{scheme}{url[len(scheme) :]}".rstrip("/")
-        )
+        made = system(**system._get_kwargs_from_urls(url), **options)
+        return Files(made, path, f"{scheme}{url[len(scheme) :]}".rstrip("/"))
+
+    return ask(url, files)
 
 
-@contextmanager
-def asking(url: str) -> Iterator[None]:
-    """Turns what the libraries raise into InputError about `url`; a missing file stays FileNotFoundError."""
+def ask(url: str, call: Callable[[], Result], size: int = 0, verb: str = "read") -> Result:
+    """The result of a request about `url`, in which `size` bytes travel.
+
+    It may take ANSWER_TIME, and longer as SLOWEST allows for the bytes (rule R287, time of stores). What a library
+    raises becomes InputError, which says that the file cannot be `verb`; a missing file stays FileNotFoundError.
+    """
     try:
-        yield
+        return wait_for(ANSWER_TIME + size / SLOWEST, call)
     except (InputError, UsageError, FileNotFoundError):
         raise
     except PermissionError as error:
-        raise Denied(shown(url), "cannot be read: access is denied, or it is missing") from error
+        raise Denied(shown(url), f"cannot be {verb}: access is denied, or it is missing") from error
     except Exception as error:  # each library has its own classes, not all of them OSError
-        raise Unreachable(shown(url), f"cannot be read: {reason(error)}") from error
+        raise Unreachable(shown(url), f"cannot be {verb}: {reason(error)}") from error
 
 
 def reason(error: BaseException) -> str:
@@ -131,8 +145,7 @@ def reason(error: BaseException) -> str:
 def entry_at(files: Files) -> Entry | None:
     """The file or folder at a URL, None if there is none. Raises InputError."""
     try:
-        with asking(files.url):
-            return _entry("", files.system.info(files.path))
+        return _entry("", ask(files.url, lambda: files.system.info(files.path)))
     except FileNotFoundError:
         return None
 
@@ -159,9 +172,8 @@ def children(files: Files, folder: str, start: str = "") -> Iterator[Entry]:
         yield from _pages(files, _inside(folder) + start, "/")
         return
     path = f"{files.path.rstrip('/')}/{folder}".rstrip("/")
-    with asking(files.url):
-        listed = sorted(files.system.ls(path, detail=True), key=lambda info: str(info["name"]))
-    for info in listed:
+    listed = ask(files.url, lambda: files.system.ls(path, detail=True))
+    for info in sorted(listed, key=lambda info: str(info["name"])):
         name = str(info["name"]).rstrip("/")
         if name.strip("/") != path.strip("/"):  # some stores list a folder within itself
             yield _entry(_inside(folder) + name.rsplit("/", 1)[-1], info)
@@ -173,15 +185,8 @@ def _pages(files: Files, start: str, delimiter: str) -> Iterator[Entry]:
     prefix = _inside(key or "")
     more: dict[str, str] = {}
     while True:
-        with asking(files.url):
-            page = files.system.call_s3(
-                "list_objects_v2",
-                Bucket=bucket,
-                Prefix=prefix + start,
-                Delimiter=delimiter,
-                **files.system.req_kw,
-                **more,
-            )
+        options = {"Bucket": bucket, "Prefix": prefix + start, "Delimiter": delimiter, **files.system.req_kw, **more}
+        page = ask(files.url, partial(files.system.call_s3, "list_objects_v2", **options))
         for folder in page.get("CommonPrefixes", ()):
             yield Entry(folder["Prefix"][len(prefix) :].rstrip("/"), True, 0, "")
         for info in page.get("Contents", ()):
@@ -209,10 +214,9 @@ def open_url(url: str, block: int = BLOCK) -> Iterator[BinaryIO]:
     """The file at a URL, read from its beginning to its end, a block at a time. Raises InputError, reading too."""
     files = files_at(url)
     try:
-        with asking(url):
-            file = files.system.open(files.path, "rb", block_size=block, cache_type="readahead")
+        file = ask(url, lambda: files.system.open(files.path, "rb", block_size=block, cache_type="readahead"))
     except FileNotFoundError as error:
-        raise InputError(shown(url), "is missing") from error
+        raise Denied(shown(url), "is missing") from error
     with _Stream(file, url) as stream:
         yield stream  # type: ignore[misc]
 
@@ -231,11 +235,11 @@ class _Stream(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """As many bytes as there are, at most `size`; all without it."""
         try:
-            with asking(self._url):
-                data: bytes = self._file.read(size)
-                return data
+            most = size if size >= 0 else getattr(self._file, "size", None) or 0
+            data: bytes = ask(self._url, lambda: self._file.read(size), max(most, BLOCK))
+            return data
         except FileNotFoundError as error:
-            raise InputError(self.name, "vanished while it was read") from error
+            raise Denied(self.name, "vanished while it was read") from error
 
     def readinto(self, buffer: Any) -> int:
         """Fill `buffer`; how many bytes there were."""

@@ -5,9 +5,9 @@ Not imported by `symbolize.binaries`: who wants it imports it from here.
 
 from symbolize.binaries.debuginfod.cache import ClientCache, default_folder
 from symbolize.binaries.debuginfod.client import Debuginfod
-from symbolize.binaries.debuginfod.model import Fetched, Kind, Limits, Progress, Status
 from symbolize.binaries.debuginfod.sections import NEEDED
 from symbolize.binaries.debuginfod.server import Server
+from symbolize.binaries.debuginfod.types import Fetched, Kind, Limits, Progress, Status
 
 __all__ = [
     "NEEDED",

@@ -11,25 +11,28 @@ import hashlib
 import json
 import os
 import re
-import socket
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, NamedTuple
 
-from symbolize.regular import is_regular, open_regular
+from symbolize.core.files import (
+    ABANDONED,
+    atomic_file,
+    file_lock,
+    is_regular,
+    last_used,
+    mark_used,
+    open_regular,
+    remove,
+    sync_folder,
+)
 
 MISS_LIFE = 3600.0
 """Seconds for which a miss is believed, unless the folder's `cache_miss_s` says otherwise."""
 CLEAN_INTERVAL = 86400
 MAX_UNUSED_AGE = 604800
-ABANDONED = 3600
-"""Seconds after which an unfinished file was left by a process that died."""
-
-HEARTBEAT = 5.0
-"""Seconds between two signs of life of who fetches a file."""
 MAX_CONTROL_BYTES = 4096
 
 OWN = "symbolize"
@@ -85,9 +88,8 @@ class Unfinished(NamedTuple):
 class ClientCache:
     """The folder at `path`. Nothing is made before something is written."""
 
-    def __init__(self, path: str | os.PathLike[str], heartbeat_gap: float = 6 * HEARTBEAT) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._gap = heartbeat_gap
 
     def find(self, build_id: str, entry: str) -> str | None:
         """The path of a file, if it is there; it counts as used."""
@@ -101,7 +103,7 @@ class ClientCache:
         except OSError:
             return None
         with suppress(OSError):  # cleaning goes by the time of the last access, which not every mount keeps
-            os.utime(path, ns=(time.time_ns(), status.st_mtime_ns))
+            mark_used(path, status)
         return path
 
     def miss(self, build_id: str, entry: str, asked: str) -> Miss | None:
@@ -131,8 +133,7 @@ class ClientCache:
 
     def remove(self, build_id: str, entry: str) -> None:
         """Remove a file, or the record of a miss."""
-        with suppress(OSError):
-            os.unlink(self._path(build_id, entry))
+        remove(self._path(build_id, entry))
 
     @contextmanager
     def unfinished(self, build_id: str) -> Iterator[Unfinished]:
@@ -156,7 +157,7 @@ class ClientCache:
                 os.fsync(file.fileno())
                 os.fchmod(file.fileno(), 0o400)
         except BaseException:
-            discard(path)
+            remove(path)
             raise
 
     def partial(self, build_id: str, entry: str, server: str) -> Partial | None:
@@ -173,17 +174,17 @@ class ClientCache:
         return Partial(path, size, validator) if isinstance(validator, str) and validator else None
 
     def keep_partial(self, unfinished: str, build_id: str, entry: str, server: str, validator: str) -> None:
-        """Keep what came of a file, at most one for each, until it is gone on with or cleaned away."""
+        """Keep the received part of a file, at most one per file, until the download goes on or it is cleaned up."""
         path = self._partial(build_id, entry)
         with suppress(OSError):
-            discard(path + _NOTE)  # first, so that no note is for another file
+            remove(path + _NOTE)  # first, so that no note is for another file
             os.replace(unfinished, path)
             self._write(path + _NOTE, server=server, validator=validator, size=os.stat(path).st_size)
 
     def drop_partial(self, build_id: str, entry: str) -> None:
         """Remove the beginning of a file, if it is there."""
         for ending in (_NOTE, ""):
-            discard(self._partial(build_id, entry) + ending)
+            remove(self._partial(build_id, entry) + ending)
 
     def _partial(self, build_id: str, entry: str) -> str:
         return os.path.join(self.path, build_id, f"{_UNFINISHED}partial-{entry}")
@@ -194,14 +195,9 @@ class ClientCache:
         try:
             os.replace(unfinished, path)
         except OSError:
-            discard(unfinished)
+            remove(unfinished)
             raise
-        with suppress(OSError):
-            descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        sync_folder(os.path.dirname(path))
         return path
 
     @contextmanager
@@ -212,56 +208,8 @@ class ClientCache:
         """
         folder = self._own("locks")
         os.makedirs(folder, 0o700, exist_ok=True)
-        path = os.path.join(folder, f"{build_id}-{entry}")
-        text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "token": os.urandom(8).hex()}).encode()
-        deadline, pause = time.monotonic() + patience, 0.02
-        while not self._take(path, text):
-            if self._is_stale(path):
-                discard(path)
-            if time.monotonic() >= deadline or stop():
-                yield False
-                return
-            time.sleep(pause)
-            pause = min(2 * pause, 0.5)
-        done = threading.Event()
-        threading.Thread(target=give_signs_of_life, args=(path, done), daemon=True).start()
-        try:
-            yield True
-        finally:
-            done.set()
-            if read_small(path) == text:
-                discard(path)
-
-    def _take(self, path: str, text: bytes) -> bool:
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            return False
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text)
-        return True
-
-    def _is_stale(self, path: str) -> bool:
-        """Whether who holds a lock has given no sign of life, or is a process of this machine that is gone."""
-        try:
-            age = time.time() - os.stat(path).st_mtime
-        except OSError:
-            return False
-        if age > self._gap:
-            return True
-        holder = self._read(path)
-        if holder is None or holder.get("host") != socket.gethostname():
-            return False
-        pid = holder.get("pid")
-        if not isinstance(pid, int) or not 0 < pid < 1 << 31:
-            return False
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        except OSError:
-            pass
-        return False
+        with file_lock(os.path.join(folder, f"{build_id}-{entry}"), patience, stop) as is_mine:
+            yield is_mine
 
     def read_verdict(self, server: str, life: float) -> dict[str, object] | None:
         """What was last found out about a server, if that is not older than `life` seconds."""
@@ -335,22 +283,10 @@ class ClientCache:
         return found if isinstance(found, dict) else None
 
     def _write(self, path: str, **facts: object) -> None:
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=_UNFINISHED, dir=os.path.dirname(path))
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                json.dump(facts, file)
-            os.replace(temporary, path)
-        except BaseException:
-            discard(temporary)
-            raise
-
-
-def give_signs_of_life(path: str, done: threading.Event) -> None:
-    """Touch a lock until the work is done."""
-    while not done.wait(HEARTBEAT):
-        with suppress(OSError):
-            os.utime(path)
+        folder = os.path.dirname(path)
+        os.makedirs(folder, 0o700, exist_ok=True)
+        with atomic_file(path, os.path.join(folder, _UNFINISHED + os.urandom(6).hex())) as file:
+            file.write(json.dumps(facts).encode())
 
 
 def read_small(path: str) -> bytes:
@@ -376,13 +312,7 @@ def remove_older(file: os.DirEntry[str], oldest: float) -> int:
     with suppress(OSError):
         if file.is_file(follow_symlinks=False):
             status = file.stat(follow_symlinks=False)
-            if max(status.st_atime, status.st_mtime) < oldest:
+            if last_used(status) < oldest:
                 os.unlink(file.path)
                 return 1
     return 0
-
-
-def discard(path: str) -> None:
-    """Remove a file, if it is there."""
-    with suppress(OSError):
-        os.unlink(path)

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from symbolize.binaries.build_id import is_build_id, same_build_id
-from symbolize.binaries.debuginfod.cache import COMPOSED, ClientCache, default_folder, discard, section_entry
-from symbolize.binaries.debuginfod.model import (
+from symbolize.binaries.debuginfod.cache import COMPOSED, ClientCache, default_folder, section_entry
+from symbolize.binaries.debuginfod.sections import NEEDED, NOTE, REQUIRED, NotComposable, compose
+from symbolize.binaries.debuginfod.server import Server, check_header, parse_servers
+from symbolize.binaries.debuginfod.types import (
     FAILURES,
     WORST_FIRST,
     Fetched,
@@ -24,19 +25,19 @@ from symbolize.binaries.debuginfod.model import (
     Request,
     Status,
 )
-from symbolize.binaries.debuginfod.sections import NEEDED, NOTE, REQUIRED, NotComposable, compose
-from symbolize.binaries.debuginfod.server import Server, check_header, parse_servers
 from symbolize.binaries.remote import Attempt, fetch_in_turn
+from symbolize.core.closing import Closeable
+from symbolize.core.errors import InputError, UsageError, printable
+from symbolize.core.files import os_error_text, remove
 from symbolize.elf import ElfError, ElfImage, read_build_id
 from symbolize.elf.notes import gnu_build_id
-from symbolize.errors import UsageError, printable
 
 SECTION_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 FAILURE_LIFE = 600.0
 """Seconds for which a failed fetch is not tried again by the same client."""
 
 
-class Debuginfod:
+class Debuginfod(Closeable):
     """A client for debuginfod servers; a context manager. Any number of threads may use one.
 
     `tell` is called with a line for a person: verdicts on servers and what is wrong with the configuration.
@@ -79,7 +80,7 @@ class Debuginfod:
     ) -> None:
         # urllib3 is imported when a client is made, not before.
         from symbolize.binaries.debuginfod.download import Downloader
-        from symbolize.binaries.debuginfod.roster import Roster
+        from symbolize.binaries.debuginfod.server_health import ServerHealth
         from symbolize.binaries.debuginfod.transport import Transport
 
         for name, value in headers.items():
@@ -91,8 +92,8 @@ class Debuginfod:
         self._tell = tell or (lambda line: None)
         self._skipped = [server for server in servers if server.ima == "enforcing"]
         self._transport = Transport(self.servers, headers, limits.connect_time, proxies)
-        self._roster = Roster(self.servers, self._transport, self.cache, limits, self.refresh_servers, self._tell)
-        self._downloader = Downloader(self._transport, self.cache, limits, progress)
+        self._health = ServerHealth(self.servers, self._transport, self.cache, limits, self.refresh_servers, self._tell)
+        self._downloader = Downloader(self._transport, self.cache, limits, self._tell, progress)
         self._asked = hashlib.sha256("\n".join(sorted(server.url for server in self.servers)).encode()).hexdigest()[:32]
         self._started = time.time()
         self._lock = threading.Lock()
@@ -127,14 +128,6 @@ class Debuginfod:
         client._set_up(found.servers, folder, found.limits, found.headers, found.proxies, tell, progress)
         client.wants_progress = found.wants_progress
         return client
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End all downloads. What was fetched stays."""
@@ -181,7 +174,7 @@ class Debuginfod:
             lambda asked: (
                 self._from_cache(asked, entry)
                 or self._with_lock(
-                    asked, entry, lambda: self._compose(asked, names, executable, self._roster.usable({}))
+                    asked, entry, lambda: self._compose(asked, names, executable, self._health.usable({}))
                 )
             ),
         )
@@ -205,7 +198,7 @@ class Debuginfod:
 
         Happens by itself before the first request.
         """
-        return self._roster.probe()
+        return self._health.probe()
 
     def _single(self, build_id: str, entry: str, run: Callable[[str], Fetched]) -> Fetched:
         """Run a fetch, once for all threads that want the same."""
@@ -272,7 +265,7 @@ class Debuginfod:
     def _with_lock(self, build_id: str, entry: str, run: Callable[[], Fetched]) -> Fetched:
         """Fetch as the only one of all processes, or take what the other one got."""
         outcomes: dict[Server, Outcome] = {}
-        usable = self._roster.usable(outcomes)
+        usable = self._health.usable(outcomes)
         if not usable:
             return self._result(None, outcomes)
         try:
@@ -283,7 +276,7 @@ class Debuginfod:
                 known = self._from_cache(build_id, entry) if is_composed(entry) else self._known(build_id, entry)
                 return known or run()
         except OSError as error:
-            return self._failed_here(f"cannot be written ({error.strerror or error})")
+            return self._failed_here(f"cannot be written ({os_error_text(error)})")
 
     def _failed_here(self, text: str) -> Fetched:
         """The answer where it is the folder that failed."""
@@ -297,14 +290,14 @@ class Debuginfod:
         above = self.limits.sections_above if kind == "debuginfo" else None
         request = Request(build_id, kind, kind, kind, self.limits.max_size, above)
         notes: list[Attempt] = []
-        self._downloader.race(request, self._roster.usable(request.outcomes))
+        self._downloader.race(request, self._health.usable(request.outcomes))
         if request.large is not None:
             composed = self._compose(build_id, NEEDED, None, [request.large])
             if composed.path is not None:
                 return composed
             notes = composed.attempts
             request = Request(build_id, kind, kind, kind, self.limits.max_size, None)
-            self._downloader.race(request, self._roster.usable(request.outcomes))
+            self._downloader.race(request, self._health.usable(request.outcomes))
         if request.won:
             return self._result(request.won, request.outcomes, notes)
         everybody = [request.outcomes.get(server) for server in self.servers]
@@ -355,13 +348,13 @@ class Debuginfod:
                     path = self._compose_from(server, build_id, names, image)
                 notes.append(Attempt(server.url, "found, composed of sections"))
                 return Fetched(path, "found", notes, True)
-            except (NotComposable, ElfError, OSError, ValueError) as error:
+            except (NotComposable, InputError, OSError, ValueError) as error:
                 status = "failed"
                 notes.append(Attempt(server.url, f"sections: {printable(str(error))}"))
         return Fetched(None, status, notes)
 
     def _compose_from(self, server: Server, build_id: str, names: Sequence[str], executable: ElfImage) -> str:
-        """Fetch the sections from one server and compose them. Raises NotComposable, ElfError, OSError."""
+        """Fetch the sections from one server and compose them. Raises NotComposable, InputError, OSError."""
         paths: dict[str, str] = {}
         fetched: list[str] = []
         origins: set[str] = set()
@@ -374,9 +367,7 @@ class Debuginfod:
                 self._downloader.race(request, [server])
                 outcome = request.outcomes[server]
                 if not request.won:
-                    if outcome.status != "missing":
-                        raise NotComposable(f"{name}: {outcome.text}")
-                    if name in (NOTE, *REQUIRED):
+                    if outcome.status != "missing" or name in (NOTE, *REQUIRED):
                         raise NotComposable(f"{name}: {outcome.text}")
                     continue
                 fetched.append(entry)
@@ -395,7 +386,7 @@ class Debuginfod:
                     if image.problems or image.build_id is None or not same_build_id(image.build_id, build_id):
                         raise NotComposable("; ".join(image.problems) or "no build id in what was composed")
             except BaseException:
-                discard(new.path)
+                remove(new.path)
                 raise
             return self.cache.publish(new.path, build_id, composed_entry(names))
         finally:

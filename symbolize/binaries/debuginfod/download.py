@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from symbolize.binaries.build_id import same_build_id
-from symbolize.binaries.debuginfod.cache import ClientCache, Partial, discard
-from symbolize.binaries.debuginfod.model import Limits, Outcome, Progress, Request
+from symbolize.binaries.debuginfod.cache import ClientCache, Partial
 from symbolize.binaries.debuginfod.server import Server
 from symbolize.binaries.debuginfod.transport import (
     CHUNK,
@@ -23,14 +22,18 @@ from symbolize.binaries.debuginfod.transport import (
     TooLarge,
     Transport,
 )
-from symbolize.elf import ElfError, ElfImage
-from symbolize.errors import printable
+from symbolize.binaries.debuginfod.types import Limits, Outcome, Progress, Request
+from symbolize.core.errors import InputError, printable
+from symbolize.core.files import os_error_text, remove
+from symbolize.elf import ElfImage
 
 PROGRESS_INTERVAL = 0.1
 LEAST_PARTIAL = 1 << 16
 """Bytes below which the beginning of a file is not kept."""
 RANGE_NOT_SATISFIABLE = 416
 ELF_MAGIC = b"\x7fELF"
+REPORT_AFTER = 10.0
+"""Seconds after which it is reported that a server has not answered yet."""
 LAST_WAIT = 1.0
 """Seconds that downloads which were ended have to tidy up."""
 
@@ -41,6 +44,10 @@ class Large(Exception):
     def __init__(self, size: int) -> None:
         super().__init__()
         self.size = size
+
+
+class Mute(NetworkFailure):
+    """The server did not answer in time. It had enough of it: it is not asked for this file again."""
 
 
 class Again(Exception):
@@ -59,12 +66,19 @@ class Downloader:
     """Downloads files into a folder."""
 
     def __init__(
-        self, transport: Transport, cache: ClientCache, limits: Limits, progress: Callable[[Progress], None] | None
+        self,
+        transport: Transport,
+        cache: ClientCache,
+        limits: Limits,
+        tell: Callable[[str], None],
+        progress: Callable[[Progress], None] | None,
     ) -> None:
         self._transport = transport
         self._cache = cache
         self._limits = limits
+        self._tell = tell
         self._progress = progress
+        self._slow: set[str] = set()
 
     def race(self, request: Request, servers: Sequence[Server]) -> None:
         """Ask all servers at once; the first that has the file sends it, the others are left alone.
@@ -120,6 +134,8 @@ class Downloader:
                 except NetworkFailure as error:
                     server.failed(str(error))
                     outcome = Outcome("failed", str(error))
+                    if isinstance(error, Mute):
+                        break
                 except Again as again:
                     outcome, wait = Outcome("failed", str(again)), again.after
                     if wait is not None and wait > self._limits.longest_wait:
@@ -140,7 +156,7 @@ class Downloader:
                     request.large = server
                     break
                 except OSError as error:
-                    outcome = Outcome("failed", f"cannot be written: {error.strerror or error}")
+                    outcome = Outcome("failed", f"cannot be written: {os_error_text(error)}")
                     break
                 # Whoever had the file and lost it makes room for the others first.
                 if tries >= self._limits.retries or server.closed() or (request.claimed is server and len(calls) > 1):
@@ -166,9 +182,14 @@ class Downloader:
         headers = {"X-DEBUGINFOD-MAXSIZE": str(request.limit)}
         if partial is not None:  # what came goes on where it broke off, if the file there is the same still
             headers |= {"Range": f"bytes={partial.size}-", "If-Range": partial.validator, "Accept-Encoding": "identity"}
-        timer = threading.Timer(limits.answer_time, call.cancel, [f"no answer in {limits.answer_time:g} s"])
-        timer.daemon = True
-        timer.start()
+        timers = [
+            threading.Timer(limits.answer_time, call.cancel, [f"no answer in {limits.answer_time:g} s"]),
+            threading.Timer(REPORT_AFTER, self._report_slow, [server]),
+        ]
+        began = time.monotonic()
+        for timer in timers:
+            timer.daemon = True
+            timer.start()
         try:
             answer = self._transport.get(
                 server,
@@ -177,8 +198,13 @@ class Downloader:
                 limits.answer_time,
                 headers,
             )
+        except NetworkFailure as error:
+            if time.monotonic() - began >= limits.answer_time:
+                raise Mute(str(error)) from None
+            raise
         finally:
-            timer.cancel()
+            for timer in timers:
+                timer.cancel()
         try:
             server.answered()
             status = answer.status
@@ -209,6 +235,14 @@ class Downloader:
         finally:
             answer.close()
 
+    def _report_slow(self, server: Server) -> None:
+        """Say that a server is waited for, once."""
+        if server.url not in self._slow:
+            self._slow.add(server.url)
+            self._tell(
+                f"{server.url}: no answer for {REPORT_AFTER:g} s, waited for up to {self._limits.answer_time:g} s"
+            )
+
     def _claim(self, request: Request, server: Server, calls: Mapping[Server, Call]) -> None:
         """Become the one that sends the file, and end the others; the second one to try ends itself."""
         with request.mutex:
@@ -221,7 +255,7 @@ class Downloader:
                 call.cancel()
 
     def _receive(self, request: Request, server: Server, answer: Answer, partial: Partial | None) -> None:
-        """Write the file, behind what came of it before, check it, and give it its name."""
+        """Append to the part received before, check the file, and rename it to its final name."""
         limits, total = self._limits, answer.announced
         with self._cache.unfinished(request.build_id) as new:
             done, head, told = 0, b"", time.monotonic()
@@ -255,7 +289,7 @@ class Downloader:
                     raise Wrong("refused: an empty file came")
                 verify_file(new.path, request.build_id)
         except BaseException as error:
-            discard(new.path)
+            remove(new.path)
             if partial is not None and isinstance(error, Wrong):
                 raise Again(f"{error}; begun anew") from None
             raise
@@ -277,9 +311,9 @@ def verify_file(path: str, build_id: str) -> None:
             if cut:
                 raise Wrong(f"refused: {cut[0]}")
             for section in image.sections:
-                if section.type != "SHT_NOBITS" and section.file_offset + section.size > len(image.data):
+                if section.has_bytes and section.file_offset + section.size > len(image.data):
                     raise Wrong(f"refused: cut off, section {printable(section.name)} reaches past the end")
-    except ElfError as error:
+    except InputError as error:
         raise Wrong(f"refused: {error.problem}") from None
 
 

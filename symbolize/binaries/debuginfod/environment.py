@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from symbolize.binaries.debuginfod.cache import default_folder
-from symbolize.binaries.debuginfod.model import Limits
 from symbolize.binaries.debuginfod.server import Server, check_header, parse_servers
-from symbolize.errors import UsageError
+from symbolize.binaries.debuginfod.types import Limits
+from symbolize.core.errors import UsageError
 
 MAX_HEADERS_FILE = 1 << 16
 FOREVER = 2e6

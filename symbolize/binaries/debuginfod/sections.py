@@ -9,8 +9,20 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from symbolize.elf import ElfImage
-from symbolize.elf.image import SHF_COMPRESSED, Buffer
-from symbolize.elf.layout import SHF_ALLOC
+from symbolize.elf.headers import (
+    PF_X,
+    PT_LOAD,
+    SHF_ALLOC,
+    SHF_COMPRESSED,
+    SHT_NOBITS,
+    SHT_NOTE,
+    SHT_NULL,
+    SHT_PROGBITS,
+    SHT_STRTAB,
+    SHT_SYMTAB,
+    Headers,
+)
+from symbolize.elf.image import Buffer
 from symbolize.elf.symbols import SHN_LORESERVE, STT_FUNC, STT_OBJECT, symbol_rows
 
 REQUIRED = (".debug_info", ".debug_abbrev")
@@ -31,8 +43,7 @@ NEEDED = (
 )
 """The sections that lookups read. Left out are, above all, where variables live, macros, and indexes for debuggers."""
 
-SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_NOTE, SHT_NOBITS = 0, 1, 2, 3, 7, 8
-ET_REL = 1
+PF_R = 4
 MAX_SECTIONS = 0xFE00
 STT_SECTION = 3
 PLACED = (STT_OBJECT, STT_FUNC, STT_SECTION)
@@ -46,19 +57,19 @@ class NotComposable(Exception):
 
 
 class Header(NamedTuple):
-    """A section to write: its bytes are `data`, or those of the file at `path`."""
+    """A section to write, its fields as `sh_` ones are called: its bytes are `data`, or those of the file at `path`."""
 
     name: str
     type: int = SHT_NULL
     flags: int = 0
-    address: int = 0
+    addr: int = 0
     size: int = 0
     data: bytes = b""
     path: str = ""
     link: int = 0
     info: int = 0
-    alignment: int = 1
-    entry_size: int = 0
+    addralign: int = 1
+    entsize: int = 0
 
 
 def compose(executable: ElfImage, sections: Mapping[str, str], out: BinaryIO) -> None:
@@ -67,12 +78,9 @@ def compose(executable: ElfImage, sections: Mapping[str, str], out: BinaryIO) ->
     Loaded sections keep their index, address, size and flags, without bytes (rule R103), save the build id; PT_LOAD
     segments are those of the executable. Raises NotComposable, OSError.
     """
-    ident = bytes(executable.data[:16])
-    order = ">" if executable.big_endian else "<"
-    kind, machine, version = struct.unpack_from(order + "HHI", executable.data, 16)
-    is_64 = executable.is_64
-    flags = struct.unpack_from(order + "I", executable.data, 48 if is_64 else 36)[0]
-    if kind == ET_REL:
+    headers = Headers(lambda offset, size: executable.data[offset : offset + size])
+    layouts, is_64, order = headers.layouts, executable.is_64, ">" if executable.big_endian else "<"
+    if executable.is_relocatable:
         raise NotComposable("sections of a relocatable file refer to each other by their numbers")
     if any(not sections.get(name) for name in REQUIRED):
         raise NotComposable("there is no " + " or ".join(name for name in REQUIRED if not sections.get(name)))
@@ -87,7 +95,7 @@ def compose(executable: ElfImage, sections: Mapping[str, str], out: BinaryIO) ->
         strings = len(table) + 1
         is_global = symbol_rows(executable, symtab)["info"] >= 16
         first = int(is_global.argmax()) if is_global.any() else len(is_global)
-        table.append(of_file(".symtab", sections, SHT_SYMTAB, link=strings, info=first, entry_size=entry_size))
+        table.append(of_file(".symtab", sections, SHT_SYMTAB, link=strings, info=first, entsize=entry_size))
         table.append(of_file(".strtab", sections, SHT_STRTAB))
     for name, path in sections.items():
         if path and name not in (".symtab", ".strtab", NOTE):
@@ -102,12 +110,11 @@ def compose(executable: ElfImage, sections: Mapping[str, str], out: BinaryIO) ->
     if len(table) > MAX_SECTIONS:
         raise NotComposable(f"{len(table)} sections are too many")
 
-    header_size, segment_size, row_size = (64, 56, 64) if is_64 else (52, 32, 40)
     segments = executable.segments
-    out.write(bytes(header_size + segment_size * len(segments)))
+    out.write(bytes(layouts.file.size + layouts.segment.size * len(segments)))
     offsets = []
     for header in table:
-        out.write(bytes(-out.tell() % max(header.alignment, 8)))
+        out.write(bytes(-out.tell() % max(header.addralign, 8)))
         offsets.append(out.tell())
         if header.path:
             with open(header.path, "rb") as file:
@@ -118,25 +125,35 @@ def compose(executable: ElfImage, sections: Mapping[str, str], out: BinaryIO) ->
             out.write(header.data)
     out.write(bytes(-out.tell() % 8))
     start = out.tell()
-    for header, place, offset in zip(table, places, offsets, strict=True):
-        row = (place, header.type, header.flags, header.address, offset, header.size, header.link, header.info)
-        out.write(struct.pack(order + ("IIQQQQIIQQ" if is_64 else "10I"), *row, header.alignment, header.entry_size))
+    for header, name_offset, offset in zip(table, places, offsets, strict=True):
+        fields = {f"sh_{field}": value for field, value in header._asdict().items()}
+        out.write(layouts.section.pack(**fields | {"sh_name": name_offset, "sh_offset": offset}))
     out.seek(0)
-    out.write(ident)
-    programs = header_size if segments else 0
-    sizes = (header_size, segment_size, len(segments), row_size, len(table), len(table) - 1)
-    out.write(
-        struct.pack(
-            order + ("HHIQQQI6H" if is_64 else "HHIIIII6H"), kind, machine, version, 0, programs, start, flags, *sizes
-        )
-    )
+    changed = {
+        "e_entry": 0,
+        "e_phoff": layouts.file.size if segments else 0,
+        "e_shoff": start,
+        "e_ehsize": layouts.file.size,
+        "e_phentsize": layouts.segment.size,
+        "e_phnum": len(segments),
+        "e_shentsize": layouts.section.size,
+        "e_shnum": len(table),
+        "e_shstrndx": len(table) - 1,
+    }
+    out.write(layouts.file.pack(**headers.file | changed))
     for segment in segments:
-        rights = 5 if segment.executable else 4
-        place_of = (segment.file_offset, segment.vaddr, segment.vaddr, segment.file_size, segment.memory_size)
-        if is_64:
-            out.write(struct.pack(order + "IIQQQQQQ", 1, rights, *place_of, segment.alignment))
-        else:
-            out.write(struct.pack(order + "8I", 1, *place_of, rights, segment.alignment))
+        out.write(
+            layouts.segment.pack(
+                p_type=PT_LOAD,
+                p_flags=PF_R | PF_X if segment.executable else PF_R,
+                p_offset=segment.file_offset,
+                p_vaddr=segment.vaddr,
+                p_paddr=segment.vaddr,
+                p_filesz=segment.file_size,
+                p_memsz=segment.memory_size,
+                p_align=segment.alignment,
+            )
+        )
     out.seek(0, os.SEEK_END)
 
 
@@ -148,19 +165,19 @@ def loaded_sections(executable: ElfImage) -> list[Header]:
         if not section.flags & SHF_ALLOC:
             table.append(Header(""))
         elif section.name == NOTE and (data := executable.raw(section)) is not None:
-            table.append(Header(NOTE, SHT_NOTE, section.flags, section.vaddr, section.size, bytes(data), alignment=4))
+            table.append(Header(NOTE, SHT_NOTE, section.flags, section.vaddr, section.size, bytes(data), addralign=4))
         else:
             table.append(Header(section.name, SHT_NOBITS, section.flags, section.vaddr, section.size))
     return table
 
 
 def of_file(
-    name: str, sections: Mapping[str, str], kind: int, flags: int = 0, link: int = 0, info: int = 0, entry_size: int = 0
+    name: str, sections: Mapping[str, str], kind: int, flags: int = 0, link: int = 0, info: int = 0, entsize: int = 0
 ) -> Header:
     """A section whose bytes are in a file."""
     path = sections[name]
     size = os.stat(path).st_size
-    return Header(name, kind, flags, 0, size, b"", path, link, info, 8, entry_size)
+    return Header(name, kind, flags, 0, size, b"", path, link, info, 8, entsize)
 
 
 def is_compressed(path: str, is_64: bool, order: str) -> bool:
@@ -193,7 +210,7 @@ def check_symbols(executable: ElfImage, symtab: Buffer, table: list[Header]) -> 
     # Those of sections that are not loaded lie beyond the table.
     placed = (number > 0) & (number < SHN_LORESERVE) & np.isin(kind, PLACED) & (known | (kind != STT_SECTION))
     vaddr, number = rows["value"].astype(np.uint64), np.where(known, number, 0)
-    begin = np.array([header.address for header in table], np.uint64)[number]
+    begin = np.array([header.addr for header in table], np.uint64)[number]
     size = np.array([header.size for header in table], np.uint64)[number]
     loaded = np.array([bool(header.flags & SHF_ALLOC) for header in table])[number]
     wrong = int((placed & ~(loaded & (vaddr >= begin) & (vaddr - begin <= size))).sum())

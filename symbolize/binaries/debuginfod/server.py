@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from symbolize.errors import UsageError, printable
+from symbolize.core.errors import UsageError, printable
 
 FAILURES_TO_OPEN = 5
 """So many network failures in a row, and a server is not asked for a while."""

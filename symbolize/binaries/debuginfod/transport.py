@@ -2,9 +2,9 @@
 
 import re
 import socket
+import sys
 import threading
 import time
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -24,8 +24,9 @@ from urllib3.exceptions import (
 )
 
 from symbolize.binaries.debuginfod.server import DEFAULT_PORTS, Origin, Server, origin_of, url_of
-from symbolize.binaries.unpack import proportion
-from symbolize.errors import UsageError, printable
+from symbolize.binaries.unpack import LIMITS
+from symbolize.core.compression import GZIP, CompressionError, Counted, CutShort, inflate
+from symbolize.core.errors import UsageError, printable
 
 MAX_REDIRECTS = 3
 CHUNK = 1 << 16
@@ -110,28 +111,28 @@ _thread = threading.local()
 """`call`: the call that the thread is in."""
 
 
-class _Connection(HTTPConnection):
+class _Noted:
+    """A connection that tells the call of its thread which socket it uses, when it connects and when it is reused."""
+
     def connect(self) -> None:
-        super().connect()
+        super().connect()  # type: ignore[misc]
         note_socket(self)
 
     def request(self, *args: Any, **options: Any) -> None:
         note_socket(self)
-        super().request(*args, **options)
+        super().request(*args, **options)  # type: ignore[misc]
 
 
-class _SecureConnection(HTTPSConnection):
-    def connect(self) -> None:
-        super().connect()
-        note_socket(self)
+class _Connection(_Noted, HTTPConnection):
+    pass
 
-    def request(self, *args: Any, **options: Any) -> None:
-        note_socket(self)
-        super().request(*args, **options)
+
+class _SecureConnection(_Noted, HTTPSConnection):
+    pass
 
 
 def note_socket(connection: Any) -> None:
-    """Tell the call of this thread which socket it uses."""
+    """Tell the call of this thread which socket a connection uses."""
     call = getattr(_thread, "call", None)
     if call is not None:
         call.uses(connection.sock)
@@ -209,12 +210,10 @@ class Answer:
         raw = self._raw(limit + (limit >> 8) + CHUNK, answer_time, stall_time, min_rate, total)
         came = Counted(raw)
         count = self.begin or 0
-        for data in inflated(came) if self.encoding else raw:
+        for data in _inflated(came) if self.encoding else raw:
             count += len(data)
             if count > limit:
                 raise TooLarge(f"more than the {limit:,} bytes allowed")
-            if self.encoding and count > proportion(came.size, limit):
-                raise Refused(f"{came.size:,} bytes expand to more than {count:,}, out of all proportion")
             yield data
         if not count and self.number("Content-Length") is None:
             raise NetworkFailure("nothing came")
@@ -439,35 +438,13 @@ def explain(error: BaseException) -> str:
     return f"the connection broke or the answer is no HTTP ({type(error).__name__})"
 
 
-class Counted:
-    """Pieces of a body; `size` are the bytes of those that were taken."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = chunks
-        self.size = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._chunks:
-            self.size += len(chunk)
-            yield chunk
-
-
-def inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """What is compressed with gzip, decompressed in pieces of bounded size. Raises Refused, NetworkFailure."""
-    decoder = zlib.decompressobj(wbits=31)
-    for chunk in chunks:
-        while chunk:
-            if decoder.eof:  # the next member
-                decoder = zlib.decompressobj(wbits=31)
-            try:
-                data = decoder.decompress(chunk, CHUNK)
-            except zlib.error as error:
-                raise Refused(f"bad content encoding ({error})") from None
-            chunk = decoder.unconsumed_tail or decoder.unused_data
-            if data:
-                yield data
-    rest = decoder.flush()
-    if rest:
-        yield rest
-    if not decoder.eof:
+def _inflated(came: Counted) -> Iterator[bytes]:
+    """A body that is compressed with gzip, decompressed. Raises Refused, NetworkFailure."""
+    try:
+        yield from inflate(came, GZIP, "", LIMITS._replace(size=sys.maxsize))
+    except CutShort:
+        raise NetworkFailure("cut off: the compressed data has no end") from None
+    except CompressionError as error:
+        raise Refused(f"bad content encoding: {error.problem}") from None
+    if not came.size:
         raise NetworkFailure("cut off: the compressed data has no end")

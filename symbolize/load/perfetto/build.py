@@ -7,22 +7,17 @@ from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.arrays import distinct, distinct_inverse
+from symbolize.core.arrays import NONE, Bool, Int32, Int64, UInt64, distinct, distinct_inverse, offsets_of, ranges
 from symbolize.load.perfetto.trace import Mapping, Trace
 from symbolize.profile.model import (
-    NONE,
     Functions,
-    Int32,
-    Int64,
     Labels,
     Lines,
     Locations,
     Mappings,
     Profile,
     Samples,
-    UInt64,
     ValueType,
 )
 
@@ -76,7 +71,7 @@ def build(trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str,
     used, which = distinct_inverse(stacks)
     lengths = np.diff(offsets)[used]
     begins = offsets[:-1][used]
-    edges = np.concatenate(([0], np.cumsum(lengths)))
+    edges = offsets_of(lengths)
     frames = gather(items, begins, edges).astype(np.int64)
     callers = np.ones(len(frames), np.bool_)
     callers[edges[:-1]] = False
@@ -89,7 +84,7 @@ def build(trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str,
     distinct_keys, location = distinct_inverse(keys)
     _locations(profile, trace, distinct_keys)
     # Equal stacks share their lists in the trace; the profile has one list a sample.
-    sample_edges = np.concatenate(([0], np.cumsum(lengths[which])))
+    sample_edges = offsets_of(lengths[which])
     label_offsets, labels = _labels(profile, parts)
     profile.samples = Samples(
         location_offsets=sample_edges,
@@ -134,8 +129,8 @@ def _labels(profile: Profile, parts: Sequence[Part]) -> tuple[Int64, Labels]:
     table = np.array(rows, np.int64).reshape(-1, 4)
     starts = np.array(edges, np.int64)
     counts = np.diff(starts)[context]
-    offsets = np.concatenate(([0], np.cumsum(counts)))
-    taken = table[np.repeat(starts[:-1][context] - offsets[:-1], counts) + np.arange(offsets[-1])]
+    offsets = offsets_of(counts)
+    taken = table[ranges(starts[:-1][context], counts)]
     labels = Labels(
         taken[:, 0].astype(np.int32),
         taken[:, 1].astype(np.int32),
@@ -185,7 +180,7 @@ def _stands_for_nothing(mapping: Mapping) -> bool:
     return mapping.name in (b"", ERROR) and not mapping.build_id and mapping.limit <= mapping.start
 
 
-def place(mapping: Mapping, rel_pc: UInt64, named: NDArray[np.bool_]) -> tuple[int, int, int, UInt64]:
+def place(mapping: Mapping, rel_pc: UInt64, named: Bool) -> tuple[int, int, int, UInt64]:
     """Start, limit and file offset of a mapping, and the addresses for `rel_pc`, so that what pprof computes,
     address - start + file offset, is the offset in the ELF file (rules R125, R221).
 
@@ -238,7 +233,7 @@ def _lines(trace: Trace, table: UInt64) -> tuple[Int64, Lines, Functions]:
                 if found and (lines := found.get(int(table[row, 1]))):
                     pieces[row] = lines
                     counts[row] = len(lines)
-    offsets = np.concatenate(([0], np.cumsum(counts)))
+    offsets = offsets_of(counts)
     total = int(offsets[-1])
     columns = np.zeros((total, 3), np.int64)
     own = np.flatnonzero(named)

@@ -1,4 +1,4 @@
-from symbolize.load.perfetto.common cimport Common
+from symbolize.load.perfetto.packet_reader cimport Common
 from symbolize.load.perfetto.samples cimport Samples
 from symbolize.load.perfetto.sequences cimport Sequence
 

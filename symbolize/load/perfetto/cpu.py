@@ -1,4 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 # mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
 """Samples of traced_perf (PerfSample) and of Chromium (StreamingProfilePacket).
 
@@ -8,10 +10,10 @@ The constants are field tags as they stand on the wire: field number << 3 | wire
 import cython
 import numpy as np
 
-from symbolize.load.perfetto.tables import extended
+from symbolize.core.arrays import extended
 
 if not cython.compiled:
-    from symbolize.load.perfetto.common import Common
+    from symbolize.load.perfetto.packet_reader import Common
     from symbolize.load.perfetto.samples import Samples
     from symbolize.load.perfetto.sequences import Sequence
 

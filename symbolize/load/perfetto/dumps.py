@@ -7,9 +7,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct_inverse
-from symbolize.load.perfetto.tables import Totals
-from symbolize.profile.model import NONE, Int32, Int64
+from symbolize.core.arrays import NONE, Int32, Int64, UInt64, distinct_inverse
+from symbolize.core.interning import Totals
 
 ROW_COST: Final = 80
 """Bytes that each callstack of a heap takes beside its changes."""
@@ -66,7 +65,7 @@ class Heap:
         self._values: Int64 | None = None
         self._done = self._end = 0
 
-    def add(self, generation: int, dump: Dump, waiting: NDArray[np.uint64], stacks: Int32) -> int:
+    def add(self, generation: int, dump: Dump, waiting: UInt64, stacks: Int32) -> int:
         """Take samples of a dump: words as `Totals.add` reads them, and the stack of each. The bytes that this took."""
         if generation != self.generation:
             # Ids of another generation are other callstacks; the producer says all its totals anew.

@@ -1,4 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 # mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
 """Heap dumps (ProfilePacket), whose samples wait until all callstacks are there.
 
@@ -10,11 +12,11 @@ from typing import Any
 import cython
 import numpy as np
 
-from symbolize.load.perfetto.tables import extended
+from symbolize.core.arrays import extended
 
 if not cython.compiled:
-    from symbolize.load.perfetto.common import Common
-    from symbolize.load.perfetto.interned import Names
+    from symbolize.load.perfetto.interned_state import Names
+    from symbolize.load.perfetto.packet_reader import Common
     from symbolize.load.perfetto.sequences import Sequence
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)

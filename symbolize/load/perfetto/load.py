@@ -10,16 +10,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.arrays import distinct_inverse
-from symbolize.errors import InputError, printable
-from symbolize.load.compression import CutShort
+from symbolize.core.arrays import NONE, Int64, distinct_inverse, offsets_of
+from symbolize.core.compression import CutShort
+from symbolize.core.errors import InputError, printable
+from symbolize.load.model import ALL, Choice, LoadedProfile
 from symbolize.load.perfetto.build import MODES, UNWIND_ERRORS, Label, Part, build
 from symbolize.load.perfetto.dumps import EMPTY, MISSING, Heap
 from symbolize.load.perfetto.processes import machine_of
 from symbolize.load.perfetto.trace import MONOTONIC, MONOTONIC_COARSE, REALTIME, Trace
 from symbolize.load.perfetto.wire import signed
-from symbolize.load.several import ALL, Choice, LoadedProfile
-from symbolize.profile.model import NONE, Int64, Profile, ValueType
+from symbolize.profile.model import Profile, ValueType
 
 MAX_PACKET: Final = 16 << 20
 """Bytes of the largest packet that is read; larger ones are passed over."""
@@ -243,7 +243,7 @@ def _heaps(trace: Trace, choice: Choice) -> list[LoadedProfile]:
     kept = int(np.searchsorted(samples, MAX_DUMP_SAMPLES, side="right"))
     if kept < len(wanted):
         trace.warnings.append(
-            f"{len(wanted) - kept} heap dumps were left out: choose with --pid or --heap, or use --merge dumps"
+            f"{len(wanted) - kept} heap dumps were left out: choose by pid or heap, or merge the dumps"
         )
     groups: dict[Any, list[HeapDump]] = {}
     found: list[LoadedProfile] = []
@@ -324,7 +324,7 @@ def _fitting(trace: Trace, stacks: NDArray[np.integer[Any]], room: int) -> tuple
     return kept, int(ends[kept - 1]) if kept else 0
 
 
-def _sums(which: NDArray[np.int64], count: int, values: Int64) -> tuple[Int64, int]:
+def _sums(which: Int64, count: int, values: Int64) -> tuple[Int64, int]:
     """Sums of rows by group, and how many were beyond 64 bits."""
     sums = np.zeros((count, values.shape[1]), np.int64)
     rough = np.zeros((count, values.shape[1]), np.float64)
@@ -346,7 +346,7 @@ def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
     # Contexts of one session and process, in the order of the first of each
     keys, firsts, which = np.unique(contexts[:, :3], axis=0, return_index=True, return_inverse=True)
     order = np.argsort(which.ravel(), kind="stable")
-    edges = np.concatenate(([0], np.cumsum(np.bincount(which.ravel()))))
+    edges = offsets_of(np.bincount(which.ravel()))
     groups: dict[tuple[int, ...], list[int]] = {}
     kinds: dict[tuple[int, ...], str] = {}
     for row in np.argsort(firsts).tolist():
@@ -361,7 +361,7 @@ def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
     if len(groups) > MAX_PROFILES:
         left = len(groups) - MAX_PROFILES
         trace.warnings.append(
-            f"The samples of {left} processes were left out: choose with --pid or --process, or use --merge processes"
+            f"The samples of {left} processes were left out: choose by pid or process, or merge the processes"
         )
     for key, parts in islice(groups.items(), MAX_PROFILES):
         kind = kinds[key]
@@ -379,7 +379,7 @@ def _known(number: int) -> int | None:
     return number - 1 if number else None
 
 
-def _cpu_profile(trace: Trace, rows: NDArray[np.int64]) -> Profile:
+def _cpu_profile(trace: Trace, rows: Int64) -> Profile:
     """The profile of the samples with these contexts, which are of one session."""
     table = trace.scanner.samples
     contexts = table.contexts.array()

@@ -1,5 +1,5 @@
-from symbolize.load.perfetto.common cimport Common
-from symbolize.load.perfetto.tables cimport Tuples
+from symbolize.load.perfetto.packet_reader cimport Common
+from symbolize.core.interning cimport Tuples
 
 
 cdef class Samples:

@@ -1,16 +1,17 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 # mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
 """The samples of CPU profilers: each distinct one once, with the sums of its values."""
 
 import cython
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.load.perfetto.tables import extended
+from symbolize.core.arrays import Int64, extended
 
 if not cython.compiled:
-    from symbolize.load.perfetto.common import Common
-    from symbolize.load.perfetto.tables import Tuples
+    from symbolize.core.interning import Tuples
+    from symbolize.load.perfetto.packet_reader import Common
 
 INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 EMPTY = cython.declare(cython.int, -2)
@@ -131,7 +132,7 @@ class Samples:
         self.values = memoryview(new.reshape(-1))
         self.stride = followers + 2
 
-    def array(self) -> NDArray[np.int64]:
+    def array(self) -> Int64:
         """Count, weight and weights of followers of all samples: int64[n, stride]."""
         return np.asarray(self.values)[: self.table.count * self.stride].reshape(-1, self.stride)
 

@@ -1,10 +1,10 @@
-from symbolize.load.perfetto.common cimport Common
+from symbolize.load.perfetto.packet_reader cimport Common
 from symbolize.load.perfetto.cpu cimport CpuReader
 from symbolize.load.perfetto.heaps cimport HeapReader
 from symbolize.load.perfetto.samples cimport Samples
 from symbolize.load.perfetto.sequences cimport Sequence
 from symbolize.load.perfetto.stack_samples cimport StackReader
-from symbolize.load.perfetto.tables cimport Table
+from symbolize.core.interning cimport Table
 
 
 cdef class Scanner:

@@ -1,4 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 # mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
 """The packets of a trace: the state of the sequence that each is of, and who reads what it carries.
 
@@ -9,13 +11,13 @@ packed and unpacked. Damage costs the message that it is in.
 import cython
 
 if not cython.compiled:
-    from symbolize.load.perfetto.common import Common
+    from symbolize.core.interning import Table
     from symbolize.load.perfetto.cpu import CpuReader
     from symbolize.load.perfetto.heaps import HeapReader
+    from symbolize.load.perfetto.packet_reader import Common
     from symbolize.load.perfetto.samples import Samples
     from symbolize.load.perfetto.sequences import Sequence
     from symbolize.load.perfetto.stack_samples import StackReader
-    from symbolize.load.perfetto.tables import Table
 
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
@@ -169,7 +171,7 @@ class Scanner:
                     defaults_end = common.pos
                 elif (
                     tag == 0x212 or tag == 0x12A or tag == 0x192 or tag == 0x42A or tag == 0x1B2 or tag == 0x43A
-                    or tag == 0x12 or tag == 0x32 or tag == 0x15A or tag == 0x162 or tag == 0x16A or tag == 0x17A
+                    or tag == 0x12 or tag == 0x32 or tag == 0x15A or tag == 0x162 or tag == 0x17A
                     or tag == 0x1E2 or tag == 0x1EA or tag == 0x202
                 ):  # fmt: skip
                     kind = tag

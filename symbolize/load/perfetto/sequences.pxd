@@ -1,6 +1,6 @@
-from symbolize.load.perfetto.common cimport Common
-from symbolize.load.perfetto.interned cimport Names
-from symbolize.load.perfetto.tables cimport Table
+from symbolize.load.perfetto.packet_reader cimport Common
+from symbolize.load.perfetto.interned_state cimport Names
+from symbolize.core.interning cimport Table
 
 
 cdef class Sequence:

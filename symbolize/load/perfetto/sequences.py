@@ -1,4 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 # mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
 """The state of one sequence of packets (trusted_packet_sequence_id)."""
 
@@ -6,9 +8,9 @@ import cython
 import numpy as np
 
 if not cython.compiled:
-    from symbolize.load.perfetto.common import Common
-    from symbolize.load.perfetto.interned import Names
-    from symbolize.load.perfetto.tables import Table
+    from symbolize.core.interning import Table
+    from symbolize.load.perfetto.interned_state import Names
+    from symbolize.load.perfetto.packet_reader import Common
 
 NO_WORDS = cython.declare(cython.ulonglong[::1], memoryview(np.zeros(0, np.uint64)))
 NO_ROWS = cython.declare(cython.int[::1], memoryview(np.zeros(0, np.int32)))

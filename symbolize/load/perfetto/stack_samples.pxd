@@ -1,5 +1,5 @@
-from symbolize.load.perfetto.common cimport Common
-from symbolize.load.perfetto.interned cimport Names
+from symbolize.load.perfetto.packet_reader cimport Common
+from symbolize.load.perfetto.interned_state cimport Names
 from symbolize.load.perfetto.samples cimport Samples
 from symbolize.load.perfetto.sequences cimport Sequence
 

@@ -1,4 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 # mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
 """Samples of any profiler (StackSample).
 
@@ -11,8 +13,8 @@ import cython
 import numpy as np
 
 if not cython.compiled:
-    from symbolize.load.perfetto.common import Common
-    from symbolize.load.perfetto.interned import Names
+    from symbolize.load.perfetto.interned_state import Names
+    from symbolize.load.perfetto.packet_reader import Common
     from symbolize.load.perfetto.samples import Samples
     from symbolize.load.perfetto.sequences import Sequence
 
@@ -182,7 +184,7 @@ class StackReader:
                 elif common.tag == 0x18:
                     line = common.value & MASK32
             common.leave(outer)
-            key[0] = key[1] = key[5] = key[6] = 0
+            key[0] = key[1] = 0
             key[2] = function
             key[3] = source
             key[4] = line

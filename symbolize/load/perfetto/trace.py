@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from symbolize.core.arrays import Int32, UInt64
 from symbolize.load.perfetto.dumps import Dump, Heap
 from symbolize.load.perfetto.events import (
     MAX_FOLLOWERS,
@@ -28,8 +28,6 @@ from symbolize.load.perfetto.scan import Scanner
 from symbolize.load.perfetto.wire import fields, message, number, signed, text
 from symbolize.profile.strings import Strings
 
-Int32 = NDArray[np.int32]
-
 MAX_INFLATED: Final = 16 << 20
 """Bytes in one compressed packet; Perfetto's own have less than 512 KiB before they are compressed."""
 
@@ -37,6 +35,9 @@ MAX_INFLATED_RATIO: Final = 100
 FREE_INFLATED: Final = 32 << 20
 """Beyond so many bytes in all compressed packets, they may be only so many times as large as what they were made of:
 the packets, and the input itself where that was compressed too (rule R277)."""
+
+READ_AT_ONCE: Final = 1 << 16
+"""Bytes that are asked of zstd at a time."""
 
 MAX_MAPPINGS: Final = 1 << 17
 MAX_PATH: Final = 1 << 12
@@ -60,8 +61,7 @@ MAX_SYMBOLS: Final = 1 << 20
 KTHREADD: Final = 2
 
 ZLIB_PACKETS, ZSTD_PACKETS = 50, 133
-PROCESS_TREE, CLOCKS, PROCESS, THREAD, SYSTEM, TRACK, SYMBOLS, DEOBFUSCATION = 2, 6, 43, 44, 45, 60, 61, 64
-PACKAGES = 47
+PROCESS_TREE, CLOCKS, PROCESS, THREAD, TRACK, SYMBOLS, DEOBFUSCATION = 2, 6, 43, 44, 60, 61, 64
 
 REALTIME, MONOTONIC, MONOTONIC_COARSE, BOOTTIME = 1, 3, 4, 6
 BUILTIN_CLOCKS: Final = range(1, 64)
@@ -130,7 +130,6 @@ class Trace:
         self.symbols: dict[tuple[bytes, bytes], dict[int, list[SymbolLine]]] = {}
         self.symbol_count = 0
         self.clocks: dict[int, int] = {}
-        self.release = b""
         self.notes: Counter[str] = Counter()
         self.java = Java(lambda note: self.notes.update([note]))
         self.warnings: list[str] = []
@@ -186,12 +185,15 @@ class Trace:
         except ImportError:
             self.notes["compressed packets were left out: zstd needs the Python package zstandard"] += 1
             return None
+        out = bytearray()
         with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-            out: bytes = reader.read(max(limit, 0) + 1)
+            # What is asked for is allocated, so not all that the packet may expand to.
+            while len(out) <= limit and (piece := reader.read(READ_AT_ONCE)):
+                out += piece
         if len(out) > limit:
             self.notes["compressed packets were left out because they expand as only bombs do"] += 1
             return None
-        return out
+        return bytes(out)
 
     def string(self, value: bytes) -> int:
         """The row of a string."""
@@ -220,7 +222,7 @@ class Trace:
         row = self._mapping_rows.get(mapping)
         if row is None:
             if len(self.mappings) >= MAX_MAPPINGS:
-                self.notes["frames were left out because the trace has too many mappings"] += 1
+                self.notes["mappings were left out, with the frames in them, because the trace has too many"] += 1
                 return -1
             row = self._mapping_rows[mapping] = len(self.mappings)
             self.mappings.append(mapping)
@@ -309,7 +311,7 @@ class Trace:
         return row, len(known), multipliers if set(multipliers) != {1} else ()
 
     def rare(self, kind: int, data: bytes, seq: Any, machine: int, time: int | None) -> None:
-        """A packet whose content a trace has little of."""
+        """A packet whose content a trace has little of: of the kinds above, or a PackagesList."""
         if kind == PROCESS_TREE:
             self._process_tree(data, machine)
         elif kind == CLOCKS:
@@ -329,13 +331,11 @@ class Trace:
                 self._process(message(text(track, 3)), machine)
             if 4 in track:
                 self._thread(message(text(track, 4)), machine, seq)
-        elif kind == SYSTEM:
-            self.release = text(message(text(message(data), 1)), 3)
         elif kind == SYMBOLS:
             self._module_symbols(data)
         elif kind == DEOBFUSCATION:
             self.java.mapping(data)
-        elif kind == PACKAGES:
+        else:
             self.java.packages(data)
 
     def dump(self, seq: Any, machine: int, header: dict[int, Any]) -> int:
@@ -349,10 +349,12 @@ class Trace:
             began = self._boottime(number(header, 9), MONOTONIC_COARSE) or seq.dump_time
             place = self.instances.at(machine, pid, began)
         key = seq.number, place, pid, name, time
+        row = self._dump_rows.get(key)
+        if row is None and len(self.dumps) >= MAX_DUMPS:
+            self.notes["heap dumps were left out because the trace has too many"] += 1
+            return -1 & 0xFFFFFFFFFFFFFFFF
         heap = self.heaps.get(key[:4])
         if heap is None:
-            if len(self.heaps) >= MAX_DUMPS:
-                return -1 & 0xFFFFFFFFFFFFFFFF
             heap = self.heaps[key[:4]] = Heap(place, pid, name, self.mixer)
         heap.interval = number(header, 12) or heap.interval
         for field_number, what in HEAP_FLAGS:
@@ -361,16 +363,12 @@ class Trace:
         if error := number(header, 14):
             known = CLIENT_ERRORS.get(error) or f"had error {min(error, 100)} in the profiled process"
             heap.notes[known] += 1
-        row = self._dump_rows.get(key)
         if row is None:
-            if len(self.dumps) >= MAX_DUMPS:
-                self.notes["heap dumps were left out because the trace has too many"] += 1
-                return -1 & 0xFFFFFFFFFFFFFFFF
             row = self._dump_rows[key] = len(self.dumps)
             self.dumps.append((heap, Dump(time)))
         return row
 
-    def finish(self, seq: Any, waiting: NDArray[np.uint64], stacks: Int32) -> None:
+    def finish(self, seq: Any, waiting: UInt64, stacks: Int32) -> None:
         """Take the samples of heap dumps whose callstacks were looked up; below 0 are those that are not there.
 
         `waiting` is uint64[n, 6]: dump, callstack id, count, size, frees, freed.

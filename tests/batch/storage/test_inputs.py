@@ -10,9 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from symbolize.batch.storage.input_names import MAX_COMPONENT, MAX_NAME, STATE_FOLDER, output_name
-from symbolize.batch.storage.inputs import Input, Problem, alternative_names, find_inputs, open_input
-from symbolize.load.endings import without_endings
+from symbolize.batch.storage.input_names import MAX_COMPONENT, MAX_NAME, STATE_FOLDER, Input, Problem, output_name
+from symbolize.batch.storage.inputs import alternative_names, find_inputs, open_input
+from symbolize.batch.storage.patterns import Pattern, split_pattern
+from symbolize.load.extensions import without_endings
 
 
 def tree(root: Path, *names: str) -> Path:
@@ -99,6 +100,89 @@ def test_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str,
     assert sorted(names(found(tmp_path / pattern))) == expected
     monkeypatch.chdir(tmp_path)
     assert sorted(names(found(pattern))) == expected
+
+
+def test_spellings_of_one_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are one input, by its real folder; a link at the end stays one."""
+    tree(tmp_path, "real/deep/a.pb")
+    (tmp_path / "link").symlink_to("real/deep")
+    (tmp_path / "real" / "b.pb").symlink_to("deep/a.pb")
+    monkeypatch.chdir(tmp_path / "real")
+    root = str(tmp_path / "real")
+    for path, expected in {
+        "deep/..": [f"{root}/deep/a.pb"],
+        "../link/..": [f"{root}/deep/a.pb"],
+        "../link/../deep/": [f"{root}/deep/a.pb"],
+        "../link/../b.pb": [f"{root}/b.pb"],
+        "../link/./a.pb": [f"{root}/deep/a.pb"],
+        "../real/b.pb": [f"{root}/b.pb"],
+        "deep/./../deep/.": [f"{root}/deep/a.pb"],
+    }.items():
+        assert sorted(each.uri for each in found(path) if isinstance(each, Input)) == expected, path
+
+
+def test_lists_that_are_none(tmp_path: Path) -> None:
+    """Standard input without end in one name, or that breaks off."""
+
+    class Broken(io.StringIO):
+        def read(self, size: int | None = -1) -> str:
+            raise OSError(5, "Input/output error")
+
+    tree(tmp_path, "a.pb")
+    named = f"{tmp_path}/a.pb\n"
+    for listing, count, told in (
+        (io.StringIO(named + "x" * (3 << 20)), 1, "is no list of names: a name is longer than any name can be"),
+        (Broken(), 0, "is no list of names: Input/output error"),
+    ):
+        *inputs, problem = find_inputs(["-"], listing)
+        assert (problem.uri, problem.sentence) == ("-", told)  # type: ignore[union-attr]
+        assert len(inputs) == count
+
+
+def test_folders_that_go_while_they_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is gone is none of the inputs; what cannot be read is told."""
+    tree(tmp_path, "a.pb", "gone/b.pb", "locked/c.pb", "d.pb", "e.pb")
+    scandir, lstat = os.scandir, os.lstat
+
+    def failing(path: Any) -> None:
+        name = os.path.basename(path)
+        if name in ("gone", "d.pb"):
+            raise FileNotFoundError(2, "No such file or directory")
+        if name in ("locked", "e.pb"):
+            raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "scandir", lambda path: (failing(path), scandir(path))[1])
+    monkeypatch.setattr(os, "lstat", lambda path: (os.path.isfile(path) and failing(path), lstat(path))[1])
+    results = found(tmp_path)
+    assert names([each for each in results if isinstance(each, Input)]) == ["a"]
+    assert problems(results) == [
+        (f"{tmp_path}/e.pb", "cannot be read: Permission denied"),
+        (f"{tmp_path}/locked", "cannot be read: Permission denied"),
+    ]
+    monkeypatch.setattr(os, "scandir", lambda path: (_ for _ in ()).throw(FileNotFoundError(2, "No such file")))
+    assert problems(found(tmp_path)) == [(str(tmp_path), "is missing")]
+
+
+def test_bytes_that_are_no_text() -> None:
+    """They are hexadecimal in names, as are other characters that no file of another system may have."""
+    assert output_name(["\udc80\udcff", "\udc7f\udd00\ud800\udfff?\x00"]) == (
+        "%80%ff/%ed%b1%bf%ed%b4%80%ed%a0%80%ed%bf%bf%3f%00"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "parts"),
+    [
+        ("/*/a", "/", ("*", "a")),
+        ("/a/b*", "/a", ("b*",)),
+        ("*.pb", "", ("*.pb",)),
+        ("./x/../y/**//z", "./x/../y", ("**", "z")),
+        ("s3://b/a?/c", "s3://b", ("a?", "c")),
+    ],
+)
+def test_where_a_pattern_begins(path: str, root: str, parts: tuple[str, ...]) -> None:
+    """In the last folder that has a plain name, which of an absolute path may be that of the whole system."""
+    assert split_pattern(path) == (root, Pattern(parts))
 
 
 def test_file_whose_name_is_a_pattern(tmp_path: Path) -> None:

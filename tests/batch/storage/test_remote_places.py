@@ -9,20 +9,21 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch.storage import places, scratch
-from symbolize.batch.storage.places import Place
-from symbolize.errors import InputError, OutputError, UsageError
+from symbolize.batch.storage import backend as places
+from symbolize.batch.storage import scratch
+from symbolize.batch.storage.backend import Storage
+from symbolize.core.errors import InputError, OutputError, UsageError
 from tests.batch.conftest import Bucket, impatient
 from tests.batch.storage.test_places import BAD_NAMES, content, files_below, write
 
 
 @pytest.fixture
-def place(bucket: Bucket, tmp_path: Path) -> Place:
+def place(bucket: Bucket, tmp_path: Path) -> Storage:
     """A prefix of a bucket."""
-    return Place.of(f"{bucket.url}/out/", str(tmp_path / "scratch"))
+    return Storage.of(f"{bucket.url}/out/", str(tmp_path / "scratch"))
 
 
-def test_prefix(place: Place, bucket: Bucket, tmp_path: Path) -> None:
+def test_prefix(place: Storage, bucket: Bucket, tmp_path: Path) -> None:
     """Files are written, replaced, listed and removed; nothing of what was copied stays unfinished."""
     assert not place.is_local and list(place.names()) == [] and not place.exists("a/x")
     write(place, "a/x", b"1")
@@ -46,7 +47,7 @@ def test_prefix(place: Place, bucket: Bucket, tmp_path: Path) -> None:
 def test_memory_place() -> None:
     """What holds of S3 holds of another file system."""
     pytest.importorskip("fsspec").filesystem("memory").store.clear()
-    place = Place.of("memory://bucket/out")
+    place = Storage.of("memory://bucket/out")
     assert list(place.names()) == []
     write(place, "a/b/x", b"1")
     write(place, "y", b"22")
@@ -58,7 +59,7 @@ def test_memory_place() -> None:
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
-def test_names_that_lead_out(place: Place, bucket: Bucket, name: str) -> None:
+def test_names_that_lead_out(place: Storage, bucket: Bucket, name: str) -> None:
     """No name leads out of a prefix."""
     with pytest.raises(OutputError, match="is no name for a file"):
         write(place, name, b"")
@@ -70,7 +71,7 @@ def test_names_that_lead_out(place: Place, bucket: Bucket, name: str) -> None:
 
 @pytest.mark.parametrize("limit", [places.ONE_REQUEST, 0])
 def test_nothing_of_a_failed_write(
-    place: Place, bucket: Bucket, limit: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    place: Storage, bucket: Bucket, limit: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """When the writer fails, the old object stays and no upload is left open."""
     monkeypatch.setattr(places, "ONE_REQUEST", limit)
@@ -81,7 +82,7 @@ def test_nothing_of_a_failed_write(
     assert files_below(tmp_path / "scratch") == [Path(place.read_file("x")).name]
 
 
-def test_parts_of_an_upload_that_fails(place: Place, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_of_an_upload_that_fails(place: Storage, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the store fails in the midst of an upload in parts, nothing is visible and the parts are gone."""
     monkeypatch.setattr(places, "ONE_REQUEST", 0)
     system = type(bucket.system)
@@ -108,14 +109,14 @@ def test_parts_of_an_upload_that_fails(place: Place, bucket: Bucket, monkeypatch
     assert place.size("x") == 12 << 20
 
 
-def test_what_readers_see(place: Place, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_readers_see(place: Storage, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody who watches sees no object, then all of it."""
     monkeypatch.setattr(places, "ONE_REQUEST", 1 << 20)
     seen: set[int | None] = set()
     done = threading.Event()
 
     def watch() -> None:
-        watching = Place.of(place.url)
+        watching = Storage.of(place.url)
         while not done.is_set():
             seen.add(watching.size("x"))
             assert list(watching.names()) in ([], ["x"])
@@ -140,10 +141,10 @@ def test_copies(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """An object is fetched once for all processes of a machine, again when it has changed, and the copies do not
     grow without end."""
     folder = tmp_path / "scratch"
-    place = Place.of(bucket.url, str(folder), 250)
+    place = Storage.of(bucket.url, str(folder), 250)
     write(place, "x", bytes(100))
     first = place.read_file("x")
-    assert Place.of(bucket.url, str(folder), 250).read_file("x") == first
+    assert Storage.of(bucket.url, str(folder), 250).read_file("x") == first
     write(place, "x", b"1" * 100)
     assert place.read_file("x") != first and content(place, "x") == b"1" * 100
     write(place, "y", bytes(100))
@@ -157,7 +158,7 @@ def test_copies(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_copies_of_an_own_folder(bucket: Bucket) -> None:
     """A place that was given no folder removes its copies in the end."""
-    place = Place.of(bucket.url)
+    place = Storage.of(bucket.url)
     write(place, "x", b"1")
     path = place.read_file("x")
     assert os.path.exists(path)
@@ -165,26 +166,26 @@ def test_copies_of_an_own_folder(bucket: Bucket) -> None:
     assert not os.path.exists(path)
 
 
-def test_sweep(place: Place, tmp_path: Path) -> None:
+def test_sweep(place: Storage, tmp_path: Path) -> None:
     """What killed runs left in the folder for copies goes after an hour."""
     write(place, "x", b"1")
     kept = place.read_file("x")
-    for name in ("old.new", "young.new", "other"):
+    for name in (".old", ".young", "other"):
         (tmp_path / "scratch" / name).write_bytes(b"")
-    for name in ("old.new", "other"):
+    for name in (".old", "other"):
         os.utime(tmp_path / "scratch" / name, (1, 1))
     assert place.sweep() == 1
-    assert files_below(tmp_path / "scratch") == sorted([Path(kept).name, "other", "young.new"])
+    assert files_below(tmp_path / "scratch") == sorted([Path(kept).name, "other", ".young"])
 
 
 def test_errors(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is missing and what cannot be reached is told in a line."""
-    place = Place.of(bucket.url)
+    place = Storage.of(bucket.url)
     with pytest.raises(InputError, match=f"^{bucket.url}/x: is missing$"):
         place.read_file("x")
     with pytest.raises(OutputError, match="s3://no-such-bucket/x: cannot be written: The specified bucket does not"):
-        write(Place.of("s3://no-such-bucket"), "x", b"")
-    assert list(Place.of("s3://no-such-bucket").names()) == []
+        write(Storage.of("s3://no-such-bucket"), "x", b"")
+    assert list(Storage.of("s3://no-such-bucket").names()) == []
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     impatient(monkeypatch)
     with pytest.raises(OutputError, match=f"^{bucket.url}/x: cannot be written: Could not connect"):
@@ -198,5 +199,5 @@ def test_errors(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_place_to_write(url: str) -> None:
     """URLs of what is no object store are refused at once, without passwords."""
     with pytest.raises(UsageError) as caught:
-        Place.of(url)
+        Storage.of(url)
     assert "secret" not in str(caught.value)

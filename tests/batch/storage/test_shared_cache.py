@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symbolize.batch.storage.places import LocalPlace, RemotePlace
+from symbolize.batch.storage.backend import LocalStorage, ObjectStorage
 from symbolize.batch.storage.shared_cache import MAX_FAILURES, SharedCache, open_shared_cache
+from symbolize.core.errors import UsageError
 from symbolize.elf import ElfImage
-from symbolize.errors import UsageError
 from symbolize.symbols import Binary, build_table
 from symbolize.symbols.cache import facts_of
-from symbolize.symbols.table_file import PREFIX, Facts, crc32, write_table
+from symbolize.symbols.table_file import PREFIX, Facts, crc32
 from tests.batch.conftest import Bucket, impatient
 from tests.support.fixture_files import BINARIES
 from tests.support.lookup import frames_of
+from tests.support.tables import write_table_at
 
 LEDGER = BINARIES / "gcc-pie" / "ledger"
 
@@ -36,7 +37,7 @@ def machine(bucket: Bucket, tmp_path: Path) -> Callable[[str], SharedCache]:
 
     def make(name: str) -> SharedCache:
         cache = open_shared_cache(f"{bucket.url}/tables", str(tmp_path / name))
-        assert isinstance(cache, SharedCache) and isinstance(cache.place, RemotePlace)
+        assert isinstance(cache, SharedCache) and isinstance(cache.storage, ObjectStorage)
         return cache
 
     return make
@@ -60,7 +61,7 @@ def replace_table(path: Path, bucket: Bucket, tmp_path: Path, change: Callable[[
     """Put a table in place of the shared one that has a right checksum and was changed before."""
     with ElfImage.open(path) as image:
         table, facts = build_table([image]), facts_of([image])
-    write_table(table, change(table, facts), str(tmp_path / "made-up"))
+    write_table_at(table, change(table, facts), str(tmp_path / "made-up"))
     bucket.system.pipe_file(table_key(bucket), (tmp_path / "made-up").read_bytes())
 
 
@@ -75,7 +76,7 @@ def test_second_machine_does_not_build(
     monkeypatch.setattr("symbolize.symbols.build.Builder", None)  # decoding would fail
     assert ask(ledger, pickle.loads(pickle.dumps(second))) == expected
     assert [file.name[-7:] for file in Path(second.folder).iterdir()] == [".symtab"]
-    monkeypatch.setattr(second, "place", None)
+    monkeypatch.setattr(second, "storage", None)
     assert ask(ledger, second) == expected
     assert first.problems == second.problems == []
 
@@ -87,7 +88,7 @@ def test_missing_table_is_asked_for_once(ledger: Path, machine: Callable[[str], 
         facts = facts_of([image])
     assert cache.load(facts) is None
     asked: list[str] = []
-    cache.place.size = asked.append  # type: ignore[assignment, method-assign]
+    cache.storage.size = asked.append  # type: ignore[assignment, method-assign]
     assert cache.load(facts) is None and asked == [] and cache.problems == []
 
 
@@ -160,8 +161,8 @@ def test_table_that_leads_out_of_itself_is_not_used(
 def test_table_larger_than_the_cache_is_not_fetched(ledger: Path, bucket: Bucket, tmp_path: Path) -> None:
     """The store does not fill the disk."""
     expected = ask(ledger, None)
-    ask(ledger, SharedCache(RemotePlace(bucket.url, None, 0), str(tmp_path / "a")))
-    cache = SharedCache(RemotePlace(bucket.url, None, 0), str(tmp_path / "b"), 1000)
+    ask(ledger, SharedCache(ObjectStorage(bucket.url, None, 0), str(tmp_path / "a")))
+    cache = SharedCache(ObjectStorage(bucket.url, None, 0), str(tmp_path / "b"), 1000)
     assert ask(ledger, cache) == expected
     assert "more than all tables here may have" in cache.problems[0]
 
@@ -182,7 +183,7 @@ def test_store_that_fails_is_left_alone(
         assert cache.load(other) is None
         assert cache.store(table, other) and cache.load(other) is not None
     assert len(cache.problems) == 2
-    assert cache.problems[0].startswith(f"shared tables: {cache.place.url}/tables-")
+    assert cache.problems[0].startswith(f"shared tables: {cache.storage.url}/tables-")
     assert cache.problems[1].endswith(f"is not asked any more after {MAX_FAILURES} failures")
 
 
@@ -204,7 +205,7 @@ def test_shared_folder(ledger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     shared = f"file://{tmp_path}/shared"
     first, second = (open_shared_cache(shared, str(tmp_path / name)) for name in "ab")
     assert isinstance(first, SharedCache) and isinstance(second, SharedCache)
-    assert isinstance(first.place, LocalPlace)
+    assert isinstance(first.storage, LocalStorage)
     assert ask(ledger, first) == expected
     monkeypatch.setattr("symbolize.symbols.build.Builder", None)
     assert ask(ledger, second) == expected

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from symbolize.batch.storage import urls
-from symbolize.batch.storage.inputs import Input, Problem, alternative_names, find_inputs, open_input
-from symbolize.batch.storage.urls import files_at, shown
-from symbolize.errors import InputError, UsageError
+from symbolize.batch.storage.input_names import Input, Problem
+from symbolize.batch.storage.inputs import alternative_names, find_inputs, open_input
+from symbolize.batch.storage.urls import files_at, scheme_of, shown
+from symbolize.core.errors import InputError, UsageError
 from symbolize.load import load
 from tests.batch.conftest import Bucket, impatient
 
@@ -38,6 +39,22 @@ def memory() -> Any:
     system.pseudo_dirs[:] = [""]
     yield system
     system.store.clear()
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [("https://h/d/x.pb?sign=a/b", "x.pb"), ("s3://b/d/x.pb?y", "x.pb%3fy"), ("file:///d/x.pb%3fy", "x.pb%3fy")],
+)
+def test_queries_in_alternative_names(url: str, expected: str) -> None:
+    """A web server's query is no part of a name; the question mark of a key or a file is."""
+    assert [*alternative_names(Input(url, "x", 1, ""))][1] == expected
+
+
+def test_schemes() -> None:
+    """Those of URLs in lower case; paths have none."""
+    assert [scheme_of(each) for each in ("S3://b/x", "gs+a://", "/a/s3://b", "a:/b", "", "C://b")] == (
+        ["s3", "gs+a", "", "", "", ""]
+    )
 
 
 CASES = [

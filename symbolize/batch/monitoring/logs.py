@@ -1,0 +1,155 @@
+"""What happens in a batch as JSON lines, for machines that collect logs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from symbolize.batch.manifest import State
+from symbolize.batch.monitoring.observers import Observer, Warn
+from symbolize.batch.storage.urls import shown_uri
+from symbolize.core.errors import OutputError
+
+if TYPE_CHECKING:
+    from symbolize.batch.fetching import FetchedFile
+    from symbolize.batch.manifest import InputResult, Item
+    from symbolize.batch.tasks import DecodeResult
+
+STANDARD_OUTPUT: Final = "-"
+
+OF_COVERAGE: Final = ("samples", "locations", "symbolized_locations", "symbolized_percent")
+"""What a line tells of the coverage of an output; all of it is in the report."""
+
+
+class JsonLog(Observer):
+    """Writes an object a line for each event to the file `name`, after what is in it, or to standard output for `-`.
+
+    Every object has `time` (RFC 3339, UTC) and `event`: "began", "problem", "pass", "input", "fetch", "binary" or
+    "ended". Lines are ASCII and are in the file when the next thing is done. What cannot be written is lost, with one
+    warning at
+    the first such line and the number of lost lines at the end. Raises OutputError if there is no such file to write.
+    """
+
+    def __init__(self, name: str, warn: Warn) -> None:
+        self._name = "standard output" if name == STANDARD_OUTPUT else name
+        self._warn = warn
+        self._lost = 0
+        self._is_torn = False
+        self._has_begun = False
+        self._stage = ""
+        self._counts = {State.DONE: 0, State.QUARANTINED: 0}
+        self._incomplete = 0
+        try:
+            if name == STANDARD_OUTPUT:
+                sys.stdout.flush()
+                self._file = os.dup(sys.stdout.fileno())
+            else:
+                self._file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        except (OSError, ValueError, AttributeError) as error:  # AttributeError: standard output is closed
+            reason = getattr(error, "strerror", None) or "is closed"
+            raise OutputError(f"{self._name}: cannot be written: {reason}") from error
+
+    def began(self, waiting: int, done: int, quarantined: int) -> None:
+        """The event "began", but not where a batch that keeps looking for inputs found nothing new."""
+        if waiting or not self._has_begun:
+            self._has_begun = True
+            self._write("began", {"waiting": waiting, "done": done, "quarantined": quarantined})
+
+    def problem(self, where: str, text: str) -> None:
+        """The event "problem"."""
+        self._write("problem", {"where": where, "text": text})
+
+    def entered(self, stage: str, total: int) -> None:
+        """The event "pass"."""
+        self._stage = stage
+        self._write("pass", {"pass": stage, "total": total})
+
+    def handled(self, item: Item, result: InputResult) -> None:
+        """The event "input"."""
+        if result.state in self._counts:
+            self._counts[result.state] += 1
+        self._incomplete += result.state == State.DONE and bool(result.reason)
+        outputs = [
+            {"path": row.output, "bytes": row.size, **{key: row.coverage.get(key) for key in OF_COVERAGE}}
+            for row in result.profiles
+        ]
+        self._write(
+            "input",
+            {
+                "pass": self._stage,
+                "input": shown_uri(item.uri),
+                "name": item.name,
+                "bytes": item.size,
+                "state": state_text(result.state),
+                "reason": result.reason,
+                "detail": result.detail,
+                "attempts": result.attempts,
+                "seconds": round(result.seconds, 6),
+                "outputs": outputs,
+            },
+        )
+
+    def fetched(self, result: FetchedFile) -> None:
+        """The event "fetch"."""
+        self._write(
+            "fetch",
+            {
+                "build_id": result.build_id,
+                "kind": result.kind,
+                "status": result.status,
+                "bytes": result.size,
+                "seconds": round(result.seconds, 6),
+                "failures": [{"server": place, "text": text} for place, text in result.failures],
+            },
+        )
+
+    def decoded(self, result: DecodeResult) -> None:
+        """The event "binary"."""
+        self._write(
+            "binary",
+            {
+                "key": result.key,
+                "addresses": result.addresses,
+                "bytes": result.size,
+                "seconds": round(result.seconds, 6),
+                "failure": result.failure,
+            },
+        )
+
+    def close(self) -> None:
+        """The event "ended"."""
+        if self._file < 0:
+            return
+        counts = {"done": self._counts[State.DONE], "quarantined": self._counts[State.QUARANTINED]}
+        self._write("ended", counts | {"incomplete": self._incomplete})
+        os.close(self._file)
+        self._file = -1
+        if self._lost:
+            self._warn(f"{self._name}: {self._lost} lines of the log are lost")
+
+    def _write(self, event: str, more: dict[str, Any]) -> None:
+        line = json.dumps({"time": timestamp(), "event": event} | more).encode() + b"\n"
+        if self._is_torn:
+            line = b"\n" + line
+        rest = line
+        try:
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+                self._is_torn = bool(rest)
+        except OSError as error:
+            self._lost += 1
+            if self._lost == 1:
+                self._warn(f"{self._name}: the log cannot be written: {error.strerror or error}")
+
+
+def state_text(state: State) -> str:
+    """The state of an input as machines read it: "new", "put-off", "done" or "quarantined"."""
+    return "put-off" if state == State.SCANNED else state.name.lower()
+
+
+def timestamp() -> str:
+    """Now, as `2026-11-21T08:15:30.123456Z`."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

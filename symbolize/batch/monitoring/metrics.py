@@ -1,0 +1,265 @@
+"""Metrics of a batch for Prometheus, in a registry of their own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter as Counts
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client.registry import Collector
+
+from symbolize.batch.fetching import NOT_NEEDED
+from symbolize.batch.manifest import State
+from symbolize.batch.monitoring.observers import Observer
+from symbolize.core.errors import printable
+from symbolize.core.reasons import Reason
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+    from symbolize.batch.fetching import FetchedFile
+    from symbolize.batch.manifest import InputResult, Item
+    from symbolize.batch.tasks import DecodeResult
+
+PREFIX: Final = "symbolize_"
+PASSES: Final = ("scan", "fetch", "decode", "rewrite")
+BUCKETS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+"""Seconds; an input takes from milliseconds to the limit of a task."""
+
+MAX_LABELS: Final = 32
+"""Distinct values of a label that are kept where no closed set has them all."""
+MAX_TEXT: Final = 100
+"""Characters of the value of a label."""
+OTHER: Final = "other"
+"""A reason beyond those."""
+
+KINDS: Final = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
+
+METRICS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
+    ("build_info", "gauge", "Always 1; the version of the program.", ("version",)),
+    ("up", "gauge", "1 while the batch runs, 0 when it is over.", ()),
+    ("start_time_seconds", "gauge", "When the batch began, in Unix time.", ()),
+    ("last_progress_time_seconds", "gauge", "When something was finished last, in Unix time.", ()),
+    ("pass", "gauge", "1 for the pass that the batch is in, 0 for the others.", ("pass",)),
+    ("pass_tasks", "gauge", "Inputs or binaries of a pass.", ("pass",)),
+    ("pass_tasks_finished", "gauge", "Inputs or binaries that a pass is done with.", ("pass",)),
+    ("inputs_waiting", "gauge", "Inputs that are neither done nor quarantined.", ()),
+    ("inputs_total", "counter", "Inputs by what became of them; skipped: by an earlier run.", ("status",)),
+    ("inputs_put_off_total", "counter", "Inputs that had to wait for symbol tables.", ()),
+    ("quarantined_total", "counter", "Quarantined inputs by reason.", ("reason",)),
+    (
+        "incomplete_total",
+        "counter",
+        "Inputs that are done, and done again by the next run: something failed.",
+        (),
+    ),
+    (
+        "debuginfod_fetches_total",
+        "counter",
+        "Files requested from servers, by result; failed: whether the file exists is unknown.",
+        ("outcome",),
+    ),
+    ("debuginfod_bytes_total", "counter", "Bytes of the files that were fetched.", ()),
+    ("problems_total", "counter", "Problems that are no fault of one input.", ()),
+    ("input_bytes_total", "counter", "Bytes of the inputs that are done or quarantined.", ()),
+    ("output_bytes_total", "counter", "Bytes of the profiles that were written.", ()),
+    ("profiles_total", "counter", "Profiles that were written.", ()),
+    ("samples_total", "counter", "Samples of the profiles that were written.", ()),
+    ("locations_total", "counter", "Locations of profiles by outcome.", ("outcome",)),
+    (
+        "sample_value_total",
+        "counter",
+        "Value of the frames of samples by outcome; a sample adds its value for every frame of its stack.",
+        ("sample_type", "unit", "outcome"),
+    ),
+    (
+        "mappings_total",
+        "counter",
+        "Mappings of profiles by outcome: symbolized, partly, or the reason that most of the value has no names.",
+        ("outcome",),
+    ),
+    ("tables_made_total", "counter", "Symbol tables that were made.", ()),
+    ("tables_failed_total", "counter", "Binaries whose symbol table could not be made.", ()),
+    ("table_seconds_total", "counter", "Seconds of workers for symbol tables.", ()),
+    ("table_bytes_total", "counter", "Bytes of the symbol tables that were made.", ()),
+    ("table_addresses_total", "counter", "Addresses that the symbol tables were made for.", ()),
+    ("input_seconds", "histogram", "Seconds of a worker for one input in a pass.", ("pass",)),
+)
+"""Name without PREFIX, kind, help and labels of every metric."""
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Metrics(Observer, Collector):
+    """Counts what happens in a batch. `registry` may be read by any thread, at any time, and is consistent.
+
+    No label tells builds or inputs apart: that is for the report. The types of sample values come from profiles, so of
+    types beyond the first MAX_LABELS the value is not counted.
+    """
+
+    def __init__(self, version: str = "", clock: Callable[[], float] = time.time) -> None:
+        self._lock = threading.Lock()
+        self._clock = clock
+        self._stage = ""
+        self._types: set[tuple[str, str]] = set()
+        self._reasons: set[str] = set()
+        self._inputs: Counts[str] = Counts()
+        self._waiting = 0
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._own = CollectorRegistry()
+        self._metrics: dict[str, Any] = {}
+        for name, kind, text, labels in METRICS:
+            more: dict[str, Any] = {"buckets": BUCKETS} if kind == "histogram" else {}
+            self._metrics[name] = KINDS[kind](PREFIX + name, text, labels, registry=self._own, **more)
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+        if version:
+            self._set("build_info", 1, version)
+        self._set("up", 1)
+        self._set("start_time_seconds", clock())
+        self._set("last_progress_time_seconds", clock())
+        # Rates need a beginning: what may be counted is 0 before.
+        reasons = (Reason.SYMBOLIZED.code, *(reason.code for reason in Reason if reason.is_miss))
+        for name, values in (
+            ("pass", PASSES),
+            ("inputs_total", ("done", "quarantined", "skipped")),
+            ("debuginfod_fetches_total", ("found", "missing", "failed")),
+            ("locations_total", reasons),
+        ):
+            for value in values:
+                self._metrics[name].labels(value)
+
+    def collect(self) -> Iterable[Metric]:
+        """All metrics as they are at one moment."""
+        with self._lock:
+            return [*self._own.collect()]
+
+    def render(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    def _set(self, name: str, value: float, *labels: str) -> None:
+        metric = self._metrics[name]
+        (metric.labels(*labels) if labels else metric).set(value)
+
+    def _add(self, name: str, amount: float, *labels: str) -> None:
+        metric = self._metrics[name]
+        (metric.labels(*labels) if labels else metric).inc(amount)
+
+    def _progress(self) -> None:
+        self._set("last_progress_time_seconds", self._clock())
+
+    def _task_done(self) -> None:
+        self._progress()
+        self._add("pass_tasks_finished", 1, self._stage)
+
+    def close(self) -> None:
+        """The batch is over."""
+        with self._lock:
+            self._set("up", 0)
+            for stage in PASSES:
+                self._set("pass", 0, stage)
+
+    def began(self, waiting: int, done: int, quarantined: int) -> None:
+        """Count what waits, and what earlier runs did: all that is done and was not done by this one."""
+        with self._lock:
+            before = done - self._inputs["done"], quarantined - self._inputs["quarantined"]
+            skipped = max(self._inputs["skipped"], sum(max(number, 0) for number in before))
+            self._add("inputs_total", skipped - self._inputs["skipped"], "skipped")
+            self._inputs["skipped"] = skipped
+            self._waiting = waiting
+            self._set("inputs_waiting", waiting)
+            if waiting:
+                self._progress()
+
+    def problem(self, where: str, text: str) -> None:
+        """Count a problem."""
+        with self._lock:
+            self._add("problems_total", 1)
+
+    def entered(self, stage: str, total: int) -> None:
+        """Note the pass."""
+        with self._lock:
+            self._stage = stage
+            for each in PASSES:
+                self._set("pass", each == stage, each)
+            self._set("pass_tasks", total, stage)
+            self._set("pass_tasks_finished", 0, stage)
+            self._progress()
+
+    def handled(self, item: Item, result: InputResult) -> None:
+        """Count an input, with its profiles."""
+        with self._lock:
+            self._task_done()
+            self._metrics["input_seconds"].labels(self._stage).observe(result.seconds)
+            if result.state == State.SCANNED:
+                self._add("inputs_put_off_total", 1)
+                return
+            self._waiting = max(self._waiting - 1, 0)
+            self._set("inputs_waiting", self._waiting)
+            self._add("input_bytes_total", max(item.size, 0))
+            if result.state in (State.DONE, State.QUARANTINED):
+                status = result.state.name.lower()
+                self._inputs[status] += 1
+                self._add("inputs_total", 1, status)
+            if result.state == State.QUARANTINED:
+                self._add("quarantined_total", 1, limited(printable(result.reason), self._reasons, OTHER))
+            elif result.state == State.DONE:
+                self._add("incomplete_total", bool(result.reason))
+            for row in result.profiles:
+                self._add("profiles_total", 1)
+                self._add("output_bytes_total", row.size)
+                self._add_coverage(row.coverage)
+
+    def fetched(self, result: FetchedFile) -> None:
+        """Count a file."""
+        with self._lock:
+            self._task_done()
+            if result.status != NOT_NEEDED:
+                outcome = "failed" if result.failures else "found" if result.status == "found" else "missing"
+                self._add("debuginfod_fetches_total", 1, outcome)
+            self._add("debuginfod_bytes_total", result.size)
+
+    def decoded(self, result: DecodeResult) -> None:
+        """Count a table."""
+        with self._lock:
+            self._task_done()
+            self._add("tables_failed_total" if result.failure else "tables_made_total", 1)
+            self._add("table_seconds_total", result.seconds)
+            self._add("table_bytes_total", result.size)
+            self._add("table_addresses_total", result.addresses)
+
+    def _add_coverage(self, coverage: dict[str, Any]) -> None:
+        """Count what has names in a profile."""
+        named = printable(coverage["sample_type"])[:MAX_TEXT], printable(coverage["unit"])[:MAX_TEXT]
+        kind = limited(named, self._types, None)
+        symbolized = Reason.SYMBOLIZED.code
+        self._add("samples_total", coverage["samples"])
+        self._add("locations_total", coverage["symbolized_locations"], symbolized)
+        if kind:
+            self._add("sample_value_total", coverage["symbolized_value"], *kind, symbolized)
+        for mapping in coverage["mappings"]:
+            for miss in mapping["misses"]:
+                self._add("locations_total", miss["locations"], miss["reason"])
+                if kind:
+                    self._add("sample_value_total", miss["value"], *kind, miss["reason"])
+            self._add("mappings_total", 1, outcome_of(mapping))
+
+
+def limited(value: T, known: set[T], other: U) -> T | U:
+    """`value`, or `other` if MAX_LABELS values are `known` and it is none of them; it is known from here on."""
+    if value not in known and len(known) >= MAX_LABELS:
+        return other
+    known.add(value)
+    return value
+
+
+def outcome_of(mapping: dict[str, Any]) -> str:
+    """What became of a mapping of a profile: "symbolized", "partly", or the code of its heaviest miss."""
+    if not mapping["misses"]:
+        return Reason.SYMBOLIZED.code
+    return "partly" if mapping["symbolized_locations"] else str(mapping["misses"][0]["reason"])

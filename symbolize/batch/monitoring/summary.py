@@ -1,0 +1,337 @@
+"""What a batch achieved: for a person as a few lines, for machines as JSON that is written as it is read."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from symbolize.batch.manifest import Manifest, State
+from symbolize.batch.monitoring.aggregates import Binaries, BinarySums, Percents
+from symbolize.batch.monitoring.logs import state_text
+from symbolize.batch.monitoring.observers import Observer, duration, one_line, rate_text
+from symbolize.batch.storage.urls import shown_uri
+from symbolize.core.errors import printable
+from symbolize.core.reasons import Reason
+from symbolize.report import HINTS, TEXTS, Hints
+from symbolize.report.reason_texts import advice
+from symbolize.report.text import NAME_WIDTH, quantity, shorten
+from symbolize.write.files import output_file
+
+if TYPE_CHECKING:
+    from symbolize.batch.manifest import InputResult, Item
+    from symbolize.batch.tasks import DecodeResult
+
+SCHEMA_VERSION: Final = 1
+HEAVIEST: Final = 10
+"""Binaries that the text names."""
+MAX_DETAIL: Final = 120
+"""Characters of a detail that are shown with a binary."""
+
+BY_CODE: Final = {reason.code: reason for reason in Reason}
+
+
+class Tally(Observer):
+    """Counts what one run of a batch did, which the manifest does not tell from what earlier ones did."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._started = clock()
+        self._by_state = dict.fromkeys(State, 0)
+        self.done_before = 0
+        self.quarantined_before = 0
+        self.problems = 0
+        self.input_bytes = 0
+        self.output_bytes = 0
+        self.tables = 0
+        self.table_seconds = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """How long it runs."""
+        return self._clock() - self._started
+
+    @property
+    def finished(self) -> int:
+        """Inputs that it symbolized or put into quarantine."""
+        return self._by_state[State.DONE] + self._by_state[State.QUARANTINED]
+
+    def began(self, waiting: int, done: int, quarantined: int) -> None:
+        """What is done by now and was not done by this run was done before."""
+        self.done_before = max(self.done_before, done - self._by_state[State.DONE])
+        self.quarantined_before = max(self.quarantined_before, quarantined - self._by_state[State.QUARANTINED])
+
+    def problem(self, where: str, text: str) -> None:
+        """Count it."""
+        self.problems += 1
+
+    def handled(self, item: Item, result: InputResult) -> None:
+        """Count it."""
+        self._by_state[result.state] += 1
+        if result.state != State.SCANNED:
+            self.input_bytes += max(item.size, 0)
+        self.output_bytes += sum(row.size for row in result.profiles)
+
+    def decoded(self, result: DecodeResult) -> None:
+        """Count it."""
+        self.tables += not result.failure
+        self.table_seconds += result.seconds
+
+
+class Summary:
+    """What became of the inputs of a turn, by this run and by those before; a context manager.
+
+    It is made by going once over the manifest, with `read` or while `json_pieces` are written. `hints` says what to do
+    about each reason, `again` how inputs that are done are done again.
+    """
+
+    def __init__(
+        self, manifest: Manifest, turn: int, tally: Tally, hints: Hints = HINTS, again: str = "again=True"
+    ) -> None:
+        self._hints, self._again = hints, again
+        self._manifest = manifest
+        self._turn = turn
+        self.tally = tally
+        self.states = dict.fromkeys(State, 0)
+        self.reasons: dict[str, int] = {}
+        self.outputs = self.nameless = self.kept = self.incomplete = 0
+        self.output_bytes = 0
+        self.percents = Percents()
+        self.binaries = Binaries()
+        self._rows = self._read()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.binaries.close()
+
+    def read(self) -> None:
+        """Read what is not read yet."""
+        for _ in self._rows:
+            pass
+
+    def _read(self) -> Iterator[dict[str, Any]]:
+        """Go over the inputs; each as the report has it."""
+        for number, uri, _, size, state, reason, detail, attempts, seconds, _ in self._manifest.rows(self._turn):
+            self.states[state] += 1
+            self.incomplete += state == State.DONE and bool(reason)
+            if state == State.QUARANTINED:
+                self.reasons[reason] = self.reasons.get(reason, 0) + 1
+            outputs = []
+            for row in self._manifest.profiles(number) if state == State.DONE else ():
+                self.outputs += 1
+                self.output_bytes += row.size
+                self.percents.add(row.coverage["symbolized_percent"])
+                self.nameless += not row.coverage["symbolized_percent"]
+                self.kept += row.coverage.get("kept", False)
+                self.binaries.add(row.coverage)
+                outputs.append({"path": row.output, "bytes": row.size, **row.coverage})
+            yield {
+                "input": shown_uri(uri),
+                "bytes": size,
+                "state": state_text(state),
+                "reason": reason,
+                "detail": "" if state == State.SCANNED else detail,
+                "attempts": attempts,
+                "seconds": round(seconds, 6),
+                "outputs": outputs,
+            }
+
+    def json_pieces(self) -> Iterator[str]:
+        """The report as JSON, an input or a binary a line, without ever holding more than one of them.
+
+        `profiles` are the inputs with all of their outputs, `binaries` sums over all profiles, those first that miss
+        the most. Shares are means over all profiles of the part that is in a binary, in percent.
+        """
+        yield f'{{"schema_version": {SCHEMA_VERSION},\n"profiles": [\n'
+        yield from listed(self._rows)
+        yield '],\n"binaries": [\n'
+        tables = self._tables()
+        yield from listed(self._binary(sums, tables) for sums in self.binaries.rows())
+        yield "],\n"
+        rest = json.dumps(self.figures())
+        yield rest[1:] + "\n"
+
+    def figures(self) -> dict[str, Any]:
+        """Everything that is told of the batch as a whole."""
+        tally = self.tally
+        return {
+            "inputs": {
+                "done": self.states[State.DONE],
+                "incomplete": self.incomplete,
+                "quarantined": self.states[State.QUARANTINED],
+                "unfinished": self.states[State.NEW] + self.states[State.SCANNED],
+                "done_before": tally.done_before,
+                "quarantined_before": tally.quarantined_before,
+                "quarantined_by_reason": dict(sorted(self.reasons.items())),
+                "problems": tally.problems,
+            },
+            "outputs": {
+                "profiles": self.outputs,
+                "bytes": self.output_bytes,
+                "without_names": self.nameless,
+                "kept": self.kept,
+            },
+            "coverage": {
+                "mean_percent": round(self.percents.mean, 4),
+                "median_percent": self.percents.reached_by(0.5),
+                "reached_by_nine_tenths_percent": self.percents.reached_by(0.9),
+            },
+            "run": {
+                "inputs": tally.finished,
+                "input_bytes": tally.input_bytes,
+                "output_bytes": tally.output_bytes,
+                "tables": tally.tables,
+                "table_seconds": round(tally.table_seconds, 6),
+            },
+            "seconds": round(tally.seconds, 6),
+        }
+
+    def _tables(self) -> dict[str, dict[str, Any]]:
+        """What is known of symbol tables, by the files that they were made of and by build id."""
+        found: dict[str, dict[str, Any]] = {}
+        for _, files, addresses, size, seconds, failure in self._manifest.binaries():
+            table = {"addresses": addresses, "bytes": size, "seconds": round(seconds, 6), "failure": failure}
+            for path, build_id in json.loads(files):
+                found.setdefault(path, table)
+                if build_id:
+                    found.setdefault(build_id, table)
+        return found
+
+    def _binary(self, sums: BinarySums, tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        """A binary as the report has it."""
+        files = sorted(sums.files)
+        table = next((tables[key] for key in (*files, sums.build_id) if key in tables), None)
+        return {
+            "name": sums.name,
+            "build_id": sums.build_id,
+            "files": files,
+            "profiles": sums.profiles,
+            "locations": sums.locations,
+            "symbolized_locations": sums.symbolized,
+            "share_percent": self._percent(sums.share),
+            "missing_percent": self._percent(sums.missing),
+            "values": [
+                {"sample_type": kind, "unit": unit, "value": value, "symbolized_value": symbolized}
+                for (kind, unit), (value, symbolized) in sorted(sums.amounts.items())
+            ],
+            "misses": [
+                {"reason": code, "text": text_of(code), "locations": locations, "percent": self._percent(share)}
+                for code, (locations, share) in sums.misses.items()
+            ],
+            "detail": sums.detail,
+            "table": table,
+        }
+
+    def _percent(self, share: float) -> float:
+        """The mean of shares that were added up, in percent."""
+        return round(100 * share / self.outputs, 4) if self.outputs else 0.0
+
+    def text(self, quarantine: str = "") -> str:
+        """The summary for a person; `quarantine` is the file that lists what is quarantined."""
+        return "".join(line + "\n" for line in self._lines(quarantine))
+
+    def _lines(self, quarantine: str) -> Iterator[str]:
+        tally, states = self.tally, self.states
+        missing = [sums for sums in self.binaries.rows(HEAVIEST) if sums.missing > 0 or sums.misses]
+        if missing:
+            yield f"{'heaviest binaries without names':<{NAME_WIDTH}} {'build id':<12} {'profiles':>8} {'missing':>8}"
+            for sums in missing:
+                yield from self._missing(sums)
+            if tally.done_before:
+                before = tally.done_before
+                yield f"{before} inputs were done by earlier runs: {self._again} looks for their binaries again"
+            yield ""
+        if self.outputs:
+            half, most = self.percents.reached_by(0.5), self.percents.reached_by(0.9)
+            yield (
+                f"coverage: {self.percents.mean:.1f} % of the sample value of a profile has names on average; half of "
+                f"the profiles have at least {half:.1f} %, nine tenths at least {most:.1f} %"
+            )
+        if self.nameless:
+            yield f"warning: NOTHING WAS SYMBOLIZED in {self.nameless} of {self.outputs} profiles"
+        if self.kept:
+            kept = f"kept: {self.kept} outputs of earlier runs, where a later one named nothing"
+            yield f"{kept}; {self._again} replaces them"
+        text = f"inputs: {states[State.DONE]} done"
+        if tally.done_before:
+            text += f" ({tally.done_before} of them before)"
+        if self.incomplete:
+            text += f", {self.incomplete} of them incomplete because something failed: the same command does them again"
+        if states[State.QUARANTINED]:
+            text += f", {states[State.QUARANTINED]} quarantined"
+        unfinished = states[State.NEW] + states[State.SCANNED]
+        if unfinished:
+            text += f", {unfinished} unfinished: the same command goes on with them"
+        yield text
+        if self.reasons:
+            parts = sorted(self.reasons.items(), key=lambda pair: (-pair[1], pair[0]))
+            text = "quarantined: " + ", ".join(f"{printable(reason)} {count}" for reason, count in parts)
+            yield text + (f"; listed in {printable(quarantine)}" if quarantine else "")
+        if tally.problems:
+            yield f"problems: {tally.problems}, told above"
+        text = f"time: {duration(tally.seconds)}, {tally.finished} inputs"
+        if tally.finished and tally.seconds > 0:
+            text += f", {rate_text(tally.finished / tally.seconds)}"
+        text += f", read {quantity(tally.input_bytes, 'bytes')}, wrote {quantity(tally.output_bytes, 'bytes')}"
+        if tally.tables:
+            text += f"; {tally.tables} symbol tables took workers {duration(tally.table_seconds)}"
+        yield text
+
+    def _missing(self, sums: BinarySums) -> Iterator[str]:
+        """A binary with the reasons why it lacks names."""
+        name = sums.name or ("(no file name)" if sums.build_id else "(no mapping)")
+        build_id = printable(sums.build_id)[:12] or "-"
+        share = f"{self._percent(sums.missing):.1f} %"
+        yield f"{shorten(name):<{NAME_WIDTH}} {build_id:<12} {sums.profiles:>8} {share:>8}"
+        detail = f" ({cut(one_line(sums.detail))})" if sums.detail else ""
+        for code, (locations, missed) in sums.misses.items():
+            reason = BY_CODE.get(code)
+            hint = advice(reason, self._hints) if reason is not None else ""
+            yield f"    {locations} locations, {self._percent(missed):.1f} %: {text_of(code)}{detail}{hint}"
+            detail = ""
+
+
+def listed(objects: Iterator[dict[str, Any]]) -> Iterator[str]:
+    """The elements of a JSON array, one a line."""
+    before = ""
+    for each in objects:
+        yield before + json.dumps(each)
+        before = ",\n"
+    yield "\n"
+
+
+def cut(text: str) -> str:
+    """The beginning of a detail."""
+    return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1] + "…"
+
+
+def text_of(code: str) -> str:
+    """What a reason says, from its code; a manifest may have one of another version."""
+    return TEXTS[BY_CODE[code]] if code in BY_CODE else printable(code)
+
+
+def write_quarantine(manifest: Manifest, turn: int, path: str) -> int:
+    """Write the quarantined inputs of a turn to the file `path`, a JSON object a line; how many there are.
+
+    The file appears as a whole, empty if there are none. Raises OutputError.
+    """
+    count = 0
+    with output_file(path) as file:
+        for row in manifest.rows(turn):
+            if row.state == State.QUARANTINED:
+                count += 1
+                entry = {
+                    "time": datetime.fromtimestamp(row.finished, UTC).isoformat(timespec="milliseconds"),
+                    "input": shown_uri(row.uri),
+                    "bytes": row.size,
+                    "reason": row.reason,
+                    "detail": row.detail,
+                    "attempts": row.attempts,
+                    "seconds": round(row.seconds, 6),
+                }
+                file.write(json.dumps(entry).encode() + b"\n")
+    return count

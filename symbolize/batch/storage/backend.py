@@ -1,0 +1,319 @@
+"""Storage for outputs and for what tasks hand to one another: a folder, or a prefix in an object store."""
+
+import errno
+import os
+import shutil
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, BinaryIO, Final
+
+from symbolize.batch.storage.input_names import STATE_FOLDER
+from symbolize.batch.storage.inputs import local_path
+from symbolize.batch.storage.scratch import DEFAULT_LIMIT, Scratch
+from symbolize.batch.storage.urls import (
+    STORES,
+    ask,
+    entry_at,
+    everything,
+    files_at,
+    has_password,
+    open_url,
+    reason,
+    scheme_of,
+    shown,
+)
+from symbolize.core.errors import InputError, OutputError, UsageError
+from symbolize.core.files import CacheFolder, atomic_file, os_error_text, unfinished_path
+from symbolize.write.files import output_error
+
+UNFINISHED_FOLDER: Final = f"{STATE_FOLDER}/tmp"
+"""Where files grow below a folder before they get their names."""
+
+ONE_REQUEST: Final = 16 << 20
+"""Bytes up to which a file is uploaded by one request."""
+
+PIECE: Final = 1 << 20
+
+
+class Storage(ABC):
+    """Files by name, below a folder or a URL. Names are relative, divided by slashes; a name that would lead out of
+    the place raises OutputError. Can be pickled."""
+
+    url: str
+    is_local: bool
+
+    @property
+    def shown(self) -> str:
+        """The place as anybody may see it."""
+        return shown(self.url)
+
+    @classmethod
+    def of(cls, text: str, scratch: str | None = None, limit: int = DEFAULT_LIMIT) -> "Storage":
+        """The place that `text` names: a path or a URL. Nothing is made or asked for yet.
+
+        `scratch` is a local folder for copies of remote files, together about `limit` bytes; processes may share it.
+        Without one each place has its own until the process ends. Raises UsageError for what is no place to write to.
+        """
+        path = local_path(text)
+        return ObjectStorage(text, scratch, limit) if path is None else LocalStorage(path)
+
+    @abstractmethod
+    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """The file as a stream, to be read once from its beginning. Raises InputError, reading too."""
+
+    @abstractmethod
+    def read_file(self, name: str) -> str:
+        """A local path at which the file can be read or mapped now; it is not to be written to. Raises InputError."""
+
+    @abstractmethod
+    def write(self, name: str, durable: bool = False) -> AbstractContextManager[BinaryIO]:
+        """A file to write, which goes by `name` when all is written and is nowhere when something fails.
+
+        Nobody ever sees a part of it. `durable`: it outlives the machine's losing power after that. Raises
+        OutputError.
+        """
+
+    @abstractmethod
+    def put(self, name: str, path: str) -> None:
+        """Write a copy of the local file at `path`. Raises OutputError."""
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a file of this name. Raises InputError if that cannot be told."""
+        return self.size(name) is not None
+
+    @abstractmethod
+    def size(self, name: str) -> int | None:
+        """The bytes of a file, None if there is none. Raises InputError if that cannot be told."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there. Raises OutputError."""
+
+    @abstractmethod
+    def names(self, prefix: str = "") -> Iterator[str]:
+        """The names of all files below the folder `prefix`; all but those of the run's state without one.
+
+        In no particular order. Raises InputError.
+        """
+
+    @abstractmethod
+    def sweep(self) -> int:
+        """Remove what killed processes left unfinished over an hour ago; how many files that were. Never raises."""
+
+
+class LocalStorage(Storage):
+    """A folder, made when something is written."""
+
+    is_local = True
+
+    def __init__(self, path: str) -> None:
+        self.url = os.path.abspath(path)
+
+    def read_file(self, name: str) -> str:
+        path = self._path(name)
+        try:
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise InputError(path, "is not a file")
+        except OSError as error:
+            raise _input_error(path, error) from error
+        return path
+
+    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
+        path = self.read_file(name)
+        try:
+            return open(path, "rb")
+        except OSError as error:
+            raise _input_error(path, error) from error
+
+    @contextmanager
+    def write(self, name: str, durable: bool = False) -> Iterator[BinaryIO]:
+        path = self._path(name)
+        unfinished = os.path.join(self.url, UNFINISHED_FOLDER)
+        try:
+            os.makedirs(unfinished, exist_ok=True)
+            with atomic_file(path, unfinished_path(os.path.join(unfinished, "file")), durable) as file:
+                yield file
+                self._make_folder_of(path)
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            raise output_error(path, error) from error
+
+    def put(self, name: str, path: str) -> None:
+        with open(path, "rb") as source, self.write(name) as file:
+            shutil.copyfileobj(source, file, PIECE)
+
+    def size(self, name: str) -> int | None:
+        path = self._path(name)
+        try:
+            status = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _input_error(path, error) from error
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+    def remove(self, name: str) -> None:
+        path = self._path(name)
+        try:
+            os.unlink(path)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be removed: {os_error_text(error)}") from error
+
+    def names(self, prefix: str = "") -> Iterator[str]:
+        folders = [_checked(prefix.rstrip("/"), self.url)] if prefix.rstrip("/") else [""]
+        while folders:
+            folder = folders.pop()
+            try:
+                with os.scandir(os.path.join(self.url, folder)) as entries:
+                    for entry in entries:
+                        name = f"{folder}/{entry.name}" if folder else entry.name
+                        if entry.is_dir(follow_symlinks=False):
+                            if name != (UNFINISHED_FOLDER if prefix else STATE_FOLDER):
+                                folders.append(name)
+                        elif entry.is_file(follow_symlinks=False):
+                            yield name
+            except (FileNotFoundError, NotADirectoryError):
+                pass
+            except OSError as error:
+                raise _input_error(os.path.join(self.url, folder), error) from error
+
+    def sweep(self) -> int:
+        return CacheFolder(os.path.join(self.url, UNFINISHED_FOLDER)).sweep()
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.url, _checked(name, self.url))
+
+    def _make_folder_of(self, path: str) -> None:
+        """The folder of a file, made if need be; no link on the way there leads out of the place."""
+        folder = os.path.dirname(path)
+        existing = folder
+        while not os.path.lexists(existing):
+            existing = os.path.dirname(existing)
+        root = os.path.realpath(self.url)
+        real = os.path.realpath(existing)
+        if real != root and not real.startswith(root.rstrip("/") + "/"):
+            cause = OSError(errno.ELOOP, f"a link on the way leads out of {self.url}")
+            raise output_error(path, cause) from cause
+        os.makedirs(folder, exist_ok=True)
+
+
+class ObjectStorage(Storage):
+    """A prefix in an object store. What is written grows in a local file and is uploaded when it is complete, which
+    makes it visible at once; several megabytes go up in parts, which nobody sees before the last."""
+
+    is_local = False
+
+    def __init__(self, url: str, scratch: str | None, limit: int) -> None:
+        self.url = url.rstrip("/")
+        if scheme_of(url) not in STORES:
+            raise UsageError(
+                f"{shown(url)}: nothing can be written there; object stores are {', '.join(sorted(STORES))}"
+            )
+        if has_password(url):
+            raise UsageError(f"{shown(url)}: has a password in it; credentials belong into the environment")
+        if not self.url.partition("://")[2]:
+            raise UsageError(f"{shown(url)}: names no bucket")
+        self._scratch = Scratch(scratch, limit)
+
+    def __reduce__(self) -> Any:
+        return ObjectStorage, (self.url, self._scratch.given, self._scratch.limit)
+
+    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
+        return open_url(self._at(name))
+
+    def read_file(self, name: str) -> str:
+        url = self._at(name)
+        entry = entry_at(files_at(url))
+        if entry is None or entry.is_folder:
+            raise InputError(shown(url), "is missing")
+        identity = f"{url}\n{entry.version}"
+        try:
+            path = self._scratch.find(identity)
+            if path is not None:
+                return path
+            with open_url(url) as stream, self._scratch.write() as file:
+                if copy(stream, file, entry.size) != entry.size:
+                    raise InputError(shown(url), "changed while it was read")
+                return self._scratch.keep(file, identity)
+        except OSError as error:
+            raise InputError(shown(url), f"cannot be copied here: {os_error_text(error)}") from error
+
+    @contextmanager
+    def write(self, name: str, durable: bool = False) -> Iterator[BinaryIO]:
+        url = self._at(name)
+        try:
+            with self._scratch.write() as file:
+                yield file
+                file.flush()
+                self._upload(url, file.name)
+        except OSError as error:
+            raise output_error(shown(url), error) from error
+
+    def put(self, name: str, path: str) -> None:
+        self._upload(self._at(name), path)
+
+    def size(self, name: str) -> int | None:
+        entry = entry_at(files_at(self._at(name)))
+        return None if entry is None or entry.is_folder else entry.size
+
+    def remove(self, name: str) -> None:
+        url = self._at(name)
+        try:
+            files = files_at(url)
+            ask(url, lambda: files.system.rm_file(files.path), verb="removed")
+        except FileNotFoundError:
+            pass
+        except InputError as error:
+            raise OutputError(str(error)) from error
+
+    def names(self, prefix: str = "") -> Iterator[str]:
+        folder = _checked(prefix.rstrip("/"), self.url) if prefix.rstrip("/") else ""
+        with suppress(FileNotFoundError):
+            for entry in everything(files_at(self.url), folder):
+                if prefix or not entry.path.startswith(STATE_FOLDER + "/"):
+                    yield entry.path
+
+    def sweep(self) -> int:
+        return self._scratch.sweep()
+
+    def _upload(self, url: str, path: str) -> None:
+        """Make the local file the one at `url`. Not by a file opened for writing: that becomes visible half-written
+        when something fails."""
+        try:
+            files, size = files_at(url), os.path.getsize(path)
+            if size <= ONE_REQUEST:
+                with open(path, "rb") as file:
+                    data = file.read()
+                ask(url, lambda: files.system.pipe_file(files.path, data), size, "written")
+            else:
+                ask(url, lambda: files.system.put_file(path, files.path), size, "written")
+        except InputError as error:
+            raise OutputError(str(error)) from error
+        except OSError as error:  # of the local file, or the bucket is missing
+            raise OutputError(f"{shown(url)}: cannot be written: {reason(error)}") from error
+
+    def _at(self, name: str) -> str:
+        return f"{self.url}/{_checked(name, shown(self.url))}"
+
+
+def _checked(name: str, url: str) -> str:
+    """`name`, if it is one that cannot lead out of a place."""
+    if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
+        raise OutputError(f"{name!r} is no name for a file below {url}")
+    return name
+
+
+def copy(source: BinaryIO, target: BinaryIO, limit: int) -> int:
+    """Copy a stream, at most a piece more than `limit` bytes; how many there were."""
+    size = 0
+    while size <= limit and (piece := source.read(PIECE)):
+        target.write(piece)
+        size += len(piece)
+    return size
+
+
+def _input_error(path: str, error: OSError) -> InputError:
+    return InputError(path, f"cannot be read: {os_error_text(error)}")

@@ -1,0 +1,117 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
+"""A bounded reader of integers out of untrusted bytes, shared by the compiled decoders.
+
+A read past the end sets `bad`, returns 0 and moves nothing, so a loop tests one flag where it would
+otherwise need a check, or an exception that cannot be raised without the GIL, after every field.
+"""
+
+import cython
+
+COMPILED: bool = cython.compiled
+"""Whether this module, and with it the others, was compiled."""
+
+
+def uncompiled() -> str | None:
+    """Say that the compiled modules are missing and what that costs, or return None when they are there."""
+    if COMPILED:
+        return None
+    what = "running without the compiled core, about a hundred times slower"
+    return f"{what}; install a C compiler and reinstall symbolize"
+
+
+MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+
+
+@cython.cclass
+class Cursor:
+    """Position in `data[pos:end]`; `big` selects big-endian fixed-size integers."""
+
+    def __init__(self, data, pos: cython.Py_ssize_t = 0, end: cython.Py_ssize_t = -1, big: cython.bint = False):  # type: ignore[no-untyped-def]
+        size: cython.Py_ssize_t = len(data)
+        self.data = data
+        self.end = size if end < 0 or end > size else end
+        self.bad = pos < 0 or pos > self.end
+        self.pos = self.end if self.bad else pos
+        self.big = big
+
+    def need(self, count: cython.ulonglong) -> cython.bint:
+        """True if `count` more bytes can be read; marks the cursor bad otherwise."""
+        left: cython.ulonglong = self.end - self.pos
+        if count <= left:
+            return True
+        self.bad = True
+        return False
+
+    def uint(self, size: cython.int) -> cython.ulonglong:
+        """An unsigned integer of 1 to 8 bytes in the file's byte order."""
+        value: cython.ulonglong = 0
+        i: cython.int
+        if not self.need(size):
+            return 0
+        if self.big:
+            for i in range(size):
+                value = ((value << 8) & MASK64) | self.data[self.pos + i]
+        else:
+            for i in range(size):
+                value |= cython.cast(cython.ulonglong, self.data[self.pos + i]) << (8 * i)
+        self.pos += size
+        return value
+
+    def uleb(self) -> cython.ulonglong:
+        """An unsigned LEB128 number (DWARF 5 §7.6), which is also a protobuf varint; bits above 64 are dropped."""
+        value: cython.ulonglong = 0
+        shift: cython.int = 0
+        byte: cython.ulonglong
+        start: cython.Py_ssize_t = self.pos
+        while self.pos < self.end:
+            byte = self.data[self.pos]
+            self.pos += 1
+            if shift < 64:
+                value |= ((byte & 0x7F) << shift) & MASK64
+                shift += 7
+            if byte < 0x80:
+                return value
+        self.pos = start
+        self.bad = True
+        return 0
+
+    def sleb(self) -> cython.longlong:
+        """A signed LEB128 number (DWARF 5 §7.6); bits above 64 are dropped."""
+        value: cython.ulonglong = 0
+        shift: cython.int = 0
+        byte: cython.ulonglong
+        start: cython.Py_ssize_t = self.pos
+        while self.pos < self.end:
+            byte = self.data[self.pos]
+            self.pos += 1
+            if shift < 64:
+                value |= ((byte & 0x7F) << shift) & MASK64
+                shift += 7
+            if byte < 0x80:
+                if byte & 0x40 and shift < 64:
+                    value |= (MASK64 << shift) & MASK64
+                if cython.compiled:
+                    return cython.cast(cython.longlong, value)
+                return value - (1 << 64) if value >> 63 else value
+        self.pos = start
+        self.bad = True
+        return 0
+
+    def skip(self, count: cython.ulonglong) -> cython.void:
+        """Move over `count` bytes."""
+        if self.need(count):
+            self.pos += count
+
+    def skip_string(self) -> cython.void:
+        """Move past the next NUL; an unterminated string ends at the end (rule R75)."""
+        while self.pos < self.end:
+            self.pos += 1
+            if self.data[self.pos - 1] == 0:
+                return
+
+    def seek(self, position: cython.ulonglong) -> cython.void:
+        """Move to `position`, which clears `bad`, or sets it if the position lies past the end."""
+        self.bad = position > cython.cast(cython.ulonglong, self.end)
+        self.pos = self.end if self.bad else position

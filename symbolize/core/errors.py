@@ -1,0 +1,37 @@
+"""What can go wrong for a user, as exceptions that print as one line."""
+
+
+def printable(text: str) -> str:
+    """`text` without control characters, with which the name of a file could steer a terminal."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+class SymbolizeError(Exception):
+    """Root of the errors a person can act on; `str()` is one line."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
+
+
+class InputError(SymbolizeError):
+    """An input cannot be read: which one, what is wrong, and at which offset where that is known."""
+
+    def __init__(self, source: str, problem: str, offset: int | None = None) -> None:
+        self.source = source
+        self.problem = problem
+        self.offset = offset
+        where = "" if offset is None else f" at offset {offset:#x}"
+        super().__init__(f"{source}: {problem}{where}")
+
+
+class ReadFailure(InputError):
+    """What may have names could not be read, for a reason that may pass: another run may find them (R285, names missed
+    by failures)."""
+
+
+class OutputError(SymbolizeError):
+    """An output cannot be written."""
+
+
+class UsageError(SymbolizeError):
+    """A call that asks for something contradictory or unknown."""

@@ -1,0 +1,245 @@
+"""Files of any package: regular ones only, written whole or not at all, kept in bounded folders, locked.
+
+Regular files only: a FIFO in the place of a file would be waited for without end, a device may do anything.
+"""
+
+import errno
+import math
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, Final, NamedTuple
+
+ABANDONED: Final = 3600
+"""Seconds after which an unfinished file was left by a process that died."""
+LONGEST_PAUSE: Final = 0.5
+"""Seconds between two attempts to get a lock, at most."""
+READ_AT_ONCE: Final = 1 << 20
+
+
+def is_regular(status: os.stat_result) -> bool:
+    """Whether `stat` says that something is a regular file."""
+    return stat.S_ISREG(status.st_mode)
+
+
+def open_regular(path: str | os.PathLike[str]) -> int:
+    """A descriptor to read the regular file at `path`. Raises OSError, also for anything else; it never waits."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        if not is_regular(os.fstat(descriptor)):
+            raise no_file(path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def require_regular(path: str) -> None:
+    """Raise OSError if there is something at `path` that is no regular file."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return
+    if not is_regular(status):
+        raise no_file(path)
+
+
+def read_limited(path: str | os.PathLike[str], limit: int) -> bytes | None:
+    """The contents of the regular file at `path`; None if it has more than `limit` bytes. Raises OSError.
+
+    What is asked for is allocated, so the limit is not; files of /proc have no size, others may grow.
+    """
+    with open(open_regular(path), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(size + 1) if size <= limit else b""
+        while size < len(data) <= limit and (more := file.read(READ_AT_ONCE)):
+            data += more
+        return None if max(len(data), size) > limit else data
+
+
+def no_file(path: str | os.PathLike[str]) -> OSError:
+    """The error for something that is no regular file."""
+    return OSError(errno.EINVAL, "is no regular file", os.fspath(path))
+
+
+def os_error_text(error: BaseException) -> str:
+    """What the system says of an error, without number and path; the message of an error that is not the system's."""
+    return str(getattr(error, "strerror", None) or error)
+
+
+def remove(path: str) -> bool:
+    """Remove a file, if it is there and that is allowed; whether it was."""
+    try:
+        os.unlink(path)
+    except OSError:
+        return False
+    return True
+
+
+def unfinished_path(path: str) -> str:
+    """A new name, beside it, for what becomes the file `path`; it begins with a dot."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name[:64]}.{os.urandom(6).hex()}")
+
+
+def is_unfinished(path: str) -> bool:
+    """Whether a file goes by a name of `unfinished_path`."""
+    return os.path.basename(path).startswith(".")
+
+
+@contextmanager
+def atomic_file(path: str, unfinished: str = "", durable: bool = False) -> Iterator[BinaryIO]:
+    """A file to write, which becomes `path` when the block ends and is nowhere when it raises.
+
+    It grows at `unfinished`, by default beside `path`. `durable`: it outlives the machine's losing power after that.
+    Raises OSError.
+    """
+    unfinished = unfinished or unfinished_path(path)
+    try:
+        with open(unfinished, "xb") as file:
+            yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        remove(unfinished)
+        raise
+    if durable:
+        sync_folder(os.path.dirname(path))
+
+
+def sync_folder(folder: str) -> None:
+    """Keep the names in a folder over a loss of power; some file systems cannot."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def mark_used(path: str | os.PathLike[str], status: os.stat_result, interval: float = 0) -> None:
+    """Set the time of the last access of a kept file, unless that was done in the last `interval` seconds.
+
+    Mounts may not keep it by themselves. Its time of modification stays: who has it mapped would take it for changed
+    (R280, files that change). Raises OSError.
+    """
+    if not interval or time.time() - last_used(status) > interval:
+        os.utime(path, ns=(time.time_ns(), status.st_mtime_ns))
+
+
+def last_used(status: os.stat_result) -> float:
+    """When a kept file was last made or used, in seconds since the epoch."""
+    return max(status.st_atime, status.st_mtime)
+
+
+class CachedFile(NamedTuple):
+    """A file of a cache, its bytes, and when it was last used."""
+
+    path: str
+    size: int
+    used: float
+
+
+class CacheFolder:
+    """Files that can be made again, right in the folder `path`, of at most `limit` bytes in all.
+
+    Those used least recently go first, but none that was used in the last `in_use` seconds; what was not used for
+    `unused` seconds goes in any case. Files that are being written go by names of `unfinished_path`. Never raises.
+    """
+
+    def __init__(self, path: str, limit: float = math.inf, unused: float = math.inf, in_use: float = 0) -> None:
+        self.path = path
+        self.limit = limit
+        self.unused = unused
+        self.in_use = in_use
+
+    def files(self, ending: str = "") -> list[CachedFile]:
+        """The files with this ending, also unfinished ones."""
+        found = []
+        with suppress(OSError), os.scandir(self.path) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.name.endswith(ending) and entry.is_file(follow_symlinks=False):
+                        status = entry.stat(follow_symlinks=False)
+                        found.append(CachedFile(entry.path, status.st_size, last_used(status)))
+        return found
+
+    def evict(self, ending: str = "", keep: str = "") -> int:
+        """Remove what dead processes left, and of the files with this ending what is too old or too much, but not the
+        one at `keep`; how many files were removed."""
+        removed = self.sweep()
+        files = [file for file in self.files(ending) if not is_unfinished(file.path)]
+        files.sort(key=lambda file: file.used)
+        excess = sum(file.size for file in files) - self.limit
+        now = time.time()
+        for path, size, used in files:
+            if path != keep and (now - used > self.unused or (excess > 0 and not 0 <= now - used < self.in_use)):
+                excess -= size  # also if another process is faster
+                removed += remove(path)
+        return removed
+
+    def sweep(self, age: float = ABANDONED) -> int:
+        """Remove unfinished files that nobody has written to for `age` seconds; how many."""
+        now = time.time()
+        return sum(remove(file.path) for file in self.files() if is_unfinished(file.path) and now - file.used > age)
+
+
+@contextmanager
+def file_lock(path: str, patience: float, stop: Callable[[], bool] = lambda: False) -> Iterator[bool]:
+    """A lock of one holder among all threads and processes, which the kernel releases when its process ends; False if
+    another one holds it for more than `patience` seconds, or until `stop` says so.
+
+    The file at `path` is there while somebody holds it. A file system without locks lets everybody in. Raises OSError
+    if the file cannot be made.
+    """
+    deadline, pause = time.monotonic() + patience, 0.02
+    while (descriptor := _try_lock(path)) is None:
+        if time.monotonic() >= deadline or stop():
+            yield False
+            return
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+    try:
+        yield True
+    finally:
+        try:
+            if _is_at(descriptor, path):  # else somebody took it for a leftover
+                remove(path)
+        finally:
+            os.close(descriptor)
+
+
+def _try_lock(path: str) -> int | None:
+    """A descriptor that holds the lock of a file; None if another one does."""
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    is_ours = False
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        except OSError:  # a file system without locks
+            is_ours = True
+            return descriptor
+        is_ours = _is_at(descriptor, path)  # else who held it has removed it meanwhile
+        if is_ours:
+            with suppress(OSError):
+                os.utime(descriptor)  # cleaning removes what is old, also a file that a killed process left
+        return descriptor if is_ours else None
+    finally:
+        if not is_ours:
+            os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    """Whether the open file is still the one at `path`."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,469 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
+# mypy: disable-error-code="valid-type,index"
+"""What a trace repeats, each once: numbers, tuples of numbers and lists of numbers, by row.
+
+All are open hash tables. The multiplier comes from the caller, at random, so that no file can choose keys that collide.
+"""
+
+import cython
+import numpy as np
+
+from symbolize.core.arrays import Int32, Int64, UInt64, extended
+
+MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+
+FIRST_SLOTS = cython.declare(cython.Py_ssize_t, 16)
+DENSITY = cython.declare(cython.Py_ssize_t, 8)
+
+NO_WORDS = cython.declare(cython.ulonglong[::1], memoryview(np.zeros(0, np.uint64)))
+NO_ROWS = cython.declare(cython.int[::1], memoryview(np.zeros(0, np.int32)))
+
+
+@cython.cclass
+class Table:
+    """Rows by 64-bit keys; the first row that a key gets stays.
+
+    Most ids are counted up: the keys 1 to `numbered` have the rows 0, 1, 2, ... without any table, those below eight
+    times the number of keys have their row in `dense`, all others in a hash table.
+    """
+
+    def __init__(self, mixer: cython.ulonglong, numbered: cython.ulonglong = 0) -> None:
+        self.mixer = mixer | 1
+        self.numbered = numbered
+        self.count = self.hashed = 0
+        self.shift = 64
+        self.dense = self.rows = NO_ROWS
+        self.keys = NO_WORDS
+
+    def slot(self, key: cython.ulonglong) -> cython.Py_ssize_t:
+        """Where `key`, which is not 0, stands, or the free slot where it would; the table has slots."""
+        mixed: cython.ulonglong = (key * self.mixer) & MASK64
+        mixed = ((mixed ^ (mixed >> 32)) * self.mixer) & MASK64
+        place: cython.Py_ssize_t = mixed >> self.shift
+        while self.keys[place] != 0 and self.keys[place] != key:
+            place += 1
+            if place == self.keys.shape[0]:
+                place = 0
+        return place
+
+    def find(self, key: cython.ulonglong) -> cython.int:
+        """The row of `key`, or -1."""
+        place: cython.Py_ssize_t
+        row: cython.int = 0
+        if 0 < key <= self.numbered:
+            return cython.cast(cython.int, key - 1)
+        if key < cython.cast(cython.ulonglong, self.dense.shape[0]):
+            # Rows plus 1; what is not here may have come before there was room for it.
+            row = self.dense[cython.cast(cython.Py_ssize_t, key)]
+        if row == 0 and self.hashed > 0 and key != 0:
+            place = self.slot(key)
+            if self.keys[place] != 0:
+                row = self.rows[place]
+        return row - 1
+
+    def put(self, key: cython.ulonglong, row: cython.int):  # type: ignore[no-untyped-def]
+        """Enter a key that is not there."""
+        place: cython.Py_ssize_t
+        near: cython.ulonglong = DENSITY * self.count + FIRST_SLOTS
+        if key < near and key >= cython.cast(cython.ulonglong, self.dense.shape[0]):
+            self.dense = extended(self.dense, max(key + 1, min(near, 2 * self.dense.shape[0])))
+        self.count += 1
+        if key < cython.cast(cython.ulonglong, self.dense.shape[0]):
+            self.dense[cython.cast(cython.Py_ssize_t, key)] = row + 1
+            return
+        if 2 * (self.hashed + 1) > self.keys.shape[0]:
+            self.grow()
+        place = self.slot(key)
+        self.keys[place] = key
+        self.rows[place] = row + 1
+        self.hashed += 1
+
+    def put_all(self, keys: cython.const[cython.ulonglong][::1]) -> int:
+        """Enter all keys with the rows 0, 1, 2, ...; the row of the first key that is there already, or -1."""
+        row: cython.Py_ssize_t
+        while 2 * keys.shape[0] > self.keys.shape[0]:
+            self.grow()
+        for row in range(keys.shape[0]):
+            if self.find(keys[row]) >= 0:
+                return row
+            self.put(keys[row], row)
+        return -1
+
+    def move(self, key: cython.ulonglong, row: cython.int):  # type: ignore[no-untyped-def]
+        """Give a key that is there another row."""
+        if key < cython.cast(cython.ulonglong, self.dense.shape[0]):
+            if self.dense[cython.cast(cython.Py_ssize_t, key)] != 0:
+                self.dense[cython.cast(cython.Py_ssize_t, key)] = row + 1
+                return
+        self.rows[self.slot(key)] = row + 1
+
+    def grow(self):  # type: ignore[no-untyped-def]
+        """Make more slots."""
+        keys, rows = self.keys, self.rows
+        i: cython.Py_ssize_t
+        place: cython.Py_ssize_t
+        size: cython.Py_ssize_t = max(FIRST_SLOTS, 2 * keys.shape[0])
+        self.keys = memoryview(np.zeros(size, np.uint64))
+        self.rows = memoryview(np.zeros(size, np.int32))
+        self.shift = 65 - int(size).bit_length()
+        for i in range(keys.shape[0]):
+            if keys[i] != 0:
+                place = self.slot(keys[i])
+                self.keys[place] = keys[i]
+                self.rows[place] = rows[i]
+
+
+@cython.cclass
+class Totals:
+    """The running totals of callstack ids: four values each."""
+
+    def __init__(self, mixer: cython.ulonglong) -> None:
+        self.mixer = mixer
+        self.ids = Table(mixer)
+        self.count = self.base = 0
+        self.last = memoryview(np.zeros(0, np.int64))
+        self.stacks = memoryview(np.zeros(0, np.int32))
+
+    def restart(self) -> None:
+        """Take ids for those of other callstacks from now on; rows from `base` on are theirs."""
+        self.ids = Table(self.mixer)
+        self.base = self.count
+
+    def add(
+        self,
+        waiting: cython.const[cython.ulonglong][::1],
+        found: cython.const[cython.int][::1],
+        rows: cython.int[::1],
+        added: cython.longlong[:, ::1],
+    ) -> int:
+        """Enter new totals; how many rows changed, which are written to `rows`, and by how much to `added`.
+
+        `waiting` has six words for each id: a number that is not used, the id, its values. `found` has the stack of
+        each id; what has none (below 0) is left out. An id that is now of another stack counts from 0 in a row of its
+        own (R269, ids used again).
+        """
+        i: cython.Py_ssize_t
+        at: cython.Py_ssize_t
+        column: cython.Py_ssize_t
+        row: cython.int
+        known: cython.int
+        change: cython.longlong
+        changes: cython.bint
+        changed: cython.Py_ssize_t = 0
+        for i in range(found.shape[0]):
+            if found[i] < 0:
+                continue
+            at = 6 * i + 1
+            row = known = self.ids.find(waiting[at])
+            if known < 0 or self.stacks[known] != found[i]:
+                row = self.count
+                if known < 0:
+                    self.ids.put(waiting[at], row)
+                else:
+                    self.ids.move(waiting[at], row)
+                if row == self.stacks.shape[0]:
+                    self.stacks = extended(self.stacks, row + 1)
+                    self.last = extended(self.last, 4 * self.stacks.shape[0])
+                self.stacks[row] = found[i]
+                self.count += 1
+            changes = False
+            for column in range(4):
+                # Values have 63 bits, so that nothing is lost.
+                change = cython.cast(cython.longlong, waiting[at + 1 + column]) - self.last[4 * row + column]
+                added[column, changed] = change
+                changes |= change != 0
+                self.last[4 * row + column] += change
+            if changes:
+                rows[changed] = row
+                changed += 1
+        return changed
+
+    def stack_rows(self) -> Int32:
+        """The stack of each row."""
+        return np.asarray(self.stacks)[: self.count]
+
+
+@cython.cclass
+class Tuples:
+    """Tuples of `width` words. The one that is asked for is written to `key`.
+
+    Each is a row of `stride` words: `more` of them, 0 at first, are free for what belongs to a tuple, beside it in the
+    cache.
+    """
+
+    def __init__(self, width: cython.Py_ssize_t, mixer: cython.ulonglong, more: cython.Py_ssize_t = 0) -> None:
+        self.width = width
+        self.stride = width + more
+        self.count = 0
+        self.mixer = mixer | 1
+        self.key = memoryview(np.zeros(width, np.uint64))
+        self.words = memoryview(np.zeros(0, np.uint64))
+        self.slots = memoryview(np.zeros(FIRST_SLOTS, np.int32))
+
+    @cython.boundscheck(False)
+    def slot(self, begin: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Where the tuple at `words[begin]` is found, or the free slot where it would be; slots hold the row plus 1.
+
+        Bounds need no check: a row, or one more, is at `begin`; slots hold rows that are there.
+        """
+        mixed: cython.ulonglong = 0
+        i: cython.Py_ssize_t
+        at: cython.Py_ssize_t
+        place: cython.Py_ssize_t
+        mask: cython.Py_ssize_t = self.slots.shape[0] - 1
+        for i in range(self.width):
+            mixed = ((mixed ^ self.words[begin + i]) * self.mixer) & MASK64
+            mixed ^= mixed >> 29
+        place = (mixed >> 20) & mask
+        while self.slots[place] != 0:
+            at = (self.slots[place] - 1) * self.stride
+            i = 0
+            while i < self.width and self.words[at + i] == self.words[begin + i]:
+                i += 1
+            if i == self.width:
+                break
+            place = (place + 1) & mask
+        return place
+
+    def copy_key(self) -> cython.Py_ssize_t:
+        """Copy `key` behind the last row; where it begins there."""
+        i: cython.Py_ssize_t
+        at: cython.Py_ssize_t = self.count * self.stride
+        if at + self.stride > self.words.shape[0]:
+            self.words = extended(self.words, at + self.stride)
+        for i in range(self.width):
+            self.words[at + i] = self.key[i]
+        return at
+
+    def add(self) -> cython.Py_ssize_t:
+        """The row of the tuple in `key`, which is added if it is new."""
+        at: cython.Py_ssize_t = self.copy_key()
+        place: cython.Py_ssize_t = self.slot(at)
+        if self.slots[place] != 0:
+            return self.slots[place] - 1
+        if 2 * (self.count + 1) > self.slots.shape[0]:
+            self.grow()
+            place = self.slot(at)
+        self.count += 1
+        self.slots[place] = self.count
+        return self.count - 1
+
+    def append(self) -> cython.Py_ssize_t:
+        """A new row for the tuple in `key`, whether it is there or not. It is not known to `add`."""
+        self.copy_key()
+        self.count += 1
+        return self.count - 1
+
+    def grow(self):  # type: ignore[no-untyped-def]
+        """Make more slots."""
+        row: cython.Py_ssize_t
+        self.slots = memoryview(np.zeros(2 * self.slots.shape[0], np.int32))
+        for row in range(self.count):
+            self.slots[self.slot(row * self.stride)] = row + 1
+
+    def array(self) -> UInt64:
+        """All tuples: uint64[n, stride]."""
+        return np.asarray(self.words)[: self.count * self.stride].reshape(self.count, self.stride)
+
+
+@cython.cclass
+class Lists:
+    """Lists of row numbers. The one that is asked for is built with `append`, after `size` was set to 0.
+
+    It is built behind the last one, where it stays if it is new.
+    """
+
+    def __init__(self, mixer: cython.ulonglong) -> None:
+        self.mixer = mixer | 1
+        self.items_array = np.zeros(64, np.int32)
+        self.items = memoryview(self.items_array)
+        self.offsets = memoryview(np.zeros(64, np.int64))
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all lists. Their items and offsets stay where they are until others are added."""
+        self.count = self.size = self.used = 0
+        self.slots = memoryview(np.zeros(FIRST_SLOTS, np.int32))
+
+    def append(self, value: cython.int) -> cython.int:
+        """Add one item to the list that is built."""
+        at: cython.Py_ssize_t = self.used + self.size
+        if at == self.items.shape[0]:
+            # In place, since items are most of the memory; nobody may look on while it moves.
+            self.items = NO_ROWS
+            self.items_array.resize(at + at // 4, refcheck=False)
+            self.items = memoryview(self.items_array)
+        self.items[at] = value
+        self.size += 1
+        return 0
+
+    @cython.boundscheck(False)
+    def slot(self, begin: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Where the list of `size` items at `items[begin]` stands, or the free slot where it would.
+
+        Bounds need no check: the list is one of the rows or the one that is built; slots hold rows that are there.
+        """
+        mixed: cython.ulonglong = size
+        i: cython.Py_ssize_t
+        at: cython.Py_ssize_t
+        place: cython.Py_ssize_t
+        mask: cython.Py_ssize_t = self.slots.shape[0] - 1
+        for i in range(begin, begin + size):
+            mixed = ((mixed ^ cython.cast(cython.ulonglong, self.items[i])) * self.mixer) & MASK64
+            mixed ^= mixed >> 29
+        place = (mixed >> 20) & mask
+        while self.slots[place] != 0:
+            at = self.offsets[self.slots[place] - 1]
+            if self.offsets[self.slots[place]] - at == size:
+                i = 0
+                while i < size and self.items[at + i] == self.items[begin + i]:
+                    i += 1
+                if i == size:
+                    break
+            place = (place + 1) & mask
+        return place
+
+    def add(self) -> cython.Py_ssize_t:
+        """The row of the list that was built, which is added if it is new."""
+        place: cython.Py_ssize_t = self.slot(self.used, self.size)
+        if self.slots[place] != 0:
+            return self.slots[place] - 1
+        if 2 * (self.count + 1) > self.slots.shape[0]:
+            self.grow()
+            place = self.slot(self.used, self.size)
+        if self.count + 2 > self.offsets.shape[0]:
+            self.offsets = extended(self.offsets, self.count + 2)
+        self.used += self.size
+        self.count += 1
+        self.offsets[self.count] = self.used
+        self.slots[place] = self.count
+        return self.count - 1
+
+    def grow(self):  # type: ignore[no-untyped-def]
+        """Make more slots."""
+        row: cython.Py_ssize_t
+        begin: cython.Py_ssize_t
+        self.slots = memoryview(np.zeros(2 * self.slots.shape[0], np.int32))
+        for row in range(self.count):
+            begin = self.offsets[row]
+            self.slots[self.slot(begin, self.offsets[row + 1] - begin)] = row + 1
+
+    def arrays(self) -> tuple[Int64, Int32]:
+        """All lists, as offsets and items, which are those of this table: nothing may be added any more."""
+        return np.asarray(self.offsets)[: self.count + 1], self.items_array[: self.used]
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.boundscheck(False)
+def hash_of(
+    data: cython.const[cython.uchar][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t, mixer: cython.ulonglong
+) -> cython.ulonglong:
+    """The hash of `data[begin:end]`. Bounds are checked once, not for each byte."""
+    mixed: cython.ulonglong = mixer
+    word: cython.ulonglong
+    i: cython.Py_ssize_t = begin
+    if begin < 0 or end > len(data):
+        return 0
+    while end - i >= 8:
+        word = data[i]
+        word |= cython.cast(cython.ulonglong, data[i + 1]) << 8
+        word |= cython.cast(cython.ulonglong, data[i + 2]) << 16
+        word |= cython.cast(cython.ulonglong, data[i + 3]) << 24
+        word |= cython.cast(cython.ulonglong, data[i + 4]) << 32
+        word |= cython.cast(cython.ulonglong, data[i + 5]) << 40
+        word |= cython.cast(cython.ulonglong, data[i + 6]) << 48
+        word |= cython.cast(cython.ulonglong, data[i + 7]) << 56
+        mixed = ((mixed ^ word) * mixer) & MASK64
+        mixed ^= mixed >> 29
+        i += 8
+    word = end - begin
+    while i < end:
+        word = (word << 8) & MASK64 | data[i]
+        i += 1
+    mixed = ((mixed ^ word) * mixer) & MASK64
+    return mixed ^ (mixed >> 29)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.boundscheck(False)
+def is_same(
+    data: cython.const[cython.uchar][::1],
+    begin: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    known: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+) -> cython.bint:
+    """Whether `data[begin:end]` stands in `known` at `at`; bounds are checked once."""
+    i: cython.Py_ssize_t = 0
+    differs: cython.int = 0
+    size: cython.Py_ssize_t = end - begin
+    if begin < 0 or at < 0 or end > len(data) or size > len(known) - at:
+        return False
+    while size - i >= 8 and differs == 0:
+        # Without a jump for each byte.
+        differs = (data[begin + i] ^ known[at + i]) | (data[begin + i + 1] ^ known[at + i + 1])
+        differs |= (data[begin + i + 2] ^ known[at + i + 2]) | (data[begin + i + 3] ^ known[at + i + 3])
+        differs |= (data[begin + i + 4] ^ known[at + i + 4]) | (data[begin + i + 5] ^ known[at + i + 5])
+        differs |= (data[begin + i + 6] ^ known[at + i + 6]) | (data[begin + i + 7] ^ known[at + i + 7])
+        i += 8
+    while i < size and differs == 0:
+        differs = data[begin + i] ^ known[at + i]
+        i += 1
+    return differs == 0
+
+
+@cython.cclass
+class Chunks:
+    """Rows by the bytes that stand for them: at most `count` byte strings with `size` bytes together."""
+
+    def __init__(self, count: int, size: int, mixer: cython.ulonglong) -> None:
+        self.mixer = mixer | 1
+        self.count = self.used = 0
+        self.hash = 0
+        self.place = 0
+        self.known = memoryview(np.empty(size, np.uint8))
+        # A row is one line of the cache: hash, where the bytes begin, how many they are, and the row plus 1 (0: free).
+        self.table = memoryview(np.zeros((2 << (count - 1).bit_length(), 4), np.int64))
+
+    def find(
+        self, data: cython.const[cython.uchar][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """The row of `data[begin:end]`, or -1."""
+        mask: cython.Py_ssize_t = self.table.shape[0] - 1
+        # One bit less, so that it is the same number signed.
+        mixed: cython.longlong = hash_of(data, begin, end, self.mixer) >> 1
+        place: cython.Py_ssize_t = (mixed ^ (mixed >> 32)) & mask
+        self.hash = mixed
+        while self.table[place, 3] != 0:
+            if self.table[place, 0] == mixed and self.table[place, 2] == end - begin:
+                if is_same(data, begin, end, self.known, self.table[place, 1]):
+                    return self.table[place, 3] - 1
+            place = (place + 1) & mask
+        self.place = place
+        return -1
+
+    def put(
+        self,
+        data: cython.const[cython.uchar][::1],
+        begin: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        row: cython.Py_ssize_t,
+    ) -> cython.void:
+        """Give `data[begin:end]`, which `find` has just not found, a row, unless the table is full."""
+        size: cython.Py_ssize_t = end - begin
+        if 2 * self.count < self.table.shape[0] and size <= self.known.shape[0] - self.used:
+            self.known[self.used : self.used + size] = data[begin:end]
+            self.table[self.place, 0] = self.hash
+            self.table[self.place, 1] = self.used
+            self.table[self.place, 2] = size
+            self.table[self.place, 3] = row + 1
+            self.used += size
+            self.count += 1

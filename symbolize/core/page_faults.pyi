@@ -1,0 +1,16 @@
+"""The names of the compiled module for Python; those of C that it uses are in the .pxd file."""
+
+from typing_extensions import Buffer
+
+COMPILED: bool
+
+class NoRange(Exception): ...
+
+class Mapping(Buffer):
+    size: int
+    descriptor: int
+    def __init__(self, descriptor: int, size: int) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    @property
+    def has_faulted(self) -> bool: ...
+    def forget(self, begin: int, size: int) -> None: ...

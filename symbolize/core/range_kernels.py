@@ -1,0 +1,496 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
+"""The compiled loops over ranges of addresses: clipped, joined, cut at the borders of others, nested, made disjoint."""
+
+import cython
+import numpy as np
+
+MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def first_above(
+    begins: cython.const[cython.ulonglong][::1],
+    low: cython.Py_ssize_t,
+    high: cython.Py_ssize_t,
+    value: cython.ulonglong,
+) -> cython.Py_ssize_t:
+    """The first index in `[low, high)` whose begin is above `value`, or `high`."""
+    middle: cython.Py_ssize_t
+    while low < high:
+        middle = (low + high) // 2
+        if begins[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+MAX_ACTIVE = cython.declare(cython.Py_ssize_t, 1024)
+"""Ranges that may answer for one address at a time, hidden ones not counted; more is corrupt data (R30 caps inlining
+at 256)."""
+
+
+@cython.ccall
+def clip(
+    begins: cython.const[cython.ulonglong][::1],
+    ends: cython.const[cython.ulonglong][::1],
+    code_begins: cython.const[cython.ulonglong][::1],
+    code_ends: cython.const[cython.ulonglong][::1],
+    kept: cython.longlong[::1],
+    out_begins: cython.ulonglong[::1],
+    out_ends: cython.ulonglong[::1],
+) -> cython.Py_ssize_t:
+    """Keep the ranges that begin in one of the code ranges (ascending) and cut them at its end (R54, discarded code).
+
+    The last three, as long as the ranges, receive their indices, begins and ends. Returns how many there are.
+    """
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t = 0
+    n: cython.Py_ssize_t = len(code_begins)
+    begin: cython.ulonglong
+    with cython.nogil:
+        for i in range(len(begins)):
+            begin = begins[i]
+            if k >= n or begin < code_begins[k] or begin >= code_ends[k]:
+                k = first_above(code_begins, 0, n, begin)
+                if k == 0:
+                    continue
+                k -= 1
+                if begin >= code_ends[k]:
+                    continue
+            kept[count] = i
+            out_begins[count] = begin
+            out_ends[count] = ends[i] if ends[i] < code_ends[k] else code_ends[k]
+            count += 1
+    return count
+
+
+@cython.ccall
+def mark_owners(  # type: ignore[no-untyped-def]
+    begins: cython.const[cython.ulonglong][::1],
+    ends: cython.const[cython.ulonglong][::1],
+    owners: cython.const[cython.longlong][::1],
+    vaddrs: cython.const[cython.ulonglong][::1],
+    chosen: cython.uchar[::1],
+):
+    """Set `chosen` of the owners of ranges that hold one of `vaddrs` (ascending), or are empty and at one."""
+    i: cython.Py_ssize_t
+    low: cython.Py_ssize_t
+    high: cython.Py_ssize_t
+    middle: cython.Py_ssize_t
+    k: cython.Py_ssize_t = 0
+    n: cython.Py_ssize_t = len(vaddrs)
+    begin: cython.ulonglong
+    with cython.nogil:
+        for i in range(len(begins)):
+            begin = begins[i]
+            # The first address from `begin` on; most ranges have the same one as the range before.
+            if (k < n and vaddrs[k] < begin) or (k > 0 and vaddrs[k - 1] >= begin):
+                low = 0
+                high = n
+                while low < high:
+                    middle = (low + high) // 2
+                    if vaddrs[middle] < begin:
+                        low = middle + 1
+                    else:
+                        high = middle
+                k = low
+            if k < n and (vaddrs[k] < ends[i] or (vaddrs[k] == begin and begin == ends[i])):
+                chosen[owners[i]] = 1
+
+
+@cython.ccall
+def sort_runs(
+    begins: cython.ulonglong[::1], ends: cython.ulonglong[::1], owners: cython.const[cython.longlong][::1]
+) -> cython.bint:
+    """Sort the ranges of each owner by begin, in place; owners come in ascending order.
+
+    False if that is not so, or if it is more work than another way of sorting: the ranges are then in any order
+    within their owner.
+    """
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    n: cython.Py_ssize_t = len(begins)
+    moves: cython.Py_ssize_t = 0
+    begin: cython.ulonglong
+    end: cython.ulonglong
+    with cython.nogil:
+        for i in range(1, n):
+            if owners[i] < owners[i - 1]:
+                return False
+            if owners[i] != owners[i - 1] or begins[i] >= begins[i - 1]:
+                continue
+            begin = begins[i]
+            end = ends[i]
+            k = i
+            while k > 0 and owners[k - 1] == owners[i] and begins[k - 1] > begin:
+                begins[k] = begins[k - 1]
+                ends[k] = ends[k - 1]
+                k -= 1
+            begins[k] = begin
+            ends[k] = end
+            moves += i - k
+            if moves > 8 * n:
+                return False
+    return True
+
+
+@cython.ccall
+def merge_runs(
+    begins: cython.ulonglong[::1], ends: cython.ulonglong[::1], owners: cython.longlong[::1]
+) -> cython.Py_ssize_t:
+    """Join ranges of one owner that touch or overlap, in place; they come sorted by owner, then begin.
+
+    Returns how many are left, at the front of the arrays.
+    """
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(len(begins)):
+            if count > 0 and owners[count - 1] == owners[i] and begins[i] <= ends[count - 1]:
+                if ends[i] > ends[count - 1]:
+                    ends[count - 1] = ends[i]
+                continue
+            begins[count] = begins[i]
+            ends[count] = ends[i]
+            owners[count] = owners[i]
+            count += 1
+    return count
+
+
+@cython.ccall
+def hold(  # type: ignore[no-untyped-def]
+    vaddrs: cython.const[cython.ulonglong][::1],
+    owners: cython.const[cython.longlong][::1],
+    first: cython.const[cython.longlong][::1],
+    cover_begins: cython.const[cython.ulonglong][::1],
+    cover_ends: cython.const[cython.ulonglong][::1],
+    held: cython.uchar[::1],
+):
+    """Set `held` (zeroed) where the cover of the owner beside an address holds it; see `cut`."""
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(len(vaddrs)):
+            if owners[i] >= 0:
+                k = first_above(cover_begins, first[owners[i]], first[owners[i] + 1], vaddrs[i])
+                if k > first[owners[i]] and vaddrs[i] < cover_ends[k - 1]:
+                    held[i] = 1
+
+
+@cython.ccall
+def cut(  # type: ignore[no-untyped-def]
+    begins: cython.const[cython.ulonglong][::1],
+    ends: cython.const[cython.ulonglong][::1],
+    owners: cython.const[cython.longlong][::1],
+    first: cython.const[cython.longlong][::1],
+    cover_begins: cython.const[cython.ulonglong][::1],
+    cover_ends: cython.const[cython.ulonglong][::1],
+    sources: cython.longlong[::1],
+    out_begins: cython.ulonglong[::1],
+    out_ends: cython.ulonglong[::1],
+    inside: cython.uchar[::1],
+    counts: cython.longlong[::1],
+    limit: cython.Py_ssize_t,
+    fill: cython.bint,
+):
+    """Cut ranges at the borders of the cover of their owners: ranges that ascend and are disjoint.
+
+    The cover of owner `j` are the rows `[first[j], first[j + 1])` of the cover; ranges of owner -1 stay whole and
+    inside. `counts` receives how many pieces there are, and how many of these are outside; once there are more than
+    `limit`, no more are looked for. If `fill`, each piece is written: index of the range, begin, end, whether inside.
+    """
+    count: cython.Py_ssize_t = 0
+    outside: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    last: cython.Py_ssize_t
+    begin: cython.ulonglong
+    end: cython.ulonglong
+    stop: cython.ulonglong
+    above: cython.Py_ssize_t
+    is_inside: cython.bint
+    more: cython.bint
+    with cython.nogil:
+        for i in range(len(begins)):
+            begin = begins[i]
+            end = ends[i]
+            k = last = 0
+            if owners[i] >= 0:
+                k = first[owners[i]]
+                last = first[owners[i] + 1]
+                above = first_above(cover_begins, k, last, begin)
+                if above > k and cover_ends[above - 1] > begin:
+                    above -= 1
+                k = above
+            more = True
+            while more:
+                stop = end
+                is_inside = owners[i] < 0
+                if k < last and cover_begins[k] <= begin:
+                    is_inside = True
+                    if cover_ends[k] < end:
+                        stop = cover_ends[k]
+                    k += 1
+                elif k < last and cover_begins[k] < end:
+                    stop = cover_begins[k]
+                if fill:
+                    sources[count] = i
+                    out_begins[count] = begin
+                    out_ends[count] = stop
+                    inside[count] = is_inside
+                count += 1
+                if not is_inside:
+                    outside += 1
+                begin = stop
+                more = begin < end
+                if count > limit:
+                    more = False
+            if count > limit:
+                break
+    counts[0] = count
+    counts[1] = outside
+
+
+@cython.ccall
+def inline_depths(parents: cython.const[cython.longlong][::1], depths: cython.longlong[::1]) -> cython.longlong:
+    """Fill `depths` with how many functions each node is inlined into; the largest of them.
+
+    Parents come before their children.
+    """
+    i: cython.Py_ssize_t
+    deepest: cython.longlong = 0
+    with cython.nogil:
+        for i in range(len(parents)):
+            if parents[i] >= 0:
+                depths[i] = depths[parents[i]] + 1
+                if depths[i] > deepest:
+                    deepest = depths[i]
+    return deepest
+
+
+@cython.ccall
+def clip_to_parents(
+    begins: cython.const[cython.ulonglong][::1],
+    ends: cython.const[cython.ulonglong][::1],
+    owners: cython.const[cython.longlong][::1],
+    parents: cython.const[cython.longlong][::1],
+    first: cython.longlong[::1],
+    last: cython.longlong[::1],
+    out_begins: cython.ulonglong[::1],
+    out_ends: cython.ulonglong[::1],
+    out_owners: cython.longlong[::1],
+) -> cython.Py_ssize_t:
+    """Cut the ranges of inlined functions to those of the function around them (R26, ranges cut to their parents).
+
+    Ranges come sorted by owner, then begin, and disjoint within an owner; parents come before their children.
+    `first` and `last` (a row a node, zeroed) receive where the ranges of each node lie in the output.
+    Returns how many ranges there are, or -1 if the output arrays are too short for them.
+    """
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t
+    n: cython.Py_ssize_t = len(begins)
+    room: cython.Py_ssize_t = len(out_begins)
+    node: cython.Py_ssize_t
+    parent: cython.Py_ssize_t
+    begin: cython.ulonglong
+    end: cython.ulonglong
+    with cython.nogil:
+        while i < n:
+            node = owners[i]
+            parent = parents[node]
+            first[node] = count
+            while i < n and owners[i] == node:
+                if parent < 0:
+                    if count >= room:
+                        return -1
+                    out_begins[count] = begins[i]
+                    out_ends[count] = ends[i]
+                    out_owners[count] = node
+                    count += 1
+                else:
+                    k = first_above(out_begins, first[parent], last[parent], begins[i])
+                    if k > first[parent]:
+                        k -= 1
+                    while k < last[parent] and out_begins[k] < ends[i]:
+                        begin = begins[i] if begins[i] > out_begins[k] else out_begins[k]
+                        end = ends[i] if ends[i] < out_ends[k] else out_ends[k]
+                        k += 1
+                        if begin >= end:
+                            continue
+                        if count >= room:
+                            return -1
+                        out_begins[count] = begin
+                        out_ends[count] = end
+                        out_owners[count] = node
+                        count += 1
+                i += 1
+            last[node] = count
+    return count
+
+
+@cython.ccall
+def sweep(
+    begins: cython.const[cython.ulonglong][::1],
+    ends: cython.const[cython.ulonglong][::1],
+    owners: cython.const[cython.longlong][::1],
+    ranks: cython.const[cython.longlong][::1],
+    parents: cython.const[cython.longlong][::1],
+    starts: cython.ulonglong[::1],
+    winners: cython.longlong[::1],
+    lost: cython.uchar[::1],
+) -> cython.Py_ssize_t:
+    """Lay nested and overlapping ranges out as disjoint segments.
+
+    Ranges come sorted by begin, then owner. Inside a range of its parent a range wins; among ranges of one
+    parent (or of none, `parents[owner]` = -1) the lower rank wins, of equal ones the lower
+    owner. A range that a better one of the same parent hides up to its end is passed over, so that equal ranges,
+    such as those of the copies of a function that many units have, count once (R254, hidden ranges). `starts` and
+    `winners` (twice as long as the ranges, plus one) receive the segments: segment `i` reaches from `starts[i]` to
+    `starts[i + 1]` and belongs to the owner `winners[i]`, or to nobody (-1). `lost` (as long as the ranges, zeroed)
+    is set for those that are left out because MAX_ACTIVE others are open: what is inside them is not known.
+    Returns how many segments there are; the last is nobody's.
+    """
+    stack: cython.longlong[::1] = memoryview(np.zeros(MAX_ACTIVE, np.int64))
+    levels: cython.longlong[::1] = memoryview(np.zeros(MAX_ACTIVE, np.int64))
+    depth: cython.Py_ssize_t = 0
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    base: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    kept: cython.Py_ssize_t
+    head: cython.Py_ssize_t
+    n: cython.Py_ssize_t = len(begins)
+    begin: cython.ulonglong
+    end: cython.ulonglong
+    parent: cython.longlong
+    winner: cython.longlong
+    level: cython.longlong
+    hidden: cython.bint
+    with cython.nogil:
+        for i in range(n + 1):
+            begin = begins[i] if i < n else MASK64
+            while depth > 0 and ends[stack[depth - 1]] <= begin:
+                end = ends[stack[depth - 1]]
+                while depth > 0 and ends[stack[depth - 1]] <= end:
+                    depth -= 1
+                winner = owners[stack[depth - 1]] if depth > 0 else -1
+                if count > 0 and starts[count - 1] == end:
+                    count -= 1
+                if count == 0 or winners[count - 1] != winner:
+                    starts[count] = end
+                    winners[count] = winner
+                    count += 1
+            if i == n:
+                break
+            parent = parents[owners[i]]
+            base = depth
+            level = 0
+            if parent < 0:
+                base = 0
+            else:
+                while base > 0 and (owners[stack[base - 1]] != parent or ends[stack[base - 1]] <= begin):
+                    base -= 1
+                if base == 0:
+                    continue
+                level = levels[base - 1] + 1
+            # Groups of siblings with their descendants lie above the parent, better ones on top; what is
+            # better than the parent lies above them all.
+            place = -1
+            hidden = False
+            k = base
+            while k < depth and levels[k] >= level:
+                head = stack[k]
+                if ends[head] > begin and (
+                    ranks[head] < ranks[i] or (ranks[head] == ranks[i] and owners[head] < owners[i])
+                ):
+                    if place < 0:
+                        place = k
+                    if ends[head] >= ends[i]:
+                        hidden = True
+                        break
+                k += 1
+                while k < depth and levels[k] > level:
+                    k += 1
+            if hidden:
+                continue
+            base = place if place >= 0 else k
+            if depth >= MAX_ACTIVE:  # room is made of what has ended below ranges that have not
+                kept = 0
+                for k in range(depth):
+                    if k == base:
+                        place = kept
+                    if ends[stack[k]] > begin:
+                        stack[kept] = stack[k]
+                        levels[kept] = levels[k]
+                        kept += 1
+                base = place if base < depth else kept
+                depth = kept
+                if depth >= MAX_ACTIVE:
+                    lost[i] = 1
+                    continue
+            k = depth
+            while k > base:
+                stack[k] = stack[k - 1]
+                levels[k] = levels[k - 1]
+                k -= 1
+            stack[base] = i
+            levels[base] = level
+            depth += 1
+            if base == depth - 1:
+                if count > 0 and starts[count - 1] == begin:
+                    count -= 1
+                if count == 0 or winners[count - 1] != owners[i]:
+                    starts[count] = begin
+                    winners[count] = owners[i]
+                    count += 1
+    return count
+
+
+@cython.ccall
+def lay_rows(
+    begins: cython.const[cython.ulonglong][::1],
+    ends: cython.const[cython.ulonglong][::1],
+    first_rows: cython.const[cython.longlong][::1],
+    last_rows: cython.const[cython.longlong][::1],
+    addresses: cython.const[cython.ulonglong][::1],
+    starts: cython.ulonglong[::1],
+    rows: cython.longlong[::1],
+    fill: cython.bint,
+) -> cython.Py_ssize_t:
+    """The line rows of disjoint pieces of sequences, in order of address.
+
+    Piece `i` is `[begins[i], ends[i])` of the sequence with the rows `[first_rows[i], last_rows[i])`. Entry `j`
+    reaches from `starts[j]` to `starts[j + 1]`: it is row `rows[j]`, or a gap between sequences (-1, rule
+    R38). Returns how many entries there are; writes them if `fill`.
+    """
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    n: cython.Py_ssize_t = len(begins)
+    start: cython.ulonglong
+    with cython.nogil:
+        for i in range(n):
+            k = first_above(addresses, first_rows[i], last_rows[i], begins[i])
+            if k > first_rows[i]:
+                k -= 1
+            while k < last_rows[i] and addresses[k] < ends[i]:
+                start = addresses[k] if addresses[k] > begins[i] else begins[i]
+                if fill:
+                    starts[count] = start
+                    rows[count] = k
+                count += 1
+                k += 1
+            if i + 1 == n or begins[i + 1] != ends[i]:
+                if fill:
+                    starts[count] = ends[i]
+                    rows[count] = -1
+                count += 1
+    return count

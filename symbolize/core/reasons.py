@@ -1,0 +1,45 @@
+"""Why a location has no names, as a closed set."""
+
+import enum
+
+
+class Reason(enum.IntEnum):
+    """The outcome of one location. Values above HAD_NAMES are misses; `report/` has a text for each."""
+
+    SYMBOLIZED = 0
+    HAD_NAMES = 1
+    NOT_ASKED = 2
+    NO_MAPPING = 3
+    NO_IDENTITY = 4
+    NOT_A_FILE = 5
+    BAD_BUILD_ID = 6
+    NOT_FOUND = 7
+    BUILD_ID_DIFFERS = 8
+    AMBIGUOUS = 9
+    MISFIT = 10
+    UNREADABLE = 11
+    NO_SYMBOLS = 12
+    OUTSIDE_SEGMENTS = 13
+    OUTSIDE_SYMBOLS = 14
+    CORRUPT_DEBUG_INFO = 15
+    RESTRICTED = 16
+    NO_ADDRESS = 17
+    SERVER_FAILED = 18
+    CHANGED = 19
+    READ_FAILED = 20
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether a location misses its names because something failed, so that another run may find them (R285, names
+        missed by failures)."""
+        return self in (Reason.SERVER_FAILED, Reason.CHANGED, Reason.READ_FAILED)
+
+    @property
+    def is_miss(self) -> bool:
+        """Whether a location with this outcome stays without names."""
+        return self > Reason.HAD_NAMES
+
+    @property
+    def code(self) -> str:
+        """The name of the reason in machine-readable reports."""
+        return self.name.lower().replace("_", "-")

@@ -1,0 +1,347 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
+"""The walk over the DIEs of a unit that finds every function and inlined function with code."""
+
+import cython
+import numpy as np
+
+if not cython.compiled:
+    from symbolize.core.cursor import Cursor
+    from symbolize.dwarf.abbrevs import AbbrevTables
+    from symbolize.dwarf.columns import Nodes, Ranges
+    from symbolize.dwarf.constants import *
+    from symbolize.dwarf.reader import Reader, Units, is_address_form
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def is_c(language: cython.int) -> cython.bint:
+    """Languages in which a structure holds no functions (R12, subtrees without code)."""
+    return language in (DW_LANG_C89, DW_LANG_C, DW_LANG_C99, DW_LANG_C11, DW_LANG_C17, DW_LANG_C23)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.boundscheck(False)
+@cython.exceptval(check=False)
+def unsigned_at(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.int, big: cython.bint
+) -> cython.ulonglong:
+    """The integer of `size` bytes, at most 8, at `at`.
+
+    The bounds are not checked here: callers have compared `at + size` with the end of the unit, which is in `data`.
+    """
+    i: cython.int
+    value: cython.ulonglong = 0
+    if big:
+        for i in range(size):
+            value = (value << 8) | data[at + i]
+        return value
+    if size == 1:
+        return data[at]
+    if size == 2:
+        return data[at] | (cython.cast(cython.ulonglong, data[at + 1]) << 8)
+    if size == 4 or size == 8:
+        value = (
+            data[at]
+            | (cython.cast(cython.ulonglong, data[at + 1]) << 8)
+            | (cython.cast(cython.ulonglong, data[at + 2]) << 16)
+            | (cython.cast(cython.ulonglong, data[at + 3]) << 24)
+        )
+        if size == 8:
+            value |= (
+                (cython.cast(cython.ulonglong, data[at + 4]) << 32)
+                | (cython.cast(cython.ulonglong, data[at + 5]) << 40)
+                | (cython.cast(cython.ulonglong, data[at + 6]) << 48)
+                | (cython.cast(cython.ulonglong, data[at + 7]) << 56)
+            )
+        return value
+    for i in range(size):
+        value |= cython.cast(cython.ulonglong, data[at + i]) << (8 * i)
+    return value
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def read_code_die(
+    data: cython.const[cython.uchar][::1],
+    reader: Reader,
+    tables: AbbrevTables,
+    abbreviation: cython.Py_ssize_t,
+    parent: cython.longlong,
+    nodes: Nodes,
+    ranges: Ranges,
+) -> cython.longlong:
+    """Read the DIE of a function or inlined function and add its node and ranges.
+
+    Returns the node, or -1 if no range is left (R7, empty ranges; R28, inlined functions without ranges). A function
+    whose ranges are all empty keeps the first of them, which is its address (R8, functions of length zero).
+    """
+    i: cython.int
+    read: cython.int
+    attribute: cython.int
+    size: cython.int
+    v: cython.ulonglong
+    low: cython.ulonglong = NOWHERE
+    high: cython.ulonglong = NOWHERE
+    high_is_length: cython.bint = False
+    entry: cython.ulonglong = NOWHERE
+    position: cython.ulonglong = NOWHERE
+    origin: cython.ulonglong = NOWHERE
+    empty_at: cython.ulonglong = NOWHERE
+    call_file: cython.ulonglong = 0
+    call_line: cython.ulonglong = 0
+    call_column: cython.ulonglong = 0
+    node: cython.longlong
+    first: cython.Py_ssize_t = ranges.count
+    for i in range(tables.attribute_first[abbreviation], tables.attribute_first[abbreviation + 1]):
+        read = tables.attribute_read[i]
+        attribute = read >> READ_ATTRIBUTE_SHIFT
+        size = read & READ_SIZE
+        if read & READ_VALUE:
+            v = reader.value(tables.attribute_form[i], tables.attribute_constant[i])
+        elif reader.info.end - reader.info.pos < size:
+            reader.info.bad = True
+            break
+        else:
+            if attribute != 0:
+                v = unsigned_at(data, reader.info.pos, size, reader.info.big)
+                if read & READ_RELATIVE:
+                    v = (v + reader.unit_offset) & MASK64
+            reader.info.pos += size
+        if attribute == 0:
+            continue
+        if attribute == DW_AT_low_pc:
+            low = v
+        elif attribute == DW_AT_high_pc:
+            high = v
+            high_is_length = not is_address_form(tables.attribute_form[i])
+        elif attribute == DW_AT_ranges:
+            position = reader.range_list(tables.attribute_form[i], v)
+        elif attribute == DW_AT_entry_pc:  # of use only as an address
+            if is_address_form(tables.attribute_form[i]):
+                entry = v
+        elif attribute == DW_AT_abstract_origin:
+            origin = v
+        elif attribute == DW_AT_call_column:
+            call_column = v
+        elif attribute == DW_AT_call_file:
+            call_file = v
+        else:
+            call_line = v
+    if reader.info.bad:
+        return -1
+    node = nodes.count
+    if position != NOWHERE:  # a range list wins over low_pc and high_pc (R2, range list before low and high pc)
+        reader.start_ranges(position)
+        while reader.next_range():
+            if reader.range_begin < reader.range_end:
+                ranges.append(reader.range_begin, reader.range_end, node)
+            elif empty_at == NOWHERE:
+                empty_at = reader.range_begin
+    elif low != NOWHERE and high != NOWHERE:
+        if high_is_length:
+            high = (low + high) & MASK64
+        if low < high:
+            ranges.append(low, high, node)
+        elif low == high:
+            empty_at = low
+    if ranges.count == first:
+        if empty_at == NOWHERE or not tables.flags[abbreviation] & SUBPROGRAM:
+            return -1
+        ranges.append(empty_at, empty_at, node)
+    if entry == NOWHERE:  # rule R5
+        entry = low if low != NOWHERE else ranges.begin[first]
+    nodes.add()
+    nodes.die[node] = 0
+    nodes.origin[node] = origin
+    nodes.entry[node] = entry
+    nodes.unit[node] = reader.unit
+    nodes.parent[node] = parent
+    nodes.call_file[node] = call_file if call_file < MASK32 else 0
+    nodes.call_line[node] = call_line if call_line < MASK32 else 0
+    nodes.call_column[node] = call_column if call_column < MASK32 else 0
+    return node
+
+
+@cython.ccall
+def walk_unit(
+    reader: Reader, unit: cython.Py_ssize_t, nodes: Nodes, ranges: Ranges, stack: cython.longlong[::1]
+) -> cython.longlong:
+    """Add the nodes and ranges of `unit`; `stack` is scratch space of MAX_DIE_DEPTH entries.
+
+    Returns the number of DIEs that were read.
+    If the DIEs are corrupt from some point on, what was read before it is kept, and the unit is marked corrupt.
+    """
+    units: Units = reader.units
+    tables: AbbrevTables = reader.tables
+    c: Cursor = reader.info
+    data: cython.const[cython.uchar][::1] = c.data
+    steps: cython.uint[::1] = tables.step
+    sibling_at: cython.int[::1] = tables.sibling_at
+    op_first: cython.int[::1] = tables.op_first
+    ops: cython.int[::1] = tables.ops
+    table: cython.Py_ssize_t = units.table[unit]
+    first: cython.Py_ssize_t
+    known: cython.ulonglong
+    dense: cython.bint
+    skip: cython.uint = SKIP_SUBTREE
+    slow: cython.uint
+    depth: cython.int = 0
+    step: cython.uint
+    pos: cython.Py_ssize_t = units.first_die[unit]
+    end: cython.Py_ssize_t
+    die: cython.Py_ssize_t
+    abbreviation: cython.Py_ssize_t
+    node: cython.longlong
+    code: cython.ulonglong
+    target: cython.ulonglong
+    at: cython.Py_ssize_t
+    i: cython.int
+    operation: cython.int
+    kind: cython.int
+    big: cython.bint = c.big
+    read: cython.longlong = 0
+    sound: cython.bint = True
+    if is_c(units.language[unit]):
+        skip |= TYPE_SUBTREE
+    slow = CODE | skip | FIXED
+    with cython.nogil:
+        reader.enter(unit)
+        first = tables.first[table]
+        known = tables.last[table] - first
+        dense = tables.dense[table]
+        end = c.end
+        while pos < end:
+            die = pos
+            code = data[pos]
+            pos += 1
+            if code >= 0x80:
+                if pos < end and data[pos] < 0x80:
+                    code = (code & 0x7F) | (cython.cast(cython.ulonglong, data[pos]) << 7)
+                    pos += 1
+                else:
+                    c.pos = die
+                    code = c.uleb()
+                    pos = c.pos
+                    if c.bad:
+                        sound = False
+                        break
+            if code == 0:
+                depth -= 1
+                if depth <= 0:
+                    break
+                continue
+            if not dense:
+                abbreviation = tables.find(table, code)
+                if abbreviation < 0:
+                    sound = False
+                    break
+            elif code <= known:
+                abbreviation = first + cython.cast(cython.Py_ssize_t, code) - 1
+            else:
+                sound = False
+                break
+            read += 1
+            step = steps[abbreviation]
+            node = -1
+            if step & slow == FIXED:  # of no interest, and of one size: most DIEs
+                pos += step >> STEP_SIZE_SHIFT
+            elif step & CODE:
+                # A nested function is a function of its own, never inlined into its DIE parent (R11, functions inside
+                # functions).
+                c.pos = pos
+                node = read_code_die(
+                    data, reader, tables, abbreviation, -1 if step & SUBPROGRAM else stack[depth], nodes, ranges
+                )
+                pos = c.pos
+                if c.bad:
+                    sound = False
+                    break
+                if node >= 0:
+                    nodes.die[node] = die
+                    if ranges.begin[ranges.count - 1] == ranges.end[ranges.count - 1]:
+                        node = -1  # nothing is inlined into a function of length zero
+            else:
+                if step & skip and sibling_at[abbreviation] >= 0:
+                    # Past the subtree, unless the attribute with its end is of no use (R76, sibling attributes).
+                    at = pos + sibling_at[abbreviation]
+                    if at > end - 4:
+                        sound = False
+                        break
+                    target = unsigned_at(data, at, 4, big)
+                    target = (reader.unit_offset + target) & MASK64
+                    if cython.cast(cython.ulonglong, at + 4) < target <= cython.cast(cython.ulonglong, end):
+                        pos = target
+                        continue
+                target = 0
+                for i in range(op_first[abbreviation], op_first[abbreviation + 1]):
+                    operation = ops[i]
+                    kind = operation & OP_KIND
+                    if kind == OP_FIXED:
+                        pos += operation >> OP_SIZE_SHIFT
+                        continue
+                    if kind == OP_STRING:  # one without an end goes to the end of the unit (rule R75)
+                        while pos < end and data[pos] != 0:
+                            pos += 1
+                        if pos < end:
+                            pos += 1
+                        continue
+                    if (kind in (OP_LEB, OP_BLOCK_LEB)) and pos < end and data[pos] < 0x80:
+                        pos += 1 + (data[pos] if kind == OP_BLOCK_LEB else 0)
+                        continue
+                    c.pos = pos if pos <= end else end
+                    if kind == OP_SIBLING and step & skip:
+                        target = (reader.unit_offset + c.uint(4)) & MASK64
+                        if cython.cast(cython.ulonglong, c.pos) < target <= cython.cast(cython.ulonglong, end):
+                            pos = target
+                            break
+                        target = 0
+                    else:
+                        reader.skip_operations(i, i + 1)
+                    pos = c.pos
+                    if c.bad:
+                        break
+                if target != 0:
+                    continue
+            if c.bad or pos > end:
+                sound = False
+                break
+            if step & HAS_CHILDREN:
+                if depth + 1 >= MAX_DIE_DEPTH:
+                    sound = False
+                    break
+                # Blocks, types and code-less functions are passed through (rules R10, R24, R28).
+                if node < 0 and not step & SUBPROGRAM and depth > 0:
+                    node = stack[depth]
+                depth += 1
+                stack[depth] = node
+            elif depth == 0:
+                break
+    if not sound:
+        units.corrupt[unit] = 1
+    return read
+
+
+def walk_units(reader: Reader, selected, nodes: Nodes, ranges: Ranges) -> int:  # type: ignore[no-untyped-def]
+    """Add the nodes and ranges of the units `selected` (int64[m]), within `ranges_left` of the reader.
+
+    Returns how many DIEs it read.
+    """
+    units: Units = reader.units
+    tables: AbbrevTables = reader.tables
+    stack = memoryview(np.full(MAX_DIE_DEPTH, -1, np.int64))
+    read: cython.longlong = 0
+    tables.compile(np.asarray(units.table)[selected])
+    for unit in selected.tolist():
+        if (
+            not units.bad[unit]
+            and units.kind[unit] not in (DW_UT_type, DW_UT_split_type)
+            and tables.has_code[units.table[unit]]
+        ):
+            read += walk_unit(reader, unit, nodes, ranges, stack)
+    return read

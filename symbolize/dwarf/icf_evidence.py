@@ -1,0 +1,191 @@
+"""What DWARF knows of shared code: all definitions of functions in chosen units, and which sequences begin where."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from symbolize.core.arrays import Bool, Int64, UInt32, UInt64, distinct, distinct_inverse, ranges, views
+from symbolize.core.ranges import clip_to
+from symbolize.core.string_array import StringArray
+from symbolize.dwarf.columns import Ranges
+from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT
+from symbolize.dwarf.decode import Dwarf
+from symbolize.dwarf.definitions import read_producers, walk_definitions
+from symbolize.dwarf.qualify import resolve_functions, resolve_references
+from symbolize.dwarf.reader import Reader
+
+
+@dataclass(eq=False)
+class Definitions:
+    """Definitions of functions, a row each, as `walk_definitions` finds them.
+
+    `is_live`: whether the code is in the file (R54, discarded code); where it is not, `begin` means nothing and
+    `size` is that of the code that was discarded, 0 if there never was any. `path` and `line` are those of
+    the declaration, empty and 0 where unknown, `home` the unit that has it (-1: none).
+    """
+
+    die: UInt64
+    unit: Int64
+    begin: UInt64
+    size: UInt64
+    is_live: Bool
+    linkage: StringArray
+    name: StringArray
+    path: "Paths"
+    line: list[int]
+    home: Int64
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """The files in which functions are declared, by row; each is resolved when it is asked for."""
+
+    dwarf: Dwarf
+    unit: Int64
+    file: UInt32
+
+    def __getitem__(self, row: int) -> bytes:
+        unit = int(self.unit[row])
+        return self.dwarf.path(unit, int(self.file[row]), False) if unit >= 0 else b""
+
+
+def definitions_of(dwarf: Dwarf, units: Int64) -> Definitions:
+    """The definitions of functions in `units`."""
+    parts = []
+    plain = units
+    for skeleton in units[dwarf.sources.is_skeleton[units]].tolist() if dwarf.sources.has_skeletons else []:
+        split = dwarf.sources.split(skeleton)
+        if split is not None:
+            source, unit = split
+            plain = plain[plain != skeleton]
+            begin, end, die = _walk(source.reader, np.array([unit]))
+            parts.append((begin, end, die | np.uint64(source.number << SOURCE_SHIFT), np.full(len(die), skeleton)))
+    begin, end, die = _walk(dwarf.reader, plain)
+    of_unit = np.searchsorted(np.asarray(dwarf.units.offset), die, side="right") - 1
+    parts.insert(0, (begin, end, die, of_unit))
+    begin, end, die, of_unit = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    has_code = (begin != np.uint64(NOWHERE)) & (begin < end)
+    is_live = np.zeros(len(die), np.bool_)
+    live, _, _ = clip_to(begin, end, dwarf.code)
+    is_live[live] = True
+    is_live &= has_code
+    resolved = resolve_functions(dwarf, die)
+    return Definitions(
+        die,
+        of_unit,
+        begin,
+        np.where(has_code, end - begin, np.uint64(0)),
+        is_live,
+        resolved.linkage,
+        resolved.name,
+        Paths(dwarf, resolved.decl_unit, resolved.decl_file),
+        resolved.decl_line.tolist(),
+        resolved.decl_unit,
+    )
+
+
+def _walk(reader: Reader, units: Int64) -> tuple[UInt64, UInt64, UInt64]:
+    """First begin and end of the definitions in `units`, and their DIEs."""
+    found = Ranges()
+    walk_definitions(reader, units, found)
+    begin, end, owner = found.arrays()
+    return begin, end, owner.astype(np.uint64)
+
+
+def lists_all_definitions(dwarf: Dwarf, units: Int64) -> Bool:
+    """Which units have a DIE for every function that they define, whatever became of its code (rule R162).
+
+    gcc describes functions before it optimizes; clang describes what is left. When gcc optimizes while linking, the
+    definitions are in other units.
+    """
+    producers = np.zeros(len(units), np.uint64)
+    if len(units):
+        read_producers(dwarf.reader, *views(units, producers))
+    texts = (dwarf.sources.string(reference) for reference in producers.tolist())
+    return np.array([text.startswith(b"GNU C") for text in texts], np.bool_)
+
+
+def entries_of_several(dwarf: Dwarf, dies: UInt64, entries: UInt64) -> UInt64:
+    """Those of the entries at which functions begin that may be distinct: `dies` are their DIEs, `entries` of each.
+
+    Names are compared as references to strings, which linkers merge, so copies of one inline function in many
+    units drop out. Ascending.
+    """
+    live, _, _ = clip_to(entries, entries + np.uint64(1), dwarf.code)
+    order = live[np.argsort(entries[live], kind="stable")]
+    dies, entries = dies[order], entries[order]
+    if not len(entries):
+        return entries
+    same = entries[1:] == entries[:-1]
+    several = np.append(same, False) | np.append(False, same)
+    dies, entries = dies[several], entries[several]
+    resolved = resolve_references(dwarf, dies)
+    name, line = np.where(resolved.linkage != NOWHERE, resolved.linkage, resolved.name), resolved.decl_line
+    differ = (entries[1:] == entries[:-1]) & ((name[1:] != name[:-1]) | (line[1:] != line[:-1]))
+    return distinct(entries[1:][differ])
+
+
+def units_at(dwarf: Dwarf, vaddrs: UInt64, starts: tuple[Int64, UInt64] | None = None) -> tuple[Int64, Int64]:
+    """The units that have to do with code that begins at `vaddrs` (ascending): indices of `vaddrs`, and units.
+
+    These are the units whose roots claim the address, and those whose line program begins a sequence at it: of
+    functions that a linker folded, these are left of the units that lost their copy. `starts` is what
+    `sequence_starts` has of `vaddrs`, if that is known. Pairs are distinct, in order of address. The
+    answer does not depend on what was decoded before.
+    """
+    begin, end, unit = dwarf.claims.begin, dwarf.claims.end, dwarf.claims.unit
+    first, last = np.searchsorted(vaddrs, begin), np.searchsorted(vaddrs, end)
+    count = np.maximum(last - first, 0)
+    claims = ranges(first, count)
+    indices, programs = sequence_starts(dwarf, vaddrs) if starts is None else starts
+    of_unit = np.asarray(dwarf.units.line_program)
+    order = np.argsort(of_unit, kind="stable")
+    low = np.searchsorted(of_unit[order], programs)
+    many = np.searchsorted(of_unit[order], programs, side="right") - low
+    index = np.concatenate((claims, np.repeat(indices, many)))
+    units = np.concatenate((np.repeat(unit, count), order[ranges(low, many)]))
+    pairs = distinct((index << 32) | units)
+    return pairs >> 32, pairs & 0xFFFFFFFF
+
+
+def sequence_starts(dwarf: Dwarf, vaddrs: UInt64) -> tuple[Int64, UInt64]:
+    """Where line programs set the address to one of `vaddrs` (ascending): its index, and the offset of the program.
+
+    Linkers fold whole sections, and a sequence cannot reach over sections, so a folded function begins a sequence.
+    """
+    address, program = dwarf.files.set_addresses
+    low = np.searchsorted(address, vaddrs)
+    count = np.searchsorted(address, vaddrs, side="right") - low
+    return np.repeat(np.arange(len(vaddrs)), count), program[ranges(low, count)]
+
+
+def sequences_at(
+    dwarf: Dwarf, units: Int64, vaddrs: UInt64, ends: UInt64 | None = None
+) -> list[list[tuple[int, bytes, int]]]:
+    """For each of `vaddrs` the sequences of the line programs of `units` that begin there: unit, path and line of
+    the first row with a line. Equal ones are listed once; with `ends` only those count that reach so far."""
+    lines = dwarf.files.read_rows(units)
+    result: list[list[tuple[int, bytes, int]]] = [[] for _ in range(len(vaddrs))]
+    order = np.argsort(lines.begin, kind="stable")
+    begins = lines.begin[order]
+    of_vaddr, which = distinct_inverse(vaddrs)
+    first = np.searchsorted(begins, of_vaddr)[which]
+    last = np.searchsorted(begins, of_vaddr, side="right")[which]
+    file, number = np.asarray(lines.tables.file), np.asarray(lines.tables.line)
+    found: list[tuple[int, int, int, int]] = []
+    for i in range(len(vaddrs)):
+        for sequence in order[first[i] : last[i]].tolist():
+            if ends is not None and lines.end[sequence] < ends[i]:
+                continue
+            rows = range(int(lines.first_row[sequence]), int(lines.last_row[sequence]))
+            row = next((row for row in rows if number[row]), None)
+            if row is not None:
+                unit = int(lines.unit_of_program[lines.program[sequence]])
+                found.append((i, unit, int(file[row]), int(number[row])))
+    asked = np.array(found, np.int64).reshape(-1, 4)
+    paths, path = dwarf.paths(asked[:, 1].copy(), asked[:, 2].copy(), True)
+    for (i, unit, _, line), p in zip(found, path.tolist(), strict=True):
+        start = unit, paths[p] if p >= 0 else b"", line
+        if start not in result[i]:
+            result[i].append(start)
+    return result

@@ -1,0 +1,119 @@
+"""Which code units claim by the ranges of their roots, and where code outside of that counts (rules R61, R255)."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from symbolize.core.arrays import Bool, Int64, UInt64
+from symbolize.core.ranges import Cover, Pieces, clip_to, inside
+from symbolize.dwarf.constants import DW_LANG_Mips_Assembler
+from symbolize.dwarf.files import Lines
+from symbolize.dwarf.reader import Reader
+from symbolize.dwarf.sections import holds_code
+
+FIRST_WITH_RANGES = 3
+"""The version of DWARF from which on a root can claim several ranges."""
+
+
+@dataclass(eq=False)
+class Claims:
+    """The live ranges of the roots: begin, end, unit.
+
+    A unit whose claims are all of its code is certain: what it has outside of them does not count. Of `uncertain` ones
+    it counts where no function of a unit is that claims the address (R255, claims of units).
+    """
+
+    begin: UInt64
+    end: UInt64
+    unit: Int64
+    uncertain: Bool
+
+    @cached_property
+    def by_unit(self) -> Cover:
+        """The claims of each unit."""
+        return Cover(self.begin, self.end, self.unit, len(self.uncertain))
+
+    def units_for(self, vaddrs: UInt64) -> Int64:
+        """The units that claim any of `vaddrs` (ascending)."""
+        first, last = np.searchsorted(vaddrs, self.begin), np.searchsorted(vaddrs, self.end)
+        chosen = np.zeros(len(self.uncertain), np.bool_)
+        chosen[self.unit[first < last]] = True
+        return np.flatnonzero(chosen)
+
+    def uncertain_units(self) -> Int64:
+        """The units that may have code that they do not claim."""
+        return np.flatnonzero(self.uncertain)
+
+    def hold(self, vaddrs: UInt64, units: Int64) -> Bool:
+        """Whether each of `units` claims the address beside it."""
+        return self.by_unit.hold(vaddrs, units)
+
+    def anywhere(self, vaddrs: UInt64) -> Bool:
+        """Whether any unit claims each of `vaddrs`."""
+        return inside(vaddrs, self.begin, self.end)
+
+    def cut_ranges(self, begin: UInt64, end: UInt64, unit: Int64, problems: list[str]) -> Pieces | None:
+        """Ranges of functions of `unit` (-1: not to be cut) cut at the claims; what does not count is left out.
+
+        None if all is in the claims.
+        """
+        pieces = cut_at(self.by_unit, begin, end, unit, problems)
+        if pieces is None:
+            return None
+        return pieces.take(pieces.inside | self.uncertain[unit[pieces.source]])
+
+    def cut_lines(self, lines: Lines, problems: list[str]) -> Lines:
+        """Line sequences cut at the claims of all units that have their program; what does not count is left out."""
+        pieces = cut_at(self._by_program(lines), lines.begin, lines.end, lines.program, problems)
+        if pieces is None:
+            return lines
+        uncertain = np.zeros(len(lines.unit_of_program), np.bool_)
+        uncertain[lines.program_of_unit[self.uncertain & (lines.program_of_unit >= 0)]] = True
+        return lines_of(lines, pieces.take(pieces.inside | uncertain[lines.program[pieces.source]]))
+
+    def _by_program(self, lines: Lines) -> Cover:
+        """The claims of the units of each line program."""
+        program = lines.program_of_unit[self.unit]
+        known = program >= 0
+        return Cover(self.begin[known], self.end[known], program[known], len(lines.unit_of_program))
+
+
+def cut_at(cover: Cover, begin: UInt64, end: UInt64, owner: Int64, problems: list[str]) -> Pieces | None:
+    """Cut ranges at the borders of `cover`, as `Cover.cut` does."""
+    pieces = cover.cut(begin, end, owner)
+    if pieces is not None and not pieces.complete:
+        problems.append("the ranges that units claim are absurdly fragmented; some functions may be missing")
+    return pieces
+
+
+def lines_of(lines: Lines, pieces: Pieces) -> Lines:
+    """`lines` with pieces of its sequences."""
+    source = pieces.source
+    return replace(
+        lines,
+        begin=pieces.begin,
+        end=pieces.end,
+        first_row=lines.first_row[source],
+        last_row=lines.last_row[source],
+        program=lines.program[source],
+        claimed=lines.claimed[source] & pieces.inside,
+    )
+
+
+def claims_of(ranges: tuple[UInt64, UInt64, Int64], code: tuple[UInt64, UInt64], reader: Reader) -> Claims:
+    """The claims of the units of `reader` by the ranges of their roots: begin, end, unit.
+
+    Uncertain are units that claim nothing usable, those whose version of DWARF knows one range for a root only, and
+    those that an assembler describes, some of which forget the last section.
+    """
+    units = reader.units
+    begin, end, unit = ranges
+    alone = (np.asarray(units.version)[unit] < FIRST_WITH_RANGES) & (begin == np.asarray(units.low_pc)[unit])
+    live, begin, end = clip_to(begin, end, code)
+    uncertain = np.ones(len(units.offset), np.bool_)
+    uncertain[unit[live]] = False
+    uncertain[unit[alone]] = True
+    uncertain[np.asarray(units.language) == DW_LANG_Mips_Assembler] = True
+    uncertain &= holds_code(np.asarray(units.kind)) & (np.asarray(units.bad) == 0)
+    return Claims(begin, end, unit[live], uncertain)

@@ -1,0 +1,92 @@
+"""Do addresses lie in call instructions? In the binary that ran, the call sites of a profile do (rule R148).
+
+The instructions before a return address tell whether a file that only has the right name is the right build: in
+another build of the same program few of the addresses happen to lie in a call.
+"""
+
+import numpy as np
+
+from symbolize.core.arrays import Bool, Int64, UInt64
+from symbolize.elf.image import ElfImage
+
+LONGEST_CALL = 7
+"""Bytes of `call *disp32(base,index)` without a prefix."""
+MISSING = -1
+"""Where a byte would be: none, because the segment begins later or ends before."""
+
+
+def inside_calls(image: ElfImage, vaddrs: UInt64) -> Bool | None:
+    """Which of `vaddrs` lie in a call instruction, or right behind one; None if that cannot be told.
+
+    It cannot for machines other than x86 and AArch64, for files without the bytes of their code or cut off before them,
+    and for those that are not linked. Producers
+    differ in what they keep of a call site, so its first byte, its last byte and the return address all count.
+    """
+    code_segments = [segment for segment in image.segments if segment.executable]
+    if not image.has_code or not code_segments:
+        return None
+    code = np.full((len(vaddrs), 2 * LONGEST_CALL + 1), MISSING, np.int64)
+    known = np.zeros(len(vaddrs), np.bool_)
+    text = np.frombuffer(image.data, np.uint8)
+    for segment in code_segments:
+        size = min(segment.file_size, len(text) - segment.file_offset)
+        end = min(segment.vaddr + max(size, 0), (1 << 64) - 1)
+        here = (vaddrs >= np.uint64(segment.vaddr)) & (vaddrs < np.uint64(end))
+        if here.any():
+            offset = (vaddrs[here] - np.uint64(segment.vaddr)).astype(np.int64)
+            at = offset[:, None] + np.arange(-LONGEST_CALL, LONGEST_CALL + 1)
+            inside = (at >= 0) & (at < size)
+            found = text[segment.file_offset + np.where(inside, at, 0)].astype(np.int64)
+            code[here] = np.where(inside, found, MISSING)
+            known |= here
+    if not known.any() and any(segment.file_offset + segment.file_size > len(text) for segment in code_segments):
+        return None
+    if image.machine in ("EM_X86_64", "EM_386"):
+        return x86_calls(code)
+    if image.machine == "EM_AARCH64" and not image.big_endian:
+        return aarch64_calls(code, (vaddrs & np.uint64(3)).astype(np.int64))
+    return None
+
+
+def x86_calls(code: Int64) -> Bool:
+    """Whether a call starts at the middle column of `code`, ends with it, or ends before it (Intel SDM, CALL)."""
+    middle = LONGEST_CALL
+    result = call_length(code, middle) > 0
+    for length in range(2, LONGEST_CALL + 1):
+        for end in (middle, middle + 1):  # one past the last byte of the call
+            if end - length >= 0:
+                result |= call_length(code, end - length) == length
+    return result
+
+
+def call_length(code: Int64, column: int) -> Int64:
+    """The length of the near call that starts at `column` of each row, 0 if there is none: E8, or FF /2.
+
+    A call of which bytes are MISSING is none.
+    """
+    first, second, third = code[:, column], code[:, column + 1], code[:, column + 2]
+    mode, operand, register = second >> 6, second >> 3 & 7, second & 7
+    has_sib = (mode != 3) & (register == 4)
+    displacement = np.select(
+        [mode == 1, mode == 2, (mode == 0) & (register == 5), (mode == 0) & has_sib & (third & 7 == 5)], [1, 4, 4, 4], 0
+    )
+    indirect = np.where((first == 0xFF) & (operand == 2), 2 + has_sib + displacement, 0)
+    length = np.where(first == 0xE8, 5, indirect)
+    last = code[np.arange(len(code)), column + np.maximum(length, 1) - 1]
+    return np.where(last != MISSING, length, 0)
+
+
+def aarch64_calls(code: Int64, misalignment: Int64) -> Bool:
+    """Whether the instruction at the middle column of `code`, or the one before it, is BL or BLR (Arm ARM C6.2).
+
+    `misalignment` is how far the address is from the beginning of its instruction.
+    """
+    rows = np.arange(len(code))
+    result = np.zeros(len(code), np.bool_)
+    for back in (0, 4):
+        start = LONGEST_CALL - misalignment - back
+        parts = [code[rows, np.maximum(start, 0) + i] for i in range(4)]
+        sound = (start >= 0) & (np.minimum.reduce(parts) != MISSING)
+        word = sum(part << (8 * i) for i, part in enumerate(parts))
+        result |= sound & ((word & 0xFC000000 == 0x94000000) | (word & 0xFFFFF0E0 == 0xD63F0000))
+    return result

@@ -1,0 +1,1 @@
+"""What is written into a profile after a lookup: frames, names, annotations."""

@@ -1,0 +1,284 @@
+"""Writes the frames that a lookup found into the locations of a profile."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from symbolize.core.arrays import Bool, Int32, Int64, distinct, distinct_inverse, offsets_of, pair, ranges, unpair
+from symbolize.core.errors import ReadFailure
+from symbolize.names import (
+    LINKER_PREFIX,
+    Mode,
+    demangle,
+    demangle_android_linker,
+    is_mangled,
+    own_name,
+    simplify_plain,
+)
+from symbolize.profile import Functions, Lines, Profile
+from symbolize.symbols import Frames, FunctionNames, texts_of
+
+MAX_KNOWN: Final = 1 << 17
+"""Functions of a table whose names for profiles are remembered."""
+
+
+LINKER: Final = re.compile(r"linker(?:64|_asan|_asan64)?(?:\.debug|\.dbg)?|[0-9a-f]{40}-linker(?:64)?")
+"""What files of Android's dynamic linker are called."""
+
+
+def nothing() -> None:
+    """What checks an answer that nothing can spoil."""
+
+
+@dataclass(eq=False)
+class LookupResult:
+    """The outcome of one lookup: `frames` at the vaddrs of the locations `rows`, in the same order.
+
+    `verified` tells for each location whether the binary is proven to be the one that ran, `of_linker` that it is
+    Android's dynamic linker; `approximate` which have a line that is not their own (None: none has). `check` raises
+    ReadFailure if what the names are read from has changed; then the locations keep their lines, and `failure` is why.
+    """
+
+    rows: Int64
+    frames: Frames
+    verified: Bool
+    of_linker: bool = False
+    approximate: Bool | None = None
+    check: Callable[[], None] = nothing
+    failure: ReadFailure | None = None
+
+
+def is_dynamic_linker(paths: Iterable[str]) -> bool:
+    """Whether one of the files of a binary is called as Android's dynamic linker."""
+    return any(LINKER.fullmatch(os.path.basename(path)) for path in paths)
+
+
+def expand(profile: Profile, lookups: Sequence[LookupResult], mode: Mode) -> Bool:
+    """Give locations the frames that were found for them; which locations got new lines: bool[n].
+
+    Lines run leaf first, as the pprof schema has them. Names that came with the profile stay where nothing was
+    found, where the binary is not verified or a frame's name is missing, and where they know the source line and
+    the lookup does not. `is_folded` becomes what the lookup says for every location that got new lines.
+    """
+    locations = profile.locations
+    count = len(locations)
+    had = np.diff(locations.line_offsets)
+    had_names = named_locations(profile)
+    had_source = lines_per_location(profile, locations.lines.line > 0) > 0
+    pieces = [locations.lines]
+    first = locations.line_offsets[:-1].copy()
+    length = had.copy()
+    replaced = np.zeros(count, np.bool_)
+    folded = locations.is_folded.copy()
+    functions = [profile.functions]
+    function_count, line_count = len(profile.functions), len(locations.lines)
+    for lookup in lookups:
+        frames = lookup.frames
+        found = np.diff(frames.offsets)
+        with_source = any_frame(frames, frames.line > 0)
+        added, function, unnamed = frame_functions(profile, frames, mode, of_linker=lookup.of_linker)
+        try:
+            lookup.check()
+        except ReadFailure as error:
+            lookup.failure = error
+            continue
+        complete = lookup.verified & ~any_frame(frames, unnamed)
+        better = (found > 0) & (with_source | ~had_source[lookup.rows]) & (complete | ~had_names[lookup.rows])
+        rows = lookup.rows[better]
+        first[rows] = line_count + frames.offsets[:-1][better]
+        length[rows] = found[better]
+        replaced[rows] = True
+        folded[rows] = frames.folded[better]
+        lines = Lines(
+            (function_count + function).astype(np.int32),
+            frames.line.astype(np.int64),
+            frames.column.astype(np.int64),
+        )
+        pieces.append(lines)
+        functions.append(added)
+        function_count += len(added)
+        line_count += len(lines)
+    everything = Lines(
+        np.concatenate([lines.function for lines in pieces]),
+        np.concatenate([lines.line for lines in pieces]),
+        np.concatenate([lines.column for lines in pieces]),
+    )
+    locations.lines = everything.take(ranges(first, length))
+    locations.line_offsets = offsets_of(length)
+    locations.is_folded = folded
+    profile.functions = Functions(
+        np.concatenate([part.name for part in functions]),
+        np.concatenate([part.system_name for part in functions]),
+        np.concatenate([part.filename for part in functions]),
+        np.concatenate([part.start_line for part in functions]),
+    )
+    return replaced
+
+
+def any_frame(frames: Frames, wanted: Bool) -> Bool:
+    """Which addresses have one of the frames that `wanted` selects: bool[n]."""
+    total = offsets_of(wanted)
+    result: Bool = total[frames.offsets[1:]] > total[frames.offsets[:-1]]
+    return result
+
+
+def lines_per_location(profile: Profile, wanted: Bool) -> Int64:
+    """How many of the lines that `wanted` selects each location has: int64[n]."""
+    total = offsets_of(wanted)
+    offsets = profile.locations.line_offsets
+    count: Int64 = total[offsets[1:]] - total[offsets[:-1]]
+    return count
+
+
+def named_locations(profile: Profile) -> Bool:
+    """Which locations have a line whose function has a name: bool[n]."""
+    return lines_per_location(profile, profile.functions.name[profile.locations.lines.function] != 0) > 0
+
+
+def frame_functions(
+    profile: Profile, frames: Frames, mode: Mode, *, of_linker: bool = False
+) -> tuple[Functions, Int64, Bool]:
+    """The profile functions of `frames`, which of them each frame is in, and which frames have no name.
+
+    A function whose code comes from several files is one profile function a file, because a line number of
+    the pprof schema counts in its function's file. The line of the declaration is given where it is in that
+    file. Functions are in the order of their first frames, whatever else the table of the binary has.
+    """
+    functions = frames.functions
+    used, row = used_rows(frames.function, len(functions))
+    files, file_row = used_rows(frames.file, len(frames.files))
+    pairs, which = by_first_use(*distinct_inverse(pair(row, file_row)))
+    function, file = unpair(pairs)
+    add_all = profile.strings.add_all
+    shown, linked, unnamed = shown_names(functions, used, mode, of_linker)
+    name = np.array(add_all(shown), np.int32)
+    system_name = np.array(add_all(linked), np.int32)
+    filename = np.array([*add_all(texts_of(frames.files, files)), 0], np.int32)
+    declared_here = functions.decl_file[used][function] == np.append(files, -2)[file]
+    added = Functions(
+        name[function],
+        system_name[function],
+        filename[file],
+        np.where(declared_here & (file >= 0), functions.decl_line[used][function], 0).astype(np.int64),
+    )
+    return added, which, np.array(unnamed, np.bool_)[row]
+
+
+def shown_names(
+    functions: FunctionNames, rows: Int64, mode: Mode, of_linker: bool
+) -> tuple[Sequence[bytes], Sequence[bytes], Sequence[bool]]:
+    """The names and system names of some functions, and which are there without a name that could be read.
+
+    Tables are asked for the same functions again and again, so the names are remembered.
+    """
+    known: dict[int, tuple[bytes, bytes, bool]] = functions.known.setdefault((mode, of_linker), {})
+    wanted = rows.tolist()
+    missing = [row for row in wanted if row not in known]
+    if len(missing) + len(known) > MAX_KNOWN:
+        known.clear()
+        missing = wanted
+    if missing:
+        found = functions.take(np.array(missing, np.int64))
+        linkage, plain = found.linkage, found.name
+        readable = demangle_android_linker(linkage, mode) if of_linker else demangle(linkage, mode)
+        if mode in ("default", "templates"):
+            plain = [simplify_plain(text, mode == "templates") for text in plain]
+        # A function without a linked name is known to the linker by its plain name at best, which is kept whole.
+        linked = [link or own_name(text) for link, text in zip(linkage, found.name, strict=True)]
+        names = linked if mode == "none" else [a or b for a, b in zip(plain, readable, strict=True)]
+        known.update(zip(missing, zip(names, linked, found.unnamed().tolist(), strict=True), strict=True))
+    if not wanted:
+        return (), (), ()
+    shown, linked_names, unnamed = zip(*[known[row] for row in wanted], strict=True)
+    return shown, linked_names, unnamed
+
+
+def shown_functions(functions: Sequence[tuple[bytes, bytes, int]], mode: Mode) -> list[tuple[str, str, str, int]]:
+    """Readable name, linked name, path and line of the functions that share code."""
+    readable = demangle([name for name, _, _ in functions], mode)
+    return [
+        (shown.decode(errors="replace"), name.decode(errors="replace"), path.decode(errors="replace"), line)
+        for shown, (name, path, line) in zip(readable, functions, strict=True)
+    ]
+
+
+def by_first_use(values: Int64, which: Int64) -> tuple[Int64, Int64]:
+    """Distinct values, and which of them each element is, with the values in the order in which they first occur."""
+    first = np.zeros(len(values), np.int64)
+    first[which[::-1]] = np.arange(len(which))[::-1]
+    order = np.argsort(first)
+    place = np.empty(len(values), np.int64)
+    place[order] = np.arange(len(values))
+    return values[order], place[which]
+
+
+def used_rows(rows: Int32, count: int) -> tuple[Int64, Int64]:
+    """Which of `count` rows of a table occur in `rows`, and where among them each of `rows` stands; -1 stays -1."""
+    if count > len(rows):  # of a large table few rows are used
+        used, place = distinct_inverse(rows)
+        if len(used) and used[0] < 0:
+            used, place = used[1:], place - 1
+        return used.astype(np.int64), place
+    present = np.zeros(count + 1, np.bool_)
+    present[rows] = True
+    present[-1] = False
+    place = np.cumsum(present) - 1
+    place[-1] = -1
+    return np.flatnonzero(present), place[rows]
+
+
+def set_flags(profile: Profile, touched: Bool) -> None:
+    """Make the `has_*` flags of the mappings `touched` true to the lines of their locations."""
+    locations, mappings = profile.locations, profile.mappings
+    lines = locations.lines
+    filename = profile.functions.filename[lines.function] if len(lines) else np.zeros(0, np.int32)
+    facts = {
+        "has_functions": named_locations(profile),
+        "has_filenames": lines_per_location(profile, filename > 0) > 0,
+        "has_line_numbers": lines_per_location(profile, lines.line > 0) > 0,
+        "has_inline_frames": np.diff(locations.line_offsets) > 1,
+    }
+    for flag, fact in facts.items():
+        found = np.zeros(len(mappings), np.bool_)
+        found[locations.mapping[fact & (locations.mapping >= 0)]] = True
+        setattr(mappings, flag, np.where(touched, found, getattr(mappings, flag)))
+
+
+def demangle_embedded(profile: Profile, mode: Mode) -> None:
+    """Give functions whose linked name came along beside a readable one the readable name that `mode` asks for.
+
+    Else one function had two names, where it was looked up and where not (rule R168). Only C++ and Rust names are
+    touched, and only those that can be read.
+    """
+    functions, strings = profile.functions, profile.strings
+    linked = distinct(functions.system_name).tolist()
+    mangled = [i for i in linked if is_mangled(strings[i].removeprefix(LINKER_PREFIX))]
+    readable = demangle_android_linker([strings[i] for i in mangled], mode)
+    added = mangled
+    if mode != "none":
+        known = [(i, name) for i, name in zip(mangled, readable, strict=True) if name != strings[i]]
+        mangled, added = [i for i, _ in known], [strings.add(name) for _, name in known]
+    shown = np.zeros(len(strings), np.int32)
+    shown[mangled] = added
+    found = shown[functions.system_name]
+    functions.name = np.where(found > 0, found, functions.name)
+
+
+def demangle_existing(profile: Profile, mode: Mode) -> None:
+    """Make the mangled names that came with the profile readable.
+
+    A function is left alone when its name differs from its system name: somebody demangled it already. Names
+    that are not mangled are never touched.
+    """
+    functions, strings = profile.functions, profile.strings
+    raw = (functions.name == functions.system_name) | (functions.system_name == 0)
+    functions.system_name = np.where(raw, functions.name, functions.system_name)
+    mangled = [i for i in distinct(functions.name[raw]).tolist() if strings[i].startswith((b"_Z", b"_R", b"__Z"))]
+    if mode != "none" and mangled:
+        readable = np.arange(len(strings), dtype=np.int32)
+        readable[mangled] = [strings.add(name) for name in demangle([strings[i] for i in mangled], mode)]
+        functions.name = np.where(raw, readable[functions.name], functions.name)

@@ -1,0 +1,98 @@
+"""Detection of formats by content, and what files of other formats are called in errors."""
+
+from typing import Final
+
+from symbolize.load.perfetto.wire import BYTES, FIXED32, FIXED64, VARINT, Damaged, varint
+from symbolize.load.streams import HEAD
+
+FORMATS: Final = "pprof, gperftools CPU profile, simpleperf report_sample, Perfetto trace"
+
+LOOKS: Final = (
+    (b"\x7fELF", "an ELF binary"),
+    (b"PERFILE2", "perf.data, which is read after conversion to pprof"),
+    (b"2ELIFREP", "perf.data of a machine with the other byte order"),
+    (b"\xfd7zXZ\x00", "xz compressed, which is not read"),
+    (b"BZh", "bzip2 compressed, which is not read"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"%PDF-", "a PDF file"),
+    (b"\x89PNG", "a picture"),
+    (b"SQLite format 3\x00", "an SQLite database"),
+    (b"heap profile:", "a heap profile as text"),
+    (b"--- contention", "a contention profile as text"),
+    (b"goroutine profile:", "a Go profile as text"),
+)
+"""How known files begin that are no profile of a format read here."""
+
+JSON_STARTS: Final = (b"{", b"[{", b"[\n", b"[ ", b'["')
+
+
+PACKET: Final = 0x0A
+KNOWN_WIRE: Final = {
+    8: 0, 58: 0, 3: 0, 79: 0, 10: 0, 13: 0, 41: 0, 42: 0, 87: 0, 98: 0,
+    1: 2, 2: 2, 4: 2, 5: 2, 6: 2, 7: 2, 9: 2, 11: 2, 12: 2, 33: 2, 34: 2, 35: 2, 36: 2, 37: 2, 38: 2, 39: 2, 40: 2,
+    43: 2, 44: 2, 45: 2, 46: 2, 47: 2, 48: 2, 49: 2, 50: 2, 51: 2, 54: 2, 56: 2, 59: 2, 60: 2, 61: 2, 62: 2, 63: 2,
+    64: 2, 65: 2, 66: 2, 67: 2, 68: 2, 69: 2, 70: 2, 71: 2, 72: 2, 73: 2, 74: 2, 75: 2, 77: 2, 78: 2, 82: 2, 83: 2,
+    84: 2, 86: 2, 89: 2, 90: 2, 91: 2, 107: 2, 109: 2, 123: 2, 124: 2, 131: 2, 133: 2, 135: 2,
+}  # fmt: skip
+"""Wire types of the fields of TracePacket that a trace may begin with."""
+
+SNIFFED_PACKETS: Final = 16
+
+
+def is_trace(head: bytes) -> bool:
+    """Whether what begins with `head` is a trace: packets, and not the small messages that a pprof profile begins with,
+    whose fields have the numbers of others here (rule R220). The first packet with content decides."""
+    at = packets = 0
+    try:
+        while at < len(head) and packets < SNIFFED_PACKETS:
+            if head[at] != PACKET:
+                return False
+            size, at = varint(head, at + 1)
+            if size:
+                return _is_packet(head, at, at + size)
+            packets += 1
+    except Damaged:
+        pass
+    return False
+
+
+def _is_packet(head: bytes, at: int, end: int) -> bool:
+    """Whether the message from `at` to `end` has fields of a packet and none that contradict it."""
+    known = 0
+    if end > len(head) and len(head) < HEAD:
+        return False
+    while at < min(end, len(head)):
+        try:
+            tag, at = varint(head, at)
+            wire = tag & 7
+            if tag < 8 or wire not in (VARINT, FIXED64, BYTES, FIXED32) or KNOWN_WIRE.get(tag >> 3, wire) != wire:
+                return False
+            known += tag >> 3 in KNOWN_WIRE
+            if wire in (VARINT, BYTES):
+                value, at = varint(head, at)
+                at += value if wire == BYTES else 0
+            else:
+                at += 8 if wire == FIXED64 else 4
+        except Damaged:
+            return known > 0 and end > len(head)
+        if at > end:
+            return False
+    return known > 0
+
+
+def describe(data: bytes | memoryview) -> str:
+    """What data of no known profile format looks like, for a person."""
+    head = bytes(data[:4096])
+    for magic, what in LOOKS:
+        if head.startswith(magic):
+            return what
+    if not any(head):
+        return "nothing but zeros"
+    try:
+        # A character may be cut in two at the end of the head.
+        text = head.decode("utf-8") if len(head) < 4096 else head[:-4].decode("utf-8", "ignore")
+    except UnicodeDecodeError:
+        return "random data"
+    if len(text.encode()) < len(head) - 8 or any(ord(each) < 32 and each not in "\t\n\r\f\x1b" for each in text):
+        return "random data"
+    return "JSON" if head.lstrip().startswith(JSON_STARTS) else "a text file"

@@ -1,0 +1,70 @@
+"""What loaders are asked for, and what they give."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from symbolize.load.simpleperf import OffCpuMode
+    from symbolize.profile.model import Profile
+
+
+class Options(NamedTuple):
+    """What single formats can be asked for."""
+
+    keep_trampolines: bool = False
+    trace_offcpu: "OffCpuMode | None" = None
+    show_art_frames: bool = False
+
+
+DEFAULTS: Final = Options()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which profiles of a trace are wanted. Empty: all.
+
+    `processes` are names, or patterns of the shell, of which one matches the whole name of the process or the last
+    part of its path. `merge` may have "processes", which puts the profiles of all processes into one of each kind, and
+    "dumps", which leaves the last dump of each heap: its totals hold those of the dumps before.
+    """
+
+    pids: Sequence[int] = ()
+    processes: Sequence[str] = ()
+    heaps: Sequence[str] = ()
+    kinds: Sequence[str] = ()
+    merge: Sequence[str] = ()
+
+    def takes(self, kind: str, pid: int | None, process: bytes, heap: str = "") -> bool:
+        """Whether a profile is wanted; a pid or name that the trace does not give (None, empty) is not one of those."""
+        name = process.decode("utf-8", "backslashreplace")
+        names = (name, name.rpartition("/")[2])
+        return (
+            (not self.kinds or kind in self.kinds)
+            and (not self.pids or pid in self.pids)
+            and (not self.processes or any(fnmatchcase(each, p) for each in names for p in self.processes))
+            and (not self.heaps or (kind == "heap" and any(fnmatchcase(heap, pattern) for pattern in self.heaps)))
+        )
+
+
+ALL: Final = Choice()
+
+
+@dataclass(eq=False)
+class LoadedProfile:
+    """One of the profiles in an input, made when it is asked for. `name` is a file name without ending, `source` the
+    path of the input, empty if it has none."""
+
+    name: str
+    make: "Callable[[], Profile]"
+    warnings: list[str] = field(default_factory=list)
+    source: str = ""
+
+    @property
+    def profile(self) -> "Profile":
+        """The profile, made anew each time."""
+        profile = self.make()
+        profile.warnings += self.warnings
+        profile.source = self.source
+        return profile

@@ -1,0 +1,211 @@
+"""The records of a simpleperf report: samples into the tables of the scan, all others as messages."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from symbolize.core.compression import CutShort
+from symbolize.core.errors import InputError
+from symbolize.load import simpleperf_scan as scanning
+
+if TYPE_CHECKING:
+    from symbolize.proto import report_sample_pb2 as schema
+
+MAGIC: Final = b"SIMPLEPERF"
+VERSION: Final = 1
+HEADER_SIZE: Final = len(MAGIC) + 2
+SIZE_BYTES: Final = 4
+"""What stands before each record: its size."""
+
+READ_AHEAD: Final = 1 << 18
+
+LOST, FILE, THREAD, META_INFO = 2, 3, 4, 5
+"""Fields of Record."""
+
+SHAPES: Final = {
+    LOST: (0b110, 0, 0),
+    FILE: (0b10, 0b11100, 0b11000),
+    THREAD: (0b110, 0b1000, 0),
+    META_INFO: (0b1000000, 0b111110, 0b10),
+}
+"""Which fields of each record are integers, which bytes, and which repeated, as `scanning.count_entries` reads it."""
+
+MAX_FILES: Final = 1 << 17
+"""Files, of which each is an object. Those above are left out, which is said, as with threads."""
+MAX_SYMBOLS: Final = 1 << 22
+"""Names of functions in all files together, linked and readable: an empty one is larger in memory than in the file."""
+MAX_THREADS: Final = 1 << 19
+"""Eight times the threads that a Linux kernel has at one time unless it is configured to have more."""
+MAX_EVENTS: Final = 1 << 12
+
+
+def matches(data: bytes | memoryview) -> bool:
+    """Whether `data` begins with the magic number of a report."""
+    return bytes(data[: len(MAGIC)]) == MAGIC
+
+
+@dataclass(eq=False)
+class Report:
+    """What was read of a file: the tables of the scan, and the records around the samples."""
+
+    source: str
+    warnings: list[str] = field(default_factory=list)
+    meta: "schema.MetaInfo | None" = None
+    lost: "schema.LostSituation | None" = None
+    files: "dict[int, schema.File]" = field(default_factory=dict)
+    threads: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+    """Process and name by thread, as unsigned numbers."""
+    scan: Any = field(default_factory=lambda: scanning.Scan(int.from_bytes(os.urandom(8), "little")))
+    records: int = 0
+    """Records read other than samples."""
+    symbols: int = 0
+    """Names in all files."""
+    too_many: dict[int, int] = field(default_factory=dict)
+    """Records that were left out because there are too many of their kind."""
+
+    def read(self, pieces: Iterator[bytes | memoryview]) -> None:
+        """Read all records of the stream."""
+        scan, stream = self.scan, Stream(pieces, self.warnings)
+        stream.fill(HEADER_SIZE)
+        if len(stream.data) < HEADER_SIZE:
+            raise InputError(self.source, "is cut off within its header", len(stream.data))
+        version = int.from_bytes(stream.data[len(MAGIC) : HEADER_SIZE], "little")
+        if not matches(stream.data) or version != VERSION:
+            raise InputError(self.source, f"is a simpleperf report of version {version}; version {VERSION} is read")
+        scan.pos = HEADER_SIZE
+        damaged, first, last, behind = 0, 0, 0, 0
+        while True:
+            status = scanning.scan(scan, stream.data)
+            if status == scanning.OTHER:
+                self._keep(scan.kind, stream.data[scan.begin : scan.end])
+            elif status == scanning.BAD and stream.base + scan.pos != behind:
+                last = stream.base + scan.pos
+                first = last if not damaged else first
+                damaged += 1
+                scan.pos = scan.end
+                behind = stream.base + scan.pos
+            elif status != scanning.MORE or not stream.more(scan):
+                break
+        at = stream.base + scan.pos
+        if damaged and at == behind and status != scanning.ENDED:
+            # Where one record after another makes no sense, the sizes do not either.
+            damaged, at, status = damaged - 1, last, scanning.BAD
+        self._tell_end(status, at, stream.left(scan))
+        if damaged or scan.left_out:
+            where = f", the first at offset {first:#x}" if damaged else ""
+            self.warnings.append(f"{damaged + scan.left_out} damaged records were left out{where}.")
+        for kind, count in self.too_many.items():
+            what = "files" if kind == FILE else "threads"
+            self.warnings.append(f"{count} records of {what} were left out: no recording has as many.")
+        if scan.overflow:
+            raise InputError(self.source, "has event counts whose sum does not fit into 64 bits")
+
+    def _tell_end(self, status: int, at: int, left: int) -> None:
+        """Say how the records ended, unless it was with their end mark."""
+        if status == scanning.ENDED:
+            if left > SIZE_BYTES:
+                self.warnings.append(f"Data behind the end mark at offset {at:#x} was not read.")
+            return
+        if status == scanning.BAD:
+            problem = f"is damaged at offset {at:#x}"
+        elif status == scanning.TOO_LARGE:
+            problem = f"is damaged at offset {at:#x}, where a record would have more than {scanning.MAX_RECORD} bytes"
+        elif left:
+            problem = f"is cut off at offset {at:#x}"
+        else:
+            problem = f"ends without an end mark at offset {at:#x}, perhaps cut off"
+        count = self.scan.samples
+        if not (count or self.records):
+            raise InputError(self.source, problem.replace(f" at offset {at:#x}", "", 1) + ": no record is whole", at)
+        self.warnings.append(
+            f"The report {problem}: the {count} samples before were read; names of files, functions and threads "
+            "stand at the end and may be missing."
+        )
+
+    def _keep(self, kind: int, content: bytes | memoryview) -> None:
+        """Read a record other than a sample."""
+        from google.protobuf.message import DecodeError
+
+        from symbolize.proto import report_sample_pb2 as schema
+
+        raw = bytes(content)
+        entries = scanning.count_entries(raw, *SHAPES[kind])
+        if entries < 0:
+            self.scan.left_out += 1
+            return
+        if kind == META_INFO and entries > MAX_EVENTS:
+            raise InputError(self.source, f"has {entries} kinds of events; {MAX_EVENTS} is the limit")
+        self.symbols += entries if kind == FILE else 0
+        if self.symbols > MAX_SYMBOLS:
+            raise InputError(self.source, f"has more than {MAX_SYMBOLS} names of functions")
+        try:
+            if kind == LOST:
+                self.lost = schema.LostSituation.FromString(raw)
+            elif kind == FILE:
+                file = schema.File.FromString(raw)
+                if len(self.files) < MAX_FILES or file.id in self.files:
+                    self.files[file.id] = file
+                else:
+                    self.too_many[kind] = self.too_many.get(kind, 0) + 1
+            elif kind == THREAD:
+                thread = schema.Thread.FromString(raw)
+                if len(self.threads) < MAX_THREADS or thread.thread_id in self.threads:
+                    self.threads[thread.thread_id] = thread.process_id, thread.thread_name
+                else:
+                    self.too_many[kind] = self.too_many.get(kind, 0) + 1
+            elif kind == META_INFO and self.meta is None:
+                self.meta = schema.MetaInfo.FromString(raw)
+                if not self.meta.trace_offcpu:
+                    self.scan.merge_samples()
+            elif kind == META_INFO:
+                self.warnings.append("There are several records of meta information; the first one counts.")
+            self.records += 1
+        except DecodeError:
+            self.scan.left_out += 1
+
+    @property
+    def has_offcpu(self) -> bool:
+        """Whether the time off the processor was recorded."""
+        return self.meta is not None and self.meta.trace_offcpu
+
+
+class Stream:
+    """The piece of a stream that is being read, and what follows; `base` is where `data` begins in the file."""
+
+    def __init__(self, pieces: Iterator[bytes | memoryview], warnings: list[str]) -> None:
+        self.data: bytes | memoryview = b""
+        self.base = 0
+        self._pieces = pieces
+        self._warnings = warnings
+
+    def fill(self, size: int) -> None:
+        """Have at least `size` bytes, if there are as many."""
+        parts, have = [self.data], len(self.data)
+        try:
+            while have < size and (piece := next(self._pieces, None)) is not None:
+                if len(piece):
+                    parts.append(piece)
+                    have += len(piece)
+        except CutShort as error:
+            self._warnings.append(f"The {error.problem}.")
+        parts = [part for part in parts if len(part)]
+        self.data = parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def more(self, scan: Any) -> bool:
+        """Drop what was read and get the rest of the next record; false if there is nothing more."""
+        rest = self.data[scan.pos :]
+        size = SIZE_BYTES + int.from_bytes(rest[:SIZE_BYTES], "little") if len(rest) >= SIZE_BYTES else SIZE_BYTES
+        self.base += scan.pos
+        scan.pos = 0
+        self.data = bytes(rest)
+        self.fill(max(size, READ_AHEAD))
+        return len(self.data) > len(rest)
+
+    def left(self, scan: Any) -> int:
+        """Bytes that were not read, not counting those behind the next piece."""
+        rest = len(self.data) - scan.pos
+        if rest <= SIZE_BYTES:
+            self.fill(len(self.data) + 1)
+        position: int = scan.pos
+        return len(self.data) - position

@@ -1,0 +1,64 @@
+"""What a person reads about the reasons: what happened, and what helps."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from symbolize.core.reasons import Reason
+
+Hints = Mapping[Reason, str]
+"""What a person can do about a reason; none where nothing helps."""
+
+TEXTS: Final[Mapping[Reason, str]] = {
+    Reason.SYMBOLIZED: "symbolized",
+    Reason.HAD_NAMES: "names came with the profile",
+    Reason.NOT_ASKED: "no binaries were given",
+    Reason.NO_MAPPING: "address in no mapping",
+    Reason.NO_IDENTITY: "mapping has neither build id nor file name",
+    Reason.NOT_A_FILE: "mapping is no file on disk",
+    Reason.BAD_BUILD_ID: "build id of the mapping is malformed",
+    Reason.NOT_FOUND: "binary not found",
+    Reason.BUILD_ID_DIFFERS: "only another build was found",
+    Reason.AMBIGUOUS: "several builds have this name",
+    Reason.MISFIT: "file does not fit the mapping",
+    Reason.UNREADABLE: "binary is unreadable",
+    Reason.NO_SYMBOLS: "binary is stripped",
+    Reason.OUTSIDE_SEGMENTS: "address outside the code of the binary",
+    Reason.OUTSIDE_SYMBOLS: "address outside every symbol",
+    Reason.CORRUPT_DEBUG_INFO: "debug information is corrupt there",
+    Reason.RESTRICTED: "addresses of the kernel are hidden",
+    Reason.NO_ADDRESS: "recorded without an address",
+    Reason.SERVER_FAILED: "a server that may have it failed",
+    Reason.CHANGED: "binary changed while it was read",
+    Reason.READ_FAILED: "reading the binary failed",
+}
+"""What happened, for a table."""
+
+HINTS: Final[Hints] = {
+    Reason.NOT_ASKED: "give folders with binaries",
+    Reason.NO_MAPPING: "JIT code needs its perf-PID.map or jitdump among the binaries; stack noise has no names",
+    Reason.NO_IDENTITY: "record the profile with its memory map",
+    Reason.NOT_A_FILE: (
+        "add kallsyms or vmlinux (kernel), vdso.so, perf-PID.map or a jitdump (JIT) to the folders with binaries"
+    ),
+    Reason.BAD_BUILD_ID: "a build id is an even number of hex digits, 4 to 128",
+    Reason.NOT_FOUND: "add it, or its debug file, to the folders with binaries",
+    Reason.BUILD_ID_DIFFERS: "get the binary with the mapping's build id",
+    Reason.AMBIGUOUS: "leave the right one in the folders with binaries",
+    Reason.MISFIT: "get the file that ran; a debug file may need its binary too",
+    Reason.UNREADABLE: "let it be read, or copy it again if it is damaged",
+    Reason.NO_SYMBOLS: "add its debug file to the folders with binaries",
+    Reason.CORRUPT_DEBUG_INFO: "rebuild or copy the debug file again",
+    Reason.RESTRICTED: "copy /proc/kallsyms as root (kernel.kptr_restrict below 2), or add vmlinux",
+    Reason.NO_ADDRESS: (
+        "nothing can be looked up; names of the kernel need kallsyms while recording (kernel.kptr_restrict below 2)"
+    ),
+    Reason.SERVER_FAILED: "run again when the server answers",
+    Reason.CHANGED: "run again when nothing writes to it",
+    Reason.READ_FAILED: "run again; the detail says what failed",
+}
+"""What the library advises. The command has its own for those that one of its options helps against."""
+
+
+def advice(reason: Reason, hints: Hints = HINTS) -> str:
+    """What helps against a reason, behind a colon; empty if nothing does."""
+    return f": {hints[reason]}" if reason in hints else ""

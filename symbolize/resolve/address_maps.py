@@ -1,0 +1,79 @@
+"""Where the addresses of a mapping are in the files of a binary, and what its call sites say of that."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from symbolize.core.arrays import Bool
+from symbolize.core.reasons import Reason
+from symbolize.elf import without_tag
+from symbolize.resolve.addresses import (
+    Calls,
+    MappedAddresses,
+    call_site_mismatch,
+    calls_at,
+    map_addresses,
+    map_module_addresses,
+)
+from symbolize.resolve.choice import BuildMatch
+from symbolize.resolve.mapping_record import MappingRecord
+from symbolize.resolve.name_agreement import ExistingNames
+from symbolize.resolve.resolution import Resolution
+from symbolize.symbols import Binary
+
+MAX_SITES = 4096
+"""Call sites that are looked at; of more an evenly spaced part, which is the same for all builds of a mapping."""
+
+
+def judge(record: MappingRecord, binary: Binary, *, verified: bool) -> BuildMatch:
+    """Whether a binary may be what was mapped, and how many of the call sites lie in calls of it."""
+    mapped, problem = map_in_images(record, binary, verified=verified)
+    if mapped is None:
+        return BuildMatch(problem or "does not fit the mapping")
+    calls = calls_of(binary, mapped, record.is_call)
+    return BuildMatch(call_site_mismatch(calls), calls=calls)
+
+
+def calls_of(binary: Binary, mapped: MappedAddresses, is_call: Bool) -> Calls | None:
+    """How many of the call sites among mapped addresses lie in calls of a binary; None if that cannot be told."""
+    vaddrs, inside = mapped
+    if binary.code is None:
+        return None
+    sites = np.flatnonzero(is_call)
+    sites = sites[:: len(sites) // MAX_SITES + 1]
+    there = sites[inside[sites]]
+    return calls_at(binary.code, vaddrs[there], len(sites) - len(there))
+
+
+def map_in_images(record: MappingRecord, binary: Binary, *, verified: bool) -> tuple[MappedAddresses | None, str]:
+    """Where the addresses of a mapping are; None if the files do not fit, and why where there is more to say."""
+    image = binary.images[0]
+    bounds = record.start, record.limit, record.file_offset
+    if image.is_relocatable:
+        # A module is built for one kernel, and nothing else tells another build of it.
+        mapped = map_module_addresses(record.addresses, *bounds, image.module_text if verified else None)
+        why = "not linked: only a kernel module is placed, found by build id and mapped from .text on"
+        return mapped, "" if mapped is not None else why
+    loaded = binary.loaded.segments if binary.loaded.has_file_offsets else None
+    return map_addresses(record.addresses, *bounds, loaded, image.segments, kind=image.kind, verified=verified), ""
+
+
+def map_locations(record: MappingRecord, resolution: Resolution) -> Resolution:
+    """The resolution with the vaddrs of the locations that lie in its binary; without it if the binary does not fit."""
+    binary, mapped, problem = resolution.binary, None, ""
+    if resolution.address_map is not None:
+        mapped = resolution.address_map(record.addresses)
+    elif isinstance(binary, Binary):
+        mapped, problem = map_in_images(record, binary, verified=resolution.verified)
+    if mapped is not None and not resolution.verified and isinstance(binary, Binary):
+        problem = call_site_mismatch(calls_of(binary, mapped, record.is_call))
+    if mapped is None or problem:
+        detail = ", ".join(resolution.files) + (f" is {problem}" if problem else "")
+        return resolution.refused(Reason.MISFIT, detail=detail, files=())
+    vaddrs, inside = mapped
+    vaddrs, names = vaddrs[inside], record.names
+    if isinstance(binary, Binary):
+        vaddrs = without_tag(binary.images[0], vaddrs + np.uint64(binary.shift))
+    if names is not None:
+        names = ExistingNames(names.names, names.of_location[inside])
+    return replace(resolution, rows=record.rows[inside], vaddrs=vaddrs, names=names)

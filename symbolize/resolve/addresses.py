@@ -1,0 +1,311 @@
+"""From runtime addresses to ELF vaddrs: which mapping, which segment."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from symbolize.core.arrays import Bool, UInt64
+from symbolize.elf import ElfImage, Section, Segment, inside_calls
+from symbolize.profile import NONE, Profile
+
+MappedAddresses = tuple[UInt64, Bool]
+"""Vaddrs, and which of them lie in the binary at all."""
+
+PAGE = 4096
+TOP = (1 << 64) - 1
+MIN_CALL_SITES = 8
+"""Fewer call sites than this prove nothing."""
+MIN_CALL_SHARE = 0.75
+"""In the right binary nearly all call sites lie in a call; what a frame-pointer walk invents may not."""
+LOWEST_KERNEL = 1 << 30
+"""No kernel has its code below this address. What is lower is a real file offset, or nothing."""
+
+
+def assign_mappings(profile: Profile) -> int:
+    """Give locations without a mapping the first one that holds their address; how many got one.
+
+    Address 0 is no address, and a mapping of everything (what a loader makes of addresses outside all others)
+    takes none.
+    """
+    locations, mappings = profile.locations, profile.mappings
+    orphans = np.flatnonzero((locations.mapping == NONE) & (locations.address != 0))
+    if not len(orphans) or not len(mappings):
+        return 0
+    address = locations.address[orphans]
+    owner = np.full(len(orphans), NONE, np.int32)
+    rows = np.flatnonzero((mappings.start != 0) | ((mappings.limit != 0) & (mappings.limit != TOP)))
+    order = rows[np.argsort(mappings.start[rows], kind="stable")]
+    start, limit = mappings.start[order], mappings.limit[order]
+    if (limit[:-1] <= start[1:]).all():
+        place = np.searchsorted(start, address, side="right") - 1
+        inside = (place >= 0) & (address < np.append(limit, np.uint64(0))[place])
+        owner[inside] = order[place[inside]]
+    else:
+        for row in rows.tolist():
+            owner[(owner == NONE) & (address >= mappings.start[row]) & (address < mappings.limit[row])] = row
+    locations.mapping = locations.mapping.copy()
+    locations.mapping[orphans] = owner
+    return int((owner != NONE).sum())
+
+
+def covers_everything(start: int, limit: int) -> bool:
+    """Whether a mapping is the stand-in for addresses outside all mappings: 0 up to the end, or 0 up to 0."""
+    return start == 0 and limit in (0, TOP)
+
+
+def map_addresses(
+    address: UInt64,
+    start: int,
+    limit: int,
+    file_offset: int,
+    loaded: Sequence[Segment] | None,
+    debug: Sequence[Segment],
+    *,
+    kind: str,
+    verified: bool,
+) -> MappedAddresses | None:
+    """The vaddrs of the runtime addresses in a mapping, and which lie in a segment; None if the file does not fit it.
+
+    `loaded` are the segments of the binary, None if there is only a debug file, whose segments are `debug`.
+    `kind` is the ELF type; in an ET_REL file nothing has an address yet. `verified` tells that the build id
+    agreed.
+    """
+    relocatable = kind != "ET_EXEC"
+    if kind == "ET_REL":  # see map_module_addresses
+        return None
+    if limit == 0:  # some producers know where a mapping starts and not where it ends
+        limit = TOP
+    if covers_everything(start, limit):
+        # The addresses of a mapping of everything are vaddrs (pprof's base 0).
+        return address, np.ones(len(address), np.bool_)
+    if loaded is None:
+        segments, offset = load_segments(debug, start, limit, file_offset), file_offset
+        if segments is None and not relocatable:
+            segments = list(debug)
+    else:
+        segments = list(loaded)
+        known = true_offset(segments, start, limit, file_offset) if relocatable else file_offset
+        if known is None:
+            return None
+        offset = known
+    if segments is None or not (verified or fits(segments, start, limit, offset)):
+        return None
+    return to_vaddrs(address, start, limit, offset, segments, relocatable)
+
+
+def to_vaddrs(
+    address: UInt64, start: int, limit: int, file_offset: int, segments: Sequence[Segment], relocatable: bool
+) -> MappedAddresses:
+    """ELF vaddrs of the runtime addresses in one mapping, and which of them lie in a segment at all.
+
+    Each address is converted on its own (rules R125, R127): address - start + file_offset is an offset in the file;
+    the segment that holds this offset, an executable one before others, turns it into a vaddr:
+    offset - p_offset + p_vaddr. For a position-dependent file (ET_EXEC, `relocatable` false) whose segments
+    hold the address as it is, it is the vaddr (R126, fixed addresses): there the mapping may have lost its offset.
+    """
+    offset = address - np.uint64(start) + np.uint64(file_offset)
+    vaddr = np.zeros(len(address), np.uint64)
+    found = np.zeros(len(address), np.bool_)
+    inside = (address >= np.uint64(start)) & (address < np.uint64(limit))
+    for segment in sorted(segments, key=lambda segment: not segment.executable):
+        begin, end = np.uint64(segment.file_offset), np.uint64(min(segment.file_offset + segment.file_size, TOP))
+        here = inside & ~found & (offset >= begin) & (offset < end)
+        vaddr[here] = offset[here] - begin + np.uint64(segment.vaddr)
+        found |= here
+    if not relocatable:
+        for segment in segments:
+            begin, end = np.uint64(segment.vaddr), np.uint64(min(segment.vaddr + segment.memory_size, TOP))
+            here = segment.executable & (address >= begin) & (address < end)
+            vaddr[here] = address[here]
+            found |= here
+    return vaddr, found
+
+
+def map_module_addresses(
+    address: UInt64, start: int, limit: int, file_offset: int, text: Section | None
+) -> MappedAddresses | None:
+    """The vaddrs of the runtime addresses in the mapping of a kernel module, and which lie in `text`.
+
+    The kernel lays the code out from the start of the mapping on, `text` first; where it put the other sections the
+    mapping does not tell, and without a known address they have no symbols (rule R96). None if the mapping is not
+    that of a module.
+    """
+    whole = file_offset == 0 and start > 0 and start % PAGE == 0
+    if text is None or not whole or (limit and limit - start < text.size):
+        return None
+    offset = address - np.uint64(start)
+    inside = (address >= np.uint64(start)) & (offset < np.uint64(text.size))
+    return np.where(inside, offset + np.uint64(text.vaddr), np.uint64(0)), inside
+
+
+def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> int | None:
+    """The file offset of a mapping whose memory map may have lost it; None if it cannot be told (rule R147).
+
+    Maps in the brief form leave offsets out, which then read as 0. Where code does not begin at offset 0 of the
+    file, a mapping as long as exactly one executable segment, rounded to pages, is that segment; one that
+    reaches behind all code does begin at offset 0; anything else would be a guess.
+    """
+    code = [segment for segment in segments if segment.executable and segment.file_size]
+    if file_offset or not code or any(page_floor(segment.file_offset) == 0 for segment in code):
+        return file_offset
+    if limit == TOP:
+        return None
+    sizes = [page_ceil(s.file_offset + s.file_size) - page_floor(s.file_offset) for s in code]
+    if sizes.count(limit - start) == 1:
+        return page_floor(code[sizes.index(limit - start)].file_offset)
+    return 0 if limit - start >= max(segment.file_offset + segment.file_size for segment in code) else None
+
+
+def load_segments(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> list[Segment] | None:
+    """The segments of a debug file as its binary has them, as far as this mapping shows; None if it does not.
+
+    objcopy keeps vaddrs and memory sizes in a debug file and loses file offsets and sizes (rule R103). A
+    mapping that is as long as exactly one executable segment, rounded to pages, is that segment. A shorter one
+    is placed only if the segment begins on a page, as it does where file offsets run like vaddrs from the
+    first segment on.
+    """
+    code = [segment for segment in segments if segment.executable and segment.memory_size]
+    first_vaddr = min((segment.vaddr for segment in segments), default=0)
+    whole = [s for s in code if page_ceil(s.vaddr + s.memory_size) - page_floor(s.vaddr) == limit - start]
+    if len(whole) == 1:
+        offset = file_offset + whole[0].vaddr % PAGE
+        return [restored(whole[0], offset)] if offset <= TOP else None
+    for segment in code:
+        offset = segment.vaddr - page_floor(first_vaddr)
+        end = page_ceil(offset + segment.memory_size)
+        if segment.vaddr % PAGE == 0 and offset <= file_offset and file_offset + limit - start <= end:
+            return [restored(segment, offset)]
+    return None
+
+
+def restored(segment: Segment, file_offset: int) -> Segment:
+    """A segment of a debug file with the file offset and size that its binary has."""
+    return segment._replace(file_offset=file_offset, file_size=segment.memory_size)
+
+
+def fits(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> bool:
+    """Whether a file with these segments can be what is mapped: no mapping reaches past the file's segments."""
+    if limit == TOP or not segments:
+        return True
+    end = max(
+        -(-(segment.file_offset + segment.file_size) // max(segment.alignment, PAGE)) * max(segment.alignment, PAGE)
+        for segment in segments
+    )
+    return file_offset + limit - start <= end
+
+
+def page_floor(value: int) -> int:
+    """`value` rounded down to a page."""
+    return value // PAGE * PAGE
+
+
+def page_ceil(value: int) -> int:
+    """`value` rounded up to a page."""
+    return -(-value // PAGE) * PAGE
+
+
+class Shift(NamedTuple):
+    """How far memory lies above the vaddrs of a kernel image, modulo 2⁶⁴, and what says so."""
+
+    distance: int
+    evidence: str
+
+
+def kernel_shifts(anchor: str, start: int, file_offset: int, anchors: Mapping[str, int]) -> list[Shift]:
+    """How far the kernel may have been moved from where it was linked, the likeliest first (rule R124).
+
+    `anchors` are the vaddrs of `_stext` and `_text`, as far as they are known; a mapping of the kernel begins at one of
+    them. Its name may say at which: then that is `anchor`. The address of the anchor may stand in the place of the
+    file offset. Where neither tells an address, the kernel is taken as linked.
+    """
+    places = [place for place in dict.fromkeys((file_offset, start)) if place >= LOWEST_KERNEL]
+    shifts: dict[int, Shift] = {}
+    for name in sorted(anchors, key=lambda name: name != anchor):
+        for place in places:
+            distance = (place - anchors[name]) & TOP
+            if distance % PAGE:  # whole pages are moved: the start of the mapping was rounded
+                distance = (page_floor(place) - page_floor(anchors[name])) & TOP
+            shifts.setdefault(distance, Shift(distance, f"{name} at {anchors[name] + distance & TOP:#x}"))
+    shifts.setdefault(0, Shift(0, "as linked"))
+    return list(shifts.values())
+
+
+class AddressBase(NamedTuple):
+    """What addresses in a file count from: the distance to vaddrs, modulo 2⁶⁴, and words for it."""
+
+    distance: int
+    text: str
+    needs_proof: bool = False
+
+
+def candidate_bases(segments: Sequence[Segment]) -> list[AddressBase]:
+    """What addresses in a file may count from, where that is not known (R163, base of file addresses).
+
+    The likeliest first, each distance once. What decides is the executable segment with the lowest vaddr. Its vaddr
+    alone counts, not its file offset, which a debug file does not have; within a page the two are the same.
+    """
+    lowest = min((s.vaddr for s in segments if s.executable and s.memory_size), default=None)
+    if lowest is None:
+        return []
+    known: dict[int, AddressBase] = {}
+    for base in (
+        AddressBase(0, "taken as vaddrs"),
+        AddressBase(page_floor(lowest), "counted from where the code is mapped"),
+        # Only names and calls can tell this one: nearly all addresses lie in the code either way.
+        AddressBase(-(lowest % PAGE) & TOP, "counted from the first byte of the code", needs_proof=True),
+    ):
+        known.setdefault(base.distance, base)
+    return list(known.values())
+
+
+def in_code(vaddrs: UInt64, segments: Sequence[Segment]) -> Bool:
+    """Which of `vaddrs` lie in executable segments, by their sizes in memory, which a debug file keeps (rule R103)."""
+    result = np.zeros(len(vaddrs), np.bool_)
+    for segment in segments:
+        if segment.executable:
+            end = np.uint64(min(segment.vaddr + segment.memory_size, TOP))
+            result |= (vaddrs >= np.uint64(segment.vaddr)) & (vaddrs < end)
+    return result
+
+
+class Calls(NamedTuple):
+    """How many of the call sites that were looked at lie in a call."""
+
+    inside: int
+    sites: int
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return f"of {self.sites} call sites {self.inside} lie in a call"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there are enough of them to tell something."""
+        return self.sites >= MIN_CALL_SITES
+
+    @property
+    def share(self) -> float:
+        """The share of those in a call: 0 to 1."""
+        return self.inside / max(self.sites, 1)
+
+
+def calls_at(image: ElfImage, vaddrs: UInt64, outside: int = 0) -> Calls | None:
+    """How many call sites lie in calls of `image`: they are at `vaddrs`, and `outside` more in none of its segments.
+
+    None if that cannot be told.
+    """
+    if not len(vaddrs):
+        return Calls(0, outside) if outside else None
+    calls = inside_calls(image, vaddrs)
+    if calls is None:
+        return None
+    return Calls(int(calls.sum()), len(calls) + outside)
+
+
+def call_site_mismatch(calls: Calls | None) -> str:
+    """Why a file that only has the right name cannot be what ran, empty if it can (R148, call sites in calls)."""
+    if calls is None or not calls.is_known or calls.share >= MIN_CALL_SHARE:
+        return ""
+    return f"another build: {calls.text} there"

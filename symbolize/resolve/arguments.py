@@ -1,0 +1,64 @@
+"""What callers may give where binaries, a cache and servers are wanted: one or several, a path, a URL or an object."""
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from symbolize.binaries import Servers
+from symbolize.core.errors import UsageError
+from symbolize.symbols import TableCache
+
+Path = str | os.PathLike[str]
+Paths = Path | Iterable[Path]
+Urls = str | Iterable[str]
+
+
+def as_paths(value: Paths, name: str) -> list[str]:
+    """The paths that the argument `name` holds. Raises TypeError for what is neither a path nor several."""
+    if isinstance(value, str | os.PathLike):
+        return [os.fspath(value)]
+    if not isinstance(value, Iterable) or isinstance(value, bytes | Mapping):
+        raise TypeError(f"{name}: expected a path or a sequence of paths, not {type(value).__name__}")
+    paths = list(value)
+    for path in paths:
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"{name}: expected paths in the sequence, not {type(path).__name__}")
+    return [os.fspath(path) for path in paths]
+
+
+def as_roots(value: Paths) -> list[str]:
+    """Folders and files with binaries. Raises TypeError, and UsageError for one that does not exist."""
+    roots = as_paths(value, "binaries")
+    for root in roots:
+        if not os.path.exists(root):
+            raise UsageError(f"{root}: no such folder or file")
+    return roots
+
+
+def as_cache(value: TableCache | Path | None) -> TableCache | None:
+    """The cache, or the one in the folder `value`. Raises TypeError."""
+    if isinstance(value, str | os.PathLike):
+        return TableCache(value)
+    if value is not None and not isinstance(value, TableCache):
+        raise TypeError(f"cache: expected a folder or a TableCache, not {type(value).__name__}")
+    return value
+
+
+def as_servers(value: Servers | Urls | None, held: ExitStack) -> Servers | None:
+    """The client, or one for the servers at the URLs `value`, which `held` closes. Raises TypeError, and UsageError for
+    what is no URL of a server."""
+    client: Any = value
+    if value is None or (callable(getattr(client, "fetch", None)) and callable(getattr(client, "prefetch", None))):
+        return client  # type: ignore[no-any-return]
+    if not isinstance(value, Iterable) or isinstance(value, bytes | Mapping):
+        raise TypeError(f"servers: expected a URL, a sequence of URLs or a client, not {type(value).__name__}")
+    urls = [value] if isinstance(value, str) else list(value)
+    for url in urls:
+        if not isinstance(url, str):
+            raise TypeError(f"servers: expected URLs in the sequence, not {type(url).__name__}")
+    if not urls:
+        return None
+    from symbolize.binaries.debuginfod import Debuginfod
+
+    return held.enter_context(Debuginfod(urls))

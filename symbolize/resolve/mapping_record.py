@@ -1,0 +1,121 @@
+"""What a profile records of its mappings: the question that a `Resolution` answers."""
+
+from itertools import pairwise
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.core.arrays import Bool, Int64, UInt64, distinct, marked
+from symbolize.profile import NONE, AddressKind, Profile
+from symbolize.resolve.name_agreement import ExistingNames, existing_names
+
+PROCESS_LABELS = (b"pid", b"process_id", b"process.pid", b"tgid")
+"""Labels of samples that name the process."""
+MAX_PROCESS_DIGITS = 19
+
+NO_ROWS, NO_ADDRESSES, NO_CALLS = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.bool_)
+"""What mappings without locations share: profiles of a fleet have many."""
+
+
+class MappingRecord(NamedTuple):
+    """A mapping as the profile records it: its name and build id (either may be empty), bounds, and file offset.
+
+    `mapping` is its row, NONE for what lies in no mapping, and `kind` what its addresses are. `rows` are its locations,
+    `addresses` theirs, and `is_call` tells which are call sites. `names` are the functions that they came with, where
+    those are evidence: of addresses in a file, and of a kernel.
+    """
+
+    mapping: int
+    kind: AddressKind
+    filename: str
+    build_id: str
+    start: int
+    limit: int
+    file_offset: int
+    rows: Int64
+    addresses: UInt64
+    is_call: Bool
+    names: ExistingNames | None
+
+    def without_locations(self) -> Self:
+        """What outlives the profile: the mapping itself."""
+        return self._replace(rows=NO_ROWS, addresses=NO_ADDRESSES, is_call=NO_CALLS, names=None)
+
+    @property
+    def linked_names(self) -> list[tuple[int, bytes]]:
+        """The addresses of a kernel that came with a name, and the linked one, if it is known, else that for people."""
+        if self.names is None or self.kind != AddressKind.KERNEL:
+            return []
+        names, of_location = self.names
+        named = np.flatnonzero(of_location != NONE)
+        linked = [names[i].linked or names[i].shown for i in of_location[named].tolist()]
+        return list(zip(self.addresses[named].tolist(), linked, strict=True))
+
+
+def records_of(profile: Profile, *, with_names: bool) -> list[MappingRecord]:
+    """All mappings of a profile, and behind them what lies in none."""
+    mappings, text = profile.mappings, profile.strings.text
+    callers = call_site_mask(profile)
+
+    def record(mapping: int, rows: Int64) -> MappingRecord:
+        is_mapping = mapping != NONE
+        kind = profile.address_kind(mapping) if is_mapping else AddressKind.PROCESS
+        is_evidence = with_names and len(rows) and kind in (AddressKind.IN_FILE, AddressKind.KERNEL)
+        return MappingRecord(
+            mapping,
+            kind,
+            text(mappings.filename[mapping]) if is_mapping else "",
+            text(mappings.build_id[mapping]) if is_mapping else "",
+            int(mappings.start[mapping]) if is_mapping else 0,
+            int(mappings.limit[mapping]) if is_mapping else 0,
+            int(mappings.file_offset[mapping]) if is_mapping else 0,
+            rows,
+            profile.locations.address[rows] if len(rows) else NO_ADDRESSES,
+            callers[rows] if len(rows) else NO_CALLS,
+            existing_names(profile, rows) if is_evidence else None,
+        )
+
+    records = [record(mapping, rows) for mapping, rows in enumerate(rows_by_mapping(profile))]
+    return [*records, record(NONE, unmapped_locations(profile))]
+
+
+def rows_by_mapping(profile: Profile) -> list[Int64]:
+    """The locations of each mapping."""
+    order = np.argsort(profile.locations.mapping, kind="stable")
+    edges = np.searchsorted(profile.locations.mapping[order], np.arange(len(profile.mappings) + 1))
+    return [order[begin:end] if begin < end else NO_ROWS for begin, end in pairwise(edges.tolist())]
+
+
+def unmapped_locations(profile: Profile) -> Int64:
+    """The locations with an address that lies in no mapping."""
+    return np.flatnonzero((profile.locations.mapping == NONE) & (profile.locations.address != 0))
+
+
+def call_site_mask(profile: Profile) -> Bool:
+    """Which locations are on some stack above the leaf: bool[n]."""
+    samples = profile.samples
+    above = np.ones(len(samples.locations), np.bool_)
+    above[samples.location_offsets[:-1][np.diff(samples.location_offsets) > 0]] = False
+    return marked(samples.locations, len(profile.locations), above)
+
+
+def processes(profile: Profile) -> set[int]:
+    """The processes that the labels of the samples name."""
+    labels = profile.samples.labels
+    keys = [key for key in distinct(labels.key).tolist() if profile.strings[key].lower() in PROCESS_LABELS]
+    here = np.isin(labels.key, keys)
+    found = set(distinct(labels.number[here & (labels.text == 0)]).tolist())
+    texts = map(profile.strings.text, distinct(labels.text[here]).tolist())
+    named = (text for text in texts if text.isascii() and text.isdigit() and len(text) <= MAX_PROCESS_DIGITS)
+    return (found | set(map(int, named))) - {0}
+
+
+def weight_of_mappings(profile: Profile) -> NDArray[np.float64]:
+    """The sample value of the frames in each mapping."""
+    samples, column = profile.samples, profile.weight_column()
+    values = np.abs(samples.values[:, column].astype(np.float64)) if column >= 0 else np.ones(len(samples))
+    mapping = profile.locations.mapping[samples.locations]
+    value = np.repeat(values, np.diff(samples.location_offsets))
+    inside = mapping != NONE
+    return np.bincount(mapping[inside], value[inside], len(profile.mappings)).astype(np.float64)

@@ -1,0 +1,97 @@
+"""Which provider answers for a mapping."""
+
+from collections.abc import Sequence
+
+from symbolize.binaries import BinaryIndex, SpecialFiles
+from symbolize.binaries.recorded_names import is_no_file, plain_names
+from symbolize.elf import ElfImage
+from symbolize.profile import NONE, AddressKind
+from symbolize.resolve.mapping_record import MappingRecord
+from symbolize.resolve.opened import OpenBinaries
+from symbolize.resolve.providers.breakpad import SymbolFiles
+from symbolize.resolve.providers.jit import CompiledCode, is_anonymous, is_compiled
+from symbolize.resolve.providers.kernel import Kernels, is_kernel, release_in
+from symbolize.resolve.providers.members import Members, is_in_archive
+from symbolize.resolve.providers.modules import Modules, module_name
+from symbolize.resolve.providers.vdso import find_vdso, is_vdso
+from symbolize.resolve.resolution import Resolution
+
+
+class SymbolProviders:
+    """What names mappings without a file of their own, below the roots of `index`; files are read when they are needed.
+
+    `prepare` takes what a profile records of itself, before its mappings are asked for.
+    """
+
+    def __init__(self, index: BinaryIndex, opened: OpenBinaries) -> None:
+        self._index = index
+        self._opened = opened
+        self._files = SpecialFiles(index)
+        self._kernels = Kernels(index, self._files, opened)
+        self._modules = Modules(index, self._files, opened)
+        self._members = Members(index, self._files, opened)
+        self._compiled = CompiledCode(self._files)
+        self._symbol_files = SymbolFiles(self._files)
+        self._all = self._compiled, self._kernels, self._modules, self._members, self._symbol_files
+        self._mappings: Sequence[MappingRecord] = ()
+        self._processes: set[int] = set()
+        self._release = ""
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be read, a sentence each."""
+        return self._files.problems
+
+    def prepare(self, mappings: Sequence[MappingRecord], processes: set[int]) -> None:
+        """All mappings of a profile, and the processes it is of, as far as they are known."""
+        self._mappings = [each.without_locations() for each in mappings]
+        releases = {release_in(mapping.filename) for mapping in mappings} - {""}
+        self._release = releases.pop() if len(releases) == 1 else ""
+        self._processes = processes
+
+    def find(self, mapping: MappingRecord) -> Resolution | None:
+        """What answers for a mapping that has no file of its own, by its kind or name; None if an ordinary lookup has
+        to answer. Code that was compiled at run time counts whatever it is called; bytecode does not."""
+        name = mapping.filename
+        if mapping.kind == AddressKind.NO_BINARY:
+            return self._run_time_code(mapping) if is_anonymous(name) or is_compiled(name) else None
+        if mapping.mapping == NONE:
+            return self._run_time_code(mapping)
+        if is_kernel(name):
+            return self._kernels.find(mapping, self._release)
+        if is_vdso(name):
+            return find_vdso(self._index, self._opened, mapping)
+        if not mapping.build_id and is_anonymous(name):
+            return self._run_time_code(mapping)
+        if is_in_archive(name):
+            return self._members.find(mapping)
+        if module_name(name):
+            return self._module(mapping)
+        return None
+
+    def symbols_for(self, mapping: MappingRecord, images: Sequence[ElfImage]) -> Resolution | None:
+        """A symbol file for a mapping whose binary is not there, or has no symbols and consists of `images`."""
+        if is_no_file(mapping.filename) and not mapping.build_id:
+            return None
+        name = plain_names(mapping.filename)[-1].rpartition("/")[2]
+        return self._symbol_files.find(mapping, name, self._mappings, images)
+
+    @property
+    def count(self) -> int:
+        """How many files are kept of what was read."""
+        return sum(each.count for each in self._all)
+
+    def close(self) -> None:
+        """Release what was read."""
+        for each in self._all:
+            each.close()
+
+    def _run_time_code(self, mapping: MappingRecord) -> Resolution | None:
+        return self._compiled.find(mapping.filename, mapping.addresses, self._processes)
+
+    def _module(self, mapping: MappingRecord) -> Resolution | None:
+        """A kernel module, by build id the one of the index; where there is none, the list of the kernel's symbols."""
+        if mapping.build_id and self._index.with_build_id(mapping.build_id):
+            return None
+        found = self._modules.find(mapping, self._release)
+        return found if found is not None else self._kernels.module(mapping, self._release)

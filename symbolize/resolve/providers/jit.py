@@ -1,0 +1,99 @@
+"""Code that was compiled at run time: `perf-PID.map` and jitdump files."""
+
+import re
+from collections.abc import Callable
+
+from symbolize.binaries import SpecialFile, SpecialFiles
+from symbolize.core.arrays import UInt64
+from symbolize.core.reasons import Reason
+from symbolize.resolve.resolution import Resolution, as_they_are, by_symbol_list
+from symbolize.symbol_files import SymbolList, process_of, read_jitdump, read_perf_map
+from symbolize.symbol_files.jitdump import is_jitdump
+from symbolize.symbols import SymbolListBinary
+
+MAX_DUMP, MAX_MAP = 1 << 30, 128 << 20
+"""Bytes of the largest jitdump, which has the code as well, and of the largest perf map that are read."""
+
+ANONYMOUS = re.compile(
+    r"//anon|\[anon.*|/memfd:.*|\[heap\]|\[stack.*|anon_inode:?.*|/dev/zero.*|/anon_hugepage.*|/SYSV.*|/dev/ashmem/.*"
+    r"|(.*/)?perf-\d+\.map|(.*/)?jit[^/]*\.dump|(.*/)?jitted-\d+-\d+\.so|\[unknown\]|"
+)
+"""Recorded names of memory that may hold code compiled at run time."""
+
+COMPILED = re.compile(r"\[JIT .*|(.*/)?TemporaryFile-[^/]*|.*_jit_(app|zygote)_cache:.*")
+"""What simpleperf calls the code that Android's runtime compiled."""
+
+PROCESS = re.compile(r"(?:.*/)?(?:perf-(\d{1,10})\.map|jit-(\d{1,10})\.dump|jitted-(\d{1,10})-\d+\.so)")
+
+
+def is_anonymous(filename: str) -> bool:
+    """Whether a recorded name stands for memory that may hold code compiled at run time."""
+    return ANONYMOUS.fullmatch(filename.removesuffix(" (deleted)")) is not None
+
+
+def is_compiled(filename: str) -> bool:
+    """Whether a recorded name is one that simpleperf gives to code compiled at run time."""
+    return COMPILED.fullmatch(filename) is not None
+
+
+def process_in(name: str) -> int:
+    """The process that a name of such a file tells, 0 if it does not."""
+    match = PROCESS.fullmatch(name)
+    return int(next(filter(None, match.groups()))) if match else 0
+
+
+class CompiledCode:
+    """The lists of code compiled at run time among `files`, each read once. `processes` are those of the profile."""
+
+    def __init__(self, files: SpecialFiles) -> None:
+        self._files = files
+        self._read: dict[str, SymbolListBinary | None] = {}
+
+    def find(self, filename: str, addresses: UInt64, processes: set[int]) -> Resolution | None:
+        """The list for a mapping of that name; None if there is none that covers one of `addresses`.
+
+        The process is that of the name, else that of the profile, else there must be lists of one process only.
+        """
+        own = process_in(filename)
+        wanted = {own} if own else processes
+        candidates: dict[int, list[tuple[SpecialFile, Callable[[bytes], SymbolList]]]] = {}
+        for file in self._files.of_kind("jitdump"):
+            process = process_of(self._files.head(file.path, 40))
+            candidates.setdefault(process, []).append((file, read_jitdump))
+        for file in self._files.of_kind("perf-map"):
+            candidates.setdefault(process_in(file.name), []).append((file, read_perf_map))
+        if wanted:
+            candidates = {process: found for process, found in candidates.items() if process in wanted}
+        best: list[tuple[int, SymbolListBinary]] = []
+        for process, found in candidates.items():
+            made = [binary for file, reader in found if (binary := self._listing(file, reader)) is not None]
+            # A dump knows lines, and comes first.
+            covered = [int(binary.covers(addresses).sum()) for binary in made]
+            if any(covered):
+                best.append((process, made[covered.index(max(covered))]))
+        if not best:
+            return None
+        if len(best) > 1:
+            names = " and ".join(binary.path for _, binary in best[:3])
+            return Resolution(reason=Reason.AMBIGUOUS, detail=f"lists of several processes cover it: {names}")
+        return by_symbol_list(best[0][1], as_they_are)
+
+    @property
+    def count(self) -> int:
+        """How much is kept of what was read."""
+        return len(self._read)
+
+    def close(self) -> None:
+        """Let go of what was read."""
+        self._read.clear()
+
+    def _listing(self, file: SpecialFile, reader: Callable[[bytes], SymbolList]) -> SymbolListBinary | None:
+        if file.path not in self._read:
+            self._read[file.path] = None
+            data = self._files.read(file.path, MAX_DUMP if reader is read_jitdump else MAX_MAP)
+            if data is not None and (reader is not read_jitdump or is_jitdump(data[:4])):
+                listing = reader(data)
+                for problem in listing.problems:
+                    self._files.tell(f"{file.path}: {problem}")
+                self._read[file.path] = SymbolListBinary(file.path, listing)
+        return self._read[file.path]

@@ -1,0 +1,173 @@
+"""What a mapping is resolved to: the binary, where the addresses are in it, the evidence, or why there is none."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from symbolize.binaries import Kind
+from symbolize.core.arrays import Int64, UInt8, UInt64
+from symbolize.core.errors import ReadFailure
+from symbolize.core.failures import Failure, reason_of
+from symbolize.core.mapped import CHANGED, ChangedFile
+from symbolize.core.reasons import Reason
+from symbolize.profile import NONE, Profile
+from symbolize.resolve.addresses import MappedAddresses
+from symbolize.resolve.mapping_record import NO_ROWS
+from symbolize.resolve.name_agreement import ExistingNames
+from symbolize.symbols import Binary, SymbolListBinary
+
+NO_VADDRS = np.zeros(0, np.uint64)
+
+INDEPENDENT = [int(Reason.OUTSIDE_SEGMENTS), int(Reason.NO_ADDRESS), int(Reason.CHANGED), int(Reason.READ_FAILED)]
+"""Reasons of misses that are the same whatever the servers have. That an address is no code of the file that was found
+is so with every file of the build."""
+
+AddressMap = Callable[[UInt64], MappedAddresses | None]
+"""From recorded addresses to vaddrs, of a `Binary` those of its `loaded` file; None if the binary does not fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Resolution:
+    """What a mapping of the profile is resolved to, or what lies in none (NONE).
+
+    `binary` answers for it, if there is one, and consists of `files`; `address_map` leads to its vaddrs (None: its
+    segments do). `verified` tells that a build id, or names that came with the profile, prove it. `reason` and
+    `detail` say why there is none, `tried` are places and what came of them. `wanted` says what of the binary with the
+    build id `wanted_id` is still missing: "executable", "debuginfo".
+
+    `locations` are all rows of the mapping; `rows` those that are code of the binary, `vaddrs` theirs, and `names` the
+    functions they came with, if these are to be compared with what is found. Of addresses in a file `load_bias` is what
+    makes them vaddrs, modulo 2⁶⁴; `build_id` is that of the file, whole, where the profile has none and it is proven.
+
+    `failures` are servers that may have what is missing and failed, and files that could not be read to the end.
+    `suspect` failed first and then did not: it is to blame for what is missed all the same (R285, names missed by
+    failures). `state` tells of a binary that was not asked whether its symbol table is kept.
+    """
+
+    binary: Binary | SymbolListBinary | None = None
+    address_map: AddressMap | None = None
+    files: Sequence[str] = ()
+    verified: bool = False
+    reason: Reason = Reason.SYMBOLIZED
+    detail: str = ""
+    tried: Sequence[tuple[str, str]] = ()
+    problems: Sequence[str] = ()
+    wanted: Sequence[Kind] = ()
+    wanted_id: str = ""
+    mapping: int = NONE
+    locations: Int64 = field(default_factory=lambda: NO_ROWS)
+    rows: Int64 = field(default_factory=lambda: NO_ROWS)
+    vaddrs: UInt64 = field(default_factory=lambda: NO_VADDRS)
+    names: ExistingNames | None = None
+    load_bias: int = 0
+    build_id: str = ""
+    failures: Sequence[Failure] = ()
+    suspect: Failure | None = None
+    state: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no other file of the build would add anything."""
+        return isinstance(self.binary, Binary) and self.binary.rank == 0 and self.binary.code is not None
+
+    def with_failure(self, failure: ReadFailure) -> "Resolution":
+        """This one, of which something that may have its names could not be read."""
+        return replace(self, failures=(*self.failures, Failure.of(failure)), detail=str(failure))
+
+    def refused(self, reason: Reason, **changes: Any) -> "Resolution":
+        """This one without the binary."""
+        return replace(self, binary=None, reason=reason, **changes)
+
+
+def by_symbol_list(binary: SymbolListBinary, address_map: AddressMap) -> Resolution:
+    """A list of functions as the answer; nothing in it proves that it belongs to the mapping."""
+    return Resolution(binary, address_map, [binary.path], tried=[(binary.path, "used, unverified")])
+
+
+def as_they_are(addresses: UInt64) -> MappedAddresses:
+    """The map for lists of recorded addresses."""
+    return addresses, np.ones(len(addresses), np.bool_)
+
+
+class Resolutions:
+    """The resolutions of the mappings of a profile, the last one of what lies in none, and the reason of each location:
+    `reasons` is uint8[locations]."""
+
+    def __init__(self, resolutions: Iterable[Resolution], locations: int) -> None:
+        self._all = list(resolutions)
+        self.reasons: UInt8 = np.full(locations, Reason.NO_MAPPING, np.uint8)
+        for each in self._all:
+            if each.binary is not None:
+                self.reasons[each.locations] = Reason.OUTSIDE_SEGMENTS
+            if each.reason.is_miss:
+                self.reasons[each.locations] = each.reason
+
+    @property
+    def all(self) -> Sequence[Resolution]:
+        """Those of all mappings."""
+        return self._all
+
+    def by_binary(self) -> list[tuple[Binary | SymbolListBinary, list[Resolution]]]:
+        """The binaries, each once, with the mappings that it answers for."""
+        groups: dict[int, tuple[Binary | SymbolListBinary, list[Resolution]]] = {}
+        for each in self._all:
+            if each.binary is not None:
+                groups.setdefault(id(each.binary), (each.binary, []))[1].append(each)
+        return list(groups.values())
+
+    def note(self, mapping: int, problems: Sequence[str] = (), **changes: Any) -> None:
+        """Add what a later stage found out of a mapping."""
+        before = self._all[mapping]
+        self._all[mapping] = replace(before, problems=(*before.problems, *problems), **changes)
+
+    def note_name_conflicts(self, mapping: int, count: int) -> None:
+        """At so many addresses of a mapping the names that came with the profile stay (R164, name agreement)."""
+        if count:
+            text = f"at {count} addresses the profile has a name that the debug information does not confirm; it stays"
+            self.note(mapping, [text])
+
+    def fail(self, resolutions: Sequence[Resolution], failure: ReadFailure) -> None:
+        """Let a failure be the reason of the locations that one binary was asked for."""
+        for each in resolutions:
+            self._all[each.mapping] = self._all[each.mapping].with_failure(failure)
+            self.reasons[each.rows] = reason_of(failure)
+
+    def suspect(self, earlier: Mapping[int, tuple[str, str]]) -> None:
+        """Let it be a failure if a mapping lacks names and its binary is not the one that it asked before: `earlier`
+        has path and key of that (R284, files that are replaced)."""
+        for mapping, (path, key) in earlier.items():
+            binary = self._all[mapping].binary
+            if not isinstance(binary, Binary) or binary.key != key:
+                self.note(mapping, suspect=Failure.of(ChangedFile(path, CHANGED)))
+
+    def blame_failures(self) -> None:
+        """Where a file changed, or servers failed, that may have what the locations of a mapping miss, let that be the
+        reason (R285, names missed by failures)."""
+        for each in self._all:
+            if each.mapping == NONE or not (each.failures or each.suspect):
+                continue
+            reasons = self.reasons[each.locations]
+            missed = each.locations[(reasons > Reason.HAD_NAMES) & ~np.isin(reasons, INDEPENDENT)]
+            if not len(missed):
+                continue
+            servers = [failure for failure in each.failures if failure.reason is Reason.SERVER_FAILED]
+            if each.suspect is not None:
+                self.reasons[missed] = each.suspect.reason
+                self.note(each.mapping, failures=(*each.failures, each.suspect), detail=each.suspect.sentence)
+            elif servers:
+                self.reasons[missed] = Reason.SERVER_FAILED
+                what = "; ".join(f"{failure.place}: {failure.text}" for failure in servers)
+                self.note(each.mapping, detail=f"{what}; {each.detail}" if each.detail else what)
+
+    def write(self, profile: Profile) -> None:
+        """Make addresses in files vaddrs, and give mappings the build ids of proven files."""
+        locations, mappings = profile.locations, profile.mappings
+        settled = [each for each in self._all if each.binary is not None and (each.load_bias or each.build_id)]
+        if settled:
+            locations.address, mappings.build_id = locations.address.copy(), mappings.build_id.copy()
+        for each in settled:
+            locations.address[each.locations] += np.uint64(each.load_bias)
+            if each.build_id:
+                mappings.build_id[each.mapping] = profile.strings.add(each.build_id.encode())

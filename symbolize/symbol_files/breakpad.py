@@ -1,0 +1,226 @@
+"""Breakpad symbol files: functions, inlined functions, lines and exported symbols as text."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from symbolize.core.arrays import Int32, Int64, UInt32, UInt64, views
+from symbolize.symbol_files.breakpad_scan import KINDS, count_records, nest, read_records
+from symbolize.symbol_files.symbol_list import SymbolList
+
+FUNCTION, PUBLIC, FILE, ORIGIN, INLINE, LINE = range(1, KINDS)
+"""The kinds of records, as `breakpad_scan` numbers them."""
+
+MAX_NESTING = 256
+"""Functions inlined into each other; what is deeper is left out."""
+PAGE = 4096
+MAX_PUBLIC = 1 << 20
+"""Bytes behind its start that a symbol without a size may answer for."""
+
+HEAD = 4096
+"""Bytes of a file in which its first records stand."""
+
+_MODULE = re.compile(rb"MODULE (\S+) (\S+) ([0-9A-Fa-f]{33,40}) ([^\r\n]*)\r?\n")
+_CODE_ID = re.compile(rb"^INFO CODE_ID ([0-9A-Fa-f]+)", re.MULTILINE)
+
+
+class Module(NamedTuple):
+    """What a symbol file is of: debug id (32 hex digits and the age), build id if it tells it, and name."""
+
+    debug_id: str
+    build_id: str
+    name: str
+
+
+def read_module(head: bytes) -> Module | None:
+    """The module of the symbol file that begins with `head`; None if it is no such file."""
+    match = _MODULE.match(head)
+    if match is None:
+        return None
+    code = _CODE_ID.search(head[:HEAD])
+    name = match[4].decode(errors="backslashreplace")
+    return Module(match[3].decode().upper(), code[1].decode().lower() if code else "", name)
+
+
+def debug_id(build_id: str) -> str:
+    """The debug id, without its age, of a module with this build id: its first 16 bytes as a GUID.
+
+    Three fields of a GUID are numbers, and little-endian in a build id: their bytes are swapped.
+    """
+    raw = bytes.fromhex(build_id)[:16].ljust(16, b"\0")
+    return (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]).hex().upper()
+
+
+def read_breakpad(data: bytes | memoryview) -> SymbolList:
+    """The functions, inlined functions, lines and exported symbols of a symbol file.
+
+    Addresses count from where the first segment of the module is loaded. A function ends by its size, and where the
+    next one begins; a PUBLIC record, which has none, where the next function or such record begins. Names are as the
+    writer of the file had them. Lines that are no sound records are counted in `problems`.
+    """
+    counts = np.zeros(KINDS + 1, np.int64)
+    count_records(data, *views(counts))
+    rooms = counts.tolist()
+    kinds = (FUNCTION, PUBLIC, FILE, ORIGIN)
+    widths = (4, 3, 3, 3)
+    columns = [np.zeros((width, rooms[kind]), np.uint64) for kind, width in zip(kinds, widths, strict=True)]
+    inlines = np.zeros((5, rooms[INLINE]), np.uint64)
+    ranges = np.zeros((3, rooms[0]), np.uint64)
+    lines = np.zeros((4, rooms[LINE]), np.uint64)
+    counts[:] = 0
+    read_records(data, *views(*columns, inlines, ranges, lines, counts))
+    found = counts.tolist()
+    functions, publics, files, origins = (column[:, : found[kind]] for kind, column in zip(kinds, columns, strict=True))
+    inlines, ranges = inlines[:, : found[INLINE]], ranges[:, : found[0]]
+    lines = lines[:, : found[LINE]]
+
+    begin, end, function = disjoint(functions[0], functions[1])
+    symbol_begin, symbol_end, symbol = public_ranges(publics[0], begin, end)
+    all_begin = np.concatenate((begin, symbol_begin))
+    all_end = np.concatenate((end, symbol_end))
+    # What owns a range: functions, then exported symbols, then inlined functions.
+    owner = np.concatenate((function, functions.shape[1] + symbol))
+    roots = functions.shape[1] + publics.shape[1]
+    inner = clipped(inlines, ranges, begin, end, function, functions.shape[1])
+    depth = np.concatenate((np.zeros(len(owner), np.uint64), inlines[0][inner[2]] + np.uint64(1)))
+    all_begin, all_end = np.concatenate((all_begin, inner[0])), np.concatenate((all_end, inner[1]))
+    owner = np.concatenate((owner, roots + inner[2]))
+    order = np.lexsort((depth, all_begin))
+    start, node, parent, owners = nested(all_begin[order], all_end[order], owner[order], roots + inlines.shape[1])
+
+    file_row = rows_of(files[0], np.concatenate((lines[3], inlines[2])))
+    line_file, call_file = file_row[: lines.shape[1]], file_row[lines.shape[1] :]
+    row_start, row_file, row_line = line_rows(lines, line_file)
+    names = texts(data, functions[2:4]) + texts(data, publics[1:3]) + texts(data, origins[1:3]) + [b""]
+    is_inline = owners >= roots
+    inline = np.where(is_inline, owners - roots, 0)
+    origin = rows_of(origins[0], inlines[3])  # -1, an unknown one, is the last name, which is empty
+    called = np.where(origin < 0, len(names) - 1, roots + origin)
+    if inlines.shape[1]:
+        node_function = np.where(is_inline, called[inline], owners)
+        node_call_file = np.where(is_inline, call_file[inline], -1)
+        node_call_line = np.where(is_inline, small(inlines[1])[inline], 0)
+    else:
+        node_function, node_call_file = owners, np.full(len(owners), -1)
+        node_call_line = np.zeros(len(owners))
+    listing = SymbolList(
+        start=start,
+        node=node,
+        row_start=row_start,
+        row_file=row_file,
+        row_line=row_line,
+        node_parent=parent,
+        node_function=node_function.astype(np.int32),
+        node_call_file=node_call_file.astype(np.int32),
+        node_call_line=node_call_line.astype(np.uint32),
+        function_linkage=names,
+        function_name=[b""] * len(names),
+        function_decl_file=np.full(len(names), -1, np.int32),
+        function_decl_line=np.zeros(len(names), np.uint32),
+        files=texts(data, files[1:3]),
+    )
+    if found[KINDS]:
+        listing.problems.append(f"{found[KINDS]} lines are no sound records")
+    return listing
+
+
+def disjoint(begin: UInt64, size: UInt64) -> tuple[UInt64, UInt64, Int64]:
+    """Begins and ends of ranges, cut where the next one begins, ascending, and their rows; of equals the first."""
+    rows = np.flatnonzero(size > 0)
+    rows = rows[np.argsort(begin[rows], kind="stable")]
+    first = np.ones(len(rows), np.bool_)
+    first[1:] = begin[rows[1:]] != begin[rows[:-1]]
+    rows = rows[first]
+    starts = begin[rows]
+    ends = starts + np.minimum(size[rows], ~starts)
+    ends[:-1] = np.minimum(ends[:-1], starts[1:])
+    return starts, ends, rows
+
+
+def public_ranges(address: UInt64, begin: UInt64, end: UInt64) -> tuple[UInt64, UInt64, Int64]:
+    """Ranges of symbols without sizes that lie in none of the functions `[begin, end)`, ascending, and their rows."""
+    rows = np.argsort(address, kind="stable")
+    first = np.ones(len(rows), np.bool_)
+    first[1:] = address[rows[1:]] != address[rows[:-1]]
+    rows = rows[first]
+    starts = address[rows]
+    if len(begin):
+        at = np.searchsorted(begin, starts, side="right") - 1
+        outside = (at < 0) | (starts >= end[np.maximum(at, 0)])
+        rows, starts = rows[outside], starts[outside]
+    borders = np.sort(np.concatenate((begin, starts)))
+    at = np.searchsorted(borders, starts, side="right")
+    page = starts | np.uint64(PAGE - 1)
+    following = np.append(borders, np.uint64(0))[at]
+    ends = np.where(at < len(borders), following, page + (page < ~np.uint64(0)))
+    return starts, np.minimum(ends, starts + np.minimum(np.uint64(MAX_PUBLIC), ~starts)), rows
+
+
+def clipped(
+    inlines: UInt64, ranges: UInt64, begin: UInt64, end: UInt64, function: Int64, count: int
+) -> tuple[UInt64, UInt64, Int64]:
+    """Begins, ends and rows of the inlined functions, cut to the function that they stand behind in the file."""
+    row = ranges[0].astype(np.int64)
+    low = ranges[1]
+    high = low + np.minimum(ranges[2], ~low)
+    place = np.full(count + 1, -1, np.int64)
+    place[function] = np.arange(len(function))
+    home = place[inlines[4].astype(np.int64)[row] - 1] if len(row) else row
+    home = np.where(inlines[4].astype(np.int64)[row] > 0, home, -1)
+    known = home >= 0
+    row, low, high, home = row[known], low[known], high[known], home[known]
+    low, high = np.maximum(low, begin[home]), np.minimum(high, end[home])
+    kept = low < high
+    return low[kept], high[kept], row[kept]
+
+
+def nested(begin: UInt64, end: UInt64, owner: Int64, owners: int) -> tuple[UInt64, Int32, Int32, Int64]:
+    """Starts and nodes of disjoint ranges made of nested ones; the parent of each node, and what it is of."""
+    starts = np.empty(2 * len(begin) + 1, np.uint64)
+    nodes = np.empty(len(starts), np.int32)
+    parents = np.empty(owners + 1, np.int32)
+    numbers = np.full(owners + 1, -1, np.int32)
+    order = np.zeros(owners + 1, np.int32)
+    stack = np.zeros(MAX_NESTING, np.uint64), np.zeros(MAX_NESTING, np.int32)
+    count = nest(*views(begin, end, owner, starts, nodes, parents, numbers, order, *stack))
+    made = int(order[-1])
+    return starts[:count].copy(), nodes[:count].copy(), parents[:made].copy(), order[:made].astype(np.int64)
+
+
+def line_rows(lines: UInt64, file: Int32) -> tuple[UInt64, Int32, UInt32]:
+    """Line records as a layer; a gap behind a record has no line."""
+    begin, end, row = disjoint(lines[0], lines[1])
+    gap = np.append(begin[1:], np.uint64(0)) != end
+    start = np.concatenate((begin, end[gap]))
+    order = np.argsort(start, kind="stable")
+    none = np.full(int(gap.sum()), -1, np.int32)
+    number = small(lines[2][row])
+    return (
+        start[order],
+        np.concatenate((file[row], none)).astype(np.int32)[order],
+        np.concatenate((number, np.zeros(len(none), np.uint32)))[order],
+    )
+
+
+def rows_of(numbers: UInt64, wanted: UInt64) -> Int32:
+    """For each of `wanted` the row of that number, -1 where there is none; of equal numbers the first counts."""
+    if not len(numbers):
+        return np.full(len(wanted), -1, np.int32)
+    if int(numbers.max()) < 2 * len(numbers):  # writers number from 0
+        place = np.full(2 * len(numbers) + 1, -1, np.int32)
+        place[numbers[::-1].astype(np.int64)] = np.arange(len(numbers), dtype=np.int32)[::-1]
+        return place[np.minimum(wanted, np.uint64(2 * len(numbers))).astype(np.int64)]
+    order = np.argsort(numbers, kind="stable")
+    at = np.minimum(np.searchsorted(numbers[order], wanted), len(numbers) - 1)
+    return np.where(numbers[order[at]] == wanted, order[at], -1).astype(np.int32)
+
+
+def small(values: UInt64) -> UInt32:
+    """Line numbers; one that is too large is unknown."""
+    return np.where(values < np.uint64(1 << 31), values, np.uint64(0)).astype(np.uint32)
+
+
+def texts(data: bytes | memoryview, places: UInt64) -> list[bytes]:
+    """The strings between begins and ends in `data`."""
+    return [bytes(data[begin:end]) for begin, end in zip(*places.tolist(), strict=True)]

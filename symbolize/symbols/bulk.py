@@ -1,0 +1,88 @@
+"""Many addresses of one binary, asked at once, without a profile."""
+
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack
+from operator import index
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from symbolize.core.arrays import UInt64, distinct_inverse
+from symbolize.core.errors import InputError, UsageError
+from symbolize.elf import ElfImage
+from symbolize.symbols.binary import Binary
+from symbolize.symbols.builds import builds_of
+from symbolize.symbols.cache import TableCache
+from symbolize.symbols.retrying_lookup import look_up
+from symbolize.symbols.split_dwarf_files import Finder
+from symbolize.symbols.table import Frames
+
+
+def lookup(
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    vaddrs: ArrayLike,
+    *,
+    cache: TableCache | None = None,
+    finder: Finder | None = None,
+) -> Frames:
+    """The frames at `vaddrs` of the binary that `files` are of: its file, its debug file, or both.
+
+    `vaddrs` are n ELF virtual addresses (as `nm` prints them) in any order, uint64[n] or what numpy makes of it. The
+    answer is columns, see `Frames`: the frames of address i are `[offsets[i], offsets[i + 1])`, innermost first. Only
+    the debug information that the addresses need is decoded; with a `cache` a table that is kept there is used.
+    `finder` finds split units and supplementary files. Raises InputError for a file that cannot be read, UsageError
+    for files of several binaries, TypeError and ValueError for addresses that are none.
+    """
+    paths = [files] if isinstance(files, str | os.PathLike) else list(files)
+    with ExitStack() as held:
+        images = []
+        for path in paths:
+            try:
+                images.append(held.enter_context(ElfImage.open(os.fspath(path))))
+            except OSError as error:
+                raise InputError(os.fspath(path), error.strerror or str(error)) from error
+        builds = builds_of(images)
+        if len(builds) != 1:
+            names = ", ".join(image.path for build in builds for image in build)
+            raise UsageError(f"files: not the files of one binary: {names or 'none'}")
+        binary = Binary(builds[0], finder, cache)
+        held.callback(binary.close)
+        return frames_at(binary, vaddrs)
+
+
+def frames_at(binary: Binary, vaddrs: ArrayLike) -> Frames:
+    """The frames at `vaddrs`, in any order, of a binary that is open. Raises as `lookup` does."""
+    asked = as_vaddrs(vaddrs)
+    if np.all(asked[:-1] <= asked[1:]):
+        answer = look_up(binary, asked, nearest_line=False, tables=None)
+        frames = answer.frames
+    else:
+        ascending, which = distinct_inverse(asked)
+        answer = look_up(binary, ascending, nearest_line=False, tables=None)
+        frames = answer.frames.take(which)
+    answer.check()
+    return frames
+
+
+def as_vaddrs(values: ArrayLike) -> UInt64:
+    """Addresses as a column: uint64[n]. Raises TypeError for what are no whole numbers, ValueError for what has not one
+    dimension or does not fit 64 bits."""
+    try:
+        column = values if isinstance(values, np.ndarray) else as_column([*map(index, values)])  # type: ignore[arg-type]
+    except OverflowError as error:
+        raise ValueError(f"vaddrs: {error}") from error
+    if column.ndim != 1:
+        raise ValueError(f"vaddrs: expected one dimension, not {column.ndim}")
+    if len(column) and column.dtype.kind not in "ui":
+        raise TypeError(f"vaddrs: expected whole numbers, not {column.dtype}")
+    if column.dtype.kind == "i" and len(column) and column.min() < 0:
+        raise ValueError("vaddrs: an address is negative")
+    return column.astype(np.uint64)
+
+
+def as_column(numbers: list[int]) -> UInt64:
+    """Whole numbers as a column. Raises OverflowError for those that do not fit; numpy 1 takes negative ones."""
+    if min(numbers, default=0) < 0:
+        raise OverflowError("an address is negative")
+    return np.array(numbers, np.uint64)

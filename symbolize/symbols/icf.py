@@ -1,0 +1,580 @@
+"""Which functions share their code: told from functions that merely have several names (rule R119).
+
+Where several names stand at one place, in this order:
+
+1. Names that are spellings of one function count once (`function_key`; rules R114, R115, R149, R151).
+2. Two names that say the types of their functions, as C++ and Rust names do, are two functions (rule R157).
+3. Other names, as in C, may be aliases. Where DWARF has the function, each name with a definition of its own is
+   a function, and names without are aliases of those that have one (rules R155, R156).
+4. Elsewhere names and bindings decide (rules R152, R153, R154).
+
+Functions whose symbols are gone are looked for in DWARF (rule R158).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from posixpath import basename
+from typing import NamedTuple
+
+import numpy as np
+
+from symbolize.core.arrays import (
+    Bool,
+    Int64,
+    UInt8,
+    UInt64,
+    distinct,
+    first_of_runs,
+    is_among,
+    layer_at,
+    offsets_of,
+    views,
+)
+from symbolize.core.string_array import joined_arrays
+from symbolize.dwarf.constants import DW_LANG_Mips_Assembler
+from symbolize.dwarf.decode import Decoded, Dwarf
+from symbolize.dwarf.icf_evidence import (
+    Definitions,
+    definitions_of,
+    entries_of_several,
+    lists_all_definitions,
+    sequence_starts,
+    sequences_at,
+    units_at,
+)
+from symbolize.elf.symbols import STB_GLOBAL, STB_LOCAL
+from symbolize.names import (
+    demangle,
+    function_key,
+    is_linker_made,
+    is_mangled,
+    may_be_local,
+    public_name,
+    same_function,
+    strip_version,
+    variants,
+)
+from symbolize.symbols.elf_symbols import SymbolLayer
+from symbolize.symbols.range_table import outermost
+from symbolize.symbols.string_table import StringTable
+
+NOWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+MAX_NAMES = 4096
+"""So many names at one place are looked at; whole families of empty functions may be folded into one."""
+
+
+class Evidence(IntEnum):
+    """What tells that functions share code."""
+
+    NAMES = 1
+    """Names of symbols."""
+    DEFINITIONS = 2
+    """Definitions in .debug_info."""
+    LINES = 3
+    """Line tables."""
+
+
+class Candidate(NamedTuple):
+    """One of the functions at a place: its linked name, and where it is declared (empty and 0: unknown)."""
+
+    name: bytes
+    path: bytes
+    line: int
+
+
+@dataclass(eq=False)
+class IcfGroups:
+    """Code that several functions share: disjoint ranges `[begin, end)`, ascending.
+
+    The functions of range `i` are the candidates `[offsets[i], offsets[i + 1])`: `name` (empty where only the
+    place is known), `path` and `line`. The first is the one whose name is shown where DWARF does not decide.
+    """
+
+    begin: UInt64
+    end: UInt64
+    offsets: Int64
+    name: list[bytes]
+    path: list[bytes]
+    line: list[int]
+    evidence: UInt8
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def candidates(self, i: int) -> list[Candidate]:
+        """The functions that share range `i`."""
+        rows = range(int(self.offsets[i]), int(self.offsets[i + 1]))
+        return [Candidate(self.name[row], self.path[row], self.line[row]) for row in rows]
+
+
+class _Group(NamedTuple):
+    """Sized function symbols of one place, the better ones first, as rows of the layer."""
+
+    begin: int
+    end: int
+    names: list[bytes]
+    bindings: list[int]
+    namesakes: bool
+
+
+class _Verdict(NamedTuple):
+    begin: int
+    end: int
+    evidence: Evidence
+    candidates: list[Candidate]
+
+
+def find_shared(symbols: SymbolLayer, dwarf: Dwarf | None, decoded: Decoded, vaddrs: UInt64 | None = None) -> IcfGroups:
+    """The code that several distinct functions share.
+
+    With `vaddrs` (ascending) only ranges that hold one of them are looked for. What is said of an address does
+    not depend on the others, nor on which units were decoded besides those that its lookup needs.
+    """
+    known = _Known(dwarf) if dwarf is not None else None
+    verdicts: list[_Verdict] = []
+    undecided: list[_Group] = []
+    for group in _groups(symbols, vaddrs):
+        if not group.namesakes and all(same_function(group.names[0], name) for name in group.names[1:]):
+            continue  # as most are: the variants of a constructor
+        keys = _functions(group)
+        if dwarf is None and _are_typed(keys):
+            verdicts.append(_verdict(group, Evidence.NAMES, (names[0] for names in keys.values())))
+        elif len(keys) > 1 or (group.namesakes and dwarf is not None):
+            undecided.append(group)
+    if undecided:
+        verdicts += _decide(undecided, known)
+    ranges = _answering(_outermost(verdicts, decoded), symbols)
+    if known is not None:
+        ranges += _by_entries(known, decoded, vaddrs, symbols.complete)
+        decided = np.array([verdict.begin for verdict in ranges], np.uint64)
+        ranges += _by_lines(known.dwarf, decoded, symbols, vaddrs, decided)
+    shared = _collect(ranges)
+    return _located(shared, known) if known is not None else shared
+
+
+def _located(shared: IcfGroups, known: "_Known") -> IcfGroups:
+    """`shared` with the declarations of all candidates that DWARF has a definition of.
+
+    First among the functions of a range comes the one whose code it is: that of the first definition there.
+    """
+    which, units = units_at(known.dwarf, shared.begin)
+    definitions, index = known.definitions(units)
+    path, line, order = list(shared.path), list(shared.line), list(range(len(shared.name)))
+    for i in range(len(shared)):
+        near = set(units[which == i].tolist())
+        ends = int(shared.offsets[i]), int(shared.offsets[i + 1])
+        kept: list[tuple[int, int]] = []
+        for k in range(*ends):
+            rows = [row for row in index.rows([shared.name[k]]) if int(definitions.unit[row]) in near]
+            declared = [row for row in rows if definitions.line[row]]
+            if declared and not line[k]:
+                path[k], line[k] = definitions.path[declared[0]], definitions.line[declared[0]]
+            here = (row for row in rows if definitions.is_live[row] and definitions.begin[row] == shared.begin[i])
+            kept.append((next(here, len(definitions.die)), k))
+        order[slice(*ends)] = [k for _, k in sorted(kept)]
+    return replace(
+        shared,
+        name=[shared.name[k] for k in order],
+        path=[path[k] for k in order],
+        line=[line[k] for k in order],
+    )
+
+
+class _Index:
+    """Definitions by the names that symbols may have for them."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        linked = definitions.linkage.lengths() > 0
+        names = joined_arrays([definitions.linkage, definitions.name])
+        self._names = StringTable()
+        numbers = self._names.add(names.only(np.arange(len(linked)) + np.where(linked, 0, len(linked))))
+        self._order = np.argsort(numbers, kind="stable")
+        self._numbers = numbers[self._order]
+
+    def rows(self, names: list[bytes]) -> list[int]:
+        """The definitions that one of `names` may be linked from, in order of the file."""
+        spellings = {*map(function_key, names), *demangle(names), *(v for name in names for v in variants(name))}
+        found = {number for name in spellings if (number := self._names.find(name)) >= 0}
+        first = np.searchsorted(self._numbers, sorted(found))
+        last = np.searchsorted(self._numbers, sorted(found), side="right")
+        return sorted(row for i, j in zip(first, last, strict=True) for row in self._order[i:j].tolist())
+
+
+class _Known:
+    """The definitions that were read so far: a walk over units costs as much as decoding them."""
+
+    def __init__(self, dwarf: Dwarf) -> None:
+        self.dwarf = dwarf
+        self._units: set[int] = set()
+        self._definitions = definitions_of(dwarf, np.zeros(0, np.int64))
+        self._index = _Index(self._definitions)
+
+    def definitions(self, units: Int64) -> tuple[Definitions, _Index]:
+        """The definitions in `units`, and perhaps in others, with their index."""
+        wanted = set(units.tolist())
+        if not wanted <= self._units:
+            self._units |= wanted
+            self._definitions = definitions_of(self.dwarf, np.array(sorted(self._units), np.int64))
+            self._index = _Index(self._definitions)
+        return self._definitions, self._index
+
+
+def _groups(symbols: SymbolLayer, vaddrs: UInt64 | None) -> Iterator[_Group]:
+    """The places with several sized function symbols of one size; with `vaddrs` those that answer for one of them."""
+    order, starts = symbols.by_vaddr
+    same = starts[1:] == starts[:-1]
+    several = np.append(same, False) | np.append(False, same) if len(starts) else same
+    rows = order[several]
+    rows = rows[symbols.sized[rows] & symbols.is_function[rows]]
+    if vaddrs is not None:
+        answering = layer_at(symbols.start, symbols.symbol, vaddrs)
+        asked = distinct(symbols.vaddr[answering[answering >= 0]])
+        place = np.minimum(np.searchsorted(asked, symbols.vaddr[rows]), len(asked) - 1)
+        rows = rows[asked[place] == symbols.vaddr[rows]] if len(asked) else rows[:0]
+    rows = rows[np.lexsort((symbols.end[rows], symbols.vaddr[rows]))]
+    first = np.flatnonzero(first_of_runs(symbols.vaddr[rows]) | first_of_runs(symbols.end[rows]))
+    last = np.append(first[1:], len(rows))
+    several = last - first > 1
+    for i, j in zip(first[several].tolist(), last[several].tolist(), strict=True):
+        yield _group(symbols, rows[i:j].tolist())
+
+
+def _group(symbols: SymbolLayer, rows: list[int]) -> _Group:
+    """The symbols `rows`, the better ones first (rule R107), each name once."""
+    texts = [(symbols.names[row], int(symbols.binding[row]), row) for row in rows[:MAX_NAMES]]
+    order = {STB_GLOBAL: 0, STB_LOCAL: 2}
+    texts = [text for text in texts if not is_linker_made(text[0])]
+    texts.sort(key=lambda text: (order.get(text[1], 1), len(text[0]) - len(text[0].lstrip(b"_")), len(text[0]), text))
+    local = [(name, symbols.names.table_of(row)) for name, binding, row in texts if binding == STB_LOCAL]
+    strongest: dict[bytes, int] = {}
+    for name, binding, _ in texts:
+        strongest.setdefault(name, binding)
+    begin, end = int(symbols.vaddr[rows[0]]), int(symbols.end[rows[0]])
+    return _Group(begin, end, list(strongest), list(strongest.values()), len(set(local)) < len(local))
+
+
+def _functions(group: _Group) -> dict[bytes, list[bytes]]:
+    """The names of a group by the function that they are spellings of."""
+    keys: dict[bytes, list[bytes]] = {}
+    for name in group.names:
+        keys.setdefault(function_key(name), []).append(strip_version(name))
+    return keys
+
+
+def _are_typed(keys: dict[bytes, list[bytes]]) -> bool:
+    """Whether the names of several functions say their types (rule R157)."""
+    return sum(map(_is_typed, keys.values())) > 1
+
+
+def _is_typed(names: Sequence[bytes]) -> bool:
+    """Whether a function's names say its type."""
+    return is_mangled(names[0])
+
+
+def _verdict(group: _Group, evidence: Evidence, names: Iterable[bytes]) -> _Verdict:
+    return _Verdict(group.begin, group.end, evidence, [Candidate(name, b"", 0) for name in names])
+
+
+def _decide(groups: list[_Group], known: _Known | None) -> Iterator[_Verdict]:
+    """Of `groups` whose names leave it open those that are several functions."""
+    near: dict[int, set[int]] = {}
+    thorough: set[int] = set()
+    if known is not None:
+        dwarf = known.dwarf
+        places = distinct(np.array([group.begin for group in groups], np.uint64))
+        which, units = units_at(dwarf, places)
+        described = _describes_c(dwarf, units)
+        which, units = which[described], units[described]
+        for place, unit in zip(places[which].tolist(), units.tolist(), strict=True):
+            near.setdefault(place, set()).add(unit)
+        units = distinct(units)
+        thorough = set(units[lists_all_definitions(dwarf, units)].tolist())
+        definitions, index = known.definitions(units)
+        # What gcc optimizes while linking is defined in other units.
+        elsewhere = definitions.is_live & (definitions.home != definitions.unit) & is_among(definitions.unit, units)
+        for row in np.flatnonzero(elsewhere).tolist():
+            if int(definitions.begin[row]) in near and definitions.home[row] >= 0:
+                near[int(definitions.begin[row])].add(int(definitions.home[row]))
+        homes = distinct(np.array(sorted({unit for some in near.values() for unit in some}), np.int64))
+        definitions, index = known.definitions(homes)
+    for group in groups:
+        verdict = None
+        around = near.get(group.begin, set())
+        typed = _are_typed(_functions(group))
+        if around and (not typed or around <= thorough):
+            verdict = _by_definitions(group, definitions, index, around)
+        if verdict is None and typed:
+            verdict = _verdict(group, Evidence.NAMES, (names[0] for names in _functions(group).values()))
+        if verdict is None:
+            verdict = _by_bindings(group)
+        if len(verdict.candidates) > 1:
+            yield verdict
+
+
+def _describes_c(dwarf: Dwarf, units: Int64) -> Bool:
+    """Which units tell definitions from aliases: all but those of assembly, where each label has a DIE."""
+    result: Bool = np.asarray(dwarf.units.language)[units] != DW_LANG_Mips_Assembler
+    return result
+
+
+def _by_definitions(group: _Group, definitions: Definitions, index: _Index, units: set[int]) -> _Verdict | None:
+    """The functions of a group by the definitions in `units`; None if DWARF does not have the place.
+
+    A name with a definition of its own is a function, one without an alias (rule R155). Local functions of one
+    name are as many as places that they are declared at (rule R156).
+    """
+    begin, size = group.begin, group.end - group.begin
+    known: dict[bytes, list[Candidate]] = {}
+    covered = False
+    unnamed: list[Candidate] = []  # DWARF has no linked names of local functions
+    for key, names in _functions(group).items():
+        for row in index.rows(names):
+            if int(definitions.unit[row]) not in units:
+                continue
+            here = bool(definitions.is_live[row]) and int(definitions.begin[row]) == begin
+            if definitions.is_live[row] and not here:
+                continue
+            covered |= here
+            candidate = Candidate(names[0], definitions.path[row], definitions.line[row])
+            # Where the names are one, only code of the same size can have been the same code.
+            exact = here or int(definitions.size[row]) == size
+            places = known.setdefault(key, [])
+            if not places or (group.namesakes and exact and not _is_declared(candidate, places)):
+                places.append(candidate)
+        if key not in known and _is_typed(names) and may_be_local(names[0]):
+            unnamed.append(Candidate(names[0], b"", 0))
+    if not known or not (covered or len(known) > 1):
+        return None
+    if unnamed:
+        known[b""] = unnamed
+    return _Verdict(begin, group.end, Evidence.DEFINITIONS, [place for places in known.values() for place in places])
+
+
+def _is_declared(candidate: Candidate, places: list[Candidate]) -> bool:
+    """Whether a function is declared where one of `places` is; headers may be known by several paths."""
+    return (
+        any(
+            candidate.line == place.line and basename(candidate.path) == basename(place.path)
+            for place in places
+            if place.line and candidate.line
+        )
+        or not candidate.line
+    )
+
+
+def _by_bindings(group: _Group) -> _Verdict:
+    """The functions of a group by names and bindings alone (rules R152, R153, R154)."""
+    binding = dict(zip(map(strip_version, reversed(group.names)), reversed(group.bindings), strict=True))
+    classes: dict[bytes, list[bytes]] = {}
+    for key, names in _functions(group).items():
+        classes.setdefault(key if _is_typed(names) else public_name(key), []).extend(names)
+    for wanted in (STB_GLOBAL, STB_LOCAL):
+        strong = [names for names in classes.values() if _is_typed(names) or any(binding[n] == wanted for n in names)]
+        if strong:
+            break
+    return _verdict(group, Evidence.NAMES, (names[0] for names in strong))
+
+
+def _answering(verdicts: list[_Verdict], symbols: SymbolLayer) -> list[_Verdict]:
+    """The ranges in which symbols of the groups answer: a symbol that begins inside a function has its own place."""
+    if not verdicts:
+        return []
+    order = sorted(verdicts)
+    begins = np.array([verdict.begin for verdict in order], np.uint64)
+    starts = np.where(symbols.symbol >= 0, symbols.vaddr[symbols.symbol], np.uint64(0))
+    pieces = np.flatnonzero((symbols.symbol >= 0) & is_among(starts, begins))
+    result: list[_Verdict] = []
+    first = np.searchsorted(begins, starts[pieces])
+    last = np.searchsorted(begins, starts[pieces], side="right")
+    ends = np.append(symbols.start[1:], np.uint64(0xFFFFFFFFFFFFFFFF))
+    for piece, i, j in zip(pieces.tolist(), first.tolist(), last.tolist(), strict=True):
+        begin, end = int(symbols.start[piece]), int(ends[piece])
+        for verdict in order[i:j]:  # of several sizes the smallest first
+            if begin < min(end, verdict.end):
+                result.append(verdict._replace(begin=begin, end=min(end, verdict.end)))
+                begin = verdict.end
+    return result
+
+
+def _outermost(verdicts: list[_Verdict], decoded: Decoded) -> list[_Verdict]:
+    """Without names of a place inside a function, which do not share the function (rule R160)."""
+    begin = np.array([verdict.begin for verdict in verdicts], np.uint64)
+    if not verdicts:
+        return []
+    here = layer_at(decoded.segment_start, decoded.segment_node, begin)
+    before = layer_at(decoded.segment_start, decoded.segment_node, begin - np.minimum(begin, np.uint64(1)))
+    inside = (here >= 0) & (_tops(decoded, here) == _tops(decoded, before))
+    return [verdict for verdict, drop in zip(verdicts, inside.tolist(), strict=True) if not drop]
+
+
+def _tops(decoded: Decoded, node: Int64) -> Int64:
+    """The function that each node is inlined into, over all levels; -1 stays."""
+    outer = np.empty(len(decoded.node_parent) + 1, np.int64)
+    outer[-1] = -1
+    outermost(*views(decoded.node_parent, outer[:-1]))
+    return outer[node]
+
+
+def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete: bool) -> list[_Verdict]:
+    """What DWARF knows of functions whose symbols are gone (rule R158).
+
+    These are functions with code at one place, which gold leaves without symbols if they are local, and, where
+    the table of all symbols is gone, places where several sequences of line programs begin.
+    """
+    dwarf = known.dwarf
+    top = np.flatnonzero(decoded.node_parent < 0)
+    entries = entries_at(decoded, vaddrs)
+    if not len(entries):
+        return []
+    of_top = decoded.node_entry[top]
+    # Which other units were decoded is chance, so what they do not claim does not count.
+    claims = dwarf.claims
+    fair = claims.hold(of_top, decoded.node_unit[top]) | ~claims.anywhere(of_top)
+    top, of_top = top[fair], of_top[fair]
+    asked = entries[np.minimum(np.searchsorted(entries, of_top), len(entries) - 1)] == of_top
+    chosen = entries_of_several(dwarf, decoded.node_die[top[asked]], of_top[asked])
+    places = np.zeros(0, np.int64)
+    if not complete:
+        places, _ = sequence_starts(dwarf, entries)
+        places = np.flatnonzero(np.bincount(places, minlength=len(entries)) > 1)
+        chosen = distinct(np.concatenate((chosen, entries[places])))
+    if not len(chosen):
+        return []
+    _, units = units_at(dwarf, chosen)
+    units = distinct(units[_describes_c(dwarf, units)])
+    definitions, _ = known.definitions(units)
+    live = np.flatnonzero(definitions.is_live & is_among(definitions.unit, units))
+    live = live[np.argsort(definitions.begin[live], kind="stable")]
+    low = np.searchsorted(definitions.begin[live], chosen)
+    high = np.searchsorted(definitions.begin[live], chosen, side="right")
+    sequences: list[list[tuple[int, bytes, int]]] = [[] for _ in range(len(chosen))]
+    if not complete:
+        sequences = sequences_at(dwarf, units, chosen)
+    found_at = []
+    for i in np.flatnonzero(high > low).tolist():
+        candidates: dict[bytes, Candidate] = {}
+        for row in live[low[i] : high[i]].tolist():
+            candidate = _candidate(definitions, row)
+            candidates.setdefault(_identity(definitions, row), candidate)
+        evidence, size = Evidence.DEFINITIONS, int(definitions.size[live[low[i]]])
+        if len(candidates) == 1 and len({(basename(path), line) for _, path, line in sequences[i]}) > 1:
+            evidence = Evidence.LINES
+            for unit, path, line in sequences[i]:
+                found = _defined_at(definitions, unit, path, line, size)
+                key = _identity(definitions, found) if found is not None else b"%s:%d" % (path, line)
+                place = Candidate(b"", path, line) if found is None else _candidate(definitions, found)
+                candidates.setdefault(key, place)
+        if len(candidates) > 1:
+            begin = int(chosen[i])
+            found_at.append(_Verdict(begin, begin + size, evidence, list(candidates.values())))
+    if not found_at:
+        return []
+    entered = np.append(decoded.node_entry, NOWHERE)[_tops(decoded, decoded.segment_node)]
+    pieces = [(verdict, _where_entered(decoded, entered, verdict)) for verdict in found_at]
+    return [verdict._replace(begin=begin, end=end) for verdict, parts in pieces for begin, end in parts]
+
+
+def _where_entered(decoded: Decoded, entered: UInt64, verdict: _Verdict) -> Iterator[tuple[int, int]]:
+    """The parts of a range whose functions, by segment, are `entered` where it begins: others may lie in it."""
+    begin, end = np.uint64(verdict.begin), np.uint64(verdict.end)  # with an int numpy would search floats
+    low = max(int(np.searchsorted(decoded.segment_start, begin, side="right")) - 1, 0)
+    high = int(np.searchsorted(decoded.segment_start, end))
+    own = np.append(entered[low:high] == begin, False)
+    first = np.flatnonzero(own & ~np.append(False, own[:-1]))
+    last = np.flatnonzero(~own & np.append(False, own[:-1]))
+    limits = np.append(decoded.segment_start[low:high], end)
+    for i, j in zip(first.tolist(), last.tolist(), strict=True):
+        yield max(int(limits[i]), verdict.begin), min(int(limits[j]), verdict.end)
+
+
+def _by_lines(
+    dwarf: Dwarf, decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64 | None, decided: UInt64
+) -> list[_Verdict]:
+    """What line tables alone know of functions that DWARF does not describe, but for those that begin at `decided`.
+
+    With `-gmlt` clang describes functions only into which others are inlined, and gold drops the symbols of local ones
+    that it folds (rule R265).
+    """
+    answering = symbols.symbol if vaddrs is None else layer_at(symbols.start, symbols.symbol, vaddrs)
+    rows = distinct(answering[answering >= 0])
+    rows = rows[symbols.sized[rows] & symbols.is_function[rows]]
+    rows = rows[dwarf.claims.anywhere(symbols.vaddr[rows])]
+    rows = rows[layer_at(decoded.segment_start, decoded.segment_node, symbols.vaddr[rows]) < 0]
+    rows = rows[~is_among(symbols.vaddr[rows], decided)]
+    rows = rows[np.argsort(symbols.vaddr[rows], kind="stable")]
+    rows = rows[first_of_runs(symbols.vaddr[rows])]
+    if not len(rows):
+        return []
+    starts = sequence_starts(dwarf, symbols.vaddr[rows])
+    several = np.bincount(starts[0], minlength=len(rows)) > 1
+    if not several.any():
+        return []
+    which, units = units_at(dwarf, symbols.vaddr[rows], starts)
+    units = distinct(units[several[which] & _describes_c(dwarf, units)])
+    rows = rows[several]
+    result = []
+    found = sequences_at(dwarf, units, symbols.vaddr[rows], symbols.end[rows])
+    for row, sequences in zip(rows.tolist(), found, strict=True):
+        places = {(basename(path), line): Candidate(b"", path, line) for _, path, line in sequences}
+        if len(places) > 1:
+            candidates = [Candidate(strip_version(symbols.names[row]), b"", 0), *places.values()]
+            result.append(_Verdict(int(symbols.vaddr[row]), int(symbols.end[row]), Evidence.LINES, candidates))
+    return result
+
+
+def _candidate(definitions: Definitions, row: int) -> Candidate:
+    name = definitions.linkage[row] or definitions.name[row]
+    return Candidate(name, definitions.path[row], definitions.line[row])
+
+
+def _identity(definitions: Definitions, row: int) -> bytes:
+    """What tells the function of a definition from others: its name, and of a local one the place too (rule R156)."""
+    linkage = definitions.linkage[row]
+    if linkage and not linkage.startswith(b"_ZL") and b"_GLOBAL__N_" not in linkage:
+        return function_key(linkage)
+    name = function_key(linkage or definitions.name[row])
+    return b"%s %s:%d" % (name, basename(definitions.path[row]), definitions.line[row])
+
+
+def entries_at(decoded: Decoded, vaddrs: UInt64 | None) -> UInt64:
+    """Where the functions that are there begin, or those of them that answer for one of `vaddrs`."""
+    node = decoded.segment_node
+    if vaddrs is not None:
+        place = np.searchsorted(decoded.segment_start, vaddrs, side="right") - 1
+        node = node[place[place >= 0]]
+    is_there = np.zeros(len(decoded.node_parent) + 1, np.bool_)  # the last is for gaps
+    is_there[_tops(decoded, node)] = True
+    return distinct(decoded.node_entry[np.flatnonzero(is_there[:-1])])
+
+
+def _defined_at(definitions: Definitions, unit: int, path: bytes, line: int, size: int) -> int | None:
+    """The definition that a line row of `unit` is in: the last one that is declared at or before the line.
+
+    None where it is not the only one there, or its code was not as large as what is there: then only the place
+    is known.
+    """
+    rows = np.flatnonzero(definitions.unit == unit).tolist()
+    rows = [row for row in rows if 0 < definitions.line[row] <= line and definitions.path[row] == path]
+    best = max((definitions.line[row] for row in rows), default=0)
+    rows = [row for row in rows if definitions.line[row] == best and int(definitions.size[row]) == size]
+    return rows[0] if len({_identity(definitions, row) for row in rows}) == 1 else None
+
+
+def _collect(verdicts: list[_Verdict]) -> IcfGroups:
+    """Ranges in order of address. Of those that overlap the first counts, of one place that with more functions."""
+    kept: list[_Verdict] = []
+    for verdict in sorted(verdicts, key=lambda verdict: (verdict.begin, -len(verdict.candidates), -verdict.evidence)):
+        if not kept or verdict.begin >= kept[-1].end:
+            kept.append(verdict)
+    candidates = [candidate for verdict in kept for candidate in verdict.candidates]
+    return IcfGroups(
+        np.array([verdict.begin for verdict in kept], np.uint64),
+        np.array([verdict.end for verdict in kept], np.uint64),
+        offsets_of([len(verdict.candidates) for verdict in kept]),
+        [candidate.name for candidate in candidates],
+        [candidate.path for candidate in candidates],
+        [candidate.line for candidate in candidates],
+        np.array([verdict.evidence for verdict in kept], np.uint8),
+    )

@@ -1,0 +1,574 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
+"""The ranges of a table: functions, line rows and symbols as one sequence, encoded in blocks, and looked up in them.
+
+A block starts with nothing known: address `block_start`, node 0, file 0, line 0, column 0. Each range is the
+distance of its address from the range before it (LEB128, left out for the first of a block), a byte of flags and
+what the flags announce, as differences from the range before it:
+
+    bit 0    the node, as signed LEB128
+    bit 1    the file, as signed LEB128
+    bit 2    the column, as LEB128, not a difference
+    bits 3-7 the line: the difference + LINE_BIAS, or LINE_ESCAPE and the difference as signed LEB128
+
+Node and file count from 1; node 0 is a gap.
+"""
+
+from typing import Any, NamedTuple
+
+import cython
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.core.arrays import Int32, UInt8, UInt32, UInt64, views
+
+MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+LINE_BIAS = cython.declare(cython.longlong, 10)
+LINE_ESCAPE = cython.declare(cython.longlong, 31)
+
+BLOCK = cython.declare(cython.Py_ssize_t, 64)
+BLOCK_SIZE = 64
+"""How many ranges a block holds."""
+
+MAX_PACKED = 40
+"""The most bytes a range takes: a flag byte and five LEB128 numbers of up to 10, 5, 5, 5 and 5 bytes."""
+
+NODE_CHANGES = cython.declare(cython.int, 1 << 0)
+FILE_CHANGES = cython.declare(cython.int, 1 << 1)
+COLUMN_CHANGES = cython.declare(cython.int, 1 << 2)
+LINE_SHIFT = cython.declare(cython.int, 3)
+"""The bits of the flags."""
+
+MAX_CHAIN = cython.declare(cython.Py_ssize_t, 4096)
+"""Functions inlined into each other; what is deeper is cut off. The decoder follows 256 (R30, depth of inlining)."""
+
+
+@cython.ccall
+def merge_into(  # type: ignore[no-untyped-def]
+    segment_starts: cython.const[cython.ulonglong][::1],
+    segments: cython.const[cython.longlong][::1],
+    row_starts: cython.const[cython.ulonglong][::1],
+    rows: cython.const[cython.longlong][::1],
+    symbol_starts: cython.const[cython.ulonglong][::1],
+    symbols: cython.const[cython.longlong][::1],
+    starts: cython.ulonglong[::1],
+    out_segments: cython.int[::1],
+    out_rows: cython.int[::1],
+    out_symbols: cython.int[::1],
+) -> cython.Py_ssize_t:
+    """Cut three layers of disjoint ranges at each other's borders.
+
+    Entry `i` of a layer reaches from its start to the next one's and holds a number, or -1. The outputs have room
+    for all entries of the three; returns how many there are, each from its start to that of the next.
+    """
+    count: cython.Py_ssize_t = 0
+    a: cython.Py_ssize_t = 0
+    b: cython.Py_ssize_t = 0
+    c: cython.Py_ssize_t = 0
+    segment: cython.longlong = -1
+    row: cython.longlong = -1
+    symbol: cython.longlong = -1
+    start: cython.ulonglong
+    with cython.nogil:
+        while a < len(segment_starts) or b < len(row_starts) or c < len(symbol_starts):
+            start = MASK64
+            if a < len(segment_starts) and segment_starts[a] < start:
+                start = segment_starts[a]
+            if b < len(row_starts) and row_starts[b] < start:
+                start = row_starts[b]
+            if c < len(symbol_starts) and symbol_starts[c] < start:
+                start = symbol_starts[c]
+            while a < len(segment_starts) and segment_starts[a] == start:
+                segment = segments[a]
+                a += 1
+            while b < len(row_starts) and row_starts[b] == start:
+                row = rows[b]
+                b += 1
+            while c < len(symbol_starts) and symbol_starts[c] == start:
+                symbol = symbols[c]
+                c += 1
+            starts[count] = start
+            out_segments[count] = cython.cast(cython.int, segment)
+            out_rows[count] = cython.cast(cython.int, row)
+            out_symbols[count] = cython.cast(cython.int, symbol)
+            count += 1
+    return count
+
+
+@cython.ccall
+def outermost(  # type: ignore[no-untyped-def]
+    parents: cython.const[cython.longlong][::1], outer: cython.longlong[::1]
+):
+    """Fill `outer` with the function of its own that each node is inlined into; parents come before children."""
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(len(parents)):
+            outer[i] = outer[parents[i]] if parents[i] >= 0 else i
+
+
+@cython.ccall
+def mark_chains(  # type: ignore[no-untyped-def]
+    leaves: cython.const[cython.int][::1], parents: cython.const[cython.longlong][::1], used: cython.uchar[::1]
+):
+    """Mark the nodes `leaves` (-1: none) and all that they are inlined into."""
+    i: cython.Py_ssize_t
+    k: cython.longlong
+    with cython.nogil:
+        for i in range(len(leaves)):
+            k = leaves[i]
+            while k >= 0 and used[k] == 0:
+                used[k] = 1
+                k = parents[k]
+
+
+@cython.cclass
+class InlineTree:
+    """The nodes of a table, each combination of parent, function and call site once, parents before children.
+
+    `slots` is a hash table of rows + 1; the random `mixer` keeps a file from choosing values that collide. From `limit`
+    rows on only functions of their own are entered, and `cut_off` is set.
+    """
+
+    def __init__(self, room: cython.Py_ssize_t, limit: cython.Py_ssize_t, mixer: cython.ulonglong) -> None:
+        self.limit = limit
+        self.cut_off = False
+        size: cython.Py_ssize_t = 16
+        while size < 2 * room:
+            size *= 2
+        self.slots = memoryview(np.zeros(size, np.int32))
+        self.parent = memoryview(np.zeros(room, np.int32))
+        self.function = memoryview(np.zeros(room, np.int32))
+        self.file = memoryview(np.zeros(room, np.int32))
+        self.line = memoryview(np.zeros(room, np.uint32))
+        self.column = memoryview(np.zeros(room, np.uint32))
+        self.room = room
+        self.count = 0
+        self.mixer = mixer | 1
+
+    def row(
+        self,
+        parent: cython.longlong,
+        function: cython.longlong,
+        file: cython.longlong,
+        line: cython.ulonglong,
+        column: cython.ulonglong,
+    ) -> cython.longlong:
+        """The row of a node, made if it is new; -1 if there is no room for it."""
+        mixed: cython.ulonglong = cython.cast(cython.ulonglong, parent + 1)
+        mixed = ((mixed << 32) ^ cython.cast(cython.ulonglong, function)) & MASK64
+        mixed = (mixed * self.mixer) & MASK64
+        mixed = mixed ^ (mixed >> 29) ^ cython.cast(cython.ulonglong, file + 1) ^ (line << 24) ^ (column << 48)
+        mixed = ((mixed & MASK64) * self.mixer) & MASK64
+        place: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, (mixed ^ (mixed >> 32)) & (len(self.slots) - 1))
+        known: cython.longlong
+        while self.slots[place] != 0:
+            known = self.slots[place] - 1
+            if (
+                self.parent[known] == parent
+                and self.function[known] == function
+                and self.file[known] == file
+                and self.line[known] == line
+                and self.column[known] == column
+            ):
+                return known
+            place += 1
+            if place == len(self.slots):
+                place = 0
+        if self.count >= self.room:
+            return -1
+        known = self.count
+        self.slots[place] = cython.cast(cython.int, known + 1)
+        self.parent[known] = cython.cast(cython.int, parent)
+        self.function[known] = cython.cast(cython.int, function)
+        self.file[known] = cython.cast(cython.int, file)
+        self.line[known] = cython.cast(cython.uint, line)
+        self.column[known] = cython.cast(cython.uint, column)
+        self.count += 1
+        return known
+
+
+@cython.ccall
+def chain_nodes(  # type: ignore[no-untyped-def]
+    leaves: cython.const[cython.int][::1],
+    outer_functions: cython.const[cython.int][::1],
+    parents: cython.const[cython.longlong][::1],
+    functions: cython.const[cython.int][::1],
+    files: cython.const[cython.int][::1],
+    lines: cython.const[cython.uint][::1],
+    columns: cython.const[cython.uint][::1],
+    tree: InlineTree,
+    found: cython.int[::1],
+) -> cython.bint:
+    """Enter the chain of functions behind every range into `tree`; `found` receives the innermost row, or -1.
+
+    Range `i` lies in node `leaves[i]` of the decoder, or in none (-1), and the outermost function there has the
+    row `outer_functions[i]` of the table, which depends on the symbol at the address; -1 if nothing is there.
+    `functions` are the rows of the other nodes. False if `tree` has too little room.
+    """
+    seen_function: cython.int[::1] = memoryview(np.full(len(parents), -1, np.int32))
+    seen_row: cython.int[::1] = memoryview(np.full(len(parents), -1, np.int32))
+    stack: cython.longlong[::1] = memoryview(np.zeros(MAX_CHAIN, np.int64))
+    depth: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    k: cython.longlong
+    outer: cython.longlong
+    row: cython.longlong
+    with cython.nogil:
+        for i in range(len(leaves)):
+            outer = outer_functions[i]
+            found[i] = -1
+            if outer < 0:
+                continue
+            k = leaves[i]
+            row = -1
+            depth = 0
+            while k >= 0 and depth < MAX_CHAIN:
+                if seen_function[k] == outer:
+                    row = seen_row[k]
+                    break
+                stack[depth] = k
+                depth += 1
+                k = parents[k]
+            if tree.count >= tree.limit and depth > 0 and row < 0:
+                tree.cut_off = True
+                depth = 0
+            if depth == 0 and row < 0:
+                row = tree.row(-1, outer, -1, 0, 0)
+                if row < 0:
+                    return False
+            while depth > 0:
+                depth -= 1
+                k = stack[depth]
+                if parents[k] < 0:
+                    row = tree.row(-1, outer, -1, 0, 0)
+                else:
+                    row = tree.row(row, functions[k], files[k], lines[k], columns[k])
+                if row < 0:
+                    return False
+                seen_function[k] = cython.cast(cython.int, outer)
+                seen_row[k] = cython.cast(cython.int, row)
+            found[i] = cython.cast(cython.int, row)
+    return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def put_uleb(data: cython.uchar[::1], position: cython.Py_ssize_t, value: cython.ulonglong) -> cython.Py_ssize_t:
+    """Write an unsigned LEB128 number; the position behind it."""
+    while value >= 0x80:
+        data[position] = cython.cast(cython.uchar, (value & 0x7F) | 0x80)
+        position += 1
+        value >>= 7
+    data[position] = cython.cast(cython.uchar, value)
+    return position + 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def put_sleb(data: cython.uchar[::1], position: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
+    """Write a signed LEB128 number; the position behind it."""
+    while value >= 64 or value < -64:
+        data[position] = cython.cast(cython.uchar, (value & 0x7F) | 0x80)
+        position += 1
+        value >>= 7
+    data[position] = cython.cast(cython.uchar, value & 0x7F)
+    return position + 1
+
+
+@cython.ccall
+def encode_into(  # type: ignore[no-untyped-def]
+    starts: cython.const[cython.ulonglong][::1],
+    nodes: cython.const[cython.int][::1],
+    files: cython.const[cython.int][::1],
+    lines: cython.const[cython.uint][::1],
+    columns: cython.const[cython.uint][::1],
+    data: cython.uchar[::1],
+    block_starts: cython.ulonglong[::1],
+    block_offsets: cython.ulonglong[::1],
+) -> cython.Py_ssize_t:
+    """Encode ranges in blocks; neighbours that say the same become one.
+
+    Range `i` reaches to `starts[i + 1]`; `nodes` and `files` are -1 where there is none. `data` has MAX_PACKED bytes
+    a range, the block columns a row for every BLOCK_SIZE ranges and one more. Returns the number of blocks; the
+    offset behind the last is the number of bytes.
+    """
+    position: cython.Py_ssize_t = 0
+    block: cython.Py_ssize_t = 0
+    in_block: cython.Py_ssize_t = BLOCK
+    i: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    address: cython.ulonglong = 0
+    node: cython.longlong = 0
+    file: cython.longlong = 0
+    line: cython.longlong = 0
+    column: cython.longlong = 0
+    n: cython.longlong
+    f: cython.longlong
+    r: cython.longlong
+    c: cython.longlong
+    flags: cython.longlong
+    with cython.nogil:
+        for i in range(len(starts)):
+            n = nodes[i] + 1
+            f = 0
+            r = 0
+            c = 0
+            if n != 0:
+                f = files[i] + 1
+                r = lines[i]
+                c = columns[i]
+            if block > 0 and n == node and f == file and r == line and c == column:
+                continue
+            if block == 0 and n == 0:
+                continue
+            if in_block == BLOCK:
+                block_starts[block] = starts[i]
+                block_offsets[block] = position
+                block += 1
+                in_block = 0
+                node = file = line = column = 0
+            else:
+                position = put_uleb(data, position, starts[i] - address)
+            address = starts[i]
+            in_block += 1
+            at = position
+            position += 1
+            flags = 0
+            if n != node:
+                flags |= NODE_CHANGES
+                position = put_sleb(data, position, n - node)
+            if f != file:
+                flags |= FILE_CHANGES
+                position = put_sleb(data, position, f - file)
+            if c != column:
+                flags |= COLUMN_CHANGES
+                position = put_uleb(data, position, c)
+            if -LINE_BIAS <= r - line < LINE_ESCAPE - LINE_BIAS:
+                flags |= (r - line + LINE_BIAS) << LINE_SHIFT
+            else:
+                flags |= LINE_ESCAPE << LINE_SHIFT
+                position = put_sleb(data, position, r - line)
+            data[at] = cython.cast(cython.uchar, flags)
+            node = n
+            file = f
+            line = r
+            column = c
+        block_offsets[block] = position
+    return block
+
+
+class Blocks(NamedTuple):
+    """Encoded ranges: the vaddr at which each block starts, its offset in `data`, with the end of the last."""
+
+    start: UInt64
+    offset: UInt64
+    data: UInt8
+
+
+def encode(starts: UInt64, nodes: Int32, files: Int32, lines: UInt32, columns: UInt32) -> Blocks:
+    """Encode ranges, each up to the start of the next; nodes and files are -1 where there is none."""
+    data = np.empty(MAX_PACKED * len(starts) + 1, np.uint8)
+    start, offset = (np.zeros(len(starts) // BLOCK_SIZE + 2, np.uint64) for _ in range(2))
+    count = encode_into(*views(starts, nodes, files, lines, columns, data, start, offset))
+    return Blocks(start[:count].copy(), offset[: count + 1].copy(), data[: int(offset[count])].copy())
+
+
+def merge_layers(*layers: tuple[UInt64, NDArray[Any]]) -> tuple[UInt64, Int32, Int32, Int32]:
+    """Cut three layers, starts and numbers, at each other's borders: starts, and the number in each layer or -1."""
+    room = sum(len(start) for start, _ in layers)
+    columns: list[NDArray[Any]] = [np.empty(room, np.uint64), *(np.empty(room, np.int32) for _ in layers)]
+    count = merge_into(*views(*(column for layer in layers for column in layer), *columns))
+    start, first, second, third = (column[:count] for column in columns)
+    return start, first, second, third
+
+
+@cython.ccall
+def lookup(  # type: ignore[no-untyped-def]
+    block_starts: cython.const[cython.ulonglong][::1],
+    block_offsets: cython.const[cython.ulonglong][::1],
+    data: cython.const[cython.uchar][::1],
+    vaddrs: cython.const[cython.ulonglong][::1],
+    nodes: cython.int[::1],
+    files: cython.int[::1],
+    lines: cython.uint[::1],
+    columns: cython.uint[::1],
+    node_count: cython.longlong,
+    file_count: cython.longlong,
+):
+    """Fill node (-1: nothing there), file (-1: none), line and column at `vaddrs` (ascending), in one pass.
+
+    Nodes and files beyond their counts, which a table that was made up could name, are none.
+    """
+    blocks: cython.Py_ssize_t = len(block_starts)
+    block: cython.Py_ssize_t = -1
+    low: cython.Py_ssize_t
+    high: cython.Py_ssize_t
+    step: cython.Py_ssize_t
+    position: cython.Py_ssize_t = 0
+    end: cython.Py_ssize_t = 0
+    vaddr: cython.ulonglong
+    address: cython.ulonglong = 0
+    following: cython.ulonglong = 0
+    value: cython.ulonglong
+    byte: cython.ulonglong
+    shift: cython.int
+    field: cython.int
+    flags: cython.int
+    delta: cython.longlong
+    node: cython.longlong = 0
+    file: cython.longlong = 0
+    line: cython.longlong = 0
+    column: cython.ulonglong = 0
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(len(vaddrs)):
+            vaddr = vaddrs[i]
+            nodes[i] = files[i] = -1
+            lines[i] = columns[i] = 0
+            if blocks == 0 or vaddr < block_starts[0]:
+                continue
+            if block < 0 or vaddr < address or (block + 1 < blocks and vaddr >= block_starts[block + 1]):
+                # Another block: it lies close behind the present one as a rule.
+                low = block if block >= 0 and vaddr >= block_starts[block] else 0
+                step = 1
+                while low + step < blocks and block_starts[low + step] <= vaddr:
+                    low += step
+                    step *= 2
+                high = low + step if low + step < blocks else blocks
+                while low + 1 < high:
+                    step = (low + high) // 2
+                    if block_starts[step] <= vaddr:
+                        low = step
+                    else:
+                        high = step
+                block = low
+                position = block_offsets[block]
+                end = block_offsets[block + 1]
+                following = block_starts[block]
+                node = file = line = 0
+                column = 0
+            while following <= vaddr and position < end:
+                address = following
+                flags = data[position]
+                position += 1
+                for field in range(4):
+                    if field < 3 and not flags >> field & 1:
+                        continue
+                    if field == 3 and flags >> LINE_SHIFT != LINE_ESCAPE:
+                        line += (flags >> LINE_SHIFT) - LINE_BIAS
+                        continue
+                    value = 0
+                    shift = 0
+                    byte = 0
+                    while position < end:
+                        byte = data[position]
+                        position += 1
+                        value |= (byte & 0x7F) << shift
+                        shift += 7
+                        if byte < 0x80 or shift > 49:
+                            break
+                    if field == 2:
+                        column = value
+                        continue
+                    delta = value
+                    if byte & 0x40:
+                        delta -= cython.cast(cython.longlong, 1) << shift
+                    if field == 0:
+                        node += delta
+                    elif field == 1:
+                        file += delta
+                    else:
+                        line += delta
+                if position < end:
+                    value = 0
+                    shift = 0
+                    while position < end:
+                        byte = data[position]
+                        position += 1
+                        if shift < 64:
+                            value |= ((byte & 0x7F) << shift) & MASK64
+                            shift += 7
+                        if byte < 0x80:
+                            break
+                    following = (following + value) & MASK64
+                else:
+                    following = MASK64
+            if 0 < node <= node_count:
+                nodes[i] = cython.cast(cython.int, node - 1)
+                if 0 < file <= file_count:
+                    files[i] = cython.cast(cython.int, file - 1)
+                lines[i] = cython.cast(cython.uint, line & MASK32)
+                columns[i] = cython.cast(cython.uint, column & MASK32)
+
+
+@cython.ccall
+def count_frames(  # type: ignore[no-untyped-def]
+    nodes: cython.const[cython.int][::1], parents: cython.const[cython.int][::1], offsets: cython.longlong[::1]
+):
+    """Fill `offsets` (int64[n + 1]) with where the frames of each address begin: one for its node and each parent.
+
+    No address has more than MAX_CHAIN.
+    """
+    i: cython.Py_ssize_t
+    k: cython.int
+    depth: cython.int
+    total: cython.longlong = 0
+    with cython.nogil:
+        for i in range(len(nodes)):
+            offsets[i] = total
+            k = nodes[i]
+            depth = 0
+            while k >= 0 and depth < MAX_CHAIN:
+                depth += 1
+                k = parents[k] if parents[k] < k else -1
+            total += depth
+        offsets[len(nodes)] = total
+
+
+@cython.ccall
+def fill_frames(  # type: ignore[no-untyped-def]
+    nodes: cython.const[cython.int][::1],
+    leaf_files: cython.const[cython.int][::1],
+    leaf_lines: cython.const[cython.uint][::1],
+    leaf_columns: cython.const[cython.uint][::1],
+    parents: cython.const[cython.int][::1],
+    node_functions: cython.const[cython.int][::1],
+    call_files: cython.const[cython.int][::1],
+    call_lines: cython.const[cython.uint][::1],
+    call_columns: cython.const[cython.ushort][::1],
+    offsets: cython.const[cython.longlong][::1],
+    functions: cython.int[::1],
+    files: cython.int[::1],
+    lines: cython.uint[::1],
+    columns: cython.uint[::1],
+):
+    """Fill the frames that count_frames has measured, innermost first.
+
+    The first frame has file, line and column of its line row (rules R19, R29), each further one those at which
+    the frame before it was inlined (rule R20).
+    """
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.int
+    with cython.nogil:
+        for i in range(len(nodes)):
+            j = offsets[i]
+            if j == offsets[i + 1]:
+                continue
+            k = nodes[i]
+            functions[j] = node_functions[k]
+            files[j] = leaf_files[i]
+            lines[j] = leaf_lines[i]
+            columns[j] = leaf_columns[i]
+            j += 1
+            while j < offsets[i + 1]:
+                files[j] = call_files[k]
+                lines[j] = call_lines[k]
+                columns[j] = call_columns[k]
+                k = parents[k]
+                functions[j] = node_functions[k]
+                j += 1

@@ -1,0 +1,234 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
+"""Distinct strings, collected for a table."""
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import cython
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.core.arrays import UInt8, UInt32, views
+from symbolize.core.string_array import StringArray
+
+PRIME = cython.declare(cython.ulonglong, (1 << 31) - 1)
+SHIFT = cython.declare(cython.int, 31)
+SPREAD = cython.declare(cython.ulonglong, 0x9E3779B1)
+SPREAD_SHIFT = cython.declare(cython.int, 15)
+MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+
+
+@cython.cclass
+class StringTable:
+    """Strings by number, each once, in the order in which they come; string 0 is empty.
+
+    String `i` is `data[offset[i]:offset[i + 1]]`. `slots` is a hash table of numbers + 1, `hashes` are those of the
+    strings: polynomials in a random `base`, so that a file cannot choose strings that collide. Strings that differ in
+    their last bytes alone have hashes in a row, whence `first_slot`: rows that overlap would be searched to their end.
+    """
+
+    def __init__(self) -> None:
+        self.base = 1 + int.from_bytes(os.urandom(8), "little") % (PRIME - 1)
+        self.count = 0
+        self.size = 0
+        self.data = memoryview(np.zeros(0, np.uint8))
+        self.offset = memoryview(np.zeros(1, np.int64))
+        self.hashes = memoryview(np.zeros(0, np.uint32))
+        self.slots = memoryview(np.zeros(16, np.int32))
+        self.add([b""])
+
+    def add(self, texts: Iterable[bytes]) -> UInt32:
+        """The numbers of `texts`."""
+        if not isinstance(texts, StringArray):
+            texts = StringArray.of(texts)
+        numbers = np.empty(len(texts), np.uint32)
+        known = np.zeros(max(len(texts.offsets) - 1, 0), np.uint32)
+        self.reserve(min(len(texts), len(known)), len(texts.data))
+        columns = views(texts.offsets.astype(np.int64), texts.rows.astype(np.int64), known, numbers)
+        self.enter(*views(texts.data), *columns)
+        return numbers
+
+    def reserve(self, strings: cython.Py_ssize_t, size: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+        """Make room for so many more strings, of so many bytes."""
+        if self.size + size > len(self.data):
+            self.data = resized(self.data[: self.size], max(self.size + size, 2 * len(self.data)), np.uint8)
+        if self.count + strings > len(self.hashes):
+            room = max(self.count + strings, 2 * len(self.hashes))
+            self.offset = resized(self.offset[: self.count + 1], room + 1, np.int64)
+            self.hashes = resized(self.hashes[: self.count], room, np.uint32)
+        slots: cython.Py_ssize_t = len(self.slots)
+        while slots < 2 * (self.count + strings):
+            slots *= 2
+        if slots > len(self.slots):
+            self.slots = memoryview(np.zeros(slots, np.int32))
+            self.fill_slots()
+
+    def fill_slots(self) -> cython.void:
+        """Enter all strings into empty slots."""
+        i: cython.Py_ssize_t
+        place: cython.Py_ssize_t
+        with cython.nogil:
+            for i in range(self.count):
+                place = self.first_slot(self.hashes[i])
+                while self.slots[place] != 0:
+                    place = (place + 1) & (len(self.slots) - 1)
+                self.slots[place] = cython.cast(cython.int, i + 1)
+
+    def enter(  # type: ignore[no-untyped-def]
+        self,
+        data: cython.const[cython.uchar][::1],
+        offsets: cython.const[cython.longlong][::1],
+        rows: cython.const[cython.longlong][::1],
+        known: cython.uint[::1],
+        numbers: cython.uint[::1],
+    ):
+        """Fill `numbers` with those of strings `rows`; `known` holds a zero for each string of `data`."""
+        i: cython.Py_ssize_t
+        string: cython.longlong
+        new: cython.Py_ssize_t
+        with cython.nogil:
+            for i in range(len(rows)):
+                string = rows[i]
+                if known[string] == 0:
+                    new = self.number(data, offsets[string], offsets[string + 1])
+                    known[string] = cython.cast(cython.uint, new + 1)
+                numbers[i] = known[string] - 1
+
+    def number(
+        self, data: cython.const[cython.uchar][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """The number of `data[begin:end]`, made if it is new."""
+        mixed: cython.ulonglong = self.hashed(data, begin, end)
+        place: cython.Py_ssize_t = self.place(data, begin, end, mixed)
+        number: cython.Py_ssize_t = self.count
+        i: cython.Py_ssize_t
+        if self.slots[place] != 0:
+            return self.slots[place] - 1
+        for i in range(end - begin):
+            self.data[self.size + i] = data[begin + i]
+        self.size += end - begin
+        self.slots[place] = cython.cast(cython.int, number + 1)
+        self.hashes[number] = cython.cast(cython.uint, mixed)
+        self.offset[number + 1] = self.size
+        self.count += 1
+        return number
+
+    def first_slot(self, mixed: cython.ulonglong) -> cython.Py_ssize_t:
+        """Where the search for a string with this hash begins: neighbours among hashes lie far apart."""
+        mixed ^= mixed >> SPREAD_SHIFT
+        mixed = (mixed * SPREAD) & MASK32
+        mixed ^= mixed >> SPREAD_SHIFT
+        mixed = (mixed * SPREAD) & MASK32
+        mixed ^= mixed >> SPREAD_SHIFT
+        return cython.cast(cython.Py_ssize_t, mixed & cython.cast(cython.ulonglong, len(self.slots) - 1))
+
+    def place(
+        self,
+        data: cython.const[cython.uchar][::1],
+        begin: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        mixed: cython.ulonglong,
+    ) -> cython.Py_ssize_t:
+        """The slot of `data[begin:end]`, whose hash is `mixed`: an empty one if it is not there."""
+        place: cython.Py_ssize_t = self.first_slot(mixed)
+        number: cython.Py_ssize_t
+        at: cython.Py_ssize_t
+        i: cython.Py_ssize_t
+        while self.slots[place] != 0:
+            number = self.slots[place] - 1
+            if self.hashes[number] == mixed and self.offset[number + 1] - self.offset[number] == end - begin:
+                at = self.offset[number]
+                i = 0
+                while i < end - begin and data[begin + i] == self.data[at + i]:
+                    i += 1
+                if i == end - begin:
+                    break
+            place = (place + 1) & (len(self.slots) - 1)
+        return place
+
+    def hashed(
+        self, data: cython.const[cython.uchar][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ) -> cython.ulonglong:
+        """The hash of `data[begin:end]`: a polynomial in `base` modulo PRIME, three bytes a coefficient."""
+        mixed: cython.ulonglong = cython.cast(cython.ulonglong, end - begin) & PRIME
+        i: cython.Py_ssize_t = begin
+        part: cython.ulonglong
+        while i < end:
+            part = data[i]
+            if i + 2 < end:
+                part |= (cython.cast(cython.ulonglong, data[i + 1]) << 8) | (
+                    cython.cast(cython.ulonglong, data[i + 2]) << 16
+                )
+            elif i + 1 < end:
+                part |= cython.cast(cython.ulonglong, data[i + 1]) << 8
+            i += 3
+            mixed = mixed * self.base + part
+            mixed = (mixed & PRIME) + (mixed >> SHIFT)
+            mixed = (mixed & PRIME) + (mixed >> SHIFT)
+        return mixed
+
+    def find(self, text: bytes) -> int:
+        """The number of `text`, -1 if it is not among the strings."""
+        place = self.place(text, 0, len(text), self.hashed(text, 0, len(text)))
+        return self.slots[place] - 1
+
+    def arrays(self) -> tuple[UInt8, NDArray[Any]]:
+        """All strings behind one another, and where each begins."""
+        text = np.asarray(self.data)[: self.size].copy()
+        offsets = np.asarray(self.offset)[: self.count + 1]
+        return text, offsets.astype(np.uint32 if len(text) < 1 << 32 else np.uint64)
+
+
+def resized(column, size: int, kind):  # type: ignore[no-untyped-def]
+    """A copy of `column` with `size` rows; what is never written takes no memory."""
+    result = np.zeros(size, kind)
+    result[: len(column)] = np.asarray(column)
+    return memoryview(result)
+
+
+@cython.ccall
+def equal_texts(  # type: ignore[no-untyped-def]
+    first: cython.const[cython.uchar][::1],
+    first_begin: cython.const[cython.longlong][::1],
+    first_end: cython.const[cython.longlong][::1],
+    second: cython.const[cython.uchar][::1],
+    second_begin: cython.const[cython.longlong][::1],
+    second_end: cython.const[cython.longlong][::1],
+    equal: cython.uchar[::1],
+):
+    """Tell which places in `first` hold the same bytes as those in `second`."""
+    i: cython.Py_ssize_t
+    size: cython.longlong
+    k: cython.longlong
+    with cython.nogil:
+        for i in range(len(equal)):
+            size = first_end[i] - first_begin[i]
+            k = 0
+            if second_end[i] - second_begin[i] == size:
+                while k < size and first[first_begin[i] + k] == second[second_begin[i] + k]:
+                    k += 1
+                equal[i] = k == size
+            else:
+                equal[i] = 0
+
+
+@cython.ccall
+def holding(  # type: ignore[no-untyped-def]
+    data: cython.const[cython.uchar][::1],
+    begin: cython.const[cython.longlong][::1],
+    end: cython.const[cython.longlong][::1],
+    byte: cython.uchar,
+    found: cython.uchar[::1],
+):
+    """Tell which places in `data` hold a byte."""
+    i: cython.Py_ssize_t
+    k: cython.longlong
+    with cython.nogil:
+        for i in range(len(found)):
+            k = begin[i]
+            while k < end[i] and data[k] != byte:
+                k += 1
+            found[i] = k < end[i]

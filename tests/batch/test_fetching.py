@@ -1,0 +1,117 @@
+"""Files of debuginfod servers between the driver of a batch, which fetches them, and its workers, which ask nobody."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from symbolize.batch.fetching import ANSWERS, FOLDER, AtHand, Fetcher, NotAsked, open_client
+from symbolize.batch.storage.backend import Storage
+from symbolize.binaries import Attempt
+from symbolize.binaries.debuginfod.cache import default_folder
+from symbolize.binaries.debuginfod.types import Fetched
+
+LOST = Attempt("http://x", "is away")
+
+
+@pytest.fixture
+def exchange(tmp_path: Path) -> Storage:
+    """What driver and workers share."""
+    return Storage.of(str(tmp_path / "work"))
+
+
+class Client:
+    """The client of servers that has the files in `here`; build ids that begin with "?" are none."""
+
+    def __init__(self, **here: Any) -> None:
+        self.here = here
+        self.asked: list[str] = []
+
+    def name_of(self, build_id: str, kind: str) -> str:
+        return "" if build_id.startswith("?") else f"{build_id}-{kind}"
+
+    def known(self, build_id: str, kind: str) -> Any:
+        return self.here.get(build_id)
+
+    def fetch(self, build_id: str, kind: str) -> Any:
+        self.asked.append(build_id)
+        return NotAsked(None, [Attempt("debuginfod", "no build id")])
+
+
+def leave(exchange: Storage, hand_on: bool, **fetched: Fetched) -> None:
+    """The driver leaves what it has fetched."""
+    fetcher = Fetcher.__new__(Fetcher)
+    vars(fetcher).update(_exchange=exchange, _hand_on=hand_on, _answers={}, client=Client())
+    for build_id, each in fetched.items():
+        fetcher._note(build_id, "debuginfo", each)
+    fetcher._write()
+
+
+def worker(exchange: Storage, **here: Any) -> AtHand:
+    """A worker that has looked once."""
+    result = AtHand(Client(**here), exchange)  # type: ignore[arg-type]
+    result.begin(1)
+    return result
+
+
+@pytest.mark.parametrize("hand_on", [False, True])
+def test_files_for_workers_on_other_machines(hand_on: bool, exchange: Storage, tmp_path: Path) -> None:
+    """They read the file where the driver has it, else the copy that it handed on, if it did."""
+    path = tmp_path / "file"
+    path.write_bytes(b"debug information")
+    leave(exchange, hand_on, ab=Fetched(str(path), "found"))
+    assert worker(exchange).fetch("ab", "debuginfo").path == str(path)
+    path.unlink()
+    answer = worker(exchange).fetch("ab", "debuginfo")
+    if hand_on:
+        assert answer.path is not None and Path(answer.path).read_bytes() == b"debug information"
+        assert not answer.failures
+    else:
+        assert answer.path is None
+        assert "was fetched, and is gone" in answer.failures[0].outcome
+
+
+def test_what_a_worker_wants(exchange: Storage) -> None:
+    """What is neither noted nor at hand, each kind once, until it is taken; what failed is not wanted again."""
+    leave(exchange, False, cd=Fetched(None, "failed", [LOST], failures=[LOST]))
+    here = NotAsked("/file", ())
+    at_hand = worker(exchange, ab=here)
+    assert at_hand.fetch("ab", "debuginfo") is here
+    failed = at_hand.fetch("cd", "debuginfo")
+    assert (failed.path, list(failed.attempts), list(failed.failures)) == (None, [LOST], [LOST])
+    assert at_hand.fetch("?", "debuginfo").path is None
+    assert at_hand.take_wanted() == {}
+    for kind in ("debuginfo", "executable", "debuginfo"):
+        answer = at_hand.fetch("ef", kind)
+        assert answer.path is None
+        assert [outcome for _, outcome in answer.failures] == ["not asked yet"]
+    at_hand.fetch("cd", "executable")
+    assert at_hand.take_wanted() == {"ef": ["debuginfo", "executable"], "cd": ["executable"]}
+    assert at_hand.take_wanted() == {}
+
+
+def test_answers_are_read_once_an_epoch(exchange: Storage, tmp_path: Path) -> None:
+    """Those that came meanwhile are seen in the next; damaged ones are none."""
+    at_hand = worker(exchange)
+    (tmp_path / "file").touch()
+    leave(exchange, False, ab=Fetched(str(tmp_path / "file"), "found"))
+    for epoch, is_there in ((1, False), (2, True), (2, True)):
+        at_hand.begin(epoch)
+        assert (at_hand.fetch("ab", "debuginfo").path is not None) == is_there
+    for epoch, damaged in enumerate((b"{", b"[]", b"\xff", b""), 3):
+        with exchange.write(f"{FOLDER}/{ANSWERS}") as file:
+            file.write(damaged)
+        at_hand.begin(epoch)
+        assert at_hand.fetch("ab", "debuginfo").path is None
+
+
+@pytest.mark.parametrize("urls", [("http://127.0.0.1:1",), ("env",)])
+def test_folder_of_fetched_files(urls: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that workers are told, else the user's, or that of the environment with its servers."""
+    monkeypatch.setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1")
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "env"))
+    own = str(tmp_path / "env") if urls == ("env",) else default_folder()
+    for folder, expected in ((str(tmp_path / "told"), str(tmp_path / "told")), ("", own)):
+        client = open_client(urls, refresh_misses=False, folder=folder)
+        assert client.cache.path == expected
+        client.close()

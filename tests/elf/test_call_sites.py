@@ -1,0 +1,108 @@
+"""Whether addresses lie in call instructions, which tells builds of one name apart (rule R148)."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from symbolize.elf import ElfImage, Segment, inside_calls
+from symbolize.elf.call_sites import LONGEST_CALL, aarch64_calls, x86_calls
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "bin"
+
+
+def window(before: bytes, after: bytes) -> np.ndarray:  # type: ignore[type-arg]
+    """The bytes around an address, `before` it and from it on, as the readers want them."""
+    row = [-1] * (LONGEST_CALL - len(before)) + list(before) + list(after) + [-1] * (LONGEST_CALL + 1 - len(after))
+    return np.array([row], np.int64)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        bytes.fromhex("e810000000"),  # call rel32
+        bytes.fromhex("ffd0"),  # call *%rax
+        bytes.fromhex("ff5008"),  # call *8(%rax)
+        bytes.fromhex("ff9000010000"),  # call *256(%rax)
+        bytes.fromhex("ff542408"),  # call *8(%rsp)
+        bytes.fromhex("ff94c800010000"),  # call *256(%rax,%rcx,8)
+        bytes.fromhex("ff1510000000"),  # call *16(%rip)
+        bytes.fromhex("ff14c500010000"),  # call *256(,%rax,8)
+    ],
+    ids=lambda call: call.hex(),
+)
+def test_x86_calls_of_every_length(call: bytes) -> None:
+    """The first byte of a call, its last byte and its return address count, whatever its length."""
+    assert x86_calls(window(b"", call))[0]
+    assert x86_calls(window(call[:-1], call[-1:]))[0]
+    assert x86_calls(window(call, b""))[0]
+
+
+@pytest.mark.parametrize("code", ["90909090", "ffe0ffe0", "ff30ff30", "c3c3c3c3", "4889e54889e5"])
+def test_x86_code_without_calls(code: str) -> None:
+    """Jumps, pushes and plain instructions are no calls."""
+    assert not x86_calls(window(bytes.fromhex(code), bytes.fromhex(code)))[0]
+
+
+@pytest.mark.parametrize("word", [0x94000010, 0x97FFFFF0, 0xD63F0100])
+def test_aarch64_calls(word: int) -> None:
+    """BL and BLR count at each of their bytes and at the return address."""
+    call = word.to_bytes(4, "little")
+    for inside in range(4):
+        assert aarch64_calls(window(call[:inside], call[inside:]), np.array([inside]))[0]
+    assert aarch64_calls(window(call, b""), np.array([0]))[0]
+    assert not aarch64_calls(window(b"\x1f\x20\x03\xd5", b"\x1f\x20\x03\xd5"), np.array([0]))[0]
+
+
+def test_unknown_where_there_is_no_code() -> None:
+    """A debug file has no instructions to look at."""
+    with ElfImage.open(FIXTURES / "gcc-split" / "debug" / "ledger.debug") as image:
+        assert inside_calls(image, np.array([image.find(".text").vaddr], np.uint64)) is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("vaddr", [1 << 63, (1 << 64) - 0x1000])
+def test_segments_at_the_top_of_the_address_space(vaddr: int) -> None:
+    """Kernel addresses, and a segment that ends where addresses end, are looked at like any other."""
+    call = bytes.fromhex("e810000000") + bytes(11)
+    segment = Segment(0, vaddr, 16, 16, 0x1000, True)
+    image = ElfImage("test", memoryview(call), True, False, "EM_X86_64", "ET_EXEC", [segment], [], None)
+    found = inside_calls(image, np.array([vaddr, vaddr + 4, vaddr + 12], np.uint64))
+    assert found is not None
+    assert found.tolist() == [True, True, False]
+
+
+def image_of(code: bytes, machine: str, vaddr: int = 0x1000) -> ElfImage:
+    """A file that is one executable segment."""
+    segment = Segment(0, vaddr, len(code), len(code), 0x1000, True)
+    return ElfImage("test", memoryview(code), True, False, machine, "ET_EXEC", [segment], [], None)
+
+
+@pytest.mark.parametrize(
+    ("code", "where"),
+    [
+        ("d0909090", 0x1000),  # FF D0 is call *%rax
+        ("d0909090", 0x1001),
+        ("10909090", 0x1001),  # FF 10 is call *(%rax)
+        ("15909090909090", 0x1005),  # FF 15 is call *disp32(%rip)
+        ("909090e8", 0x1003),  # call rel32 without its operand
+        ("90ff15000000", 0x1001),
+    ],
+)
+def test_x86_calls_need_all_their_bytes(code: str, where: int) -> None:
+    """Before the first byte of a section and behind its last there is nothing, which is no opcode and no operand."""
+    found = inside_calls(image_of(bytes.fromhex(code), "EM_X86_64"), np.array([where], np.uint64))
+    assert found is not None
+    assert not found[0]
+
+
+def test_aarch64_calls_need_all_their_bytes() -> None:
+    """A word of which the segment holds a part is no instruction."""
+    for number, call in enumerate([0x94000010, 0x97FFFFF0, 0xD63F0100]):
+        whole = call.to_bytes(4, "little")
+        for cut in range(1, 4):
+            image = image_of(whole[cut:], "EM_AARCH64", 0x1000 + cut)
+            found = inside_calls(image, np.array([0x1000 + cut], np.uint64))
+            assert found is not None
+            assert not found[0], (number, cut)
+    # A byte that is missing, taken for a number, would make an opcode of these.
+    assert not aarch64_calls(np.array([[0] * LONGEST_CALL + [-1, 1, 0, 0x94] + [0] * 4]), np.array([0]))[0]

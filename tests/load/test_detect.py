@@ -1,0 +1,144 @@
+"""From sources to profiles: reading, and telling formats by content."""
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from symbolize.core.errors import InputError
+from symbolize.load import load
+from symbolize.load import open as front_end
+from symbolize.profile import Profile, Strings, ValueType
+from symbolize.write import encode, write
+
+RAW = encode(Profile(strings=Strings([b"cpu"]), time_nanos=7, sample_types=[ValueType(1)]))
+
+
+def refused(source: object) -> str:
+    """The one line a source is refused with."""
+    with pytest.raises(InputError) as caught:
+        load(source)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a.pb.gz", "profile.txt", "noname"])
+def test_a_path(tmp_path: Path, name: str) -> None:
+    """The content decides, not the name; strings and path objects are paths."""
+    path = tmp_path / name
+    path.write_bytes(RAW)
+    assert load(path).time_nanos == 7
+    write(load(str(path)), tmp_path / "written")
+    assert load(str(tmp_path / "written")).time_nanos == 7
+
+
+def test_open_files(tmp_path: Path) -> None:
+    """Binary file objects are read to their end."""
+    assert load(io.BytesIO(gzip.compress(RAW))).time_nanos == 7
+    assert "<stream>: is empty" in refused(io.BytesIO())
+    assert "open as text" in refused(io.StringIO("text"))
+    path = tmp_path / "p"
+    path.write_bytes(b"text")
+    with path.open("rb") as file:
+        assert refused(file).startswith(str(path))
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`-` is standard input."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(RAW)))
+    assert load("-").time_nanos == 7
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    assert refused("-") == "standard input: is empty"
+
+
+def test_a_fifo(tmp_path: Path) -> None:
+    """A named pipe is read, as `<(command)` gives one."""
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    feeder = threading.Thread(target=path.write_bytes, args=(RAW,))
+    feeder.start()
+    assert load(path).time_nanos == 7
+    feeder.join()
+
+
+def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
+    """A directory, a missing file, a device and an impossible name are told apart."""
+    assert refused(tmp_path) == f"{tmp_path}: is a directory"
+    assert refused(tmp_path / "no") == f"{tmp_path}/no: cannot be read: No such file or directory"
+    assert refused("/dev/zero") == "/dev/zero: is a device or socket, not a file"
+    assert "cannot be read" in refused("a\0b")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
+def test_permission(tmp_path: Path) -> None:
+    """A file that may not be read."""
+    path = tmp_path / "secret"
+    path.touch(mode=0)
+    assert "Permission denied" in refused(path)
+
+
+def test_input_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Input without end is refused."""
+    monkeypatch.setattr(front_end, "MAX_INPUT", 3)
+    assert "is larger than 3 bytes" in refused(io.BytesIO(RAW))
+
+
+@pytest.mark.parametrize(
+    ("content", "looks"),
+    [
+        (b"main;foo 3\n", "a text file"),
+        ("größe;foo 3\n".encode() * 1000, "a text file"),
+        (b'  {"traceEvents": []}', "JSON"),
+        (b"\x7fELF\x02\x01\x01" + bytes(57), "an ELF binary"),
+        (b"PERFILE2" + bytes(96), "perf.data"),
+        (b"heap profile: 1: 2 [3: 4] @ heapprofile", "a heap profile as text"),
+        (b"\xfd7zXZ\x00" + bytes(20), "xz compressed"),
+        (bytes(1000), "nothing but zeros"),
+        (bytes(range(256))[::-1] * 4, "random data"),
+        (b"text\x00\x01\x02", "random data"),
+    ],
+)
+def test_what_is_no_profile(content: bytes, looks: str) -> None:
+    """The error says what the content looks like and what could be read."""
+    error = refused(io.BytesIO(content))
+    assert f"it looks like {looks}" in error
+    assert "formats read: pprof, " in error
+
+
+def test_the_error_of_the_format_that_matches() -> None:
+    """Where the beginning is a format's, that format's error is the one told."""
+    assert "cut short" in refused(io.BytesIO(RAW[:-1]))
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    """Decompressors, protobuf and the formats are imported when they are needed."""
+    heavy = "google.protobuf", "zstandard", "lz4", "isal", "symbolize.load.pprof", "symbolize.load.gperftools"
+    code = f"import sys, symbolize.load; print([name for name in {heavy!r} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "extra", [b"\x22\x03abc", b"\x2a\x01x", b"\x18\x07", b"\xba\x06\x01y"], ids=lambda raw: raw.hex()
+)
+@pytest.mark.parametrize("message", ["sample_type", "sample", "mapping", "location", "function"])
+def test_fields_of_a_newer_schema_do_not_hide_a_profile(message: str, extra: bytes) -> None:
+    """Fields that the schema does not know, of any number and wire type, leave a profile a profile."""
+    known = {"sample_type": 2, "sample": 3, "mapping": 10, "location": 5, "function": 5}[message]
+    if extra[0] >> 3 <= known and extra[0] < 0x80:
+        extra = b"\xba\x06\x01y"
+    from symbolize.proto import profile_pb2
+
+    whole = profile_pb2.Profile(string_table=[b"", b"samples", b"count"])
+    whole.sample_type.add(type=1, unit=2)
+    whole.mapping.add(id=1, memory_limit=1)
+    whole.function.add(id=1, name=1)
+    whole.location.add(id=1, mapping_id=1).line.add(function_id=1)
+    whole.sample.add(location_id=[1], value=[1])
+    getattr(whole, message)[0].MergeFromString(extra)
+    assert len(load(io.BytesIO(whole.SerializeToString())).samples) == 1

@@ -1,0 +1,288 @@
+"""Mappings of the kernel."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from symbolize import Reason
+from symbolize.report import HINTS
+from symbolize.resolve.addresses import kernel_shifts
+from tests.support.elf_writer import ALLOC, ET_EXEC, EXEC, NOTE, Section, Segment, Symbol, build_id_note, elf_file
+from tests.support.pprof_writer import Mapping, Place
+from tests.support.whole_runs import run
+
+LINKED = 0xFFFF_FFFF_8100_0000
+MOVED = 0x1C60_0000
+TOP = 2**64
+ID = "00112233445566778899aabbccddeeff00112233"
+RELEASE = "6.1.0-56-cloud-amd64"
+SIZE = 0x20_0000
+
+
+def vmlinux(path: Path, build_id: str = ID, stext: int = 0x1000, *, symbols: bool = True) -> Path:
+    """A kernel of 512 functions, `f0` and so on, 0x1000 bytes apart; each is half as long."""
+    named = [Symbol(f"f{i}", LINKED + 0x1000 * i, 0x800) for i in range(512)]
+    named += [Symbol("_text", LINKED, type=0), Symbol("_stext", LINKED + stext, type=0)]
+    data = elf_file(
+        [
+            Section(".text", bytes(SIZE), flags=ALLOC | EXEC, address=LINKED),
+            Section(".notes", build_id_note(bytes.fromhex(build_id)), NOTE, ALLOC, address=LINKED + SIZE),
+        ],
+        [Segment(LINKED, SIZE, 5, 0x1000)],
+        named if symbols else [],
+        kind=ET_EXEC,
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def places(shift: int = MOVED, numbers: Sequence[int] = (3, 70, 400)) -> list[Place]:
+    """Places in some functions of a kernel that was moved."""
+    return [Place(LINKED + shift + 0x1000 * i + 5, 1) for i in numbers]
+
+
+def mapping(name: str, at: int = LINKED + MOVED, offset: int | None = None, build_id: str = ID) -> Mapping:
+    """A mapping of the kernel as recorders write it: the address of its beginning is also the file offset."""
+    return Mapping(at, 0xFFFF_FFFF_C000_0000, at if offset is None else offset, name, build_id)
+
+
+class TestVmlinux:
+    """An image of the kernel."""
+
+    @pytest.mark.parametrize(
+        ("name", "at"),
+        [
+            ("[kernel.kallsyms]_text", LINKED + MOVED),
+            ("[kernel.kallsyms]_stext", LINKED + MOVED + 0x1000),
+            ("[guest.kernel.kallsyms]_text", LINKED + MOVED),
+            ("[guest.kernel.kallsyms.123]_text", LINKED + MOVED),
+            ("/usr/lib/debug/boot/vmlinux-" + RELEASE, LINKED + MOVED),
+            ("vmlinux", LINKED + MOVED),
+        ],
+    )
+    @pytest.mark.parametrize("offset", [None, 0])
+    def test_moved_by_the_symbol_in_the_name(self, tmp_path: Path, name: str, at: int, offset: int | None) -> None:
+        """Where the mapping begins at a symbol that its name tells, that says how far the kernel moved (rule R124)."""
+        vmlinux(tmp_path / "any" / "name")
+        if not name.startswith("["):
+            vmlinux(tmp_path / "any" / "name", stext=0)
+        names, report = run([mapping(name, at, offset)], places(), tmp_path)
+        assert names == ["f3", "f70", "f400"]
+        assert report.mappings[0].verified
+        assert report.mappings[0].files == [str(tmp_path / "any" / "name")]
+
+    @pytest.mark.parametrize("name", ["[kernel.kallsyms]", "[kernel]", "[kernel.vmlinux]", "/proc/kcore"])
+    @pytest.mark.parametrize("begins_at", [0, 0x900])
+    def test_the_symbol_under_which_addresses_fall_into_functions(
+        self, tmp_path: Path, name: str, begins_at: int
+    ) -> None:
+        """Without a symbol in the name `_stext` and `_text` are tried (rule R124)."""
+        vmlinux(tmp_path / "vmlinux", stext=0x900)
+        names, report = run([mapping(name, LINKED + MOVED + begins_at)], places(), tmp_path)
+        # The kernel is moved by whole pages, so both symbols tell the same here; further apart they do not.
+        assert names == ["f3", "f70", "f400"]
+        vmlinux(tmp_path / "vmlinux", stext=0x17F000)
+        names, report = run([mapping(name, LINKED + MOVED + 0x17F000)], places(numbers=(384, 400, 500)), tmp_path)
+        assert names == ["f384", "f400", "f500"]
+        assert "_stext at" in report.mappings[0].tried[-1][1]
+
+    def test_mapping_that_tells_no_address(self, tmp_path: Path) -> None:
+        """A mapping from 0 on: the address of the symbol is the file offset, or else the kernel is as linked."""
+        vmlinux(tmp_path / "vmlinux")
+        whole = Mapping(0, TOP - 1, LINKED + MOVED, "[kernel.kallsyms]_text", ID)
+        assert run([whole], places(), tmp_path)[0] == ["f3", "f70", "f400"]
+        assert run([whole._replace(offset=0)], places(0), tmp_path)[0] == ["f3", "f70", "f400"]
+
+    def test_neither_symbol_fits(self, tmp_path: Path) -> None:
+        """Addresses that no shift brings into functions are refused, and the report says so."""
+        vmlinux(tmp_path / "vmlinux")
+        between = [Place(LINKED + MOVED + 0x1000 * i + 0x900, 1) for i in (3, 70, 400)]
+        names, report = run([mapping("[kernel.kallsyms]")], between, tmp_path)
+        assert names == ["", "", ""]
+        assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.MISFIT]
+        assert "_stext" in report.mappings[0].detail
+        assert "_text" in report.mappings[0].detail
+
+    def test_addresses_elsewhere_stay_without_names(self, tmp_path: Path) -> None:
+        """Code of modules in the mapping of the kernel is not that of vmlinux."""
+        vmlinux(tmp_path / "vmlinux")
+        names, report = run([mapping("[kernel.kallsyms]_text")], [*places(), Place(0xFFFF_FFFF_BFFF_0000, 1)], tmp_path)
+        assert names == ["f3", "f70", "f400", ""]
+        assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.OUTSIDE_SEGMENTS]
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            f"boot/vmlinux-{RELEASE}",
+            f"usr/lib/debug/boot/vmlinux-{RELEASE}",
+            f"usr/lib/debug/lib/modules/{RELEASE}/vmlinux",
+            f"lib/modules/{RELEASE}/build/vmlinux",
+            f"usr/lib/debug/boot/vmlinux-{RELEASE}.debug",
+            f"flat/vmlinux-{RELEASE}",
+        ],
+    )
+    def test_by_release(self, tmp_path: Path, path: str) -> None:
+        """Without a build id the release tells the kernel, here by the path of a module; it is not verified."""
+        vmlinux(tmp_path / path)
+        vmlinux(tmp_path / "boot" / "vmlinux-5.10.0-1-amd64", "ff" * 20, stext=0x4000)
+        module = Mapping(0xFFFF_FFFF_C060_0000, 0xFFFF_FFFF_C061_0000, 0, f"/lib/modules/{RELEASE}/kernel/net/x.ko")
+        names, report = run([mapping("[kernel.kallsyms]_text", build_id=""), module], places(), tmp_path)
+        assert names == ["f3", "f70", "f400"]
+        assert not report.mappings[0].verified
+
+    def test_only_one_or_none(self, tmp_path: Path) -> None:
+        """Without build id and release the only kernel in the folders is taken; of two none is."""
+        recorded = mapping("[kernel.kallsyms]_text", build_id="")
+        vmlinux(tmp_path / "boot" / f"vmlinux-{RELEASE}")
+        assert run([recorded], places(), tmp_path)[0] == ["f3", "f70", "f400"]
+        vmlinux(tmp_path / "boot" / "vmlinux-5.10.0-1-amd64", "ff" * 20)
+        names, report = run([recorded], places(), tmp_path)
+        assert names == ["", "", ""]
+        assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.AMBIGUOUS]
+
+    def test_other_build(self, tmp_path: Path) -> None:
+        """A kernel with another build id is not used, and not for a guest either."""
+        vmlinux(tmp_path / "vmlinux", "ff" * 20)
+        names, report = run([mapping("[kernel.kallsyms]_text")], places(), tmp_path)
+        assert names == ["", "", ""]
+        assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.BUILD_ID_DIFFERS]
+        names, report = run([mapping("[guest.kernel.kallsyms]_text", build_id="")], places(), tmp_path)
+        assert names == ["", "", ""]
+
+    def test_without_symbols(self, tmp_path: Path) -> None:
+        """A stripped kernel says that it is stripped."""
+        vmlinux(tmp_path / "vmlinux", symbols=False)
+        _, report = run([mapping("[kernel.kallsyms]_text")], places(), tmp_path)
+        assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.NO_SYMBOLS]
+
+
+def kallsyms(path: Path, shift: int = MOVED, *, hidden: bool = False) -> Path:
+    """The list of the symbols of the running kernel, with a module."""
+    lines = [(LINKED + shift, "T", "_text"), (LINKED + shift, "T", "_stext")]
+    lines += [(LINKED + shift + 0x1000 * i, "t", f"f{i}") for i in range(1, 512)]
+    lines += [(LINKED + shift + SIZE, "T", "_etext"), (0xFFFF_FFFF_C060_0000, "t", "nft_do_chain\t[nf_tables]")]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{0 if hidden else address:016x} {kind} {name}\n" for address, kind, name in lines))
+    return path
+
+
+class TestKallsyms:
+    """Lists of symbols where vmlinux is missing."""
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "kallsyms",
+            "proc/kallsyms",
+            f"[kernel.kallsyms]/{ID}/kallsyms",
+            f".build-id/{ID[:2]}/{ID[2:]}/kallsyms",
+        ],
+    )
+    def test_found(self, tmp_path: Path, path: str) -> None:
+        """Wherever `kallsyms` lies, it names kernel and modules; nothing in it proves that it is the right one."""
+        kallsyms(tmp_path / path)
+        module = Mapping(0xFFFF_FFFF_C060_0000, 0xFFFF_FFFF_C061_0000, 0, "[nf_tables]")
+        names, report = run(
+            [mapping("[kernel.kallsyms]_text"), module], [*places(), Place(0xFFFF_FFFF_C060_0010, 2)], tmp_path
+        )
+        assert names == ["f3", "f70", "f400", "nft_do_chain"]
+        assert [row.files for row in report.mappings] == [[str(tmp_path / path)]] * 2
+        assert not any(row.verified for row in report.mappings)
+
+    def test_vmlinux_is_better(self, tmp_path: Path) -> None:
+        """Where the image of the build is there, it is used."""
+        kallsyms(tmp_path / "kallsyms")
+        vmlinux(tmp_path / "vmlinux")
+        assert run([mapping("[kernel.kallsyms]_text")], places(), tmp_path)[1].mappings[0].verified
+
+    def test_of_another_build(self, tmp_path: Path) -> None:
+        """A list that perf keeps for another build id does not count."""
+        kallsyms(tmp_path / "[kernel.kallsyms]" / ("ff" * 20) / "kallsyms")
+        names, report = run([mapping("[kernel.kallsyms]_text")], places(), tmp_path)
+        assert names == ["", "", ""]
+        assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.NOT_FOUND]
+
+    def test_from_another_run(self, tmp_path: Path) -> None:
+        """A list from another start of the kernel is moved; the modules are somewhere else then, and stay unnamed."""
+        kallsyms(tmp_path / "kallsyms", MOVED + 0x40_0000)
+        names, report = run([mapping("[kernel.kallsyms]_text")], [*places(), Place(0xFFFF_FFFF_BFFF_0000, 1)], tmp_path)
+        assert names == ["f3", "f70", "f400", ""]
+        assert "moved by -0x400000" in report.mappings[0].tried[-1][1]
+
+    def test_system_map(self, tmp_path: Path) -> None:
+        """`System.map` has the addresses of vmlinux; that of the release is taken."""
+        kallsyms(tmp_path / "boot" / f"System.map-{RELEASE}", 0)
+        (tmp_path / "boot" / "System.map-5.10").write_text(f"{LINKED:x} T _text\n{LINKED + SIZE:x} T _etext\n")
+        module = Mapping(0xFFFF_FFFF_C060_0000, 0xFFFF_FFFF_C061_0000, 0, f"/lib/modules/{RELEASE}/kernel/net/x.ko")
+        names, _ = run([mapping("[kernel.kallsyms]_text"), module], places(), tmp_path)
+        assert names == ["f3", "f70", "f400"]
+
+    def test_lists_of_several_kernels(self, tmp_path: Path) -> None:
+        """Of the lists of several builds or runs none is taken where nothing tells which; that of the run fits as it
+        is. Addresses fall into functions of any kernel (rule R124)."""
+        other = "".join(f"{LINKED + 0x1000 * i:x} T g{i}\n" for i in range(500))
+        (tmp_path / "System.map-5.10").write_text(f"{LINKED:x} T _text\n{other}{LINKED + SIZE - 0x1000:x} T _etext\n")
+        kallsyms(tmp_path / f"System.map-{RELEASE}", 0)
+        names, report = run([mapping("[kernel.kallsyms]_text")], places(), tmp_path)
+        assert names == ["", "", ""]
+        assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.AMBIGUOUS]
+        assert "System.map-5.10" in report.mappings[0].detail
+        kallsyms(tmp_path / "run" / "kallsyms")
+        kallsyms(tmp_path / "another run" / "kallsyms", MOVED + 0x40_0000)
+        names, report = run([mapping("[kernel.kallsyms]_text")], places(), tmp_path)
+        assert names == ["f3", "f70", "f400"]
+        assert report.mappings[0].files == [str(tmp_path / "run" / "kallsyms")]
+
+    @pytest.mark.parametrize("path", ["kallsyms", "boot/System.map", "[guest.kernel.kallsyms]/kallsyms"])
+    @pytest.mark.parametrize("is_guest", [False, True])
+    def test_of_guests_and_hosts(self, tmp_path: Path, path: str, is_guest: bool) -> None:
+        """Without a build id a list of the host never names the kernel of a guest, nor one of a guest the host's
+        (rule R124)."""
+        kallsyms(tmp_path / path)
+        name = "[guest.kernel.kallsyms]_text" if is_guest else "[kernel.kallsyms]_text"
+        names, report = run([mapping(name, build_id="")], places(), tmp_path)
+        assert names == (["f3", "f70", "f400"] if path.startswith("[guest") == is_guest else [""] * 3)
+        vmlinux(tmp_path / "vmlinux")
+        if not report.symbolized_locations:
+            assert (run([mapping(name, build_id="")], places(), tmp_path)[0] == [""] * 3) == is_guest
+
+    def test_hidden_addresses(self, tmp_path: Path) -> None:
+        """A list that was read without the right to see addresses is a reason of its own (rule R124)."""
+        kallsyms(tmp_path / "kallsyms", hidden=True)
+        names, report = run([mapping("[kernel.kallsyms]_text")], places(), tmp_path)
+        assert names == ["", "", ""]
+        assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.RESTRICTED]
+        assert "all addresses are 0" in report.mappings[0].detail
+
+    def test_of_another_machine(self, tmp_path: Path) -> None:
+        """A list in whose functions the addresses do not lie is refused."""
+        (tmp_path / "kallsyms").write_text("c0008000 T _text\nc0008010 T _etext\n")
+        names, report = run([mapping("[kernel.kallsyms]_text")], places(), tmp_path)
+        assert names == ["", "", ""]
+        assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.MISFIT]
+
+    def test_nothing_there(self, tmp_path: Path) -> None:
+        """Without any source the report names what would help."""
+        names, report = run([mapping("[nf_tables]", build_id="")], places(), tmp_path)
+        assert names == ["", "", ""]
+        assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.NOT_A_FILE]
+        assert "kallsyms" in HINTS[Reason.NOT_A_FILE]
+
+
+class TestShifts:
+    """Candidates for where the kernel was moved to."""
+
+    def test_order(self) -> None:
+        """The symbol in the name comes first, then `_stext`, then `_text`, then the kernel as linked (rule R124)."""
+        known = {"_stext": LINKED + 0x1000, "_text": LINKED}
+        at = LINKED + MOVED
+        assert [s.distance for s in kernel_shifts("_text", at, at, known)] == [MOVED, MOVED - 0x1000, 0]
+        assert [s.distance for s in kernel_shifts("", at, 0, known)] == [MOVED - 0x1000, MOVED, 0]
+        assert [s.distance for s in kernel_shifts("", 0, 0x1000, known)] == [0]
+
+    def test_start_rounded_to_a_page(self) -> None:
+        """A kernel is moved by whole pages, even where its mapping was rounded."""
+        (first, *_) = kernel_shifts("_stext", LINKED + MOVED, 0, {"_stext": LINKED + 0x10})
+        assert first.distance == MOVED

@@ -1,0 +1,399 @@
+"""The Python interface: what arguments may be, what comes back, and that what goes in stays as it was."""
+
+import builtins
+import io
+import os
+import subprocess
+import sys
+from dataclasses import fields, is_dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import symbolize
+from symbolize.profile import Frame, Profile
+from symbolize.report.heaviest import Weights, heaviest
+from symbolize.symbols import Frames, TableCache, frames_at
+from symbolize.symbols import lookup as lookup_files
+from symbolize.write import encode
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+BINARIES = FIXTURES / "bin/gcc-pie"
+SPECTRA = FIXTURES / "profiles/perf/spectra-gcc-pie.pb.gz"
+LIBRARY = BINARIES / "libresonance.so"
+SPLIT = FIXTURES / "bin/gcc-split"
+SPLIT_ID = "af378328040b5c601337f2a6b48ca78874340d8b"
+PROFILES = [
+    SPECTRA,
+    FIXTURES / "profiles/gperftools/ledger-gcc-pie.prof",
+    *sorted((FIXTURES / "simpleperf").glob("*.proto"))[:4],
+]
+
+
+@pytest.fixture(scope="module")
+def result() -> symbolize.Result:
+    """A profile with inlined frames, and some without names."""
+    return symbolize.symbolize(SPECTRA, BINARIES)
+
+
+def contents(value: Any) -> Any:
+    """All that a profile holds, to compare later; arrays are copied."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if is_dataclass(value):
+        return [contents(getattr(value, field.name)) for field in fields(value)]
+    if isinstance(value, dict):
+        return {key: contents(each) for key, each in value.items()}
+    return list(value) if hasattr(value, "__iter__") and not isinstance(value, str) else value
+
+
+def test_public_names_are_shown() -> None:
+    """Tab completion asks `dir`, before anything was imported by its first use."""
+    code = (
+        "import symbolize; print(set(symbolize.__all__) <= set(dir(symbolize)), 'numpy' in __import__('sys').modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["True", "False"]
+    assert [name for name in symbolize.__all__ if not hasattr(symbolize, name)] == []
+    with pytest.raises(AttributeError, match="has no attribute 'symbolise'"):
+        symbolize.symbolise  # noqa: B018
+
+
+def kind(value: object) -> str:
+    """The same name in each process that runs tests; the representation of an iterator is not."""
+    return type(value).__name__
+
+
+@pytest.mark.parametrize("source", PROFILES, ids=lambda path: path.name)
+def test_the_profile_is_not_changed(source: Path) -> None:
+    """Neither `symbolize` nor `plan` changes its argument, so that both can be asked again with the same answer."""
+    profile = symbolize.load(source)
+    before = contents(profile)
+    with symbolize.Symbolizer([BINARIES, FIXTURES / "simpleperf/binaries"], annotate=True) as symbolizer:
+        plan = symbolizer.plan(profile)
+        first = symbolizer.symbolize(profile)
+        assert contents(profile) == before
+        kept = contents(first.profile)
+        second = symbolizer.symbolize(profile)
+    assert encode(first.profile) == encode(second.profile)
+    assert contents(first.profile) == kept
+    assert contents(profile) == before
+    assert plan.locations == first.report.locations
+
+
+@pytest.mark.parametrize(
+    "given", [str(BINARIES), BINARIES, [str(BINARIES)], (BINARIES,), {BINARIES}, iter([BINARIES])], ids=kind
+)
+def test_binaries(given: Any, result: symbolize.Result) -> None:
+    """A path, a string, or a sequence of them."""
+    assert encode(symbolize.symbolize(SPECTRA, given).profile) == encode(result.profile)
+
+
+@pytest.mark.parametrize("given", ["folder", Path("folder"), TableCache("folder")], ids=kind)
+def test_cache(given: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder or a `TableCache`."""
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        symbolize.symbolize(SPECTRA, BINARIES, cache=given)
+    assert TableCache("folder").stats().tables > 0
+
+
+@pytest.mark.parametrize("given", ["http://127.0.0.1:1", ["http://127.0.0.1:1"]], ids=kind)
+def test_servers(given: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A URL or several; the client is closed with the symbolizer."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with symbolize.Symbolizer(servers=given) as symbolizer:
+        report = symbolizer.symbolize(symbolize.load(SPECTRA)).report
+    assert {failure.reason for failure in report.failures} == {symbolize.Reason.SERVER_FAILED}
+    assert "127.0.0.1" in report.failures[0].place
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"binaries": 3}, "binaries: expected a path or a sequence of paths, not int"),
+        ({"binaries": b"bin"}, "binaries: expected a path or a sequence of paths, not bytes"),
+        ({"binaries": {"bin": 1}}, "binaries: expected a path or a sequence of paths, not dict"),
+        ({"binaries": ["/", None]}, "binaries: expected paths in the sequence, not NoneType"),
+        ({"cache": 8 << 30}, "cache: expected a folder or a TableCache, not int"),
+        ({"cache": ["folder"]}, "cache: expected a folder or a TableCache, not list"),
+        ({"servers": 80}, "servers: expected a URL, a sequence of URLs or a client, not int"),
+        ({"servers": [80]}, "servers: expected URLs in the sequence, not int"),
+        ({"proguard_maps": 1}, "proguard_maps: expected a path or a sequence of paths, not int"),
+    ],
+    ids=str,
+)
+def test_wrong_types(arguments: dict[str, Any], message: str) -> None:
+    """Anything else is a TypeError that names the argument."""
+    with pytest.raises(TypeError) as raised:
+        symbolize.Symbolizer(**arguments)
+    assert str(raised.value) == message
+
+
+def test_wrong_values() -> None:
+    """Right types with values that cannot be are errors of the library, without the names of options."""
+    for arguments in ({"binaries": "none"}, {"servers": "ftp://x"}, {"demangle": "all"}, {"proguard_maps": "none.txt"}):
+        with pytest.raises(symbolize.UsageError) as raised:
+            symbolize.Symbolizer(**arguments)  # type: ignore[arg-type]
+        assert "--" not in str(raised.value)
+
+
+def test_messages_name_no_options() -> None:
+    """Strings of the library hold no option of the command. Those of other programs are named with these."""
+    options = {"--binaries", "--cache", "--debuginfod", "--pid", "--merge", "--again", "--out", "--proguard-map"}
+    package = Path(symbolize.__file__).parent
+    paths = [path for path in package.rglob("*.py") if path.relative_to(package).parts[0] != "cli"]
+    found = [
+        f"{path.relative_to(package)}: {option}" for path in paths for option in options if option in path.read_text()
+    ]
+    assert len(paths) > 100
+    assert found == []
+
+
+def test_one_call(tmp_path: Path, result: symbolize.Result) -> None:
+    """`symbolize.symbolize` takes a path, a file object or a profile; `Result.write` writes what `write` does."""
+    output = tmp_path / "out.pb.gz"
+    result.write(output)
+    symbolize.write(result.profile, tmp_path / "other.pb.gz")
+    assert output.read_bytes() == (tmp_path / "other.pb.gz").read_bytes()
+    with open(SPECTRA, "rb") as file:
+        assert encode(symbolize.symbolize(file, BINARIES).profile) == encode(result.profile)
+    assert encode(symbolize.symbolize(symbolize.load(SPECTRA), BINARIES).profile) == encode(result.profile)
+    with pytest.raises(symbolize.UsageError, match="never overwritten"):
+        result.write(SPECTRA)
+
+
+def test_top(result: symbolize.Result) -> None:
+    """The heaviest functions by their own value, in the default sample type, as the report has them."""
+    assert result.top() == result.report.top
+    assert result.top(3) == result.report.top[:3]
+    everything = result.top(10_000)
+    assert len(everything) > len(result.report.top)
+    assert [each.flat for each in everything] == sorted((each.flat for each in everything), reverse=True)
+    assert all(each.cumulative >= each.flat >= 0 for each in everything)
+    assert sum(each.flat for each in everything) <= result.report.sample_value
+    assert result.top(0) == []
+    assert symbolize.Result(Profile(), result.report, np.zeros(0, np.bool_)).top() == []
+
+
+def test_reprs_are_short(result: symbolize.Result, tmp_path: Path) -> None:
+    """An object of the interface at the prompt takes a line or two, however much it holds."""
+    profile = symbolize.load(SPECTRA)
+    assert repr(profile) == f"<Profile of {os.fspath(SPECTRA)!r}: 293 samples of 2 types, 173 locations, 5 mappings>"
+    assert repr(Profile()) == "<Profile: 0 samples of 0 types, 0 locations, 0 mappings>"
+    assert repr(result.report) == "<Report: 79.5 % of cpu-clock_event value symbolized, 115 of 173 locations>"
+    assert repr(result) == f"<Result: {result.profile!r}, {result.report!r}>"
+    assert repr(TableCache(tmp_path)) == f"TableCache({os.fspath(tmp_path)!r}, limit=8589934592)"
+    with symbolize.Symbolizer("/dev/null") as symbolizer:
+        assert repr(symbolizer) == "<Symbolizer: binaries ['/dev/null'], 0 open>"
+    assert repr(symbolize.lookup(LIBRARY, [0x25B0, 0])) == "<Frames: 1 at 2 addresses>"
+
+
+def frames_of(profile: Profile) -> list[list[Frame]]:
+    """The stacks of a profile, read from its columns one index at a time."""
+    text, samples, locations = profile.strings.text, profile.samples, profile.locations
+    stacks = []
+    for sample in range(len(samples)):
+        stack = []
+        for item in range(samples.location_offsets[sample], samples.location_offsets[sample + 1]):
+            row = samples.locations[item]
+            address, mapping = int(locations.address[row]), locations.mapping[row]
+            file = text(profile.mappings.filename[mapping]) if mapping >= 0 else ""
+            lines = range(locations.line_offsets[row], locations.line_offsets[row + 1])
+            for line in lines:
+                function = locations.lines.function[line]
+                names = text(profile.functions.name[function]), text(profile.functions.filename[function])
+                numbers = int(locations.lines.line[line]), int(locations.lines.column[line])
+                stack.append(Frame(*names, *numbers, line != lines[-1], address, file))
+            if not lines:
+                stack.append(Frame("", "", 0, 0, False, address, file))
+        stacks.append(stack)
+    return stacks
+
+
+def test_stacks(result: symbolize.Result) -> None:
+    """A tuple of frames a sample, from leaf to root, inlined frames too."""
+    stacks = list(result.profile.stacks())
+    assert stacks == [tuple(stack) for stack in frames_of(result.profile)]
+    assert any(frame.is_inlined for stack in stacks for frame in stack)
+    assert any(not frame.function for stack in stacks for frame in stack)
+    assert list(Profile().stacks()) == []
+
+
+def rows_of(profile: Profile) -> list[tuple[Any, ...]]:
+    """The rows that a table of the frames has."""
+    stacks, values = frames_of(profile), profile.samples.values.tolist()
+    return [
+        (sample, depth, *(value or None for value in frame[:2]), *frame[2:6], frame.mapping or None, *values[sample])
+        for sample, stack in enumerate(stacks)
+        for depth, frame in enumerate(stack)
+    ]
+
+
+COLUMNS = ["sample", "depth", "function", "file", "line", "column", "is_inlined", "address", "mapping"]
+VALUES = ["cpu-clock_sample/count", "cpu-clock_event/count"]
+
+
+def test_arrow(result: symbolize.Result) -> None:
+    """A row a frame, texts as dictionaries that are null where nothing is known."""
+    pytest.importorskip("pyarrow")
+    table = result.profile.to_arrow()
+    assert table.column_names == [*COLUMNS, *VALUES]
+    assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == rows_of(result.profile)
+    assert Profile().to_arrow().num_rows == 0
+
+
+def test_pandas(result: symbolize.Result) -> None:
+    """The same as a frame of pandas, texts as categories; its sums are those of the report."""
+    pytest.importorskip("pandas")
+    table = result.profile.to_pandas()
+    assert list(table.columns) == [*COLUMNS, *VALUES]
+    cells = table.astype(object).where(table.notna(), None)
+    assert list(cells.itertuples(index=False, name=None)) == rows_of(result.profile)
+    own = table[table.depth == 0].groupby("function", observed=True)[VALUES[1]].sum().sort_values(ascending=False)
+    top = result.top(5)
+    assert own.head(5).tolist() == [each.flat for each in top]
+    total = table.drop_duplicates(["sample", "function"]).groupby("function", observed=True)[VALUES[1]].sum()
+    assert [total[each.name] for each in top] == [each.cumulative for each in top]
+    assert len(Profile().to_pandas()) == 0
+
+
+def test_equal_names_of_columns(result: symbolize.Result) -> None:
+    """Two sample types of one name are two columns, and strings that read alike are one category."""
+    pytest.importorskip("pandas")
+    profile = result.profile.copy()
+    profile.sample_types = [profile.sample_types[0]] * 2
+    names = profile.functions.name.copy()
+    names[:2] = profile.strings.add(b"\xff"), profile.strings.add(b"\\xff")
+    profile.functions.name = names
+    table = profile.to_pandas()
+    assert list(table.columns[-2:]) == [VALUES[0], f"{VALUES[0]} 1"]
+    assert len(set(table.function.cat.categories)) == len(table.function.cat.categories)
+
+
+@pytest.mark.parametrize(("method", "module"), [("to_arrow", "pyarrow"), ("to_pandas", "pandas")])
+def test_a_missing_extra(method: str, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says what to install."""
+    imported = builtins.__import__
+
+    def without(name: str, *arguments: Any, **named: Any) -> Any:
+        if name == module:
+            raise ImportError(name)
+        return imported(name, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=rf"Profile\.{method} needs {module}: install symbolize\["):
+        getattr(Profile(), method)()
+
+
+def lines_of(frames: Frames) -> list[list[tuple[bytes, int]]]:
+    """Linked name and line of the frames at each address."""
+    rows = list(zip([frames.functions.linkage[f] for f in frames.function], frames.line.tolist(), strict=True))
+    offsets = frames.offsets.tolist()
+    return [rows[begin:end] for begin, end in pairwise(offsets)]
+
+
+NORMALIZE, CLIPPED = (b"_ZN9resonance9normalizeERSt6vectorIdSaIdEEd", 101), (b"_ZN9resonance7ClippedC2EPKcd", 48)
+
+
+@pytest.mark.parametrize(
+    "vaddrs", [[0x27B0, 0, 0x25B0, 0x25B0], np.array([0x27B0, 0, 0x25B0, 0x25B0], np.int32)], ids=["list", "int32"]
+)
+def test_lookup(vaddrs: Any, tmp_path: Path) -> None:
+    """Frames in the order of the addresses, by a path or a build id, with and without kept tables."""
+    wanted = [[NORMALIZE], [], [CLIPPED], [CLIPPED]]
+    assert lines_of(symbolize.lookup(LIBRARY, vaddrs)) == wanted
+    assert lines_of(lookup_files(LIBRARY, vaddrs)) == wanted
+    for _ in range(2):
+        build_id = "eebd284d49c6dd35a78e8d4171b37edf0f9a4424"
+        assert lines_of(symbolize.lookup(build_id, vaddrs, BINARIES, cache=tmp_path)) == wanted
+        assert lines_of(lookup_files([LIBRARY], vaddrs, cache=TableCache(tmp_path))) == wanted
+    assert TableCache(tmp_path).stats().tables == 1
+    assert len(symbolize.lookup(LIBRARY, [])) == 0
+
+
+def test_lookup_with_a_debug_file() -> None:
+    """The file at a path is completed by what the folders have of its build."""
+    stripped, debug = SPLIT / "stripped/spectra", SPLIT / "debug/spectra.debug"
+    wanted = lines_of(lookup_files([stripped, debug], [0x3000, 0x2F00]))
+    assert wanted[0]
+    assert lines_of(symbolize.lookup(stripped, [0x3000])) == [[]]
+    assert lines_of(symbolize.lookup(stripped, [0x3000, 0x2F00], SPLIT)) == wanted
+    assert lines_of(symbolize.lookup(SPLIT_ID, [0x3000, 0x2F00], SPLIT)) == wanted
+
+
+def test_lookup_errors() -> None:
+    """Binaries that are not there or not readable, and addresses that are none."""
+    for binary, message in (
+        ("none", "none: No such file or directory"),
+        (FIXTURES / "README.md", f"{FIXTURES / 'README.md'}: not an ELF file"),
+        ("abcd", "abcd: no binary has this build id"),
+    ):
+        with pytest.raises(symbolize.InputError) as raised:
+            symbolize.lookup(binary, [1])
+        assert str(raised.value) == message
+    with pytest.raises(symbolize.InputError, match="No such file"):
+        lookup_files("none", [1])
+    for files in ([LIBRARY, BINARIES / "spectra"], []):
+        with pytest.raises(symbolize.UsageError, match="not the files of one binary"):
+            lookup_files(files, [1])
+    for vaddrs, error in (
+        ([1.5], TypeError),
+        (["1"], TypeError),
+        ([-1], ValueError),
+        ([1 << 64], ValueError),
+        ([1, -1], ValueError),
+        (np.array([-1]), ValueError),
+        (np.array([[1]]), ValueError),
+        (np.array([1.0]), TypeError),
+    ):
+        with pytest.raises(error, match=r"vaddrs: |integer"):
+            symbolize.lookup(LIBRARY, vaddrs)  # type: ignore[arg-type]
+
+
+def test_frames_of_an_open_binary() -> None:
+    """What `lookup` does for a binary that stays open."""
+    from symbolize.elf import ElfImage
+    from symbolize.symbols import Binary
+
+    binary = Binary([ElfImage.open(LIBRARY)])
+    assert lines_of(frames_at(binary, [0x27B0, 0x25B0])) == [[NORMALIZE], [CLIPPED]]
+    assert lines_of(frames_at(binary, np.array([(1 << 64) - 1, 0x25B0], np.uint64))) == [[], [CLIPPED]]
+    binary.close()
+
+
+def test_a_kept_table_that_changed_is_not_believed(tmp_path: Path) -> None:
+    """It is made anew (R280, files that change)."""
+    from symbolize.elf import ElfImage
+    from symbolize.symbols import Binary
+
+    symbolize.lookup(LIBRARY, [0x25B0], cache=tmp_path)
+    binary = Binary([ElfImage.open(LIBRARY)], cache=TableCache(tmp_path))
+    if not binary.is_cached():
+        binary.table(np.array([0x25B0], np.uint64))
+        binary.close()
+        binary = Binary([ElfImage.open(LIBRARY)], cache=TableCache(tmp_path))
+    assert binary.is_cached()
+    (kept,) = tmp_path.rglob("*.symtab")
+    os.truncate(kept, 4096)
+    assert lines_of(frames_at(binary, [0x27B0, 0x25B0])) == [[NORMALIZE], [CLIPPED]]
+    binary.close()
+
+
+def test_what_has_no_name_takes_no_rank() -> None:
+    """As many functions are listed as were asked for, if there are so many."""
+    profile = Profile()
+    names = [profile.strings.add(name) for name in (b"", b"a", b"b", b"c")]
+    flat = np.array([9.0, 5.0, 3.0, 0.0])
+    weights = Weights(np.zeros(0), np.zeros(0), flat, flat, np.array(names))
+    assert [each.name for each in heaviest(profile, weights, 2)] == ["a", "b"]
+    assert [each.name for each in heaviest(profile, weights, 9)] == ["a", "b"]
+
+
+def test_types_are_published() -> None:
+    """Type checkers of others read the annotations (PEP 561)."""
+    assert (Path(symbolize.__file__).parent / "py.typed").exists()
+    assert symbolize.load(io.BytesIO(SPECTRA.read_bytes())).source == ""

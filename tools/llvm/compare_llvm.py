@@ -1,0 +1,179 @@
+"""Compares our frames with those of llvm-symbolizer; every difference falls into a class with a rule, or is a bug.
+
+    python -m tools.llvm.compare_llvm [ADDRESSES] [FILE...]
+
+compares that many random addresses of the code of each file (20,000; the fixtures, and what the machine has of
+large debug files) and prints the table that docs/correctness.md quotes.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from symbolize.binaries import Companions
+from symbolize.elf import ElfImage, read_build_id
+from symbolize.symbols import build_table
+from tests.support.lookup import Frame, frames_of
+from tools.llvm.judge import CLASSES, Judge
+
+ROOT = Path(__file__).parents[2]
+SEED = 1
+LEFT_OUT = {"stripped", "headers", "objects", "lld-stripped", "gcc-icf-stripped", "versions"}
+"""Folders of fixtures without debug information, or with a few instructions only."""
+MIN_VERSION = 15
+LIBPYTHON = Path("/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0")
+LIBSTDCXX = Path("/usr/lib/x86_64-linux-gnu/debug/libstdc++.so.6")
+
+
+class Difference(NamedTuple):
+    """An address at which the two differ in a way that no class allows."""
+
+    vaddr: int
+    ours: list[Frame]
+    theirs: list[Frame]
+
+
+@dataclass
+class Comparison:
+    """How many addresses fell into each class, and those that fell into none."""
+
+    classes: Counter[str] = field(default_factory=Counter)
+    unexplained: list[Difference] = field(default_factory=list)
+
+
+def find_symbolizer() -> str | None:
+    """llvm-symbolizer of a version that prints JSON with start lines, if llvm-dwarfdump is there too; None if there is
+    none."""
+    for name in ("llvm-symbolizer-19", "llvm-symbolizer"):
+        path = shutil.which(name)
+        if path and shutil.which(name.replace("symbolizer", "dwarfdump")):
+            version = re.search(
+                r"version (\d+)", subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+            )
+            if version and int(version[1]) >= MIN_VERSION:
+                return path
+    return None
+
+
+def subjects() -> list[Path]:
+    """The files that are compared: fixtures with debug information, and large debug files of this machine, which may be
+    missing."""
+    folder = ROOT / "fixtures" / "bin"
+    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and not LEFT_OUT & {*p.parts} and is_elf(p)]
+    build_id = read_build_id(str(LIBPYTHON)) if LIBPYTHON.exists() else None
+    return [*files, debug_file(build_id) if build_id else LIBPYTHON.with_suffix(".debug"), LIBSTDCXX]
+
+
+def debug_file(build_id: str) -> Path:
+    """Where the debug file of a build id lies."""
+    return Path(f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug")
+
+
+def is_elf(path: Path) -> bool:
+    """Whether a file is an ELF file."""
+    return path.read_bytes()[:4] == b"\x7fELF"
+
+
+def label(path: Path) -> str:
+    """A short name of a subject."""
+    folder = ROOT / "fixtures" / "bin"
+    if folder in path.absolute().parents:
+        return str(path.absolute().relative_to(folder))
+    return "libpython3.11.so.1.0" if path.suffix == ".debug" else path.name
+
+
+def sample(image: ElfImage, count: int) -> list[int]:
+    """Random addresses of .text, ascending."""
+    text = image.find(".text")
+    assert text is not None
+    return sorted(random.Random(SEED).sample(range(text.vaddr, text.vaddr + text.size), min(count, text.size)))
+
+
+def ask_llvm(symbolizer: str, path: Path, vaddrs: Sequence[int]) -> list[list[Frame]]:
+    """What llvm-symbolizer says of each address; no frames where it knows neither name nor place."""
+    arguments = [symbolizer, f"--obj={path.resolve()}", "--output-style=JSON", "--no-demangle", "--inlines"]
+    quiet = {name: value for name, value in os.environ.items() if not name.startswith("DEBUGINFOD")}
+    text = "\n".join(map(hex, vaddrs))
+    # Split units that were compiled in "." are looked for where it runs.
+    output = subprocess.run(
+        arguments, input=text, capture_output=True, text=True, env=quiet, check=True, cwd=path.parent
+    ).stdout
+    result = []
+    for line in output.splitlines():
+        frames = [
+            Frame(s["FunctionName"], s["FileName"], s["Line"], s["Column"], s["StartLine"])
+            for s in json.loads(line).get("Symbol", [])
+        ]
+        result.append([] if len(frames) == 1 and not frames[0].name and not frames[0].file else frames)
+    return result
+
+
+def answers(
+    path: Path, count: int, symbolizer: str, finder: Companions | None = None
+) -> list[tuple[int, list[Frame], list[Frame], bool]]:
+    """Random addresses of a file, what we say of each and what llvm-symbolizer says, and whether we call it folded."""
+    with ElfImage.open(path) as image:
+        vaddrs = sample(image, count)
+        table = build_table([image], np.array(vaddrs, np.uint64), finder)
+        ours, folded = frames_of(table, vaddrs), table.lookup(np.array(vaddrs, np.uint64)).folded.tolist()
+    return [*zip(vaddrs, ours, ask_llvm(symbolizer, path, vaddrs), folded, strict=True)]
+
+
+def compare(path: Path, count: int, symbolizer: str, finder: Companions | None = None) -> Comparison:
+    """Compare `count` random addresses of a file; `finder` finds its split units."""
+    result = Comparison()
+    with ElfImage.open(path) as image:
+        judge = Judge(image)
+    for vaddr, ours, theirs, folded in answers(path, count, symbolizer, finder):
+        kind = judge.classify(vaddr, ours, theirs, folded)
+        if kind is None:
+            result.unexplained.append(Difference(vaddr, ours, theirs))
+        result.classes[kind or "unexplained"] += 1
+    return result
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the table; 1 if there is a difference without a class."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("addresses", nargs="?", type=int, default=20_000)
+    parser.add_argument("files", nargs="*", type=Path)
+    options = parser.parse_args(arguments)
+    symbolizer = find_symbolizer()
+    if symbolizer is None:
+        print("there is no llvm-symbolizer", file=sys.stderr)
+        return 2
+    paths = options.files or subjects()
+    for path in paths:
+        if not path.exists():
+            print(f"{label(path)}: {path} is not there", file=sys.stderr)
+    results = {path: compare(path, options.addresses, symbolizer) for path in paths if path.exists()}
+    kinds = [kind for kind in (*CLASSES, "unexplained") if any(r.classes[kind] for r in results.values())]
+    print("| file | addresses |", " | ".join(kinds), "|")
+    print("|---|---:|" + "---:|" * len(kinds))
+    total = Counter[str]()
+    for path, result in results.items():
+        total += result.classes
+        counts = " | ".join(f"{result.classes[kind]:,}" if result.classes[kind] else "" for kind in kinds)
+        print(f"| {label(path)} | {result.classes.total():,} | {counts} |")
+    counts = " | ".join(f"{total[kind]:,}" for kind in kinds)
+    print(f"| **all** | {total.total():,} | {counts} |")
+    for path, result in results.items():
+        for vaddr, ours, theirs in result.unexplained[:3]:
+            print(f"\n{label(path)} {vaddr:#x}\n  ours   {ours}\n  theirs {theirs}", file=sys.stderr)
+    return int(any(result.unexplained for result in results.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

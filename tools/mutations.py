@@ -1,0 +1,198 @@
+"""Put faults into modules, one at a time, and list those that no test notices.
+
+    python tools/mutations.py MODULE... --tests PATH... [--count N] [--seed N] [--timeout SECONDS]
+
+A fault is a small change of one expression or statement: a comparison turned round, a constant off by one, a condition
+left out, a statement skipped. The seed chooses the faults. Compiled modules are compiled again in place, so run it in a
+checkout of its own; the source is restored after each fault. The exit code is 0 when at least 95 % were noticed.
+"""
+
+import argparse
+import ast
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ENOUGH = 0.95
+"""Share of the faults that the tests have to notice."""
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.Lt: "<=",
+    ast.LtE: "<",
+    ast.Gt: ">=",
+    ast.GtE: ">",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+    ast.In: "not in",
+    ast.NotIn: "in",
+}
+OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "-",
+    ast.Sub: "+",
+    ast.Mult: "+",
+    ast.FloorDiv: "*",
+    ast.BitAnd: "|",
+    ast.BitOr: "&",
+    ast.LShift: ">>",
+    ast.RShift: "<<",
+}
+CALLS = {"any": "all", "all": "any", "min": "max", "max": "min"}
+
+
+class Fault(NamedTuple):
+    """A change of the text of a module from byte `begin` to `end`."""
+
+    module: Path
+    line: int
+    begin: int
+    end: int
+    new: bytes
+
+    def describe(self, source: bytes) -> str:
+        """The place, the old text and the new one, in a line."""
+        old = b" ".join(source[self.begin : self.end].split()).decode()
+        return f"{self.module}:{self.line}: {old[:100]} -> {self.new.decode()}"
+
+
+def faults_of(module: Path) -> list[Fault]:
+    """All faults that can be put into a module. Annotations, decorators, messages and declarations are left alone."""
+    source = module.read_bytes()
+    starts = [0]
+    for text in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(text))
+
+    def at(node: ast.expr | ast.stmt, new: str) -> Fault:
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        begin = starts[node.lineno - 1] + node.col_offset
+        return Fault(module, node.lineno, begin, starts[node.end_lineno - 1] + node.end_col_offset, new.encode())
+
+    return sorted({at(node, new) for node, new in _changes(ast.parse(source))}, key=lambda fault: fault.begin)
+
+
+def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
+    for node in _code_of(tree):
+        match node:
+            case ast.Compare(left, [op], [right]):
+                yield node, f"{ast.unparse(left)} {COMPARISONS[type(op)]} {ast.unparse(right)}"
+            case ast.BoolOp(op, values):
+                word = " or " if isinstance(op, ast.And) else " and "
+                yield node, "(" + word.join(f"({ast.unparse(value)})" for value in values) + ")"
+                for left_out in range(len(values)):
+                    kept = [value for number, value in enumerate(values) if number != left_out]
+                    yield node, "(" + ast.unparse(ast.BoolOp(op, kept) if len(kept) > 1 else kept[0]) + ")"
+            case ast.UnaryOp(ast.Not(), operand):
+                yield node, f"({ast.unparse(operand)})"
+            case ast.BinOp(left, op, right) if type(op) in OPERATORS and not isinstance(
+                left, ast.Constant | ast.JoinedStr
+            ):
+                yield node, f"(({ast.unparse(left)}) {OPERATORS[type(op)]} ({ast.unparse(right)}))"
+            case ast.Constant(value) if type(value) is int:
+                yield node, str(value + 1)
+            case ast.Constant(value) if type(value) is bool:
+                yield node, str(not value)
+            case ast.Call(ast.Name(name), _, _) if name in CALLS:
+                yield node.func, CALLS[name]
+            case ast.If(test) | ast.While(test) | ast.IfExp(test):
+                if isinstance(node, ast.If | ast.IfExp):
+                    yield test, f"(True or {ast.unparse(test)})"
+                yield test, f"(False and {ast.unparse(test)})"
+            case ast.Return(ast.expr() as value) if not isinstance(value, ast.Constant) or value.value is not None:
+                yield node, "return None"
+            case ast.Continue():
+                yield node, "break"
+            case ast.Break():
+                yield node, "continue"
+            case ast.Raise() | ast.AugAssign() | ast.Expr(ast.Call()):
+                yield node, "pass"
+
+
+def _code_of(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that run and decide something."""
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list") or isinstance(node, ast.JoinedStr | ast.Raise):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield child
+                yield from _code_of(child)
+
+
+def is_compiled(module: Path) -> bool:
+    """Whether there is a compiled module of this source, which would run instead."""
+    return any(module.parent.glob(f"{module.stem}.*.so"))
+
+
+def run(command: list[str], timeout: float | None) -> int:
+    """Exit code of a command; -1 if it took longer. Its children end with it."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        return process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        return -1
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def try_fault(fault: Fault, tests: list[str], timeout: float) -> bool | None:
+    """Whether a test notices; None if the compiler does, so that it is no fault."""
+    source = fault.module.read_bytes()
+    compiled = is_compiled(fault.module)
+    build = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    try:
+        changed = source[: fault.begin] + fault.new + source[fault.end :]
+        try:
+            ast.parse(changed)
+        except SyntaxError:
+            return None
+        fault.module.write_bytes(changed)
+        if compiled and run(build, None):
+            return None
+        return run([sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests], timeout) != 0
+    finally:
+        fault.module.write_bytes(source)
+        if compiled:
+            run(build, None)
+
+
+def main() -> int:
+    """Run the faults that the arguments choose."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("modules", nargs="+", type=Path, help="modules to put faults into, of one package at best")
+    parser.add_argument("--tests", nargs="+", required=True, help="what pytest runs, quick ones first")
+    parser.add_argument("--count", type=int, default=20, help="how many faults (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--timeout", type=float, default=600, help="seconds after which a fault counts as noticed")
+    options = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):  # so that the source is restored
+        signal.signal(number, lambda *_: sys.exit("ended"))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests inherit it, and some interrupt themselves
+    if run([sys.executable, "-m", "pytest", "-x", "-q", *options.tests], None):
+        parser.error("the tests fail without any fault")
+    faults = [fault for module in options.modules for fault in faults_of(module)]
+    random.Random(options.seed).shuffle(faults)
+    tried = noticed = 0
+    for fault in faults:
+        if tried == options.count:
+            break
+        text = fault.describe(fault.module.read_bytes())
+        outcome = try_fault(fault, options.tests, options.timeout)
+        if outcome is None:
+            continue
+        tried += 1
+        noticed += outcome
+        print("noticed " if outcome else "SURVIVED", text, flush=True)
+    print(f"{noticed} of {tried} noticed")
+    return 0 if noticed >= ENOUGH * tried else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
