@@ -1,7 +1,8 @@
 """An object store for the tests: S3 as moto serves it, on the loopback interface."""
 
 import itertools
-import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -27,15 +28,28 @@ class Bucket(NamedTuple):
         return sorted(path.removeprefix(name + "/") for path in self.system.find(name))
 
 
+SERVER = """
+import logging, sys
+from moto.server import ThreadedMotoServer
+
+logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+print("http://%s:%d" % server.get_host_and_port(), flush=True)
+sys.stdin.read()
+"""
+"""Serves S3 until its standard input ends."""
+
+
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[str]:
-    """The address of an S3 server."""
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    """The address of an S3 server in a process of its own, because tests measure the memory of theirs."""
+    pytest.importorskip("moto.server")
+    command = [sys.executable, "-c", SERVER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None and server.stdout is not None
+        yield server.stdout.readline().strip()
+        server.stdin.close()
 
 
 @pytest.fixture
