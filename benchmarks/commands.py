@@ -12,8 +12,8 @@ def cold(bench: Bench) -> Part:
     part = Part(
         "Cold: whole commands without a cache",
         "symbolize reads a pprof profile of random `.text` addresses and writes a symbolized one; its peers read the "
-        "addresses and print functions, lines and inline frames, demangled. Ratios are those of symbolize to the peer. "
-        "eu-addr2line is slow and gets 1,000 addresses at most.",
+        "addresses and print functions, lines and inline frames, demangled. Ratios are symbolize divided by the peer. "
+        "eu-addr2line is slow and gets at most 1,000 addresses.",
         ("binary, addresses", "command", *COSTS, "wall ratio:", "peak ratio:"),
     )
     limits = {("ceph-mon", 10_000): (0.4, 0.5), ("vmlinux", 10_000): (0.5, 0.5)}

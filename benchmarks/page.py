@@ -15,11 +15,12 @@ from subjects import KNOWN, Subject
 NOT_MEASURED = "—"
 
 WHERE_THE_TIME_GOES = """
-What keeps the missed targets from being met: start-up is 0.18 to 0.2 s, of which importing numpy is 0.1 and pyelftools'
-structures 0.02; it outweighs the work on binaries with up to 16 MB of debug information, and is most of a run with 100
-addresses in vmlinux. A compressed `.debug_info` is inflated in one thread before its units can be walked. Decoding of
-one binary always takes two threads, so that the rows for one thread and two are the same work. Tables of Rust programs
-are large for the length of their names. C++ and small files have few DIEs that the walk may skip (rule R12).
+Reasons for the missed targets: Start-up takes 0.18 to 0.2 s, of which importing numpy takes 0.1 s and pyelftools'
+structures 0.02 s. That is more than the work on binaries with up to 16 MB of debug information, and most of a run
+with 100 addresses in vmlinux. A compressed `.debug_info` is inflated in one thread before its units can be walked.
+One binary is always decoded by two threads, so the rows for one and two threads measure the same work. Tables of Rust
+programs are large because their names are long. C++ and small files have few DIEs that the walk may skip (R12,
+subtrees without code).
 """
 
 
@@ -149,9 +150,9 @@ Written by
 {command}
 ```
 
-Whole commands with their start-up, in turn with their peers in one run on one machine; each figure is the median of
-the runs after one that is not counted, `least` the best of them, peaks are those of resident memory. Commands that take
-longer than 20 seconds ran once. Machines are noisy: the ratios hold, the seconds less so.
+Whole commands including start-up. All commands of a row ran in turn on one machine. Each figure is the median of the
+runs after one that is not counted; `least` is the best of them; peaks are of resident memory. Commands that take
+longer than 20 seconds ran once. Machines are noisy: compare ratios rather than seconds.
 """
 
 

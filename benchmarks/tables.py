@@ -17,8 +17,8 @@ def whole_table(bench: Bench) -> Part:
     part = Part(
         "The table of a whole binary",
         "`symbolize index` beside symbolic's `make_symcache` and `llvm-gsymutil --convert`, each from the debug file "
-        "to a file on disk; the size is that of all files that it leaves. Inflating is that of the needed sections "
-        "alone, one after the other, without start-up.",
+        "to a file on disk. The size is that of all files written. Inflating is of the needed sections alone, one "
+        "after the other, without start-up.",
         ("binary", "command", *COSTS, "size:", "of all DWARF:", "of needed:"),
     )
     if not bench.ours.has_index:
@@ -74,7 +74,7 @@ def lookups(bench: Bench) -> Part:
     part = Part(
         "Lookups in an open table",
         f"{count:,} random `.text` addresses, ascending, in one call in one thread, inline chains included, names not "
-        "demangled; the best of five calls. Beside it symbolic, an address a call from Python.",
+        "demangled; the best of five calls. symbolic is called from Python once per address.",
         ("binary", "frames an address:", "addresses/s:", "first call:", "symbolic, addresses/s:", "ratio:"),
     )
     for subject in bench.subjects:
@@ -100,7 +100,7 @@ def decoder(bench: Bench) -> Part:
     """The DWARF decoder by itself, which decoder.py measures."""
     part = Part(
         "The decoder",
-        "DIEs and line rows a second of processor time in one thread over the whole file, the best of five runs "
+        "DIEs and line rows per second of processor time in one thread over the whole file, the best of five runs "
         "(`benchmarks/decoder.py`).",
         ("binary", "DIEs:", "DIEs/s:", "rows:", "rows/s:"),
     )
