@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from symbolize.core.cursor import COMPILED
 from symbolize.elf import ElfError, ElfImage
 from symbolize.symbols import build_table
-from tests.support.dwarf_corpus import small_file
+from tests.support.dwarf_corpus import FORMATS, small_file
 from tests.support.elf_writer import Section, Symbol, elf_file
-from tests.support.line_writer import Format
 from tests.support.lookup import TEXT, frames_of
 
 VADDRS = [0, 4, 0x1000, 0x1010, 0x1014, 0x1020, 0x1100, 0x1200, 0x2000]
-FORMATS = [Format(5), Format(4), Format(5, big_endian=True, dwarf64=True), Format(3, big_endian=True, address_size=4)]
 FILES = [small_file(fmt) for fmt in FORMATS]
 SECONDS = 5
 """Of processor time: more than any file of a few kilobytes takes, on any machine."""

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from symbolize.core.cursor import COMPILED
-from tests.dwarf.test_corrupt import FORMATS
 from tests.support import dump_tables
-from tests.support.dwarf_corpus import small_file
+from tests.support.dwarf_corpus import FORMATS, small_file
 from tests.support.fixture_files import BINARIES, PARTS
 from tests.support.interpreted import run
 

@@ -14,21 +14,10 @@ from tests.support.dwarf_writer import TYPE, As, Index, Ref, Unit, die, dwarf_co
 from tests.support.elf_writer import Section, elf_file
 from tests.support.line_writer import Format
 from tests.support.lookup import finder_of, frames_of, image_of, names_at
-from tests.support.split_writer import DWO_ID, at, index, package_file, skeleton, split_file, split_unit
+from tests.support.split_writer import DWO_ID, F, G, at, index, package_file, pair, skeleton, split_file, split_unit
 
 V4, V5 = Format(version=4), Format()
 EACH = pytest.mark.parametrize("fmt", [V4, V5, Format(4, True), Format(5, True)], ids=["v4", "v5", "v4-big", "v5-big"])
-F, G = 0x1000, 0x1500
-
-
-def pair(fmt: Format) -> tuple[ElfImage, list[Unit]]:
-    """A binary of two skeletons, and their split units with the functions f and g, at F and G."""
-    later = {"_0x2133": As("sec_offset", 8)} if fmt.version < 5 else {}
-    skeletons = [skeleton(fmt=fmt, addresses=[F], dwo_id=1), skeleton(fmt=fmt, addresses=[G], dwo_id=2, **later)]
-    return image_of(skeletons), [
-        split_unit(die("base_type", byte_size=8), at("f", 0, 4, fmt=fmt), fmt=fmt, dwo_id=1),
-        split_unit(at("g", 0, 4, fmt=fmt), fmt=fmt, dwo_id=2),
-    ]
 
 
 def answer(folder: Path, image: ElfImage, package: bytes, *vaddrs: int) -> tuple[list[list[str]], str]:

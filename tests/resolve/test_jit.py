@@ -9,9 +9,9 @@ import symbolize
 from symbolize import Reason, Symbolizer
 from symbolize.proto import profile_pb2
 from symbolize.resolve.providers import jit
+from tests.support.jitdump_writer import dump, lines, load
 from tests.support.pprof_writer import Mapping, Place, profile
 from tests.support.whole_runs import run
-from tests.symbol_files.test_compiled_code import dump, lines, load
 
 START = 0x7F12_3400_0000
 MAP = f"{START:x} 100 Interpreter\n{START + 0x100:x} 40 void Main::run(int)\n"

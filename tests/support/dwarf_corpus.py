@@ -6,6 +6,9 @@ from tests.support.line_writer import Format, Lines, sequence
 from tests.support.lookup import TEXT
 from tests.support.programs import unit
 
+FORMATS = [Format(5), Format(4), Format(5, big_endian=True, dwarf64=True), Format(3, big_endian=True, address_size=4)]
+"""Formats that differ in version, byte order and sizes."""
+
 
 def small_file(fmt: Format, headers_first: bool = False) -> bytes:
     """Two units with functions, inlined functions, scopes, ranges and lines; symbols and a build id."""

@@ -4,6 +4,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+from symbolize.elf import ElfImage
 from tests.support.dwarf_writer import (
     C_PLUS_PLUS,
     SKELETON,
@@ -18,6 +19,7 @@ from tests.support.dwarf_writer import (
 )
 from tests.support.elf_writer import Section, elf_file
 from tests.support.line_writer import Format, Lines
+from tests.support.lookup import image_of
 
 DWO_ID = 0x1122334455667788
 ADDR_BASE_4, RANGES_BASE_4, DWO_NAME_4, DWO_ID_4, DWO_NAME = "_0x2133", "_0x2132", "_0x2130", "_0x2131", "_0x76"
@@ -26,6 +28,8 @@ IDS = {
     5: {"info": 1, "abbrev": 3, "line": 4, "loclists": 5, "str_offsets": 6, "macro": 7, "rnglists": 8},
 }
 """The numbers of sections in an index."""
+F, G = 0x1000, 0x1500
+"""Where the functions of `pair` are."""
 
 
 def skeleton(
@@ -148,3 +152,13 @@ def moved(str_offsets: bytes, distance: int, fmt: Format) -> bytes:
     count = (len(str_offsets) - header) // 4
     offsets = struct.unpack_from(f"{order}{count}I", str_offsets, header)
     return str_offsets[:header] + struct.pack(f"{order}{count}I", *(offset + distance for offset in offsets))
+
+
+def pair(fmt: Format) -> tuple[ElfImage, list[Unit]]:
+    """A binary of two skeletons, and their split units with the functions f and g, at F and G."""
+    later = {"_0x2133": As("sec_offset", 8)} if fmt.version < 5 else {}
+    skeletons = [skeleton(fmt=fmt, addresses=[F], dwo_id=1), skeleton(fmt=fmt, addresses=[G], dwo_id=2, **later)]
+    return image_of(skeletons), [
+        split_unit(die("base_type", byte_size=8), at("f", 0, 4, fmt=fmt), fmt=fmt, dwo_id=1),
+        split_unit(at("g", 0, 4, fmt=fmt), fmt=fmt, dwo_id=2),
+    ]

@@ -8,11 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.dwarf.test_packages import pair
-from tests.dwarf.test_supplementary import ID, shared, sup, supplementary
-from tests.elf import test_plt, test_relocate
-from tests.elf.test_relocate import Reloc
-from tests.support import elf_writer
+from tests.support import elf_writer, plt_files, relocations
 from tests.support.dwarf_corpus import small_file
 from tests.support.dwarf_writer import As, Index, die, dwarf_sections, function
 from tests.support.eh_frame import Frames, eh_frame
@@ -21,7 +17,9 @@ from tests.support.go_writer import Call, Function, Go, Row, go_file
 from tests.support.line_writer import Format, Lines, sequence
 from tests.support.lookup import TEXT
 from tests.support.programs import unit
-from tests.support.split_writer import package_file, split_file
+from tests.support.relocations import Reloc
+from tests.support.split_writer import package_file, pair, split_file
+from tests.support.supplementary_writer import ID, shared, sup, supplementary
 
 FORMATS = [Format(5), Format(4), Format(2), Format(5, True, 8, True), Format(3, True, 4), Format(5, indirect=True)]
 NARROW, NARROW_BIG, BIG = Format(4, address_size=4), Format(5, True, 4), Format(5, True)
@@ -124,17 +122,17 @@ def machine_files() -> Iterator[Sample]:
     symbols = [Symbol("f", 0x5000, 0x10, section=".opd"), Symbol("g", 0x5018, 8, section=".opd")]
     opd = Section(".opd", words, flags=ALLOC | WRITE, address=0x5000)
     yield Sample("opd", elf_file([TEXT, opd], symbols=symbols, big_endian=True, machine=elf_writer.PPC64))
-    for name, layout in test_plt.LAYOUTS.items():
-        yield Sample(f"plt {name}", bytes(test_plt.file_of(layout).data))
+    for name, layout in plt_files.LAYOUTS.items():
+        yield Sample(f"plt {name}", bytes(plt_files.file_of(layout).data))
 
 
 def object_files() -> Iterator[Sample]:
     """Relocatable files with DWARF for all machines, their relocations in REL, RELA or CREL, and a kernel module."""
     text = Section(".text", bytes(0x200), flags=ALLOC | EXEC)
     symbols = [Symbol("f", 0x10, 0x40), Symbol("g", 0x80, 0x20), Symbol("h", 0xA0, 8)]
-    for name, machine in test_relocate.MACHINES.items():
+    for name, machine in relocations.MACHINES.items():
         fmt = Format(4, machine.big, 8 if machine.is_64 else 4)
-        types = test_relocate.VALUES.get(name, {})
+        types = relocations.VALUES.get(name, {})
         number = next((number for number, size in types.items() if size == fmt.address_size), max(types, default=1))
         inner = unit(function("f", ADDRESS, 0x40), function("g", ADDRESS, 0x20), fmt=fmt)
         lines = unit(fmt=fmt, lines=Lines(sequence((ADDRESS, 1), (ADDRESS + 0x10, 2), end=ADDRESS + 0x40)))
@@ -146,10 +144,10 @@ def object_files() -> Iterator[Sample]:
             at = [found.start() for found in re.finditer(re.escape(field), section.data)]
             relocs = [Reloc(offset, number, 1 + row % 3) for row, offset in enumerate(at)]
             if relocs and not section.name.startswith(".rel"):
-                raw, kind = test_relocate.table_bytes(relocs, machine), RELA if machine.rela else REL
+                raw, kind = relocations.table_bytes(relocs, machine), RELA if machine.rela else REL
                 table = Section(f".rela{section.name}", raw, kind, link=".symtab", info=section.name)
                 plain.append(table)
-                packed.append(table._replace(data=test_relocate.crel(relocs, machine.rela), type=CREL))
+                packed.append(table._replace(data=relocations.crel(relocs, machine.rela), type=CREL))
         for ending, tables in (("", plain), (" crel", packed)):
             data = elf_file(
                 [text, *contents, *tables], symbols=symbols, is_64=machine.is_64, big_endian=machine.big,

@@ -58,9 +58,9 @@ from symbolize.symbol_files import (
 from symbolize.symbols import SymbolListBinary
 from tests.names.test_proguard import R8
 from tests.resolve.test_hostile import HOSTILE
+from tests.support.jitdump_writer import dump, lines, load, record
+from tests.support.kallsyms import LINES
 from tests.support.lookup import frames_of
-from tests.symbol_files.test_compiled_code import dump, lines, load, record
-from tests.symbol_files.test_kallsyms import LINES
 from tools.fuzz import corpus
 from tools.fuzz.mutate import mutate_bytes, mutate_file, mutate_name, mutate_text
 
