@@ -18,6 +18,9 @@ if not cython.compiled:
     from symbolize.core.cursor import Cursor
     from symbolize.dwarf.constants import *
 
+MAX_CODE = cython.declare(cython.ulonglong, 0x7FFFFFFF)
+"""Larger codes of abbreviations are unknown."""
+
 MAX_FIXED_SIZE = cython.declare(cython.int, 1 << 20)
 """Attributes of a DIE that take more bytes than this are skipped one by one, so that no size overflows."""
 
@@ -52,7 +55,7 @@ def skip_operation(
     if form == DW_FORM_addr:
         return OP_FIXED | (address_size << OP_SIZE_SHIFT)
     if form == DW_FORM_ref_addr:  # an address in DWARF 2, an offset since
-        return OP_FIXED | ((address_size if version <= 2 else offset_size) << OP_SIZE_SHIFT)
+        return OP_FIXED | ((address_size if version <= DWARF_2 else offset_size) << OP_SIZE_SHIFT)
     if form in (DW_FORM_strp, DW_FORM_sec_offset, DW_FORM_strp_sup, DW_FORM_line_strp):
         return OP_FIXED | (offset_size << OP_SIZE_SHIFT)
     if form in (DW_FORM_GNU_ref_alt, DW_FORM_GNU_strp_alt):
@@ -192,7 +195,7 @@ class AbbrevTables:
         low: cython.Py_ssize_t = self.first[table]
         high: cython.Py_ssize_t = self.last[table]
         middle: cython.Py_ssize_t
-        if code > 0x7FFFFFFF:
+        if code > MAX_CODE:
             return -1
         wanted: cython.longlong = code
         if self.dense[table]:
@@ -245,10 +248,10 @@ def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::
                 flags = HAS_CHILDREN if c.uint(1) else 0
                 if code != last + 1:
                     tables.dense[i] = 0
-                last = code if code < 0x7FFFFFFF else 0x7FFFFFFF
+                last = code if code < MAX_CODE else MAX_CODE
                 tables.codes[abbreviation] = last
                 tables.order[abbreviation] = abbreviation
-                tables.tag[abbreviation] = tag if tag < 0xFFFF else 0xFFFF
+                tables.tag[abbreviation] = tag if tag < MASK16 else MASK16
                 tables.op_first[abbreviation] = op
                 tables.attribute_first[abbreviation] = attribute
                 has_pc = False
@@ -270,8 +273,8 @@ def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::
                         continue
                     if attribute - tables.attribute_first[abbreviation] == MAX_ATTRIBUTES:
                         name = form = 0  # the last one represents all others and cannot be read
-                    tables.attribute_name[attribute] = name if name < 0xFFFF else 0xFFFF
-                    tables.attribute_form[attribute] = form if form < 0xFFFF else 0xFFFF
+                    tables.attribute_name[attribute] = name if name < MASK16 else MASK16
+                    tables.attribute_form[attribute] = form if form < MASK16 else MASK16
                     tables.attribute_constant[attribute] = constant
                     attribute += 1
                     if name in (DW_AT_low_pc, DW_AT_ranges):
@@ -396,8 +399,8 @@ def find_abbreviation(data: cython.const[cython.uchar][::1], c: Cursor, wanted: 
             pos = c.pos
             while (
                 pos + 2 <= c.end
-                and 0 < data[pos] < 0x80
-                and data[pos + 1] < 0x80
+                and 0 < data[pos] < LEB_MORE
+                and data[pos + 1] < LEB_MORE
                 and data[pos + 1] != DW_FORM_implicit_const
             ):
                 pos += 2  # most attributes: a name and a form of a byte each

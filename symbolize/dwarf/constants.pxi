@@ -158,6 +158,9 @@ cdef enum:
     DW_SECT_ABBREV = 0x3
     DW_SECT_STR_OFFSETS = 0x6
     DW_SECT_RNGLISTS = 0x8
+    DWARF_2 = 0x2
+    DWARF_4 = 0x4
+    DWARF_5 = 0x5
     HAS_CHILDREN = 0x1
     CODE = 0x2
     SKIP_SUBTREE = 0x4
@@ -181,6 +184,9 @@ cdef enum:
     READ_ATTRIBUTE_SHIFT = 0x8
     SECTION_SHIFT = 0x3c
     SOURCE_SHIFT = 0x28
+    MASK16 = 0xffff
+    LEB_MORE = 0x80
+    LEB_SIGN = 0x40
     UNSORTED = 0x1
     UNSORTED_BY_SET_ADDRESS = 0x2
     MAX_ATTRIBUTES = 0x100

@@ -170,6 +170,10 @@ DW_SECT_ABBREV = 0x03
 DW_SECT_STR_OFFSETS = 0x06
 DW_SECT_RNGLISTS = 0x08
 
+DWARF_2 = 2
+DWARF_4 = 4
+DWARF_5 = 5
+
 DW_LENGTH_lo_reserved = 0xFFFFFFF0
 DW_LENGTH_DWARF64 = 0xFFFFFFFF
 
@@ -215,6 +219,11 @@ OFFSET_MASK = 0x000000FFFFFFFFFF
 NOWHERE = 0xFFFFFFFFFFFFFFFF
 MASK64 = 0xFFFFFFFFFFFFFFFF
 MASK32 = 0xFFFFFFFF
+MASK16 = 0xFFFF
+
+# The bit of a byte of a LEB128 number that announces another, and the sign in the last one.
+LEB_MORE = 0x80
+LEB_SIGN = 0x40
 
 # Sequences of a line program whose addresses do not ascend (rules R34, R35, rows out of order).
 UNSORTED = 1

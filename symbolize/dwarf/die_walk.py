@@ -220,9 +220,9 @@ def walk_unit(
             die = pos
             code = data[pos]
             pos += 1
-            if code >= 0x80:
-                if pos < end and data[pos] < 0x80:
-                    code = (code & 0x7F) | (cython.cast(cython.ulonglong, data[pos]) << 7)
+            if code >= LEB_MORE:
+                if pos < end and data[pos] < LEB_MORE:
+                    code = (code & (LEB_MORE - 1)) | (cython.cast(cython.ulonglong, data[pos]) << 7)
                     pos += 1
                 else:
                     c.pos = die
@@ -291,7 +291,7 @@ def walk_unit(
                         if pos < end:
                             pos += 1
                         continue
-                    if (kind in (OP_LEB, OP_BLOCK_LEB)) and pos < end and data[pos] < 0x80:
+                    if (kind in (OP_LEB, OP_BLOCK_LEB)) and pos < end and data[pos] < LEB_MORE:
                         pos += 1 + (data[pos] if kind == OP_BLOCK_LEB else 0)
                         continue
                     c.pos = pos if pos <= end else end

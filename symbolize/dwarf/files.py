@@ -22,7 +22,7 @@ from symbolize.core.arrays import (
     unpair,
 )
 from symbolize.core.ranges import Cover, clip_to
-from symbolize.dwarf.constants import NOWHERE, UNSORTED_BY_SET_ADDRESS, DW_LNE_set_address
+from symbolize.dwarf.constants import DWARF_5, NOWHERE, UNSORTED_BY_SET_ADDRESS, DW_LNE_set_address
 from symbolize.dwarf.lines import LineTables, read_program
 from symbolize.dwarf.reader import Reader
 from symbolize.dwarf.sections import DebugSections, holds_code
@@ -171,7 +171,7 @@ class FileTables:
         """
         units, of_unit = distinct_inverse(unit)
         tables, of_unit = self._tables_of(units, of_unit)
-        is_old = np.array([table.version < 5 for table in tables], np.bool_)[of_unit]
+        is_old = np.array([table.version < DWARF_5 for table in tables], np.bool_)[of_unit]
         comp_dir, own_name = np.asarray(self._units.comp_dir)[unit], np.asarray(self._units.name)[unit]
         listed, first, count = joined([table.names for table in tables])
         numbers, _, _ = joined([table.directory for table in tables])
@@ -196,7 +196,7 @@ class FileTables:
         Number 0 is the compilation directory, which DWARF 5 lists and older versions do not (R42, directory 0).
         """
         listed, first, count = joined([some.directories for some in tables])
-        is_new = np.array([some.version >= 5 for some in tables], np.bool_)
+        is_new = np.array([some.version >= DWARF_5 for some in tables], np.bool_)
         has_top = np.flatnonzero(is_new & (count > 0))
         tops = np.full(len(tables), NOWHERE, np.uint64)
         tops[has_top] = listed[first[has_top]]

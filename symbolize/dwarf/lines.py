@@ -17,6 +17,9 @@ if not cython.compiled:
 ROWS = ("address", "file", "line", "column")
 SEQUENCES = ("begin", "end", "first_row", "last_row", "program", "unsorted")
 ENTRIES = ("name", "directory")
+MAX_ADDRESS = cython.declare(cython.ulonglong, 8)
+"""Bytes of the operand of DW_LNE_set_address."""
+LAST_OPCODE = cython.declare(cython.int, 255)
 
 
 @cython.cclass
@@ -247,8 +250,8 @@ def run(  # type: ignore[no-untyped-def]
                         operand = advances[opcode]
                         line = (line + line_advances[opcode]) & MASK32
                     elif opcode == DW_LNS_const_add_pc:
-                        operand = advances[255]
-                    elif pos < end and data[pos] < 0x80:
+                        operand = advances[LAST_OPCODE]
+                    elif pos < end and data[pos] < LEB_MORE:
                         operand = data[pos]
                         pos += 1
                     else:
@@ -267,11 +270,11 @@ def run(  # type: ignore[no-untyped-def]
                         continue
                 elif opcode != DW_LNS_copy:
                     if opcode in (DW_LNS_set_column, DW_LNS_set_file, DW_LNS_advance_line, DW_LNS_set_isa):
-                        if pos < end and data[pos] < 0x80:
+                        if pos < end and data[pos] < LEB_MORE:
                             operand = data[pos]
                             pos += 1
-                            if opcode == DW_LNS_advance_line and operand >= 0x40:  # a negative number
-                                operand |= MASK64 ^ 0x7F
+                            if opcode == DW_LNS_advance_line and operand >= LEB_SIGN:  # a negative number
+                                operand |= MASK64 ^ (LEB_MORE - 1)
                         else:
                             c.pos = pos
                             if opcode == DW_LNS_advance_line:
@@ -309,7 +312,7 @@ def run(  # type: ignore[no-untyped-def]
                             unsorted = 0
                             jumped = emitted = dropped = False
                         elif opcode == DW_LNE_set_address:
-                            if 1 < length <= 9:
+                            if 1 < length <= 1 + MAX_ADDRESS:
                                 c.pos = pos + 1
                                 address = c.uint(cython.cast(cython.int, length) - 1)
                                 jumped |= emitted and address < previous
@@ -397,10 +400,11 @@ def read_header(c: Cursor, tables: LineTables) -> cython.bint:
     c.end = c.pos + length
     tables.length = length
     tables.version = c.uint(2)
-    if tables.version < 2 or tables.version > 5:  # also the two-level tables of a DWARF 5 draft, version 0xf006
+    # Refused are also the two-level tables of a draft of DWARF 5, version 0xf006.
+    if tables.version < DWARF_2 or tables.version > DWARF_5:
         tables.version = 0
         return False
-    if tables.version >= 5:
+    if tables.version >= DWARF_5:
         c.skip(2)  # address_size, segment_selector_size
     header_length = c.uint(tables.offset_size)
     if c.bad or header_length > cython.cast(cython.ulonglong, c.end - c.pos):
@@ -408,13 +412,12 @@ def read_header(c: Cursor, tables: LineTables) -> cython.bint:
         return False
     tables.opcodes = c.pos + header_length
     tables.min_inst_length = c.uint(1)
-    tables.max_ops = c.uint(1) if tables.version >= 4 else 1
+    tables.max_ops = c.uint(1) if tables.version >= DWARF_4 else 1
     if tables.max_ops == 0:
         tables.max_ops = 1
     c.uint(1)
     line_base = c.uint(1)
-    if line_base >= 128:
-        line_base -= 256
+    line_base -= (line_base & 0x80) << 1  # a signed byte
     line_range = c.uint(1)
     tables.opcode_base = cython.cast(cython.int, c.uint(1))
     if c.bad or line_range == 0 or tables.opcode_base == 0:
@@ -423,7 +426,7 @@ def read_header(c: Cursor, tables: LineTables) -> cython.bint:
     for i in range(1, tables.opcode_base):
         tables.operands[i] = c.uint(1)
     # A special opcode advances address and line (DWARF 5 §6.2.5.1); const_add_pc advances like opcode 255.
-    for i in range(tables.opcode_base, 256):
+    for i in range(tables.opcode_base, LAST_OPCODE + 1):
         adjusted = i - tables.opcode_base
         tables.advances[i] = adjusted // line_range
         tables.line_advances[i] = (
@@ -457,7 +460,7 @@ def read_program(  # type: ignore[no-untyped-def]
         if not read_header(c, tables):
             return False
         if not rows:
-            if tables.version >= 5:
+            if tables.version >= DWARF_5:
                 read_entries(c, reader, tables)
                 tables.directory_count = tables.entry_count - first
                 read_entries(c, reader, tables)

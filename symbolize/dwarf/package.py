@@ -10,9 +10,11 @@ from symbolize.dwarf.constants import *
 from symbolize.dwarf.sections import Buffer, DebugSections
 
 _SECTIONS = {DW_SECT_INFO: "info", DW_SECT_ABBREV: "abbrev", DW_SECT_STR_OFFSETS: "str_offsets"}
-SECTION_IDS = {2: _SECTIONS | {DW_SECT_TYPES: "types"}, 5: _SECTIONS | {DW_SECT_RNGLISTS: "rnglists"}}
+GNU_VERSION = 2
+SECTION_IDS = {GNU_VERSION: _SECTIONS | {DW_SECT_TYPES: "types"}, DWARF_5: _SECTIONS | {DW_SECT_RNGLISTS: "rnglists"}}
 """The sections of a contribution by number; GNU's version 2 numbers them otherwise than DWARF 5 (rule R85)."""
 
+HEADER = 16
 MAX_COLUMNS = 16
 WRAP = 1 << 32
 
@@ -47,19 +49,19 @@ def read_index(data: Buffer, big_endian: bool) -> Index:
     if not len(data):
         return Index([], np.zeros(0, np.uint64), *np.zeros((2, 0, 0), np.uint32))
     order = ">" if big_endian else "<"
-    if len(data) < 16:
+    if len(data) < HEADER:
         raise PackageError("its index is cut off")
     version, columns, rows, slots = np.frombuffer(data, order + "u4", 4).tolist()
-    if version != 2:  # DWARF 5 has two bytes of padding behind a version of two bytes
+    if version != GNU_VERSION:  # DWARF 5 has two bytes of padding behind a version of two bytes
         version = int(np.frombuffer(data, order + "u2", 1)[0])
     if version not in SECTION_IDS:
         raise PackageError(f"its index has the unknown version {version}")
-    if columns > MAX_COLUMNS or 16 + 12 * slots + 4 * columns * (1 + 2 * rows) > len(data):
+    if columns > MAX_COLUMNS or HEADER + 12 * slots + 4 * columns * (1 + 2 * rows) > len(data):
         raise PackageError("its index is cut off")
-    keys = np.frombuffer(data, order + "u8", slots, 16)
-    numbers = np.frombuffer(data, order + "u4", slots, 16 + 8 * slots)
-    ids = np.frombuffer(data, order + "u4", columns, 16 + 12 * slots).tolist()
-    table = np.frombuffer(data, order + "u4", 2 * rows * columns, 16 + 12 * slots + 4 * columns)
+    keys = np.frombuffer(data, order + "u8", slots, HEADER)
+    numbers = np.frombuffer(data, order + "u4", slots, HEADER + 8 * slots)
+    ids = np.frombuffer(data, order + "u4", columns, HEADER + 12 * slots).tolist()
+    table = np.frombuffer(data, order + "u4", 2 * rows * columns, HEADER + 12 * slots + 4 * columns)
     used = np.flatnonzero((numbers > 0) & (numbers <= rows))  # an empty slot names row 0 (R86, index of a package)
     used = used[np.argsort(keys[used], kind="stable")]
     row = numbers[used].astype(np.int64) - 1

@@ -121,7 +121,7 @@ class Sources:
         self._counted = ""
         units = reader.units
         named = np.asarray(units.dwo_name) != np.uint64(NOWHERE)
-        kind, old = np.asarray(units.kind), np.asarray(units.version) < 5
+        kind, old = np.asarray(units.kind), np.asarray(units.version) < DWARF_5
         self.is_skeleton = named & ((kind == DW_UT_skeleton) | (old & (kind == DW_UT_compile)))
         """Which units are skeletons (R82, what is a skeleton). A compile unit of DWARF 5 with a dwo id is none."""
         self.has_skeletons = bool(self.is_skeleton.any())
@@ -339,7 +339,7 @@ class Sources:
         source.file_unit[unit] = skeleton
         own.addr_base[unit] = units.addr_base[skeleton]
         own.low_pc[unit] = units.low_pc[skeleton]
-        if own.version[unit] < 5 and units.ranges_base[skeleton] != NOWHERE:
+        if own.version[unit] < DWARF_5 and units.ranges_base[skeleton] != NOWHERE:
             own.list_base[unit] = units.ranges_base[skeleton]
         if own.rnglists_base[unit] == NOWHERE:
             own.rnglists_base[unit] = units.rnglists_base[skeleton]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from symbolize.dwarf.constants import DWARF_5, LEB_MORE
 from symbolize.dwarf.sections import Buffer
 
 MAX_SIZE = 1 << 16
@@ -29,14 +30,14 @@ def read_sup(data: Buffer, big_endian: bool) -> tuple[bool, Link] | None:
     A supplementary file's own section has no name, and the checksum of its file. None if it cannot be read.
     """
     raw = bytes(data[:MAX_SIZE])
-    if int.from_bytes(raw[:2], "big" if big_endian else "little") != 5:
+    if int.from_bytes(raw[:2], "big" if big_endian else "little") != DWARF_5:
         return None
     name, _, rest = raw[3:].partition(b"\0")
     size = shift = 0
     for k, byte in enumerate(rest[:5]):
         size |= (byte & 0x7F) << shift
         shift += 7
-        if byte < 0x80:
+        if byte < LEB_MORE:
             checksum = rest[k + 1 : k + 1 + size]
             return (raw[2] != 0, Link(name, checksum, True)) if len(checksum) == size else None
     return None

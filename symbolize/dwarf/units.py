@@ -14,6 +14,9 @@ if not cython.compiled:
     from symbolize.dwarf.constants import *
     from symbolize.dwarf.reader import Reader, Units, is_address_form
 
+MAX_VERSION = cython.declare(cython.ulonglong, 255)
+"""Later versions of units are as good as this one."""
+
 
 def scan_headers(  # type: ignore[no-untyped-def]
     info: cython.const[cython.uchar][::1], big: cython.bint, types: cython.bint, units: Units, fill: cython.bint
@@ -56,7 +59,7 @@ def scan_headers(  # type: ignore[no-untyped-def]
         version = c.uint(2)
         kind = DW_UT_type if types else DW_UT_compile  # of older units, until their root is read
         signature = type_die = NOWHERE
-        if version >= 5:
+        if version >= DWARF_5:
             kind = c.uint(1)
             address_size = c.uint(1)
             abbrev_offset = c.uint(offset_size)
@@ -76,7 +79,7 @@ def scan_headers(  # type: ignore[no-untyped-def]
             units.end[count] = end
             units.first_die[count] = c.pos if cython.cast(cython.ulonglong, c.pos) < end else end
             units.abbrev_offset[count] = abbrev_offset
-            units.version[count] = version if version < 256 else 255
+            units.version[count] = version if version < MAX_VERSION else MAX_VERSION
             units.kind[count] = kind
             units.signature[count] = signature
             units.type_die[count] = type_die
@@ -84,11 +87,11 @@ def scan_headers(  # type: ignore[no-untyped-def]
             units.offset_size[count] = offset_size
             units.bad[count] = (
                 c.bad
-                or version < 2
-                or version > 5
+                or version < DWARF_2
+                or version > DWARF_5
                 or kind < DW_UT_compile
                 or kind > DW_UT_split_type
-                or (address_size != 8 and address_size != 4 and address_size != 2)
+                or address_size not in (2, 4, 8)
                 or cython.cast(cython.ulonglong, c.pos) > end
             )
         count += 1
@@ -138,7 +141,7 @@ def read_root(
         count += 1
         if count > MAX_ATTRIBUTES:
             return False
-        form = cython.cast(cython.int, raw_form if raw_form < 0xFFFF else 0xFFFF)
+        form = cython.cast(cython.int, raw_form if raw_form < MASK16 else MASK16)
         v = reader.value(form, constant)
         if bases:
             if name == DW_AT_str_offsets_base:
@@ -156,7 +159,7 @@ def read_root(
         elif name == DW_AT_stmt_list:
             units.line_program[unit] = v
         elif name == DW_AT_language:
-            units.language[unit] = v & 0xFFFF
+            units.language[unit] = v & MASK16
         elif name == DW_AT_low_pc:
             ranges[0] = v
         elif name == DW_AT_high_pc:
@@ -164,7 +167,7 @@ def read_root(
             high_is_address = is_address_form(form)
         elif name == DW_AT_ranges:
             ranges[2] = reader.range_list(form, v)
-        elif name == DW_AT_GNU_dwo_id and units.version[unit] < 5:
+        elif name == DW_AT_GNU_dwo_id and units.version[unit] < DWARF_5:
             units.signature[unit] = v
         elif name in (DW_AT_dwo_name, DW_AT_GNU_dwo_name):
             units.dwo_name[unit] = v

@@ -12,7 +12,16 @@ from symbolize.elf.image import ElfImage
 LONGEST_CALL = 7
 """Bytes of `call *disp32(base,index)` without a prefix."""
 MISSING = -1
-"""Where a byte would be: none, because the segment begins later or ends before."""
+"""A byte outside of the segment."""
+
+# Intel SDM, CALL and the ModR/M byte: its mode, operand and register fields.
+CALL_REL32, GROUP_5, NEAR_INDIRECT_CALL = 0xE8, 0xFF, 2
+MODE_DISP8, MODE_DISP32, MODE_REGISTER = 1, 2, 3
+REGISTER_SIB, REGISTER_DISP32 = 4, 5
+
+# Arm ARM C6.2: masks and values of BL and BLR.
+BL_MASK, BL = 0xFC000000, 0x94000000
+BLR_MASK, BLR = 0xFFFFF0E0, 0xD63F0000
 
 
 def inside_calls(image: ElfImage, vaddrs: UInt64) -> Bool | None:
@@ -66,12 +75,12 @@ def call_length(code: Int64, column: int) -> Int64:
     """
     first, second, third = code[:, column], code[:, column + 1], code[:, column + 2]
     mode, operand, register = second >> 6, second >> 3 & 7, second & 7
-    has_sib = (mode != 3) & (register == 4)
-    displacement = np.select(
-        [mode == 1, mode == 2, (mode == 0) & (register == 5), (mode == 0) & has_sib & (third & 7 == 5)], [1, 4, 4, 4], 0
-    )
-    indirect = np.where((first == 0xFF) & (operand == 2), 2 + has_sib + displacement, 0)
-    length = np.where(first == 0xE8, 5, indirect)
+    has_sib = (mode != MODE_REGISTER) & (register == REGISTER_SIB)
+    base = np.where(has_sib, third & 7, register)
+    has_disp32 = (mode == MODE_DISP32) | (mode == 0) & (base == REGISTER_DISP32)
+    displacement = np.select([mode == MODE_DISP8, has_disp32], [1, 4], 0)
+    indirect = np.where((first == GROUP_5) & (operand == NEAR_INDIRECT_CALL), 2 + has_sib + displacement, 0)
+    length = np.where(first == CALL_REL32, 5, indirect)
     last = code[np.arange(len(code)), column + np.maximum(length, 1) - 1]
     return np.where(last != MISSING, length, 0)
 
@@ -88,5 +97,5 @@ def aarch64_calls(code: Int64, misalignment: Int64) -> Bool:
         parts = [code[rows, np.maximum(start, 0) + i] for i in range(4)]
         sound = (start >= 0) & (np.minimum.reduce(parts) != MISSING)
         word = sum(part << (8 * i) for i, part in enumerate(parts))
-        result |= sound & ((word & 0xFC000000 == 0x94000000) | (word & 0xFFFFF0E0 == 0xD63F0000))
+        result |= sound & ((word & BL_MASK == BL) | (word & BLR_MASK == BLR))
     return result

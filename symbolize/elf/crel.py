@@ -10,21 +10,28 @@ if not cython.compiled:
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-HAS_ADDEND = cython.declare(cython.int, 4)
+COUNT_SHIFT = cython.declare(cython.int, 3)
+ADDENDS = cython.declare(cython.int, 4)
+SHIFT_MASK = cython.declare(cython.int, 3)
+"""The header: how many relocations there are, whether they have addends, and by how much offsets are shifted."""
+SYMBOL_CHANGES = cython.declare(cython.int, 1)
+TYPE_CHANGES = cython.declare(cython.int, 2)
+ADDEND_CHANGES = cython.declare(cython.int, 4)
+MORE = cython.declare(cython.int, 0x80)
+"""The flags of a relocation; MORE of its offset follows as LEB128."""
 
 
 def read_crel(data: cython.const[cython.uchar][::1]):  # type: ignore[no-untyped-def]
     """Offsets, symbols, types and addends (uint64[n]), and whether the section has addends.
 
-    Each relocation begins with a byte of flags, which say what differs from the one before, and the low bits of
-    the difference of the offsets; its high bits and the other differences follow. Raises ValueError if the
-    section is cut off.
+    Each relocation begins with a byte that has flags of what differs from the one before, and the low bits of the
+    difference of the offsets; its high bits and the other differences follow. Raises ValueError if it is cut off.
     """
     c: Cursor = Cursor(data)
     header: cython.ulonglong = c.uleb()
-    count: cython.ulonglong = header >> 3
-    flags: cython.int = 3 if header & HAS_ADDEND else 2
-    shift: cython.int = header & 3
+    count: cython.ulonglong = header >> COUNT_SHIFT
+    flag_bits: cython.int = 3 if header & ADDENDS else 2
+    shift: cython.int = header & SHIFT_MASK
     i: cython.Py_ssize_t
     byte: cython.ulonglong
     offset: cython.ulonglong = 0
@@ -39,15 +46,15 @@ def read_crel(data: cython.const[cython.uchar][::1]):  # type: ignore[no-untyped
     with cython.nogil:
         for i in range(count):
             byte = c.uint(1)
-            offset = (offset + (byte >> flags)) & MASK64
-            if byte >= 0x80:
-                # The bit that says "more" was added as a part of the offset.
-                offset = (offset + ((c.uleb() << (7 - flags)) & MASK64) - (0x80 >> flags)) & MASK64
-            if byte & 1:
+            offset = (offset + (byte >> flag_bits)) & MASK64
+            if byte & MORE:
+                # MORE was added as a part of the offset.
+                offset = (offset + ((c.uleb() << (7 - flag_bits)) & MASK64) - (MORE >> flag_bits)) & MASK64
+            if byte & SYMBOL_CHANGES:
                 symbol = (symbol + cython.cast(cython.ulonglong, c.sleb())) & MASK64
-            if byte & 2:
+            if byte & TYPE_CHANGES:
                 kind = (kind + cython.cast(cython.ulonglong, c.sleb())) & MASK64
-            if byte & 4 and flags == 3:
+            if byte & ADDEND_CHANGES and header & ADDENDS:
                 addend = (addend + cython.cast(cython.ulonglong, c.sleb())) & MASK64
             if c.bad:
                 break
@@ -57,4 +64,4 @@ def read_crel(data: cython.const[cython.uchar][::1]):  # type: ignore[no-untyped
             columns[3, i] = addend
     if c.bad:
         raise ValueError("cut off")
-    return (*rows, flags == 3)
+    return (*rows, bool(header & ADDENDS))

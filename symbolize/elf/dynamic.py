@@ -7,7 +7,9 @@ import numpy as np
 
 from symbolize.elf.image import ElfImage
 
-DT_PLTGOT, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_GNU_HASH = 3, 4, 5, 6, 10, 0x6FFFFEF5
+DT_PLTGOT, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_STRSZ, DT_GNU_HASH = 3, 4, 5, 6, 7, 8, 10, 0x6FFFFEF5
+GNU_HASH_HEADER = 4
+"""Words of the header of DT_GNU_HASH: buckets, first hashed symbol, words of the bloom filter, its shift."""
 
 
 def dynamic_tables(image: ElfImage) -> tuple[memoryview, memoryview] | None:
@@ -47,11 +49,11 @@ def symbol_count(image: ElfImage, tags: dict[int, int]) -> int:
         return words(place, 2)[1] if len(words(place, 2)) == 2 else 0
     if (place := file_offset(image, tags.get(DT_GNU_HASH, 0))) is None:
         return 0
-    head = words(place, 4)
-    if len(head) < 4:
+    head = words(place, GNU_HASH_HEADER)
+    if len(head) < GNU_HASH_HEADER:
         return 0
     bucket_count, first, bloom_size, _ = head
-    buckets = place + 16 + bloom_size * (8 if image.is_64 else 4)
+    buckets = place + 4 * GNU_HASH_HEADER + bloom_size * (8 if image.is_64 else 4)
     last = max(words(buckets, bucket_count), default=0)
     if last < first:
         return first

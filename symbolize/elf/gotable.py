@@ -21,6 +21,9 @@ MARKS = frozenset({".go.buildinfo", ".note.go.buildid", ".gosymtab", ".noptrdata
 GO_1_2, GO_1_16, GO_1_18, GO_1_20 = 0xFFFFFFFB, 0xFFFFFFFA, 0xFFFFFFF0, 0xFFFFFFF1
 """The first word of the table, by the release that introduced the layout."""
 
+CODE_UNITS = (1, 2, 4)
+"""Bytes of the smallest instruction, by machine."""
+
 MAX_CANDIDATES = 64
 """How many places that look like a table, or like a pointer to it, are looked at."""
 
@@ -122,7 +125,7 @@ def is_header(image: ElfImage, data: Buffer) -> bool:
     word = 8 if image.is_64 else 4
     if len(data) < 8 + 8 * word or number(image, data, 0, 4) not in (GO_1_2, GO_1_16, GO_1_18, GO_1_20):
         return False
-    if data[4] or data[5] or data[6] not in (1, 2, 4) or data[7] != word:
+    if data[4] or data[5] or data[6] not in CODE_UNITS or data[7] != word:
         return False
     return 0 < number(image, data, 8, word) <= len(data) // 8
 

@@ -5,10 +5,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from symbolize.core.arrays import UInt64
-from symbolize.elf.dynamic import dynamic_tags, file_offset
+from symbolize.elf.dynamic import DT_RELA, DT_RELASZ, dynamic_tags, file_offset
 from symbolize.elf.image import Buffer, ElfImage
-
-DT_RELA, DT_RELASZ = 7, 8
 
 RELATIVE = {
     "EM_X86_64": 8,

@@ -34,7 +34,28 @@ TABLES = (".plt", ".plt.sec", ".plt.got", ".plt.bnd", ".iplt")
 AMONG_CODE = (".init", ".text", ".fini")
 MAX_ENTRIES = 1 << 20
 """More entries, or words that they jump through, than any program has."""
-JUMP_386, JUMP_EBX_386 = 0x25FF, 0xA3FF
+
+# Instructions as they are read below: opcodes, or masks and values of whole words.
+JMP_WORD, JMP_WORD_EBX = 0x25FF, 0xA3FF
+"""`jmp *disp32`, relative to rip in 64 bits, and `jmp *disp32(%ebx)`."""
+BND, MOV_R11D, MOV_ECX, ENDBR64, ENDBR32 = b"\xf2", b"\x41\xbb", b"\xb9", b"\xf3\x0f\x1e\xfa", b"\xf3\x0f\x1e\xfb"
+MOV_REX, MOV_RIP_R11 = 0x8B4C, 0x1D
+"""`mov disp32(%rip), %r11`: prefix with opcode, and the operands."""
+ADRP_X16_MASK, ADRP_X16 = 0x9F00001F, 0x90000010
+LDR_X17_MASK, LDR_X17 = 0xFFC003FF, 0xF9400211
+BTI_C = b"\x5f\x24\x03\xd5"
+ARM_MASK = 0xFFFFF000
+ADD_IP_PC, ADD_IP_IP, LDR_PC_IP_BACK = 0xE28FC000, 0xE28CC000, 0xE5BCF000
+"""`add ip, pc, #n`, `add ip, ip, #n` and `ldr pc, [ip, #n]!`."""
+LDR_IP_PC_4, ADD_IP_IP_PC, LDR_PC_IP = 0xE59FC004, 0xE08CC00F, 0xE59CF000
+BX_PC = b"\x78\x47"
+AUIPC_T3_MASK, AUIPC_T3 = 0xFFF, 0xE17
+LOAD_T3_MASK, LD_T3, LW_T3 = 0xFFFFF, 0xE3E03, 0xE2E03
+STD_R2_24_R1, MTCTR_R12, BCTR = 0xF8410018, 0x7D8903A6, 0x4E800420
+ADDIS_R12_R2_MASK, ADDIS_R12_R2 = 0xFFFF0000, 0x3D820000
+LD_R12_MASK, LD_R12_R2, LD_R12_R12 = 0xFFFF0003, 0xE9820000, 0xE98C0000
+LARL_R1, LG_R1_R1 = 0xC010, b"\xe3\x10\x10\x00\x00\x04"
+
 TOC_BIAS = 0x8000
 """How far behind its begin r2 points into .got (PPC64 ELFv2 §3.4)."""
 TOC_SIZE = 1 << 16
@@ -226,11 +247,12 @@ def behind(code: UInt8, begin: Int64, pattern: bytes, size: int = 0) -> Int64:
 def decode_x86_64(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
     """`jmp *word(%rip)`, with `bnd`, behind `endbr64` or `mov $number, %r11d`; `mov word(%rip), %r11` of retpolines."""
     pairs, numbers = fields(code, "<u2"), fields(code, "<i4")
-    jump = np.flatnonzero(pairs[: max(len(code) - 5, 0)] == 0x25FF)
-    begin = behind(code, jump, b"\xf2")
-    begin = behind(code, begin, b"\x41\xbb", 6)
-    yield Entries(behind(code, begin, b"\xf3\x0f\x1e\xfa"), at(vaddr, jump + 6, numbers[jump + 2]), 16)
-    load = np.flatnonzero((pairs[: max(len(code) - 6, 0)] == 0x8B4C) & (code[2 : max(len(code) - 4, 2)] == 0x1D))
+    jump = np.flatnonzero(pairs[: max(len(code) - 5, 0)] == JMP_WORD)
+    begin = behind(code, jump, BND)
+    begin = behind(code, begin, MOV_R11D, 6)
+    yield Entries(behind(code, begin, ENDBR64), at(vaddr, jump + 6, numbers[jump + 2]), 16)
+    operands = code[2 : max(len(code) - 4, 2)]
+    load = np.flatnonzero((pairs[: max(len(code) - 6, 0)] == MOV_REX) & (operands == MOV_RIP_R11))
     yield Entries(load, at(vaddr, load + 7, numbers[load + 3]), 32)
 
 
@@ -238,10 +260,10 @@ def decode_386(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Itera
     """`jmp *word` or, in position-independent code, `jmp *word(%ebx)`, with ebx at the global offset table."""
     numbers = fields(code, "<u4")
     base = table_of_386(image, words)
-    for opcode, begin in ((JUMP_386, 0), (JUMP_EBX_386, base)):
+    for opcode, begin in ((JMP_WORD, 0), (JMP_WORD_EBX, base)):
         if begin is not None:
             jump = jumps_of_386(code, opcode)
-            first = behind(code, behind(code, jump, b"\xb9", 5), b"\xf3\x0f\x1e\xfb")
+            first = behind(code, behind(code, jump, MOV_ECX, 5), ENDBR32)
             yield Entries(first, numbers[jump + 2].astype(np.uint64) + np.uint64(begin) & np.uint64(0xFFFFFFFF), 16)
 
 
@@ -255,7 +277,7 @@ def table_of_386(image: ElfImage, words: UInt64) -> int | None:
     tables = [section.vaddr for section in image.sections if section.name in (".got", ".got.plt")]
     hits = dict.fromkeys((dynamic_tags(image).get(DT_PLTGOT, 0), *tables), 0)
     for _, code in code_of(image, TABLES):
-        distance = fields(code, "<u4")[jumps_of_386(code, JUMP_EBX_386) + 2].astype(np.uint64)
+        distance = fields(code, "<u4")[jumps_of_386(code, JMP_WORD_EBX) + 2].astype(np.uint64)
         for base in hits:
             hits[base] += int(is_among(distance + np.uint64(base) & np.uint64(0xFFFFFFFF), words).sum())
     best = [base for base, count in hits.items() if count == max(hits.values())]
@@ -271,12 +293,12 @@ def instructions(code: UInt8, count: int) -> list[UInt32]:
 def decode_aarch64(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
     """`adrp x16, word` and `ldr x17, [x16, word]`, perhaps behind `bti c`."""
     page, load = instructions(code, 2)
-    chosen = np.flatnonzero(((page & 0x9F00001F) == 0x90000010) & ((load & 0xFFC003FF) == 0xF9400211))
+    chosen = np.flatnonzero(((page & ADRP_X16_MASK) == ADRP_X16) & ((load & LDR_X17_MASK) == LDR_X17))
     page, load = page[chosen].astype(np.int64), load[chosen].astype(np.int64)
     pages = (page >> 5 & 0x7FFFF) << 2 | page >> 29 & 3
     pages -= (pages >> 20) << 21  # signed
     word = at(vaddr & ~0xFFF, ((vaddr & 0xFFF) + 4 * chosen) >> 12 << 12, (pages << 12) + (load >> 10 & 0xFFF) * 8)
-    yield Entries(behind(code, 4 * chosen, b"\x5f\x24\x03\xd5"), word, 24)
+    yield Entries(behind(code, 4 * chosen, BTI_C), word, 24)
 
 
 def decode_arm(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
@@ -293,27 +315,28 @@ def decode_arm(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Itera
 
     for additions in (2, 3):
         first, *others, load = instructions(code, additions + 1)
-        found = ((first & 0xFFFFF000) == 0xE28FC000) & ((load & 0xFFFFF000) == 0xE5BCF000)
+        found = ((first & ARM_MASK) == ADD_IP_PC) & ((load & ARM_MASK) == LDR_PC_IP_BACK)
         for other in others:
-            found &= (other & 0xFFFFF000) == 0xE28CC000
+            found &= (other & ARM_MASK) == ADD_IP_IP
         chosen = np.flatnonzero(found)
         distance = (load[chosen] & 0xFFF).astype(np.int64)
         for addition in (first, *others):
             distance += rotated(addition[chosen])
         word = at(vaddr, 4 * chosen + 8, distance) & np.uint64(0xFFFFFFFF)
-        begin = behind(code, 4 * chosen, b"\x78\x47", 4)
+        begin = behind(code, 4 * chosen, BX_PC, 4)
         for from_thumb in (True, False):
             rows = np.flatnonzero((begin < 4 * chosen) == from_thumb)
             yield Entries(begin[rows], word[rows], 4 * (additions + 1 + from_thumb))
     first, second, third, far = instructions(code, 4)
-    chosen = np.flatnonzero((first == 0xE59FC004) & (second == 0xE08CC00F) & (third == 0xE59CF000))
+    chosen = np.flatnonzero((first == LDR_IP_PC_4) & (second == ADD_IP_IP_PC) & (third == LDR_PC_IP))
     yield Entries(4 * chosen, at(vaddr, 4 * chosen + 12, far[chosen]) & np.uint64(0xFFFFFFFF), 16)
 
 
 def decode_riscv(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
     """`auipc t3, word` and `ld t3, word(t3)`, or `lw` in 32 bits."""
     high, low = instructions(code, 2)
-    chosen = np.flatnonzero(((high & 0xFFF) == 0xE17) & ((low & 0xFFFFF) == (0xE3E03 if image.is_64 else 0xE2E03)))
+    load = LD_T3 if image.is_64 else LW_T3
+    chosen = np.flatnonzero(((high & AUIPC_T3_MASK) == AUIPC_T3) & ((low & LOAD_T3_MASK) == load))
     distance: Int64 = (high[chosen] & np.uint32(0xFFFFF000)).view(np.int32).astype(np.int64)
     distance += low[chosen].view(np.int32) >> 20
     mask = (1 << (64 if image.is_64 else 32)) - 1
@@ -328,10 +351,10 @@ def decode_ppc64(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Ite
         return
     for near in (True, False):
         save, *high, load, move, branch = instructions(code, 4 if near else 5)
-        found = (save == 0xF8410018) & ((load & 0xFFFF0003) == (0xE9820000 if near else 0xE98C0000))
-        found &= (move == 0x7D8903A6) & (branch == 0x4E800420)
+        found = (save == STD_R2_24_R1) & ((load & LD_R12_MASK) == (LD_R12_R2 if near else LD_R12_R12))
+        found &= (move == MTCTR_R12) & (branch == BCTR)
         for addition in high:
-            found &= (addition & 0xFFFF0000) == 0x3D820000
+            found &= (addition & ADDIS_R12_R2_MASK) == ADDIS_R12_R2
         chosen = np.flatnonzero(found)
         distance = (load[chosen] & np.uint32(0xFFFC)).astype(np.uint16).view(np.int16).astype(np.int64)
         for addition in high:
@@ -345,8 +368,8 @@ def decode_s390(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Iter
     if not image.is_64:
         return
     numbers = fields(code, ">i4")
-    found = fields(code, ">u2")[: max(len(code) - 11, 0)] == 0xC010
-    for i, byte in enumerate(b"\xe3\x10\x10\x00\x00\x04", 6):
+    found = fields(code, ">u2")[: max(len(code) - 11, 0)] == LARL_R1
+    for i, byte in enumerate(LG_R1_R1, 6):
         found &= code[i : i + len(found)] == byte
     chosen = np.flatnonzero(found)
     yield Entries(chosen, at(vaddr, chosen, 2 * numbers[chosen + 2].astype(np.int64)), 32)

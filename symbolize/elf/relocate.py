@@ -18,6 +18,8 @@ SHT_CREL = 0x40000014
 CHUNK = 1 << 18
 """How many relocations are applied at a time, which bounds the memory for what lies between."""
 MAX_ULEB = 10
+LEB_PAYLOAD = np.uint8(0x7F)
+LOW_6 = np.uint64(0x3F)
 
 
 class Effect(Enum):
@@ -224,7 +226,7 @@ class Relocator:
             held = held - value
         else:
             sign = {Effect.LOW6: value, Effect.ADD6: held + value, Effect.SUBTRACT6: held - value}[kind.effect]
-            held = held & np.uint64(0xC0) | sign & np.uint64(0x3F)
+            held = held & ~LOW_6 | sign & LOW_6
         fields[offset] = (held & np.uint64((1 << 8 * kind.size) - 1)).astype(fields.dtype)
 
 
@@ -240,8 +242,8 @@ def relocate_uleb(data: UInt8, offset: Int64, value: UInt64, effect: Effect) -> 
     for i in range(MAX_ULEB):
         going &= offset + i < len(data)
         byte = data[np.minimum(offset + i, len(data) - 1)]
-        held = np.where(going, held | (byte & np.uint8(0x7F)).astype(np.uint64) << np.uint64(7 * i), held)
-        ends = going & (byte < 0x80)
+        held = np.where(going, held | (byte & LEB_PAYLOAD).astype(np.uint64) << np.uint64(7 * i), held)
+        ends = going & (byte <= LEB_PAYLOAD)
         lengths[ends] = i + 1
         going &= ~ends
     if effect is Effect.ULEB_SET:
@@ -251,8 +253,8 @@ def relocate_uleb(data: UInt8, offset: Int64, value: UInt64, effect: Effect) -> 
     for i in range(MAX_ULEB):
         rows = np.flatnonzero(lengths > i)
         place = offset[rows] + i
-        byte = (held[rows] >> np.uint64(7 * i)).astype(np.uint8) & np.uint8(0x7F)
-        data[place] = data[place] & np.uint8(0x80) | byte
+        byte = (held[rows] >> np.uint64(7 * i)).astype(np.uint8) & LEB_PAYLOAD
+        data[place] = data[place] & ~LEB_PAYLOAD | byte
 
 
 def symbol_values(image: ElfImage, index: int, bases: UInt64) -> UInt64:

@@ -12,7 +12,9 @@ from symbolize.elf.image import Buffer, ElfImage
 
 STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_FILE, STT_GNU_IFUNC = 0, 1, 2, 4, 10
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
-SHN_LORESERVE = 0xFF00
+SHN_LORESERVE, SHN_XINDEX = 0xFF00, 0xFFFF
+STT_MASK, STB_SHIFT = 0xF, 4
+"""Where st_info has the type and the binding."""
 TAGGED_MACHINES = frozenset({"EM_ARM", "EM_MIPS"})
 """Machines on which bit 0 of a function's address marks another instruction set (rule R133)."""
 
@@ -27,6 +29,8 @@ LONG_NAME = 1 << 12
 """Where the names of symbols, which may overlap, are longer together than so many bytes for each byte of their strings
 and in addition, those of LONG_NAME bytes and more are left out."""
 
+WORD = 8
+"""Bytes of the first word of a function descriptor."""
 NAME_PREFIX = 9
 """How many bytes of a name the rejection of rule R106 looks at."""
 
@@ -89,7 +93,7 @@ def read_symbols(image: ElfImage, table: str, descriptors: ElfImage | None = Non
         return None
     data, strings = found
     rows = symbol_rows(image, data)
-    kind = (rows["info"] & 15).astype(np.uint8)
+    kind = (rows["info"] & STT_MASK).astype(np.uint8)
     vaddr, code, index, ends = code_places(image, rows, table, descriptors or image)
     wanted = code & CODE_TYPES[kind] & (rows["name"] > 0) & (rows["name"] < len(strings))
     files = source_files(rows)
@@ -108,7 +112,7 @@ def read_symbols(image: ElfImage, table: str, descriptors: ElfImage | None = Non
         vaddr[kept],
         rows["size"].astype(np.uint64)[kept],
         kind[kept],
-        (rows["info"] >> 4).astype(np.uint8)[kept],
+        (rows["info"] >> STB_SHIFT).astype(np.uint8)[kept],
         ends[index][kept],
         name[kept],
         file[kept],
@@ -159,7 +163,7 @@ def code_places(
             known &= value <= np.array([section.size for section in image.sections], np.uint64)[index]
             value = value + np.array([section.vaddr for section in image.sections], np.uint64)[index]
         elif image.machine == "EM_PPC64" and ".opd" in names:
-            functions = known & (index == names.index(".opd")) & (rows["info"] & 15 != STT_OBJECT)
+            functions = known & (index == names.index(".opd")) & (rows["info"] & STT_MASK != STT_OBJECT)
             if functions.any() and not has_descriptors(descriptors):
                 # The functions in between are not known, and a symbol without a size would reach over them.
                 known &= rows["size"] > 0
@@ -168,7 +172,7 @@ def code_places(
     begins, ends = image.code_ranges
     index = np.searchsorted(begins, value, side="right") - 1
     inside = (index >= 0) & (rows["shndx"] > 0) & (rows["shndx"] < SHN_LORESERVE) & (len(begins) > 0)
-    inside &= rows["info"] & 15 != STT_OBJECT
+    inside &= rows["info"] & STT_MASK != STT_OBJECT
     index = np.maximum(index, 0)
     if len(ends):
         inside &= value < ends[index]
@@ -191,13 +195,13 @@ def follow_descriptors(
     section, contents = descriptors.find(".opd"), descriptors.contents(".opd")
     code = sorted((s.vaddr, s.vaddr + s.size, i) for i, s in enumerate(image.sections) if s.is_code and s.size)
     code = [place for place in code if place[1] < 1 << 64]
-    if section is None or contents is None or len(contents) < 8 or not code:
+    if section is None or contents is None or len(contents) < WORD or not code:
         return value, index
     rows = np.flatnonzero(functions)
     offset = value[rows] - np.uint64(section.vaddr)
-    inside = offset <= np.uint64(len(contents) - 8)
+    inside = offset <= np.uint64(len(contents) - WORD)
     rows, offset = rows[inside], offset[inside].astype(np.int64)
-    words = np.ndarray((len(contents) - 7,), ">u8" if image.big_endian else "<u8", contents, strides=(1,))
+    words = np.ndarray((len(contents) - WORD + 1,), ">u8" if image.big_endian else "<u8", contents, strides=(1,))
     target = words[offset].astype(np.uint64)
     begins, ends, numbers = (np.array(column) for column in zip(*code, strict=True))
     place = np.searchsorted(begins.astype(np.uint64), target, side="right") - 1
@@ -210,9 +214,9 @@ def follow_descriptors(
 
 def source_files(rows: NDArray[np.void]) -> Int64:
     """For each local symbol the name offset of the FILE symbol before it, 0 for all others (rule R120)."""
-    place = np.where(rows["info"] & 15 == STT_FILE, np.arange(len(rows)), 0)
-    names = np.where(rows["info"] & 15 == STT_FILE, rows["name"], 0).astype(np.int64)
-    local = rows["info"] >> 4 == STB_LOCAL
+    place = np.where(rows["info"] & STT_MASK == STT_FILE, np.arange(len(rows)), 0)
+    names = np.where(rows["info"] & STT_MASK == STT_FILE, rows["name"], 0).astype(np.int64)
+    local = rows["info"] >> STB_SHIFT == STB_LOCAL
     return np.where(local, names[np.maximum.accumulate(place)], 0)
 
 
@@ -222,7 +226,7 @@ def section_indices(image: ElfImage, shndx: UInt16, table: int) -> Int64:
     Escapes go through the SHT_SYMTAB_SHNDX section that is linked to the table (rule R101).
     """
     index = shndx.astype(np.int64)
-    escaped = index == 0xFFFF
+    escaped = index == SHN_XINDEX
     index[index >= SHN_LORESERVE] = 0
     if escaped.any():
         extended = next((s for s in image.sections if s.type == "SHT_SYMTAB_SHNDX" and s.link == table), None)

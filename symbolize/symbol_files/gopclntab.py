@@ -16,8 +16,17 @@ from symbolize.symbol_files.symbol_list import SymbolList
 
 Buffer = bytes | memoryview
 
-LAYOUTS = {0xFFFFFFFB: 102, 0xFFFFFFFA: 116, 0xFFFFFFF0: 118, 0xFFFFFFF1: 120}
-"""The first word of the table, and the release of Go that made it so: 102 is 1.2."""
+GO_1_2, GO_1_16, GO_1_18, GO_1_20 = range(4)
+"""Layouts, by the release of Go that introduced them."""
+LAYOUTS = {0xFFFFFFFB: GO_1_2, 0xFFFFFFFA: GO_1_16, 0xFFFFFFF0: GO_1_18, 0xFFFFFFF1: GO_1_20}
+"""The layouts by the first word of the table."""
+FUNCTION_SIZES = (32, 36, 36, 40)
+"""Bytes of the record of a function behind its entry, by layout."""
+MIN_HEADER = 16
+CODE_UNITS, WORD_SIZES = (1, 2, 4), (4, 8)
+NO_DATA = 0xFFFFFFFF
+NO_PARENT = 0xFFFF
+"""What stands for no data of a function, and for no call around an inlined one before Go 1.20."""
 
 INLINE_VALUES = 2
 """Which table of values of a function tells inlined calls (PCDATA_InlTreeIndex), since Go 1.13."""
@@ -83,25 +92,25 @@ def read_header(table: Buffer, big: bool) -> Header:
         return int.from_bytes(table[offset : offset + size], "big" if big else "little")
 
     layout = LAYOUTS.get(number(0, 4))
-    if layout is None or len(table) < 16:
+    if layout is None or len(table) < MIN_HEADER:
         raise ValueError(f"no {order}-endian header")
     unit, word = table[6], table[7]
-    if unit not in (1, 2, 4) or word not in (4, 8) or len(table) < 8 + 8 * word:
+    if unit not in CODE_UNITS or word not in WORD_SIZES or len(table) < 8 + 8 * word:
         raise ValueError("a header that makes no sense")
     words = [number(8 + word * i, word) for i in range(8)]
     functions = words[0]
-    if layout == 102:
+    if layout == GO_1_2:
         start = 8 + word
         # Behind the functions and their end stands where the files are.
         files = number(start + (2 * functions + 1) * word, 4) if functions <= len(table) // (2 * word) else 0
         header = Header(layout, unit, word, functions, 0, 0, files, 0, 0, start)
     else:
-        first = 2 if layout == 116 else 3
+        first = 2 if layout == GO_1_16 else 3
         names, units, files, values, data = words[first : first + 5]
         header = Header(layout, unit, word, functions, names, units, files, values, data, data)
     if not 0 < header.functions <= MAX_FUNCTIONS or max(header[4:]) >= len(table):
         raise ValueError("offsets that lead out of it")
-    if header.list + (2 * header.functions + 1) * (word if layout < 118 else 4) > len(table):
+    if header.list + (2 * header.functions + 1) * (word if layout < GO_1_18 else 4) > len(table):
         raise ValueError("more functions than bytes")
     return header
 
@@ -137,13 +146,13 @@ def read_go_table(
         problems.append(
             f"{header.functions - len(entry)} functions of the line table of Go are out of order or of bounds"
         )
-    word = 4 if header.layout >= 118 else header.word
+    word = 4 if header.layout >= GO_1_18 else header.word
     at = offset + word
     name = fields.at(at, 4).astype(np.int64)
     files, lines, value_tables = (fields.at(at + shift, 4).astype(np.int64) for shift in (16, 20, 24))
-    unit = fields.at(at + 28, 4).astype(np.int64) if header.layout >= 116 else np.zeros(len(at), np.int64)
-    decl_line = fields.at(at + 32, 4) if header.layout >= 120 else np.zeros(len(at), np.uint64)
-    after = at + {102: 32, 116: 36, 118: 36, 120: 40}[header.layout]
+    unit = fields.at(at + 28, 4).astype(np.int64) if header.layout >= GO_1_16 else np.zeros(len(at), np.int64)
+    decl_line = fields.at(at + 32, 4) if header.layout >= GO_1_20 else np.zeros(len(at), np.uint64)
+    after = at + FUNCTION_SIZES[header.layout]
     inlines = fields.at(after + 4 * INLINE_VALUES, 4).astype(np.int64)
     inlines[value_tables <= INLINE_VALUES] = 0
     data_count = fields.at(after - 1, 1)
@@ -155,7 +164,7 @@ def read_go_table(
     columns += [tree, tree_end, unit]
     units = unit_table(header, table, big)
     budget = CHANGES_PER_BYTE * len(table) + MORE_CHANGES
-    walk = Walk(table, units, memory.data, header.unit, header.layout < 120, big, budget)
+    walk = Walk(table, units, memory.data, header.unit, header.layout < GO_1_20, big, budget)
     columns = views(*columns)
     changes = count_changes(walk, *columns[:5])
     own = name, np.where(decl_line < 1 << 31, decl_line, 0).astype(np.uint32)
@@ -168,7 +177,7 @@ def read_go_table(
     start, (node,) = with_gaps(segments[0], segments[1:], ends, (-1,))
     row_start, (row_file, row_line) = with_gaps(rows[0], rows[1:], ends, (-1, 0))
     parent, name, call_file, call_line, decl_file, decl_line = nodes
-    base = header.files if header.layout >= 116 else 0
+    base = header.files if header.layout >= GO_1_16 else 0
     (row_file, call_file, decl_file), paths = take_strings(table, base, (row_file, call_file, decl_file), problems)
     keys = np.stack((name, decl_file.astype(np.int64), decl_line.astype(np.int64)))
     order = np.lexsort(keys)
@@ -199,7 +208,7 @@ def read_go_table(
 
 def unit_table(header: Header, table: Buffer, big: bool) -> Buffer:
     """The offsets of the names of files: of all units, or before Go 1.16 one list, behind its length."""
-    if header.layout >= 116:
+    if header.layout >= GO_1_16:
         return table[header.units : max(header.units, header.files)]
     count = int.from_bytes(table[header.files : header.files + 4], "big" if big else "little")
     return table[header.files : header.files + 4 * count]
@@ -212,11 +221,11 @@ def function_list(
 
     The bound is the entry of the next one, or where the code ends.
     """
-    word = header.word if header.layout < 118 else 4
+    word = header.word if header.layout < GO_1_18 else 4
     at = header.list + np.arange(header.functions + 1, dtype=np.int64) * 2 * word
     entry = fields.at(at, word)
     offset = fields.at(at[:-1] + word, word).astype(np.int64)
-    if header.layout >= 118:
+    if header.layout >= GO_1_18:
         entry = leads_to(entry, place)
     offset = np.where((offset >= 0) & (offset < fields.size), offset + header.data, fields.size)
     begins, ends = code
@@ -249,9 +258,9 @@ def find_trees(
     that they divide. Until then the number of the tree in the list depends on the release too, which the table does not
     tell, so that one is taken under which trees make sense.
     """
-    if header.layout >= 118:
+    if header.layout >= GO_1_18:
         value = fields.at(data + 4 * INLINE_TREES[0], 4)
-        known = (data_count > INLINE_TREES[0]) & (value != 0xFFFFFFFF) & (place.function_data > 0)
+        known = (data_count > INLINE_TREES[0]) & (value != NO_DATA) & (place.function_data > 0)
         return in_file(memory, value + np.uint64(place.function_data), known)
     data = data + -(data + place.vaddr) % header.word
     best, most = (np.full(len(data), -1, np.int64), np.zeros(len(data), np.int64)), 0
@@ -262,7 +271,7 @@ def find_trees(
         # The first call lies in no other, and its function has a name, which stands behind the end of another one.
         name = contents.at(tree + 12, 4).astype(np.int64) + header.names
         sound = (
-            (tree >= 0) & (contents.at(tree, 2) == 0xFFFF) & (fields.at(name - 1, 1) == 0) & (fields.at(name, 1) > 0)
+            (tree >= 0) & (contents.at(tree, 2) == NO_PARENT) & (fields.at(name - 1, 1) == 0) & (fields.at(name, 1) > 0)
         )
         if sound.sum() > most:
             best, most = (np.where(sound, tree, -1), end), int(sound.sum())

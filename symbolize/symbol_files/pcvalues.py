@@ -22,6 +22,8 @@ MAX_DEPTH = cython.declare(cython.int, 1 << 10)
 CALL_SIZE = cython.declare(cython.int, 16)
 OLD_CALL_SIZE = cython.declare(cython.int, 20)
 """Bytes of an inlined call since Go 1.20 and before."""
+NO_PARENT = cython.declare(cython.ulonglong, 0x8000)
+"""Parents of inlined calls before Go 1.20 are signed numbers of 16 bits; negative ones are none."""
 
 
 @cython.cclass
@@ -245,7 +247,7 @@ class Walk:
             value = self.trees.uint(2)
             if not self.trees.need(OLD_CALL_SIZE - 2):
                 return -1
-            return cython.cast(cython.int, value) if value < 0x8000 else -1
+            return cython.cast(cython.int, value) if value < NO_PARENT else -1
         self.trees.seek(position + 8)
         value = self.trees.uint(4)
         if not self.trees.need(4):

@@ -29,6 +29,8 @@ TOUCH_INTERVAL = 3600
 FORGOTTEN = 30 * 86400
 """Seconds after which a binary that was seen once counts as new again."""
 
+MAX_BUILD_ID = 128
+"""Characters of a build id that can be part of a name of a file."""
 SAMPLES, SAMPLE_SIZE = 16, 4096
 
 
@@ -208,7 +210,7 @@ def facts_of(images: Sequence[ElfImage]) -> Facts:
     """
     build_id = next((image.build_id for image in images if image.build_id), "")
     return Facts(
-        build_id if len(build_id) <= 128 and build_id.isalnum() else "", [source_of(image) for image in images]
+        build_id if len(build_id) <= MAX_BUILD_ID and build_id.isalnum() else "", [source_of(image) for image in images]
     )
 
 

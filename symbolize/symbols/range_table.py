@@ -25,6 +25,10 @@ from symbolize.core.arrays import Int32, UInt8, UInt32, UInt64, views
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+LEB_MORE = cython.declare(cython.ulonglong, 0x80)
+LEB_SIGN = cython.declare(cython.ulonglong, 0x40)
+LAST_SHIFT = cython.declare(cython.int, 49)
+"""Where the last byte begins of LEB128 numbers that are differences; more would not fit."""
 LINE_BIAS = cython.declare(cython.longlong, 10)
 LINE_ESCAPE = cython.declare(cython.longlong, 31)
 
@@ -258,8 +262,8 @@ def chain_nodes(  # type: ignore[no-untyped-def]
 @cython.exceptval(check=False)
 def put_uleb(data: cython.uchar[::1], position: cython.Py_ssize_t, value: cython.ulonglong) -> cython.Py_ssize_t:
     """Write an unsigned LEB128 number; the position behind it."""
-    while value >= 0x80:
-        data[position] = cython.cast(cython.uchar, (value & 0x7F) | 0x80)
+    while value >= LEB_MORE:
+        data[position] = cython.cast(cython.uchar, (value & (LEB_MORE - 1)) | LEB_MORE)
         position += 1
         value >>= 7
     data[position] = cython.cast(cython.uchar, value)
@@ -271,11 +275,11 @@ def put_uleb(data: cython.uchar[::1], position: cython.Py_ssize_t, value: cython
 @cython.exceptval(check=False)
 def put_sleb(data: cython.uchar[::1], position: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
     """Write a signed LEB128 number; the position behind it."""
-    while value >= 64 or value < -64:
+    while value > 63 or value < -64:
         data[position] = cython.cast(cython.uchar, (value & 0x7F) | 0x80)
         position += 1
         value >>= 7
-    data[position] = cython.cast(cython.uchar, value & 0x7F)
+    data[position] = cython.cast(cython.uchar, value & (LEB_MORE - 1))
     return position + 1
 
 
@@ -467,15 +471,15 @@ def lookup(  # type: ignore[no-untyped-def]
                     while position < end:
                         byte = data[position]
                         position += 1
-                        value |= (byte & 0x7F) << shift
+                        value |= (byte & (LEB_MORE - 1)) << shift
                         shift += 7
-                        if byte < 0x80 or shift > 49:
+                        if byte < LEB_MORE or shift > LAST_SHIFT:
                             break
                     if field == 2:
                         column = value
                         continue
                     delta = value
-                    if byte & 0x40:
+                    if byte & LEB_SIGN:
                         delta -= cython.cast(cython.longlong, 1) << shift
                     if field == 0:
                         node += delta
@@ -490,9 +494,9 @@ def lookup(  # type: ignore[no-untyped-def]
                         byte = data[position]
                         position += 1
                         if shift < 64:
-                            value |= ((byte & 0x7F) << shift) & MASK64
+                            value |= ((byte & (LEB_MORE - 1)) << shift) & MASK64
                             shift += 7
-                        if byte < 0x80:
+                        if byte < LEB_MORE:
                             break
                     following = (following + value) & MASK64
                 else:

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.elf import ElfImage
-from symbolize.elf.eh_frame import read_frames
-from symbolize.elf.unwind import frame_ranges
+from symbolize.elf.eh_frame import frame_ranges, read_frames
 from tests.support.eh_frame import ABSOLUTE, RELATIVE, Frames, eh_frame
 from tests.support.elf_writer import ALLOC, NOBITS, Section, elf_file, text
 
