@@ -122,30 +122,3 @@ def walk_definitions(reader: Reader, selected, found: Ranges) -> None:  # type: 
     for unit in selected.tolist():
         if not reader.units.bad[unit]:
             find_definitions(reader, unit, found)
-
-
-@cython.ccall
-def read_producers(reader: Reader, units: cython.const[cython.longlong][::1], producers: cython.ulonglong[::1]):  # type: ignore[no-untyped-def]
-    """Fill in what made each of `units`, as a string reference, 2⁶⁴-1 where it is not known."""
-    c: Cursor = reader.info
-    tables: AbbrevTables = reader.tables
-    i: cython.Py_ssize_t
-    k: cython.int
-    unit: cython.Py_ssize_t
-    abbreviation: cython.Py_ssize_t
-    v: cython.ulonglong
-    with cython.nogil:
-        for i in range(len(units)):
-            unit = units[i]
-            producers[i] = NOWHERE
-            reader.enter(unit)
-            c.pos = reader.units.first_die[unit]
-            abbreviation = tables.find(reader.units.table[unit], c.uleb())
-            if abbreviation < 0:
-                continue
-            for k in range(tables.attribute_first[abbreviation], tables.attribute_first[abbreviation + 1]):
-                v = reader.value(tables.attribute_form[k], tables.attribute_constant[k])
-                if c.bad:
-                    break
-                if tables.attribute_name[k] == DW_AT_producer:
-                    producers[i] = v

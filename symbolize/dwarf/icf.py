@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Int64, UInt64, distinct, first_of_runs, views
+from symbolize.core.arrays import Int64, UInt64, distinct, first_of_runs
 from symbolize.dwarf.files import Lines
-from symbolize.dwarf.names import resolve
+from symbolize.dwarf.names import Resolved, resolve
 from symbolize.dwarf.reader import Reader
 from symbolize.dwarf.unit_ranges import Claims
 
@@ -101,11 +101,6 @@ def _several(lines: Lines) -> Int64:
 
 def _declarations(reader: Reader, dies: UInt64) -> tuple[list[int], list[int]]:
     """File number and line of the declaration of each DIE; 0 of those of other files."""
-    count = len(dies)
-    linkage, name, target, onward, signature = np.zeros((5, count), np.uint64)
-    decl_file, decl_line = np.zeros((2, count), np.uint32)
-    decl_unit, owner_unit = np.zeros((2, count), np.int64)
-    tag = np.zeros(count, np.uint16)
-    columns = (linkage, name, decl_file, decl_line, decl_unit, owner_unit, target, tag, onward, signature)
-    resolve(reader, *views(dies, *columns))
-    return decl_file.tolist(), decl_line.tolist()
+    found = Resolved(dies)
+    resolve(reader, found)
+    return np.asarray(found.decl_file).tolist(), np.asarray(found.decl_line).tolist()

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int64, UInt32, UInt64, distinct, distinct_inverse, ranges, views
+from symbolize.core.arrays import Bool, Int64, UInt32, UInt64, distinct, distinct_inverse, ranges
 from symbolize.core.ranges import clip_to
 from symbolize.core.string_array import StringArray
 from symbolize.dwarf.columns import Ranges
-from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT
+from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT, DW_AT_producer
 from symbolize.dwarf.decode import Dwarf
-from symbolize.dwarf.definitions import read_producers, walk_definitions
+from symbolize.dwarf.definitions import walk_definitions
+from symbolize.dwarf.names import read_die
 from symbolize.dwarf.qualify import resolve_functions, resolve_references
 from symbolize.dwarf.reader import Reader
 
@@ -98,11 +99,9 @@ def lists_all_definitions(dwarf: Dwarf, units: Int64) -> Bool:
     gcc describes functions before it optimizes; clang describes what is left. When gcc optimizes while linking, the
     definitions are in other units.
     """
-    producers = np.zeros(len(units), np.uint64)
-    if len(units):
-        read_producers(dwarf.reader, *views(units, producers))
-    texts = (dwarf.sources.string(reference) for reference in producers.tolist())
-    return np.array([text.startswith(b"GNU C") for text in texts], np.bool_)
+    roots = (read_die(dwarf.reader, die) for die in np.asarray(dwarf.units.first_die)[units].tolist())
+    producers = (root[1].get(DW_AT_producer, NOWHERE) if root is not None else NOWHERE for root in roots)
+    return np.array([dwarf.sources.string(producer).startswith(b"GNU C") for producer in producers], np.bool_)
 
 
 def entries_of_several(dwarf: Dwarf, dies: UInt64, entries: UInt64) -> UInt64:

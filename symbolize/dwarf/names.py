@@ -6,6 +6,7 @@
 import cython
 import numpy as np
 
+from symbolize.core.arrays import views
 from symbolize.dwarf.columns import grow_columns
 
 if not cython.compiled:
@@ -14,34 +15,36 @@ if not cython.compiled:
     from symbolize.dwarf.constants import *
     from symbolize.dwarf.reader import Reader
 
+TAG_BITS = cython.declare(cython.int, 64)
 WORK_PER_BYTE = cython.declare(cython.longlong, 32)
 WORK = cython.declare(cython.longlong, 1 << 20)
 """Bytes and attributes that a lookup of names may read, for each byte of the section and in addition."""
 
 
-@cython.ccall
-def resolve(  # type: ignore[no-untyped-def]
-    reader: Reader,
-    dies: cython.ulonglong[::1],
-    linkage: cython.ulonglong[::1],
-    name: cython.ulonglong[::1],
-    decl_file: cython.uint[::1],
-    decl_line: cython.uint[::1],
-    decl_unit: cython.longlong[::1],
-    owner_unit: cython.longlong[::1],
-    target: cython.ulonglong[::1],
-    tag: cython.ushort[::1],
-    onward: cython.ulonglong[::1],
-    signature: cython.ulonglong[::1],
-) -> cython.bint:
-    """Names and declarations of the DIEs at the section offsets `dies`, one output element each.
+@cython.cclass
+class Resolved:
+    """What `resolve` finds of DIEs, a row each.
 
-    `linkage` and `name` are string references, the first found along abstract_origin and specification
-    (R13, abstract instances; R14, chains of references) and 2⁶⁴-1 where there is none; `decl_file` with `decl_line`
-    counts in the file table of `decl_unit` (rule R22); `target` is the DIE at the end of the chain, whose parents
-    qualify the name (rule R15), `tag` its tag and `owner_unit` its unit, whose language the name is in (rule R17). A
-    DIE that cannot be read has no name. Where a chain leaves this source, `onward` is the reference that does, and
-    where it goes to a type unit, `signature` is that of the type (R16, kinds of references); otherwise they are 2⁶⁴-1.
+    `linkage` and `name` are string references, the first ones along abstract_origin and specification (R13, abstract
+    instances; R14, chains of references); `decl_file` with `decl_line` counts in the file table of `decl_unit` (R22,
+    file of a declaration). `target` is the DIE at the end of the chain, whose parents qualify the name (R15, qualified
+    names), `tag` its tag and `unit` its unit, whose language the name is in (R17, language of a function). Where a
+    chain leaves this source, `onward` is the reference that does, and where it goes to a type unit, `signature` is that
+    of the type (R16, kinds of references). Unknown are 2⁶⁴-1, units of -1, and zeros.
+    """
+
+    def __init__(self, dies) -> None:  # type: ignore[no-untyped-def]
+        count = len(dies)
+        self.linkage, self.name, self.onward, self.signature = views(*np.full((4, count), NOWHERE, np.uint64))
+        self.decl_unit, self.unit = views(*np.full((2, count), -1, np.int64))
+        self.decl_file, self.decl_line = views(*np.zeros((2, count), np.uint32))
+        self.target = memoryview(dies.copy())
+        self.tag = memoryview(np.zeros(count, np.uint16))
+
+
+@cython.ccall
+def resolve(reader: Reader, found: Resolved) -> cython.bint:
+    """Follow the chains from the DIEs `found.target`, section offsets, and fill in what they have.
 
     False if some are left out because they lead to too many bytes, many of them to the same ones.
     """
@@ -52,7 +55,6 @@ def resolve(  # type: ignore[no-untyped-def]
     _: cython.int
     unit: cython.Py_ssize_t
     abbreviation: cython.Py_ssize_t
-    die: cython.ulonglong
     following: cython.ulonglong
     attribute: cython.int
     v: cython.ulonglong
@@ -60,36 +62,23 @@ def resolve(  # type: ignore[no-untyped-def]
     declared_in: cython.ulonglong
     left: cython.longlong = WORK + WORK_PER_BYTE * len(c.data)
     with cython.nogil:
-        for i in range(len(dies)):
-            die = dies[i]
-            linkage[i] = NOWHERE
-            name[i] = NOWHERE
-            decl_file[i] = 0
-            decl_line[i] = 0
-            decl_unit[i] = -1
-            owner_unit[i] = -1
-            target[i] = die
-            tag[i] = 0
-            onward[i] = NOWHERE
-            signature[i] = NOWHERE
+        for i in range(len(found.target)):
+            following = found.target[i]
             for _ in range(MAX_CHAIN):
                 if left < 0:
                     break
-                unit = reader.unit_at(die)
+                unit = reader.unit_at(following)
                 if unit < 0:
-                    onward[i] = die
+                    found.onward[i] = following
                     break
-                reader.enter(unit)
-                c.pos = die
-                abbreviation = tables.find(reader.units.table[unit], c.uleb())
-                if abbreviation < 0 or c.bad:
+                abbreviation = reader.enter_die(unit, following)
+                if abbreviation < 0:
                     break
-                target[i] = die
-                tag[i] = tables.tag[abbreviation]
-                owner_unit[i] = unit
-                following = NOWHERE
-                signed = NOWHERE
-                declared_in = NOWHERE
+                found.target[i] = following
+                found.tag[i] = tables.tag[abbreviation]
+                found.unit[i] = unit
+                left += following
+                following = signed = declared_in = NOWHERE
                 for k in range(tables.attribute_first[abbreviation], tables.attribute_first[abbreviation + 1]):
                     attribute = tables.attribute_name[k]
                     if attribute == DW_AT_signature and tables.attribute_form[k] == DW_FORM_ref_sig8:
@@ -99,31 +88,29 @@ def resolve(  # type: ignore[no-untyped-def]
                     if c.bad:
                         break
                     if attribute in (DW_AT_linkage_name, DW_AT_MIPS_linkage_name):
-                        if linkage[i] == NOWHERE:
-                            linkage[i] = v
+                        if found.linkage[i] == NOWHERE:
+                            found.linkage[i] = v
                     elif attribute == DW_AT_name:
-                        if name[i] == NOWHERE:
-                            name[i] = v
+                        if found.name[i] == NOWHERE:
+                            found.name[i] = v
                     elif attribute == DW_AT_decl_file:
                         declared_in = v
                     elif attribute == DW_AT_decl_line:
-                        if decl_line[i] == 0 and v < MASK32:
-                            decl_line[i] = v
+                        if found.decl_line[i] == 0 and v < MASK32:
+                            found.decl_line[i] = v
                     elif attribute == DW_AT_abstract_origin or (
                         attribute == DW_AT_specification and following == NOWHERE
                     ):
                         following = v
-                left -= c.pos - cython.cast(cython.longlong, die)
-                left -= tables.attribute_first[abbreviation + 1] - tables.attribute_first[abbreviation]
-                if declared_in < MASK32 and decl_unit[i] < 0:
-                    decl_file[i] = declared_in
-                    decl_unit[i] = unit
+                left -= c.pos + tables.attribute_first[abbreviation + 1] - tables.attribute_first[abbreviation]
+                if declared_in < MASK32 and found.decl_unit[i] < 0:
+                    found.decl_file[i] = declared_in
+                    found.decl_unit[i] = unit
                 if c.bad:
                     break
                 if following == NOWHERE:
-                    signature[i] = signed
+                    found.signature[i] = signed
                     break
-                die = following
     return left >= 0
 
 
@@ -138,14 +125,9 @@ def read_die(reader: Reader, die: cython.ulonglong) -> object:
     unit: cython.Py_ssize_t = reader.unit_at(die)
     k: cython.int
     v: cython.ulonglong
-    abbreviation: cython.Py_ssize_t
+    abbreviation: cython.Py_ssize_t = reader.enter_die(unit, die) if unit >= 0 else -1
     attributes: dict[int, int] = {}
-    if unit < 0:
-        return None
-    reader.enter(unit)
-    c.pos = die
-    abbreviation = tables.find(reader.units.table[unit], c.uleb())
-    if abbreviation < 0 or c.bad:
+    if abbreviation < 0:
         return None
     for k in range(tables.attribute_first[abbreviation], tables.attribute_first[abbreviation + 1]):
         v = reader.value(tables.attribute_form[k], tables.attribute_constant[k])
@@ -174,6 +156,7 @@ def find_below(  # type: ignore[no-untyped-def]
     code: cython.ulonglong
     sibling: cython.ulonglong
     bit: cython.ulonglong
+    tag: cython.int
     found: list[int] = []
     if unit < 0:
         return found, count
@@ -193,7 +176,8 @@ def find_below(  # type: ignore[no-untyped-def]
             abbreviation = tables.find(reader.units.table[unit], code)
             if abbreviation < 0:
                 break
-            bit = cython.cast(cython.ulonglong, 1) << tables.tag[abbreviation] if tables.tag[abbreviation] < 64 else 0
+            tag = tables.tag[abbreviation]
+            bit = cython.cast(cython.ulonglong, 1) << tag if tag < TAG_BITS else 0
             if bit & tags and depth > 0 and hidden == 0:
                 found.append(offset)
             sibling = 0

@@ -9,7 +9,7 @@ from symbolize.core.string_array import StringArray
 from symbolize.dwarf.closures import Closures
 from symbolize.dwarf.constants import *
 from symbolize.dwarf.decode import Dwarf
-from symbolize.dwarf.names import Ancestors, find_ancestors, resolve
+from symbolize.dwarf.names import Ancestors, Resolved, find_ancestors, resolve
 from symbolize.dwarf.sources import Source
 
 UNSCOPED_LANGUAGES = np.array(
@@ -104,13 +104,9 @@ class _Resolved:
     signature: UInt64
 
     @classmethod
-    def empty(cls, count: int) -> "_Resolved":
-        """Rows of which nothing is known."""
-        linkage, name, target, onward, signature = np.full((5, count), NOWHERE, np.uint64)
-        decl_unit, unit = np.full((2, count), -1, np.int64)
-        decl_file, decl_line = np.zeros((2, count), np.uint32)
-        tag = np.zeros(count, np.uint16)
-        return cls(linkage, name, decl_file, decl_line, decl_unit, unit, target, tag, onward, signature)
+    def of(cls, found: Resolved) -> "_Resolved":
+        """The columns of `found`."""
+        return cls(*(np.asarray(getattr(found, name)) for name in cls.__dataclass_fields__))
 
 
 def resolve_functions(dwarf: Dwarf, dies: UInt64, nesting: int = 0) -> ResolvedFunctions:
@@ -144,8 +140,7 @@ def resolve_functions(dwarf: Dwarf, dies: UInt64, nesting: int = 0) -> ResolvedF
 
 def resolve_references(dwarf: Dwarf, dies: UInt64) -> _Resolved:
     """Resolve DIEs, along chains that lead from one source to another (rules R16, R91)."""
-    result = _Resolved.empty(len(dies))
-    result.target[:] = dies
+    result = _Resolved.of(Resolved(dies))
     rows, references = np.arange(len(dies)), dies
     for _ in range(MAX_SOURCE_HOPS):
         numbers = references >> np.uint64(SOURCE_SHIFT)
@@ -169,11 +164,10 @@ def _resolve_in(
     dwarf: Dwarf, source: Source, rows: Int64, references: UInt64, result: _Resolved
 ) -> tuple[Int64, UInt64]:
     """Add to the rows of `result` what one source has of DIEs there; which go on elsewhere, and with which DIEs."""
-    found = _Resolved.empty(len(rows))
-    offsets = references - np.uint64(source.number << SOURCE_SHIFT)
-    columns = [getattr(found, name) for name in _Resolved.__dataclass_fields__]
-    if not resolve(source.reader, *views(offsets, *columns)):
+    columns = Resolved(references - np.uint64(source.number << SOURCE_SHIFT))
+    if not resolve(source.reader, columns):
         dwarf.problems.append(TOO_MUCH)
+    found = _Resolved.of(columns)
     for mine, new in ((result.linkage, found.linkage), (result.name, found.name)):
         fresh = (mine[rows] == np.uint64(NOWHERE)) & (new != np.uint64(NOWHERE))
         mine[rows[fresh]] = source.tagged(new[fresh])

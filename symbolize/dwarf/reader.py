@@ -75,6 +75,14 @@ class Reader:
         self.set_unit(unit)
         self.tables.need(self.table)
 
+    def enter_die(self, unit: cython.Py_ssize_t, offset: cython.ulonglong) -> cython.Py_ssize_t:
+        """Enter `unit` and go to the attributes of its DIE at section offset `offset`; its abbreviation, or -1."""
+        abbreviation: cython.Py_ssize_t
+        self.enter(unit)
+        self.info.pos = offset
+        abbreviation = self.tables.find(self.table, self.info.uleb())
+        return -1 if self.info.bad else abbreviation
+
     def set_unit(self, unit: cython.Py_ssize_t) -> cython.void:
         """Read values in the context of `unit` from now on, without its abbreviations; the position of `info` stays."""
         self.unit = unit
@@ -85,9 +93,7 @@ class Reader:
         self.unit_offset = self.units.offset[unit]
         self.low_pc = self.units.low_pc[unit]
         self.list_base = self.units.list_base[unit]
-        self.max_address = MASK32 if self.address_size == 4 else MASK64
-        if self.address_size == 2:
-            self.max_address = 0xFFFF
+        self.max_address = MASK32 if self.address_size == 4 else MASK16 if self.address_size == 2 else MASK64
         self.info.end = self.units.end[unit]
         self.info.bad = False
         self.addr.bad = False
@@ -120,7 +126,7 @@ class Reader:
         nesting: cython.int = 0
         v: cython.ulonglong
         while form == DW_FORM_indirect:
-            form = cython.cast(cython.int, self.info.uleb() & 0xFFFF)
+            form = cython.cast(cython.int, self.info.uleb() & MASK16)
             nesting += 1
             if nesting > MAX_INDIRECTIONS or form == DW_FORM_implicit_const:
                 self.info.bad = True
@@ -154,7 +160,7 @@ class Reader:
         if form == DW_FORM_ref_udata:
             return (self.unit_offset + self.info.uleb()) & MASK64
         if form == DW_FORM_ref_addr:
-            return self.info.uint(self.address_size if self.version <= 2 else self.offset_size)
+            return self.info.uint(self.address_size if self.version <= DWARF_2 else self.offset_size)
         if form == DW_FORM_sec_offset:
             return self.info.uint(self.offset_size)
         if form == DW_FORM_strp:
@@ -245,7 +251,7 @@ class Reader:
             operation = self.tables.ops[i]
             nesting = 0
             while operation & OP_KIND == OP_INDIRECT:
-                operation = skip_operation(self.info.uleb() & 0xFFFF, self.address_size, self.offset_size, self.version)
+                operation = skip_operation(self.info.uleb() & MASK16, self.address_size, self.offset_size, self.version)
                 nesting += 1
                 if nesting > MAX_INDIRECTIONS:
                     self.info.bad = True
@@ -279,7 +285,7 @@ class Reader:
 
     def start_ranges(self, position: cython.ulonglong) -> cython.void:
         """Begin to read the range list at section offset `position` of .debug_ranges or .debug_rnglists."""
-        if self.version < 5:
+        if self.version < DWARF_5:
             self.ranges.seek(position)
         else:
             self.rnglists.seek(position)
@@ -292,7 +298,7 @@ class Reader:
         base selectors applied (R3, range lists up to DWARF 4). Empty ranges do come out; they may be all that a
         function has (R8, functions of length zero).
         """
-        return self.next_range_4() if self.version < 5 else self.next_range_5()
+        return self.next_range_4() if self.version < DWARF_5 else self.next_range_5()
 
     def next_range_4(self) -> cython.bint:
         """One entry of .debug_ranges (DWARF 4 §2.17.3)."""
