@@ -116,7 +116,6 @@ def assemble(
     paths = pool.add(files.paths)
     shared_name, shared_path = pool.add(shared.name), pool.add(shared.path)
     text, text_offset = pool.arrays()
-    none = np.zeros(0, np.uint64)
     nodes = tree.count
     return SymbolTable(
         block_start=blocks.start,
@@ -141,8 +140,6 @@ def assemble(
         folded_name=shared_name,
         folded_path=shared_path,
         folded_line=np.array(shared.line, np.uint32),
-        doubtful_begin=none,
-        doubtful_end=none,
         has_names=dwarf is not None or symbols.has_functions,
     )
 
@@ -328,12 +325,8 @@ def encode_ranges(
     inputs = (decoded.node_parent, node_function, calls, decoded.node_call_line, decoded.node_call_column)
     count, inlined = len(ranges.start), int(np.count_nonzero(node_function >= 0))
     node = np.empty(count, np.int32)
-    room = inlined + int(function.max(initial=0)) + 1024
-    limit = CHAINS_PER_RANGE * (inlined + count) + MORE_CHAINS
-    tree = InlineTree(room, limit, int.from_bytes(os.urandom(8)))
-    while not chain_nodes(*views(ranges.node, function, *inputs), tree, *views(node)):
-        room *= 2
-        tree = InlineTree(room, limit, int.from_bytes(os.urandom(8)))
+    tree = InlineTree(CHAINS_PER_RANGE * (inlined + count) + MORE_CHAINS, int.from_bytes(os.urandom(8)))
+    chain_nodes(*views(ranges.node, function, *inputs), tree, *views(node))
     return tree, encode(ranges.start, node, *places)
 
 

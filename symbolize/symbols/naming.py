@@ -9,7 +9,7 @@ from symbolize.core.string_array import StringArray
 from symbolize.names import demangle, encodes, last_component, own_name, same_function, split_suffix, strip_version
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.functions import UNKNOWN, FunctionNames
-from symbolize.symbols.string_table import equal_texts, holding
+from symbolize.symbols.string_table import equal_texts
 
 
 def choose_names(
@@ -29,9 +29,9 @@ def choose_names(
     unlinked = plain.copy()
     unlinked[plain] = linked_as.only(function[plain]).lengths() == 0
     # Of a Go function that is called `main.cold` DWARF says so.
-    dotted = np.zeros(len(symbol), np.uint8)
-    holding(*views(texts.data, *texts.places()), ord("."), dotted.data)
-    literal = np.flatnonzero(unlinked & (dotted > 0))
+    dots = np.flatnonzero(texts.data == ord("."))
+    first, last = (np.searchsorted(dots, bound) for bound in texts.places())
+    literal = np.flatnonzero(unlinked & (first < last))
     suffixed = [
         (row, text) for row, text in zip(literal.tolist(), texts.take(literal), strict=True) if split_suffix(text)[1]
     ]

@@ -5,10 +5,10 @@ cdef class InlineTree:
     cdef public int[::1] file
     cdef public unsigned int[::1] line
     cdef public unsigned int[::1] column
-    cdef Py_ssize_t room
     cdef public Py_ssize_t count
     cdef Py_ssize_t limit
     cdef public bint cut_off
     cdef unsigned long long mixer
 
+    cdef grow(self)
     cdef long long row(self, long long parent, long long function, long long file, unsigned long long line, unsigned long long column) noexcept nogil

@@ -21,7 +21,7 @@ import cython
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Int32, UInt8, UInt32, UInt64, views
+from symbolize.core.arrays import Int32, UInt8, UInt32, UInt64, extended, views
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
@@ -45,6 +45,7 @@ COLUMN_CHANGES = cython.declare(cython.int, 1 << 2)
 LINE_SHIFT = cython.declare(cython.int, 3)
 """The bits of the flags."""
 
+FIRST_ROWS = cython.declare(cython.Py_ssize_t, 1 << 14)
 MAX_CHAIN = cython.declare(cython.Py_ssize_t, 4096)
 """Functions inlined into each other; what is deeper is cut off. The decoder follows 256 (R30, depth of inlining)."""
 
@@ -135,21 +136,23 @@ class InlineTree:
     rows on only functions of their own are entered, and `cut_off` is set.
     """
 
-    def __init__(self, room: cython.Py_ssize_t, limit: cython.Py_ssize_t, mixer: cython.ulonglong) -> None:
+    def __init__(self, limit: cython.Py_ssize_t, mixer: cython.ulonglong) -> None:
         self.limit = limit
         self.cut_off = False
-        size: cython.Py_ssize_t = 16
-        while size < 2 * room:
-            size *= 2
-        self.slots = memoryview(np.zeros(size, np.int32))
-        self.parent = memoryview(np.zeros(room, np.int32))
-        self.function = memoryview(np.zeros(room, np.int32))
-        self.file = memoryview(np.zeros(room, np.int32))
-        self.line = memoryview(np.zeros(room, np.uint32))
-        self.column = memoryview(np.zeros(room, np.uint32))
-        self.room = room
+        self.slots = self.parent = self.function = self.file = memoryview(np.zeros(0, np.int32))
+        self.line = self.column = memoryview(np.zeros(0, np.uint32))
         self.count = 0
         self.mixer = mixer | 1
+        self.grow()
+
+    def grow(self):  # type: ignore[no-untyped-def]
+        """Make room for four times as many rows, and slots for twice as many."""
+        for name in ("parent", "function", "file", "line", "column"):
+            setattr(self, name, extended(getattr(self, name), max(4 * self.count, FIRST_ROWS)))
+        self.slots = memoryview(np.zeros(2 * len(self.parent), np.int32))
+        rows, self.count = self.count, 0
+        for i in range(rows):
+            self.row(self.parent[i], self.function[i], self.file[i], self.line[i], self.column[i])
 
     def row(
         self,
@@ -159,7 +162,7 @@ class InlineTree:
         line: cython.ulonglong,
         column: cython.ulonglong,
     ) -> cython.longlong:
-        """The row of a node, made if it is new; -1 if there is no room for it."""
+        """The row of a node, made if it is new."""
         mixed: cython.ulonglong = cython.cast(cython.ulonglong, parent + 1)
         mixed = ((mixed << 32) ^ cython.cast(cython.ulonglong, function)) & MASK64
         mixed = (mixed * self.mixer) & MASK64
@@ -180,8 +183,10 @@ class InlineTree:
             place += 1
             if place == len(self.slots):
                 place = 0
-        if self.count >= self.room:
-            return -1
+        if self.count == len(self.parent):
+            with cython.gil:
+                self.grow()
+            return self.row(parent, function, file, line, column)
         known = self.count
         self.slots[place] = cython.cast(cython.int, known + 1)
         self.parent[known] = cython.cast(cython.int, parent)
@@ -204,12 +209,12 @@ def chain_nodes(  # type: ignore[no-untyped-def]
     columns: cython.const[cython.uint][::1],
     tree: InlineTree,
     found: cython.int[::1],
-) -> cython.bint:
+):
     """Enter the chain of functions behind every range into `tree`; `found` receives the innermost row, or -1.
 
     Range `i` lies in node `leaves[i]` of the decoder, or in none (-1), and the outermost function there has the
     row `outer_functions[i]` of the table, which depends on the symbol at the address; -1 if nothing is there.
-    `functions` are the rows of the other nodes. False if `tree` has too little room.
+    `functions` are the rows of the other nodes.
     """
     seen_function: cython.int[::1] = memoryview(np.full(len(parents), -1, np.int32))
     seen_row: cython.int[::1] = memoryview(np.full(len(parents), -1, np.int32))
@@ -240,8 +245,6 @@ def chain_nodes(  # type: ignore[no-untyped-def]
                 depth = 0
             if depth == 0 and row < 0:
                 row = tree.row(-1, outer, -1, 0, 0)
-                if row < 0:
-                    return False
             while depth > 0:
                 depth -= 1
                 k = stack[depth]
@@ -249,12 +252,9 @@ def chain_nodes(  # type: ignore[no-untyped-def]
                     row = tree.row(-1, outer, -1, 0, 0)
                 else:
                     row = tree.row(row, functions[k], files[k], lines[k], columns[k])
-                if row < 0:
-                    return False
                 seen_function[k] = cython.cast(cython.int, outer)
                 seen_row[k] = cython.cast(cython.int, row)
             found[i] = cython.cast(cython.int, row)
-    return True
 
 
 @cython.cfunc

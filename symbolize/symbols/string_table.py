@@ -11,7 +11,7 @@ import cython
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import UInt8, UInt32, views
+from symbolize.core.arrays import UInt8, UInt32, extended, views
 from symbolize.core.string_array import StringArray
 
 PRIME = cython.declare(cython.ulonglong, (1 << 31) - 1)
@@ -54,11 +54,10 @@ class StringTable:
     def reserve(self, strings: cython.Py_ssize_t, size: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
         """Make room for so many more strings, of so many bytes."""
         if self.size + size > len(self.data):
-            self.data = resized(self.data[: self.size], max(self.size + size, 2 * len(self.data)), np.uint8)
-        if self.count + strings > len(self.hashes):
-            room = max(self.count + strings, 2 * len(self.hashes))
-            self.offset = resized(self.offset[: self.count + 1], room + 1, np.int64)
-            self.hashes = resized(self.hashes[: self.count], room, np.uint32)
+            self.data = extended(self.data, self.size + size)
+        if self.count + strings >= len(self.hashes):
+            self.offset = extended(self.offset, self.count + strings + 1)
+            self.hashes = extended(self.hashes, self.count + strings + 1)
         slots: cython.Py_ssize_t = len(self.slots)
         while slots < 2 * (self.count + strings):
             slots *= 2
@@ -182,13 +181,6 @@ class StringTable:
         return text, offsets.astype(np.uint32 if len(text) < 1 << 32 else np.uint64)
 
 
-def resized(column, size: int, kind):  # type: ignore[no-untyped-def]
-    """A copy of `column` with `size` rows; what is never written takes no memory."""
-    result = np.zeros(size, kind)
-    result[: len(column)] = np.asarray(column)
-    return memoryview(result)
-
-
 @cython.ccall
 def equal_texts(  # type: ignore[no-untyped-def]
     first: cython.const[cython.uchar][::1],
@@ -213,22 +205,3 @@ def equal_texts(  # type: ignore[no-untyped-def]
                 equal[i] = k == size
             else:
                 equal[i] = 0
-
-
-@cython.ccall
-def holding(  # type: ignore[no-untyped-def]
-    data: cython.const[cython.uchar][::1],
-    begin: cython.const[cython.longlong][::1],
-    end: cython.const[cython.longlong][::1],
-    byte: cython.uchar,
-    found: cython.uchar[::1],
-):
-    """Tell which places in `data` hold a byte."""
-    i: cython.Py_ssize_t
-    k: cython.longlong
-    with cython.nogil:
-        for i in range(len(found)):
-            k = begin[i]
-            while k < end[i] and data[k] != byte:
-                k += 1
-            found[i] = k < end[i]

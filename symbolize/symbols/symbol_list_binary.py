@@ -73,7 +73,6 @@ def symbol_list_table(listing: SymbolList, symbols: SymbolLayer) -> SymbolTable:
     blocks = encode(start, node, file, line, np.zeros(count, np.uint32))
     text, text_offset = pool.arrays()
     more = len(wanted)
-    nothing = np.zeros(0, np.uint64)
     return SymbolTable(
         block_start=blocks.start,
         block_offset=blocks.offset,
@@ -92,15 +91,6 @@ def symbol_list_table(listing: SymbolList, symbols: SymbolLayer) -> SymbolTable:
         file_path=paths,
         text=text,
         text_offset=text_offset,
-        folded_begin=nothing,
-        folded_end=nothing,
-        folded_offset=np.zeros(1, np.uint64),
-        folded_evidence=np.zeros(0, np.uint8),
-        folded_name=np.zeros(0, np.uint32),
-        folded_path=np.zeros(0, np.uint32),
-        folded_line=np.zeros(0, np.uint32),
-        doubtful_begin=nothing,
-        doubtful_end=nothing,
         has_names=len(linkage) > 0,
         problems=list(listing.problems),
     )

@@ -128,15 +128,15 @@ class SymbolTable:
     file_path: UInt32
     text: UInt8
     text_offset: NDArray[Any]
-    folded_begin: UInt64
-    folded_end: UInt64
-    folded_offset: UInt64
-    folded_evidence: UInt8
-    folded_name: UInt32
-    folded_path: UInt32
-    folded_line: UInt32
-    doubtful_begin: UInt64
-    doubtful_end: UInt64
+    folded_begin: UInt64 = field(default_factory=lambda: np.zeros(0, np.uint64))
+    folded_end: UInt64 = field(default_factory=lambda: np.zeros(0, np.uint64))
+    folded_offset: UInt64 = field(default_factory=lambda: np.zeros(1, np.uint64))
+    folded_evidence: UInt8 = field(default_factory=lambda: np.zeros(0, np.uint8))
+    folded_name: UInt32 = field(default_factory=lambda: np.zeros(0, np.uint32))
+    folded_path: UInt32 = field(default_factory=lambda: np.zeros(0, np.uint32))
+    folded_line: UInt32 = field(default_factory=lambda: np.zeros(0, np.uint32))
+    doubtful_begin: UInt64 = field(default_factory=lambda: np.zeros(0, np.uint64))
+    doubtful_end: UInt64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     has_names: bool = True
     problems: list[str] = field(default_factory=list)
     file_size: int = 0
