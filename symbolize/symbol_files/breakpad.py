@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Int32, Int64, UInt32, UInt64, views
+from symbolize.core.arrays import Int32, Int64, UInt32, UInt64, first_of_runs, offsets_of, views
 from symbolize.symbol_files.breakpad_scan import KINDS, count_records, nest, read_records
 from symbolize.symbol_files.symbol_list import SymbolList
 
@@ -61,118 +61,61 @@ def read_breakpad(data: bytes | memoryview) -> SymbolList:
     """
     counts = np.zeros(KINDS + 1, np.int64)
     count_records(data, *views(counts))
-    rooms = counts.tolist()
-    kinds = (FUNCTION, PUBLIC, FILE, ORIGIN)
-    widths = (4, 3, 3, 3)
-    columns = [np.zeros((width, rooms[kind]), np.uint64) for kind, width in zip(kinds, widths, strict=True)]
-    inlines = np.zeros((5, rooms[INLINE]), np.uint64)
-    ranges = np.zeros((3, rooms[0]), np.uint64)
-    lines = np.zeros((4, rooms[LINE]), np.uint64)
-    counts[:] = 0
-    read_records(data, *views(*columns, inlines, ranges, lines, counts))
-    found = counts.tolist()
-    functions, publics, files, origins = (column[:, : found[kind]] for kind, column in zip(kinds, columns, strict=True))
-    inlines, ranges = inlines[:, : found[INLINE]], ranges[:, : found[0]]
-    lines = lines[:, : found[LINE]]
+    first = offsets_of(counts[1:KINDS])
+    rows = np.concatenate(([0], first[:-1], [0]))
+    numbers = np.zeros((4, int(first[-1])), np.uint64)
+    places = np.zeros((2, int(first[LINE - 1])), np.int64)
+    ranges = np.zeros((3, int(counts[0])), np.uint64)
+    read_records(data, *views(numbers, places, ranges, rows))
+    functions, publics, files, origins, inlines, lines = map(slice, first[:-1].tolist(), rows[1:KINDS].tolist())
+    problems = [f"{rows[KINDS]} lines are no sound records"] if rows[KINDS] else []
 
-    begin, end, function = disjoint(functions[0], functions[1])
-    symbol_begin, symbol_end, symbol = public_ranges(publics[0], begin, end)
-    all_begin = np.concatenate((begin, symbol_begin))
-    all_end = np.concatenate((end, symbol_end))
+    begin, end, function = cut_at_next(*numbers[:2, functions])
+    symbol_begin, symbol_end, symbol = public_ranges(numbers[0, publics], begin, end)
     # What owns a range: functions, then exported symbols, then inlined functions.
-    owner = np.concatenate((function, functions.shape[1] + symbol))
-    roots = functions.shape[1] + publics.shape[1]
-    inner = clipped(inlines, ranges, begin, end, function, functions.shape[1])
-    depth = np.concatenate((np.zeros(len(owner), np.uint64), inlines[0][inner[2]] + np.uint64(1)))
-    all_begin, all_end = np.concatenate((all_begin, inner[0])), np.concatenate((all_end, inner[1]))
-    owner = np.concatenate((owner, roots + inner[2]))
+    function_count = functions.stop - functions.start
+    roots = function_count + publics.stop - publics.start
+    row, low, high = ranges[:, : rows[0]]
+    row = row.astype(np.int64)
+    # Inlined functions are cut to the function before them in the file.
+    range_of = np.full(function_count + 1, -1, np.int64)
+    range_of[function] = np.arange(len(function))
+    around = range_of[places[0, row] - 1]
+    high = low + np.minimum(high, ~low)
+    row, low, high, around = (column[around >= 0] for column in (row, low, high, around))
+    low, high = np.maximum(low, begin[around]), np.minimum(high, end[around])
+    row, low, high = (column[low < high] for column in (row, low, high))
+    all_begin = np.concatenate((begin, symbol_begin, low))
+    all_end = np.concatenate((end, symbol_end, high))
+    owner = np.concatenate((function, function_count + symbol, roots + row - inlines.start))
+    depth = np.concatenate((np.zeros(len(begin) + len(symbol), np.uint64), numbers[0, row] + np.uint64(1)))
     order = np.lexsort((depth, all_begin))
-    start, node, parent, owners = nested(all_begin[order], all_end[order], owner[order], roots + inlines.shape[1])
+    owners = roots + inlines.stop - inlines.start
+    start, node, parent, owners = nested(all_begin[order], all_end[order], owner[order], owners)
 
-    file_row = rows_of(files[0], np.concatenate((lines[3], inlines[2])))
-    line_file, call_file = file_row[: lines.shape[1]], file_row[lines.shape[1] :]
-    row_start, row_file, row_line = line_rows(lines, line_file)
-    names = texts(data, functions[2:4]) + texts(data, publics[1:3]) + texts(data, origins[1:3]) + [b""]
-    is_inline = owners >= roots
-    inline = np.where(is_inline, owners - roots, 0)
-    origin = rows_of(origins[0], inlines[3])  # -1, an unknown one, is the last name, which is empty
+    file_row = rows_of(numbers[0, files], np.concatenate((numbers[3, lines], numbers[2, inlines])))
+    line_count = lines.stop - lines.start
+    row_start, row_file, row_line = line_rows(numbers[:, lines], file_row[:line_count])
+    names = [name for kind in (functions, publics, origins) for name in texts(data, places[:, kind])] + [b""]
+    origin = rows_of(numbers[0, origins], numbers[3, inlines])  # -1, an unknown one, is the last name, which is empty
     called = np.where(origin < 0, len(names) - 1, roots + origin)
-    if inlines.shape[1]:
-        node_function = np.where(is_inline, called[inline], owners)
-        node_call_file = np.where(is_inline, call_file[inline], -1)
-        node_call_line = np.where(is_inline, small(inlines[1])[inline], 0)
-    else:
-        node_function, node_call_file = owners, np.full(len(owners), -1)
-        node_call_line = np.zeros(len(owners))
-    listing = SymbolList(
+    return SymbolList(
         start=start,
         node=node,
         row_start=row_start,
         row_file=row_file,
         row_line=row_line,
         node_parent=parent,
-        node_function=node_function.astype(np.int32),
-        node_call_file=node_call_file.astype(np.int32),
-        node_call_line=node_call_line.astype(np.uint32),
+        node_function=np.concatenate((np.arange(roots), called)).astype(np.int32)[owners],
+        node_call_file=np.concatenate((np.full(roots, -1, np.int32), file_row[line_count:]))[owners],
+        node_call_line=np.concatenate((np.zeros(roots, np.uint32), small(numbers[1, inlines])))[owners],
         function_linkage=names,
         function_name=[b""] * len(names),
         function_decl_file=np.full(len(names), -1, np.int32),
         function_decl_line=np.zeros(len(names), np.uint32),
-        files=texts(data, files[1:3]),
+        files=texts(data, places[:, files]),
+        problems=problems,
     )
-    if found[KINDS]:
-        listing.problems.append(f"{found[KINDS]} lines are no sound records")
-    return listing
-
-
-def disjoint(begin: UInt64, size: UInt64) -> tuple[UInt64, UInt64, Int64]:
-    """Begins and ends of ranges, cut where the next one begins, ascending, and their rows; of equals the first."""
-    rows = np.flatnonzero(size > 0)
-    rows = rows[np.argsort(begin[rows], kind="stable")]
-    first = np.ones(len(rows), np.bool_)
-    first[1:] = begin[rows[1:]] != begin[rows[:-1]]
-    rows = rows[first]
-    starts = begin[rows]
-    ends = starts + np.minimum(size[rows], ~starts)
-    ends[:-1] = np.minimum(ends[:-1], starts[1:])
-    return starts, ends, rows
-
-
-def public_ranges(address: UInt64, begin: UInt64, end: UInt64) -> tuple[UInt64, UInt64, Int64]:
-    """Ranges of symbols without sizes that lie in none of the functions `[begin, end)`, ascending, and their rows."""
-    rows = np.argsort(address, kind="stable")
-    first = np.ones(len(rows), np.bool_)
-    first[1:] = address[rows[1:]] != address[rows[:-1]]
-    rows = rows[first]
-    starts = address[rows]
-    if len(begin):
-        at = np.searchsorted(begin, starts, side="right") - 1
-        outside = (at < 0) | (starts >= end[np.maximum(at, 0)])
-        rows, starts = rows[outside], starts[outside]
-    borders = np.sort(np.concatenate((begin, starts)))
-    at = np.searchsorted(borders, starts, side="right")
-    page = starts | np.uint64(PAGE - 1)
-    following = np.append(borders, np.uint64(0))[at]
-    ends = np.where(at < len(borders), following, page + (page < ~np.uint64(0)))
-    return starts, np.minimum(ends, starts + np.minimum(np.uint64(MAX_PUBLIC), ~starts)), rows
-
-
-def clipped(
-    inlines: UInt64, ranges: UInt64, begin: UInt64, end: UInt64, function: Int64, count: int
-) -> tuple[UInt64, UInt64, Int64]:
-    """Begins, ends and rows of the inlined functions, cut to the function that they stand behind in the file."""
-    row = ranges[0].astype(np.int64)
-    low = ranges[1]
-    high = low + np.minimum(ranges[2], ~low)
-    place = np.full(count + 1, -1, np.int64)
-    place[function] = np.arange(len(function))
-    home = place[inlines[4].astype(np.int64)[row] - 1] if len(row) else row
-    home = np.where(inlines[4].astype(np.int64)[row] > 0, home, -1)
-    known = home >= 0
-    row, low, high, home = row[known], low[known], high[known], home[known]
-    low, high = np.maximum(low, begin[home]), np.minimum(high, end[home])
-    kept = low < high
-    return low[kept], high[kept], row[kept]
 
 
 def nested(begin: UInt64, end: UInt64, owner: Int64, owners: int) -> tuple[UInt64, Int32, Int32, Int64]:
@@ -188,9 +131,37 @@ def nested(begin: UInt64, end: UInt64, owner: Int64, owners: int) -> tuple[UInt6
     return starts[:count].copy(), nodes[:count].copy(), parents[:made].copy(), order[:made].astype(np.int64)
 
 
+def cut_at_next(begin: UInt64, size: UInt64) -> tuple[UInt64, UInt64, Int64]:
+    """Begins and ends of ranges, cut where the next one begins, ascending, and their rows; of equals the first."""
+    rows = np.flatnonzero(size > 0)
+    rows = rows[np.argsort(begin[rows], kind="stable")]
+    rows = rows[first_of_runs(begin[rows])]
+    starts = begin[rows]
+    ends = starts + np.minimum(size[rows], ~starts)
+    ends[:-1] = np.minimum(ends[:-1], starts[1:])
+    return starts, ends, rows
+
+
+def public_ranges(address: UInt64, begin: UInt64, end: UInt64) -> tuple[UInt64, UInt64, Int64]:
+    """Ranges of symbols without sizes that lie in none of the functions `[begin, end)`, ascending, and their rows."""
+    rows = np.argsort(address, kind="stable")
+    rows = rows[first_of_runs(address[rows])]
+    starts = address[rows]
+    if len(begin):
+        at = np.searchsorted(begin, starts, side="right") - 1
+        outside = (at < 0) | (starts >= end[np.maximum(at, 0)])
+        rows, starts = rows[outside], starts[outside]
+    borders = np.sort(np.concatenate((begin, starts)))
+    at = np.searchsorted(borders, starts, side="right")
+    page = starts | np.uint64(PAGE - 1)
+    following = np.append(borders, np.uint64(0))[at]
+    ends = np.where(at < len(borders), following, page + (page < ~np.uint64(0)))
+    return starts, np.minimum(ends, starts + np.minimum(np.uint64(MAX_PUBLIC), ~starts)), rows
+
+
 def line_rows(lines: UInt64, file: Int32) -> tuple[UInt64, Int32, UInt32]:
     """Line records as a layer; a gap behind a record has no line."""
-    begin, end, row = disjoint(lines[0], lines[1])
+    begin, end, row = cut_at_next(lines[0], lines[1])
     gap = np.append(begin[1:], np.uint64(0)) != end
     start = np.concatenate((begin, end[gap]))
     order = np.argsort(start, kind="stable")
@@ -221,6 +192,6 @@ def small(values: UInt64) -> UInt32:
     return np.where(values < np.uint64(1 << 31), values, np.uint64(0)).astype(np.uint32)
 
 
-def texts(data: bytes | memoryview, places: UInt64) -> list[bytes]:
+def texts(data: bytes | memoryview, places: Int64) -> list[bytes]:
     """The strings between begins and ends in `data`."""
     return [bytes(data[begin:end]) for begin, end in zip(*places.tolist(), strict=True)]

@@ -1,7 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
 # mypy: disable-error-code="valid-type", no-warn-unused-ignores
-# mypy: disable-error-code="valid-type"
 """The records of a Breakpad symbol file as columns, and inlined functions as disjoint ranges."""
 
 import cython
@@ -23,6 +22,8 @@ FILE = cython.declare(cython.int, 3)
 ORIGIN = cython.declare(cython.int, 4)
 INLINE = cython.declare(cython.int, 5)
 LINE = cython.declare(cython.int, 6)
+FIELDS = cython.declare(cython.int, 4)
+"""Numbers that a record has at most, but for the ranges of an inlined function."""
 KINDS = 7
 UNSOUND = cython.declare(cython.int, 7)
 
@@ -73,7 +74,7 @@ def kind_of(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: c
             return INLINE
         if end - at > ORIGIN_SIZE and data[at + 6] == ord("_") and data[at + ORIGIN_SIZE - 1] == ord(" "):
             return ORIGIN
-    if hex_digit(first) >= 0 and not (end - at > 4 and first == ord("F") and data[at + 1] == ord("U")):
+    if hex_digit(first) >= 0 and not (end - at >= FUNC_SIZE and first == ord("F") and data[at + 1] == ord("U")):
         return LINE
     return NO_RECORD
 
@@ -98,21 +99,16 @@ def count_records(data: cython.const[cython.uchar][::1], counts: cython.longlong
 @cython.ccall
 def read_records(  # type: ignore[no-untyped-def]
     data: cython.const[cython.uchar][::1],
-    functions: cython.ulonglong[:, ::1],
-    publics: cython.ulonglong[:, ::1],
-    files: cython.ulonglong[:, ::1],
-    origins: cython.ulonglong[:, ::1],
-    inlines: cython.ulonglong[:, ::1],
+    numbers: cython.ulonglong[:, ::1],
+    texts: cython.longlong[:, ::1],
     ranges: cython.ulonglong[:, ::1],
-    lines: cython.ulonglong[:, ::1],
-    counts: cython.longlong[::1],
+    rows: cython.longlong[::1],
 ):
-    """Fill the columns with the records, as many as `count_records` told; `counts` becomes how many were sound.
+    """Fill the columns with the sound records; `rows` are the first of each kind, and become the ends.
 
-    functions: address, size, begin and end of the name in `data`; publics: address, begin and end of the name; files
-    and origins: number, begin and end of the name; inlines: nesting, line and file of the call, origin, and how many
-    functions stand before it; ranges: row of the inline, address, size; lines: address, size, line, file. counts[0] is
-    that of ranges; counts[7] how many lines are no sound records of their kind.
+    `numbers` are the fields of a record in order; `texts` begin and end of the name in `data`, of an INLINE how many
+    functions are before it, of lines nothing; `ranges` those of inlined functions: row of the record, address, size.
+    rows[0] is that of `ranges`; rows[UNSOUND] counts the lines that are no sound records of their kind.
     """
     at: cython.Py_ssize_t = 0
     end: cython.Py_ssize_t
@@ -127,10 +123,7 @@ def read_records(  # type: ignore[no-untyped-def]
     digits: cython.int
     bad: cython.bint
     row: cython.Py_ssize_t
-    first: cython.ulonglong = 0
-    second: cython.ulonglong = 0
-    third: cython.ulonglong = 0
-    fourth: cython.ulonglong = 0
+    first_function: cython.longlong = rows[FUNCTION]
     pending: cython.ulonglong = 0
     with cython.nogil:
         while at < len(data):
@@ -152,11 +145,10 @@ def read_records(  # type: ignore[no-untyped-def]
                 pos += ORIGIN_SIZE
             if (kind in (FUNCTION, PUBLIC)) and pos + 1 < stop and data[pos] == ord("m") and data[pos + 1] == ord(" "):
                 pos += 2
-            wanted = 4 if kind in (LINE, INLINE) else 3 if kind == FUNCTION else 2 if kind == PUBLIC else 1
+            wanted = FIELDS if kind in (LINE, INLINE) else 3 if kind == FUNCTION else 2 if kind == PUBLIC else 1
             bad = False
             field = 0
-            pending = 0
-            row = counts[kind]
+            row = rows[kind]
             while field < wanted or (kind == INLINE and pos < stop):
                 while pos < stop and data[pos] == ord(" "):
                     pos += 1
@@ -164,7 +156,7 @@ def read_records(  # type: ignore[no-untyped-def]
                     break
                 # Addresses and sizes are hexadecimal, lines and numbers of files and origins are not.
                 base = 16
-                if kind in (FILE, ORIGIN) or (kind == LINE and field >= 2) or (kind == INLINE and field < 4):
+                if kind in (FILE, ORIGIN) or (kind == LINE and field >= 2) or (kind == INLINE and field < FIELDS):
                     base = 10
                 value = 0
                 digits = 0
@@ -179,56 +171,25 @@ def read_records(  # type: ignore[no-untyped-def]
                 if bad or digits == 0:
                     bad = True
                     break
-                if field == 0:
-                    first = value
-                elif field == 1:
-                    second = value
-                elif field == 2:
-                    third = value
-                elif field == 3:
-                    fourth = value
+                if field < FIELDS:
+                    numbers[field, row] = value
                 elif field % 2 == 0:
                     pending = value
                 else:
-                    ranges[0, counts[0]] = cython.cast(cython.ulonglong, row)
-                    ranges[1, counts[0]] = pending
-                    ranges[2, counts[0]] = value
-                    counts[0] += 1
+                    ranges[0, rows[0]] = cython.cast(cython.ulonglong, row)
+                    ranges[1, rows[0]] = pending
+                    ranges[2, rows[0]] = value
+                    rows[0] += 1
                 field += 1
-            if bad and not (kind == INLINE and field >= 4):
-                counts[UNSOUND] += 1
+            if bad and not (kind == INLINE and field >= FIELDS):
+                rows[UNSOUND] += 1
                 continue
             while pos < stop and data[pos] == ord(" "):
                 pos += 1
-            if kind == FUNCTION:
-                functions[0, row] = first
-                functions[1, row] = second
-                functions[2, row] = cython.cast(cython.ulonglong, pos)
-                functions[3, row] = cython.cast(cython.ulonglong, stop)
-            elif kind == PUBLIC:
-                publics[0, row] = first
-                publics[1, row] = cython.cast(cython.ulonglong, pos)
-                publics[2, row] = cython.cast(cython.ulonglong, stop)
-            elif kind == FILE:
-                files[0, row] = first
-                files[1, row] = cython.cast(cython.ulonglong, pos)
-                files[2, row] = cython.cast(cython.ulonglong, stop)
-            elif kind == ORIGIN:
-                origins[0, row] = first
-                origins[1, row] = cython.cast(cython.ulonglong, pos)
-                origins[2, row] = cython.cast(cython.ulonglong, stop)
-            elif kind == INLINE:
-                inlines[0, row] = first
-                inlines[1, row] = second
-                inlines[2, row] = third
-                inlines[3, row] = fourth
-                inlines[4, row] = cython.cast(cython.ulonglong, counts[FUNCTION])
-            else:
-                lines[0, row] = first
-                lines[1, row] = second
-                lines[2, row] = third
-                lines[3, row] = fourth
-            counts[kind] += 1
+            if kind != LINE:
+                texts[0, row] = rows[FUNCTION] - first_function if kind == INLINE else pos
+                texts[1, row] = stop
+            rows[kind] += 1
 
 
 @cython.ccall
