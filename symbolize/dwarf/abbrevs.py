@@ -1,10 +1,11 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
 # mypy: disable-error-code="valid-type", no-warn-unused-ignores
-"""Abbreviation tables (DWARF 5 §7.5.3), compiled when first needed and shared by all units that name them (rule R73).
+"""Abbreviation tables (DWARF 5 §7.5.3), compiled when first needed and shared by units (R73, shared abbreviation
+tables).
 
-Each abbreviation becomes a run of skip operations in which neighbouring fixed-size attributes are one step,
-so a DIE that is of no interest costs one table look-up, and a list of its attributes for the DIEs that are.
+Each abbreviation becomes a run of skip operations, in which neighbouring attributes of fixed size are one step, and a
+list of its attributes for the DIEs that are read.
 """
 
 from threading import Lock
@@ -37,7 +38,8 @@ ROOTS_PER_BYTE = cython.declare(cython.int, 16)
 def skip_operation(
     form: cython.ulonglong, address_size: cython.int, offset_size: cython.int, version: cython.int
 ) -> cython.int:
-    """The operation that skips one attribute of `form` (rules R16 and R68, sizes), OP_BAD for an unknown one (R69)."""
+    """The operation that skips one attribute of `form` (R68, sizes of forms), OP_BAD for an unknown one (R69,
+    unknown forms)."""
     if form in (DW_FORM_flag_present, DW_FORM_implicit_const):
         return OP_FIXED
     if form in (DW_FORM_data1, DW_FORM_flag, DW_FORM_ref1, DW_FORM_strx1, DW_FORM_addrx1):
@@ -80,10 +82,10 @@ def skip_operation(
 
 
 def read_operation(name: cython.ulonglong, form: cython.ulonglong, skipped: cython.int) -> cython.int:
-    """How the walk reads an attribute of a function with code.
+    """How the walk reads an attribute of a function with code; `skipped` is its skip operation.
 
-    The attribute from bit READ_ATTRIBUTE_SHIFT on, 0 if it is of no use; below it a number of bytes, possibly with
-    READ_RELATIVE to the unit, or READ_VALUE for what the reader reads. `skipped` is its skip operation.
+    The attribute from bit READ_ATTRIBUTE_SHIFT on, 0 if unused; below it a number of bytes, possibly READ_RELATIVE to
+    the unit, or READ_VALUE, which the reader reads.
     """
     attribute: cython.int = 0
     if name in (
@@ -120,15 +122,14 @@ def read_operation(name: cython.ulonglong, form: cython.ulonglong, skipped: cyth
 class AbbrevTables:
     """The tables at `offsets` of .debug_abbrev for units of the given sizes and versions (int64[n] each).
 
-    They are compiled by `compile` into common arrays; table `t`, if `ready`, has the abbreviations
-    `[first[t], last[t])`. A table that is cut off or out of bounds holds the abbreviations that could be read. The
-    arrays never move: threads may read tables that are ready while others are compiled. Their sizes are bounds, and
-    what is never written of them takes no memory: where tables that overlap need more, the later ones are cut off.
+    `compile` fills common arrays; table `t`, if `ready`, has the abbreviations `[first[t], last[t])`, those that could
+    be read if it is cut off. The arrays never move: threads read tables that are ready while others are compiled. Their
+    sizes are bounds; where overlapping tables exceed them, the later ones are cut off.
 
-    `step` is all that the walk needs of most DIEs: the flags, and above them the size of the attributes if it is fixed
+    `step` is what the walk needs of most DIEs: the flags, and above them the size of the attributes if it is fixed
     (FIXED). `sibling_at` is the offset of the sibling attribute from the end of the abbreviation code, -1 if that
     varies. `has_code`: whether any abbreviation of a table can describe a function with code. A table whose codes are
-    1, 2, 3 … is dense and indexed; the others have `codes` sorted and `order` beside it.
+    1, 2, 3 … is dense and indexed; others have `codes` sorted, with `order`.
     """
 
     def __init__(self, data, offsets, address_sizes, offset_sizes, versions):  # type: ignore[no-untyped-def]
@@ -355,10 +356,9 @@ def find_roots(  # type: ignore[no-untyped-def]
     order: cython.const[cython.longlong][::1],
     positions: cython.longlong[::1],
 ):
-    """The positions in .debug_abbrev of the abbreviations of root DIEs: fill `positions`, -1 where there is none.
+    """Fill `positions` with those in .debug_abbrev of the tags of root DIEs, -1 where there is none.
 
-    Row `i` is code `codes[i]` in the table at `offsets[i]`; `order` leads through the rows by offset, then code. The
-    position is that of the tag.
+    Row `i` is code `codes[i]` in the table at `offsets[i]`; `order` sorts the rows by offset, then code.
     """
     c: Cursor = Cursor(data)
     i: cython.Py_ssize_t
@@ -379,10 +379,7 @@ def find_roots(  # type: ignore[no-untyped-def]
 @cython.nogil
 @cython.exceptval(check=False)
 def find_abbreviation(data: cython.const[cython.uchar][::1], c: Cursor, wanted: cython.ulonglong) -> cython.longlong:
-    """The position behind the code `wanted` in the table at the cursor, -1 if the table does not have it.
-
-    Leaves the cursor where the search ended.
-    """
+    """The position behind the code `wanted` in the table at the cursor, which moves; -1 if it is not there."""
     code: cython.ulonglong
     name: cython.ulonglong
     form: cython.ulonglong

@@ -1,7 +1,6 @@
 """Names of closures, the classes behind lambdas, as linkers and c++filt spell them (R264, local classes and lambdas).
 
-gcc gives a lambda of a function that is not inline no linked name and its class no name at all; but the class is in
-the function, and what it is called with is a list of types.
+gcc gives a lambda of a function that is not inline no linkage name and its class no name.
 """
 
 import re
@@ -57,8 +56,8 @@ MAX_TYPES = 64
 """So many types are followed from a parameter; more are corrupt."""
 BYTES_PER_DIE = 4
 MORE_DIES = 1 << 16
-"""DIEs that are read to name what is local to functions, for all that are named at a time: one for so many bytes of
-debug information, and in addition."""
+"""DIEs that are read to name what is local to functions: one for so many bytes of debug information, and in addition.
+"""
 OPERATOR = b"}::operator()"
 """What follows the number of a closure in the text of a linked name."""
 _NUMBER = re.compile(rb"#(\d+)\Z")
@@ -95,10 +94,10 @@ class Closure(NamedTuple):
 
 
 def calibrated(linked: list[int]) -> list[int]:
-    """The numbers of closures in order of the source, 0 where they are open; `linked` are those that are known or 0.
+    """The numbers of closures in source order, 0 where they are unknown; `linked` are those of linkage names or 0.
 
-    The compiler counts closures that the debug information does not have, so numbers may be ahead of the order. How far
-    never falls, and is open between two closures where it differs, and behind the last one if it is not 0.
+    The compiler counts closures that are not in the debug information too, so a number may exceed the order. The excess
+    never falls; between two closures with different excess, or behind the last one with some, it is unknown.
     """
     ahead = [number - order if number else None for order, number in enumerate(linked, 1)]
     known = [0, *(n for n in ahead if n is not None)]
@@ -133,10 +132,10 @@ class Closures:
         return self._left < 0
 
     def name(self, function: int, structure: int) -> bytes:
-        """The name of the class `structure` in `function`, `{lambda(int)#1}`; empty if it is no closure of gcc's.
+        """The name of the class `structure` in `function`, `{lambda(int)#1}`; empty if it is no closure of gcc.
 
-        Closures are counted in order of declaration; up to gcc 12 all of a function, since then those of
-        the same types. Where linked names contradict that, there is no number: `{lambda(int)}`.
+        Closures are counted in order of declaration, up to gcc 12 all of a function, since then those of the same
+        types. Where linkage names contradict that there is no number: `{lambda(int)}`.
         """
         if function not in self._numbered:
             self._numbered[function] = self._number(function)
@@ -214,10 +213,8 @@ class Closures:
         return [*(parameter for parameter in found if not parameter.attributes.get(DW_AT_artificial)), *rest]
 
     def _generic(self, function: int) -> bytes | None:
-        """The types of the parameters of a generic lambda by an instance of it: `auto:1&`.
-
-        None if not all are `auto`, because then those of the instance do not show which are.
-        """
+        """The types of the parameters of a generic lambda by an instance of it, `auto:1&`; None if not all are
+        `auto`."""
         children = self._below(function, DW_TAG_template_type_parameter)
         arguments = {
             self._string(child): child.attributes.get(DW_AT_type) for child in children
@@ -246,10 +243,8 @@ class Closures:
         return None
 
     def signature(self, function: int) -> bytes | None:
-        """What c++filt has behind the name of a function without a linked name: parameters, and whether it is const.
-
-        None where such a function is not mangled, as `main` and those of C, which have no scopes either.
-        """
+        """The parameters and `const` of a function without a linkage name, as in c++filt; None if such ones are not
+        mangled."""
         die = self._completed(self._read(function))
         this = self._this(die)
         if die.attributes.get(DW_AT_external) and this.tag != DW_TAG_formal_parameter:

@@ -42,7 +42,7 @@ class Ranges:
         self.count += 1
 
     def grow(self):  # type: ignore[no-untyped-def]
-        """Make room for more rows."""
+        """Enlarge the columns."""
         self.capacity = grow_columns(self, RANGE_COLUMNS, self.capacity)
 
     def extend(self, other, shift) -> None:  # type: ignore[no-untyped-def]
@@ -69,9 +69,8 @@ class Ranges:
 class Nodes:
     """Functions and inlined functions with code, parents before their children; the first `count` rows are valid.
 
-    `die` is the offset of the DIE; `origin` the one that its abstract_origin names, or 2⁶⁴-1; `parent` the node
-    it is inlined into, or -1 for a function of its own (R11, functions inside functions); `call_*` the place it is
-    inlined at.
+    `die` is the offset of the DIE, `origin` that of its abstract_origin or 2⁶⁴-1, `parent` the node it is inlined into,
+    -1 for a function of its own (R11, functions inside functions), `call_*` the call site.
     """
 
     def __init__(self) -> None:
@@ -90,7 +89,7 @@ class Nodes:
         return self.count - 1
 
     def grow(self):  # type: ignore[no-untyped-def]
-        """Make room for more rows."""
+        """Enlarge the columns."""
         self.capacity = grow_columns(self, NODE_COLUMNS, self.capacity)
 
     def extend(self, other) -> None:  # type: ignore[no-untyped-def]

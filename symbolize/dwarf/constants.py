@@ -225,7 +225,7 @@ MASK16 = 0xFFFF
 LEB_MORE = 0x80
 LEB_SIGN = 0x40
 
-# Sequences of a line program whose addresses do not ascend (rules R34, R35, rows out of order).
+# Sequences of a line program whose addresses do not ascend (R34, unsorted rows; R35, rows out of order).
 UNSORTED = 1
 UNSORTED_BY_SET_ADDRESS = 2
 
@@ -234,4 +234,4 @@ MAX_ATTRIBUTES = 256
 MAX_DIE_DEPTH = 4096
 """DIEs nested deeper than this are corrupt data; real ones stay below a few hundred."""
 MAX_CHAIN = 16
-"""Longest chain of abstract_origin and specification that is followed (rule R14, chains of references)."""
+"""Longest chain of abstract_origin and specification that is followed (R14, chains of references)."""

@@ -42,11 +42,10 @@ LINE_COST = 5
 class Decoded:
     """The code of some units.
 
-    Segment `i` is `[segment_start[i], segment_start[i + 1])` and belongs to node `segment_node[i]`, or to none
-    (-1): the node is the innermost function there. Nodes are functions and inlined functions, see `Nodes`.
-    `node_die` and `node_origin` are references (see `Sources`), `node_unit` is a unit of the binary's own .debug_info.
-    Line entry `j` reaches from `row_start[j]` to `row_start[j + 1]` and is row `row[j]` of the row columns, or a
-    gap (-1). `empty_starts` are the starts of the segments that belong to functions of length zero.
+    Segment `i` is `[segment_start[i], segment_start[i + 1])`, and its innermost function is node `segment_node[i]` (-1:
+    none); see `Nodes`. `node_die` and `node_origin` are references (see `Sources`), `node_unit` is a unit of the
+    binary's own .debug_info. Line entry `j` is `[row_start[j], row_start[j + 1])` and has row `row[j]` of the row
+    columns (-1: none). `empty_starts` are the starts of the segments of functions of length zero.
     """
 
     segment_start: UInt64
@@ -98,10 +97,10 @@ def outermost_by_origin(nodes: Columns) -> tuple[UInt64, UInt64]:
 class Dwarf:
     """The DWARF of one binary. Units are indexed at once, decoded on demand.
 
-    `code` are the begins and ends of where code can be (R54, discarded code), both ascending.
-    `companions` opens its other files: split units, the supplementary file. `readable` gives the text of the linked
-    name of a function as it comes before names that are local to it, `linked_at` the names that begin at a vaddr by
-    symbols. `claims` are the ranges of the roots. `problems` lists what could not be read, a sentence each.
+    `code` are begins and ends of executable ranges (R54, discarded code), ascending. `companions` opens split units and
+    the supplementary file. `readable` gives the text of a linkage name as it precedes names that are local to the
+    function, `linked_at` the names of symbols at a vaddr. `claims` are the ranges of the roots, `problems` sentences
+    about what is unreadable.
     """
 
     def __init__(
@@ -129,11 +128,8 @@ class Dwarf:
         self._report_bad_units()
 
     def doubtful(self) -> tuple[UInt64, UInt64]:
-        """Where a name may be missing: what units claim whose DIEs are corrupt, and where functions were left out; all
-        if a unit could not be read.
-
-        Begins and ends of ranges, ascending and disjoint. Only units that were decoded are known to be corrupt.
-        """
+        """Begins and ends, disjoint and ascending, of where a name may be missing: everything if a unit is unreadable,
+        else claims of units with corrupt DIEs, among those that were decoded, and where functions were left out."""
         if np.asarray(self.units.bad).any() or self._ends_early:
             return np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
         claims = self.claims
@@ -158,9 +154,9 @@ class Dwarf:
         return np.flatnonzero(holds_code(np.asarray(self.units.kind)))
 
     def bodies(self, die: int) -> list[int]:
-        """The DIEs with the code of the function that `die` describes, in its unit, if that is decoded; references.
+        """References of the DIEs with the code of the function `die`, in its unit, if that is decoded.
 
-        What other units have of it does not count, so that the answer does not depend on which of them are decoded.
+        Those in other units do not count, so that the answer does not depend on which of them are decoded.
         """
         source = self.sources.get(die >> SOURCE_SHIFT)
         origins, dies = self._outermost()
@@ -178,10 +174,8 @@ class Dwarf:
         return paths[which[0]] if which[0] >= 0 else b""
 
     def paths(self, unit: Int64, index: Int64, is_row: bool) -> tuple[list[bytes], Int64]:
-        """The paths of files `index` in the file tables of `unit`, as `FileTables.paths`.
-
-        Units beyond those of the binary are those of the supplementary file.
-        """
+        """The paths of files `index` in the file tables of `unit`, as `FileTables.paths`; units of the supplementary
+        file follow those of the binary."""
         own = len(self.units.offset)
         foreign = unit >= own
         if not foreign.any():
@@ -199,15 +193,14 @@ class Dwarf:
     def decode(self, units: Int64 | None = None, needed: Callable[[], UInt64] | None = None) -> Decoded:
         """Decode `units`, or all that hold code.
 
-        `needed` gives vaddrs, in any order, outside of which segments need not be right. It is asked when the units
-        are read.
+        `needed` is called when the units are read; only at the vaddrs that it gives segments need to be right.
         """
         return self._decode(units, needed, None)
 
     def decode_beside(self, job: Callable[[Columns, Int64], Result]) -> tuple[Decoded, Result]:
         """Decode all units that hold code, and run `job` in a second thread as soon as the DIEs are read.
 
-        It gets the columns of the nodes, which are those of `Decoded`, and the nodes that have code of their own.
+        Its arguments are the columns of the nodes, as in `Decoded`, and the nodes that have code of their own.
         """
         results: list[Result] = []
         decoded = self._decode(None, None, lambda nodes, owners: results.append(job(nodes, owners)))
@@ -284,11 +277,10 @@ class Dwarf:
         )
 
     def _read(self, units: Int64) -> tuple[dict[str, NDArray[Any]], tuple[UInt64, UInt64, Int64], Lines, bool]:
-        """Walk the DIEs of `units` and run their line programs, in two threads.
+        """Walk the DIEs of `units`, or of their split units, and run their line programs, in two threads.
 
-        For a skeleton its split unit is walked, if it is found (R82, what is a skeleton; R83, children of a skeleton).
-        Returns the columns of the nodes; begin, end and node of the ranges; the lines; and whether no range list had
-        to be left out.
+        Returns the columns of the nodes; begin, end and node of the ranges; the lines; and whether all range lists were
+        read.
         """
         split = self._split_units(units)
         whole = np.ones(len(self.units.offset), np.bool_)
@@ -347,10 +339,8 @@ class Dwarf:
                 self._corrupt_splits.append(skeleton)
 
     def _share(self, units: Int64) -> int:
-        """How many of `units` the first thread walks, while the second one walks the others and runs line programs.
-
-        Depends on the sizes of the units only, so that tables are the same on every machine.
-        """
+        """How many of `units` the first thread walks; by their sizes only, so that tables do not depend on the
+        machine."""
         offset, end = np.asarray(self.units.offset)[units], np.asarray(self.units.end)[units]
         size = np.cumsum((end - offset).astype(np.int64))
         if not len(size) or size[-1] < MIN_SHARED_SIZE:

@@ -20,10 +20,8 @@ if not cython.compiled:
 def read_definition(
     reader: Reader, tables: AbbrevTables, abbreviation: cython.Py_ssize_t, die: cython.ulonglong, found: Ranges
 ) -> cython.void:
-    """Read the DIE of a subprogram and add it, unless it is a declaration or unreadable.
-
-    Functions that are declared inline are in headers; without code they are no definition of a symbol.
-    """
+    """Read the DIE of a subprogram and add it, unless it is a declaration, an inline function without code, or
+    unreadable."""
     i: cython.int
     name: cython.int
     form: cython.int
@@ -57,7 +55,7 @@ def read_definition(
     if reader.info.bad or declaration:
         return
     if position != NOWHERE:
-        if entry == NOWHERE:  # rule R5
+        if entry == NOWHERE:  # R5, entry of a function
             entry = low
         reader.start_ranges(position)
         while (is_first or (entry != NOWHERE and low != entry)) and reader.next_range():
@@ -76,11 +74,11 @@ def read_definition(
 
 @cython.ccall
 def find_definitions(reader: Reader, unit: cython.Py_ssize_t, found: Ranges):  # type: ignore[no-untyped-def]
-    """Add the definitions of functions in `unit` to `found`: the range that each is entered by (rule R5), without such
-    a one the first, and its DIE as the owner.
+    """Add the definitions of functions in `unit` to `found`: the range of the entry (R5, entry of a function), else the
+    first, and the DIE.
 
-    A definition is a subprogram that is no declaration. One without code has 2⁶⁴-1 as begin and end; one whose
-    code a linker discarded has what the linker left. The walk ends where the DIEs are corrupt.
+    A definition without code has 2⁶⁴-1 as begin and end; one whose code was discarded has what the linker left. The
+    walk ends where the DIEs are corrupt.
     """
     c: Cursor = reader.info
     tables: AbbrevTables = reader.tables

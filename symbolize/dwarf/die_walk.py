@@ -30,10 +30,7 @@ def is_c(language: cython.int) -> cython.bint:
 def unsigned_at(
     data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.int, big: cython.bint
 ) -> cython.ulonglong:
-    """The integer of `size` bytes, at most 8, at `at`.
-
-    The bounds are not checked here: callers have compared `at + size` with the end of the unit, which is in `data`.
-    """
+    """The integer of `size` bytes, at most 8, at `at`; callers have compared `at + size` with the end of the unit."""
     i: cython.int
     value: cython.ulonglong = 0
     if big:
@@ -76,10 +73,10 @@ def read_code_die(
     nodes: Nodes,
     ranges: Ranges,
 ) -> cython.longlong:
-    """Read the DIE of a function or inlined function and add its node and ranges.
+    """Read the DIE of a function or inlined function and add its node and ranges; the node, or -1 if it has no range
+    (R7, empty ranges; R28, inlined functions without ranges).
 
-    Returns the node, or -1 if no range is left (R7, empty ranges; R28, inlined functions without ranges). A function
-    whose ranges are all empty keeps the first of them, which is its address (R8, functions of length zero).
+    A function whose ranges are all empty keeps the first, which is its address (R8, functions of length zero).
     """
     i: cython.int
     read: cython.int
@@ -154,7 +151,7 @@ def read_code_die(
         if empty_at == NOWHERE or not tables.flags[abbreviation] & SUBPROGRAM:
             return -1
         ranges.append(empty_at, empty_at, node)
-    if entry == NOWHERE:  # rule R5
+    if entry == NOWHERE:  # R5, entry of a function
         entry = low if low != NOWHERE else ranges.begin[first]
     nodes.add()
     nodes.die[node] = 0
@@ -172,10 +169,10 @@ def read_code_die(
 def walk_unit(
     reader: Reader, unit: cython.Py_ssize_t, nodes: Nodes, ranges: Ranges, stack: cython.longlong[::1]
 ) -> cython.longlong:
-    """Add the nodes and ranges of `unit`; `stack` is scratch space of MAX_DIE_DEPTH entries.
+    """Add the nodes and ranges of `unit`; `stack` is scratch space of MAX_DIE_DEPTH entries. Returns the number of
+    DIEs.
 
-    Returns the number of DIEs that were read.
-    If the DIEs are corrupt from some point on, what was read before it is kept, and the unit is marked corrupt.
+    From corrupt DIEs on nothing more is read, and the unit is marked corrupt.
     """
     units: Units = reader.units
     tables: AbbrevTables = reader.tables
@@ -285,7 +282,7 @@ def walk_unit(
                     if kind == OP_FIXED:
                         pos += operation >> OP_SIZE_SHIFT
                         continue
-                    if kind == OP_STRING:  # one without an end goes to the end of the unit (rule R75)
+                    if kind == OP_STRING:  # up to the end of the unit (R75, strings without an end)
                         while pos < end and data[pos] != 0:
                             pos += 1
                         if pos < end:
@@ -315,7 +312,8 @@ def walk_unit(
                 if depth + 1 >= MAX_DIE_DEPTH:
                     sound = False
                     break
-                # Blocks, types and code-less functions are passed through (rules R10, R24, R28).
+                # Functions may be anywhere in the tree (R10, functions anywhere in the tree), below blocks without
+                # code too (R24, blocks without code).
                 if node < 0 and not step & SUBPROGRAM and depth > 0:
                     node = stack[depth]
                 depth += 1
@@ -328,10 +326,7 @@ def walk_unit(
 
 
 def walk_units(reader: Reader, selected, nodes: Nodes, ranges: Ranges) -> int:  # type: ignore[no-untyped-def]
-    """Add the nodes and ranges of the units `selected` (int64[m]), within `ranges_left` of the reader.
-
-    Returns how many DIEs it read.
-    """
+    """Add the nodes and ranges of the units `selected` (int64[m]), within `ranges_left`; how many DIEs were read."""
     units: Units = reader.units
     tables: AbbrevTables = reader.tables
     stack = memoryview(np.full(MAX_DIE_DEPTH, -1, np.int64))

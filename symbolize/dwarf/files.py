@@ -50,9 +50,9 @@ class FileTable(NamedTuple):
 class Lines:
     """Decoded line programs: live sequences `[begin, end)` with the rows `[first_row, last_row)` of `tables`.
 
-    `claimed` tells whether units of the program claim the sequence (see `Claims.cut_lines`). `address` are the row
-    addresses, ascending within a sequence; `program_of_unit` maps units to the programs that were decoded (-1: none),
-    `unit_of_program` programs to their first unit. Programs are in the order of these units.
+    `claimed`: whether units of the program claim the sequence (see `Claims.cut_lines`). `address` are the row
+    addresses, ascending within a sequence; `program_of_unit` maps units to decoded programs (-1: none),
+    `unit_of_program` programs to their first unit, by which they ascend.
     """
 
     tables: LineTables
@@ -74,10 +74,8 @@ class Lines:
 
 
 class FileTables:
-    """The line programs and file tables of a binary; what cannot be read is added to `problems`.
-
-    `strings` gives the strings that references name, empty where they name none.
-    """
+    """The line programs and file tables of a binary; `strings` gives the strings of references, `problems` is appended
+    to."""
 
     def __init__(
         self,
@@ -122,10 +120,9 @@ class FileTables:
 
     @cached_property
     def set_addresses(self) -> tuple[UInt64, UInt64]:
-        """The operands of all `DW_LNE_set_address`, ascending, and the offsets of the line programs that they are in.
+        """The operands of all `DW_LNE_set_address`, ascending, and the offsets of their line programs.
 
-        The opcode is looked for in the bytes. A chance hit names a unit that has nothing to do with the address, which
-        does no harm.
+        The bytes are searched for the opcode. A chance hit is harmless: it names a unit without code at the address.
         """
         lines = np.frombuffer(self._sections.line, np.uint8)
         programs = distinct(np.asarray(self._units.line_program))
@@ -150,9 +147,9 @@ class FileTables:
 
     @cached_property
     def _first_units(self) -> Int64:
-        """For each unit the first one with its line program, among those that hold code if there is one; -1: none.
+        """For each unit the first one with its line program, preferably one that holds code; -1: none.
 
-        Which row answers for an address then does not depend on which of its units are decoded.
+        So the row of an address does not depend on which units of a program are decoded.
         """
         offset, kind = np.asarray(self._units.line_program), np.asarray(self._units.kind)
         result = np.full(len(offset), -1, np.int64)
@@ -163,11 +160,10 @@ class FileTables:
         return result
 
     def paths(self, unit: Int64, index: Int64, is_row: bool) -> tuple[list[bytes], Int64]:
-        """The paths of files `index` in the file tables of `unit`.
+        """The paths of files `index` in the file tables of `unit`: distinct ones in order of appearance, and the index
+        of each, -1 for no file.
 
-        Returns distinct paths in the order in which they come first, and which of them each is, -1 where there is no
-        such file. Line rows and attributes differ in what index 0 means before DWARF 5 (R23, file 0 in attributes;
-        R44, file 0 in rows).
+        Index 0 before DWARF 5 differs in line rows and attributes (R23, file 0 in attributes; R44, file 0 in rows).
         """
         units, of_unit = distinct_inverse(unit)
         tables, of_unit = self._tables_of(units, of_unit)
@@ -178,7 +174,7 @@ class FileTables:
         name, base, directory = np.full((3, len(unit)), NOWHERE, np.uint64)
         itself = (index == 0) & is_old & is_row
         name[itself], directory[itself] = own_name[itself], comp_dir[itself]
-        index = index - is_old  # rule R41
+        index = index - is_old  # R41, file indices
         known = np.flatnonzero((index >= 0) & (index < count[of_unit]))
         row = first[of_unit[known]] + index[known]
         name[known] = listed[row]
@@ -191,10 +187,8 @@ class FileTables:
     def _directories(
         self, tables: list[FileTable], table: Int64, comp_dir: UInt64, number: UInt32
     ) -> tuple[UInt64, UInt64]:
-        """Directories `number` of tables: references of what each is relative to, and of its own path.
-
-        Number 0 is the compilation directory, which DWARF 5 lists and older versions do not (R42, directory 0).
-        """
+        """Directories `number` of tables: references of their base and of their own path. Number 0 is the compilation
+        directory, which only DWARF 5 lists (R42, directory 0)."""
         listed, first, count = joined([some.directories for some in tables])
         is_new = np.array([some.version >= DWARF_5 for some in tables], np.bool_)
         has_top = np.flatnonzero(is_new & (count > 0))
@@ -240,10 +234,7 @@ class FileTables:
         return self._paths[key]
 
     def _tables_of(self, units: Int64, which: Int64) -> tuple[list[FileTable], Int64]:
-        """The file tables of the line programs of `units[which]`, each read once, and which of them each is.
-
-        Those of units without a line program are empty.
-        """
+        """The distinct file tables of `units[which]`, empty without a line program, and the index of each."""
         numbers: dict[tuple[int, int], int] = {}
         table = np.empty(len(units), np.int64)
         for i, unit in enumerate(units.tolist()):
@@ -272,7 +263,8 @@ class FileTables:
 def live_sequences(
     tables: LineTables, code: tuple[UInt64, UInt64], program_of_unit: Int64, unit_of_program: Int64
 ) -> Lines:
-    """The sequences that lie where code can be (rules R54, R62), their rows in order of address."""
+    """The sequences that lie where code can be (R54, discarded code; R62, line tables filtered alone), their rows in
+    order of address."""
     count = tables.sequence_count
     begin, end, first_row, last_row, program, unsorted = (
         np.asarray(column)[:count]
@@ -311,12 +303,13 @@ def live_sequences(
 def sort_sequences(
     tables: LineTables, sequences: Int64, code: tuple[UInt64, UInt64]
 ) -> tuple[Int64, UInt64, UInt64, Int64, Int64]:
-    """Sort the rows of `sequences`, whose addresses go backwards, stably, in place (rules R34, R35).
+    """Sort the rows of `sequences` with unordered addresses, stably, in place (R34, unsorted rows; R35, rows out of
+    order).
 
-    Rows outside of where code can be are dropped, and of rows at one address the last is kept (R32, last row at an
-    address). Where set_address led backwards, rows may lie behind the end of the sequence, or it ends in dropped rows:
-    the last of such rows answers for its own address only.
-    Returns what is left as pieces: of which of `sequences`, begin, end, first row, last row.
+    Rows outside of executable ranges are dropped, and of rows at one address the last is kept (R32, last row at an
+    address). After a backward set_address rows may be behind the end of the sequence, or it ends in dropped rows: the
+    last of such rows counts for its own address only. Returns pieces: index in `sequences`, begin, end, first row, last
+    row.
     """
     columns = [np.asarray(column) for column in (tables.address, tables.file, tables.line, tables.column)]
     first, last = np.asarray(tables.first_row)[sequences], np.asarray(tables.last_row)[sequences]
@@ -357,7 +350,8 @@ def joined(columns: list[NDArray[Any]]) -> tuple[NDArray[Any], Int64, Int64]:
 
 
 def join_path(comp_dir: bytes, directory: bytes, name: bytes) -> bytes:
-    """A file's path (rules R43, R45, R46): only `/./` and `//` are collapsed, never `..`."""
+    """A file's path (R43, relative paths; R45, relative compilation folder; R46, cleaned paths): only `/./` and `//`
+    are collapsed, never `..`."""
     path = name
     for prefix in (directory, comp_dir):
         if path.startswith(b"/"):

@@ -20,10 +20,8 @@ def prefer_declared(
     segments: tuple[UInt64, Int64],
     rows: tuple[UInt64, Int64],
 ) -> tuple[UInt64, Int64]:
-    """The line entries `rows`, where one program has several sequences over a place those of the function there.
-
-    That is the sequence with the row nearest behind the declaration of the function.
-    """
+    """The line entries `rows`, where several sequences of a program begin at one address with those of the function
+    there: of the sequence with the row nearest behind its declaration."""
     several = _several(lines)
     if not len(several) or not len(segments[0]):
         return rows
@@ -81,10 +79,8 @@ def prefer_declared(
 
 
 def begins_of_several(lines: Lines, vaddrs: UInt64) -> UInt64:
-    """Where several sequences of one program begin that hold any of `vaddrs` (ascending).
-
-    `prefer_declared` asks for the functions there.
-    """
+    """Begins shared by several sequences of one program that hold any of `vaddrs` (ascending), for
+    `prefer_declared`."""
     several = _several(lines)
     first, last = (np.searchsorted(vaddrs, column[several]) for column in (lines.begin, lines.end))
     begins: UInt64 = lines.begin[several[first < last]]

@@ -20,9 +20,8 @@ from symbolize.dwarf.reader import Reader
 class Definitions:
     """Definitions of functions, a row each, as `walk_definitions` finds them.
 
-    `is_live`: whether the code is in the file (R54, discarded code); where it is not, `begin` means nothing and
-    `size` is that of the code that was discarded, 0 if there never was any. `path` and `line` are those of
-    the declaration, empty and 0 where unknown, `home` the unit that has it (-1: none).
+    `is_live`: whether the code is in the file (R54, discarded code); else `begin` is meaningless and `size` that of the
+    discarded code, or 0. `path`, `line` and the unit `home` are those of the declaration (empty, 0, -1: unknown).
     """
 
     die: UInt64
@@ -94,10 +93,9 @@ def _walk(reader: Reader, units: Int64) -> tuple[UInt64, UInt64, UInt64]:
 
 
 def lists_all_definitions(dwarf: Dwarf, units: Int64) -> Bool:
-    """Which units have a DIE for every function that they define, whatever became of its code (rule R162).
+    """Which units have a DIE for every function that they define, even if its code is gone (R162, definitions of gcc).
 
-    gcc describes functions before it optimizes; clang describes what is left. When gcc optimizes while linking, the
-    definitions are in other units.
+    gcc describes functions before it optimizes, clang afterwards.
     """
     roots = (read_die(dwarf.reader, die) for die in np.asarray(dwarf.units.first_die)[units].tolist())
     producers = (root[1].get(DW_AT_producer, NOWHERE) if root is not None else NOWHERE for root in roots)
@@ -105,10 +103,9 @@ def lists_all_definitions(dwarf: Dwarf, units: Int64) -> Bool:
 
 
 def entries_of_several(dwarf: Dwarf, dies: UInt64, entries: UInt64) -> UInt64:
-    """Those of the entries at which functions begin that may be distinct: `dies` are their DIEs, `entries` of each.
+    """Those of `entries`, ascending, at which distinct functions may begin; `dies` are the DIEs of each.
 
-    Names are compared as references to strings, which linkers merge, so copies of one inline function in many
-    units drop out. Ascending.
+    Names are compared as references to strings, which linkers merge, so copies of one inline function drop out.
     """
     live, _, _ = clip_to(entries, entries + np.uint64(1), dwarf.code)
     order = live[np.argsort(entries[live], kind="stable")]
@@ -125,12 +122,10 @@ def entries_of_several(dwarf: Dwarf, dies: UInt64, entries: UInt64) -> UInt64:
 
 
 def units_at(dwarf: Dwarf, vaddrs: UInt64, starts: tuple[Int64, UInt64] | None = None) -> tuple[Int64, Int64]:
-    """The units that have to do with code that begins at `vaddrs` (ascending): indices of `vaddrs`, and units.
+    """The units with a claim or the begin of a sequence at one of `vaddrs` (ascending): indices of `vaddrs`, and units.
 
-    These are the units whose roots claim the address, and those whose line program begins a sequence at it: of
-    functions that a linker folded, these are left of the units that lost their copy. `starts` is what
-    `sequence_starts` has of `vaddrs`, if that is known. Pairs are distinct, in order of address. The
-    answer does not depend on what was decoded before.
+    The sequences are what is left of units that lost their copy of a folded function. `starts` are those of
+    `sequence_starts`, if known. Pairs are distinct, by address, and do not depend on what was decoded before.
     """
     begin, end, unit = dwarf.claims.begin, dwarf.claims.end, dwarf.claims.unit
     first, last = np.searchsorted(vaddrs, begin), np.searchsorted(vaddrs, end)
@@ -148,9 +143,9 @@ def units_at(dwarf: Dwarf, vaddrs: UInt64, starts: tuple[Int64, UInt64] | None =
 
 
 def sequence_starts(dwarf: Dwarf, vaddrs: UInt64) -> tuple[Int64, UInt64]:
-    """Where line programs set the address to one of `vaddrs` (ascending): its index, and the offset of the program.
+    """Where line programs set the address to one of `vaddrs` (ascending): index and offset of the program.
 
-    Linkers fold whole sections, and a sequence cannot reach over sections, so a folded function begins a sequence.
+    Linkers fold whole sections, and a sequence is in one section, so a folded function begins a sequence.
     """
     address, program = dwarf.files.set_addresses
     low = np.searchsorted(address, vaddrs)
@@ -161,8 +156,8 @@ def sequence_starts(dwarf: Dwarf, vaddrs: UInt64) -> tuple[Int64, UInt64]:
 def sequences_at(
     dwarf: Dwarf, units: Int64, vaddrs: UInt64, ends: UInt64 | None = None
 ) -> list[list[tuple[int, bytes, int]]]:
-    """For each of `vaddrs` the sequences of the line programs of `units` that begin there: unit, path and line of
-    the first row with a line. Equal ones are listed once; with `ends` only those count that reach so far."""
+    """For each of `vaddrs` the distinct sequences of the line programs of `units` that begin there, and reach to
+    `ends`: unit, path and line of the first row with a line."""
     lines = dwarf.files.read_rows(units)
     result: list[list[tuple[int, bytes, int]]] = [[] for _ in range(len(vaddrs))]
     order = np.argsort(lines.begin, kind="stable")

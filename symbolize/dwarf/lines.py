@@ -26,12 +26,10 @@ LAST_OPCODE = cython.declare(cython.int, 255)
 class LineTables:
     """Decoded line programs.
 
-    Rows: `address`, `file` (as the program counts files), `line`, `column`. Sequences `[begin, end)` own the
-    rows `[first_row, last_row)` and belong to `program`. `emitted` counts what the programs emitted, of which not all
-    is kept. File table entries: `name` (a string reference) and `directory`; directories are entries of the same kind.
-
-    Of the program that was read last: `version`, 0 if its header is corrupt; `length` in bytes; how many of the entries
-    are directories, and how many files; and what its opcodes do.
+    Rows: `address`, `file` (as the program counts files), `line`, `column`. Sequences `[begin, end)` own the rows
+    `[first_row, last_row)` and belong to `program`. `emitted` counts all rows, not only those that are kept. File table
+    entries: `name` (a string reference) and `directory`; directories are entries too. The others are of the last
+    program: `version`, 0 if its header is corrupt; `length` in bytes; numbers of directories and files; its opcodes.
     """
 
     def __init__(self) -> None:
@@ -53,15 +51,15 @@ class LineTables:
         self.grow_entries()
 
     def grow_rows(self):  # type: ignore[no-untyped-def]
-        """Make room for more rows."""
+        """Enlarge the columns of rows."""
         self.row_capacity = grow_columns(self, ROWS, self.row_capacity)
 
     def grow_sequences(self):  # type: ignore[no-untyped-def]
-        """Make room for more sequences."""
+        """Enlarge the columns of sequences."""
         self.sequence_capacity = grow_columns(self, SEQUENCES, self.sequence_capacity)
 
     def grow_entries(self):  # type: ignore[no-untyped-def]
-        """Make room for more files and directories."""
+        """Enlarge the columns of files and directories."""
         self.entry_capacity = grow_columns(self, ENTRIES, self.entry_capacity)
 
     def add_sequence(
@@ -95,7 +93,8 @@ class LineTables:
 @cython.nogil
 @cython.exceptval(check=False)
 def entry_value(c: Cursor, form: cython.ulonglong, offset_size: cython.int, reader: Reader) -> cython.ulonglong:
-    """Read one field of a DWARF 5 directory or file entry (rules R47, R48); strings as string references."""
+    """Read one field of a DWARF 5 directory or file entry (R47, described header fields; R48, names in line headers);
+    strings as string references."""
     v: cython.ulonglong
     if form == DW_FORM_string:
         v = IN_LINE | cython.cast(cython.ulonglong, c.pos)
@@ -194,9 +193,9 @@ def run(  # type: ignore[no-untyped-def]
     """Execute the line program whose header was read last (DWARF 5 §6.2.5) up to the end of the cursor.
 
     Addresses wrap around behind `max_address` (R36, wrapping addresses). Rows at one address keep the last (R32, last
-    row at an address). A sequence whose addresses do not ascend is marked unsorted: 1, or 2 if DW_LNE_set_address led
-    backwards (R34, unsorted rows; R35, rows out of order). In the others a row that only repeats the row before it is
-    left out.
+    row at an address), and rows that repeat the one before are left out. A sequence whose addresses do not ascend keeps
+    all and is marked unsorted: 1, or 2 after a backward DW_LNE_set_address (R34, unsorted rows; R35, rows out of
+    order).
     """
     data: cython.const[cython.uchar][::1] = c.data
     min_inst_length: cython.ulonglong = tables.min_inst_length
@@ -317,7 +316,7 @@ def run(  # type: ignore[no-untyped-def]
                                 address = c.uint(cython.cast(cython.int, length) - 1)
                                 jumped |= emitted and address < previous
                             op_index = 0
-                        pos = after  # rule R51
+                        pos = after  # R51, extended opcodes
                     elif opcode == DW_LNS_fixed_advance_pc:
                         c.pos = pos
                         address = (address + c.uint(2)) & max_address
@@ -380,9 +379,10 @@ def run(  # type: ignore[no-untyped-def]
 @cython.nogil
 @cython.exceptval(check=False)
 def read_header(c: Cursor, tables: LineTables) -> cython.bint:
-    """Read the header of the program at the cursor into `tables`, up to the tables of directories and files.
+    """Read the header of the program at the cursor into `tables`, up to the directories; the cursor ends with the
+    program.
 
-    The cursor ends where the program does. False if the header is corrupt (R52, refused line headers).
+    False if the header is corrupt (R52, refused line headers).
     """
     length: cython.ulonglong
     header_length: cython.ulonglong
@@ -445,10 +445,8 @@ def read_program(  # type: ignore[no-untyped-def]
     program: cython.longlong,
     rows: cython.bint,
 ) -> bool:
-    """Decode the line program at `offset` of .debug_line for `unit`: its rows if `rows`, else its file table.
-
-    False if the header or the program is corrupt; what was read before is kept.
-    """
+    """Decode the line program at `offset` of .debug_line for `unit`: its rows if `rows`, else its file table; False if
+    it is corrupt, with what was read before."""
     c: Cursor = Cursor(data, 0, -1, reader.info.big)
     first: cython.Py_ssize_t = tables.entry_count
     tables.version = tables.length = tables.directory_count = tables.file_count = 0

@@ -23,14 +23,13 @@ WORK = cython.declare(cython.longlong, 1 << 20)
 
 @cython.cclass
 class Resolved:
-    """What `resolve` finds of DIEs, a row each.
+    """What `resolve` finds of DIEs, a row each; unknown are references of 2⁶⁴-1, units of -1, and zeros.
 
-    `linkage` and `name` are string references, the first ones along abstract_origin and specification (R13, abstract
+    `linkage` and `name` are string references, the first along abstract_origin and specification (R13, abstract
     instances; R14, chains of references); `decl_file` with `decl_line` counts in the file table of `decl_unit` (R22,
-    file of a declaration). `target` is the DIE at the end of the chain, whose parents qualify the name (R15, qualified
-    names), `tag` its tag and `unit` its unit, whose language the name is in (R17, language of a function). Where a
-    chain leaves this source, `onward` is the reference that does, and where it goes to a type unit, `signature` is that
-    of the type (R16, kinds of references). Unknown are 2⁶⁴-1, units of -1, and zeros.
+    file of a call). `target` is the DIE at the end of the chain, whose parents qualify the name (R15, qualified names),
+    with its `tag` and `unit`. Where a chain leaves this source, `onward` is the reference that does, and where it goes
+    to a type unit, `signature` that of the type (R16, kinds of references).
     """
 
     def __init__(self, dies) -> None:  # type: ignore[no-untyped-def]
@@ -46,7 +45,7 @@ class Resolved:
 def resolve(reader: Reader, found: Resolved) -> cython.bint:
     """Follow the chains from the DIEs `found.target`, section offsets, and fill in what they have.
 
-    False if some are left out because they lead to too many bytes, many of them to the same ones.
+    False if some are left out because they lead to too many bytes.
     """
     c: Cursor = reader.info
     tables: AbbrevTables = reader.tables
@@ -116,10 +115,8 @@ def resolve(reader: Reader, found: Resolved) -> cython.bint:
 
 @cython.ccall
 def read_die(reader: Reader, die: cython.ulonglong) -> object:
-    """The DIE at a section offset: its tag, and its attributes by number; None where there is no DIE.
-
-    Its values are those of `Reader.value`, without those of no use.
-    """
+    """The DIE at a section offset: its tag, and its attributes by number as in `Reader.value`; None if there is
+    none."""
     c: Cursor = reader.info
     tables: AbbrevTables = reader.tables
     unit: cython.Py_ssize_t = reader.unit_at(die)
@@ -140,10 +137,9 @@ def read_die(reader: Reader, die: cython.ulonglong) -> object:
 def find_below(  # type: ignore[no-untyped-def]
     reader: Reader, die: cython.ulonglong, tags: cython.ulonglong, through: cython.ulonglong, limit: cython.Py_ssize_t
 ):
-    """Section offsets of the children of a DIE whose tags are among `tags`, and how many DIEs were read.
+    """Section offsets of children of a DIE whose tags are in `tags`, and how many DIEs were read, `limit` at most.
 
-    Those below children whose tags are among `through` count too. Both are sets of bits; tags from 64 on are in none.
-    After `limit` DIEs no more are read.
+    Those below children whose tags are in `through` count too. Both are sets of bits, of tags below 64.
     """
     c: Cursor = reader.info
     tables: AbbrevTables = reader.tables
@@ -207,9 +203,9 @@ def find_below(  # type: ignore[no-untyped-def]
 
 @cython.cclass
 class Ancestors:
-    """Scopes around DIEs: `die` encloses DIE number `target`; the scopes of one target run innermost first.
+    """Scopes around DIEs: `die` encloses DIE number `target`; the scopes of one target are listed innermost first.
 
-    There are no more than `limit`: DIEs whose scopes are too many have none, and set `cut_off`.
+    DIEs whose scopes exceed `limit` have none, and set `cut_off`.
     """
 
     def __init__(self, limit: cython.Py_ssize_t) -> None:
@@ -230,7 +226,7 @@ class Ancestors:
         self.count += 1
 
     def grow(self):  # type: ignore[no-untyped-def]
-        """Make room for more rows."""
+        """Enlarge the columns."""
         self.capacity = grow_columns(self, ("die", "target"), self.capacity)
 
 
@@ -257,8 +253,8 @@ def find_ancestors(  # type: ignore[no-untyped-def]
 ):
     """Add the scopes of the DIEs `dies` (ascending, all in `unit`), which are targets `first`, `first` + 1 …
 
-    Scopes are namespaces, classes, structures, unions and enumerations; a function around one of them is the last,
-    because what is around it is a part of its own name (R264, local classes and lambdas).
+    Scopes are namespaces, classes, structures, unions and enumerations, and last a function around one of them, whose
+    name has what is around it (R264, local classes and lambdas).
     """
     c: Cursor = reader.info
     tables: AbbrevTables = reader.tables

@@ -1,4 +1,4 @@
-"""Packages of split units (`.dwp`): where in them each unit and type is (DWARF 5 §7.3.5, rules R85–R87)."""
+"""Packages of split units (`.dwp`): where in them each unit and type is (DWARF 5 §7.3.5, R85–R87)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,7 +12,8 @@ from symbolize.dwarf.sections import Buffer, DebugSections
 _SECTIONS = {DW_SECT_INFO: "info", DW_SECT_ABBREV: "abbrev", DW_SECT_STR_OFFSETS: "str_offsets"}
 GNU_VERSION = 2
 SECTION_IDS = {GNU_VERSION: _SECTIONS | {DW_SECT_TYPES: "types"}, DWARF_5: _SECTIONS | {DW_SECT_RNGLISTS: "rnglists"}}
-"""The sections of a contribution by number; GNU's version 2 numbers them otherwise than DWARF 5 (rule R85)."""
+"""The sections of a contribution by number; GNU's version 2 numbers them otherwise than DWARF 5 (R85, section numbers
+of packages)."""
 
 HEADER = 16
 MAX_COLUMNS = 16
@@ -23,14 +24,14 @@ CUTS_PER_BYTE = 4
 
 
 class PackageError(Exception):
-    """A package or an index of it cannot be read; the text says why."""
+    """A package or its index is unreadable; the text is the reason."""
 
 
 @dataclass(eq=False)
 class Index:
-    """A `.debug_cu_index` or `.debug_tu_index`: `signature` (ascending) of the units, and a row of contributions each.
+    """A `.debug_cu_index` or `.debug_tu_index`: the `signature` (ascending) and contributions of each unit.
 
-    Column `c` of `offset` and `size` belongs to the section `names[c]`, empty for one that is of no use here.
+    Column `c` of `offset` and `size` is of the section `names[c]`, empty for an unused one.
     """
 
     names: list[str]
@@ -90,10 +91,10 @@ class Package:
         return self._cut(self._types, signature)
 
     def _cut(self, index: Index, signature: int) -> Iterator[DebugSections]:
-        """The sections, each cut to the contribution before any offset counts (R86, index of a package).
+        """The sections, cut to the contributions of a unit (R86, index of a package).
 
-        Offsets of contributions are 32 bits wide. In larger units' sections every position that an offset may
-        mean is tried, and the unit there tells whether it is the right one (R87, large packages).
+        Offsets of contributions have 32 bits. In a larger section of units every position that an offset may mean is
+        tried, and the caller checks the unit (R87, large packages).
         """
         row = index.row(signature)
         if row < 0:

@@ -112,9 +112,8 @@ class _Resolved:
 def resolve_functions(dwarf: Dwarf, dies: UInt64, nesting: int = 0) -> ResolvedFunctions:
     """Names and declarations of the functions whose DIEs are `dies` (references, see `Sources`).
 
-    A function without a linkage name gets its plain name, qualified by the scopes around the DIE that declares
-    it (R15, qualified names). The innermost of `nesting` functions that are local to each other is named without what
-    is around it.
+    A function without a linkage name gets its plain name, qualified by the scopes around its declaration (R15,
+    qualified names), but for the innermost of `nesting` functions that are local to each other.
     """
     resolved = resolve_references(dwarf, dies)
     linkage = dwarf.sources.strings(resolved.linkage)
@@ -139,7 +138,8 @@ def resolve_functions(dwarf: Dwarf, dies: UInt64, nesting: int = 0) -> ResolvedF
 
 
 def resolve_references(dwarf: Dwarf, dies: UInt64) -> _Resolved:
-    """Resolve DIEs, along chains that lead from one source to another (rules R16, R91)."""
+    """Resolve DIEs, along chains that lead from one source to another (R16, kinds of references; R91, supplementary
+    files)."""
     result = _Resolved.of(Resolved(dies))
     rows, references = np.arange(len(dies)), dies
     for _ in range(MAX_SOURCE_HOPS):
@@ -210,10 +210,8 @@ def _add_functions(
     language: UInt16,
     nesting: int,
 ) -> None:
-    """Put the functions that classes are local to before their scopes, as c++filt does in C++ (rule R264).
-
-    `around` has of some rows the function around their scopes and the class in it.
-    """
+    """Prepend the functions that classes are local to, as c++filt does (R264, local classes and lambdas); `around` has
+    for some rows the function and the class in it."""
     rows = [i for i in around if int(language[i]) in SCOPED_BY_FUNCTIONS]
     if not rows or nesting == MAX_NESTED_FUNCTIONS:
         return
@@ -247,12 +245,10 @@ def _type_name(dwarf: Dwarf, die: int) -> bytes:
 
 
 def _scopes(dwarf: Dwarf, dies: UInt64, units: Int64) -> tuple[list[list[bytes]], dict[int, tuple[int, int]]]:
-    """The names of the scopes around each DIE, outermost first; `units` are units of the DIEs' sources.
+    """The names of the scopes around each DIE, outermost first; `units` are units of the DIEs' sources. For scopes that
+    are local to a function also, by row, that function and the scope next to it, as references.
 
-    Of DIEs whose scopes are local to a function also that function and the scope next to it, as references, by row.
-
-    A scope that only completes a declaration elsewhere (DW_AT_specification) has the scopes of that
-    declaration, and one that represents a type unit (DW_AT_signature) those of the type.
+    A scope with DW_AT_specification or DW_AT_signature has the scopes of the declaration or type that it refers to.
     """
     scopes: list[list[bytes]] = [[] for _ in range(len(dies))]
     around: dict[int, tuple[int, int]] = {}

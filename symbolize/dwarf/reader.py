@@ -29,12 +29,11 @@ def bounded(offset: cython.ulonglong) -> cython.ulonglong:
 
 @cython.cclass
 class Units:
-    """Units of .debug_info, one row each in order of offset. Absent offsets and addresses are 2⁶⁴-1.
+    """Units of .debug_info, a row each, by offset. Absent offsets and addresses are 2⁶⁴-1.
 
-    `signature` is the dwo id of a skeleton or split unit, or the signature of a type unit, whose type is the DIE at
-    `type_die`; `dwo_name` names the file of a skeleton's other half. `ranges_base` is GNU_ranges_base, `list_base`
-    what is added to offsets of range lists. `bad` units have no readable header or root; in `corrupt` ones the DIEs
-    end in nonsense.
+    `signature` is the dwo id of a skeleton or split unit, or that of a type unit, whose type is the DIE at `type_die`;
+    `dwo_name` names the `.dwo` file. `ranges_base` is GNU_ranges_base, `list_base` is added to offsets of range lists.
+    `bad` units have no readable header or root, `corrupt` ones unreadable DIEs.
     """
 
     def __init__(self, count: int) -> None:
@@ -55,8 +54,7 @@ class Units:
 class Reader:
     """Reads DIE attributes and range lists of one unit at a time; `enter` chooses the unit.
 
-    The cursor `info` is at the next byte to read. A value outside its section marks the cursor
-    of that section bad, which stays so until the next `enter`.
+    The cursor `info` is at the next byte. A value outside of a section marks its cursor bad until the next `enter`.
     """
 
     def __init__(self, info, addr, str_offsets, ranges, rnglists, big: cython.bint, units, tables):  # type: ignore[no-untyped-def]
@@ -119,9 +117,8 @@ class Reader:
     def value(self, form: cython.int, constant: cython.longlong) -> cython.ulonglong:
         """Read one attribute value of `form` (R16, kinds of references; R68, sizes of forms).
 
-        References come out as offsets in .debug_info, those into the supplementary file with its source (R91,
-        supplementary files), strings as string references, addresses resolved, rnglistx as its index; what is not of
-        use here (blocks, signatures) as 2⁶⁴-1.
+        References are offsets in .debug_info, with their source if supplementary (R91, supplementary files), strings
+        are string references, addresses resolved, rnglistx an index; unused kinds (blocks, signatures) are 2⁶⁴-1.
         """
         nesting: cython.int = 0
         v: cython.ulonglong
@@ -221,7 +218,8 @@ class Reader:
         return self.addr.uint(self.address_size)
 
     def range_list(self, form: cython.int, value: cython.ulonglong) -> cython.ulonglong:
-        """The section offset of the range list that an attribute of `form` names (rules R4, R79)."""
+        """The section offset of the range list that an attribute of `form` names (R4, range lists of DWARF 5; R79,
+        split DWARF 4)."""
         base: cython.ulonglong
         limit: cython.ulonglong = self.rnglists.end
         if form != DW_FORM_rnglistx:
@@ -272,10 +270,8 @@ class Reader:
                 return
 
     def refill(self) -> None:
-        """Allow as many range list entries as a file without overlapping lists can hold, and more.
-
-        Each DIE may name the same long list, so that a small file could otherwise hold any number of ranges.
-        """
+        """Allow more range list entries than a file without overlapping lists can hold; DIEs could name the same long
+        list."""
         self.ranges_left = 1024 + self.ranges.end + self.rnglists.end + len(self.info.data)
 
     def may_read_range(self) -> cython.bint:
@@ -292,11 +288,10 @@ class Reader:
         self.ranges_base = 0 if self.low_pc == NOWHERE else self.low_pc
 
     def next_range(self) -> cython.bint:
-        """Advance to the next range; False at the end of the list or of the section.
+        """Advance to the next range, `range_begin` to `range_end`; False at the end of the list or of the section.
 
-        `range_begin` and `range_end` hold it: inverted and tombstoned entries are passed over (rules R7, R57, R58),
-        base selectors applied (R3, range lists up to DWARF 4). Empty ranges do come out; they may be all that a
-        function has (R8, functions of length zero).
+        Inverted and tombstoned entries are skipped (R57, marks in range lists; R58, marks remove one entry), base
+        selectors applied (R3, range lists up to DWARF 4). Empty ranges are not skipped (R8, functions of length zero).
         """
         return self.next_range_4() if self.version < DWARF_5 else self.next_range_5()
 

@@ -10,11 +10,11 @@ Buffer = bytes | memoryview
 
 @dataclass(frozen=True, eq=False)
 class DebugSections:
-    """Contents of the `.debug_*` sections, decompressed and relocated; an absent one is empty (rule R100).
+    """Contents of the `.debug_*` sections, decompressed and relocated; an absent one is empty (R100, decompression on
+    demand).
 
-    `is_split` says that they are the `.dwo` sections of a split unit, whose tables have other bases (R78, bases of
-    split units). `types` is `.debug_types`. If `holds_types`, `info` is such a section, whose unit headers have a
-    signature.
+    `is_split` marks the `.dwo` sections of a split unit, whose tables have other bases (R78, bases of split units). If
+    `holds_types`, `info` is a `.debug_types`, whose unit headers have a signature.
     """
 
     info: Buffer = b""

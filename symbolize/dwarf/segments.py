@@ -23,11 +23,8 @@ MAX_INLINE_DEPTH = 256
 
 
 def only_around(begin: UInt64, end: UInt64, owner: Int64, vaddrs: UInt64, count: int) -> tuple[UInt64, UInt64, Int64]:
-    """The ranges of those of `count` nodes that have code at one of `vaddrs` (ascending).
-
-    Which function answers for an address depends on the ranges around it and on the sizes of their owners' ranges, so
-    that the segments of these ranges hold at `vaddrs` what those of all hold.
-    """
+    """The ranges of those of `count` nodes that have code at one of `vaddrs` (ascending), whose segments suffice
+    there."""
     chosen = np.zeros(count, np.uint8)
     mark_owners(*views(begin, end, owner, vaddrs, chosen))
     kept = np.flatnonzero(chosen[owner])
@@ -48,11 +45,11 @@ def function_segments(
     """Segments and their innermost nodes from the ranges of all nodes, which may be reordered in place.
 
     An inlined function owns what it covers of the function around it (R25, gaps of inlined functions; R26, ranges cut
-    to their parents), the smallest range first (rule R27). Of overlapping functions those win whose unit claims the
-    code (rule R255), then the smallest, then the one whose unit's line table covers it, then the first (rule R9).
-    Where nothing else is, an empty range is its owner's (rule R8); the third column is where these segments, of one
-    byte each, start. What had to be left out is added to `problems`, and to `unknown` where that leaves unknown which
-    function is there.
+    to their parents), the smallest range first (R27, inlined side by side). Of overlapping functions one whose unit
+    claims the code wins (R255, claims of units), then the smallest, then one with a line table over it, then the first
+    (R9, overlapping functions). Empty ranges own free addresses (R8, functions of length zero); the third column are
+    the starts of these segments of one byte. `problems` and `unknown`, if a function is uncertain, receive what was
+    left out.
     """
     empty = begin == end
     empty_functions = None
@@ -107,7 +104,8 @@ def function_segments(
 
 
 def with_empty_functions(starts: UInt64, winners: Int64, start: UInt64, owner: Int64) -> tuple[UInt64, Int64, UInt64]:
-    """Segments with those of empty functions, a byte each, where nothing else is (rule R8), and the starts of these."""
+    """Segments with those of empty functions, a byte each, where nothing else is (R8, functions of length zero), and
+    the starts of these."""
     order = np.lexsort((owner, start))
     order = order[first_of_runs(start[order])]
     start, owner = start[order], owner[order]
@@ -131,12 +129,12 @@ def line_rows(
     problems: list[str],
     unknown: Gaps,
 ) -> tuple[UInt64, Int64]:
-    """Line entries in order of address: where each starts and its row, -1 for gaps (R38, no line between sequences).
+    """Line entries by address: start and row, -1 for gaps (R38, no line between sequences). `segments` are those of
+    `function_segments`.
 
-    `segments` are those of `function_segments`. Where sequences of several programs cover an address, the program of
-    the unit whose function is there answers, otherwise the first (R37, overlapping sequences), and one that claims the
-    address before others; beside a function of a unit that claims it only such count (rule R255). What is in the way
-    of that is added to `problems`. There are no lines in `unknown`.
+    Of overlapping sequences that of the program of the function's unit wins (R37, overlapping sequences), then a
+    claimed one, then the first; beside a function of a unit that claims the address only claimed ones count (R255,
+    claims of units). There are no lines in `unknown`.
     """
     starts, nodes, _ = segments
     if not lines.claimed.all():
@@ -161,7 +159,8 @@ def line_rows(
 def without_strays(
     lines: Lines, segments: tuple[UInt64, Int64, UInt64], unit: Int64, claims: Claims, problems: list[str]
 ) -> Lines:
-    """`lines` without what is not claimed where a function of a unit is that claims the address (rule R255)."""
+    """`lines` without what is not claimed where a function of a unit is that claims the address (R255, claims of
+    units)."""
     starts, nodes, empty_functions = segments
     there = np.flatnonzero(nodes >= 0)
     there = there[~is_among(starts[there], empty_functions)]
@@ -180,10 +179,10 @@ def without_strays(
 def prefer_owners(
     lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64, problems: list[str], unknown: Gaps
 ) -> tuple[UInt64, UInt64, Int64]:
-    """Disjoint pieces of overlapping sequences: begin, end and sequence of each, in order of address.
+    """Disjoint pieces of overlapping sequences by address: begin, end and sequence of each.
 
-    Every sequence is cut where the program of the function changes; a piece inside its own program's
-    functions ranks before all others, then one that is claimed.
+    Sequences are cut where the program of the function changes; a piece inside its own program's functions ranks first,
+    then a claimed one.
     """
     program = np.full(len(segment_node), -1, np.int64)
     has_node = segment_node >= 0

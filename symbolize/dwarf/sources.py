@@ -1,7 +1,6 @@
-"""Where the DWARF of one binary is: its own sections, split units, a supplementary file, type units.
+"""The sources of the DWARF of one binary: its own sections, split units, a supplementary file, type units.
 
-Each is a source with a number. References to DIEs and to strings carry the number of the source that they lie in,
-20 bits above an offset of 40; the binary's own is 0.
+References to DIEs and strings carry the number of their source, 20 bits above an offset of 40; the binary's own is 0.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -47,10 +46,8 @@ class Companions(Protocol):
         """The packages of split units."""
 
     def split(self, name: bytes, comp_dir: bytes) -> Iterator[tuple[str, DebugSections]]:
-        """Files that may be the `.dwo` file recorded as `name`, the likeliest first: label and sections of each.
-
-        One file has the same sections whenever it is asked for.
-        """
+        """Label and sections of files that may be the `.dwo` file `name`, the likeliest first, the same at each
+        call."""
 
     def supplementary(self) -> DebugSections | None:
         """The supplementary file, None if it is not there."""
@@ -61,10 +58,8 @@ class Companions(Protocol):
 
 @dataclass(eq=False)
 class Source:
-    """One source. `file_unit` is the unit of the binary whose file table a unit of this source uses, -1 for none.
-
-    `parent` is the source whose types are these.
-    """
+    """One source. `file_unit` is the unit of the binary with the file table of each unit (-1: none), `parent` the
+    source whose types these are."""
 
     number: int
     reader: Reader
@@ -147,7 +142,8 @@ class Sources:
         return self._splits[skeleton]
 
     def type_die(self, source: Source, signature: int) -> int | None:
-        """The DIE of the type with this signature (rule R16), looked for near `source` first; None if it is missing."""
+        """The DIE of the type with this signature (R16, kinds of references), looked for near `source` first; None if
+        it is missing."""
         if signature not in self._types:
             self._types[signature] = self._find_type(source, signature)
         return self._types[signature]
@@ -227,7 +223,7 @@ class Sources:
             rows = np.flatnonzero(is_unit & (own == np.uint64(dwo_id)))
             if len(rows) and not source.reader.units.bad[int(rows[0])]:
                 return source, int(rows[0])
-            rejected.append(f"{label} has another dwo id")  # rule R81
+            rejected.append(f"{label} has another dwo id")  # R81, matching dwo ids
         self._missing += 1
         text = name.decode(errors="backslashreplace")
         reason = "; ".join(rejected[:MAX_NAMED]) or "not found"
@@ -254,7 +250,7 @@ class Sources:
     def _split_candidates(
         self, name: bytes, comp_dir: bytes, dwo_id: int, rejected: list[str]
     ) -> Iterator[tuple[str, DebugSections]]:
-        """Where the split unit may be, in the order of rule R88."""
+        """Where the split unit may be, in the order of R88, search for split units."""
         if self._companions is None:
             return
         for package in self._all_packages():
@@ -334,7 +330,8 @@ class Sources:
         return source
 
     def _attach(self, skeleton: int, source: Source, unit: int) -> None:
-        """Give a split unit what only its skeleton knows (rules R78, R79, R80)."""
+        """Give a split unit what only its skeleton knows (R78, bases of split units; R79, split DWARF 4; R80, lines of
+        split units)."""
         own, units = source.reader.units, self.main.reader.units
         source.file_unit[unit] = skeleton
         own.addr_base[unit] = units.addr_base[skeleton]

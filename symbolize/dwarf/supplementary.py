@@ -25,9 +25,10 @@ def read_altlink(data: Buffer) -> Link | None:
 
 
 def read_sup(data: Buffer, big_endian: bool) -> tuple[bool, Link] | None:
-    """A `.debug_sup` section (DWARF 5 §7.3.6): whether the file is a supplementary one, and the link.
+    """A `.debug_sup` section (DWARF 5 §7.3.6): whether the file is a supplementary one, and the link; None if
+    unreadable.
 
-    A supplementary file's own section has no name, and the checksum of its file. None if it cannot be read.
+    A supplementary file's own section has no name, and the checksum of its file.
     """
     raw = bytes(data[:MAX_SIZE])
     if int.from_bytes(raw[:2], "big" if big_endian else "little") != DWARF_5:

@@ -1,4 +1,5 @@
-"""Which code units claim by the ranges of their roots, and where code outside of that counts (rules R61, R255)."""
+"""Which code units claim by the ranges of their roots, and where code outside of that counts (R61, units by root
+ranges; R255, claims of units)."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,8 +21,8 @@ FIRST_WITH_RANGES = 3
 class Claims:
     """The live ranges of the roots: begin, end, unit.
 
-    A unit whose claims are all of its code is certain: what it has outside of them does not count. Of `uncertain` ones
-    it counts where no function of a unit is that claims the address (R255, claims of units).
+    Code of a unit outside of its claims is ignored. That of `uncertain` units counts where no function of a unit is
+    that claims the address (R255, claims of units).
     """
 
     begin: UInt64
@@ -54,10 +55,8 @@ class Claims:
         return inside(vaddrs, self.begin, self.end)
 
     def cut_ranges(self, begin: UInt64, end: UInt64, unit: Int64, problems: list[str]) -> Pieces | None:
-        """Ranges of functions of `unit` (-1: not to be cut) cut at the claims; what does not count is left out.
-
-        None if all is in the claims.
-        """
+        """Ranges of functions of `unit` (-1: whole) cut at the claims, without those that do not count; None if all are
+        claimed."""
         pieces = cut_at(self.by_unit, begin, end, unit, problems)
         if pieces is None:
             return None
@@ -104,8 +103,8 @@ def lines_of(lines: Lines, pieces: Pieces) -> Lines:
 def claims_of(ranges: tuple[UInt64, UInt64, Int64], code: tuple[UInt64, UInt64], reader: Reader) -> Claims:
     """The claims of the units of `reader` by the ranges of their roots: begin, end, unit.
 
-    Uncertain are units that claim nothing usable, those whose version of DWARF knows one range for a root only, and
-    those that an assembler describes, some of which forget the last section.
+    Uncertain are units that claim nothing usable, those of a DWARF with one range for a root, and those of assemblers,
+    some of which forget the last section.
     """
     units = reader.units
     begin, end, unit = ranges

@@ -21,12 +21,11 @@ MAX_VERSION = cython.declare(cython.ulonglong, 255)
 def scan_headers(  # type: ignore[no-untyped-def]
     info: cython.const[cython.uchar][::1], big: cython.bint, types: cython.bint, units: Units, fill: cython.bint
 ) -> int:
-    """Walk the unit headers of .debug_info, or of .debug_types if `types`; fill `units` if `fill`.
+    """Walk the unit headers of .debug_info, or of .debug_types if `types`, and fill `units` if `fill`; how many there
+    are.
 
-    Returns how many there are.
-
-    A unit of an unknown version is kept as bad: its length still leads to the next one. A length that is
-    reserved (R64, 64-bit DWARF) or runs past the section ends the walk, the latter with a last, shortened unit.
+    A unit of an unknown version is marked bad. A length that is reserved (R64, 64-bit DWARF) or exceeds the section
+    ends the walk, the latter with a shortened unit.
     """
     c: Cursor = Cursor(info, 0, -1, big)
     count: cython.Py_ssize_t = 0
@@ -112,11 +111,11 @@ def read_root(
     bases: cython.bint,
     ranges: cython.ulonglong[::1],
 ) -> cython.bint:
-    """Read the root DIE of `unit`: the bases alone, or all else (rule R67: bases first, whatever the order).
+    """Read the bases of the root DIE of `unit`, or all else (R67, bases first); False if it is
+    unreadable.
 
-    Its abbreviation is read from `position` of .debug_abbrev: for their roots alone most tables need not
-    be compiled. In the second pass `ranges[0:3]` receive low_pc, high_pc (as an address) and the position of a range
-    list. False if the DIE cannot be read.
+    Its abbreviation is read from `position` of .debug_abbrev, because most tables need not be compiled for it. `ranges`
+    receives low_pc, high_pc (as an address) and the position of a range list.
     """
     count: cython.int = 0
     name: cython.ulonglong
@@ -181,10 +180,8 @@ def read_root(
 
 
 def read_units(sections) -> tuple[Reader, np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[no-untyped-def, type-arg]
-    """Read all unit headers and root DIEs of `sections` (DebugSections).
-
-    Returns a Reader over them and the ranges that the roots claim: begin, end (uint64[m]) and unit (int64[m]).
-    """
+    """Read all unit headers and root DIEs of `sections` (DebugSections): a Reader, and the ranges that the roots claim:
+    begin, end (uint64[m]) and unit (int64[m])."""
     count = scan_headers(sections.info, sections.big_endian, sections.holds_types, Units(0), False)
     units = Units(count)
     scan_headers(sections.info, sections.big_endian, sections.holds_types, units, True)
@@ -212,10 +209,8 @@ def read_units(sections) -> tuple[Reader, np.ndarray, np.ndarray, np.ndarray]:  
 
 
 def set_split_bases(units: Units) -> None:
-    """The bases of split units, which have no attributes for them: behind the header of each table (rules R4, R78).
-
-    The tables of DWARF 4 have no header.
-    """
+    """Set the bases of split units behind the headers of the tables, which DWARF 4 has not (R78, bases of split
+    units)."""
     wide = np.asarray(units.offset_size) == 8
     modern = np.asarray(units.version) >= 5
     units.str_offsets_base = memoryview(np.where(modern, np.where(wide, 16, 8), 0).astype(np.uint64))

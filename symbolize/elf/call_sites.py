@@ -1,7 +1,6 @@
-"""Do addresses lie in call instructions? In the binary that ran, the call sites of a profile do (rule R148).
+"""Whether addresses are in call instructions, as call sites of a profile are in its binary (R148, call sites in calls).
 
-The instructions before a return address tell whether a file that only has the right name is the right build: in
-another build of the same program few of the addresses happen to lie in a call.
+In another build of the same program few of the addresses happen to be in a call.
 """
 
 import numpy as np
@@ -25,11 +24,10 @@ BLR_MASK, BLR = 0xFFFFF0E0, 0xD63F0000
 
 
 def inside_calls(image: ElfImage, vaddrs: UInt64) -> Bool | None:
-    """Which of `vaddrs` lie in a call instruction, or right behind one; None if that cannot be told.
+    """Which of `vaddrs` are in a call instruction or right behind one; None if that is unknown.
 
-    It cannot for machines other than x86 and AArch64, for files without the bytes of their code or cut off before them,
-    and for those that are not linked. Producers
-    differ in what they keep of a call site, so its first byte, its last byte and the return address all count.
+    It is for machines other than x86 and AArch64, and for files that are not linked or lack the bytes of their code.
+    Producers record the first byte of a call, the last one or the return address, so all of them count.
     """
     code_segments = [segment for segment in image.segments if segment.executable]
     if not image.has_code or not code_segments:
@@ -69,10 +67,7 @@ def x86_calls(code: Int64) -> Bool:
 
 
 def call_length(code: Int64, column: int) -> Int64:
-    """The length of the near call that starts at `column` of each row, 0 if there is none: E8, or FF /2.
-
-    A call of which bytes are MISSING is none.
-    """
+    """The length of the near call that starts at `column` of each row; 0 if there is none or it has MISSING bytes."""
     first, second, third = code[:, column], code[:, column + 1], code[:, column + 2]
     mode, operand, register = second >> 6, second >> 3 & 7, second & 7
     has_sib = (mode != MODE_REGISTER) & (register == REGISTER_SIB)
@@ -86,10 +81,8 @@ def call_length(code: Int64, column: int) -> Int64:
 
 
 def aarch64_calls(code: Int64, misalignment: Int64) -> Bool:
-    """Whether the instruction at the middle column of `code`, or the one before it, is BL or BLR (Arm ARM C6.2).
-
-    `misalignment` is how far the address is from the beginning of its instruction.
-    """
+    """Whether BL or BLR is at the middle column of `code`, which is `misalignment` bytes behind its begin, or before
+    it."""
     rows = np.arange(len(code))
     result = np.zeros(len(code), np.bool_)
     for back in (0, 4):

@@ -1,4 +1,4 @@
-"""Compressed sections: SHF_COMPRESSED (gABI) and the older .zdebug (R97-R99, compressed sections)."""
+"""Compressed sections: SHF_COMPRESSED (gABI) and the older .zdebug (R97, types of compression)."""
 
 from typing import Any
 

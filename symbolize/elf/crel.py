@@ -1,6 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="valid-type"
-"""Relocations of SHT_CREL sections: a stream of LEB128 differences (gABI proposal, "CREL", rule R95)."""
+"""Relocations of SHT_CREL sections: a stream of LEB128 differences (gABI proposal, "CREL", R95, packed relocations)."""
 
 import cython
 import numpy as np

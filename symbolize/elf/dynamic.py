@@ -1,6 +1,6 @@
-"""The dynamic symbol table of a file without section headers, by way of PT_DYNAMIC (rule R102).
+"""The dynamic symbol table of a file without section headers, by PT_DYNAMIC (R102, no section headers).
 
-`sstrip` removes section headers, and a copy that broke off has lost them, because they stand at the end.
+`sstrip` removes section headers, and a file that is cut off has lost them, because they are at its end.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ def dynamic_tables(image: ElfImage) -> tuple[memoryview, memoryview] | None:
 
 
 def dynamic_tags(image: ElfImage) -> dict[int, int]:
-    """What PT_DYNAMIC says, by tag; empty if the file has none."""
+    """The entries of PT_DYNAMIC by tag; empty if the file has none."""
     if image.dynamic is None:
         return {}
     offset, size = image.dynamic
@@ -64,7 +64,7 @@ def symbol_count(image: ElfImage, tags: dict[int, int]) -> int:
 
 
 def file_offset(image: ElfImage, vaddr: int) -> int | None:
-    """Where in the file the byte at `vaddr` lies; None for 0 and for addresses in no segment."""
+    """The file offset of the byte at `vaddr`; None for 0 and for addresses in no segment."""
     for segment in image.segments:
         if vaddr and segment.vaddr <= vaddr < segment.vaddr + segment.file_size:
             return segment.file_offset + vaddr - segment.vaddr

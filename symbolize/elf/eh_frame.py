@@ -29,7 +29,7 @@ DW_EH_PE_pcrel = cython.declare(cython.int, 0x10)
 DW_EH_PE_aligned = cython.declare(cython.int, 0x50)
 
 LENGTH_64 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-"""A length that stands for one of 64 bits behind it."""
+"""An escape: the length is in the 64 bits that follow."""
 MIN_ENTRY = cython.declare(cython.Py_ssize_t, 12)
 """Bytes of the shortest FDE."""
 MAX_AUGMENTATION = cython.declare(cython.int, 16)
@@ -37,11 +37,7 @@ MAX_AUGMENTATION = cython.declare(cython.int, 16)
 
 @cython.cclass
 class FrameReader:
-    """Reads one .eh_frame section whose first byte lies at vaddr `base`.
-
-    `encoding` is how the entries of the common information entry (CIE) at `cie` encode addresses; UNKNOWN if
-    that cannot be read.
-    """
+    """Reads one .eh_frame section at vaddr `base`; `encoding` is that of addresses of the CIE at `cie`, or UNKNOWN."""
 
     def __init__(self, data, base: cython.ulonglong, address_size: cython.int, big: cython.bint) -> None:  # type: ignore[no-untyped-def]
         self.c = Cursor(data, 0, -1, big)
@@ -51,10 +47,8 @@ class FrameReader:
         self.encoding = UNKNOWN
 
     def enter(self, position: cython.Py_ssize_t) -> cython.bint:
-        """Read the CIE at `position` unless it is the last one read; whether addresses can be decoded.
-
-        The position in the section is undefined afterwards.
-        """
+        """Read the common information entry (CIE) at `position`, unless it was the last one; whether its FDEs can be
+        decoded."""
         length: cython.ulonglong
         version: cython.ulonglong
         letters: cython.int = 0
@@ -132,7 +126,7 @@ class FrameReader:
 def read_frames(data, base: cython.ulonglong, address_size: cython.int, big: cython.bint):  # type: ignore[no-untyped-def]
     """Begin and end vaddrs (uint64[n]) of the FDEs of an .eh_frame section at vaddr `base`, in file order.
 
-    Entries that are empty or cannot be read are left out. A length that runs out of the section ends the walk.
+    Empty and unreadable entries are left out. A length that exceeds the section ends the walk.
     """
     reader: FrameReader = FrameReader(data, base, address_size, big)
     c: Cursor = reader.c

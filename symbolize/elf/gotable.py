@@ -1,6 +1,6 @@
-"""The line table of Go, `.gopclntab`: where it lies and what its numbers count from (rules R121–R123).
+"""Finds the line table of Go, `.gopclntab`, and the bases of its offsets (R121, Go line table).
 
-The Go runtime needs it to unwind, so it is there in stripped programs too. The linker leaves a record of the module,
+The Go runtime unwinds with it, so stripped programs have it too. The linker leaves a record of the module,
 `runtime.firstmoduledata`, which begins with a pointer to the table.
 """
 
@@ -25,7 +25,7 @@ CODE_UNITS = (1, 2, 4)
 """Bytes of the smallest instruction, by machine."""
 
 MAX_CANDIDATES = 64
-"""How many places that look like a table, or like a pointer to it, are looked at."""
+"""Candidates for a table, or for a pointer to it, that are examined."""
 
 FUNCTION_COUNT, TEXT = 17, 22
 """Words of the record of the module: one more than the functions, and where the code begins."""
@@ -40,11 +40,8 @@ Part = tuple[int, int, int]
 
 
 class GoTable(NamedTuple):
-    """The table, from its header on, with relocations applied, and its vaddr.
-
-    `text` is what entries of functions count from, `function_data` what their data count from, both since Go 1.18.
-    `parts` are those of the code, which is in one piece as a rule.
-    """
+    """The table with relocations applied, and its vaddr; since Go 1.18 also the bases of functions and of their data,
+    and the parts of the code, usually one."""
 
     data: Buffer
     vaddr: int
@@ -54,7 +51,7 @@ class GoTable(NamedTuple):
 
 
 def go_table(image: ElfImage) -> GoTable | None:
-    """The table of a file; None if there is none or nobody knows where its functions lie."""
+    """The table of a file; None if there is none or the address of its code is unknown."""
     loaded = Loaded(image)
     for vaddr, size in islice(places(image), MAX_CANDIDATES):
         data = loaded.contents(vaddr, size)
@@ -76,7 +73,7 @@ def go_table(image: ElfImage) -> GoTable | None:
 
 
 def places(image: ElfImage) -> Iterator[tuple[int, int]]:
-    """Vaddr and size of what may be the table: sections, or what looks like its header (rule R123)."""
+    """Vaddr and size of candidates for the table: sections, or data with its header (R123, search for the Go table)."""
     if image.is_relocatable:
         return
     loaded = [section for section in image.sections if section.flags & SHF_ALLOC and section.has_bytes]
@@ -99,7 +96,7 @@ def places(image: ElfImage) -> Iterator[tuple[int, int]]:
 
 
 def is_marked(image: ElfImage) -> bool:
-    """Whether sections or a note say that this is a Go program."""
+    """Whether sections or a note mark a Go program."""
     return any(
         section.name in MARKS
         or (section.type == "SHT_NOTE" and bytes(image.data[section.file_offset + 12 :][:4]) == b"Go\0\0")
@@ -136,7 +133,7 @@ def number(image: ElfImage, data: Buffer, offset: int, size: int) -> int:
 
 
 def module_record(image: ElfImage, loaded: Loaded, table: int, functions: int) -> list[int] | None:
-    """The words of the record of the module whose table lies at vaddr `table` and has so many functions."""
+    """The words of the record of the module whose table is at vaddr `table` and has so many functions."""
     for vaddr in loaded.pointers_to(table, MAX_CANDIDATES):
         words = loaded.words(vaddr, RECORD_SIZE)
         if len(words) > FIRST_SLICE and words[FUNCTION_COUNT] == functions + 1 and is_code(image, words[TEXT]):
@@ -145,11 +142,11 @@ def module_record(image: ElfImage, loaded: Loaded, table: int, functions: int) -
 
 
 def function_data(loaded: Loaded, record: list[int], table: int) -> tuple[int, tuple[Part, ...]]:
-    """What offsets of the data of functions count from, and the parts of the code.
+    """The base of the data of functions, and the parts of the code.
 
-    The record grew with the releases and does not tell its own. But behind the word there is the list of the parts
-    of the code, whose first begins where the code does. Since Go 1.26, when the data moved into the table, the end of
-    the table stands between the two.
+    The layout of the record depends on the release, which it does not contain. The base precedes the list of the parts
+    of the code, whose first begins where the code does; since Go 1.26, when the data moved into the table, the end of
+    the table is between the two.
     """
     for at in range(FIRST_SLICE, len(record) - 2):
         count = record[at + 1]
@@ -173,7 +170,7 @@ def text_symbol(image: ElfImage) -> int | None:
 
 
 def is_code(image: ElfImage, vaddr: int | None) -> bool:
-    """Whether `vaddr` lies in code."""
+    """Whether `vaddr` is in code."""
     begins, ends = image.code_ranges
     return vaddr is not None and any(
         begin <= vaddr < end for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)

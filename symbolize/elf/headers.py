@@ -1,7 +1,7 @@
 """The header tables of ELF files: the ELF header, program headers, section headers.
 
-How they are laid out is known from pyelftools' structures and unpacked by `struct`, a table in one call: a folder has
-thousands of files, an object file thousands of sections, and pyelftools reads a field at a time.
+Their layouts come from pyelftools. `struct` unpacks a table in one call, because pyelftools reads a field at a time,
+and a folder has thousands of files.
 """
 
 import struct
@@ -101,9 +101,9 @@ def names_of(enumeration: str) -> dict[int, str]:
 
 
 class Headers:
-    """The headers of the file of which `read_at` gives bytes from an offset on, so many, fewer at the end of the file.
+    """The headers of a file; `read_at(offset, size)` gives its bytes, fewer at the end of the file.
 
-    `file` has the fields of the ELF header by name, the counts those of headers that can be read. Raises ValueError if
+    `file` has the fields of the ELF header by name, the counts are of headers that can be read. Raises ValueError if
     the ELF header is cut off or of an unknown class.
     """
 
@@ -155,12 +155,10 @@ class Headers:
 
 
 def holds_code(sections: Iterable[bool], segments: Iterable[int]) -> bool:
-    """Whether a file holds bytes of code, and not only says where code is, as a debug file does (R103, code of debug
-    files).
+    """Whether a file has the bytes of its code, which a debug file has not (R103, code of debug files).
 
-    `sections` tell of each section with code whether it has bytes in the file, `segments` how many bytes each
-    executable segment has there. The sections decide: where the ELF headers are at the beginning of the executable
-    segment, a debug file keeps these as the only bytes of it.
+    `sections` tell of each section with code whether it has bytes, `segments` are the sizes in the file of executable
+    segments. The sections decide: a debug file may keep the ELF headers as the only bytes of such a segment.
     """
     found = list(sections)
     return any(found) if found else any(segments)

@@ -56,7 +56,8 @@ class Segment(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A section header with the section's name. In a relocatable file `vaddr` is a virtual base (rule R94)."""
+    """A section header with the section's name. In a relocatable file `vaddr` is a virtual base (R94, sections of
+    object files)."""
 
     name: str
     type: str | int
@@ -83,9 +84,8 @@ class Section(NamedTuple):
 class ElfImage(Closeable):
     """An ELF file, mapped into memory; a context manager that unmaps it.
 
-    `problems` lists, a sentence each, what is wrong with the parts that could not be read. `dynamic` is where
-    PT_DYNAMIC lies in the file: offset and size. `modified_ns` is the file's time of modification; `changed_ns` when it
-    was last changed in any way, which no program can set.
+    `problems` are sentences about unreadable parts, `dynamic` is file offset and size of PT_DYNAMIC, `modified_ns` the
+    time of modification, `changed_ns` the time of the last change of any kind, which no program can set.
     """
 
     path: str
@@ -117,9 +117,9 @@ class ElfImage(Closeable):
 
     @classmethod
     def open_part(cls, path: str, offset: int, size: int, name: str) -> Self:
-        """Open the ELF file that lies, stored as it is, in `size` bytes from `offset` on of the file at `path`.
+        """Open the ELF file that is stored in `size` bytes from `offset` of the file at `path`; `name` is for messages.
 
-        `name` stands for it in messages. Raises as `open` does.
+        Raises as `open` does.
         """
         file = MappedFile(path)
         if not 0 <= offset < offset + size <= file.status.st_size:
@@ -191,8 +191,7 @@ class ElfImage(Closeable):
         return image
 
     def check(self) -> None:
-        """Raise ChangedFile if the file changed since it was opened, so that nothing that was read of it counts (R280,
-        files that change)."""
+        """Raise ChangedFile if the file changed since it was opened (R280, files that change)."""
         if self._file is not None:
             self._file.check()
 
@@ -209,7 +208,7 @@ class ElfImage(Closeable):
             self._file.close()
 
     def forget(self) -> None:
-        """Let go of the sections that were decompressed."""
+        """Free the decompressed sections."""
         self._inflated.clear()
 
     def note(self, problem: str) -> None:
@@ -224,16 +223,13 @@ class ElfImage(Closeable):
 
     @cached_property
     def has_code(self) -> bool:
-        """Whether the file holds the bytes of its code, which a debug file does not (rule R103)."""
+        """Whether the file holds the bytes of its code, which a debug file does not (R103, code of debug files)."""
         sections = (section.has_bytes for section in self.sections if section.is_code and section.size)
         return holds_code(sections, (segment.file_size for segment in self.segments if segment.executable))
 
     @cached_property
     def has_file_offsets(self) -> bool:
-        """Whether the segments with code have their file offsets, as in the binary and in debug files of eu-strip.
-
-        Debug files of objcopy have lost them, and executable segments have fewer bytes in the file than in memory.
-        """
+        """Whether segments with code have their file offsets; those of debug files that objcopy made have not."""
         sizes = [(s.file_size, s.memory_size) for s in self.segments if s.executable and s.memory_size]
         return self.has_code or (len(sizes) > 0 and all(size == memory for size, memory in sizes))
 
@@ -274,9 +270,10 @@ class ElfImage(Closeable):
         return self.data[section.file_offset : section.file_offset + section.size]
 
     def contents(self, name: str) -> Buffer | None:
-        """The bytes of the section `name`, decompressed (rules R97, R98); None if there is none or it is corrupt.
+        """The bytes of the section `name` (or `.zdebug_x` for `.debug_x`), decompressed once (R97, types of
+        compression).
 
-        For a name `.debug_x` a `.zdebug_x` is found as well. Each section is decompressed once.
+        None if there is no such section or it is corrupt.
         """
         if name in self._inflated:
             return self._inflated[name]
@@ -289,7 +286,7 @@ class ElfImage(Closeable):
         return contents
 
     def section_contents(self, section: Section) -> Buffer | None:
-        """The bytes of a section, decompressed each time it is asked for (rules R97, R98); None if it is corrupt."""
+        """The bytes of a section, decompressed at each call (R97, types of compression); None if it is corrupt."""
         data, legacy = self.raw(section), section.name.startswith(".zdebug_")
         if data is None or not (legacy or section.flags & SHF_COMPRESSED):
             return data
@@ -302,12 +299,12 @@ class ElfImage(Closeable):
             self._let_go(section)
 
     def _let_go(self, section: Section) -> None:
-        """Tell the system that the compressed bytes of a section are not needed in memory any more."""
+        """Advise the system that the compressed bytes of a section are no longer needed in memory."""
         if self._file is not None and len(self._file.data) == len(self.data):
             self._file.forget(section.file_offset, section.size)
 
     def all_contents(self, name: str) -> list[Buffer]:
-        """The bytes of every section called `name`, decompressed. In relocatable files a name may stand for many."""
+        """The bytes of every section called `name`, decompressed; relocatable files may have several."""
         result: list[Buffer] = []
         inflated = sum(map(len, self._inflated.values()))
         for section in self.sections:
@@ -325,7 +322,7 @@ class ElfImage(Closeable):
 
     @property
     def max_inflated(self) -> int:
-        """Bytes that all decompressed sections of the file may take together (rule R99)."""
+        """Bytes that all decompressed sections of the file may take together (R99, sizes of compressed sections)."""
         return MAX_EXPANSION * len(self.data) + MORE_EXPANSION
 
     def _inflate(self, data: memoryview, legacy: bool, others: int) -> bytes:
@@ -335,10 +332,8 @@ class ElfImage(Closeable):
 
     @cached_property
     def code_ranges(self) -> tuple[UInt64, UInt64]:
-        """Where code can be: begin and end vaddrs of executable sections, else of executable segments (rule R54).
-
-        Sorted and disjoint. In a debug file the sections have no bytes, but addresses and sizes (rule R103).
-        """
+        """Begin and end vaddrs of executable sections, else of executable segments, sorted and disjoint (R54, discarded
+        code)."""
         ranges = [(s.vaddr, s.vaddr + s.size) for s in self.sections if s.is_code and s.size]
         if not self.sections:
             ranges = [(s.vaddr, s.vaddr + s.memory_size) for s in self.segments if s.executable and s.memory_size]

@@ -1,4 +1,5 @@
-"""Virtual bases for the sections of relocatable files, in which nothing has an address yet (rule R94)."""
+"""Virtual bases for the sections of relocatable files, in which nothing has an address yet (R94, sections of object
+files)."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,11 +14,11 @@ MAX_ALIGNMENT = 1 << 16
 
 
 def lay_out(sections: Sequence["Section"], is_64: bool) -> list["Section"]:
-    """The sections with virtual bases as their vaddrs: those that are loaded one behind the other, all others at 0.
+    """The sections with virtual bases as vaddrs: those that are loaded behind one another, all others at 0.
 
-    A file and its debug file, which have the same sections, get the same bases. The lowest base lies above every
-    offset into a section, so that an address which no relocation filled in lies in none (rule R56), and no two
-    sections touch. A section that finds no place in the address space is no longer one that is loaded.
+    A file and its debug file get the same bases. The lowest base exceeds every offset into a section, so that an
+    unrelocated address is in none (R56, discarded code near zero), and no two sections touch. A section that does not
+    fit into the address space is not loaded.
     """
     limit = 1 << (63 if is_64 else 31)
     loaded = [section.size for section in sections if section.flags & SHF_ALLOC and section.size < limit // 4]

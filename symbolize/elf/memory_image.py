@@ -1,4 +1,4 @@
-"""What lies in memory once a file is loaded at its own vaddrs: contents with relative relocations applied."""
+"""The memory of a file that is loaded at its own vaddrs: contents with relative relocations applied."""
 
 from collections.abc import Iterable, Iterator
 
@@ -16,8 +16,8 @@ RELATIVE = {
     "EM_RISCV": 3,
     "EM_LOONGARCH": 3,
 }
-"""The number of the relocation B + A (RELATIVE) on machines whose dynamic relocations keep A beside the place (RELA).
-Where A stands at the place, as on 386, ARM and MIPS and in packed tables (RELR), the contents are right already."""
+"""The relocation B + A on machines whose dynamic relocations have addends (RELA). Elsewhere, as on 386, ARM and MIPS
+and in packed tables (RELR), the addend is in the contents, which are right already."""
 
 
 class Loaded:
@@ -71,10 +71,8 @@ class Loaded:
 
 
 def bounded(image: ElfImage, spans: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, memoryview]]:
-    """The bytes of `spans` (vaddr, file offset, size) with their vaddrs, together no more than twice the file.
-
-    Many headers could name the same bytes.
-    """
+    """The bytes of `spans` (vaddr, file offset, size) with their vaddrs, at most twice the file, which headers could
+    exceed."""
     left = 2 * len(image.data)
     for vaddr, offset, size in spans:
         data = image.data[offset : offset + size]
@@ -85,7 +83,7 @@ def bounded(image: ElfImage, spans: Iterable[tuple[int, int, int]]) -> Iterator[
 
 
 def relative_relocations(image: ElfImage) -> tuple[UInt64, UInt64]:
-    """Places (ascending) and values of the RELATIVE relocations of the dynamic section, if addends stand in them."""
+    """Vaddrs (ascending) and values of the RELATIVE relocations of the dynamic section, if it has addends."""
     none = np.zeros(0, np.uint64)
     number = RELATIVE.get(image.machine)
     if image.dynamic is None or number is None or not image.is_64:

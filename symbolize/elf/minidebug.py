@@ -1,4 +1,5 @@
-"""Mini debug info: a second, smaller ELF file, xz-compressed in .gnu_debugdata, that has the symbols (rule R113)."""
+"""Mini debug info: a second, smaller ELF file, xz-compressed in .gnu_debugdata, that has the symbols (R113, united
+symbol tables)."""
 
 from symbolize.core.compression import XZ, Limits, inflate
 from symbolize.core.errors import InputError

@@ -1,7 +1,8 @@
-"""Names of the entries of procedure linkage tables, by the relocations of the words that they jump through (rule R263).
+"""Names procedure linkage table entries by the relocations of the words that they jump through (R263, names of PLT
+entries).
 
-An entry loads an address from a word of the global offset table and jumps there. Which word, its code says; which
-function the dynamic linker puts there, a dynamic relocation. Nothing is concluded from the order of either.
+The code of an entry gives the word of the global offset table, a dynamic relocation its function. The order of entries
+or relocations is not used.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -63,7 +64,7 @@ TOC_SIZE = 1 << 16
 
 
 class Words(NamedTuple):
-    """The types of dynamic relocations that say which function a word of the global offset table is for."""
+    """The types of dynamic relocations that bind a word of the global offset table to a function."""
 
     named: tuple[int, ...]
     """JUMP_SLOT, GLOB_DAT."""
@@ -83,10 +84,7 @@ WORDS = {
 
 
 class Entries(NamedTuple):
-    """Entries of a section, a row each: where in it they begin, and the vaddr of the word that they jump through.
-
-    `size` is the largest that they have; those of one section are of one size.
-    """
+    """Entries of a section: their offsets, the vaddrs of the words that they jump through, and their largest `size`."""
 
     begin: Int64
     word: UInt64
@@ -94,10 +92,7 @@ class Entries(NamedTuple):
 
 
 def read_plt(image: ElfImage) -> Symbols | None:
-    """The entries of the procedure linkage tables of a file as symbols `name@plt`; None if none can be named.
-
-    Those of a debug file cannot, because it lacks the code.
-    """
+    """The procedure linkage table entries of a file as symbols `name@plt`; None without any, as in debug files."""
     if image.machine not in DECODERS or image.is_relocatable:
         return None
     names, decode = DECODERS[image.machine]
@@ -202,7 +197,7 @@ def jump_words(rows: Relocations, types: Iterable[int], names: Callable[[int], b
 
 
 def resolved_words(rows: Relocations, number: int, image: ElfImage) -> dict[int, int]:
-    """The words that a resolver fills, with its vaddr; without addends it stands in the word."""
+    """The words that a resolver fills, with its vaddr, which without addends is in the word."""
     chosen = np.flatnonzero(rows.type == np.uint64(number))[:MAX_ENTRIES]
     words = rows.offset[chosen].tolist()
     if rows.addend is not None:
@@ -302,10 +297,8 @@ def decode_aarch64(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> I
 
 
 def decode_arm(code: UInt8, vaddr: int, image: ElfImage, words: UInt64) -> Iterator[Entries]:
-    """Additions to `ip` that begin with pc and `ldr pc, [ip, word]!`, perhaps behind `bx pc` of Thumb code.
-
-    lld has a form for far words too: `ldr ip, [pc, #4]`, `add ip, ip, pc`, `ldr pc, [ip]` and the distance.
-    """
+    """Additions to `ip`, the first of pc, and `ldr pc, [ip, word]!`, perhaps behind `bx pc` of Thumb code; lld's form
+    for far words is `ldr ip, [pc, #4]`, `add ip, ip, pc`, `ldr pc, [ip]` and the distance."""
     if image.big_endian:
         return
 

@@ -1,8 +1,7 @@
-"""A quick look at a file: is it ELF, what is its build id, and what does it offer?
+"""Identifies files: whether they are ELF, their build ids, and what they offer.
 
-Reads the ELF header, the program headers, the notes and the section headers with a few small reads, because a folder
-of binaries has thousands of files that are never opened for more. Nothing is mapped, and no more is read of a file
-than its headers may take, however large it claims to be.
+Reads the headers and notes with a few small reads, because a folder of binaries has thousands of files that are never
+opened for more. Nothing is mapped, and no more is read than headers may take.
 """
 
 import os
@@ -38,8 +37,8 @@ MAX_NAME = 64
 """Longer names of sections are none of those looked for."""
 
 DWARF, SYMTAB, DYNSYM, MINI, GOPCLNTAB, CODE, SPLIT, PACKAGE = (1 << bit for bit in range(8))
-"""What a file may offer; CODE are the bytes of its code (rule R103), SPLIT the units of a `.dwo` file, PACKAGE those of
-many."""
+"""What a file may offer; CODE are the bytes of its code (R103, code of debug files), SPLIT the units of a `.dwo` file,
+PACKAGE those of many."""
 
 OFFERS = {
     b".debug_info": DWARF,
@@ -57,10 +56,10 @@ LINK, ALTERNATE, GO_NOTE = b".gnu_debuglink", b".gnu_debugaltlink", b".note.go.b
 
 
 class Ident(NamedTuple):
-    """What a look at an ELF file tells: its ELF type, its build id ("" if it has none) and what it offers.
+    """The ELF type of a file, its build id ("" if it has none) and what it offers.
 
-    `link` and `link_check` are name and CRC32 of its debug file (`.gnu_debuglink`), `alternate` the contents of
-    `.gnu_debugaltlink`, `go_build_id` the id that Go's linker writes; all empty where there is none.
+    `link` and `link_check` are name and CRC32 of its debug file (`.gnu_debuglink`), `alternate` is the contents of
+    `.gnu_debugaltlink`, `go_build_id` the id of Go's linker; all empty where there is none.
     """
 
     kind: int
@@ -135,9 +134,9 @@ def read_at(descriptor: int, head: bytes, offset: int, size: int) -> bytes:
 
 
 def section_table(headers: Headers, read: Reader) -> tuple[list[Row], bytes]:
-    """Name, type, flags, offset and size of the sections, and the table of names.
+    """Name, type, flags, offset and size of the sections, and their names; nothing if they are absurdly many.
 
-    A table that is absurdly large is left out. Raises ValueError if it is cut off.
+    Raises ValueError if it is cut off.
     """
     count = headers.section_count
     if count * headers.file["e_shentsize"] > MAX_SECTION_BYTES:
@@ -154,10 +153,9 @@ def section_table(headers: Headers, read: Reader) -> tuple[list[Row], bytes]:
 def in_sections(
     read: Reader, rows: list[Row], names: bytes, ident: Ident, executable: list[int], big_endian: bool
 ) -> Ident:
-    """`ident` with what the sections add; `executable` are the sizes of executable segments in the file.
+    """`ident` with what the sections add; `executable` are the sizes in the file of executable segments.
 
-    Relocatable files have no segments, and Go's linker leaves the note out of them, so that only a section may have the
-    build id.
+    Relocatable files have no segments, and Go's linker leaves the note out of them, so a section may have the build id.
     """
     kind, build_id, offers, link, check, alternate, go = ident
     left = MAX_NOTE_BYTES

@@ -1,6 +1,6 @@
-"""Relocated contents of sections of relocatable files: object files and kernel modules (rules R93–R95).
+"""Relocated contents of sections of relocatable files (R93, relocated debug sections).
 
-The relocations of one type are applied together. Types are those of the processor supplements of the ELF ABI.
+Relocations of one type are applied together. Types are those of the processor supplements of the ELF ABI.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from symbolize.elf.symbols import section_indices, symbol_rows
 
 SHT_CREL = 0x40000014
 CHUNK = 1 << 18
-"""How many relocations are applied at a time, which bounds the memory for what lies between."""
+"""Relocations that are applied at a time, to bound the memory."""
 MAX_ULEB = 10
 LEB_PAYLOAD = np.uint8(0x7F)
 LOW_6 = np.uint64(0x3F)
 
 
 class Effect(Enum):
-    """What becomes of the field, from value S + A, place P and what it held, V. In this order types are applied."""
+    """The new value of a field, from S + A, its address P and its old value V. Types are applied in this order."""
 
     NONE = "nothing that lookups could see"
     VALUE = "S + A"
@@ -101,12 +101,13 @@ class Relocations(NamedTuple):
 
 
 def section_reader(image: ElfImage) -> Callable[[str], Buffer | None]:
-    """What gives the contents of a section by name, decompressed and, in a relocatable file, relocated (rule R93)."""
+    """What gives the contents of a section by name, decompressed and, in a relocatable file, relocated (R93, relocated
+    debug sections)."""
     return Relocator(image).contents if image.is_relocatable else image.contents
 
 
 class Relocator:
-    """Relocates sections of one relocatable file to its virtual bases (rule R94)."""
+    """Relocates sections of one relocatable file to its virtual bases (R94, sections of object files)."""
 
     def __init__(self, image: ElfImage) -> None:
         self.image = image
@@ -142,11 +143,8 @@ class Relocator:
                 self._values[link] = symbol_values(image, link, bases)
 
     def contents(self, name: str) -> Buffer | None:
-        """The contents of the section `name`, relocated; None if there is none or it is corrupt.
-
-        Of debug sections there may be several with one name, for types that object files share. A linker would put
-        them one behind the other, and so does this.
-        """
+        """The relocated contents of the sections called `name`, joined as a linker would do it; None if corrupt or
+        missing."""
         found = self.image.find(name)
         pieces = self._pieces.get(name) or ([] if found is None else [self.image.sections.index(found)])
         if len(pieces) > 1:
@@ -204,7 +202,7 @@ class Relocator:
         values: UInt64,
         data: UInt8,
     ) -> None:
-        """Apply the relocations `rows`, which are of one type and lie inside of `data`."""
+        """Apply the relocations `rows`, which are of one type and inside of `data`."""
         offset = relocations.offset[rows].astype(np.int64)
         value = values[relocations.symbol[rows].astype(np.int64)]
         if relocations.addend is not None:
@@ -233,8 +231,7 @@ class Relocator:
 def relocate_uleb(data: UInt8, offset: Int64, value: UInt64, effect: Effect) -> None:
     """Change LEB128 numbers at `offset`, which keep their lengths; one that is cut off or too long is left.
 
-    The number is held in 7 bits a byte, so the sum of several changes comes out right even where one of them
-    alone would not fit.
+    Sums are modulo the length, so that several changes come out right even where one alone would not fit.
     """
     lengths = np.zeros(len(offset), np.int64)
     held = np.zeros(len(offset), np.uint64)

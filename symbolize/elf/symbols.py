@@ -16,7 +16,7 @@ SHN_LORESERVE, SHN_XINDEX = 0xFF00, 0xFFFF
 STT_MASK, STB_SHIFT = 0xF, 4
 """Where st_info has the type and the binding."""
 TAGGED_MACHINES = frozenset({"EM_ARM", "EM_MIPS"})
-"""Machines on which bit 0 of a function's address marks another instruction set (rule R133)."""
+"""Machines on which bit 0 of a function's address marks another instruction set (R133, instruction set bit)."""
 
 CODE_TYPES = np.zeros(16, np.bool_)
 CODE_TYPES[[STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC]] = True
@@ -26,17 +26,18 @@ ARM_MAPPING[list(b"adtx")] = True
 NAMES_PER_BYTE = 8
 MORE_NAMES = 1 << 16
 LONG_NAME = 1 << 12
-"""Where the names of symbols, which may overlap, are longer together than so many bytes for each byte of their strings
-and in addition, those of LONG_NAME bytes and more are left out."""
+"""If names, which may overlap, exceed NAMES_PER_BYTE for each byte of the strings and MORE_NAMES in addition, those of
+LONG_NAME bytes and more are left out."""
 
 WORD = 8
 """Bytes of the first word of a function descriptor."""
 NAME_PREFIX = 9
-"""How many bytes of a name the rejection of rule R106 looks at."""
+"""Bytes of a name that decide whether it is one of a function (R106, mapping symbols)."""
 
 
 def without_tag(image: ElfImage, vaddrs: UInt64) -> UInt64:
-    """`vaddrs` of code without the bit that marks another instruction set, on machines that have one (rule R133)."""
+    """`vaddrs` of code without the bit that marks another instruction set, on machines that have one (R133, instruction
+    set bit)."""
     return vaddrs & ~np.uint64(1) if image.machine in TAGGED_MACHINES else vaddrs
 
 
@@ -44,8 +45,8 @@ def without_tag(image: ElfImage, vaddrs: UInt64) -> UInt64:
 class Symbols:
     """Code symbols of one table, a row each: vaddr, size (0: unknown), type, binding, end of the section.
 
-    `name` is the offset of the name in `strings`, where it ends with a NUL, `file` that of the source
-    file of a local symbol (0: unknown, rule R120); `dynamic` marks a .dynsym, `stubs` what stands for linker-made code.
+    `name` is an offset in `strings`, where names end with a NUL, `file` that of the source file of a local symbol (0:
+    unknown, R120, source file of local symbols); `dynamic` marks a .dynsym, `stubs` linker-made code.
     """
 
     vaddr: UInt64
@@ -76,7 +77,8 @@ class Symbols:
         )
 
     def text(self, start: int) -> bytes:
-        """The string at offset `start`; one without an end reaches to the end of the table (rule R75)."""
+        """The string at offset `start`; one without an end reaches to the end of the table (R75, strings without an
+        end)."""
         end = self.strings.find(b"\0", start)
         return self.strings[start:] if end < 0 else self.strings[start:end]
 
@@ -84,9 +86,9 @@ class Symbols:
 def read_symbols(image: ElfImage, table: str, descriptors: ElfImage | None = None) -> Symbols | None:
     """The code symbols of the section `table` (`.symtab` or `.dynsym`); None if there is no such table.
 
-    Kept are FUNC, GNU_IFUNC and what else lies in an executable section (rules R104, R105), except mapping
-    symbols and temporaries (rule R106). `descriptors` is the file of the same binary that has the bytes of `.opd`, if
-    there is one (rule R134).
+    These are FUNC, GNU_IFUNC and others in executable sections (R104, types of code symbols; R105, symbols left out),
+    except mapping symbols and temporaries (R106, mapping symbols). `descriptors` is the file of the binary
+    with the bytes of `.opd`, if any (R134, function descriptors).
     """
     found = table_bytes(image, table)
     if found is None:
@@ -146,10 +148,10 @@ def symbol_rows(image: ElfImage, data: Buffer) -> NDArray[np.void]:
 def code_places(
     image: ElfImage, rows: NDArray[np.void], table: str, descriptors: ElfImage
 ) -> tuple[UInt64, Bool, Int64, UInt64]:
-    """Vaddrs of symbols, which of them lie in code, in which section, and where each section ends.
+    """Vaddrs of symbols, which of them are in code, their sections, and where each section ends.
 
-    Without section headers the executable segments stand for sections (rule R54). They may hold constants too, so
-    data symbols do not count there. In a relocatable file values count from the section (rule R94).
+    Without section headers the executable segments count as sections (R54, discarded code), without data symbols. In a
+    relocatable file values are offsets in the section (R94, sections of object files).
     """
     value = rows["value"].astype(np.uint64)
     if image.sections:
@@ -180,17 +182,18 @@ def code_places(
 
 
 def has_descriptors(image: ElfImage) -> bool:
-    """Whether a file has function descriptors with their bytes, which a debug file has not (PPC64 ELFv1, rule R134)."""
+    """Whether a file has function descriptors with their bytes, which a debug file has not (PPC64 ELFv1, R134, function
+    descriptors)."""
     return image.machine == "EM_PPC64" and image.contents(".opd") is not None
 
 
 def follow_descriptors(
     image: ElfImage, value: UInt64, index: Int64, functions: Bool, descriptors: ElfImage
 ) -> tuple[UInt64, Int64]:
-    """Vaddrs and sections of symbols, of which `functions` name descriptors in .opd (PPC64 ELFv1, rule R134).
+    """Vaddrs and sections of symbols, of which `functions` name descriptors in .opd (PPC64 ELFv1, R134, function
+    descriptors).
 
-    The first word of a descriptor, which the file `descriptors` has, is where the code begins. One that leads nowhere
-    keeps its place in .opd, which is no code.
+    The first word of a descriptor is where the code begins. An invalid one stays in .opd, which is no code.
     """
     section, contents = descriptors.find(".opd"), descriptors.contents(".opd")
     code = sorted((s.vaddr, s.vaddr + s.size, i) for i, s in enumerate(image.sections) if s.is_code and s.size)
@@ -213,7 +216,8 @@ def follow_descriptors(
 
 
 def source_files(rows: NDArray[np.void]) -> Int64:
-    """For each local symbol the name offset of the FILE symbol before it, 0 for all others (rule R120)."""
+    """For each local symbol the name offset of the FILE symbol before it, 0 for all others (R120, source file of local
+    symbols)."""
     place = np.where(rows["info"] & STT_MASK == STT_FILE, np.arange(len(rows)), 0)
     names = np.where(rows["info"] & STT_MASK == STT_FILE, rows["name"], 0).astype(np.int64)
     local = rows["info"] >> STB_SHIFT == STB_LOCAL
@@ -221,10 +225,8 @@ def source_files(rows: NDArray[np.void]) -> Int64:
 
 
 def section_indices(image: ElfImage, shndx: UInt16, table: int) -> Int64:
-    """Section indices of the symbols of section `table`, 0 for the reserved ones.
-
-    Escapes go through the SHT_SYMTAB_SHNDX section that is linked to the table (rule R101).
-    """
+    """Section indices of the symbols of section `table`, 0 for reserved ones; SHT_SYMTAB_SHNDX extends them (rule
+    R101)."""
     index = shndx.astype(np.int64)
     escaped = index == SHN_XINDEX
     index[index >= SHN_LORESERVE] = 0
@@ -239,14 +241,16 @@ def section_indices(image: ElfImage, shndx: UInt16, table: int) -> Int64:
 
 
 def name_lengths(strings: bytes, name: Int64) -> Int64:
-    """The lengths of the names at offsets `name`; one without an end reaches to the end of the table (rule R75)."""
+    """The lengths of the names at offsets `name`; one without an end reaches to the end of the table (R75, strings
+    without an end)."""
     ends = np.append(np.flatnonzero(np.frombuffer(strings, np.uint8) == 0), len(strings))
     result: Int64 = ends[np.searchsorted(ends, name)] - name
     return result
 
 
 def rejected(strings: bytes, name: Int64) -> Bool:
-    """Which names are no functions (rule R106): mapping symbols `$a $d $t $x`, `.L…`, `__typeid_…`, `.annobin_…`."""
+    """Which names are no functions (R106, mapping symbols): mapping symbols `$a $d $t $x`, `.L…`, `__typeid_…`,
+    `.annobin_…`."""
     padded = np.frombuffer(strings + bytes(NAME_PREFIX), np.uint8)
 
     def starts(prefix: bytes) -> Bool:

@@ -19,14 +19,14 @@ MAX_PUBLIC = 1 << 20
 """Bytes behind its start that a symbol without a size may answer for."""
 
 HEAD = 4096
-"""Bytes of a file in which its first records stand."""
+"""Bytes of a file with its first records."""
 
 _MODULE = re.compile(rb"MODULE (\S+) (\S+) ([0-9A-Fa-f]{33,40}) ([^\r\n]*)\r?\n")
 _CODE_ID = re.compile(rb"^INFO CODE_ID ([0-9A-Fa-f]+)", re.MULTILINE)
 
 
 class Module(NamedTuple):
-    """What a symbol file is of: debug id (32 hex digits and the age), build id if it tells it, and name."""
+    """The debug id of a module (32 hex digits and the age), its build id if there is one, and its name."""
 
     debug_id: str
     build_id: str
@@ -44,10 +44,8 @@ def read_module(head: bytes) -> Module | None:
 
 
 def debug_id(build_id: str) -> str:
-    """The debug id, without its age, of a module with this build id: its first 16 bytes as a GUID.
-
-    Three fields of a GUID are numbers, and little-endian in a build id: their bytes are swapped.
-    """
+    """The debug id, without its age, of a module with this build id: its first 16 bytes as a GUID, whose three numbers
+    are little-endian in a build id."""
     raw = bytes.fromhex(build_id)[:16].ljust(16, b"\0")
     return (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]).hex().upper()
 
@@ -56,8 +54,8 @@ def read_breakpad(data: bytes | memoryview) -> SymbolList:
     """The functions, inlined functions, lines and exported symbols of a symbol file.
 
     Addresses count from where the first segment of the module is loaded. A function ends by its size, and where the
-    next one begins; a PUBLIC record, which has none, where the next function or such record begins. Names are as the
-    writer of the file had them. Lines that are no sound records are counted in `problems`.
+    next one begins; a PUBLIC record, which has no size, where the next function or such record begins. Names are as in
+    the file. Damaged records are counted in `problems`.
     """
     counts = np.zeros(KINDS + 1, np.int64)
     count_records(data, *views(counts))

@@ -107,8 +107,8 @@ def read_records(  # type: ignore[no-untyped-def]
     """Fill the columns with the sound records; `rows` are the first of each kind, and become the ends.
 
     `numbers` are the fields of a record in order; `texts` begin and end of the name in `data`, of an INLINE how many
-    functions are before it, of lines nothing; `ranges` those of inlined functions: row of the record, address, size.
-    rows[0] is that of `ranges`; rows[UNSOUND] counts the lines that are no sound records of their kind.
+    functions are before it; `ranges` those of inlined functions: row of the record, address, size. rows[0] is that of
+    `ranges`; rows[UNSOUND] counts damaged records.
     """
     at: cython.Py_ssize_t = 0
     end: cython.Py_ssize_t
@@ -207,11 +207,10 @@ def nest(  # type: ignore[no-untyped-def]
 ) -> cython.Py_ssize_t:
     """Turn nested ranges into disjoint ones, each with the innermost node; returns how many.
 
-    The ranges ascend by begin, outer before inner; `owners` is what each belongs to. Where one reaches past the one
-    around it, it is cut. An owner becomes a node when its first range is met: `numbers` (filled with -1) tells which,
-    `order` the owners by node, `parents` the node around each. `order[-1]` becomes how many nodes there are.
-    `starts` and `nodes` have room for twice the ranges, `open_ends` and `open_nodes`, a stack, for as many as may nest;
-    what is nested deeper is left out.
+    The ranges, of `owners`, ascend by begin, outer before inner; one that exceeds the one around it is cut. An owner
+    becomes a node at its first range: `numbers` (filled with -1) maps owners to nodes, `order` nodes to owners,
+    `parents` are the nodes around; `order[-1]` becomes the number of nodes. `starts` and `nodes` have twice the size of
+    the ranges; ranges that nest deeper than the stacks `open_ends` and `open_nodes` are left out.
     """
     count: cython.Py_ssize_t = 0
     depth: cython.Py_ssize_t = 0

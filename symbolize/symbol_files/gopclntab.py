@@ -1,7 +1,7 @@
-"""The line table of Go, `.gopclntab`, as a listing (rule R121); functions over buffers.
+"""The line table of Go, `.gopclntab`, as a listing (R121, Go line table); functions over buffers.
 
-Go 1.2 laid it out first; 1.16 gave names, files and values sections of their own, 1.18 made entries offsets from the
-beginning of the code, 1.20 added the lines of declarations and moved call sites of inlined functions into the table.
+Go 1.16 gave names, files and values sections of their own, 1.18 made entries offsets from the begin of the code, 1.20
+added lines of declarations and moved call sites of inlined functions into the table.
 """
 
 from collections.abc import Sequence
@@ -29,27 +29,25 @@ NO_PARENT = 0xFFFF
 """What stands for no data of a function, and for no call around an inlined one before Go 1.20."""
 
 INLINE_VALUES = 2
-"""Which table of values of a function tells inlined calls (PCDATA_InlTreeIndex), since Go 1.13."""
+"""The table of values of a function with its inlined calls (PCDATA_InlTreeIndex), since Go 1.13."""
 INLINE_TREES = (3, 4)
 """Which of the data of a function has the tree of them (FUNCDATA_InlTree): since Go 1.17, and before."""
 
 MAX_FUNCTIONS = 1 << 24
 CHANGES_PER_BYTE = 1
 MORE_CHANGES = 1 << 16
-"""Values that are read from tables for each byte of the whole table, and in addition: functions may share tables. Real
-programs need an eighth of that."""
+"""Values that are read for each byte of the table, and in addition: functions may share tables of values."""
 NAMES_PER_BYTE = 8
 MORE_NAMES = 1 << 16
 LONG_NAME = 1 << 12
-"""Where names, which may overlap, are longer together than so many bytes for each byte of the table and in addition,
-those of LONG_NAME bytes and more are left out."""
+"""If names, which may overlap, exceed NAMES_PER_BYTE for each byte of the table and MORE_NAMES in addition, those of
+LONG_NAME bytes and more are left out."""
 
 
 class Place(NamedTuple):
-    """Where a table lies and what its numbers count from.
+    """The vaddr of a table and, since Go 1.18, the bases of entries of functions and of their data.
 
-    The vaddr of the table; since Go 1.18 that from which entries of functions count, and their data. `parts` are
-    those of the code, if there are several: the first and the end of the offsets that lead into it, and its vaddr.
+    `parts` are those of the code, if there are several: the first and the end of the offsets of each, and its vaddr.
     """
 
     vaddr: int
@@ -66,10 +64,9 @@ class Memory(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What the table begins with: layout, unit of code, size of a pointer, functions, and offsets of its parts.
+    """Layout, unit of code, size of a pointer, number of functions, and offsets of the parts of the table.
 
-    `data` is what offsets of functions count from, and `list` where the list of functions begins, which before
-    Go 1.16 stands behind the header.
+    `data` is the base of offsets of functions, and `list` where their list begins.
     """
 
     layout: int
@@ -135,8 +132,8 @@ def read_go_table(
 ) -> SymbolList:
     """The functions of a Go program, with inlined functions, files and lines.
 
-    `table` is the line table, with relocations applied; `code` are begins and ends of executable ranges, ascending: a
-    function outside of them is left out. Raises ValueError, with a few words, if nothing can be read.
+    `table` is the line table, with relocations applied; functions outside of `code`, begins and ends of executable
+    ranges, are left out. Raises ValueError with a reason if nothing can be read.
     """
     header = read_header(table, big)
     problems: list[str] = []
@@ -217,10 +214,8 @@ def unit_table(header: Header, table: Buffer, big: bool) -> Buffer:
 def function_list(
     header: Header, fields: Fields, place: Place, code: tuple[UInt64, UInt64]
 ) -> tuple[UInt64, UInt64, Int64]:
-    """Entry, bound and offset of the functions that lie in code, ascending.
-
-    The bound is the entry of the next one, or where the code ends.
-    """
+    """Entry, bound and offset of the functions in code, ascending; the bound is the next entry, or the end of the
+    code."""
     word = header.word if header.layout < GO_1_18 else 4
     at = header.list + np.arange(header.functions + 1, dtype=np.int64) * 2 * word
     entry = fields.at(at, word)
@@ -252,11 +247,10 @@ def leads_to(offset: UInt64, place: Place) -> UInt64:
 def find_trees(
     header: Header, fields: Fields, place: Place, memory: Memory, data: Int64, data_count: UInt64
 ) -> tuple[Int64, Int64]:
-    """Where in the file the trees of inlined calls lie, -1 for none, and where what is loaded with them ends.
+    """File offsets of the trees of inlined calls, -1 for none, and of the ends of their segments.
 
-    `data` is where the list of the data of each function begins: offsets, or until Go 1.17 pointers at an address
-    that they divide. Until then the number of the tree in the list depends on the release too, which the table does not
-    tell, so that one is taken under which trees make sense.
+    `data` is where the list of the data of each function begins: offsets, or until Go 1.17 aligned pointers. Then the
+    index of the tree in the list depends on the release, which is unknown, so the one with most sound trees is taken.
     """
     if header.layout >= GO_1_18:
         value = fields.at(data + 4 * INLINE_TREES[0], 4)
@@ -279,7 +273,7 @@ def find_trees(
 
 
 def in_file(memory: Memory, vaddr: UInt64, known: Bool) -> tuple[Int64, Int64]:
-    """Where in the file `vaddr` lies, -1 where it does not or is not `known`, and where its piece of memory ends."""
+    """The file offset of `vaddr`, -1 where there is none or it is not `known`, and the end of its segment."""
     offset, end = np.full(len(vaddr), -1, np.int64), np.zeros(len(vaddr), np.int64)
     for begin, start, size in memory.pieces:
         size = min(size, len(memory.data) - start)

@@ -12,7 +12,7 @@ MAGIC = 0x4A695444
 HEADER_SIZE, PREFIX_SIZE = 40, 16
 LOAD, MOVE, DEBUG_INFO, CLOSE = 0, 1, 2, 3
 SAME_FILE = b"\xff"
-"""In place of a name: the name of the entry before it."""
+"""A name that stands for that of the entry before."""
 
 ELF_HEADER = 0x40
 """Some runtimes add the size of an ELF header to the addresses of lines, because `perf inject` takes it off."""
@@ -43,8 +43,8 @@ def process_of(head: bytes) -> int:
 def read_jitdump(data: bytes | memoryview) -> SymbolList:
     """The functions and lines of a jitdump; addresses are those at run time.
 
-    Of functions that overlap the later wins. Code that moved answers at both places. A file that is cut off, as that
-    of a process that was killed, gives what it has; `problems` says so.
+    Of functions that overlap the later wins, and code that moved is at both addresses. A file that is cut off, as that
+    of a killed process, gives what it has, with a sentence in `problems`.
     """
     problems: list[str] = []
     files: dict[bytes, int] = {}
@@ -110,10 +110,7 @@ def read_lines(
 
 
 def lay_out(loaded: list[Code], budget: int) -> SymbolList:
-    """A listing of functions in order of loading, with their lines.
-
-    Code that moves often, or is cut into many pieces, repeats its lines; no more than `budget` lines are looked at.
-    """
+    """A listing of functions in order of loading, with `budget` lines at most, which code that moves often repeats."""
     offsets = [offset for code in loaded for offset, _, _ in code.lines]
     bias = ELF_HEADER if offsets and min(offsets) >= ELF_HEADER else 0
     top = np.uint64(0xFFFFFFFFFFFFFFFF)

@@ -1,4 +1,5 @@
-"""The kernel's own list of its symbols: `/proc/kallsyms`, and `System.map`, which has the same lines (rule R124)."""
+"""The kernel's own list of its symbols: `/proc/kallsyms`, and `System.map`, which has the same lines (R124, symbols of
+the kernel)."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from symbolize.symbol_files.symbol_list import SymbolList
 
 PAGE = 4096
 MAX_FUNCTION = 1 << 20
-"""Bytes behind its start that a symbol may answer for. Between the parts of a kernel lie gaps of megabytes."""
+"""Bytes behind its start that a symbol may answer for; parts of a kernel are megabytes apart."""
 
 ANCHORS = (b"_text", b"_stext", b"_etext", b"_sinittext", b"_einittext")
 CODE_KINDS = b"TWtw"
@@ -21,7 +22,7 @@ _LINE = re.compile(rb"^([0-9a-fA-F]{8,16}) ([A-Za-z?]) (\S+)(?:[ \t]+\[(\S+)\])?
 
 
 class Anchors(NamedTuple):
-    """Addresses of symbols that tell where the kernel lies, 0 where there is none."""
+    """Addresses of symbols that bound the kernel, 0 where there is none."""
 
     text: int = 0
     stext: int = 0
@@ -36,7 +37,7 @@ class Anchors(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Kallsyms:
-    """What such a file lists: functions, and `anchors`. `restricted`: all addresses were hidden from the reader.
+    """The functions and anchors of such a file; `restricted`: all addresses were hidden from the reader.
 
     In `/proc/kallsyms` addresses are those at run time, in `System.map` those in vmlinux.
     """
@@ -52,13 +53,12 @@ def looks_like_kallsyms(head: bytes) -> bool:
 
 
 def read_kallsyms(data: bytes) -> Kallsyms:
-    """Read a list of kernel symbols (rule R124).
+    """Read a list of kernel symbols (R124, symbols of the kernel).
 
-    Only `T t W w` are functions. A symbol has no size: it ends where the next one of any kind begins, with the page
-    of its start where that next one belongs to another module or is none, and MAX_FUNCTION bytes behind its start at
-    the latest. What lies between `_sinittext` and `_einittext` is left out, because the kernel reuses that memory once
-    it is up. Code that the kernel makes at run time (`bpf_prog_<tag>_name`, trampolines) is listed under the module
-    `[bpf]` or `[__builtin__ftrace]` and keeps its names.
+    Only `T t W w` are functions. A symbol ends where the next one of any kind begins, with its page if that is of
+    another module or none, and after MAX_FUNCTION bytes. What is between `_sinittext` and `_einittext` is left out,
+    because the kernel reuses that memory. Code made at run time (`bpf_prog_<tag>_name`, trampolines) is listed under
+    the module `[bpf]` or `[__builtin__ftrace]` and keeps its names.
     """
     addresses: list[int] = []
     kinds = bytearray()
@@ -117,7 +117,8 @@ def symbol_ends(address: UInt64, module: Int64) -> UInt64:
 
 
 def plainness(names: list[bytes], address: UInt64, rows: Int64) -> Int64:
-    """The place of each of `rows` among those of its address: fewer leading underscores, shorter, byte order (R107)."""
+    """The rank of each of `rows` among those of its address: fewer leading underscores, shorter, byte order (R107,
+    choice among symbols)."""
     place = np.zeros(len(rows), np.int64)
     order = rows[np.argsort(address[rows], kind="stable")]
     again = address[order[1:]] == address[order[:-1]]

@@ -2,10 +2,10 @@
 # mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
 # mypy: disable-error-code="valid-type", no-warn-unused-ignores
 # mypy: disable-error-code="valid-type"
-"""The tables of Go by program counter: file, line and inlined call of each place of a function (rule R121).
+"""The tables of Go by program counter: file, line and inlined call of each address (R121, Go line table).
 
-A table of values is a run of pairs of LEB128 numbers: by how much the value changes, with its sign in the lowest bit,
-and how many units of code it then holds. It begins with -1 at the entry of its function, and a change of 0 ends it.
+A table of values is a run of pairs of LEB128 numbers: the change of the value, with its sign in the lowest bit, and for
+how many units of code it holds. It begins with -1 at the entry of its function; a change of 0 ends it.
 """
 
 import cython
@@ -70,10 +70,10 @@ class PcValues:
 
 @cython.cclass
 class Walk:
-    """Goes over all functions and fills the columns of a `SymbolList`, of which files and names are still offsets.
+    """Fills the columns of a `SymbolList`, with offsets for files and names, function by function.
 
-    `data` is the table, `memory` the file, in which the trees of inlined calls lie. Rows and segments belong to the
-    function that is being read from `first_row` and `first_segment` on.
+    `data` is the table, `memory` the file with the trees of inlined calls. The current function has the rows and
+    segments from `first_row` and `first_segment` on.
     """
 
     def __init__(  # type: ignore[no-untyped-def]
@@ -107,7 +107,7 @@ class Walk:
         self.end = 0
 
     def open(self, files: cython.Py_ssize_t, lines: cython.Py_ssize_t, inlines: cython.Py_ssize_t) -> None:
-        """Begin with the function at `entry`, whose tables of values stand at these offsets."""
+        """Begin with the function at `entry`, whose tables of values are at these offsets."""
         self.files.open(files, self.entry)
         self.lines.open(lines, self.entry)
         self.inlines.open(inlines, self.entry)
@@ -217,7 +217,7 @@ class Walk:
         return low - 1 if low > self.first_row else -1
 
     def index_at(self, pc: cython.ulonglong) -> cython.int:
-        """The inlined call that `pc` lies in, -1 if in none."""
+        """The inlined call at `pc`, -1 if there is none."""
         low: cython.Py_ssize_t = self.first_segment
         high: cython.Py_ssize_t = self.segment_count
         middle: cython.Py_ssize_t
@@ -232,10 +232,8 @@ class Walk:
         return self.index[low - 1] if low > self.first_segment else -1
 
     def parent_of(self, index: cython.int) -> cython.int:
-        """The inlined call that one lies in, -1 if in none; the cursor of the trees stands behind what was read.
-
-        Before Go 1.20 the parent is stated, since then it is that of an instruction at the call.
-        """
+        """The inlined call around one, -1 if there is none: stated before Go 1.20, since then that of an instruction at
+        the call."""
         position: cython.ulonglong = cython.cast(cython.ulonglong, self.tree) + index * (
             OLD_CALL_SIZE if self.old_trees else CALL_SIZE
         )
@@ -255,10 +253,8 @@ class Walk:
         return self.index_at((self.entry + value) & MASK64)
 
     def node_of(self, index: cython.int, function: cython.int) -> cython.int:
-        """The node of an inlined call of the function, with those that it lies in; `function` for -1.
-
-        A tree that runs in circles, or out of the file, is as if it was not there.
-        """
+        """The node of an inlined call of the function, made with those around it; `function` for -1 and for corrupt
+        trees."""
         depth: cython.Py_ssize_t = 0
         node: cython.int
         while index >= 0:
@@ -349,11 +345,11 @@ def count_changes(walk: Walk, entry, bound, files, lines, inlines):  # type: ign
 def read_functions(walk: Walk, columns, changes: cython.Py_ssize_t, function_columns):  # type: ignore[no-untyped-def]
     """The layers and nodes of all functions.
 
-    `columns` are entry, bound and offsets of the tables of values of file, line and inlined call, then the place of
-    the tree of inlined calls in the file and its end there, and where the files of the unit begin in the list of files.
-    `function_columns` are what is known of the nodes of the functions: name, line of the declaration. Returns arrays:
-    end of each function; start, file and line of the rows; start and node of the segments; parent, name, file and line
-    of the call, file and line of the declaration of the nodes.
+    `columns` are entry, bound, offsets of the tables of values of file, line and inlined call, offset and end of the
+    tree of inlined calls in the file, and the first file of the unit. `function_columns` are name and line of
+    declaration. Returns the end of each function; start, file and line of rows; start and node of segments; parent,
+    name, file and line of the call, file and line of the declaration of nodes; bad trees; whether the budget was
+    exceeded.
     """
     i: cython.Py_ssize_t
     entries: cython.const[cython.ulonglong][::1] = columns[0]

@@ -1,4 +1,4 @@
-"""`perf-PID.map`: what a runtime says about the code that it compiles, a line a function."""
+"""`perf-PID.map`: the functions that a runtime compiled, one on each line."""
 
 import re
 
@@ -11,10 +11,11 @@ _LINE = re.compile(rb"^[ \t]*(?:0[xX])?([0-9a-fA-F]{1,16})[ \t]+(?:0[xX])?([0-9a
 
 
 def read_perf_map(data: bytes) -> SymbolList:
-    """The functions of a perf map: lines `START SIZE NAME`, numbers in hexadecimal, names with spaces.
+    """The functions of a perf map: lines `START SIZE NAME`, numbers in hexadecimal, names with spaces, runtime
+    addresses.
 
-    Addresses are those at run time. The runtime appends a line whenever it compiles, so of lines that overlap the
-    later wins. Lines of another form are counted in `problems`.
+    The runtime appends a line whenever it compiles, so the later of overlapping lines wins. Other lines are counted in
+    `problems`.
     """
     begins: list[int] = []
     sizes: list[int] = []

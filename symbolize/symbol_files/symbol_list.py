@@ -1,4 +1,4 @@
-"""What a list of functions says of addresses, as columns."""
+"""Lists of functions as columns."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -12,14 +12,13 @@ from symbolize.core.arrays import Int32, UInt32, UInt64
 class SymbolList:
     """Functions, inlined functions and lines by address, from a source that is neither DWARF nor an ELF symbol table.
 
-    Two layers of disjoint ranges, each range up to the start of the next: in `[start[i], start[i + 1])` the innermost
-    function is node `node[i]` (-1: none), in `[row_start[i], row_start[i + 1])` the place is line `row_line[i]` (0:
-    unknown) of file `row_file[i]` (-1: unknown). Starts ascend and differ.
+    Two layers of disjoint ranges, ascending, each up to the start of the next: at `[start[i], start[i + 1])` the
+    innermost function is node `node[i]` (-1: none), at `[row_start[i], row_start[i + 1])` the line is `row_line[i]` (0:
+    unknown) of file `row_file[i]` (-1: unknown).
 
-    Nodes are functions and inlined functions, parents before children: the node it is inlined into (-1: none), the
-    row of its function, and file (-1: unknown) and line of the call. Functions have a name as linked, or a readable one
-    where there is no such thing (the other is empty), and the place of their declaration. Files are paths.
-    `problems` says, a sentence each, what could not be read.
+    Nodes, parents before children, have the node around them (-1: none), the row of their function, and file (-1:
+    unknown) and line of the call. Functions have a linkage name or else a readable one (the other is empty), and a
+    declaration. `files` are paths, `problems` sentences about what is unreadable.
     """
 
     start: UInt64
@@ -40,10 +39,8 @@ class SymbolList:
 
     @classmethod
     def of_functions(cls, begin: UInt64, end: UInt64, linkage: list[bytes]) -> Self:
-        """Functions without lines: function `i` is called `linkage[i]` and lies in `[begin[i], end[i])`.
-
-        The ranges ascend and are disjoint; empty ones are left out.
-        """
+        """Functions `linkage[i]` at `[begin[i], end[i])`, ascending, disjoint, without lines; empty ones are left
+        out."""
         rows = np.flatnonzero(end > begin).astype(np.int32)
         begin, end = begin[rows], end[rows]
         gap = np.append(begin[1:], np.uint64(0)) != end

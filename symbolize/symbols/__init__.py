@@ -1,4 +1,4 @@
-"""Symbol tables: which frames stand at these addresses of this binary, asked in bulk."""
+"""Symbol tables: the frames at addresses of one binary, looked up in bulk."""
 
 from symbolize.symbols.binary import Binary, build_table
 from symbolize.symbols.builds import builds_of, is_same_build, misfit

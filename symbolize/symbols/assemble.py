@@ -53,8 +53,7 @@ TOP = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 SLOTS_PER_ROW = 4
 MORE_SLOTS = 1 << 16
-"""Up to so many pairs of unit and file number, for each row that has one and in addition, are told apart by a table of
-all possible ones instead of by sorting."""
+"""Pairs of unit and file number are indexed by a table of up to so many, for each row and in addition, else sorted."""
 
 
 class Ranges(NamedTuple):
@@ -94,10 +93,8 @@ def assemble(
     vaddrs: UInt64 | None,
     resolved: Resolved | None = None,
 ) -> SymbolTable:
-    """The table of everything that was decoded, or of what lookups of `vaddrs` (ascending) can meet.
-
-    `resolved` are functions that were named while it was decoded, all that are needed.
-    """
+    """The table of everything that was decoded, or of what lookups of `vaddrs` (ascending) need; `resolved` are its
+    functions if they are named already."""
     if dwarf is not None and len(decoded.empty_starts):
         decoded = without_covered(dwarf, decoded, symbols)
     ranges = all_ranges(decoded, symbols) if vaddrs is None else ranges_at(decoded, symbols, vaddrs)
@@ -145,7 +142,8 @@ def assemble(
 
 
 def without_covered(dwarf: Dwarf, decoded: Decoded, symbols: SymbolLayer) -> Decoded:
-    """`decoded` without the functions of length zero that lie in a sized symbol of another function (rule R8)."""
+    """`decoded` without functions of length zero in a sized symbol of another function (R8, functions of length
+    zero)."""
     segment = np.searchsorted(decoded.segment_start, decoded.empty_starts)
     symbol = layer_at(symbols.start, symbols.symbol, decoded.empty_starts)
     covered = (symbol >= 0) & np.append(symbols.sized, False)[symbol]
@@ -224,11 +222,8 @@ def name_ranges(
     pool: StringTable,
     done: Resolved | None,
 ) -> tuple[Functions, Int32, Int32]:
-    """The functions of the table.
-
-    Returns them with the row of each inlined node of the decoder and, since the symbol at an address has a say in
-    the name of its outermost function, that of each range (-1: nothing there).
-    """
+    """The functions of the table; the row of each inlined node of the decoder; and that of the outermost function of
+    each range (-1: none), whose name depends on the symbol too."""
     parent = decoded.node_parent
     used = np.zeros(len(parent), np.uint8)
     mark_chains(*views(ranges.node, parent, used))
@@ -277,10 +272,8 @@ def name_ranges(
 
 
 def begin_together(node: Int64, outer: Int64, decoded: Decoded, symbol: Int32, symbols: SymbolLayer) -> Bool:
-    """Where the symbol begins at the begin of a range of the outermost function `node` (-1: none), rule R262.
-
-    `outer` is the outermost function of each node of the decoder.
-    """
+    """Where the symbol and a range of the outermost function `node` (-1: none) begin together (R262, fuller symbol
+    names); `outer` is the outermost function of each node."""
     begin = symbols.vaddr
     tops = np.append(outer, -1)
     here = tops[layer_at(decoded.segment_start, decoded.segment_node, begin)]
@@ -321,7 +314,7 @@ def encode_ranges(
     calls: Int32,
     places: tuple[Int32, UInt32, UInt32],
 ) -> tuple[InlineTree, Blocks]:
-    """The nodes of the table, and its ranges with their nodes and their `places`: file, line, column."""
+    """The nodes of the table, and its ranges with their nodes and `places`: file, line, column."""
     inputs = (decoded.node_parent, node_function, calls, decoded.node_call_line, decoded.node_call_column)
     count, inlined = len(ranges.start), int(np.count_nonzero(node_function >= 0))
     node = np.empty(count, np.int32)
@@ -344,7 +337,7 @@ def leaf_places(
         at, row = at[found >= 0], row[found >= 0]  # a line of no file says nothing
         file[at] = found[found >= 0]
         line[at], column[at] = decoded.row_line[row], decoded.row_column[row]
-    # Without DWARF the FILE symbol is all there is (rule R120).
+    # Without DWARF the FILE symbol is all there is (R120, source file of local symbols).
     alone = np.flatnonzero((ranges.node < 0) & (ranges.symbol >= 0) & (file < 0))
     if len(alone):
         file[alone] = files.of_symbols(symbols.files)[symbols.file[ranges.symbol[alone]]]
@@ -359,7 +352,7 @@ class Files:
         self._numbers: dict[bytes, int] = {}
 
     def attribute(self, dwarf: Dwarf, unit: Int64, index: UInt32) -> Int32:
-        """The paths that file attributes `index` of DIEs in `unit` name; -1 for no file (rule R23)."""
+        """The paths that file attributes `index` of DIEs in `unit` name; -1 for no file (R23, file 0 in attributes)."""
         return self._resolve(dwarf, unit, index.astype(np.int64), False)
 
     def of_rows(self, dwarf: Dwarf, decoded: Decoded, rows: Int32) -> Int32:

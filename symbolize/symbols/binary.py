@@ -23,19 +23,17 @@ if TYPE_CHECKING:
 
 
 WHOLE_SHARE = 0.5
-"""From this share of the debug information on, all of it is decoded, if the table can be kept."""
+"""If this share of the debug information is needed and the table can be cached, all is decoded."""
 
 
 class Binary:
     """A binary, opened: the files that share its build id, and their symbol table.
 
-    The first image with DWARF gives functions and lines; the symbol tables of all are united (rules R113,
-    R142). Files that lie at other addresses are left out, apart from the one with the code: `loaded` has the
-    segments by which addresses are placed, and what `shift` adds to their vaddrs gives those of the names (rule R145).
-    A whole table is kept in memory and, if there is one, in `cache`. `finder` tells where further files with
-    DWARF may lie: split units and the supplementary file. `is_kept` tells whether the whole table is in the cache;
-    it is False if that could not be written, None as long as there is none or some of the further files are missing.
-    `refused` says which files do not fit the others.
+    The first image with DWARF gives functions and lines; the symbol tables of all are united (R113, united symbol
+    tables; R142, DWARF and symbols apart). `loaded` defines the segments; `shift` is added to its vaddrs to get those
+    of `images` (R145, distance of a debug file). A whole table is retained, also in `cache` if given. `finder` proposes
+    paths of split units and the supplementary file. `is_kept`: whether the whole table is in the cache, None if there
+    is none or further files are missing. `refused` are sentences about files that do not fit.
     """
 
     def __init__(
@@ -73,11 +71,11 @@ class Binary:
         return misfit(self.loaded, other.loaded)
 
     def table(self, vaddrs: UInt64 | None = None) -> SymbolTable:
-        """The symbol table; with `vaddrs` (ascending) it may be one that answers for these addresses alone.
+        """The symbol table; with `vaddrs` (ascending) it may be one for these addresses alone, with the same answers.
 
-        What decides is the cost: where a whole table is at hand, or most of the debug information is needed anyway and
-        the table can be kept, or the binary is met for the second time, it is the whole one. The answers are the
-        same. Raises ChangedFile if a file changed while it was read (R280, files that change).
+        The whole one is taken if it is at hand, or worth its cost: most of the debug information is needed and the
+        table can be cached, or it is the second lookup. Raises ChangedFile if a file changed meanwhile (R280, files
+        that change).
         """
         with self.reading():
             if not self.is_cached() and (vaddrs is None or self._is_worth_it(vaddrs)):
@@ -116,10 +114,7 @@ class Binary:
         self.check()
 
     def table_again(self, vaddrs: UInt64) -> SymbolTable:
-        """The table for one more question of the lookup that `table` was asked for: one for `vaddrs` (ascending) alone.
-
-        It is no second visit, which would be a reason to build the whole table.
-        """
+        """A table for `vaddrs` (ascending), as a part of the lookup that `table` was called for."""
         with self.reading():
             return self._whole if self._whole is not None else self._build(vaddrs)
 
@@ -181,7 +176,7 @@ class Binary:
 
     @property
     def key(self) -> str:
-        """A name for the binary by the contents of its files, as its kept table has it."""
+        """A name for the binary by the contents of its files, as in the cache."""
         return table_name(self.facts)
 
     def adopt(self, table: SymbolTable) -> None:
@@ -209,7 +204,7 @@ class Binary:
         return self._made
 
     def forget(self) -> None:
-        """Let go of what only building a table needs; it is read again when one has to be built."""
+        """Free what only building a table needs."""
         if self._made is not None:
             self._made.close()
             self._made = None

@@ -30,10 +30,8 @@ MAX_PIECES = 64
 
 
 class Builder:
-    """Reads the files of a binary, once, and builds its tables; see `Binary`.
-
-    `dwarf` is their debug information, if there is any, else `listing` what the line table of Go says.
-    """
+    """Reads the files of a binary, once, and builds its tables, from `dwarf` or else `listing`, the line table of
+    Go."""
 
     def __init__(self, images: Sequence[ElfImage], finder: Finder | None) -> None:
         self._images = images
@@ -114,15 +112,15 @@ class Builder:
 def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None, symbols: Callable[[], SymbolLayer] | None = None) -> Decoded:
     """Decode the units that may hold one of `vaddrs` (ascending), or all.
 
-    Where no unit that claims an address has a function there, units that may have more code than they claim are
-    decoded too (rules R61, R255). With the `symbols` of the binary, which are asked for when the units are read, only
-    what lookups of `vaddrs` ask of the segments is right.
+    Where no unit that claims an address has a function there, units with unclaimed code are decoded too (R61, units by
+    root ranges; R255, claims of units). With `symbols`, called when the units are read, segments are right only as far
+    as lookups of `vaddrs` need them.
     """
     if vaddrs is None:
         return dwarf.decode()
 
     def asked() -> UInt64:
-        # What is said of shared code hangs on the functions at and before the begins of symbols (rule R160).
+        # Shared code depends on the functions at and before the begins of symbols (R160, whole shared code).
         assert symbols is not None
         layer = symbols()
         symbol = layer_at(layer.start, layer.symbol, vaddrs)
@@ -149,7 +147,7 @@ def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None, symbols: Callable[[], Symbol
 
 
 def go_listing(images: Sequence[ElfImage]) -> SymbolList | None:
-    """The functions of a Go program by its line table, of the first file that has one (rule R121)."""
+    """The functions of a Go program by its line table, of the first file that has one (R121, Go line table)."""
     for image in images:
         found = go_table(image)
         if found is None:
@@ -168,7 +166,8 @@ def go_listing(images: Sequence[ElfImage]) -> SymbolList | None:
 
 
 def read_layer(images: Sequence[ElfImage]) -> SymbolLayer:
-    """The symbols of all files of a binary, united (rule R113), and bounded by the FDEs of the file that has some."""
+    """The symbols of all files of a binary, united (R113, united symbol tables), and bounded by the FDEs of the file
+    that has some."""
     opd = next((image for image in images if has_descriptors(image)), None)
     tables = [table for image in images for table in symbol_tables(image, opd)]
     if not is_complete(images):
@@ -182,11 +181,8 @@ def read_layer(images: Sequence[ElfImage]) -> SymbolLayer:
 
 
 def symbol_tables(image: ElfImage, descriptors: ElfImage | None = None) -> Iterator[Symbols]:
-    """The symbol tables of a file; of .dynsym what .symtab has no symbol at the address of (rule R113), and of the
-    entries of procedure linkage tables what neither has (rule R263).
-
-    `descriptors` is as in `read_symbols`.
-    """
+    """The symbol tables of a file: .symtab, what .dynsym has at other addresses (R113, united symbol tables), and
+    PLT entries at others still (R263, names of PLT entries). `descriptors` is as in `read_symbols`."""
     full, dynamic = (read_symbols(image, name, descriptors) for name in (".symtab", ".dynsym"))
     known = np.zeros(0, np.uint64)
     for table in (full, dynamic, read_plt(image)):

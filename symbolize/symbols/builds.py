@@ -1,7 +1,6 @@
-"""Which of several files are of one build: ids are set by hand, and tools change files afterwards.
+"""Groups files by build: ids are set by hand, and tools change files afterwards.
 
-Files with code are of one build if they have the same code, a debug file and a file with code if they agree on where
-segments and sections lie.
+Files of one build have the same code; a debug file has the same segments and sections.
 """
 
 from collections.abc import Sequence
@@ -17,10 +16,9 @@ TOP = (1 << 64) - 1
 
 
 def builds_of(images: Sequence[ElfImage]) -> list[list[ElfImage]]:
-    """The files that share a build id or a name, those of each build together (rule R248).
+    """The files that share a build id or a name, by build (R248, one build id, several builds).
 
-    A debug file that fits several builds belongs to the one whose functions it has at the same addresses. If these do
-    not tell, it belongs to none of them, and is alone.
+    A debug file that fits several builds belongs to the one with its functions at the same addresses, if there is one.
     """
     if len(images) == 1:
         return [list(images)]
@@ -43,8 +41,8 @@ def builds_of(images: Sequence[ElfImage]) -> list[list[ElfImage]]:
 
 
 def is_same_build(one: Sequence[ElfImage], other: Sequence[ElfImage]) -> bool:
-    """Whether files that nothing but their contents connects give the same names: they have the same code, or, where
-    none has any, the same contents (rule R249)."""
+    """Whether unrelated files give the same names: their code or, without any, their contents are equal (R249, equal
+    code)."""
     first, second = (next((image for image in images if image.has_code), None) for images in (one, other))
     if first is not None and second is not None:
         return same_code(first, second)
@@ -54,10 +52,7 @@ def is_same_build(one: Sequence[ElfImage], other: Sequence[ElfImage]) -> bool:
 
 
 def same_code(one: ElfImage, other: ElfImage) -> bool:
-    """Whether two files with code have the same, at the same addresses or one distance apart.
-
-    Of more than MAX_COMPARED bytes an evenly spaced part is compared.
-    """
+    """Whether two files have the same code, at one distance; of more than MAX_COMPARED bytes a part is compared."""
     if one.machine != other.machine or one.is_relocatable != other.is_relocatable:
         return False
     ranges = [code_ranges(image) for image in (one, other)]
@@ -147,12 +142,11 @@ def functions(image: ElfImage) -> dict[bytes, int]:
 
 
 def aligned(images: Sequence[ElfImage], refused: list[str]) -> tuple[ElfImage, list[ElfImage], int]:
-    """The file that tells where segments lie, the files with the names, and the way from its vaddrs to theirs.
+    """The file that defines the segments, the files with the names, and the offset from its vaddrs to theirs.
 
-    prelink and eu-strip may leave other addresses in a binary than in its debug file: then all segments are shifted by
-    one distance. A file whose segments or sections are laid out in another way is of another build, whatever its build
-    id says; it is closed, and a sentence added to `refused` (rule R145). The order of `images` decides which of the
-    others give the names.
+    prelink and eu-strip may shift all segments of a binary against its debug file. A file with another layout is of
+    another build: it is closed, with a sentence in `refused` (R145, distance of a debug file). Of the others the first
+    in `images` gives the names.
     """
     # Of those with true offsets the file with the code comes first.
     loaded = max(images, key=lambda image: (image.has_code, image.has_file_offsets))
@@ -181,11 +175,10 @@ def misfit(chosen: ElfImage, image: ElfImage) -> str:
 
 
 def distance_between(loaded: ElfImage, image: ElfImage) -> int | None:
-    """By how much `image` lies higher than `loaded`; None if they are not laid out in the same way but for that.
+    """By how much `image` is above `loaded`; None if their layouts differ otherwise.
 
-    Where the executable segments lie at the same addresses the others do not matter. Where tools have added or dropped
-    segments, the executable ones decide. A file without segments, as some debug files are, has nothing to compare and
-    lies where the other one does. Sections with code that both have are of one size, and lie as the segments do.
+    Executable segments decide where they agree or tools changed the others. A debug file without segments is at the
+    same addresses. Sections with code that both have are of one size, and shifted as the segments.
     """
     if image.is_relocatable:
         return 0
@@ -194,7 +187,7 @@ def distance_between(loaded: ElfImage, image: ElfImage) -> int | None:
 
 
 def distance_of_segments(loaded: ElfImage, image: ElfImage) -> int | None:
-    """By how much the segments of `image` lie higher than those of `loaded`; None if not all do by the same."""
+    """By how much the segments of `image` are above those of `loaded`; None if they differ."""
     if not loaded.segments or not image.segments:
         return 0
     code = distances([s for s in loaded.segments if s.executable], [s for s in image.segments if s.executable])
@@ -206,7 +199,7 @@ def distance_of_segments(loaded: ElfImage, image: ElfImage) -> int | None:
 
 
 def distances(own: Sequence[Segment], others: Sequence[Segment]) -> set[int]:
-    """By how much each of the other segments lies higher than its counterpart; empty if they are no counterparts."""
+    """By how much each of the other segments is above its counterpart; empty if they are no counterparts."""
     if len(own) != len(others):
         return set()
     found = {other.vaddr - mine.vaddr for mine, other in zip(own, others, strict=True)}
@@ -215,10 +208,7 @@ def distances(own: Sequence[Segment], others: Sequence[Segment]) -> set[int]:
 
 
 def sections_agree(loaded: ElfImage, image: ElfImage, distance: int) -> bool:
-    """Whether the sections with code of which both files have the names are the same but for their addresses.
-
-    These are the same too, or all `distance` higher: some tools change the segments alone.
-    """
+    """Whether sections with code in both files are equal but for addresses, which are equal or `distance` higher."""
     own, theirs = by_name(loaded), by_name(image)
     common = own.keys() & theirs.keys()
     if any([size for _, size in own[name]] != [size for _, size in theirs[name]] for name in common):
@@ -236,10 +226,8 @@ def by_name(image: ElfImage) -> dict[str, list[tuple[int, int]]]:
 
 
 def agreeing(images: Sequence[ElfImage]) -> list[ElfImage]:
-    """The files that agree with the first on where sections lie, if nothing is linked; the others are closed.
-
-    Virtual bases depend on all sections of a file (rule R94).
-    """
+    """The files that agree with the first on the layout of sections, if nothing is linked; the others are closed (R94,
+    sections of object files)."""
     first = images[0]
     kept = [first]
     for image in images[1:]:

@@ -66,8 +66,8 @@ def frames_at(binary: Binary, vaddrs: ArrayLike) -> Frames:
 
 
 def as_vaddrs(values: ArrayLike) -> UInt64:
-    """Addresses as a column: uint64[n]. Raises TypeError for what are no whole numbers, ValueError for what has not one
-    dimension or does not fit 64 bits."""
+    """Addresses as a column: uint64[n]. Raises TypeError for other than whole numbers, ValueError for other dimensions
+    or more than 64 bits."""
     try:
         column = values if isinstance(values, np.ndarray) else as_column([*map(index, values)])  # type: ignore[arg-type]
     except OverflowError as error:

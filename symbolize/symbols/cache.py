@@ -27,7 +27,7 @@ ENDING, SEEN = ".symtab", ".seen"
 TOUCH_INTERVAL = 3600
 """Seconds between two notes of the last use of a table; its time of modification keeps it."""
 FORGOTTEN = 30 * 86400
-"""Seconds after which a binary that was seen once counts as new again."""
+"""Seconds after which a binary counts as new again."""
 
 MAX_BUILD_ID = 128
 """Characters of a build id that can be part of a name of a file."""
@@ -44,8 +44,7 @@ class Stats(NamedTuple):
 
 
 class TableCache:
-    """The tables below `folder`, a file each; `base` is the folder given. `problems` lists what went wrong, a sentence
-    each.
+    """The tables below `folder`, a file each; `base` is the folder given, `problems` are sentences.
 
     A cache that cannot be written or read costs time, not answers: nothing here raises OSError.
     """
@@ -84,10 +83,8 @@ class TableCache:
         return table
 
     def store(self, table: SymbolTable, facts: Facts) -> bool:
-        """Write a table, whole or not at all, and remove the ones used least recently if there are too many.
-
-        False, with a problem, if it could not be written; else the table's `file_size` is set.
-        """
+        """Write a table atomically, set its `file_size`, and evict; False, with a problem, if it could not be
+        written."""
         path = self._path(facts, ENDING)
         try:
             os.makedirs(self.folder, exist_ok=True)
@@ -120,7 +117,7 @@ class TableCache:
         return False
 
     def is_writable(self) -> bool:
-        """Whether tables can be kept; if not, `problems` says why."""
+        """Whether tables can be cached; if not, `problems` has the reason."""
         path = unfinished_path(os.path.join(self.folder, "trial"))
         try:
             os.makedirs(self.folder, exist_ok=True)
@@ -132,10 +129,7 @@ class TableCache:
         return True
 
     def evict(self, keep: str | None = None) -> int:
-        """Remove what dead processes left, and tables, the least recently used first, until the rest is small enough.
-
-        Returns how many files were removed.
-        """
+        """Remove what dead processes left, and the tables used least recently beyond the limit; how many files."""
         return CacheFolder(self.folder, self.limit).evict(ENDING, keep or "")
 
     def collect(self) -> int:
@@ -204,9 +198,8 @@ def default_folder() -> str:
 def facts_of(images: Sequence[ElfImage]) -> Facts:
     """What identifies the files of a binary: the build id and, of each file, size, time and a checksum of samples.
 
-    Files that share a build id may differ, as a stripped file and its debug file do; reading all of a large file
-    for one would take longer than the lookup. Of a file without a build id that leaves another build open, where
-    packers give all files one time, so what counts is also when it was last changed in any way.
+    Files that share a build id may differ; reading all of them takes longer than a lookup. Without a build id the time
+    of the last change of any kind counts too, because packers give all files one time of modification.
     """
     build_id = next((image.build_id for image in images if image.build_id), "")
     return Facts(
@@ -236,7 +229,7 @@ def is_unchanged(companion: Sequence[Any]) -> bool:
 
 
 def renamed(problem: str, found: Facts, facts: Facts) -> str:
-    """A problem that a table was kept with, under the path that its file has now; it may be a copy of what was read."""
+    """A problem of a cached table, with the path that its file has now."""
     for old, new in zip(found.sources, facts.sources, strict=True):
         if problem.startswith(f"{old['path']}: "):
             return f"{new['path']}{problem[len(old['path']) :]}"
@@ -244,7 +237,7 @@ def renamed(problem: str, found: Facts, facts: Facts) -> str:
 
 
 def was_made_of(found: Facts, facts: Facts) -> bool:
-    """Whether the table that says `found` of itself is of the files at hand, and no further file has changed since."""
+    """Whether the table with the facts `found` is of the files at hand, and no further file has changed since."""
     return identities(found) == identities(facts) and all(map(is_unchanged, found.companions))
 
 

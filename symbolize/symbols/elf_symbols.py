@@ -74,10 +74,9 @@ class SymbolNames(Sequence[bytes]):
 class SymbolLayer:
     """Symbols, a row each, and the disjoint ranges in which they answer (see `SymbolTable`).
 
-    `end` is where a symbol ends, `is_function` tells those of type FUNC and IFUNC. `file` is an index into
-    `files`, the source files of local symbols; 0 stands for none. `complete` tells whether there is a table of
-    all symbols among them, not only of those that are exported; `has_functions` whether there are others than those of
-    code that the linker made.
+    `end` is the end of a symbol, `is_function` marks FUNC and IFUNC, `file` is an index into `files`, the source files
+    of local symbols (0: none). `complete`: there is a table of all symbols, not only of exported ones; `has_functions`:
+    there are others than linker-made code.
     """
 
     start: UInt64
@@ -94,7 +93,7 @@ class SymbolLayer:
     files: list[bytes]
 
     def aliases(self, symbol: int) -> Iterator[int]:
-        """`symbol` and the other sized symbols that start where it does (rule R118)."""
+        """`symbol` and the other sized symbols that start where it does (R118, aliases)."""
         if self.sized[symbol]:
             yield symbol
         order, starts = self.by_vaddr
@@ -134,10 +133,10 @@ class SymbolLayer:
 
 
 def symbol_layer(tables: Sequence[Symbols], frames: tuple[UInt64, UInt64] = NO_FRAMES) -> SymbolLayer:
-    """Unite symbol tables.
+    """Unite symbol tables; `frames` are begins (ascending) and ends of the FDEs, see `needs_frames`.
 
-    At an address the symbol with the nearest start answers among those that cover it (rules R107, R108). `frames`
-    are begins (ascending) and ends of the FDEs of the binary; see `needs_frames`.
+    Of the symbols that cover an address the one with the nearest start answers (R107, choice among symbols; R108,
+    enclosing symbols).
     """
     if not tables:
         none = np.zeros(0, np.uint64)
@@ -153,7 +152,7 @@ def symbol_layer(tables: Sequence[Symbols], frames: tuple[UInt64, UInt64] = NO_F
     binding = np.concatenate([table.binding for table in tables])
     names = SymbolNames(tables)
     kept = end > vaddr
-    kept &= sized | ~inside(vaddr, vaddr[sized], end[sized])  # rule R110, labels inside of functions
+    kept &= sized | ~inside(vaddr, vaddr[sized], end[sized])  # R110, labels inside symbols
     rows = np.flatnonzero(kept)
     rank = np.empty(len(rows), np.int64)
     rank[
@@ -190,11 +189,11 @@ def needs_frames(tables: Sequence[Symbols]) -> bool:
 
 
 def extents(symbols: Symbols, frames: tuple[UInt64, UInt64] = NO_FRAMES) -> UInt64:
-    """Where each symbol ends: by its size, and no further than its section (rules R109, R111, R112).
+    """The end of each symbol: by its size, and no further than its section (R109, symbols without a size; R111,
+    exported symbols without a size).
 
-    A symbol of .symtab without a size reaches to the next symbol's start, or to the end of its FDE. One of .dynsym,
-    which is sparse, ends at the end of its FDE, and stands for its exact address only if it has neither size nor
-    FDE.
+    Without a size one of .symtab ends at the next start, or with its FDE; one of .dynsym, which is sparse, with its
+    FDE, or after one byte.
     """
     sized = symbols.vaddr + np.minimum(symbols.size, ~symbols.vaddr)
     starts = distinct(symbols.vaddr)
@@ -220,18 +219,15 @@ def frame_ends(vaddr: UInt64, frames: tuple[UInt64, UInt64]) -> UInt64:
 
 
 def preference(values: UInt8, order: Sequence[int]) -> Int64:
-    """The place of each value in `order`, behind all of them if it is not there."""
+    """The index of each value in `order`, its length if it is not there."""
     place = np.full(256, len(order), np.int64)
     place[list(order)] = np.arange(len(order))
     return place[values]
 
 
 def name_order(vaddr: UInt64, names: Sequence[bytes]) -> Int64:
-    """The place of each name among the symbols of its address, by the last rules of R107.
-
-    Default version before none before another version, fewer leading underscores, shorter, byte order. Only
-    addresses with several symbols need it.
-    """
+    """The rank of each name among the symbols of its address (R107, choice among symbols): default version, none, other
+    version; fewer leading underscores; shorter; byte order."""
     starts, which = distinct_inverse(vaddr)
     shared = np.flatnonzero(np.bincount(which, minlength=len(starts))[which] > 1)
 

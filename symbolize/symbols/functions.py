@@ -10,17 +10,13 @@ from symbolize.core.arrays import Bool, Int32, Int64, UInt32
 from symbolize.core.string_array import StringArray
 
 UNKNOWN = b"??"
-"""Stands for a function that is known to be there while its name is not, so that the stack keeps its depth."""
+"""The name of a function whose name is unknown, so that the stack keeps its depth."""
 
 
 @dataclass(eq=False)
 class FunctionNames:
-    """Functions, a row each.
-
-    `linkage` is the name as linked, empty if there is none; `name` the qualified name from DWARF, empty where
-    only a linkage name is known; `decl_file` an index into the table's files (-1: unknown) and `decl_line` the
-    place of the declaration. `known` is for whoever makes other names of these, so that it is done once.
-    """
+    """Functions, a row each: `linkage` and qualified `name`, of which either may be empty, `decl_file`, an index into
+    the table's files (-1: unknown), and `decl_line`. `known` caches what is derived from the names."""
 
     linkage: Sequence[bytes]
     name: Sequence[bytes]

@@ -1,14 +1,15 @@
-"""Which functions share their code: told from functions that merely have several names (rule R119).
+"""Which functions share their code: told from functions that merely have several names (R119, folded locations).
 
 Where several names stand at one place, in this order:
 
-1. Names that are spellings of one function count once (`function_key`; rules R114, R115, R149, R151).
-2. Two names that say the types of their functions, as C++ and Rust names do, are two functions (rule R157).
-3. Other names, as in C, may be aliases. Where DWARF has the function, each name with a definition of its own is
-   a function, and names without are aliases of those that have one (rules R155, R156).
-4. Elsewhere names and bindings decide (rules R152, R153, R154).
+1. Names that are spellings of one function count once (`function_key`; R114, symbol versions; R115, clone suffixes;
+R149, constructor variants; R151, thunks and stubs). 2. Two names that say the types of their functions, as C++ and Rust
+names do, are two functions (R157, names with types). 3. Other names, as in C, may be aliases. Where DWARF has the
+function, each name with a definition of its own is a function, and names without are aliases of those that have one
+(R155, definitions decide; R156, local functions of one name). 4. Elsewhere names and bindings decide (R152, internal
+names of C libraries; R153, weak names; R154, local names of exports).
 
-Functions whose symbols are gone are looked for in DWARF (rule R158).
+Functions whose symbols are gone are looked for in DWARF (R158, functions without symbols).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -62,11 +63,11 @@ from symbolize.symbols.string_table import StringTable
 NOWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 MAX_NAMES = 4096
-"""So many names at one place are looked at; whole families of empty functions may be folded into one."""
+"""Names at one address that are examined; whole families of empty functions may be folded into one."""
 
 
 class Evidence(IntEnum):
-    """What tells that functions share code."""
+    """Why functions are taken to share code."""
 
     NAMES = 1
     """Names of symbols."""
@@ -77,7 +78,7 @@ class Evidence(IntEnum):
 
 
 class Candidate(NamedTuple):
-    """One of the functions at a place: its linked name, and where it is declared (empty and 0: unknown)."""
+    """A function at an address: linkage name, and path and line of its declaration (empty and 0: unknown)."""
 
     name: bytes
     path: bytes
@@ -88,8 +89,8 @@ class Candidate(NamedTuple):
 class IcfGroups:
     """Code that several functions share: disjoint ranges `[begin, end)`, ascending.
 
-    The functions of range `i` are the candidates `[offsets[i], offsets[i + 1])`: `name` (empty where only the
-    place is known), `path` and `line`. The first is the one whose name is shown where DWARF does not decide.
+    The functions of range `i` are `[offsets[i], offsets[i + 1])`: `name` (empty: unknown), `path` and `line`, first the
+    one that is shown where DWARF does not decide.
     """
 
     begin: UInt64
@@ -110,7 +111,7 @@ class IcfGroups:
 
 
 class _Group(NamedTuple):
-    """Sized function symbols of one place, the better ones first, as rows of the layer."""
+    """Sized function symbols of one address, the better ones first."""
 
     begin: int
     end: int
@@ -127,10 +128,9 @@ class _Verdict(NamedTuple):
 
 
 def find_shared(symbols: SymbolLayer, dwarf: Dwarf | None, decoded: Decoded, vaddrs: UInt64 | None = None) -> IcfGroups:
-    """The code that several distinct functions share.
+    """The code that several distinct functions share, or with `vaddrs` (ascending) that at one of them.
 
-    With `vaddrs` (ascending) only ranges that hold one of them are looked for. What is said of an address does
-    not depend on the others, nor on which units were decoded besides those that its lookup needs.
+    The answer for an address does not depend on the other ones, nor on which other units were decoded.
     """
     known = _Known(dwarf) if dwarf is not None else None
     verdicts: list[_Verdict] = []
@@ -155,10 +155,7 @@ def find_shared(symbols: SymbolLayer, dwarf: Dwarf | None, decoded: Decoded, vad
 
 
 def _located(shared: IcfGroups, known: "_Known") -> IcfGroups:
-    """`shared` with the declarations of all candidates that DWARF has a definition of.
-
-    First among the functions of a range comes the one whose code it is: that of the first definition there.
-    """
+    """`shared` with the declarations of candidates, first in each range the one that DWARF defines there."""
     which, units = units_at(known.dwarf, shared.begin)
     definitions, index = known.definitions(units)
     path, line, order = list(shared.path), list(shared.line), list(range(len(shared.name)))
@@ -222,7 +219,7 @@ class _Known:
 
 
 def _groups(symbols: SymbolLayer, vaddrs: UInt64 | None) -> Iterator[_Group]:
-    """The places with several sized function symbols of one size; with `vaddrs` those that answer for one of them."""
+    """Groups of sized function symbols of one address and size, with `vaddrs` those that answer for one of them."""
     order, starts = symbols.by_vaddr
     same = starts[1:] == starts[:-1]
     several = np.append(same, False) | np.append(False, same) if len(starts) else same
@@ -242,7 +239,7 @@ def _groups(symbols: SymbolLayer, vaddrs: UInt64 | None) -> Iterator[_Group]:
 
 
 def _group(symbols: SymbolLayer, rows: list[int]) -> _Group:
-    """The symbols `rows`, the better ones first (rule R107), each name once."""
+    """The symbols `rows`, the better ones first (R107, choice among symbols), each name once."""
     texts = [(symbols.names[row], int(symbols.binding[row]), row) for row in rows[:MAX_NAMES]]
     order = {STB_GLOBAL: 0, STB_LOCAL: 2}
     texts = [text for text in texts if not is_linker_made(text[0])]
@@ -264,12 +261,12 @@ def _functions(group: _Group) -> dict[bytes, list[bytes]]:
 
 
 def _are_typed(keys: dict[bytes, list[bytes]]) -> bool:
-    """Whether the names of several functions say their types (rule R157)."""
+    """Whether names of several functions encode their types (R157, names with types)."""
     return sum(map(_is_typed, keys.values())) > 1
 
 
 def _is_typed(names: Sequence[bytes]) -> bool:
-    """Whether a function's names say its type."""
+    """Whether a function's names encode its type."""
     return is_mangled(names[0])
 
 
@@ -314,16 +311,16 @@ def _decide(groups: list[_Group], known: _Known | None) -> Iterator[_Verdict]:
 
 
 def _describes_c(dwarf: Dwarf, units: Int64) -> Bool:
-    """Which units tell definitions from aliases: all but those of assembly, where each label has a DIE."""
+    """Which units distinguish definitions from aliases: all but those of assembly, where each label has a DIE."""
     result: Bool = np.asarray(dwarf.units.language)[units] != DW_LANG_Mips_Assembler
     return result
 
 
 def _by_definitions(group: _Group, definitions: Definitions, index: _Index, units: set[int]) -> _Verdict | None:
-    """The functions of a group by the definitions in `units`; None if DWARF does not have the place.
+    """The functions of a group by the definitions in `units`; None if DWARF has none at the address.
 
-    A name with a definition of its own is a function, one without an alias (rule R155). Local functions of one
-    name are as many as places that they are declared at (rule R156).
+    A name with a definition is a function, one without an alias (R155, definitions decide). Local functions of one name
+    are as many as their declarations (R156, local functions of one name).
     """
     begin, size = group.begin, group.end - group.begin
     known: dict[bytes, list[Candidate]] = {}
@@ -353,7 +350,7 @@ def _by_definitions(group: _Group, definitions: Definitions, index: _Index, unit
 
 
 def _is_declared(candidate: Candidate, places: list[Candidate]) -> bool:
-    """Whether a function is declared where one of `places` is; headers may be known by several paths."""
+    """Whether a function is declared where one of `places` is; headers may have several paths."""
     return (
         any(
             candidate.line == place.line and basename(candidate.path) == basename(place.path)
@@ -365,7 +362,8 @@ def _is_declared(candidate: Candidate, places: list[Candidate]) -> bool:
 
 
 def _by_bindings(group: _Group) -> _Verdict:
-    """The functions of a group by names and bindings alone (rules R152, R153, R154)."""
+    """The functions of a group by names and bindings alone (R152, internal names of C libraries; R153, weak names;
+    R154, local names of exports)."""
     binding = dict(zip(map(strip_version, reversed(group.names)), reversed(group.bindings), strict=True))
     classes: dict[bytes, list[bytes]] = {}
     for key, names in _functions(group).items():
@@ -378,7 +376,7 @@ def _by_bindings(group: _Group) -> _Verdict:
 
 
 def _answering(verdicts: list[_Verdict], symbols: SymbolLayer) -> list[_Verdict]:
-    """The ranges in which symbols of the groups answer: a symbol that begins inside a function has its own place."""
+    """The ranges in which symbols of the groups answer, without symbols that begin inside of them."""
     if not verdicts:
         return []
     order = sorted(verdicts)
@@ -399,7 +397,7 @@ def _answering(verdicts: list[_Verdict], symbols: SymbolLayer) -> list[_Verdict]
 
 
 def _outermost(verdicts: list[_Verdict], decoded: Decoded) -> list[_Verdict]:
-    """Without names of a place inside a function, which do not share the function (rule R160)."""
+    """Those that do not begin inside of a function, whose code they would not share (R160, whole shared code)."""
     begin = np.array([verdict.begin for verdict in verdicts], np.uint64)
     if not verdicts:
         return []
@@ -418,11 +416,9 @@ def _tops(decoded: Decoded, node: Int64) -> Int64:
 
 
 def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete: bool) -> list[_Verdict]:
-    """What DWARF knows of functions whose symbols are gone (rule R158).
-
-    These are functions with code at one place, which gold leaves without symbols if they are local, and, where
-    the table of all symbols is gone, places where several sequences of line programs begin.
-    """
+    """Functions of DWARF whose symbols are gone (R158, functions without symbols): those with code at one address,
+    which gold leaves without symbols if local, and, without a table of all symbols, addresses where several sequences
+    begin."""
     dwarf = known.dwarf
     top = np.flatnonzero(decoded.node_parent < 0)
     entries = entries_at(decoded, vaddrs)
@@ -477,7 +473,7 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
 
 
 def _where_entered(decoded: Decoded, entered: UInt64, verdict: _Verdict) -> Iterator[tuple[int, int]]:
-    """The parts of a range whose functions, by segment, are `entered` where it begins: others may lie in it."""
+    """The parts of a range that belong to the function which is `entered` at its begin."""
     begin, end = np.uint64(verdict.begin), np.uint64(verdict.end)  # with an int numpy would search floats
     low = max(int(np.searchsorted(decoded.segment_start, begin, side="right")) - 1, 0)
     high = int(np.searchsorted(decoded.segment_start, end))
@@ -492,11 +488,9 @@ def _where_entered(decoded: Decoded, entered: UInt64, verdict: _Verdict) -> Iter
 def _by_lines(
     dwarf: Dwarf, decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64 | None, decided: UInt64
 ) -> list[_Verdict]:
-    """What line tables alone know of functions that DWARF does not describe, but for those that begin at `decided`.
-
-    With `-gmlt` clang describes functions only into which others are inlined, and gold drops the symbols of local ones
-    that it folds (rule R265).
-    """
+    """Functions that only line tables have, but for those that begin at `decided` (R265, shared code without
+    functions): with `-gmlt` clang describes only functions with inlined ones, and gold drops the symbols of local
+    ones that it folds."""
     answering = symbols.symbol if vaddrs is None else layer_at(symbols.start, symbols.symbol, vaddrs)
     rows = distinct(answering[answering >= 0])
     rows = rows[symbols.sized[rows] & symbols.is_function[rows]]
@@ -530,7 +524,8 @@ def _candidate(definitions: Definitions, row: int) -> Candidate:
 
 
 def _identity(definitions: Definitions, row: int) -> bytes:
-    """What tells the function of a definition from others: its name, and of a local one the place too (rule R156)."""
+    """A key of the function of a definition: its name, and of a local one its declaration (R156, local functions of one
+    name)."""
     linkage = definitions.linkage[row]
     if linkage and not linkage.startswith(b"_ZL") and b"_GLOBAL__N_" not in linkage:
         return function_key(linkage)
@@ -550,11 +545,8 @@ def entries_at(decoded: Decoded, vaddrs: UInt64 | None) -> UInt64:
 
 
 def _defined_at(definitions: Definitions, unit: int, path: bytes, line: int, size: int) -> int | None:
-    """The definition that a line row of `unit` is in: the last one that is declared at or before the line.
-
-    None where it is not the only one there, or its code was not as large as what is there: then only the place
-    is known.
-    """
+    """The only definition of this size that is the last declared at or before a line of `unit`; None if there is
+    none."""
     rows = np.flatnonzero(definitions.unit == unit).tolist()
     rows = [row for row in rows if 0 < definitions.line[row] <= line and definitions.path[row] == path]
     best = max((definitions.line[row] for row in rows), default=0)
@@ -563,7 +555,7 @@ def _defined_at(definitions: Definitions, unit: int, path: bytes, line: int, siz
 
 
 def _collect(verdicts: list[_Verdict]) -> IcfGroups:
-    """Ranges in order of address. Of those that overlap the first counts, of one place that with more functions."""
+    """Ranges by address. Of overlapping ones the first counts, of one address that with more functions."""
     kept: list[_Verdict] = []
     for verdict in sorted(verdicts, key=lambda verdict: (verdict.begin, -len(verdict.candidates), -verdict.evidence)):
         if not kept or verdict.begin >= kept[-1].end:

@@ -1,4 +1,5 @@
-"""Which name a function gets when DWARF and the symbol table both have one (rules R6, R18, R262)."""
+"""Which name a function gets when DWARF and the symbol table both have one (R6, names from symbols; R18, both names;
+R262, fuller symbol names)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,13 +16,11 @@ from symbolize.symbols.string_table import equal_texts
 def choose_names(
     function: Int64, symbol: Int64, functions: FunctionNames, symbols: SymbolLayer, begins: Bool | None = None
 ) -> FunctionNames:
-    """The names of the pairs of a function of `functions` (-1: none) and the symbol at the address.
+    """The names of pairs of a function of `functions` (-1: none) and the symbol at the address.
 
-    The symbol's name is taken where there is no DWARF. Where there is, it is taken if it agrees with DWARF up
-    to a clone suffix, so that the suffix is kept: of the sized symbols with the same start, the first that does.
-    Where none does and DWARF has a plain name only, a symbol that encodes this name is taken (rule R262); `begins`
-    tells where the symbol and a range of the function begin at one address (None: nowhere).
-    Without DWARF a word is taken for a clone suffix only where the base is a symbol too.
+    A symbol counts without DWARF, or if it agrees up to a clone suffix, which is kept: of those with one start the
+    first. If none agrees and DWARF has a plain name, a symbol that encodes it is taken where both begin (R262, fuller
+    symbol names), as in `begins`. Without DWARF a word is a clone suffix only if the base is a symbol too.
     """
     texts, names = symbols.names.texts(symbol), StringArray.empty(len(symbol))
     linked_as, named = as_texts(functions.linkage), as_texts(functions.name)
@@ -59,7 +58,7 @@ def choose_names(
         aliases = (text,) if is_alone else (symbols.names[alias] for alias in symbols.aliases(s))
         candidates = map(strip_version, aliases)
         said, called = next(own_names)
-        if not said and not called:  # its name lies in a file that is not there (rule R92)
+        if not said and not called:  # its name lies in a file that is not there (R92, missing supplementary files)
             linked = next(candidates, b"")
             linkage.append(linked)
             name.append(b"" if linked else UNKNOWN)
@@ -98,10 +97,8 @@ def as_texts(names: Sequence[bytes]) -> StringArray:
 
 
 def agreeing(candidates: Iterable[bytes], linkage: bytes, name: bytes) -> bytes:
-    """The first of `candidates` that is the DWARF function, else the first that is a variant of it; empty if none is.
-
-    DWARF may name a constructor as such (`C4`), where symbols name its variants (`C1`, `C2`).
-    """
+    """The first of `candidates` that is the DWARF function, else the first variant of it, as of constructors; empty if
+    none."""
     variant = b""
     for candidate in candidates:
         if agrees(candidate, linkage, name):
@@ -115,9 +112,8 @@ def agreeing(candidates: Iterable[bytes], linkage: bytes, name: bytes) -> bytes:
 def agrees(linked: bytes, linkage: bytes, name: bytes) -> bool:
     """Whether the symbol `linked` is the DWARF function with the given linkage and qualified name.
 
-    Without a linkage name, which gcc leaves out for functions that are local to a file, a symbol agrees when
-    its last component is that of the DWARF name. Link time optimization may leave a linkage name with a suffix, and
-    Free Pascal calls the `main` of a program `$main`.
+    Without a linkage name, which gcc omits for local functions, the last components have to be equal. Link time
+    optimization may leave a suffix in linkage names; Free Pascal calls `main` `$main`.
     """
     base = split_suffix(linked)[0]
     if linkage:

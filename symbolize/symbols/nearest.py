@@ -1,4 +1,4 @@
-"""The nearest earlier line for addresses whose own is unknown, on demand (rule R170)."""
+"""The nearest earlier line for addresses whose own is unknown, on demand (R170, nearest line)."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from symbolize.symbols.symbol_list_binary import SymbolListBinary
 from symbolize.symbols.table import Frames, SymbolTable
 
 MAX_STEPS = 128
-"""How many instructions earlier, of the smallest size that the processor has, a line may stand."""
+"""How many instructions earlier, of the smallest size of the processor, a line may be."""
 STEPS = {
     "EM_AARCH64": 4,
     "EM_ARM": 2,
@@ -31,7 +31,7 @@ MAX_DEPTH = 4096
 AT_ONCE = 4096
 """So many addresses are walked back from at once, which bounds what is allocated."""
 MAX_ASKED = 1 << 14
-"""For more addresses than this the whole table is read rather than one for the places before them."""
+"""For more addresses than this the whole table is read rather than one for the addresses before them."""
 
 
 class Leaves(NamedTuple):
@@ -44,7 +44,7 @@ class Leaves(NamedTuple):
 
 
 def lookup_nearest(binary: Binary | SymbolListBinary, vaddrs: UInt64) -> tuple[SymbolTable, Frames, Bool]:
-    """Look up `vaddrs` (ascending) and give innermost frames without a line the nearest earlier one (rule R170).
+    """Look up `vaddrs` (ascending); innermost frames without a line get the nearest earlier one (R170, nearest line).
 
     Returns the table that answered, the frames, and which addresses have such a line: bool[n].
     """
@@ -85,18 +85,14 @@ def without_line(frames: Frames) -> Bool:
 
 
 def places_before(vaddrs: UInt64, step: int) -> UInt64:
-    """Places in the instructions before each of `vaddrs`, the nearest first: uint64[n, MAX_STEPS]."""
+    """Vaddrs of up to MAX_STEPS earlier instructions, the nearest first: uint64[n, MAX_STEPS]."""
     back = np.arange(1, MAX_STEPS + 1, dtype=np.uint64) * np.uint64(step)
     before: UInt64 = vaddrs[:, None] - np.minimum(back, vaddrs[:, None])
     return before
 
 
 def nearest_places(table: SymbolTable, vaddrs: UInt64, step: int) -> Leaves:
-    """Places of the nearest earlier lines; `line` is 0 where there is none.
-
-    The walk ends where the function does. On the way it passes over what has another inline stack, because a line of
-    that would be one of another function.
-    """
+    """The nearest earlier lines in the same function and inline stack; `line` is 0 where there is none."""
     own = leaves_at(table, vaddrs)
     before = places_before(vaddrs, step)
     flat, shape = leaves_at(table, before.ravel()), before.shape
@@ -112,7 +108,7 @@ def nearest_places(table: SymbolTable, vaddrs: UInt64, step: int) -> Leaves:
 
 
 def leaves_at(table: SymbolTable, vaddrs: UInt64) -> Leaves:
-    """What the ranges of a table say at `vaddrs`, in any order."""
+    """The entries of a table at `vaddrs`, in any order."""
     count = len(vaddrs)
     leaves = Leaves(
         np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.uint32), np.empty(count, np.uint32)

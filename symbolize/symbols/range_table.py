@@ -63,10 +63,9 @@ def merge_into(  # type: ignore[no-untyped-def]
     out_rows: cython.int[::1],
     out_symbols: cython.int[::1],
 ) -> cython.Py_ssize_t:
-    """Cut three layers of disjoint ranges at each other's borders.
+    """Cut three layers of disjoint ranges, numbers or -1 up to the next start, at each other's borders.
 
-    Entry `i` of a layer reaches from its start to the next one's and holds a number, or -1. The outputs have room
-    for all entries of the three; returns how many there are, each from its start to that of the next.
+    The outputs have the size of all three together; returns how many entries there are.
     """
     count: cython.Py_ssize_t = 0
     a: cython.Py_ssize_t = 0
@@ -132,8 +131,8 @@ def mark_chains(  # type: ignore[no-untyped-def]
 class InlineTree:
     """The nodes of a table, each combination of parent, function and call site once, parents before children.
 
-    `slots` is a hash table of rows + 1; the random `mixer` keeps a file from choosing values that collide. From `limit`
-    rows on only functions of their own are entered, and `cut_off` is set.
+    `slots` is a hash table of rows + 1, with a random `mixer` against chosen collisions. From `limit` rows on only
+    functions of their own are entered, and `cut_off` is set.
     """
 
     def __init__(self, limit: cython.Py_ssize_t, mixer: cython.ulonglong) -> None:
@@ -146,7 +145,7 @@ class InlineTree:
         self.grow()
 
     def grow(self):  # type: ignore[no-untyped-def]
-        """Make room for four times as many rows, and slots for twice as many."""
+        """Enlarge the columns four times, and the slots to twice as many."""
         for name in ("parent", "function", "file", "line", "column"):
             setattr(self, name, extended(getattr(self, name), max(4 * self.count, FIRST_ROWS)))
         self.slots = memoryview(np.zeros(2 * len(self.parent), np.int32))
@@ -210,11 +209,10 @@ def chain_nodes(  # type: ignore[no-untyped-def]
     tree: InlineTree,
     found: cython.int[::1],
 ):
-    """Enter the chain of functions behind every range into `tree`; `found` receives the innermost row, or -1.
+    """Enter the chain of functions of every range into `tree`; `found` receives the innermost row, or -1.
 
-    Range `i` lies in node `leaves[i]` of the decoder, or in none (-1), and the outermost function there has the
-    row `outer_functions[i]` of the table, which depends on the symbol at the address; -1 if nothing is there.
-    `functions` are the rows of the other nodes.
+    Range `i` is in node `leaves[i]` of the decoder (-1: none), its outermost function is row `outer_functions[i]` of
+    the table (-1: none), which depends on the symbol. `functions` are the rows of the other nodes.
     """
     seen_function: cython.int[::1] = memoryview(np.full(len(parents), -1, np.int32))
     seen_row: cython.int[::1] = memoryview(np.full(len(parents), -1, np.int32))
@@ -294,11 +292,10 @@ def encode_into(  # type: ignore[no-untyped-def]
     block_starts: cython.ulonglong[::1],
     block_offsets: cython.ulonglong[::1],
 ) -> cython.Py_ssize_t:
-    """Encode ranges in blocks; neighbours that say the same become one.
+    """Encode ranges in blocks; equal neighbours become one. Returns the number of blocks.
 
-    Range `i` reaches to `starts[i + 1]`; `nodes` and `files` are -1 where there is none. `data` has MAX_PACKED bytes
-    a range, the block columns a row for every BLOCK_SIZE ranges and one more. Returns the number of blocks; the
-    offset behind the last is the number of bytes.
+    Range `i` ends at `starts[i + 1]`; `nodes` and `files` are -1 where there is none. `data` has MAX_PACKED bytes a
+    range, the block columns a row for every BLOCK_SIZE ranges and one more; the last offset is the number of bytes.
     """
     position: cython.Py_ssize_t = 0
     block: cython.Py_ssize_t = 0
@@ -403,9 +400,9 @@ def lookup(  # type: ignore[no-untyped-def]
     node_count: cython.longlong,
     file_count: cython.longlong,
 ):
-    """Fill node (-1: nothing there), file (-1: none), line and column at `vaddrs` (ascending), in one pass.
+    """Fill node (-1: none), file (-1: none), line and column at `vaddrs` (ascending), in one pass.
 
-    Nodes and files beyond their counts, which a table that was made up could name, are none.
+    Nodes and files beyond their counts, as in a forged table, are none.
     """
     blocks: cython.Py_ssize_t = len(block_starts)
     block: cython.Py_ssize_t = -1
@@ -513,10 +510,7 @@ def lookup(  # type: ignore[no-untyped-def]
 def count_frames(  # type: ignore[no-untyped-def]
     nodes: cython.const[cython.int][::1], parents: cython.const[cython.int][::1], offsets: cython.longlong[::1]
 ):
-    """Fill `offsets` (int64[n + 1]) with where the frames of each address begin: one for its node and each parent.
-
-    No address has more than MAX_CHAIN.
-    """
+    """Fill `offsets` (int64[n + 1]) with those of the frames: one for each node and parent, MAX_CHAIN at most."""
     i: cython.Py_ssize_t
     k: cython.int
     depth: cython.int
@@ -552,8 +546,8 @@ def fill_frames(  # type: ignore[no-untyped-def]
 ):
     """Fill the frames that count_frames has measured, innermost first.
 
-    The first frame has file, line and column of its line row (rules R19, R29), each further one those at which
-    the frame before it was inlined (rule R20).
+    The first frame has its line row (R19, innermost frame), others the call site of the frame before (R20, call sites
+    as lines).
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t

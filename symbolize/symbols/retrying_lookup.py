@@ -1,4 +1,4 @@
-"""Looks up all addresses of a binary at once, in a table that may change while it is read."""
+"""Looks up all addresses of a binary at once, in a table that may change meanwhile."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -19,13 +19,13 @@ class Tables(Protocol):
     """Symbol tables that were made ahead for the addresses of many profiles."""
 
     def find(self, binary: Binary, vaddrs: UInt64) -> SymbolTable | None:
-        """The table that answers for all of `vaddrs` (ascending), None if there is none. Raises FailedTable where none
-        could be made."""
+        """The table for all of `vaddrs` (ascending), None if there is none. Raises FailedTable if it could not be
+        made."""
 
 
 class BulkAnswer(NamedTuple):
-    """The table that answers for some addresses, their frames, and which have a line that is not their own (None: none
-    has). `check` raises ReadFailure if what was read has changed meanwhile."""
+    """A table, the frames at some addresses, and which have an approximate line (None: none has). `check` raises
+    ReadFailure if a file has changed meanwhile."""
 
     table: SymbolTable
     frames: Frames
@@ -34,9 +34,9 @@ class BulkAnswer(NamedTuple):
 
 
 def look_up(binary: Binary | SymbolListBinary, vaddrs: UInt64, nearest_line: bool, tables: Tables | None) -> BulkAnswer:
-    """The frames at `vaddrs` (ascending). With `nearest_line` some have the nearest earlier line of their function.
+    """The frames at `vaddrs` (ascending), with `nearest_line` some with the nearest earlier line. Raises ReadFailure.
 
-    A kept table that changed while it was read is made anew (R280, files that change). Raises ReadFailure.
+    A cached table that changed meanwhile is made anew (R280, files that change).
     """
     for _ in range(MAX_TABLES):
         table = None

@@ -17,7 +17,7 @@ SPLIT_SECTIONS = ("info", "types", "abbrev", "str", "str_offsets", "rnglists")
 
 
 class Finder(Protocol):
-    """Where companions of a binary may lie; see `symbolize.binaries.Companions`. Paths, the likeliest first."""
+    """Proposes paths of companions of a binary, the likeliest first; see `symbolize.binaries.Companions`."""
 
     def packages(self) -> Sequence[str]:
         """Packages of split units."""
@@ -30,7 +30,8 @@ class Finder(Protocol):
 
 
 def debug_sections(image: ElfImage) -> DebugSections:
-    """The debug sections that lookups need, decompressed (rule R100) and relocated (rule R93)."""
+    """The debug sections that lookups need, decompressed (R100, decompression on demand) and relocated (R93, relocated
+    debug sections)."""
     read = section_reader(image)
 
     def contents(names: Sequence[str]) -> dict[str, bytes | memoryview]:
@@ -44,8 +45,8 @@ def debug_sections(image: ElfImage) -> DebugSections:
 class CompanionFiles:
     """Opens the companions of a binary whose DWARF is in `image`; implements `symbolize.dwarf.sources.Companions`.
 
-    Without a `finder` there are none. `problems` says which could not be read or do not belong to the binary, a
-    sentence each; `opened` has size and time of modification of those that could.
+    `problems` are sentences about files that cannot be read or do not belong to it; `opened` has size and time of
+    modification of the others.
     """
 
     def __init__(self, image: ElfImage, finder: Finder | None) -> None:
@@ -91,7 +92,7 @@ class CompanionFiles:
                 yield path, sections
 
     def supplementary(self) -> DebugSections | None:
-        """The supplementary file that the binary names, if its id agrees (rule R91)."""
+        """The supplementary file that the binary names, if its id agrees (R91, supplementary files)."""
         link = self._link()
         if link is None:
             self._note("no supplementary file is named; names that would lie in it are missing")
@@ -184,16 +185,13 @@ class CompanionFiles:
 
 
 def split_sections(image: ElfImage, join: Callable[[Sequence[Buffer]], Buffer]) -> DebugSections:
-    """The `.dwo` sections of a file; `join` makes one of those that have the same name.
-
-    A `.dwo` file has a section of its own for every type unit.
-    """
+    """The `.dwo` sections of a file; `join` makes one of those of one name, as type units have."""
     parts = {name: join(image.all_contents(f".debug_{name}.dwo")) for name in SPLIT_SECTIONS}
     return DebugSections(**parts, big_endian=image.big_endian, is_split=True, holds_types=False)
 
 
 def identity(image: ElfImage, link: Link) -> bytes:
-    """What a supplementary file says that it is, empty if nothing: its build id, or its checksum."""
+    """The build id or checksum of a supplementary file, empty if it has none."""
     if not link.is_checksum:
         return bytes.fromhex(image.build_id or "")
     sup = read_sup(image.contents(".debug_sup") or b"", image.big_endian)

@@ -23,11 +23,11 @@ MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
 @cython.cclass
 class StringTable:
-    """Strings by number, each once, in the order in which they come; string 0 is empty.
+    """Distinct strings by number, in order of appearance; string 0 is empty.
 
-    String `i` is `data[offset[i]:offset[i + 1]]`. `slots` is a hash table of numbers + 1, `hashes` are those of the
-    strings: polynomials in a random `base`, so that a file cannot choose strings that collide. Strings that differ in
-    their last bytes alone have hashes in a row, whence `first_slot`: rows that overlap would be searched to their end.
+    String `i` is `data[offset[i]:offset[i + 1]]`. `slots` is a hash table of numbers + 1; `hashes` are polynomials in a
+    random `base`, against chosen collisions. Strings that differ in their last bytes alone have hashes in a row, which
+    `first_slot` spreads.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class StringTable:
         return numbers
 
     def reserve(self, strings: cython.Py_ssize_t, size: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
-        """Make room for so many more strings, of so many bytes."""
+        """Allow so many more strings, of so many bytes."""
         if self.size + size > len(self.data):
             self.data = extended(self.data, self.size + size)
         if self.count + strings >= len(self.hashes):
@@ -116,7 +116,7 @@ class StringTable:
         return number
 
     def first_slot(self, mixed: cython.ulonglong) -> cython.Py_ssize_t:
-        """Where the search for a string with this hash begins: neighbours among hashes lie far apart."""
+        """Where the search for a string with this hash begins: neighbouring hashes are far apart."""
         mixed ^= mixed >> SPREAD_SHIFT
         mixed = (mixed * SPREAD) & MASK32
         mixed ^= mixed >> SPREAD_SHIFT
@@ -191,7 +191,7 @@ def equal_texts(  # type: ignore[no-untyped-def]
     second_end: cython.const[cython.longlong][::1],
     equal: cython.uchar[::1],
 ):
-    """Tell which places in `first` hold the same bytes as those in `second`."""
+    """Which ranges of `first` and `second` hold the same bytes."""
     i: cython.Py_ssize_t
     size: cython.longlong
     k: cython.longlong

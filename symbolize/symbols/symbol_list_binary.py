@@ -16,11 +16,12 @@ from symbolize.symbols.string_table import StringTable
 from symbolize.symbols.table import SymbolTable
 
 ANY = b"[...]"
-"""What stands for type arguments in the line table of Go."""
+"""The placeholder for type arguments in the line table of Go."""
 
 
 def with_type_arguments(listing: SymbolList, symbols: SymbolLayer) -> SymbolList:
-    """The listing of a Go program with the names of generic functions completed where symbols know them (rule R121)."""
+    """The listing of a Go program with the names of generic functions completed where symbols know them (R121, Go line
+    table)."""
     generic = np.array([ANY in name for name in listing.function_name], np.bool_)
     here = np.flatnonzero(listing.node >= 0)
     here = here[generic[listing.node_function[listing.node[here]]] & (listing.node_parent[listing.node[here]] < 0)]
@@ -97,10 +98,7 @@ def symbol_list_table(listing: SymbolList, symbols: SymbolLayer) -> SymbolTable:
 
 
 class SymbolListBinary:
-    """What stands for a binary whose functions come from a list: it has no image, and a vaddr is what the list says.
-
-    `path` is the file of the list.
-    """
+    """A binary whose functions come from a list, the file `path`: it has no image, and vaddrs are those of the list."""
 
     images: Sequence[ElfImage] = ()
     is_stripped = False
@@ -121,5 +119,5 @@ class SymbolListBinary:
         return layer_at(self._listing.start, self._listing.node.astype(np.int64), vaddrs) >= 0
 
     def close(self) -> None:
-        """Let go of the table."""
+        """Free the table."""
         self._table = None

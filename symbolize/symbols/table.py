@@ -33,9 +33,8 @@ from symbolize.symbols.range_table import count_frames, fill_frames, lookup
 class Frames:
     """The frames at n addresses, CSR: those of address `i` are `[offsets[i], offsets[i + 1])`, innermost first.
 
-    `function` is a row of `functions`, `file` an index into `files` (-1: unknown); line and column 0 are
-    unknown. `folded` tells for each address whether several distinct functions share the code of its outermost
-    one.
+    `function` is a row of `functions`, `file` an index into `files` (-1: unknown); line and column 0 are unknown.
+    `folded`: whether several distinct functions share the code of the outermost one.
     """
 
     offsets: Int64
@@ -74,14 +73,15 @@ class Frames:
 
 
 class FunctionsAt(NamedTuple):
-    """The functions at n addresses: `names` has all names of each, linked if it is, `number` its place or -1."""
+    """The functions at n addresses: `number` is an index into `names` (-1: none), all names of each, preferably linkage
+    names."""
 
     number: Int64
     names: list[list[bytes]]
 
 
 FOLDED_EVIDENCE = {1: "symbols", 2: "debug information", 3: "line tables"}
-"""What tells that several functions share code, by the number in a table."""
+"""Why functions are taken to share code, by the number in a table."""
 
 
 class IcfGroup(NamedTuple):
@@ -95,22 +95,19 @@ class IcfGroup(NamedTuple):
 
 @dataclass(eq=False)
 class SymbolTable:
-    """What DWARF and symbol tables say of one binary, by ELF vaddr, as flat arrays.
+    """The DWARF and symbols of one binary, by ELF vaddr, as flat arrays.
 
-    `ranges` are the encoded ranges of vaddrs (`range_table`), each with a node and a line row, in blocks that start at
-    vaddr `block_start` and byte `block_offset`. Nodes are functions and inlined functions, parents before
-    children: the row of the function, the node it is inlined into (-1: none) and the call site. Functions have
-    a linkage name, a qualified name (each 0 where there is none) and a declaration; names and the paths of files
-    are string numbers, string `i` being `text[text_offset[i]:text_offset[i + 1]]`, and string 0 is empty.
-    File columns of nodes and functions are rows of `file_path`, or -1.
+    `ranges` are encoded (see `range_table`), in blocks from vaddr `block_start` and byte `block_offset` on. Nodes,
+    parents before children, have the row of their function, the node they are inlined into (-1: none) and the call
+    site. Functions have a linkage name, a qualified name (each 0 if unknown) and a declaration. Names and paths are
+    string numbers, string `i` is `text[text_offset[i]:text_offset[i + 1]]`, string 0 empty. Files are rows of
+    `file_path`, or -1.
 
-    `folded_begin` and `folded_end` are the ranges of code that several distinct functions share. The functions of range
-    `i` are the rows `[folded_offset[i], folded_offset[i + 1])`: name and path as string numbers, and line, 0 where
-    unknown; `folded_evidence` says what tells (`FOLDED_EVIDENCE`).
-    At `doubtful` ranges a name may be missing because debug information could not be read. `has_names` tells
-    whether the binary had DWARF or symbols at all. A table that was built for certain addresses answers for those
-    only. `file_size` are the bytes of the file that it was written to or read from, 0 if there is none; `file` is the
-    one that the columns are read from.
+    The code `[folded_begin[i], folded_end[i])` is shared by the functions `[folded_offset[i], folded_offset[i + 1])`:
+    name, path and line (0: unknown), by `folded_evidence` (`FOLDED_EVIDENCE`). At `doubtful` ranges a name may be
+    missing because debug information is unreadable. `has_names`: the binary had DWARF or symbols. A table for certain
+    addresses answers for those only. `file_size` are the bytes of its file, 0 if there is none; `file` is the one that
+    the columns are mapped from.
     """
 
     block_start: UInt64

@@ -48,10 +48,8 @@ class DamagedTable(Exception):
 
 
 class Facts(NamedTuple):
-    """What a table file says of itself: the build id and the identities of the files it was made from.
-
-    `companions` are path, size and time of modification of further files that were read for it.
-    """
+    """The build id of a binary and the identities of the files of its table; `companions` are path, size and time of
+    modification of further files."""
 
     build_id: str
     sources: list[dict[str, Any]]
@@ -134,10 +132,7 @@ def source_of(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_sound(table: SymbolTable) -> bool:
-    """Whether every row and offset that one column gives lies within another, so that no lookup leaves the table.
-
-    The checksum keeps damage out, but not a file that somebody made up.
-    """
+    """Whether rows and offsets of each column are within the others, so that no lookup leaves a forged table."""
     nodes, functions, files = len(table.node_parent), len(table.function_name), len(table.file_path)
     strings = len(table.text_offset) - 1
     lengths = (
