@@ -333,9 +333,7 @@ def sort_sequences(
     for column in columns:
         column[target] = column[row[order]]
     behind = address >= end[sequence]
-    new = np.ones(len(order), np.bool_)
-    new[1:] = (sequence[1:] != sequence[:-1]) | (behind[1:] != behind[:-1])
-    at = np.flatnonzero(new)
+    at = np.flatnonzero(first_of_runs(sequence) | first_of_runs(behind))
     after = np.append(at[1:], len(order))
     ends = np.where(behind[at], address[after - 1] + np.uint64(1), end[sequence[at]]) if len(at) else end[:0]
     pieces = sequence[at], address[at], ends, target[at], target[after - 1] + 1 if len(at) else target

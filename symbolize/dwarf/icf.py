@@ -26,8 +26,7 @@ def prefer_declared(
     if not len(several) or not len(segments[0]):
         return rows
     begin, program = lines.begin[several], lines.program[several]
-    new = np.append(True, (begin[1:] != begin[:-1]) | (program[1:] != program[:-1]))
-    first = np.flatnonzero(new)
+    first = np.flatnonzero(first_of_runs(begin) | first_of_runs(program))
     last = np.append(first[1:], len(several))
     first, last = first[last - first > 1], last[last - first > 1]
     node = segments[1][np.searchsorted(segments[0], begin[first], side="right") - 1]

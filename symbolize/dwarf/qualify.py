@@ -78,13 +78,8 @@ class ResolvedFunctions:
 
     def take(self, rows: Int64) -> "ResolvedFunctions":
         """Some rows."""
-        return ResolvedFunctions(
-            self.linkage.only(rows),
-            self.name.only(rows),
-            self.decl_file[rows],
-            self.decl_line[rows],
-            self.decl_unit[rows],
-        )
+        linkage, name = self.linkage.only(rows), self.name.only(rows)
+        return ResolvedFunctions(linkage, name, self.decl_file[rows], self.decl_line[rows], self.decl_unit[rows])
 
 
 @dataclass(eq=False)

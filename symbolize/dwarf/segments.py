@@ -187,8 +187,7 @@ def prefer_owners(
     program = np.full(len(segment_node), -1, np.int64)
     has_node = segment_node >= 0
     program[has_node] = lines.program_of_unit[unit[segment_node[has_node]]]
-    change = np.ones(len(program), np.bool_)
-    change[1:] = program[1:] != program[:-1]
+    change = first_of_runs(program)
     cut, cut_program = segment_start[change], program[change]
     first = np.searchsorted(cut, lines.begin, side="right")
     last = np.searchsorted(cut, lines.end, side="left")

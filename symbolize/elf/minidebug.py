@@ -20,12 +20,7 @@ def mini_image(image: ElfImage) -> ElfImage | None:
     except InputError as error:
         image.note(f"section .gnu_debugdata: {error.problem}")
         return None
-    if (mini.machine, mini.kind, mini.is_64, mini.big_endian) != (
-        image.machine,
-        image.kind,
-        image.is_64,
-        image.big_endian,
-    ):
+    if any(getattr(mini, name) != getattr(image, name) for name in ("machine", "kind", "is_64", "big_endian")):
         image.note("section .gnu_debugdata: another kind of file than the one around it")
         return None
     return mini

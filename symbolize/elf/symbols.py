@@ -65,16 +65,8 @@ class Symbols:
 
     def take(self, rows: Bool) -> Self:
         """The symbols that `rows` selects."""
-        return replace(
-            self,
-            vaddr=self.vaddr[rows],
-            size=self.size[rows],
-            type=self.type[rows],
-            binding=self.binding[rows],
-            section_end=self.section_end[rows],
-            name=self.name[rows],
-            file=self.file[rows],
-        )
+        columns = ("vaddr", "size", "type", "binding", "section_end", "name", "file")
+        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
     def text(self, start: int) -> bytes:
         """The string at offset `start`; one without an end reaches to the end of the table (R75, strings without an

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Int64, UInt64
+from symbolize.core.arrays import Int64, UInt64, first_of_runs
 from symbolize.symbol_files.symbol_list import SymbolList
 
 PAGE = 4096
@@ -91,9 +91,7 @@ def read_kallsyms(data: bytes) -> Kallsyms:
     ends = symbol_ends(address, module)
     rows = np.flatnonzero(code)
     rows = rows[np.lexsort((plainness(names, address, rows), preference[rows], address[rows]))]
-    first = np.ones(len(rows), np.bool_)
-    first[1:] = address[rows[1:]] != address[rows[:-1]]
-    rows = rows[first]
+    rows = rows[first_of_runs(address[rows])]
     listing = SymbolList.of_functions(address[rows], ends[rows], [names[row] for row in rows.tolist()])
     listing.problems += problems
     return Kallsyms(listing, Anchors(*(anchors.get(name, 0) for name in (b"_text", b"_stext", b"_etext"))), restricted)

@@ -19,6 +19,7 @@ from symbolize.core.arrays import (
     distinct_inverse,
     first_of_runs,
     layer_at,
+    offsets_of,
     pair,
     unpair,
     views,
@@ -111,7 +112,9 @@ def assemble(
     if tree.cut_off and dwarf is not None:
         dwarf.problems.append("absurdly many symbols in inlined functions; some are left out")
     paths = pool.add(files.paths)
-    shared_name, shared_path = pool.add(shared.name), pool.add(shared.path)
+    candidates = [candidate for code in shared for candidate in code.candidates]
+    shared_name = pool.add([candidate.name for candidate in candidates])
+    shared_path = pool.add([candidate.path for candidate in candidates])
     text, text_offset = pool.arrays()
     nodes = tree.count
     return SymbolTable(
@@ -130,13 +133,13 @@ def assemble(
         file_path=paths,
         text=text,
         text_offset=text_offset,
-        folded_begin=shared.begin,
-        folded_end=shared.end,
-        folded_offset=shared.offsets.astype(np.uint64),
-        folded_evidence=shared.evidence,
+        folded_begin=np.array([code.begin for code in shared], np.uint64),
+        folded_end=np.array([code.end for code in shared], np.uint64),
+        folded_offset=offsets_of([len(code.candidates) for code in shared]).astype(np.uint64),
+        folded_evidence=np.array([code.evidence for code in shared], np.uint8),
         folded_name=shared_name,
         folded_path=shared_path,
-        folded_line=np.array(shared.line, np.uint32),
+        folded_line=np.array([candidate.line for candidate in candidates], np.uint32),
         has_names=dwarf is not None or symbols.has_functions,
     )
 

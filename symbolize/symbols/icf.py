@@ -13,7 +13,6 @@ Functions whose symbols are gone are looked for in DWARF (R158, functions withou
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from posixpath import basename
 from typing import NamedTuple
@@ -23,13 +22,11 @@ import numpy as np
 from symbolize.core.arrays import (
     Bool,
     Int64,
-    UInt8,
     UInt64,
     distinct,
     first_of_runs,
     is_among,
     layer_at,
-    offsets_of,
     views,
 )
 from symbolize.core.string_array import joined_arrays
@@ -85,31 +82,6 @@ class Candidate(NamedTuple):
     line: int
 
 
-@dataclass(eq=False)
-class IcfGroups:
-    """Code that several functions share: disjoint ranges `[begin, end)`, ascending.
-
-    The functions of range `i` are `[offsets[i], offsets[i + 1])`: `name` (empty: unknown), `path` and `line`, first the
-    one that is shown where DWARF does not decide.
-    """
-
-    begin: UInt64
-    end: UInt64
-    offsets: Int64
-    name: list[bytes]
-    path: list[bytes]
-    line: list[int]
-    evidence: UInt8
-
-    def __len__(self) -> int:
-        return len(self.begin)
-
-    def candidates(self, i: int) -> list[Candidate]:
-        """The functions that share range `i`."""
-        rows = range(int(self.offsets[i]), int(self.offsets[i + 1]))
-        return [Candidate(self.name[row], self.path[row], self.line[row]) for row in rows]
-
-
 class _Group(NamedTuple):
     """Sized function symbols of one address, the better ones first."""
 
@@ -120,20 +92,24 @@ class _Group(NamedTuple):
     namesakes: bool
 
 
-class _Verdict(NamedTuple):
+class SharedCode(NamedTuple):
+    """Code that several functions share; the first candidate is the one that is shown where DWARF does not decide."""
+
     begin: int
     end: int
     evidence: Evidence
     candidates: list[Candidate]
 
 
-def find_shared(symbols: SymbolLayer, dwarf: Dwarf | None, decoded: Decoded, vaddrs: UInt64 | None = None) -> IcfGroups:
-    """The code that several distinct functions share, or with `vaddrs` (ascending) that at one of them.
+def find_shared(
+    symbols: SymbolLayer, dwarf: Dwarf | None, decoded: Decoded, vaddrs: UInt64 | None = None
+) -> list[SharedCode]:
+    """The code that several distinct functions share, by address, or with `vaddrs` (ascending) that at one of them.
 
     The answer for an address does not depend on the other ones, nor on which other units were decoded.
     """
     known = _Known(dwarf) if dwarf is not None else None
-    verdicts: list[_Verdict] = []
+    verdicts: list[SharedCode] = []
     undecided: list[_Group] = []
     for group in _groups(symbols, vaddrs):
         if not group.namesakes and all(same_function(group.names[0], name) for name in group.names[1:]):
@@ -150,33 +126,28 @@ def find_shared(symbols: SymbolLayer, dwarf: Dwarf | None, decoded: Decoded, vad
         ranges += _by_entries(known, decoded, vaddrs, symbols.complete)
         decided = np.array([verdict.begin for verdict in ranges], np.uint64)
         ranges += _by_lines(known.dwarf, decoded, symbols, vaddrs, decided)
-    shared = _collect(ranges)
+    shared = _disjoint(ranges)
     return _located(shared, known) if known is not None else shared
 
 
-def _located(shared: IcfGroups, known: "_Known") -> IcfGroups:
+def _located(shared: list[SharedCode], known: "_Known") -> list[SharedCode]:
     """`shared` with the declarations of candidates, first in each range the one that DWARF defines there."""
-    which, units = units_at(known.dwarf, shared.begin)
+    which, units = units_at(known.dwarf, np.array([code.begin for code in shared], np.uint64))
     definitions, index = known.definitions(units)
-    path, line, order = list(shared.path), list(shared.line), list(range(len(shared.name)))
-    for i in range(len(shared)):
+    result = []
+    for i, code in enumerate(shared):
         near = set(units[which == i].tolist())
-        ends = int(shared.offsets[i]), int(shared.offsets[i + 1])
-        kept: list[tuple[int, int]] = []
-        for k in range(*ends):
-            rows = [row for row in index.rows([shared.name[k]]) if int(definitions.unit[row]) in near]
-            declared = [row for row in rows if definitions.line[row]]
-            if declared and not line[k]:
-                path[k], line[k] = definitions.path[declared[0]], definitions.line[declared[0]]
-            here = (row for row in rows if definitions.is_live[row] and definitions.begin[row] == shared.begin[i])
-            kept.append((next(here, len(definitions.die)), k))
-        order[slice(*ends)] = [k for _, k in sorted(kept)]
-    return replace(
-        shared,
-        name=[shared.name[k] for k in order],
-        path=[path[k] for k in order],
-        line=[line[k] for k in order],
-    )
+        ranked: list[tuple[int, Candidate]] = []
+        for candidate in code.candidates:
+            rows = [row for row in index.rows([candidate.name]) if int(definitions.unit[row]) in near]
+            declared = next((row for row in rows if definitions.line[row]), None)
+            if declared is not None and not candidate.line:
+                candidate = Candidate(candidate.name, definitions.path[declared], definitions.line[declared])
+            here = (row for row in rows if definitions.is_live[row] and definitions.begin[row] == code.begin)
+            ranked.append((next(here, len(definitions.die)), candidate))
+        ranked.sort(key=lambda pair: pair[0])
+        result.append(code._replace(candidates=[candidate for _, candidate in ranked]))
+    return result
 
 
 class _Index:
@@ -270,11 +241,11 @@ def _is_typed(names: Sequence[bytes]) -> bool:
     return is_mangled(names[0])
 
 
-def _verdict(group: _Group, evidence: Evidence, names: Iterable[bytes]) -> _Verdict:
-    return _Verdict(group.begin, group.end, evidence, [Candidate(name, b"", 0) for name in names])
+def _verdict(group: _Group, evidence: Evidence, names: Iterable[bytes]) -> SharedCode:
+    return SharedCode(group.begin, group.end, evidence, [Candidate(name, b"", 0) for name in names])
 
 
-def _decide(groups: list[_Group], known: _Known | None) -> Iterator[_Verdict]:
+def _decide(groups: list[_Group], known: _Known | None) -> Iterator[SharedCode]:
     """Of `groups` whose names leave it open those that are several functions."""
     near: dict[int, set[int]] = {}
     thorough: set[int] = set()
@@ -316,7 +287,7 @@ def _describes_c(dwarf: Dwarf, units: Int64) -> Bool:
     return result
 
 
-def _by_definitions(group: _Group, definitions: Definitions, index: _Index, units: set[int]) -> _Verdict | None:
+def _by_definitions(group: _Group, definitions: Definitions, index: _Index, units: set[int]) -> SharedCode | None:
     """The functions of a group by the definitions in `units`; None if DWARF has none at the address.
 
     A name with a definition is a function, one without an alias (R155, definitions decide). Local functions of one name
@@ -346,7 +317,7 @@ def _by_definitions(group: _Group, definitions: Definitions, index: _Index, unit
         return None
     if unnamed:
         known[b""] = unnamed
-    return _Verdict(begin, group.end, Evidence.DEFINITIONS, [place for places in known.values() for place in places])
+    return SharedCode(begin, group.end, Evidence.DEFINITIONS, [place for places in known.values() for place in places])
 
 
 def _is_declared(candidate: Candidate, places: list[Candidate]) -> bool:
@@ -361,7 +332,7 @@ def _is_declared(candidate: Candidate, places: list[Candidate]) -> bool:
     )
 
 
-def _by_bindings(group: _Group) -> _Verdict:
+def _by_bindings(group: _Group) -> SharedCode:
     """The functions of a group by names and bindings alone (R152, internal names of C libraries; R153, weak names;
     R154, local names of exports)."""
     binding = dict(zip(map(strip_version, reversed(group.names)), reversed(group.bindings), strict=True))
@@ -375,7 +346,7 @@ def _by_bindings(group: _Group) -> _Verdict:
     return _verdict(group, Evidence.NAMES, (names[0] for names in strong))
 
 
-def _answering(verdicts: list[_Verdict], symbols: SymbolLayer) -> list[_Verdict]:
+def _answering(verdicts: list[SharedCode], symbols: SymbolLayer) -> list[SharedCode]:
     """The ranges in which symbols of the groups answer, without symbols that begin inside of them."""
     if not verdicts:
         return []
@@ -383,7 +354,7 @@ def _answering(verdicts: list[_Verdict], symbols: SymbolLayer) -> list[_Verdict]
     begins = np.array([verdict.begin for verdict in order], np.uint64)
     starts = np.where(symbols.symbol >= 0, symbols.vaddr[symbols.symbol], np.uint64(0))
     pieces = np.flatnonzero((symbols.symbol >= 0) & is_among(starts, begins))
-    result: list[_Verdict] = []
+    result: list[SharedCode] = []
     first = np.searchsorted(begins, starts[pieces])
     last = np.searchsorted(begins, starts[pieces], side="right")
     ends = np.append(symbols.start[1:], np.uint64(0xFFFFFFFFFFFFFFFF))
@@ -396,7 +367,7 @@ def _answering(verdicts: list[_Verdict], symbols: SymbolLayer) -> list[_Verdict]
     return result
 
 
-def _outermost(verdicts: list[_Verdict], decoded: Decoded) -> list[_Verdict]:
+def _outermost(verdicts: list[SharedCode], decoded: Decoded) -> list[SharedCode]:
     """Those that do not begin inside of a function, whose code they would not share (R160, whole shared code)."""
     begin = np.array([verdict.begin for verdict in verdicts], np.uint64)
     if not verdicts:
@@ -415,7 +386,7 @@ def _tops(decoded: Decoded, node: Int64) -> Int64:
     return outer[node]
 
 
-def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete: bool) -> list[_Verdict]:
+def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete: bool) -> list[SharedCode]:
     """Functions of DWARF whose symbols are gone (R158, functions without symbols): those with code at one address,
     which gold leaves without symbols if local, and, without a table of all symbols, addresses where several sequences
     begin."""
@@ -464,7 +435,7 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
                 candidates.setdefault(key, place)
         if len(candidates) > 1:
             begin = int(chosen[i])
-            found_at.append(_Verdict(begin, begin + size, evidence, list(candidates.values())))
+            found_at.append(SharedCode(begin, begin + size, evidence, list(candidates.values())))
     if not found_at:
         return []
     entered = np.append(decoded.node_entry, NOWHERE)[_tops(decoded, decoded.segment_node)]
@@ -472,7 +443,7 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
     return [verdict._replace(begin=begin, end=end) for verdict, parts in pieces for begin, end in parts]
 
 
-def _where_entered(decoded: Decoded, entered: UInt64, verdict: _Verdict) -> Iterator[tuple[int, int]]:
+def _where_entered(decoded: Decoded, entered: UInt64, verdict: SharedCode) -> Iterator[tuple[int, int]]:
     """The parts of a range that belong to the function which is `entered` at its begin."""
     begin, end = np.uint64(verdict.begin), np.uint64(verdict.end)  # with an int numpy would search floats
     low = max(int(np.searchsorted(decoded.segment_start, begin, side="right")) - 1, 0)
@@ -487,7 +458,7 @@ def _where_entered(decoded: Decoded, entered: UInt64, verdict: _Verdict) -> Iter
 
 def _by_lines(
     dwarf: Dwarf, decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64 | None, decided: UInt64
-) -> list[_Verdict]:
+) -> list[SharedCode]:
     """Functions that only line tables have, but for those that begin at `decided` (R265, shared code without
     functions): with `-gmlt` clang describes only functions with inlined ones, and gold drops the symbols of local
     ones that it folds."""
@@ -514,7 +485,7 @@ def _by_lines(
         places = {(basename(path), line): Candidate(b"", path, line) for _, path, line in sequences}
         if len(places) > 1:
             candidates = [Candidate(strip_version(symbols.names[row]), b"", 0), *places.values()]
-            result.append(_Verdict(int(symbols.vaddr[row]), int(symbols.end[row]), Evidence.LINES, candidates))
+            result.append(SharedCode(int(symbols.vaddr[row]), int(symbols.end[row]), Evidence.LINES, candidates))
     return result
 
 
@@ -554,19 +525,10 @@ def _defined_at(definitions: Definitions, unit: int, path: bytes, line: int, siz
     return rows[0] if len({_identity(definitions, row) for row in rows}) == 1 else None
 
 
-def _collect(verdicts: list[_Verdict]) -> IcfGroups:
+def _disjoint(verdicts: list[SharedCode]) -> list[SharedCode]:
     """Ranges by address. Of overlapping ones the first counts, of one address that with more functions."""
-    kept: list[_Verdict] = []
+    kept: list[SharedCode] = []
     for verdict in sorted(verdicts, key=lambda verdict: (verdict.begin, -len(verdict.candidates), -verdict.evidence)):
         if not kept or verdict.begin >= kept[-1].end:
             kept.append(verdict)
-    candidates = [candidate for verdict in kept for candidate in verdict.candidates]
-    return IcfGroups(
-        np.array([verdict.begin for verdict in kept], np.uint64),
-        np.array([verdict.end for verdict in kept], np.uint64),
-        offsets_of([len(verdict.candidates) for verdict in kept]),
-        [candidate.name for candidate in candidates],
-        [candidate.path for candidate in candidates],
-        [candidate.line for candidate in candidates],
-        np.array([verdict.evidence for verdict in kept], np.uint8),
-    )
+    return kept

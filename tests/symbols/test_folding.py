@@ -4,6 +4,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +21,7 @@ from symbolize.symbols import Binary
 from symbolize.symbols.assemble import assemble
 from symbolize.symbols.build import decode_for, symbol_tables
 from symbolize.symbols.elf_symbols import symbol_layer
-from symbolize.symbols.icf import Candidate, Evidence, IcfGroups, _Verdict, _where_entered, find_shared
+from symbolize.symbols.icf import Candidate, Evidence, SharedCode, _where_entered, find_shared
 from symbolize.symbols.table import SymbolTable, range_at
 from tests.support.dwarf_writer import C, Die, Unit, die, function
 from tests.support.elf_writer import FILE, GNU_IFUNC, LOCAL, NOTYPE, WEAK, Symbol, text
@@ -52,15 +53,16 @@ def opened(name: str) -> Binary:
     return Binary([ElfImage.open(TWINS / name / "twins")])
 
 
-def shared_of(table: SymbolTable) -> IcfGroups:
+def shared_of(table: SymbolTable) -> list[SharedCode]:
     """The shared code of a table."""
     names, paths = (
         StringArray(table.text, table.text_offset, rows).take(np.arange(len(rows)))
         for rows in (table.folded_name, table.folded_path)
     )
-    offsets = table.folded_offset.astype(np.int64)
-    lines = table.folded_line.tolist()
-    return IcfGroups(table.folded_begin, table.folded_end, offsets, names, paths, lines, table.folded_evidence)
+    candidates = list(map(Candidate, names, paths, table.folded_line.tolist()))
+    bounds = zip(table.folded_begin.tolist(), table.folded_end.tolist(), table.folded_evidence.tolist(), strict=True)
+    offsets = pairwise(table.folded_offset.tolist())
+    return [SharedCode(*code, candidates[i:j]) for code, (i, j) in zip(bounds, offsets, strict=True)]
 
 
 def table_of(binary: Binary, vaddrs: Sequence[int]) -> SymbolTable:
@@ -76,9 +78,9 @@ def full(name: bytes | str) -> str:
     return demangle([name.encode() if isinstance(name, str) else name], "full")[0].decode()
 
 
-def shared_by(shared: IcfGroups) -> Sets:
+def shared_by(shared: list[SharedCode]) -> Sets:
     """The functions of every range."""
-    return Counter(tuple(sorted(full(c.name) for c in shared.candidates(i))) for i in range(len(shared)))
+    return Counter(tuple(sorted(full(c.name) for c in code.candidates)) for code in shared)
 
 
 def reported(name: str) -> Sets:
@@ -139,24 +141,24 @@ def test_one_address_at_a_time(name: str) -> None:
     whole = binary.table()
     shared = shared_of(whole)
     starts = distinct(binary._builder.symbols.vaddr) + np.uint64(1)
-    asked = distinct(np.concatenate((starts, shared.begin, shared.end - np.uint64(1)))).tolist()
+    begin, end = (np.array([code[i] for code in shared], np.uint64) for i in (0, 1))
+    asked = distinct(np.concatenate((starts, begin, end - np.uint64(1)))).tolist()
     expected = whole.lookup(np.array(asked, np.uint64))
     assert expected.folded.any() == (name != "gcc-plain")
     for vaddr, folded in zip(asked, expected.folded.tolist(), strict=True):
         one = np.array([vaddr], np.uint64)
         table = table_of(binary, [vaddr])
         assert table.lookup(one).folded.tolist() == [folded], hex(vaddr)
-        place = int(range_at(one, shared.begin, shared.end)[0])
+        place = int(range_at(one, begin, end)[0])
         if folded:
-            assert shared_of(table).candidates(0) == shared.candidates(place)
+            assert shared_of(table)[0].candidates == shared[place].candidates
 
 
 def test_the_whole_range_is_folded() -> None:
     """Every address of a function is folded, the first behind it is not, and inlined frames change nothing (R160)."""
     table = opened("lld-all").table()
     shared = shared_of(table)
-    (i,) = (i for i in range(len(shared)) if any(b"twin_left" in c.name for c in shared.candidates(i)))
-    begin, end = int(shared.begin[i]), int(shared.end[i])
+    ((begin, end),) = (code[:2] for code in shared if any(b"twin_left" in c.name for c in code.candidates))
     vaddrs = np.arange(begin - 1, end + 1, dtype=np.uint64)
     frames = table.lookup(vaddrs)
     assert frames.folded.tolist() == [False] + [True] * (end - begin) + [False]
@@ -179,20 +181,20 @@ def test_without_symbols(name: str) -> None:
     expected = reported(name)
     if name != "gold-all":
         expected -= Counter([spans])
-        assert set(shared.evidence.tolist()) == {Evidence.LINES}
+        assert {code.evidence for code in shared} == {Evidence.LINES}
     else:
-        assert set(shared.evidence.tolist()) == {Evidence.DEFINITIONS}
+        assert {code.evidence for code in shared} == {Evidence.DEFINITIONS}
     assert shared_by(shared) == expected
-    for i in range(len(shared)):
-        one = shared.begin[i : i + 1] + np.uint64(1 if shared.end[i] > shared.begin[i] + np.uint64(1) else 0)
+    for code in shared:
+        one = np.array([code.begin + (code.end > code.begin + 1)], np.uint64)
         alone = find_shared(symbol_layer([]), dwarf, decode_for(dwarf, one), one)
-        assert alone.candidates(0) == shared.candidates(i)
+        assert alone[0].candidates == code.candidates
 
 
 def test_places_of_all_candidates() -> None:
     """All functions of a range can be listed with their declarations, that of the code that stayed first (R119)."""
     shared = shared_of(opened("lld-all").table())
-    listed = [[(full(c.name), Path(c.path.decode()).name, c.line) for c in shared.candidates(i)] for i in range(10)]
+    listed = [[(full(c.name), Path(c.path.decode()).name, c.line) for c in shared[i].candidates] for i in range(10)]
     assert [("namesake", "names.c", 40), ("namesake", "more.c", 9)] in listed
     assert [(PAIRS[0], "shapes.cc", 63), (PAIRS[1], "shapes.cc", 64)] in listed
     assert [(LENGTHS[0], "shapes.cc", 54), (LENGTHS[2], "shapes.cc", 56), (LENGTHS[1], "shapes.cc", 55)] in listed
@@ -390,7 +392,7 @@ def test_only_a_place_is_known() -> None:
     kept = c_unit(defined("first", 0x1000, 3), rows=[(0x1000, 4)])
     lost = c_unit(defined("other", 0, 9, size=16), rows=[(0x1000, 10)])
     shared = shared_of(Binary([image_of([kept, lost])]).table())
-    assert [shared.candidates(i) for i in range(len(shared))] == [
+    assert [code.candidates for code in shared] == [
         [Candidate(b"first", b"/src/a.c", 3), Candidate(b"", b"/src/a.c", 10)]
     ]
 
@@ -413,7 +415,7 @@ def test_line_tables_alone() -> None:
     assert not is_folded(long, [line_unit((0x1000, 4)), line_unit((0x1000, 10))])  # of no bytes that the symbol has
     units = [line_unit((0x1000, 4)), line_unit((0x1000, 10))]
     shared = shared_of(Binary([image_of(units, symbols=[one[0]._replace(value=0x1000)])]).table())
-    assert [shared.candidates(i) for i in range(len(shared))] == [
+    assert [code.candidates for code in shared] == [
         [Candidate(b"first", b"", 0), Candidate(b"", b"/src/a.c", 4), Candidate(b"", b"/src/a.c", 10)]
     ]
 
@@ -447,7 +449,7 @@ def test_hostile_groups() -> None:
     """A place with very many names is looked at for a part of them only."""
     symbols = [S(f"f{i}x", 0x1000, 4) for i in range(5000)]
     shared = shared_of(Binary([image_of(symbols=symbols)]).table())
-    assert len(shared.candidates(0)) == 4096
+    assert len(shared[0].candidates) == 4096
 
 
 def test_keys_and_public_names() -> None:
@@ -503,6 +505,6 @@ def test_parts_of_a_range_at_high_addresses() -> None:
     """Borders of segments are found to the byte where numbers of 64 bits have no exact float."""
     start = (1 << 60) + np.arange(4, dtype=np.uint64)
     decoded = SimpleNamespace(segment_start=start)
-    verdict = _Verdict(int(start[1]), int(start[3]), Evidence.DEFINITIONS, [])
+    verdict = SharedCode(int(start[1]), int(start[3]), Evidence.DEFINITIONS, [])
     entered = np.array([start[0], start[1], start[1], start[3]], np.uint64)
     assert list(_where_entered(decoded, entered, verdict)) == [(verdict.begin, verdict.end)]  # type: ignore[arg-type]
