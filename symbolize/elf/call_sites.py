@@ -18,9 +18,9 @@ CALL_REL32, GROUP_5, NEAR_INDIRECT_CALL = 0xE8, 0xFF, 2
 MODE_DISP8, MODE_DISP32, MODE_REGISTER = 1, 2, 3
 REGISTER_SIB, REGISTER_DISP32 = 4, 5
 
-# Arm ARM C6.2: masks and values of BL and BLR.
+# Arm ARM C6.2: masks and values of BL, and of BLR of any register, with and without pointer authentication.
 BL_MASK, BL = 0xFC000000, 0x94000000
-BLR_MASK, BLR = 0xFFFFF0E0, 0xD63F0000
+BLR_MASK, BLR = 0xFEFFF000, 0xD63F0000
 
 
 def inside_calls(image: ElfImage, vaddrs: UInt64) -> Bool | None:

@@ -44,14 +44,25 @@ def test_x86_code_without_calls(code: str) -> None:
     assert not x86_calls(window(bytes.fromhex(code), bytes.fromhex(code)))[0]
 
 
-@pytest.mark.parametrize("word", [0x94000010, 0x97FFFFF0, 0xD63F0100])
+BLR = [0xD63F0000 | register << 5 for register in range(31)]
+AUTHENTICATED = [0xD63F083F, 0xD63F0D1F, 0xD73F0902, 0xD73F0FC3]
+"""blraaz x1, blrabz x8, blraa x8, x2, blrab x30, x3."""
+
+
+@pytest.mark.parametrize("word", [0x94000010, 0x97FFFFF0, *BLR, *AUTHENTICATED], ids=hex)
 def test_aarch64_calls(word: int) -> None:
     """BL and BLR count at each of their bytes and at the return address."""
     call = word.to_bytes(4, "little")
     for inside in range(4):
         assert aarch64_calls(window(call[:inside], call[inside:]), np.array([inside]))[0]
     assert aarch64_calls(window(call, b""), np.array([0]))[0]
-    assert not aarch64_calls(window(b"\x1f\x20\x03\xd5", b"\x1f\x20\x03\xd5"), np.array([0]))[0]
+
+
+@pytest.mark.parametrize("word", [0xD503201F, 0xD61F0100, 0xD65F03C0, 0x14000010], ids=["nop", "br", "ret", "b"])
+def test_other_branches_of_aarch64(word: int) -> None:
+    """Branches and returns are no calls."""
+    other = word.to_bytes(4, "little")
+    assert not aarch64_calls(window(other, other), np.array([0]))[0]
 
 
 def test_unknown_where_there_is_no_code() -> None:
