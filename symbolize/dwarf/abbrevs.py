@@ -146,8 +146,8 @@ class AbbrevTables:
         begin = np.clip(offsets, 0, size)
         distinct_begin = distinct(begin)
         end = np.append(distinct_begin, size)[np.searchsorted(distinct_begin, begin, side="right")]
-        room = min(int((end - begin).sum()), TABLES_PER_BYTE * size)
-        abbreviations, attributes = room // MIN_ABBREVIATION + count + 1, room // 2 + count + 1
+        bound = min(int((end - begin).sum()), TABLES_PER_BYTE * size)
+        abbreviations, attributes = bound // MIN_ABBREVIATION + count + 1, bound // 2 + count + 1
         self.max_abbreviations = abbreviations - 1
         self.max_attributes = attributes - 1
         self.dense = memoryview(np.zeros(count + 1, np.uint8))
@@ -332,7 +332,7 @@ def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::
                         DW_TAG_GNU_call_site,
                     ):
                         flags |= SKIP_SUBTREE
-                    elif tag in (DW_TAG_structure_type, DW_TAG_union_type):  # only in C, which the unit knows
+                    elif tag in (DW_TAG_structure_type, DW_TAG_union_type):  # only in C, as the language of the unit
                         flags |= TYPE_SUBTREE
                 tables.flags[abbreviation] = flags
                 tables.fixed_size[abbreviation] = size if fixed and not has_sibling else -1

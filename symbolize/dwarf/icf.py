@@ -57,12 +57,12 @@ def prefer_declared(
         if nearest is None or not shown or shown[0] == best or low < done or lines.end[shown[0]] != lines.end[best]:
             continue
         run = slice(int(lines.first_row[best]), int(lines.last_row[best]))
-        # Of a sequence that is cut some rows lie behind it, or before.
+        # A sequence that was cut has rows before and behind it.
         low_row = int(np.searchsorted(lines.address[run], lines.begin[best], side="right")) - 1
         high_row = int(np.searchsorted(lines.address[run], lines.end[best]))
         run = slice(run.start + max(low_row, 0), run.start + high_row)
         address = np.maximum(lines.address[run], lines.begin[best])
-        # Other functions may lie in it, with lines of their own.
+        # Other functions may be inside, with lines of their own.
         cuts = distinct(np.concatenate((start[low:high], address)))
         present_rows = row[low:high][np.searchsorted(start[low:high], cuts, side="right") - 1]
         rows_of_best = np.searchsorted(address, cuts, side="right") - 1 + run.start

@@ -108,7 +108,7 @@ class Package:
                 continue
             whole = memoryview(getattr(self._sections, name))
             if offset + size > len(whole):
-                raise PackageError(f"the .debug_{name}.dwo of {signature:#018x} lies outside of its section")
+                raise PackageError(f"the .debug_{name}.dwo of {signature:#018x} is outside of its section")
             if name in ("info", "types"):
                 holds_types = name == "types"
                 candidates = [whole[at : at + size] for at in range(offset, len(whole) - size + 1, WRAP)]

@@ -115,15 +115,15 @@ def resolve_functions(dwarf: Dwarf, dies: UInt64, nesting: int = 0) -> ResolvedF
     names = dwarf.sources.strings(resolved.name)
     scoped = ~is_among(_languages(dwarf, resolved), UNSCOPED_LANGUAGES)
     bare = np.flatnonzero((linkage.lengths() == 0) & (names.lengths() > 0) & (resolved.unit >= 0) & scoped)
-    room = NAMES_PER_BYTE * dwarf.sources.size + MORE_NAMES
+    bytes_left = NAMES_PER_BYTE * dwarf.sources.size + MORE_NAMES
     rows, qualified = [], []
     scopes, around = _scopes(dwarf, resolved.target[bare], resolved.unit[bare])
     if around:
         _add_functions(dwarf, scopes, around, _languages(dwarf, resolved)[bare], nesting)
     for i, name, scope in zip(bare.tolist(), names.take(bare), scopes, strict=True):
         if scope:
-            room -= sum(map(len, scope)) + len(name)
-            if room < 0:
+            bytes_left -= sum(map(len, scope)) + len(name)
+            if bytes_left < 0:
                 dwarf.problems.append(TOO_MUCH)
                 break
             rows.append(i)

@@ -72,19 +72,19 @@ def function_segments(
     pieces = claims.cut_ranges(begin, end, np.where(parent[owner] < 0, unit[owner], -1), problems)
     if pieces is not None:
         begin, end, owner, count = pieces.begin, pieces.end, owner[pieces.source], len(pieces.begin)
-    room = count + (count >> 2) + 1024
+    capacity = count + (count >> 2) + 1024
     while True:
         first, last = np.zeros(len(parent), np.int64), np.zeros(len(parent), np.int64)
-        clipped = np.zeros(room, np.uint64), np.zeros(room, np.uint64), np.zeros(room, np.int64)
+        clipped = np.zeros(capacity, np.uint64), np.zeros(capacity, np.uint64), np.zeros(capacity, np.int64)
         kept = clip_to_parents(*views(begin, end, owner, parent, first, last, *clipped))
         if kept >= 0:
             break
-        if room > 16 * count + 65536:
+        if capacity > 16 * count + 65536:
             problems.append("the ranges of inlined functions are absurdly fragmented; those are left out")
             top = parent[owner] < 0
             begin, end, owner = begin[top], end[top], owner[top]
             continue
-        room *= 4
+        capacity *= 4
     del first, last
     begin, end, owner = (column[:kept] for column in clipped)
     rank = np.minimum(end - begin, np.uint64(MAX_RANKED_SIZE)).astype(np.int64)

@@ -229,7 +229,7 @@ class Sources:
         reason = "; ".join(rejected[:MAX_NAMED]) or "not found"
         if self._missing <= MAX_NAMED:
             self._problems.append(
-                f"split unit {text} with dwo id {dwo_id:#018x}: {reason}; what its skeleton says is used"
+                f"split unit {text} with dwo id {dwo_id:#018x}: {reason}; its skeleton is used instead"
             )
         return None
 

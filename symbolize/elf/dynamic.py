@@ -45,15 +45,15 @@ def symbol_count(image: ElfImage, tags: dict[int, int]) -> int:
         numbers: list[int] = np.frombuffer(raw, word, len(raw) // 4).tolist()
         return numbers
 
-    if (place := file_offset(image, tags.get(DT_HASH, 0))) is not None:
-        return words(place, 2)[1] if len(words(place, 2)) == 2 else 0
-    if (place := file_offset(image, tags.get(DT_GNU_HASH, 0))) is None:
+    if (table := file_offset(image, tags.get(DT_HASH, 0))) is not None:
+        return words(table, 2)[1] if len(words(table, 2)) == 2 else 0
+    if (table := file_offset(image, tags.get(DT_GNU_HASH, 0))) is None:
         return 0
-    head = words(place, GNU_HASH_HEADER)
+    head = words(table, GNU_HASH_HEADER)
     if len(head) < GNU_HASH_HEADER:
         return 0
     bucket_count, first, bloom_size, _ = head
-    buckets = place + 4 * GNU_HASH_HEADER + bloom_size * (8 if image.is_64 else 4)
+    buckets = table + 4 * GNU_HASH_HEADER + bloom_size * (8 if image.is_64 else 4)
     last = max(words(buckets, bucket_count), default=0)
     if last < first:
         return first

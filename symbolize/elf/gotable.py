@@ -53,7 +53,7 @@ class GoTable(NamedTuple):
 def go_table(image: ElfImage) -> GoTable | None:
     """The table of a file; None if there is none or the address of its code is unknown."""
     loaded = Loaded(image)
-    for vaddr, size in islice(places(image), MAX_CANDIDATES):
+    for vaddr, size in islice(table_spans(image), MAX_CANDIDATES):
         data = loaded.contents(vaddr, size)
         if not is_header(image, data):
             continue
@@ -65,14 +65,14 @@ def go_table(image: ElfImage) -> GoTable | None:
         stated = number(image, data, 8 + 2 * loaded.word_size, loaded.word_size)
         text = next((text for text in (known, record[TEXT] if record else None, stated) if is_code(image, text)), None)
         if text is None:
-            image.note("the line table of Go does not tell where the code begins, and is left out")
+            image.note("the line table of Go is left out, the begin of the code is unknown")
             return None
         base, parts = function_data(loaded, record, vaddr) if record else (0, ())
         return GoTable(data, vaddr, text, base, parts)
     return None
 
 
-def places(image: ElfImage) -> Iterator[tuple[int, int]]:
+def table_spans(image: ElfImage) -> Iterator[tuple[int, int]]:
     """Vaddr and size of candidates for the table: sections, or data with its header (R123, search for the Go table)."""
     if image.is_relocatable:
         return

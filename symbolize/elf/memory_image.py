@@ -39,15 +39,15 @@ class Loaded:
         data = self._image.data[begin : begin + max(size, 0)]
         ends = min(vaddr + len(data), (1 << 64) - 1)
         first, last = np.searchsorted(self._offset, np.array([vaddr, ends], np.uint64)).tolist()
-        places = (self._offset[first:last] - np.uint64(vaddr)).astype(np.int64)
-        inside = places <= len(data) - self.word_size
+        offsets = (self._offset[first:last] - np.uint64(vaddr)).astype(np.int64)
+        inside = offsets <= len(data) - self.word_size
         if not inside.any():
             return data
         changed = np.frombuffer(data, np.uint8).copy()
         words = np.ndarray(
             (len(changed) - self.word_size + 1,), f"{self._order}u{self.word_size}", changed, strides=(1,)
         )
-        words[places[inside]] = self._value[first:last][inside].astype(words.dtype)
+        words[offsets[inside]] = self._value[first:last][inside].astype(words.dtype)
         return changed.data
 
     def words(self, vaddr: int, count: int) -> list[int]:

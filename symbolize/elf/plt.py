@@ -104,14 +104,14 @@ def read_plt(image: ElfImage) -> Symbols | None:
     begins, sizes, ends, found = [], [], [], []
     for section, code in contents if len(words) else []:
         for entries in decode(code, section.vaddr, image, words):
-            place = np.minimum(np.searchsorted(words, entries.word), len(words) - 1)
-            known = np.flatnonzero(words[place] == entries.word)[:MAX_ENTRIES]
+            index = np.minimum(np.searchsorted(words, entries.word), len(words) - 1)
+            known = np.flatnonzero(words[index] == entries.word)[:MAX_ENTRIES]
             begin = entries.begin[known]
             size = int(np.diff(distinct(begin)).min(initial=entries.size))
             begins.append(begin.astype(np.uint64) + np.uint64(section.vaddr))
             sizes.append(np.full(len(begin), size, np.uint64))
             ends.append(np.full(len(begin), section.vaddr + section.size, np.uint64))
-            found.append(words[place[known]])
+            found.append(words[index[known]])
     texts = [functions[word] + MARK for words_there in found for word in words_there.tolist()]
     if not texts:
         return None
@@ -122,8 +122,8 @@ def read_plt(image: ElfImage) -> Symbols | None:
     lengths = np.array([len(text) + 1 for text in texts], np.int64)
     count = len(texts)
     kind, binding = np.full(count, STT_FUNC, np.uint8), np.full(count, STB_LOCAL, np.uint8)
-    place, file = 1 + np.cumsum(lengths) - lengths, np.zeros(count, np.int64)
-    columns = (np.concatenate(begins), np.concatenate(sizes), kind, binding, np.concatenate(ends), place, file)
+    name, file = 1 + np.cumsum(lengths) - lengths, np.zeros(count, np.int64)
+    columns = (np.concatenate(begins), np.concatenate(sizes), kind, binding, np.concatenate(ends), name, file)
     return Symbols(*columns, strings, dynamic=True, stubs=True)
 
 

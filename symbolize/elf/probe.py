@@ -85,7 +85,7 @@ def identify(path: str) -> Ident | None:
 
     Raises OSError if it cannot be read, ElfError if its headers are cut off.
     """
-    # Never block on a FIFO that took the file's place, never become the owner of a terminal.
+    # Never block on a FIFO under this name, never become the owner of a terminal.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         return identify_open(descriptor, path, os.read(descriptor, HEADER_BYTES))

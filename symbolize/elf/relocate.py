@@ -86,7 +86,7 @@ TYPES = {
     "EM_MIPS": types({2: 4, 18: 8}, {248: 4}, (0, 39, 41)),
     "EM_S390": types({1: 1, 3: 2, 4: 4, 22: 8}, {5: 4, 16: 2, 23: 8}, (0, 52, 53)),
 }
-"""What the types of each machine do. R_RISCV_SET6 and its like replace what ADD6 and its like add to."""
+"""The types of each machine. R_RISCV_SET6 and its like replace what ADD6 and its like add to."""
 
 ORDER = list(Effect)
 
@@ -117,7 +117,7 @@ class Relocator:
         budgets: dict[str, int] = {}
 
         def fits(section: Section, use: str) -> bool:
-            # Sections that lie over one another could add up to any size; real ones do not fill the file.
+            # Overlapping sections could add up to any size; real ones do not fill the file.
             budgets[use] = budgets.get(use, len(image.data)) - section.size
             if budgets[use] < 0:
                 image.note(f"section {section.name}: left out, the sections of this kind are larger than the file")
@@ -249,9 +249,9 @@ def relocate_uleb(data: UInt8, offset: Int64, value: UInt64, effect: Effect) -> 
         held = held + value if effect is Effect.ULEB_ADD else held - value
     for i in range(MAX_ULEB):
         rows = np.flatnonzero(lengths > i)
-        place = offset[rows] + i
+        at = offset[rows] + i
         byte = (held[rows] >> np.uint64(7 * i)).astype(np.uint8) & LEB_PAYLOAD
-        data[place] = data[place] & ~LEB_PAYLOAD | byte
+        data[at] = data[at] & ~LEB_PAYLOAD | byte
 
 
 def symbol_values(image: ElfImage, index: int, bases: UInt64) -> UInt64:
@@ -259,8 +259,8 @@ def symbol_values(image: ElfImage, index: int, bases: UInt64) -> UInt64:
     if (raw := image.raw(image.sections[index])) is None:
         return np.zeros(0, np.uint64)
     rows = symbol_rows(image, raw)
-    place = section_indices(image, rows["shndx"], index)
-    values: UInt64 = rows["value"].astype(np.uint64) + bases[np.where(place < len(bases), place, 0)]
+    section = section_indices(image, rows["shndx"], index)
+    values: UInt64 = rows["value"].astype(np.uint64) + bases[np.where(section < len(bases), section, 0)]
     return values
 
 

@@ -189,7 +189,7 @@ def follow_descriptors(
     """
     section, contents = descriptors.find(".opd"), descriptors.contents(".opd")
     code = sorted((s.vaddr, s.vaddr + s.size, i) for i, s in enumerate(image.sections) if s.is_code and s.size)
-    code = [place for place in code if place[1] < 1 << 64]
+    code = [span for span in code if span[1] < 1 << 64]
     if section is None or contents is None or len(contents) < WORD or not code:
         return value, index
     rows = np.flatnonzero(functions)
@@ -199,21 +199,21 @@ def follow_descriptors(
     words = np.ndarray((len(contents) - WORD + 1,), ">u8" if image.big_endian else "<u8", contents, strides=(1,))
     target = words[offset].astype(np.uint64)
     begins, ends, numbers = (np.array(column) for column in zip(*code, strict=True))
-    place = np.searchsorted(begins.astype(np.uint64), target, side="right") - 1
-    found = (place >= 0) & (target < ends.astype(np.uint64)[place])
+    nearest = np.searchsorted(begins.astype(np.uint64), target, side="right") - 1
+    found = (nearest >= 0) & (target < ends.astype(np.uint64)[nearest])
     value, index = value.copy(), index.copy()
     value[rows[found]] = target[found]
-    index[rows[found]] = numbers[place[found]]
+    index[rows[found]] = numbers[nearest[found]]
     return value, index
 
 
 def source_files(rows: NDArray[np.void]) -> Int64:
     """For each local symbol the name offset of the FILE symbol before it, 0 for all others (R120, source file of local
     symbols)."""
-    place = np.where(rows["info"] & STT_MASK == STT_FILE, np.arange(len(rows)), 0)
+    last_file = np.where(rows["info"] & STT_MASK == STT_FILE, np.arange(len(rows)), 0)
     names = np.where(rows["info"] & STT_MASK == STT_FILE, rows["name"], 0).astype(np.int64)
     local = rows["info"] >> STB_SHIFT == STB_LOCAL
-    return np.where(local, names[np.maximum.accumulate(place)], 0)
+    return np.where(local, names[np.maximum.accumulate(last_file)], 0)
 
 
 def section_indices(image: ElfImage, shndx: UInt16, table: int) -> Int64:

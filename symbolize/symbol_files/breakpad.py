@@ -62,9 +62,9 @@ def read_breakpad(data: bytes | memoryview) -> SymbolList:
     first = offsets_of(counts[1:KINDS])
     rows = np.concatenate(([0], first[:-1], [0]))
     numbers = np.zeros((4, int(first[-1])), np.uint64)
-    places = np.zeros((2, int(first[LINE - 1])), np.int64)
+    spans = np.zeros((2, int(first[LINE - 1])), np.int64)
     ranges = np.zeros((3, int(counts[0])), np.uint64)
-    read_records(data, *views(numbers, places, ranges, rows))
+    read_records(data, *views(numbers, spans, ranges, rows))
     functions, publics, files, origins, inlines, lines = map(slice, first[:-1].tolist(), rows[1:KINDS].tolist())
     problems = [f"{rows[KINDS]} lines are no sound records"] if rows[KINDS] else []
 
@@ -78,7 +78,7 @@ def read_breakpad(data: bytes | memoryview) -> SymbolList:
     # Inlined functions are cut to the function before them in the file.
     range_of = np.full(function_count + 1, -1, np.int64)
     range_of[function] = np.arange(len(function))
-    around = range_of[places[0, row] - 1]
+    around = range_of[spans[0, row] - 1]
     high = low + np.minimum(high, ~low)
     row, low, high, around = (column[around >= 0] for column in (row, low, high, around))
     low, high = np.maximum(low, begin[around]), np.minimum(high, end[around])
@@ -94,7 +94,7 @@ def read_breakpad(data: bytes | memoryview) -> SymbolList:
     file_row = rows_of(numbers[0, files], np.concatenate((numbers[3, lines], numbers[2, inlines])))
     line_count = lines.stop - lines.start
     row_start, row_file, row_line = line_rows(numbers[:, lines], file_row[:line_count])
-    names = [name for kind in (functions, publics, origins) for name in texts(data, places[:, kind])] + [b""]
+    names = [name for kind in (functions, publics, origins) for name in texts(data, spans[:, kind])] + [b""]
     origin = rows_of(numbers[0, origins], numbers[3, inlines])  # -1, an unknown one, is the last name, which is empty
     called = np.where(origin < 0, len(names) - 1, roots + origin)
     return SymbolList(
@@ -111,7 +111,7 @@ def read_breakpad(data: bytes | memoryview) -> SymbolList:
         function_name=[b""] * len(names),
         function_decl_file=np.full(len(names), -1, np.int32),
         function_decl_line=np.zeros(len(names), np.uint32),
-        files=texts(data, places[:, files]),
+        files=texts(data, spans[:, files]),
         problems=problems,
     )
 
@@ -141,7 +141,7 @@ def cut_at_next(begin: UInt64, size: UInt64) -> tuple[UInt64, UInt64, Int64]:
 
 
 def public_ranges(address: UInt64, begin: UInt64, end: UInt64) -> tuple[UInt64, UInt64, Int64]:
-    """Ranges of symbols without sizes that lie in none of the functions `[begin, end)`, ascending, and their rows."""
+    """Ranges of symbols without sizes outside of the functions `[begin, end)`, ascending, and their rows."""
     rows = np.argsort(address, kind="stable")
     rows = rows[first_of_runs(address[rows])]
     starts = address[rows]
@@ -177,9 +177,9 @@ def rows_of(numbers: UInt64, wanted: UInt64) -> Int32:
     if not len(numbers):
         return np.full(len(wanted), -1, np.int32)
     if int(numbers.max()) < 2 * len(numbers):  # writers number from 0
-        place = np.full(2 * len(numbers) + 1, -1, np.int32)
-        place[numbers[::-1].astype(np.int64)] = np.arange(len(numbers), dtype=np.int32)[::-1]
-        return place[np.minimum(wanted, np.uint64(2 * len(numbers))).astype(np.int64)]
+        row_of = np.full(2 * len(numbers) + 1, -1, np.int32)
+        row_of[numbers[::-1].astype(np.int64)] = np.arange(len(numbers), dtype=np.int32)[::-1]
+        return row_of[np.minimum(wanted, np.uint64(2 * len(numbers))).astype(np.int64)]
     order = np.argsort(numbers, kind="stable")
     at = np.minimum(np.searchsorted(numbers[order], wanted), len(numbers) - 1)
     return np.where(numbers[order[at]] == wanted, order[at], -1).astype(np.int32)
@@ -190,6 +190,6 @@ def small(values: UInt64) -> UInt32:
     return np.where(values < np.uint64(1 << 31), values, np.uint64(0)).astype(np.uint32)
 
 
-def texts(data: bytes | memoryview, places: Int64) -> list[bytes]:
+def texts(data: bytes | memoryview, spans: Int64) -> list[bytes]:
     """The strings between begins and ends in `data`."""
-    return [bytes(data[begin:end]) for begin, end in zip(*places.tolist(), strict=True)]
+    return [bytes(data[begin:end]) for begin, end in zip(*spans.tolist(), strict=True)]

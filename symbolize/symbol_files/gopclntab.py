@@ -26,7 +26,7 @@ MIN_HEADER = 16
 CODE_UNITS, WORD_SIZES = (1, 2, 4), (4, 8)
 NO_DATA = 0xFFFFFFFF
 NO_PARENT = 0xFFFF
-"""What stands for no data of a function, and for no call around an inlined one before Go 1.20."""
+"""Escapes for no data of a function, and for no call around an inlined one before Go 1.20."""
 
 INLINE_VALUES = 2
 """The table of values of a function with its inlined calls (PCDATA_InlTreeIndex), since Go 1.13."""
@@ -44,7 +44,7 @@ LONG_NAME = 1 << 12
 LONG_NAME bytes and more are left out."""
 
 
-class Place(NamedTuple):
+class TableBases(NamedTuple):
     """The vaddr of a table and, since Go 1.18, the bases of entries of functions and of their data.
 
     `parts` are those of the code, if there are several: the first and the end of the offsets of each, and its vaddr.
@@ -93,12 +93,12 @@ def read_header(table: Buffer, big: bool) -> Header:
         raise ValueError(f"no {order}-endian header")
     unit, word = table[6], table[7]
     if unit not in CODE_UNITS or word not in WORD_SIZES or len(table) < 8 + 8 * word:
-        raise ValueError("a header that makes no sense")
+        raise ValueError("an invalid header")
     words = [number(8 + word * i, word) for i in range(8)]
     functions = words[0]
     if layout == GO_1_2:
         start = 8 + word
-        # Behind the functions and their end stands where the files are.
+        # The offset of the files is behind the functions and their end.
         files = number(start + (2 * functions + 1) * word, 4) if functions <= len(table) // (2 * word) else 0
         header = Header(layout, unit, word, functions, 0, 0, files, 0, 0, start)
     else:
@@ -128,7 +128,7 @@ class Fields:
 
 
 def read_go_table(
-    table: Buffer, place: Place, memory: Memory, code: tuple[UInt64, UInt64], big: bool = False
+    table: Buffer, bases: TableBases, memory: Memory, code: tuple[UInt64, UInt64], big: bool = False
 ) -> SymbolList:
     """The functions of a Go program, with inlined functions, files and lines.
 
@@ -138,7 +138,7 @@ def read_go_table(
     header = read_header(table, big)
     problems: list[str] = []
     fields = Fields(table, big)
-    entry, bound, offset = function_list(header, fields, place, code)
+    entry, bound, offset = function_list(header, fields, bases, code)
     if len(entry) < header.functions:
         problems.append(
             f"{header.functions - len(entry)} functions of the line table of Go are out of order or of bounds"
@@ -153,7 +153,7 @@ def read_go_table(
     inlines = fields.at(after + 4 * INLINE_VALUES, 4).astype(np.int64)
     inlines[value_tables <= INLINE_VALUES] = 0
     data_count = fields.at(after - 1, 1)
-    tree, tree_end = find_trees(header, fields, place, memory, after + 4 * value_tables, data_count)
+    tree, tree_end = find_trees(header, fields, bases, memory, after + 4 * value_tables, data_count)
     inlines[tree < 0] = 0
     columns: list[NDArray[Any]] = [entry, bound]
     for values in (files, lines, inlines):
@@ -212,7 +212,7 @@ def unit_table(header: Header, table: Buffer, big: bool) -> Buffer:
 
 
 def function_list(
-    header: Header, fields: Fields, place: Place, code: tuple[UInt64, UInt64]
+    header: Header, fields: Fields, bases: TableBases, code: tuple[UInt64, UInt64]
 ) -> tuple[UInt64, UInt64, Int64]:
     """Entry, bound and offset of the functions in code, ascending; the bound is the next entry, or the end of the
     code."""
@@ -221,7 +221,7 @@ def function_list(
     entry = fields.at(at, word)
     offset = fields.at(at[:-1] + word, word).astype(np.int64)
     if header.layout >= GO_1_18:
-        entry = leads_to(entry, place)
+        entry = leads_to(entry, bases)
     offset = np.where((offset >= 0) & (offset < fields.size), offset + header.data, fields.size)
     begins, ends = code
     if not len(begins):
@@ -235,17 +235,17 @@ def function_list(
     return np.ascontiguousarray(entry[:-1][kept]), bound[kept], offset[kept]
 
 
-def leads_to(offset: UInt64, place: Place) -> UInt64:
+def leads_to(offset: UInt64, bases: TableBases) -> UInt64:
     """The vaddrs of offsets into the code."""
-    result = offset + np.uint64(place.text)
-    for first, end, vaddr in place.parts[1:]:
+    result = offset + np.uint64(bases.text)
+    for first, end, vaddr in bases.parts[1:]:
         here = (offset >= np.uint64(first)) & (offset <= np.uint64(end))
         result[here] = offset[here] - np.uint64(first) + np.uint64(vaddr)
     return result
 
 
 def find_trees(
-    header: Header, fields: Fields, place: Place, memory: Memory, data: Int64, data_count: UInt64
+    header: Header, fields: Fields, bases: TableBases, memory: Memory, data: Int64, data_count: UInt64
 ) -> tuple[Int64, Int64]:
     """File offsets of the trees of inlined calls, -1 for none, and of the ends of their segments.
 
@@ -254,15 +254,15 @@ def find_trees(
     """
     if header.layout >= GO_1_18:
         value = fields.at(data + 4 * INLINE_TREES[0], 4)
-        known = (data_count > INLINE_TREES[0]) & (value != NO_DATA) & (place.function_data > 0)
-        return in_file(memory, value + np.uint64(place.function_data), known)
-    data = data + -(data + place.vaddr) % header.word
+        known = (data_count > INLINE_TREES[0]) & (value != NO_DATA) & (bases.function_data > 0)
+        return in_file(memory, value + np.uint64(bases.function_data), known)
+    data = data + -(data + bases.vaddr) % header.word
     best, most = (np.full(len(data), -1, np.int64), np.zeros(len(data), np.int64)), 0
     contents = Fields(memory.data, fields.big)
     for number in INLINE_TREES:
         value = fields.at(data + header.word * number, header.word)
         tree, end = in_file(memory, value, (data_count > number) & (value > 0))
-        # The first call lies in no other, and its function has a name, which stands behind the end of another one.
+        # The first call is in no other, and its function has a name, which follows the end of another one.
         name = contents.at(tree + 12, 4).astype(np.int64) + header.names
         sound = (
             (tree >= 0) & (contents.at(tree, 2) == NO_PARENT) & (fields.at(name - 1, 1) == 0) & (fields.at(name, 1) > 0)
@@ -290,11 +290,11 @@ def with_gaps(
     start: UInt64, columns: Sequence[NDArray[Any]], ends: UInt64, empty: Sequence[int]
 ) -> tuple[UInt64, list[NDArray[Any]]]:
     """A layer with gaps, which hold `empty`, from those `ends` on at which nothing starts."""
-    place = np.searchsorted(start, ends)
-    gap = np.append(start, np.uint64(0))[place] != ends
-    place, ends = place[gap], ends[gap]
-    return np.insert(start, place, ends), [
-        np.insert(column, place, value) for column, value in zip(columns, empty, strict=True)
+    index = np.searchsorted(start, ends)
+    gap = np.append(start, np.uint64(0))[index] != ends
+    index, ends = index[gap], ends[gap]
+    return np.insert(start, index, ends), [
+        np.insert(column, index, value) for column, value in zip(columns, empty, strict=True)
     ]
 
 
@@ -304,15 +304,15 @@ def take_strings(
     """Columns of offsets from `base` (-1: none) as numbers of strings, and those; a string ends with a NUL."""
     offsets, which = distinct_inverse(np.concatenate(columns))
     inside = (offsets >= 0) & (offsets < len(table) - base)
-    place = np.where(inside, offsets + base, 0)
+    begins = np.where(inside, offsets + base, 0)
     zeros = np.append(np.flatnonzero(np.frombuffer(table, np.uint8) == 0), len(table))
-    length = np.where(inside, zeros[np.searchsorted(zeros, place)] - place, 0)
+    length = np.where(inside, zeros[np.searchsorted(zeros, begins)] - begins, 0)
     if length.sum() > NAMES_PER_BYTE * len(table) + MORE_NAMES:
         problems.append(f"names in the line table of Go overlap absurdly; those of {LONG_NAME} bytes are left out")
         inside &= length < LONG_NAME
     texts = [
         bytes(table[begin : begin + size])
-        for begin, size in zip(place[inside].tolist(), length[inside].tolist(), strict=True)
+        for begin, size in zip(begins[inside].tolist(), length[inside].tolist(), strict=True)
     ]
     number = np.where(inside, np.cumsum(inside) - 1, -1).astype(np.int32)[which]
     ends = np.cumsum([len(column) for column in columns])

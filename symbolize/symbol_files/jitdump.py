@@ -12,7 +12,7 @@ MAGIC = 0x4A695444
 HEADER_SIZE, PREFIX_SIZE = 40, 16
 LOAD, MOVE, DEBUG_INFO, CLOSE = 0, 1, 2, 3
 SAME_FILE = b"\xff"
-"""A name that stands for that of the entry before."""
+"""An escape for the name of the entry before."""
 
 ELF_HEADER = 0x40
 """Some runtimes add the size of an ELF header to the addresses of lines, because `perf inject` takes it off."""
@@ -99,13 +99,13 @@ def read_lines(
     at, file = 16, -1
     entry = struct.Struct(order + "QII")
     for _ in range(count):  # each takes at least 17 bytes, so a false count ends with the record
-        place, line, _ = entry.unpack_from(record, at)
+        position, line, _ = entry.unpack_from(record, at)
         end = record.index(b"\0", at + 16)
         name = record[at + 16 : end]
         if name != SAME_FILE:
             file = files.setdefault(name, len(files))
         at = end + 1
-        lines.append((place - address, file, line))
+        lines.append((position - address, file, line))
     return lines
 
 
@@ -131,16 +131,16 @@ def lay_out(loaded: list[Code], budget: int) -> SymbolList:
         found = (-1, 0)
         piece: list[tuple[int, int, int]] = []
         for offset, file, line in sorted(loaded[i].lines, key=lambda entry: entry[0]):
-            place = loaded[i].address + offset - bias
-            if place <= low:
+            position = loaded[i].address + offset - bias
+            if position <= low:
                 found = file, line
-            elif place < high:
-                piece.append((place, file, line))
-        for place, file, line in [(low, *found), *piece, (high, -1, 0)]:
-            if starts and starts[-1] == place:
+            elif position < high:
+                piece.append((position, file, line))
+        for position, file, line in [(low, *found), *piece, (high, -1, 0)]:
+            if starts and starts[-1] == position:
                 files[-1], numbers[-1] = file, line
-            elif place <= int(top):
-                starts.append(place)
+            elif position <= int(top):
+                starts.append(position)
                 files.append(file)
                 numbers.append(line)
     listing.row_start = np.array(starts, np.uint64)

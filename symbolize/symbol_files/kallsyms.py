@@ -117,7 +117,7 @@ def symbol_ends(address: UInt64, module: Int64) -> UInt64:
 def plainness(names: list[bytes], address: UInt64, rows: Int64) -> Int64:
     """The rank of each of `rows` among those of its address: fewer leading underscores, shorter, byte order (R107,
     choice among symbols)."""
-    place = np.zeros(len(rows), np.int64)
+    rank = np.zeros(len(rows), np.int64)
     order = rows[np.argsort(address[rows], kind="stable")]
     again = address[order[1:]] == address[order[:-1]]
     shared = np.zeros(len(address), np.bool_)
@@ -128,5 +128,5 @@ def plainness(names: list[bytes], address: UInt64, rows: Int64) -> Int64:
         return len(name) - len(name.lstrip(b"_")), len(name), name
 
     ordered = sorted(np.flatnonzero(shared[rows]).tolist(), key=key)
-    place[ordered] = np.arange(len(ordered))
-    return place
+    rank[ordered] = np.arange(len(ordered))
+    return rank

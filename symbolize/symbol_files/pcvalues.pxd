@@ -53,8 +53,7 @@ cdef class Walk:
     cdef void fill(self, unsigned long long bound) noexcept nogil
     cdef void settle(self, int function) noexcept nogil
     cdef long long file_of(self, long long number) noexcept nogil
-    cdef Py_ssize_t row_at(self, unsigned long long pc) noexcept nogil
-    cdef int index_at(self, unsigned long long pc) noexcept nogil
+    cdef Py_ssize_t entry_at(self, unsigned long long[::1] starts, Py_ssize_t first, Py_ssize_t count, unsigned long long pc) noexcept nogil
     cdef int parent_of(self, int index) noexcept nogil
     cdef int node_of(self, int index, int function) noexcept nogil
     cdef void add_node(self, int index, int parent) noexcept nogil

@@ -201,35 +201,25 @@ class Walk:
             return -1
         return offset
 
-    def row_at(self, pc: cython.ulonglong) -> cython.Py_ssize_t:
-        """The row of the function that holds `pc`, -1 if none does."""
-        low: cython.Py_ssize_t = self.first_row
-        high: cython.Py_ssize_t = self.row_count
+    def entry_at(
+        self,
+        starts: cython.ulonglong[::1],
+        first: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+        pc: cython.ulonglong,
+    ) -> cython.Py_ssize_t:
+        """The entry of the function, in `starts[first:count]`, that holds `pc`, -1 if none does."""
+        low: cython.Py_ssize_t = first
         middle: cython.Py_ssize_t
         if pc < self.entry or pc >= self.end:
             return -1
-        while low < high:
-            middle = (low + high) >> 1
-            if self.row_start[middle] <= pc:
+        while low < count:
+            middle = (low + count) >> 1
+            if starts[middle] <= pc:
                 low = middle + 1
             else:
-                high = middle
-        return low - 1 if low > self.first_row else -1
-
-    def index_at(self, pc: cython.ulonglong) -> cython.int:
-        """The inlined call at `pc`, -1 if there is none."""
-        low: cython.Py_ssize_t = self.first_segment
-        high: cython.Py_ssize_t = self.segment_count
-        middle: cython.Py_ssize_t
-        if pc < self.entry or pc >= self.end:
-            return -1
-        while low < high:
-            middle = (low + high) >> 1
-            if self.start[middle] <= pc:
-                low = middle + 1
-            else:
-                high = middle
-        return self.index[low - 1] if low > self.first_segment else -1
+                count = middle
+        return low - 1 if low > first else -1
 
     def parent_of(self, index: cython.int) -> cython.int:
         """The inlined call around one, -1 if there is none: stated before Go 1.20, since then that of an instruction at
@@ -237,6 +227,7 @@ class Walk:
         position: cython.ulonglong = cython.cast(cython.ulonglong, self.tree) + index * (
             OLD_CALL_SIZE if self.old_trees else CALL_SIZE
         )
+        row: cython.Py_ssize_t
         value: cython.ulonglong
         self.trees.bad = False
         self.trees.end = self.tree_end
@@ -250,7 +241,8 @@ class Walk:
         value = self.trees.uint(4)
         if not self.trees.need(4):
             return -1
-        return self.index_at((self.entry + value) & MASK64)
+        row = self.entry_at(self.start, self.first_segment, self.segment_count, (self.entry + value) & MASK64)
+        return self.index[row] if row >= 0 else -1
 
     def node_of(self, index: cython.int, function: cython.int) -> cython.int:
         """The node of an inlined call of the function, made with those around it; `function` for -1 and for corrupt
@@ -304,7 +296,7 @@ class Walk:
             self.name[node] = cython.cast(cython.longlong, self.trees.uint(4))
             value = self.trees.uint(4)
             self.decl_line[node] = self.trees.uint(4) & MASK32
-            row = self.row_at((self.entry + value) & MASK64)
+            row = self.entry_at(self.row_start, self.first_row, self.row_count, (self.entry + value) & MASK64)
             if row >= 0:
                 file = self.row_file[row]
                 line = self.row_line[row]
@@ -313,7 +305,7 @@ class Walk:
         self.call_line[node] = line if line >> 31 == 0 else 0
         self.decl_file[node] = -1
         if self.decl_file[parent] < 0:
-            self.decl_file[parent] = file  # the call stands in the body of the parent
+            self.decl_file[parent] = file  # the call is in the body of the parent
         self.node_count += 1
 
 

@@ -103,11 +103,11 @@ def assemble(
     pool = StringTable()
     functions, node_function, function = name_ranges(dwarf, decoded, symbols, ranges, files, pool, resolved)
     calls = call_files(dwarf, decoded, node_function, files)
-    places = leaf_places(dwarf, decoded, symbols, ranges, function, files)
+    positions = leaf_positions(dwarf, decoded, symbols, ranges, function, files)
     # All paths are known by now, so that the two share nothing that changes.
     shared, (tree, blocks) = together(
         lambda: find_shared(symbols, dwarf, decoded, vaddrs),
-        lambda: encode_ranges(decoded, ranges, node_function, function, calls, places),
+        lambda: encode_ranges(decoded, ranges, node_function, function, calls, positions),
     )
     if tree.cut_off and dwarf is not None:
         dwarf.problems.append("absurdly many symbols in inlined functions; some are left out")
@@ -194,13 +194,13 @@ def ranges_at(decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64) -> Ranges:
         (symbols.start, symbols.symbol),
     )
     for start, value in layers:
-        place = np.searchsorted(start, vaddrs, side="right")
+        index = np.searchsorted(start, vaddrs, side="right")
         limits = np.concatenate((np.zeros(1, np.uint64), start, np.full(1, TOP)))
-        begin, end = np.maximum(begin, limits[place]), np.minimum(end, limits[place + 1])
-        columns.append(np.append(value, -1)[place - 1].astype(np.int32))
+        begin, end = np.maximum(begin, limits[index]), np.minimum(end, limits[index + 1])
+        columns.append(np.append(value, -1)[index - 1].astype(np.int32))
     new = first_of_runs(begin)
     begin, end = begin[new], end[new]
-    gap = np.append(begin[1:], TOP) != end  # bounds what stands before it
+    gap = np.append(begin[1:], TOP) != end  # the end of the entry before
     start = np.concatenate((begin, end[gap]))
     order = np.argsort(start, kind="stable")
     nothing = np.full(int(gap.sum()), -1, np.int32)
@@ -243,7 +243,7 @@ def name_ranges(
     wanted, of_range = distinct_inverse(pair(2 * (dwarf_function[outer_node] + 1) + begins, ranges.symbol + 1))
     function, symbol = (column.astype(np.int64) for column in unpair(wanted))
     begins, function, symbol = function & 1 > 0, (function >> 1) - 1, symbol - 1
-    # First all functions of DWARF by themselves, then those that a symbol has a say in.
+    # First all functions of DWARF by themselves, then those named with a symbol.
     by_symbol = np.flatnonzero(symbol >= 0)
     chosen = choose_names(function[by_symbol], symbol[by_symbol], known, symbols, begins[by_symbol])
     linkage = np.concatenate((pool.add(known.linkage), pool.add(chosen.linkage)))
@@ -262,9 +262,9 @@ def name_ranges(
     present[range_candidate[range_candidate >= 0]] = True
     present[node_candidate] = True
     used_rows = np.flatnonzero(present)
-    names, places = pair(linkage, name), pair(decl_file, decl_line)
-    order = used_rows[np.lexsort((places[used_rows], names[used_rows]))]
-    new = first_of_runs(names[order]) | first_of_runs(places[order])
+    names, declarations = pair(linkage, name), pair(decl_file, decl_line)
+    order = used_rows[np.lexsort((declarations[used_rows], names[used_rows]))]
+    new = first_of_runs(names[order]) | first_of_runs(declarations[order])
     row = np.full(len(linkage) + 1, -1, np.int32)
     row[order] = np.cumsum(new) - 1
     first = order[new]
@@ -315,18 +315,18 @@ def encode_ranges(
     node_function: Int32,
     function: Int32,
     calls: Int32,
-    places: tuple[Int32, UInt32, UInt32],
+    positions: tuple[Int32, UInt32, UInt32],
 ) -> tuple[InlineTree, Blocks]:
-    """The nodes of the table, and its ranges with their nodes and `places`: file, line, column."""
+    """The nodes of the table, and its ranges with their nodes and `positions`: file, line, column."""
     inputs = (decoded.node_parent, node_function, calls, decoded.node_call_line, decoded.node_call_column)
     count, inlined = len(ranges.start), int(np.count_nonzero(node_function >= 0))
     node = np.empty(count, np.int32)
     tree = InlineTree(CHAINS_PER_RANGE * (inlined + count) + MORE_CHAINS, int.from_bytes(os.urandom(8)))
     chain_nodes(*views(ranges.node, function, *inputs), tree, *views(node))
-    return tree, encode(ranges.start, node, *places)
+    return tree, encode(ranges.start, node, *positions)
 
 
-def leaf_places(
+def leaf_positions(
     dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, ranges: Ranges, function: Int32, files: "Files"
 ) -> tuple[Int32, UInt32, UInt32]:
     """File (-1: unknown), line and column of each range where there is a function."""
@@ -337,7 +337,7 @@ def leaf_places(
         at = np.flatnonzero((ranges.row >= 0) & (function >= 0))
         row = ranges.row[at]
         found = files.of_rows(dwarf, decoded, row)
-        at, row = at[found >= 0], row[found >= 0]  # a line of no file says nothing
+        at, row = at[found >= 0], row[found >= 0]  # a line without a file is useless
         file[at] = found[found >= 0]
         line[at], column[at] = decoded.row_line[row], decoded.row_column[row]
     # Without DWARF the FILE symbol is all there is (R120, source file of local symbols).

@@ -16,7 +16,7 @@ from symbolize.elf.minidebug import mini_image
 from symbolize.elf.symbols import has_descriptors
 from symbolize.names import scope_text
 from symbolize.symbol_files import SymbolList
-from symbolize.symbol_files.gopclntab import Memory, Place, read_go_table
+from symbolize.symbol_files.gopclntab import Memory, TableBases, read_go_table
 from symbolize.symbols.assemble import assemble, resolve_nodes
 from symbolize.symbols.builds import source_names
 from symbolize.symbols.elf_symbols import NO_FRAMES, SymbolLayer, needs_frames, symbol_layer
@@ -127,9 +127,9 @@ def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None, symbols: Callable[[], Symbol
         begin = layer.vaddr[symbol[symbol >= 0]]
         return np.concatenate((vaddrs, begin, begin - np.minimum(begin, np.uint64(1))))
 
-    places = asked if symbols is not None else None
+    needed = asked if symbols is not None else None
     units = dwarf.claims.units_for(vaddrs)
-    decoded = dwarf.decode(units, places)
+    decoded = dwarf.decode(units, needed)
     uncovered = vaddrs[dwarf.uncovered(decoded, vaddrs)]
     uncertain = dwarf.claims.uncertain_units()
     uncertain = uncertain[~is_among(uncertain, units)]
@@ -138,11 +138,11 @@ def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None, symbols: Callable[[], Symbol
         layers = (others.segment_start, others.segment_node), (others.row_start, others.row)
         if any((layer_at(*layer, uncovered) >= 0).any() for layer in layers):
             units = distinct(np.concatenate((units, uncertain)))
-            decoded = dwarf.decode(units, places)
+            decoded = dwarf.decode(units, needed)
     # What shares the code of a function is claimed where that begins.
     sharing = dwarf.claims.units_for(entries_at(decoded, vaddrs))
     if not is_among(sharing, units).all():
-        decoded = dwarf.decode(distinct(np.concatenate((units, sharing))), places)
+        decoded = dwarf.decode(distinct(np.concatenate((units, sharing))), needed)
     return decoded
 
 
@@ -152,10 +152,10 @@ def go_listing(images: Sequence[ElfImage]) -> SymbolList | None:
         found = go_table(image)
         if found is None:
             continue
-        place = Place(found.vaddr, found.text, found.function_data, found.parts)
+        bases = TableBases(found.vaddr, found.text, found.function_data, found.parts)
         memory = Memory(image.data, [(s.vaddr, s.file_offset, s.file_size) for s in image.segments[:MAX_PIECES]])
         try:
-            listing = read_go_table(found.data, place, memory, image.code_ranges, image.big_endian)
+            listing = read_go_table(found.data, bases, memory, image.code_ranges, image.big_endian)
         except ValueError as error:
             image.note(f"the line table of Go cannot be read: {error}")
             continue

@@ -162,7 +162,7 @@ def aligned(images: Sequence[ElfImage], refused: list[str]) -> tuple[ElfImage, l
     kept = [image for image, distance in distances if distance == shift]
     for image, distance in distances:
         if distance != shift and image is not loaded:
-            refused.append(f"{image.path} lies at other addresses than {kept[0].path} and is not used")
+            refused.append(f"{image.path} is at other addresses than {kept[0].path} and is not used")
             image.close()
     return loaded, kept, shift & TOP
 

@@ -50,7 +50,7 @@ class TableCache:
     """
 
     def __init__(self, folder: str | os.PathLike[str], limit: int = DEFAULT_LIMIT) -> None:
-        # The version is in the name, so that no reader meets a layout that it does not know.
+        # The version is in the name, so that readers find only layouts that they support.
         self.base = os.fspath(folder)
         self.folder = os.path.join(folder, f"tables-{FORMAT}")
         self.limit = limit

@@ -57,13 +57,13 @@ class SymbolNames(Sequence[bytes]):
         if len(self._tables) == 1:
             return texts_at(self._tables[0].strings, self._tables[0].name[rows], [])
         number = np.searchsorted(self._ends, rows, side="right")
-        parts, places = [StringArray.empty(0)], [np.zeros(0, np.int64)]
+        parts, rows_of_parts = [StringArray.empty(0)], [np.zeros(0, np.int64)]
         for i in distinct(number).tolist():
             here = np.flatnonzero(number == i)
             table = self._tables[i]
             parts.append(texts_at(table.strings, table.name[rows[here] - self._ends[i] + len(table)], []))
-            places.append(here)
-        return joined_arrays(parts).only(np.argsort(np.concatenate(places)))
+            rows_of_parts.append(here)
+        return joined_arrays(parts).only(np.argsort(np.concatenate(rows_of_parts)))
 
     def table_of(self, row: int) -> int:
         """Which of the tables a row is of."""
@@ -213,16 +213,16 @@ def frame_ends(vaddr: UInt64, frames: tuple[UInt64, UInt64]) -> UInt64:
     begin, end = frames
     if not len(begin):
         return np.full(len(vaddr), TOP, np.uint64)
-    place = np.searchsorted(begin, vaddr, side="right") - 1
-    found = np.where(place >= 0, end[place], 0)
+    nearest = np.searchsorted(begin, vaddr, side="right") - 1
+    found = np.where(nearest >= 0, end[nearest], 0)
     return np.where(found > vaddr, found, np.uint64(TOP))
 
 
 def preference(values: UInt8, order: Sequence[int]) -> Int64:
     """The index of each value in `order`, its length if it is not there."""
-    place = np.full(256, len(order), np.int64)
-    place[list(order)] = np.arange(len(order))
-    return place[values]
+    rank = np.full(256, len(order), np.int64)
+    rank[list(order)] = np.arange(len(order))
+    return rank[values]
 
 
 def name_order(vaddr: UInt64, names: Sequence[bytes]) -> Int64:
@@ -236,7 +236,7 @@ def name_order(vaddr: UInt64, names: Sequence[bytes]) -> Int64:
         version = 0 if b"@@" in name else 2 if b"@" in name else 1
         return version, len(name) - len(name.lstrip(b"_")), len(name), name
 
-    place = np.zeros(len(names), np.int64)
+    rank = np.zeros(len(names), np.int64)
     ordered = sorted(shared.tolist(), key=key)
-    place[ordered] = np.arange(len(ordered))
-    return place
+    rank[ordered] = np.arange(len(ordered))
+    return rank

@@ -1,6 +1,6 @@
-"""Which functions share their code: told from functions that merely have several names (R119, folded locations).
+"""Finds functions that share their code, not those that merely have several names (R119, folded locations).
 
-Where several names stand at one place, in this order:
+Where several names stand at one address, in this order:
 
 1. Names that are spellings of one function count once (`function_key`; R114, symbol versions; R115, clone suffixes;
 R149, constructor variants; R151, thunks and stubs). 2. Two names that say the types of their functions, as C++ and Rust
@@ -199,8 +199,8 @@ def _groups(symbols: SymbolLayer, vaddrs: UInt64 | None) -> Iterator[_Group]:
     if vaddrs is not None:
         answering = layer_at(symbols.start, symbols.symbol, vaddrs)
         asked = distinct(symbols.vaddr[answering[answering >= 0]])
-        place = np.minimum(np.searchsorted(asked, symbols.vaddr[rows]), len(asked) - 1)
-        rows = rows[asked[place] == symbols.vaddr[rows]] if len(asked) else rows[:0]
+        index = np.minimum(np.searchsorted(asked, symbols.vaddr[rows]), len(asked) - 1)
+        rows = rows[asked[index] == symbols.vaddr[rows]] if len(asked) else rows[:0]
     rows = rows[np.lexsort((symbols.end[rows], symbols.vaddr[rows]))]
     first = np.flatnonzero(first_of_runs(symbols.vaddr[rows]) | first_of_runs(symbols.end[rows]))
     last = np.append(first[1:], len(rows))
@@ -251,12 +251,12 @@ def _decide(groups: list[_Group], known: _Known | None) -> Iterator[SharedCode]:
     thorough: set[int] = set()
     if known is not None:
         dwarf = known.dwarf
-        places = distinct(np.array([group.begin for group in groups], np.uint64))
-        which, units = units_at(dwarf, places)
+        vaddrs = distinct(np.array([group.begin for group in groups], np.uint64))
+        which, units = units_at(dwarf, vaddrs)
         described = _describes_c(dwarf, units)
         which, units = which[described], units[described]
-        for place, unit in zip(places[which].tolist(), units.tolist(), strict=True):
-            near.setdefault(place, set()).add(unit)
+        for vaddr, unit in zip(vaddrs[which].tolist(), units.tolist(), strict=True):
+            near.setdefault(vaddr, set()).add(unit)
         units = distinct(units)
         thorough = set(units[lists_all_definitions(dwarf, units)].tolist())
         definitions, index = known.definitions(units)
@@ -308,25 +308,25 @@ def _by_definitions(group: _Group, definitions: Definitions, index: _Index, unit
             candidate = Candidate(names[0], definitions.path[row], definitions.line[row])
             # Where the names are one, only code of the same size can have been the same code.
             exact = here or int(definitions.size[row]) == size
-            places = known.setdefault(key, [])
-            if not places or (group.namesakes and exact and not _is_declared(candidate, places)):
-                places.append(candidate)
+            of_key = known.setdefault(key, [])
+            if not of_key or (group.namesakes and exact and not _is_declared(candidate, of_key)):
+                of_key.append(candidate)
         if key not in known and _is_typed(names) and may_be_local(names[0]):
             unnamed.append(Candidate(names[0], b"", 0))
     if not known or not (covered or len(known) > 1):
         return None
     if unnamed:
         known[b""] = unnamed
-    return SharedCode(begin, group.end, Evidence.DEFINITIONS, [place for places in known.values() for place in places])
+    return SharedCode(begin, group.end, Evidence.DEFINITIONS, [each for of_key in known.values() for each in of_key])
 
 
-def _is_declared(candidate: Candidate, places: list[Candidate]) -> bool:
-    """Whether a function is declared where one of `places` is; headers may have several paths."""
+def _is_declared(candidate: Candidate, known: list[Candidate]) -> bool:
+    """Whether a function is declared where one of `known` is; headers may have several paths."""
     return (
         any(
-            candidate.line == place.line and basename(candidate.path) == basename(place.path)
-            for place in places
-            if place.line and candidate.line
+            candidate.line == other.line and basename(candidate.path) == basename(other.path)
+            for other in known
+            if other.line and candidate.line
         )
         or not candidate.line
     )
@@ -402,11 +402,11 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
     top, of_top = top[fair], of_top[fair]
     asked = entries[np.minimum(np.searchsorted(entries, of_top), len(entries) - 1)] == of_top
     chosen = entries_of_several(dwarf, decoded.node_die[top[asked]], of_top[asked])
-    places = np.zeros(0, np.int64)
+    several = np.zeros(0, np.int64)
     if not complete:
-        places, _ = sequence_starts(dwarf, entries)
-        places = np.flatnonzero(np.bincount(places, minlength=len(entries)) > 1)
-        chosen = distinct(np.concatenate((chosen, entries[places])))
+        several, _ = sequence_starts(dwarf, entries)
+        several = np.flatnonzero(np.bincount(several, minlength=len(entries)) > 1)
+        chosen = distinct(np.concatenate((chosen, entries[several])))
     if not len(chosen):
         return []
     _, units = units_at(dwarf, chosen)
@@ -431,8 +431,8 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
             for unit, path, line in sequences[i]:
                 found = _defined_at(definitions, unit, path, line, size)
                 key = _identity(definitions, found) if found is not None else b"%s:%d" % (path, line)
-                place = Candidate(b"", path, line) if found is None else _candidate(definitions, found)
-                candidates.setdefault(key, place)
+                other = Candidate(b"", path, line) if found is None else _candidate(definitions, found)
+                candidates.setdefault(key, other)
         if len(candidates) > 1:
             begin = int(chosen[i])
             found_at.append(SharedCode(begin, begin + size, evidence, list(candidates.values())))
@@ -482,9 +482,9 @@ def _by_lines(
     result = []
     found = sequences_at(dwarf, units, symbols.vaddr[rows], symbols.end[rows])
     for row, sequences in zip(rows.tolist(), found, strict=True):
-        places = {(basename(path), line): Candidate(b"", path, line) for _, path, line in sequences}
-        if len(places) > 1:
-            candidates = [Candidate(strip_version(symbols.names[row]), b"", 0), *places.values()]
+        declared = {(basename(path), line): Candidate(b"", path, line) for _, path, line in sequences}
+        if len(declared) > 1:
+            candidates = [Candidate(strip_version(symbols.names[row]), b"", 0), *declared.values()]
             result.append(SharedCode(int(symbols.vaddr[row]), int(symbols.end[row]), Evidence.LINES, candidates))
     return result
 
@@ -508,8 +508,8 @@ def entries_at(decoded: Decoded, vaddrs: UInt64 | None) -> UInt64:
     """Where the functions that are there begin, or those of them that answer for one of `vaddrs`."""
     node = decoded.segment_node
     if vaddrs is not None:
-        place = np.searchsorted(decoded.segment_start, vaddrs, side="right") - 1
-        node = node[place[place >= 0]]
+        index = np.searchsorted(decoded.segment_start, vaddrs, side="right") - 1
+        node = node[index[index >= 0]]
     is_there = np.zeros(len(decoded.node_parent) + 1, np.bool_)  # the last is for gaps
     is_there[_tops(decoded, node)] = True
     return distinct(decoded.node_entry[np.flatnonzero(is_there[:-1])])

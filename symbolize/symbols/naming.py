@@ -27,7 +27,7 @@ def choose_names(
     plain = agree_literally(function, texts, linked_as, named) & symbols.sized[symbol]
     unlinked = plain.copy()
     unlinked[plain] = linked_as.only(function[plain]).lengths() == 0
-    # Of a Go function that is called `main.cold` DWARF says so.
+    # DWARF proves that a Go function is called `main.cold`.
     dots = np.flatnonzero(texts.data == ord("."))
     first, last = (np.searchsorted(dots, bound) for bound in texts.places())
     literal = np.flatnonzero(unlinked & (first < last))
@@ -48,7 +48,7 @@ def choose_names(
             linked = strip_version(text)
             base, suffix = split_suffix(linked)
             linkage.append(linked)
-            # A word that looks like the suffix of a C function may be the name of a Go function: `main.cold`. A
+            # What may be the suffix of a C function may also be the name of a Go function: `main.cold`. A
             # number at its end proves the suffix.
             unproven = suffix and not any(part.isdigit() for part in suffix.split(b"."))
             name.append(
@@ -57,17 +57,17 @@ def choose_names(
             continue
         aliases = (text,) if is_alone else (symbols.names[alias] for alias in symbols.aliases(s))
         candidates = map(strip_version, aliases)
-        said, called = next(own_names)
-        if not said and not called:  # its name lies in a file that is not there (R92, missing supplementary files)
+        linkage_name, called = next(own_names)
+        if not linkage_name and not called:  # its name is in a missing file (R92, missing supplementary files)
             linked = next(candidates, b"")
             linkage.append(linked)
             name.append(b"" if linked else UNKNOWN)
             continue
-        linked = agreeing(candidates, said, called)
-        if not linked and begins_here and (not said or said == own_name(called)):
+        linked = agreeing(candidates, linkage_name, called)
+        if not linked and begins_here and (not linkage_name or linkage_name == own_name(called)):
             linked = encoding(symbols, s, called)
-        linkage.append(linked or said)
-        is_own = not said and (not linked or is_numbered(split_suffix(linked)[0], called))
+        linkage.append(linked or linkage_name)
+        is_own = not linkage_name and (not linked or is_numbered(split_suffix(linked)[0], called))
         name.append(called if is_own else b"")
     texts, names = texts.with_changed(rows, linkage), names.with_changed(rows, name)
     known = function >= 0

@@ -57,7 +57,7 @@ def lookup_nearest(binary: Binary | SymbolListBinary, vaddrs: UInt64) -> tuple[S
     machine = binary.images[0].machine if binary.images else ""
     step = STEPS.get(machine, 1)
     if isinstance(binary, Binary) and not binary.has_whole:
-        # A table for some addresses says nothing of those before them.
+        # A table for some addresses does not cover those before them.
         asked = distinct(vaddrs[without])
         if len(asked) > MAX_ASKED:
             table = binary.table()

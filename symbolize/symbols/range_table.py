@@ -167,10 +167,10 @@ class InlineTree:
         mixed = (mixed * self.mixer) & MASK64
         mixed = mixed ^ (mixed >> 29) ^ cython.cast(cython.ulonglong, file + 1) ^ (line << 24) ^ (column << 48)
         mixed = ((mixed & MASK64) * self.mixer) & MASK64
-        place: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, (mixed ^ (mixed >> 32)) & (len(self.slots) - 1))
+        slot: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, (mixed ^ (mixed >> 32)) & (len(self.slots) - 1))
         known: cython.longlong
-        while self.slots[place] != 0:
-            known = self.slots[place] - 1
+        while self.slots[slot] != 0:
+            known = self.slots[slot] - 1
             if (
                 self.parent[known] == parent
                 and self.function[known] == function
@@ -179,15 +179,15 @@ class InlineTree:
                 and self.column[known] == column
             ):
                 return known
-            place += 1
-            if place == len(self.slots):
-                place = 0
+            slot += 1
+            if slot == len(self.slots):
+                slot = 0
         if self.count == len(self.parent):
             with cython.gil:
                 self.grow()
             return self.row(parent, function, file, line, column)
         known = self.count
-        self.slots[place] = cython.cast(cython.int, known + 1)
+        self.slots[slot] = cython.cast(cython.int, known + 1)
         self.parent[known] = cython.cast(cython.int, parent)
         self.function[known] = cython.cast(cython.int, function)
         self.file[known] = cython.cast(cython.int, file)
@@ -380,8 +380,8 @@ def encode(starts: UInt64, nodes: Int32, files: Int32, lines: UInt32, columns: U
 
 def merge_layers(*layers: tuple[UInt64, NDArray[Any]]) -> tuple[UInt64, Int32, Int32, Int32]:
     """Cut three layers, starts and numbers, at each other's borders: starts, and the number in each layer or -1."""
-    room = sum(len(start) for start, _ in layers)
-    columns: list[NDArray[Any]] = [np.empty(room, np.uint64), *(np.empty(room, np.int32) for _ in layers)]
+    size = sum(len(start) for start, _ in layers)
+    columns: list[NDArray[Any]] = [np.empty(size, np.uint64), *(np.empty(size, np.int32) for _ in layers)]
     count = merge_into(*views(*(column for layer in layers for column in layer), *columns))
     start, first, second, third = (column[:count] for column in columns)
     return start, first, second, third
@@ -433,7 +433,7 @@ def lookup(  # type: ignore[no-untyped-def]
             if blocks == 0 or vaddr < block_starts[0]:
                 continue
             if block < 0 or vaddr < address or (block + 1 < blocks and vaddr >= block_starts[block + 1]):
-                # Another block: it lies close behind the present one as a rule.
+                # Another block: usually close behind the present one.
                 low = block if block >= 0 and vaddr >= block_starts[block] else 0
                 step = 1
                 while low + step < blocks and block_starts[low + step] <= vaddr:

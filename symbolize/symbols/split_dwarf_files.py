@@ -95,7 +95,7 @@ class CompanionFiles:
         """The supplementary file that the binary names, if its id agrees (R91, supplementary files)."""
         link = self._link()
         if link is None:
-            self._note("no supplementary file is named; names that would lie in it are missing")
+            self._note("no supplementary file is named; names in it are missing")
             return None
         identifier, name = link.identifier.hex(), os.fsdecode(link.name)
         rejected = []
@@ -114,7 +114,7 @@ class CompanionFiles:
         shown = link.name.decode(errors="backslashreplace")
         self._note(
             f"supplementary file {shown} with {kind} {identifier}: {'; '.join(rejected[:3]) or 'not found'}; "
-            "names that lie in it are missing"
+            "names in it are missing"
         )
         return None
 

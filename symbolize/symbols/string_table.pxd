@@ -9,4 +9,4 @@ cdef class StringTable:
     cdef Py_ssize_t number(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef unsigned long long hashed(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef Py_ssize_t first_slot(self, unsigned long long mixed) noexcept nogil
-    cdef Py_ssize_t place(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end, unsigned long long mixed) noexcept nogil
+    cdef Py_ssize_t slot(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end, unsigned long long mixed) noexcept nogil

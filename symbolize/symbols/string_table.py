@@ -68,13 +68,13 @@ class StringTable:
     def fill_slots(self) -> cython.void:
         """Enter all strings into empty slots."""
         i: cython.Py_ssize_t
-        place: cython.Py_ssize_t
+        slot: cython.Py_ssize_t
         with cython.nogil:
             for i in range(self.count):
-                place = self.first_slot(self.hashes[i])
-                while self.slots[place] != 0:
-                    place = (place + 1) & (len(self.slots) - 1)
-                self.slots[place] = cython.cast(cython.int, i + 1)
+                slot = self.first_slot(self.hashes[i])
+                while self.slots[slot] != 0:
+                    slot = (slot + 1) & (len(self.slots) - 1)
+                self.slots[slot] = cython.cast(cython.int, i + 1)
 
     def enter(  # type: ignore[no-untyped-def]
         self,
@@ -101,15 +101,15 @@ class StringTable:
     ) -> cython.Py_ssize_t:
         """The number of `data[begin:end]`, made if it is new."""
         mixed: cython.ulonglong = self.hashed(data, begin, end)
-        place: cython.Py_ssize_t = self.place(data, begin, end, mixed)
+        slot: cython.Py_ssize_t = self.slot(data, begin, end, mixed)
         number: cython.Py_ssize_t = self.count
         i: cython.Py_ssize_t
-        if self.slots[place] != 0:
-            return self.slots[place] - 1
+        if self.slots[slot] != 0:
+            return self.slots[slot] - 1
         for i in range(end - begin):
             self.data[self.size + i] = data[begin + i]
         self.size += end - begin
-        self.slots[place] = cython.cast(cython.int, number + 1)
+        self.slots[slot] = cython.cast(cython.int, number + 1)
         self.hashes[number] = cython.cast(cython.uint, mixed)
         self.offset[number + 1] = self.size
         self.count += 1
@@ -124,7 +124,7 @@ class StringTable:
         mixed ^= mixed >> SPREAD_SHIFT
         return cython.cast(cython.Py_ssize_t, mixed & cython.cast(cython.ulonglong, len(self.slots) - 1))
 
-    def place(
+    def slot(
         self,
         data: cython.const[cython.uchar][::1],
         begin: cython.Py_ssize_t,
@@ -132,12 +132,12 @@ class StringTable:
         mixed: cython.ulonglong,
     ) -> cython.Py_ssize_t:
         """The slot of `data[begin:end]`, whose hash is `mixed`: an empty one if it is not there."""
-        place: cython.Py_ssize_t = self.first_slot(mixed)
+        slot: cython.Py_ssize_t = self.first_slot(mixed)
         number: cython.Py_ssize_t
         at: cython.Py_ssize_t
         i: cython.Py_ssize_t
-        while self.slots[place] != 0:
-            number = self.slots[place] - 1
+        while self.slots[slot] != 0:
+            number = self.slots[slot] - 1
             if self.hashes[number] == mixed and self.offset[number + 1] - self.offset[number] == end - begin:
                 at = self.offset[number]
                 i = 0
@@ -145,8 +145,8 @@ class StringTable:
                     i += 1
                 if i == end - begin:
                     break
-            place = (place + 1) & (len(self.slots) - 1)
-        return place
+            slot = (slot + 1) & (len(self.slots) - 1)
+        return slot
 
     def hashed(
         self, data: cython.const[cython.uchar][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t
@@ -171,8 +171,8 @@ class StringTable:
 
     def find(self, text: bytes) -> int:
         """The number of `text`, -1 if it is not among the strings."""
-        place = self.place(text, 0, len(text), self.hashed(text, 0, len(text)))
-        return self.slots[place] - 1
+        slot = self.slot(text, 0, len(text), self.hashed(text, 0, len(text)))
+        return self.slots[slot] - 1
 
     def arrays(self) -> tuple[UInt8, NDArray[Any]]:
         """All strings behind one another, and where each begins."""

@@ -57,7 +57,7 @@ def symbol_list_table(listing: SymbolList, symbols: SymbolLayer) -> SymbolTable:
     count = len(start)
     file, line = np.full(count, -1, np.int32), np.zeros(count, np.uint32)
     at = np.flatnonzero((node >= 0) & (row >= 0))
-    at = at[listing.row_file[row[at]] >= 0]  # a line of no file says nothing
+    at = at[listing.row_file[row[at]] >= 0]  # a line without a file is useless
     file[at], line[at] = listing.row_file[row[at]], listing.row_line[row[at]]
     alone = np.flatnonzero((node < 0) & (symbol >= 0))
     wanted, of_range = distinct_inverse(symbol[alone].astype(np.int64))

@@ -64,8 +64,8 @@ class Frames:
         """The function that each address is in, whatever was inlined there."""
         number = np.full(len(self.offsets) - 1, -1, np.int64)
         has_frame = np.diff(self.offsets) > 0
-        rows, place = distinct_inverse(self.function[self.offsets[1:][has_frame] - 1])
-        number[has_frame] = place
+        rows, index = distinct_inverse(self.function[self.offsets[1:][has_frame] - 1])
+        number[has_frame] = index
         functions = self.functions.take(rows.astype(np.int64))
         return FunctionsAt(
             number, [[linked or name] for linked, name in zip(functions.linkage, functions.name, strict=True)]
@@ -213,5 +213,5 @@ def range_at(vaddrs: UInt64, begin: UInt64, end: UInt64) -> Int64:
     """The range `[begin, end)` that holds each of `vaddrs`, or -1; the ranges ascend and are disjoint."""
     if not len(begin):
         return np.full(len(vaddrs), -1, np.int64)
-    place = np.searchsorted(begin, vaddrs, side="right") - 1
-    return np.where((place >= 0) & (vaddrs < end[np.maximum(place, 0)]), place, -1)
+    index = np.searchsorted(begin, vaddrs, side="right") - 1
+    return np.where((index >= 0) & (vaddrs < end[np.maximum(index, 0)]), index, -1)

@@ -59,15 +59,15 @@ class Facts(NamedTuple):
 def write_table(file: BinaryIO, table: SymbolTable, facts: Facts) -> int:
     """Write `table` to an empty file; its size in bytes. Raises OSError."""
     arrays = {name: np.ascontiguousarray(getattr(table, name)) for name in COLUMNS}
-    places: dict[str, tuple[str, int, int]] = {}
+    columns: dict[str, tuple[str, int, int]] = {}
     header = b""
-    for _ in range(2):  # the header's size decides where the columns lie; the second round has its final size
+    for _ in range(2):  # offsets of columns depend on the size of the header, which is final in the second round
         offset = aligned(PREFIX.size + len(header))
         for name, array in arrays.items():
-            places[name] = array.dtype.newbyteorder("<").str, offset, len(array)
+            columns[name] = array.dtype.newbyteorder("<").str, offset, len(array)
             offset = aligned(offset + array.nbytes)
         text = json.dumps(
-            facts._asdict() | {"has_names": table.has_names, "problems": table.problems, "columns": places}
+            facts._asdict() | {"has_names": table.has_names, "problems": table.problems, "columns": columns}
         )
         header = text.encode().ljust(len(header) or len(text) + 16 * len(arrays))
     file.write(bytes(PREFIX.size))
@@ -75,12 +75,12 @@ def write_table(file: BinaryIO, table: SymbolTable, facts: Facts) -> int:
     check = crc32(header)
     position = PREFIX.size + len(header)
     for name, array in arrays.items():
-        padding = bytes(places[name][1] - position)
+        padding = bytes(columns[name][1] - position)
         column = array.astype(array.dtype.newbyteorder("<"), copy=False).data.cast("B") if len(array) else b""
         for part in (padding, column):
             file.write(part)
             check = crc32(part, check)
-        position = places[name][1] + array.nbytes
+        position = columns[name][1] + array.nbytes
     file.seek(0)
     file.write(PREFIX.pack(MAGIC, FORMAT, len(header), position, check))
     file.flush()
@@ -176,9 +176,9 @@ def rows_within(rows: NDArray[Any], first: int, count: int) -> bool:
     return not len(rows) or (int(rows.min()) >= first and int(rows.max()) < count)
 
 
-def column(data: memoryview, places: Mapping[str, tuple[str, int, int]], name: str) -> NDArray[Any]:
+def column(data: memoryview, columns: Mapping[str, tuple[str, int, int]], name: str) -> NDArray[Any]:
     """One column of a mapped table."""
-    kind, offset, count = places[name]
+    kind, offset, count = columns[name]
     if name not in TYPES.get(kind, "").split():
         raise ValueError(f"column {name} is of type {kind}")
     if offset % ALIGNMENT:

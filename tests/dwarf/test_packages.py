@@ -97,7 +97,7 @@ def test_contributions_outside_are_reported(tmp_path: Path) -> None:
     data[place : place + 4] = b"\xff\xff\0\0"
     found, problems = answer(tmp_path, image, bytes(data), F, G)
     assert found == [["f"], []]
-    assert "binary.dwp: the .debug_str_offsets.dwo of 0x0000000000000002 lies outside of its section" in problems
+    assert "binary.dwp: the .debug_str_offsets.dwo of 0x0000000000000002 is outside of its section" in problems
 
 
 def test_contributions_that_overlap_are_bounded(tmp_path: Path) -> None:

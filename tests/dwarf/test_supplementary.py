@@ -89,7 +89,7 @@ def test_another_identity(style: str, fmt: Format, tmp_path: Path) -> None:
     image = binary(style, fmt, function("f", 0x1000, 16, at_other(REFERENCES[style][0], place)))
     assert names_at(image, 0x1000, 0x1004, finder=finder_of(tmp_path / "binary")) == [["f"], ["??", "f"]]
     (problem,) = build_table([image], None, finder_of(tmp_path / "binary")).problems
-    assert f"{wrong} has another; names that lie in it are missing" in problem
+    assert f"{wrong} has another; names in it are missing" in problem
     supplementary(right, style, fmt, shared())
     assert names_at(image, 0x1004, finder=finder_of(tmp_path / "binary")) == [["n::g", "f"]]
 
@@ -128,7 +128,7 @@ def test_no_link(tmp_path: Path) -> None:
     image = image_of([unit(function("f", 0x1000, 16, at_other("GNU_ref_alt", 30)))])
     assert names_at(image, 0x1004) == [["??", "f"]]
     assert build_table([image], None, finder_of(tmp_path / "x")).problems == [
-        "no supplementary file is named; names that would lie in it are missing"
+        "no supplementary file is named; names in it are missing"
     ]
 
 

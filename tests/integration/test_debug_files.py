@@ -152,7 +152,7 @@ class TestOtherAddresses:
         images = [shifted(0, is_debug=False), shifted(0x5000, "f", "g"), shifted(other, "x", "y", "z")]
         binary = Binary(images)
         assert [image.path for image in binary.files] == ["debug-5000", "code-0"]
-        assert binary.refused == [f"debug-{other:x} lies at other addresses than debug-5000 and is not used"]
+        assert binary.refused == [f"debug-{other:x} is at other addresses than debug-5000 and is not used"]
         names = [frames[0].name for frames in frames_of(binary.table(), (TEXT + 0x5000, TEXT + 0x5010)) if frames]
         assert names == ["f", "g"]
 

@@ -206,8 +206,8 @@ def test_shared_tables_of_values() -> None:
 HEADERS: dict[str, tuple[int, int, int, str]] = {
     "magic": (0, 4, 0x12345678, "no little-endian header"),
     "magic of the other order": (0, 4, 0xF1FFFFFF, "no little-endian header"),
-    "unit": (6, 1, 3, "makes no sense"),
-    "word": (7, 1, 2, "makes no sense"),
+    "unit": (6, 1, 3, "invalid header"),
+    "word": (7, 1, 2, "invalid header"),
     "no functions": (8, 8, 0, "offsets that lead out of it"),
     "very many functions": (8, 8, 1 << 40, "offsets that lead out of it"),
     "names": (32, 8, 1 << 32, "offsets that lead out of it"),
