@@ -40,3 +40,5 @@ cdef class AbbrevTables:
 cpdef fill_tables(AbbrevTables tables, const long long[::1] selected)
 cdef int read_operation(unsigned long long name, unsigned long long form, int skipped) noexcept nogil
 cdef int skip_operation(unsigned long long form, int address_size, int offset_size, int version) noexcept nogil
+
+cdef long long find_abbreviation(const unsigned char[::1] data, Cursor c, unsigned long long wanted) noexcept nogil

@@ -19,9 +19,6 @@ if not cython.compiled:
     from symbolize.core.cursor import Cursor
     from symbolize.dwarf.constants import *
 
-MAX_CODE = cython.declare(cython.ulonglong, 0x7FFFFFFF)
-"""Larger codes of abbreviations are unknown."""
-
 MAX_FIXED_SIZE = cython.declare(cython.int, 1 << 20)
 """Attributes of a DIE that take more bytes than this are skipped one by one, so that no size overflows."""
 
@@ -375,9 +372,6 @@ def find_roots(  # type: ignore[no-untyped-def]
             positions[i] = position
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def find_abbreviation(data: cython.const[cython.uchar][::1], c: Cursor, wanted: cython.ulonglong) -> cython.longlong:
     """The position behind the code `wanted` in the table at the cursor, which moves; -1 if it is not there."""
     code: cython.ulonglong

@@ -192,6 +192,10 @@ cdef enum:
     MAX_ATTRIBUTES = 0x100
     MAX_DIE_DEPTH = 0x1000
     MAX_CHAIN = 0x10
+    MAX_CODE = 0x7fffffff
+    TAG_BITS = 0x40
+    LAST_OPCODE = 0xff
+    MAX_ADDRESS = 0x8
 
 cdef extern from *:
     """

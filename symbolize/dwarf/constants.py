@@ -235,3 +235,10 @@ MAX_DIE_DEPTH = 4096
 """DIEs nested deeper than this are corrupt data; real ones stay below a few hundred."""
 MAX_CHAIN = 16
 """Longest chain of abstract_origin and specification that is followed (R14, chains of references)."""
+MAX_CODE = 0x7FFFFFFF
+"""Larger codes of abbreviations are unknown."""
+TAG_BITS = 64
+"""Tags that fit into a set of bits."""
+LAST_OPCODE = 255
+MAX_ADDRESS = 8
+"""Bytes of the operand of DW_LNE_set_address."""

@@ -14,9 +14,6 @@ if not cython.compiled:
     from symbolize.dwarf.reader import Reader, is_address_form
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def read_definition(
     reader: Reader, tables: AbbrevTables, abbreviation: cython.Py_ssize_t, die: cython.ulonglong, found: Ranges
 ) -> cython.void:

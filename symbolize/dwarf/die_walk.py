@@ -14,9 +14,6 @@ if not cython.compiled:
     from symbolize.dwarf.reader import Reader, Units, is_address_form
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def is_c(language: cython.int) -> cython.bint:
     """Languages in which a structure holds no functions (R12, subtrees without code)."""
     return language in (DW_LANG_C89, DW_LANG_C, DW_LANG_C99, DW_LANG_C11, DW_LANG_C17, DW_LANG_C23)
@@ -61,9 +58,6 @@ def unsigned_at(
     return value
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def read_code_die(
     data: cython.const[cython.uchar][::1],
     reader: Reader,

@@ -46,3 +46,8 @@ cdef class LineTables:
     cpdef grow_rows(self)
     cpdef grow_sequences(self)
     cpdef grow_entries(self)
+
+cdef unsigned long long entry_value(Cursor c, unsigned long long form, int offset_size, Reader reader) noexcept nogil
+cdef void read_entries(Cursor c, Reader reader, LineTables tables) noexcept nogil
+cdef void read_string_tables(Cursor c, LineTables tables) noexcept nogil
+cdef bint read_header(Cursor c, LineTables tables) noexcept nogil

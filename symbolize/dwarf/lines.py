@@ -17,9 +17,6 @@ if not cython.compiled:
 ROWS = ("address", "file", "line", "column")
 SEQUENCES = ("begin", "end", "first_row", "last_row", "program", "unsorted")
 ENTRIES = ("name", "directory")
-MAX_ADDRESS = cython.declare(cython.ulonglong, 8)
-"""Bytes of the operand of DW_LNE_set_address."""
-LAST_OPCODE = cython.declare(cython.int, 255)
 
 
 @cython.cclass
@@ -89,9 +86,6 @@ class LineTables:
         self.entry_count += 1
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def entry_value(c: Cursor, form: cython.ulonglong, offset_size: cython.int, reader: Reader) -> cython.ulonglong:
     """Read one field of a DWARF 5 directory or file entry (R47, described header fields; R48, names in line headers);
     strings as string references."""
@@ -128,9 +122,6 @@ def entry_value(c: Cursor, form: cython.ulonglong, offset_size: cython.int, read
     return 0
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def read_entries(c: Cursor, reader: Reader, tables: LineTables) -> cython.void:
     """Read a DWARF 5 table of directories or files: entry formats, then entries (R47, described header fields)."""
     formats: cython.ulonglong[::1] = tables.formats  # at most 255 pairs of content type and form
@@ -161,9 +152,6 @@ def read_entries(c: Cursor, reader: Reader, tables: LineTables) -> cython.void:
         i += 1
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def read_string_tables(c: Cursor, tables: LineTables) -> cython.void:
     """Read the directories and files of a header before DWARF 5 (DWARF 4 §6.2.4), which are strings."""
     first: cython.Py_ssize_t = tables.entry_count
@@ -375,9 +363,6 @@ def run(  # type: ignore[no-untyped-def]
     tables.row_count = first  # rows without an end_sequence have no end (R31, end of a sequence)
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def read_header(c: Cursor, tables: LineTables) -> cython.bint:
     """Read the header of the program at the cursor into `tables`, up to the directories; the cursor ends with the
     program.

@@ -24,3 +24,5 @@ cdef class Ancestors:
     cdef Py_ssize_t capacity
     cdef void append(self, unsigned long long die, long long target) noexcept nogil
     cpdef grow(self)
+
+cdef unsigned long long sibling(Reader reader, Py_ssize_t abbreviation) noexcept nogil

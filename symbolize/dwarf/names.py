@@ -15,7 +15,6 @@ if not cython.compiled:
     from symbolize.dwarf.constants import *
     from symbolize.dwarf.reader import Reader
 
-TAG_BITS = cython.declare(cython.int, 64)
 WORK_PER_BYTE = cython.declare(cython.longlong, 32)
 WORK = cython.declare(cython.longlong, 1 << 20)
 """Bytes and attributes that a lookup of names may read, for each byte of the section and in addition."""
@@ -230,9 +229,6 @@ class Ancestors:
         self.capacity = grow_columns(self, ("die", "target"), self.capacity)
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def sibling(reader: Reader, abbreviation: cython.Py_ssize_t) -> cython.ulonglong:
     """Move over the attributes of a DIE; its sibling attribute, or 0 if it has none of use."""
     i: cython.int

@@ -19,9 +19,6 @@ def is_address_form(form: cython.int) -> cython.bint:
     return form in (DW_FORM_addr, DW_FORM_addrx, DW_FORM_GNU_addr_index) or DW_FORM_addrx1 <= form <= DW_FORM_addrx4
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def bounded(offset: cython.ulonglong) -> cython.ulonglong:
     """An offset as it is in a reference; none is as large as the largest, which no section reaches."""
     return offset if offset < OFFSET_MASK else OFFSET_MASK

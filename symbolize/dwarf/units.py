@@ -99,9 +99,6 @@ def scan_headers(  # type: ignore[no-untyped-def]
     return count
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def read_root(
     reader: Reader,
     units: Units,

@@ -45,7 +45,7 @@ COLUMN_CHANGES = cython.declare(cython.int, 1 << 2)
 LINE_SHIFT = cython.declare(cython.int, 3)
 """The bits of the flags."""
 
-FIRST_ROWS = cython.declare(cython.Py_ssize_t, 1 << 14)
+FIRST_ROWS = cython.declare(cython.Py_ssize_t, 1 << 16)
 MAX_CHAIN = cython.declare(cython.Py_ssize_t, 4096)
 """Functions inlined into each other; what is deeper is cut off. The decoder follows 256 (R30, depth of inlining)."""
 
