@@ -94,6 +94,9 @@ class Plan:
             del config[name]
         if Storage.of(self.config.out).is_local:  # where it is seen whether an output is there
             del config["out"]
+        loading = config["load_options"]  # in two parts, so that manifests of earlier versions stay valid
+        config["choice"] = loading.pop("choice")
+        config["load_options"] = sorted(loading.items())
         text = json.dumps([self.version, config], sort_keys=True, default=list)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 

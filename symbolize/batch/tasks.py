@@ -12,7 +12,7 @@ import time
 import traceback
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from symbolize.binaries import Kind
 from symbolize.core.arrays import UInt64, distinct
 from symbolize.core.errors import InputError, OutputError, ReadFailure, SymbolizeError, UsageError
 from symbolize.core.failures import Failure
-from symbolize.load import load_all
-from symbolize.load.model import ALL, Choice, LoadedProfile
+from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
+from symbolize.load.open import load_all
 from symbolize.pipeline import Result, Symbolizer
 from symbolize.report.json import coverage
 from symbolize.resolve import Question
@@ -73,8 +73,7 @@ class WorkerConfig:
     debuginfod: tuple[str, ...] = ()
     refresh_misses: bool = False
     downloads: str = ""
-    choice: Choice = ALL
-    load_options: tuple[tuple[str, Any], ...] = ()
+    load_options: LoadOptions = DEFAULTS
 
 
 class SymbolizeTask(NamedTuple):
@@ -300,8 +299,7 @@ def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool)
     """Symbolize all profiles of an input; the outputs, or, if it may be put off, what would have to be decoded, or
     fetched first."""
     with open_input(item.uri) as source:
-        options = dict(worker.config.load_options)
-        found = load_all(source, choice=worker.config.choice, **options)
+        found = load_all(source, worker.config.load_options)
         single = found[0].profile if len(found) == 1 else None
         written = WrittenOutputs((), {})
         if may_defer:

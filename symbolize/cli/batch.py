@@ -271,8 +271,6 @@ def plan_of(options: argparse.Namespace) -> Plan:
         from symbolize.binaries.debuginfod.cache import default_folder as downloads_folder
 
         downloads = downloads_folder()
-    loading = load_options(options)
-    choice = loading.pop("choice")
     config = WorkerConfig(
         tuple(os.path.abspath(root) for root in binary_roots(options)),
         out.url,
@@ -288,8 +286,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         debuginfod=tuple(options.debuginfod),
         refresh_misses=options.refresh_misses,
         downloads=downloads,
-        choice=choice,
-        load_options=tuple(sorted(loading.items())),
+        load_options=load_options(options),
     )
     seconds, memory, attempts = options.time_limit, options.memory_limit, options.attempts
     per_task = TASKS_ON_CLUSTER if options.dask else 1

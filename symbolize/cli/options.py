@@ -6,12 +6,13 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from symbolize.core.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from symbolize.binaries.debuginfod import Debuginfod
+    from symbolize.load.model import LoadOptions
     from symbolize.symbols import TableCache
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -95,13 +96,12 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     add_choice_options(parser)
 
 
-def load_options(options: argparse.Namespace) -> dict[str, Any]:
-    """How profiles are read, as arguments of `load_all`."""
-    from symbolize.load.model import Choice
+def load_options(options: argparse.Namespace) -> LoadOptions:
+    """How profiles are read."""
+    from symbolize.load.model import Choice, LoadOptions
 
     choice = Choice(options.pid, options.process, options.heap, options.kind, options.merge)
-    names = "keep_trampolines", "trace_offcpu", "show_art_frames"
-    return {"choice": choice} | {name: getattr(options, name) for name in names}
+    return LoadOptions(choice, options.keep_trampolines, options.trace_offcpu, options.show_art_frames)
 
 
 def add_choice_options(parser: argparse.ArgumentParser) -> None:

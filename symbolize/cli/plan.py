@@ -22,7 +22,7 @@ def run_plan(arguments: Sequence[str]) -> int:
     """Run the command with `arguments`; the exit code."""
     from symbolize.binaries import Unasked
     from symbolize.cli.hints import OPTION_HINTS
-    from symbolize.load import load_all
+    from symbolize.load.open import load_all
     from symbolize.pipeline import Symbolizer
     from symbolize.report.json import as_plan
     from symbolize.report.plan import render
@@ -37,7 +37,7 @@ def run_plan(arguments: Sequence[str]) -> int:
     with Symbolizer(binaries, cache=cache, servers=servers) as symbolizer:
         for source in options.profiles:
             try:
-                found = load_all(source, **load_options(options))
+                found = load_all(source, load_options(options))
             except InputError as error:
                 print_error(f"symbolize: {error}")
                 code = EXIT_FAILED

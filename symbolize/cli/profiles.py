@@ -216,9 +216,9 @@ def symbolize_one(
     Its code that several functions share is added to `folded`, if that is asked for, and what is still wanted to
     `missing`.
     """
-    from symbolize.load import load_all
+    from symbolize.load.open import load_all
 
-    found = load_all(source, **load_options(options))
+    found = load_all(source, load_options(options))
     symbols = None
     if options.emit == "module-symbols":
         from symbolize.write.module_symbols import ModuleSymbols

@@ -28,10 +28,11 @@ def load(
     recording with the time off the processor, `trace_offcpu` chooses the samples ("on-cpu", "off-cpu", "on-off-cpu" or
     "mixed-on-off-cpu", the default), and `show_art_frames` keeps the frames of Android's runtime next to Java frames.
     """
-    from symbolize.load.model import Options
+    from symbolize.load.model import LoadOptions
     from symbolize.load.open import load_one
 
-    return load_one(source, Options(keep_trampolines, trace_offcpu, show_art_frames))
+    options = LoadOptions(keep_trampolines=keep_trampolines, trace_offcpu=trace_offcpu, show_art_frames=show_art_frames)
+    return load_one(source, options)
 
 
 def load_all(
@@ -47,8 +48,7 @@ def load_all(
     `choice` says which profiles of a trace are wanted; the other options are those of `load`. Profiles are made when
     they are asked for. Raises InputError.
     """
-    from symbolize.load.model import ALL, Options
+    from symbolize.load.model import ALL, LoadOptions
     from symbolize.load.open import load_all
 
-    options = Options(keep_trampolines, trace_offcpu, show_art_frames)
-    return load_all(source, choice or ALL, options)
+    return load_all(source, LoadOptions(choice or ALL, keep_trampolines, trace_offcpu, show_art_frames))

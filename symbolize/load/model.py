@@ -3,22 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from symbolize.load.simpleperf import OffCpuMode
     from symbolize.profile.model import Profile
-
-
-class Options(NamedTuple):
-    """What single formats can be asked for."""
-
-    keep_trampolines: bool = False
-    trace_offcpu: "OffCpuMode | None" = None
-    show_art_frames: bool = False
-
-
-DEFAULTS: Final = Options()
 
 
 @dataclass(frozen=True)
@@ -49,6 +38,20 @@ class Choice:
 
 
 ALL: Final = Choice()
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """How an input is read: the profiles of a trace that are wanted, and options of single formats, which
+    `symbolize.load.load` explains."""
+
+    choice: Choice = ALL
+    keep_trampolines: bool = False
+    trace_offcpu: "OffCpuMode | None" = None
+    show_art_frames: bool = False
+
+
+DEFAULTS: Final = LoadOptions()
 
 
 @dataclass(eq=False)

@@ -9,7 +9,7 @@ from symbolize.core.compression import Counted
 from symbolize.core.errors import InputError
 from symbolize.load.compression import MAX_OUTPUT, decompressed
 from symbolize.load.detect import FORMATS, describe, is_trace
-from symbolize.load.model import ALL, DEFAULTS, Choice, LoadedProfile, Options
+from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
 from symbolize.load.streams import HEAD, MAX_STREAM, STANDARD_INPUT, Replayed, beginning, chunks, source_name
 from symbolize.profile.model import Profile
 
@@ -20,11 +20,9 @@ STREAMED: Final = b"SIMPLEPERF"
 """How a simpleperf report begins, which is read piece by piece."""
 
 
-def load_all(
-    source: str | os.PathLike[str] | BinaryIO, choice: Choice = ALL, options: Options = DEFAULTS
-) -> list[LoadedProfile]:
+def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = DEFAULTS) -> list[LoadedProfile]:
     """The profiles of an input, as `symbolize.load.load_all` says."""
-    found = _load_all(source, choice, options)
+    found = _load_all(source, options)
     if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT:
         path = os.path.abspath(source)
         for each in found:
@@ -32,7 +30,7 @@ def load_all(
     return found
 
 
-def _load_all(source: str | os.PathLike[str] | BinaryIO, choice: Choice, options: Options) -> list[LoadedProfile]:
+def _load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) -> list[LoadedProfile]:
     name = source_name(source)
     unread = chunks(source, name)
     head = b""
@@ -42,21 +40,21 @@ def _load_all(source: str | os.PathLike[str] | BinaryIO, choice: Choice, options
     if is_trace(beginning(head, name)):
         from symbolize.load.perfetto.load import load
 
-        return load(decompressed(pieces, name, MAX_STREAM), name, choice, lambda: pieces.size)
+        return load(decompressed(pieces, name, MAX_STREAM), name, options.choice, lambda: pieces.size)
     profile = _load_whole(Replayed(pieces, name), options)  # type: ignore[arg-type]
     return [LoadedProfile("", lambda: profile)]
 
 
-def load_one(source: str | os.PathLike[str] | BinaryIO, options: Options) -> Profile:
+def load_one(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) -> Profile:
     """The profile of an input that has only one."""
-    found = load_all(source, ALL, options)
+    found = load_all(source, options)
     if len(found) > 1:
         names = ", ".join(each.name for each in found[:10]) + (", ..." if len(found) > 10 else "")
         raise InputError(source_name(source), f"holds {len(found)} profiles: {names}")
     return found[0].profile
 
 
-def _load_whole(source: str | os.PathLike[str] | BinaryIO, options: Options) -> Profile:
+def _load_whole(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) -> Profile:
     """The profile in `source`: a path, `-` for standard input, or a binary file object, read to its end.
 
     The input may be compressed with gzip, zstd or lz4; offsets in errors about the profile count in the decompressed
@@ -83,14 +81,14 @@ def _load_whole(source: str | os.PathLike[str] | BinaryIO, options: Options) -> 
     raise InputError(name, f"is not a profile: it looks like {describe(data)}; formats read: {FORMATS}")
 
 
-def _load_report(chunks: Iterable[bytes | memoryview], name: str, options: Options) -> Profile:
+def _load_report(chunks: Iterable[bytes | memoryview], name: str, options: LoadOptions) -> Profile:
     """The profile in a simpleperf report, which can be larger than the memory."""
     from symbolize.load import simpleperf
 
     return simpleperf.load(chunks, name, trace_offcpu=options.trace_offcpu, show_art_frames=options.show_art_frames)
 
 
-def _formats(options: Options) -> Iterator[tuple[Callable[[Any], bool], Callable[[Any, str], Profile]]]:
+def _formats(options: LoadOptions) -> Iterator[tuple[Callable[[Any], bool], Callable[[Any, str], Profile]]]:
     """Test and reader of each format that is read as a whole, imported when its turn comes."""
     from symbolize.load import pprof
 

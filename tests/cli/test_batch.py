@@ -367,7 +367,8 @@ def test_setup_of_a_plan(tmp_path: Path) -> None:
     config = made_plan("-b", "bin").config
     assert (config.binaries, config.out) == ((str(tmp_path / "bin"),), str(tmp_path / "out"))
     assert (config.cache, config.cache_limit, config.hand_on_kept) == (default_folder(), DEFAULT_LIMIT, False)
-    assert (config.debuginfod, config.downloads, made_plan("--pid", "7").config.choice.pids) == ((), "", [7])
+    assert (config.debuginfod, config.downloads) == ((), "")
+    assert made_plan("--pid", "7").config.load_options.choice.pids == [7]
     assert made_plan("--no-cache").config.cache == ""
     assert made_plan("--cache", "c").config.cache == str(tmp_path / "c")
     config = made_plan("--cache", "s3://b/c", "--cache-limit", "5M", "--dask", "tcp://h:1").config
