@@ -7,16 +7,17 @@ cdef class Table:
     cdef readonly unsigned long long numbered
     cdef int[::1] dense
     cdef Py_ssize_t hashed
-    cdef unsigned long long[::1] keys
-    cdef int[::1] rows
+    cdef unsigned long long[::1] slots
     cdef unsigned long long mixer
     cdef int shift
 
     cdef Py_ssize_t slot(self, unsigned long long key) noexcept nogil
     cdef int find(self, unsigned long long key) noexcept nogil
-    cpdef put(self, unsigned long long key, int row)
-    cdef move(self, unsigned long long key, int row)
-    cdef grow(self)
+    cpdef int put(self, unsigned long long key, int row) except -1 nogil
+    cdef void move(self, unsigned long long key, int row) noexcept nogil
+    cdef int reserve(self, Py_ssize_t count) except -1 nogil
+    cdef int extend_dense(self, Py_ssize_t size) except -1 with gil
+    cdef int grow(self, Py_ssize_t count) except -1 with gil
 
 
 @cython.final
@@ -29,38 +30,40 @@ cdef class Totals:
     cdef unsigned long long mixer
 
 
-@cython.final
-cdef class Tuples:
+cdef class HashedRows:
     cdef readonly Py_ssize_t count
+    cdef int shift
+    cdef unsigned long long mixer
+    cdef unsigned long long[::1] slots
+
+    cdef int enter(self, Py_ssize_t slot, unsigned long long hashed) except -1 nogil
+    cdef int grow(self) except -1 with gil
+
+
+@cython.final
+cdef class Tuples(HashedRows):
     cdef readonly Py_ssize_t width
     cdef Py_ssize_t stride
     cdef unsigned long long[::1] key
     cdef unsigned long long[::1] words
-    cdef int[::1] slots
-    cdef unsigned long long mixer
 
-    cdef Py_ssize_t slot(self, Py_ssize_t begin) noexcept
-    cdef Py_ssize_t copy_key(self) except -1
-    cdef Py_ssize_t add(self) except -1
-    cdef Py_ssize_t append(self) except -1
-    cdef grow(self)
+    cdef Py_ssize_t add(self) except -1 nogil
+    cdef Py_ssize_t append(self) except -1 nogil
+    cdef int extend_words(self, Py_ssize_t size) except -1 with gil
 
 
 @cython.final
-cdef class Lists:
-    cdef readonly Py_ssize_t count
+cdef class Lists(HashedRows):
     cdef Py_ssize_t size
     cdef Py_ssize_t used
     cdef object items_array
     cdef int[::1] items
     cdef long long[::1] offsets
-    cdef int[::1] slots
-    cdef unsigned long long mixer
 
-    cdef Py_ssize_t slot(self, Py_ssize_t begin, Py_ssize_t size) noexcept
-    cdef int append(self, int value) except -1
-    cdef Py_ssize_t add(self) except -1
-    cdef grow(self)
+    cdef int append(self, int value) except -1 nogil
+    cdef Py_ssize_t add(self) except -1 nogil
+    cdef int extend_items(self) except -1 with gil
+    cdef int extend_offsets(self) except -1 with gil
 
 
 @cython.final
@@ -73,5 +76,5 @@ cdef class Chunks:
     cdef unsigned char[::1] known
     cdef long long[:, ::1] table
 
-    cdef Py_ssize_t find(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end) noexcept
-    cdef void put(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t row) noexcept
+    cdef Py_ssize_t find(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
+    cdef void put(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t row) noexcept nogil

@@ -13,7 +13,9 @@ import numpy as np
 from symbolize.core.arrays import Int32, Int64, UInt64, extended
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
+FIRST_BITS = cython.declare(cython.int, 4)
 FIRST_SLOTS = cython.declare(cython.Py_ssize_t, 16)
 DENSITY = cython.declare(cython.Py_ssize_t, 8)
 
@@ -34,23 +36,28 @@ class Table:
         self.numbered = numbered
         self.count = self.hashed = 0
         self.shift = 64
-        self.dense = self.rows = NO_ROWS
-        self.keys = NO_WORDS
+        self.dense = NO_ROWS
+        # A key and its row plus 1 side by side, in one line of the cache; key 0: free.
+        self.slots = NO_WORDS
 
+    @cython.boundscheck(False)
     def slot(self, key: cython.ulonglong) -> cython.Py_ssize_t:
-        """Where `key`, which is not 0, stands, or the free slot where it would; the table has slots."""
+        """Where `key`, which is not 0, is in `slots`, or the free slot for it.
+
+        Bounds need no check: there are 2^(64 - shift) slots, of which half are free.
+        """
         mixed: cython.ulonglong = (key * self.mixer) & MASK64
         mixed = ((mixed ^ (mixed >> 32)) * self.mixer) & MASK64
-        place: cython.Py_ssize_t = mixed >> self.shift
-        while self.keys[place] != 0 and self.keys[place] != key:
-            place += 1
-            if place == self.keys.shape[0]:
-                place = 0
-        return place
+        slot: cython.Py_ssize_t = (mixed >> self.shift) << 1
+        while self.slots[slot] != 0 and self.slots[slot] != key:
+            slot += 2
+            if slot == self.slots.shape[0]:
+                slot = 0
+        return slot
 
     def find(self, key: cython.ulonglong) -> cython.int:
         """The row of `key`, or -1."""
-        place: cython.Py_ssize_t
+        slot: cython.Py_ssize_t
         row: cython.int = 0
         if 0 < key <= self.numbered:
             return cython.cast(cython.int, key - 1)
@@ -58,61 +65,74 @@ class Table:
             # Rows plus 1; what is not here may have come before there was room for it.
             row = self.dense[cython.cast(cython.Py_ssize_t, key)]
         if row == 0 and self.hashed > 0 and key != 0:
-            place = self.slot(key)
-            if self.keys[place] != 0:
-                row = self.rows[place]
+            slot = self.slot(key)
+            if self.slots[slot] != 0:
+                row = cython.cast(cython.int, self.slots[slot + 1])
         return row - 1
 
-    def put(self, key: cython.ulonglong, row: cython.int):  # type: ignore[no-untyped-def]
+    def put(self, key: cython.ulonglong, row: cython.int) -> cython.int:
         """Enter a key that is not there."""
-        place: cython.Py_ssize_t
+        slot: cython.Py_ssize_t
         near: cython.ulonglong = DENSITY * self.count + FIRST_SLOTS
         if key < near and key >= cython.cast(cython.ulonglong, self.dense.shape[0]):
-            self.dense = extended(self.dense, max(key + 1, min(near, 2 * self.dense.shape[0])))
+            self.extend_dense(max(key + 1, min(near, 2 * self.dense.shape[0])))
         self.count += 1
         if key < cython.cast(cython.ulonglong, self.dense.shape[0]):
             self.dense[cython.cast(cython.Py_ssize_t, key)] = row + 1
-            return
-        if 2 * (self.hashed + 1) > self.keys.shape[0]:
-            self.grow()
-        place = self.slot(key)
-        self.keys[place] = key
-        self.rows[place] = row + 1
+            return 0
+        self.reserve(self.hashed + 1)
+        slot = self.slot(key)
+        self.slots[slot] = key
+        self.slots[slot + 1] = cython.cast(cython.ulonglong, row + 1)
         self.hashed += 1
+        return 0
 
     def put_all(self, keys: cython.const[cython.ulonglong][::1]) -> int:
         """Enter all keys with the rows 0, 1, 2, ...; the row of the first key that is there already, or -1."""
         row: cython.Py_ssize_t
-        while 2 * keys.shape[0] > self.keys.shape[0]:
-            self.grow()
-        for row in range(keys.shape[0]):
-            if self.find(keys[row]) >= 0:
-                return row
-            self.put(keys[row], row)
-        return -1
+        repeated: cython.Py_ssize_t = -1
+        self.reserve(keys.shape[0])
+        with cython.nogil:
+            for row in range(keys.shape[0]):
+                if self.find(keys[row]) >= 0:
+                    repeated = row
+                    break
+                self.put(keys[row], cython.cast(cython.int, row))
+        return repeated
 
-    def move(self, key: cython.ulonglong, row: cython.int):  # type: ignore[no-untyped-def]
+    def move(self, key: cython.ulonglong, row: cython.int) -> cython.void:
         """Give a key that is there another row."""
         if key < cython.cast(cython.ulonglong, self.dense.shape[0]):
             if self.dense[cython.cast(cython.Py_ssize_t, key)] != 0:
                 self.dense[cython.cast(cython.Py_ssize_t, key)] = row + 1
                 return
-        self.rows[self.slot(key)] = row + 1
+        self.slots[self.slot(key) + 1] = cython.cast(cython.ulonglong, row + 1)
 
-    def grow(self):  # type: ignore[no-untyped-def]
-        """Make more slots."""
-        keys, rows = self.keys, self.rows
+    def extend_dense(self, size: cython.Py_ssize_t) -> cython.int:
+        """Have rows for the keys below `size`."""
+        self.dense = extended(self.dense, size)
+        return 0
+
+    def reserve(self, count: cython.Py_ssize_t) -> cython.int:
+        """Have at least two slots for each of `count` keys."""
+        if 4 * count > self.slots.shape[0]:
+            self.grow(count)
+        return 0
+
+    def grow(self, count: cython.Py_ssize_t) -> cython.int:
+        """Make slots for `count` keys."""
+        old: cython.ulonglong[::1] = self.slots
         i: cython.Py_ssize_t
-        place: cython.Py_ssize_t
-        size: cython.Py_ssize_t = max(FIRST_SLOTS, 2 * keys.shape[0])
-        self.keys = memoryview(np.zeros(size, np.uint64))
-        self.rows = memoryview(np.zeros(size, np.int32))
-        self.shift = 65 - int(size).bit_length()
-        for i in range(keys.shape[0]):
-            if keys[i] != 0:
-                place = self.slot(keys[i])
-                self.keys[place] = keys[i]
-                self.rows[place] = rows[i]
+        slot: cython.Py_ssize_t
+        bits: cython.int = max(FIRST_BITS, int(2 * count - 1).bit_length())
+        self.slots = memoryview(np.zeros(2 << bits, np.uint64))
+        self.shift = 64 - bits
+        for i in range(0, old.shape[0], 2):
+            if old[i] != 0:
+                slot = self.slot(old[i])
+                self.slots[slot] = old[i]
+                self.slots[slot + 1] = old[i + 1]
+        return 0
 
 
 @cython.cclass
@@ -185,8 +205,56 @@ class Totals:
         return np.asarray(self.stacks)[: self.count]
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def mixed_with(mixed: cython.ulonglong, word: cython.ulonglong, mixer: cython.ulonglong) -> cython.ulonglong:
+    """The hash `mixed` with one more word in it."""
+    mixed = ((mixed ^ word) * mixer) & MASK64
+    return mixed ^ (mixed >> 29)
+
+
 @cython.cclass
-class Tuples:
+class HashedRows:
+    """The slots of `count` rows: 32 bits of the row's hash, which begin with its first slot, and the row plus 1."""
+
+    def __init__(self, mixer: cython.ulonglong) -> None:
+        self.mixer = mixer | 1
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.count = 0
+        self.shift = 32 - FIRST_BITS
+        self.slots = memoryview(np.zeros(1 << FIRST_BITS, np.uint64))
+
+    def enter(self, slot: cython.Py_ssize_t, hashed: cython.ulonglong) -> cython.int:
+        """Put the last row into a free slot."""
+        self.slots[slot] = hashed << 32 | cython.cast(cython.ulonglong, self.count)
+        if 8 * self.count >= 7 * self.slots.shape[0]:
+            self.grow()
+        return 0
+
+    def grow(self) -> cython.int:
+        """Make twice the slots."""
+        old: cython.ulonglong[::1] = self.slots
+        mask: cython.Py_ssize_t = 2 * old.shape[0] - 1
+        i: cython.Py_ssize_t
+        slot: cython.Py_ssize_t
+        self.slots = memoryview(np.zeros(2 * old.shape[0], np.uint64))
+        self.shift -= 1
+        for i in range(old.shape[0]):
+            if old[i] != 0:
+                slot = old[i] >> 32 >> self.shift
+                while self.slots[slot] != 0:
+                    slot = (slot + 1) & mask
+                self.slots[slot] = old[i]
+        return 0
+
+
+@cython.cclass
+class Tuples(HashedRows):
     """Tuples of `width` words. The one that is asked for is written to `key`.
 
     Each is a row of `stride` words: `more` of them, 0 at first, are free for what belongs to a tuple, beside it in the
@@ -194,74 +262,55 @@ class Tuples:
     """
 
     def __init__(self, width: cython.Py_ssize_t, mixer: cython.ulonglong, more: cython.Py_ssize_t = 0) -> None:
+        HashedRows.__init__(self, mixer)
         self.width = width
         self.stride = width + more
-        self.count = 0
-        self.mixer = mixer | 1
         self.key = memoryview(np.zeros(width, np.uint64))
-        self.words = memoryview(np.zeros(0, np.uint64))
-        self.slots = memoryview(np.zeros(FIRST_SLOTS, np.int32))
+        self.words = NO_WORDS
 
     @cython.boundscheck(False)
-    def slot(self, begin: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Where the tuple at `words[begin]` is found, or the free slot where it would be; slots hold the row plus 1.
+    def add(self) -> cython.Py_ssize_t:
+        """The row of the tuple in `key`, which is added if it is new.
 
-        Bounds need no check: a row, or one more, is at `begin`; slots hold rows that are there.
+        Bounds need no check: slots hold rows that are there, and `key` has `width` words.
         """
-        mixed: cython.ulonglong = 0
+        hashed: cython.ulonglong = 0
         i: cython.Py_ssize_t
         at: cython.Py_ssize_t
-        place: cython.Py_ssize_t
+        slot: cython.Py_ssize_t
         mask: cython.Py_ssize_t = self.slots.shape[0] - 1
         for i in range(self.width):
-            mixed = ((mixed ^ self.words[begin + i]) * self.mixer) & MASK64
-            mixed ^= mixed >> 29
-        place = (mixed >> 20) & mask
-        while self.slots[place] != 0:
-            at = (self.slots[place] - 1) * self.stride
-            i = 0
-            while i < self.width and self.words[at + i] == self.words[begin + i]:
-                i += 1
-            if i == self.width:
-                break
-            place = (place + 1) & mask
-        return place
-
-    def copy_key(self) -> cython.Py_ssize_t:
-        """Copy `key` behind the last row; where it begins there."""
-        i: cython.Py_ssize_t
-        at: cython.Py_ssize_t = self.count * self.stride
-        if at + self.stride > self.words.shape[0]:
-            self.words = extended(self.words, at + self.stride)
-        for i in range(self.width):
-            self.words[at + i] = self.key[i]
-        return at
-
-    def add(self) -> cython.Py_ssize_t:
-        """The row of the tuple in `key`, which is added if it is new."""
-        at: cython.Py_ssize_t = self.copy_key()
-        place: cython.Py_ssize_t = self.slot(at)
-        if self.slots[place] != 0:
-            return self.slots[place] - 1
-        if 2 * (self.count + 1) > self.slots.shape[0]:
-            self.grow()
-            place = self.slot(at)
-        self.count += 1
-        self.slots[place] = self.count
+            hashed = mixed_with(hashed, self.key[i], self.mixer)
+        hashed >>= 32
+        slot = hashed >> self.shift
+        while self.slots[slot] != 0:
+            if self.slots[slot] >> 32 == hashed:
+                at = cython.cast(cython.Py_ssize_t, (self.slots[slot] & MASK32) - 1) * self.stride
+                i = 0
+                while i < self.width and self.words[at + i] == self.key[i]:
+                    i += 1
+                if i == self.width:
+                    return cython.cast(cython.Py_ssize_t, (self.slots[slot] & MASK32) - 1)
+            slot = (slot + 1) & mask
+        self.append()
+        self.enter(slot, hashed)
         return self.count - 1
 
     def append(self) -> cython.Py_ssize_t:
         """A new row for the tuple in `key`, whether it is there or not. It is not known to `add`."""
-        self.copy_key()
+        i: cython.Py_ssize_t
+        at: cython.Py_ssize_t = self.count * self.stride
+        if at + self.stride > self.words.shape[0]:
+            self.extend_words(at + self.stride)
+        for i in range(self.width):
+            self.words[at + i] = self.key[i]
         self.count += 1
         return self.count - 1
 
-    def grow(self):  # type: ignore[no-untyped-def]
-        """Make more slots."""
-        row: cython.Py_ssize_t
-        self.slots = memoryview(np.zeros(2 * self.slots.shape[0], np.int32))
-        for row in range(self.count):
-            self.slots[self.slot(row * self.stride)] = row + 1
+    def extend_words(self, size: cython.Py_ssize_t) -> cython.int:
+        """Make room for `size` words."""
+        self.words = extended(self.words, size)
+        return 0
 
     def array(self) -> UInt64:
         """All tuples: uint64[n, stride]."""
@@ -269,86 +318,81 @@ class Tuples:
 
 
 @cython.cclass
-class Lists:
+class Lists(HashedRows):
     """Lists of row numbers. The one that is asked for is built with `append`, after `size` was set to 0.
 
     It is built behind the last one, where it stays if it is new.
     """
 
     def __init__(self, mixer: cython.ulonglong) -> None:
-        self.mixer = mixer | 1
+        HashedRows.__init__(self, mixer)
+        self.size = self.used = 0
         self.items_array = np.zeros(64, np.int32)
         self.items = memoryview(self.items_array)
         self.offsets = memoryview(np.zeros(64, np.int64))
-        self.clear()
 
-    def clear(self) -> None:
-        """Forget all lists. Their items and offsets stay where they are until others are added."""
-        self.count = self.size = self.used = 0
-        self.slots = memoryview(np.zeros(FIRST_SLOTS, np.int32))
+    def restart(self) -> None:
+        """Forget all lists. Their items and offsets stay until others are added."""
+        self.clear()
+        self.size = self.used = 0
 
     def append(self, value: cython.int) -> cython.int:
         """Add one item to the list that is built."""
         at: cython.Py_ssize_t = self.used + self.size
         if at == self.items.shape[0]:
-            # In place, since items are most of the memory; nobody may look on while it moves.
-            self.items = NO_ROWS
-            self.items_array.resize(at + at // 4, refcheck=False)
-            self.items = memoryview(self.items_array)
+            self.extend_items()
         self.items[at] = value
         self.size += 1
         return 0
 
+    def extend_items(self) -> cython.int:
+        """Make room for a quarter more items; in place, since they are most of the memory."""
+        count: cython.Py_ssize_t = self.items.shape[0]
+        self.items = NO_ROWS  # nothing may refer to the memory while it moves
+        self.items_array.resize(count + count // 4, refcheck=False)
+        self.items = memoryview(self.items_array)
+        return 0
+
     @cython.boundscheck(False)
-    def slot(self, begin: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Where the list of `size` items at `items[begin]` stands, or the free slot where it would.
+    def add(self) -> cython.Py_ssize_t:
+        """The row of the list that was built, which is added if it is new.
 
         Bounds need no check: the list is one of the rows or the one that is built; slots hold rows that are there.
         """
-        mixed: cython.ulonglong = size
+        hashed: cython.ulonglong = self.size
         i: cython.Py_ssize_t
         at: cython.Py_ssize_t
-        place: cython.Py_ssize_t
+        row: cython.Py_ssize_t
+        slot: cython.Py_ssize_t
+        begin: cython.Py_ssize_t = self.used
         mask: cython.Py_ssize_t = self.slots.shape[0] - 1
-        for i in range(begin, begin + size):
-            mixed = ((mixed ^ cython.cast(cython.ulonglong, self.items[i])) * self.mixer) & MASK64
-            mixed ^= mixed >> 29
-        place = (mixed >> 20) & mask
-        while self.slots[place] != 0:
-            at = self.offsets[self.slots[place] - 1]
-            if self.offsets[self.slots[place]] - at == size:
-                i = 0
-                while i < size and self.items[at + i] == self.items[begin + i]:
-                    i += 1
-                if i == size:
-                    break
-            place = (place + 1) & mask
-        return place
-
-    def add(self) -> cython.Py_ssize_t:
-        """The row of the list that was built, which is added if it is new."""
-        place: cython.Py_ssize_t = self.slot(self.used, self.size)
-        if self.slots[place] != 0:
-            return self.slots[place] - 1
-        if 2 * (self.count + 1) > self.slots.shape[0]:
-            self.grow()
-            place = self.slot(self.used, self.size)
+        for i in range(begin, begin + self.size):
+            hashed = mixed_with(hashed, cython.cast(cython.uint, self.items[i]), self.mixer)
+        hashed >>= 32
+        slot = hashed >> self.shift
+        while self.slots[slot] != 0:
+            if self.slots[slot] >> 32 == hashed:
+                row = cython.cast(cython.Py_ssize_t, (self.slots[slot] & MASK32) - 1)
+                at = self.offsets[row]
+                if self.offsets[row + 1] - at == self.size:
+                    i = 0
+                    while i < self.size and self.items[at + i] == self.items[begin + i]:
+                        i += 1
+                    if i == self.size:
+                        return row
+            slot = (slot + 1) & mask
         if self.count + 2 > self.offsets.shape[0]:
-            self.offsets = extended(self.offsets, self.count + 2)
+            self.extend_offsets()
         self.used += self.size
         self.count += 1
         self.offsets[self.count] = self.used
-        self.slots[place] = self.count
+        self.enter(slot, hashed)
         return self.count - 1
 
-    def grow(self):  # type: ignore[no-untyped-def]
-        """Make more slots."""
-        row: cython.Py_ssize_t
-        begin: cython.Py_ssize_t
-        self.slots = memoryview(np.zeros(2 * self.slots.shape[0], np.int32))
-        for row in range(self.count):
-            begin = self.offsets[row]
-            self.slots[self.slot(begin, self.offsets[row + 1] - begin)] = row + 1
+    def extend_offsets(self) -> cython.int:
+        """Make room for one more list."""
+        self.offsets = extended(self.offsets, self.count + 2)
+        return 0
 
     def arrays(self) -> tuple[Int64, Int32]:
         """All lists, as offsets and items, which are those of this table: nothing may be added any more."""
@@ -378,15 +422,13 @@ def hash_of(
         word |= cython.cast(cython.ulonglong, data[i + 5]) << 40
         word |= cython.cast(cython.ulonglong, data[i + 6]) << 48
         word |= cython.cast(cython.ulonglong, data[i + 7]) << 56
-        mixed = ((mixed ^ word) * mixer) & MASK64
-        mixed ^= mixed >> 29
+        mixed = mixed_with(mixed, word, mixer)
         i += 8
     word = end - begin
     while i < end:
         word = (word << 8) & MASK64 | data[i]
         i += 1
-    mixed = ((mixed ^ word) * mixer) & MASK64
-    return mixed ^ (mixed >> 29)
+    return mixed_with(mixed, word, mixer)
 
 
 @cython.cfunc
@@ -401,7 +443,7 @@ def is_same(
     known: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
 ) -> cython.bint:
-    """Whether `data[begin:end]` stands in `known` at `at`; bounds are checked once."""
+    """Whether `data[begin:end]` is in `known` at `at`; bounds are checked once."""
     i: cython.Py_ssize_t = 0
     differs: cython.int = 0
     size: cython.Py_ssize_t = end - begin

@@ -25,9 +25,9 @@ cdef class Scan:
 
 cdef void skip_unknown(Cursor c, unsigned long long tag, unsigned long long last) noexcept nogil
 cdef int open_record(Scan s, Cursor c) noexcept nogil
-cdef int read_frame(Scan s, Cursor c) except -1
+cdef int read_frame(Scan s, Cursor c) except -1 nogil
 cdef int read_error(Cursor c) noexcept nogil
-cdef Py_ssize_t row_of(Scan s, unsigned long long what, unsigned long long kind) except -1
-cdef Py_ssize_t read_stack(Scan s, Cursor c) except -1
-cdef int read_sample(Scan s, Cursor c) except -1
-cdef int read_switch(Scan s, Cursor c) except -1
+cdef Py_ssize_t row_of(Scan s, unsigned long long what, unsigned long long kind) except -1 nogil
+cdef Py_ssize_t read_stack(Scan s, Cursor c) except -1 nogil
+cdef int read_sample(Scan s, Cursor c) except -1 nogil
+cdef int read_switch(Scan s, Cursor c) except -1 nogil

@@ -209,7 +209,6 @@ def number(c: Cursor) -> cython.ulonglong:
 
 def read_frame(s: Scan, c: Cursor) -> cython.int:
     """Add the frame under the cursor to the stack that is built."""
-    frames: Tuples = s.frames
     vaddr: cython.ulonglong = 0
     file: cython.ulonglong = 0
     symbol: cython.ulonglong = 0
@@ -232,10 +231,10 @@ def read_frame(s: Scan, c: Cursor) -> cython.int:
             skip_unknown(c, tag, LAST_FRAME)
     if c.bad:
         return 0
-    frames.key[0] = vaddr
-    frames.key[1] = file << 32 | symbol
-    frames.key[2] = execution
-    return s.stacks.append(cython.cast(cython.int, frames.add()))
+    s.frames.key[0] = vaddr
+    s.frames.key[1] = file << 32 | symbol
+    s.frames.key[2] = execution
+    return s.stacks.append(cython.cast(cython.int, s.frames.add()))
 
 
 def read_error(c: Cursor) -> cython.int:
@@ -304,7 +303,6 @@ def read_sample(s: Scan, c: Cursor) -> cython.int:
     Stacks repeat, mostly byte by byte, so that most need not be decoded: on recordings that makes reading twice as
     fast.
     """
-    rows: Tuples = s.rows
     begin: cython.Py_ssize_t = c.pos
     start: cython.Py_ssize_t
     chain_begin: cython.Py_ssize_t = 0
@@ -367,10 +365,10 @@ def read_sample(s: Scan, c: Cursor) -> cython.int:
         value = 0
     s.total += value
     row = row_of(s, cython.cast(cython.ulonglong, stack) << 32 | thread, event << 8 | error)
-    rows.words[row + SAMPLES] += 1
-    rows.words[row + VALUE] += value
+    s.rows.words[row + SAMPLES] += 1
+    s.rows.words[row + VALUE] += value
     if s.keeps_order:
-        rows.words[row + TIME] = time
+        s.rows.words[row + TIME] = time
     if time != 0:
         s.first_time = min(s.first_time, time)
         s.last_time = max(s.last_time, time)
@@ -410,44 +408,45 @@ def scan(s: Scan, data: object) -> int:
     size: cython.ulonglong
     start: cython.Py_ssize_t
     kind: cython.int
-    while True:
-        start = s.pos
-        c.bad = False
-        c.pos = start
-        c.end = total
-        if total - start < 4:
-            break
-        size = c.uint(4)
-        if size == 0:
-            status = C_ENDED
-            break
-        if size > RECORD_LIMIT:
-            status = C_TOO_LARGE
-            break
-        if size > cython.cast(cython.ulonglong, total - c.pos):
-            break
-        c.end = c.pos + cython.cast(cython.Py_ssize_t, size)
-        s.end = c.end
-        kind = open_record(s, c)
-        if c.bad:
-            status = C_BAD
-            break
-        if kind in (SAMPLE, SWITCH):
-            c.pos = s.span_begin
-            c.end = s.span_end
-            if kind == SAMPLE:
-                read_sample(s, c)
-            else:
-                read_switch(s, c)
-            s.left_out += c.bad
-        elif kind != 0:
-            status = C_OTHER
-            s.kind = kind >> 3
-            s.begin = s.span_begin
-            s.end = s.span_end
+    with cython.nogil:
+        while True:
+            start = s.pos
+            c.bad = False
+            c.pos = start
+            c.end = total
+            if total - start < 4:
+                break
+            size = c.uint(4)
+            if size == 0:
+                status = C_ENDED
+                break
+            if size > RECORD_LIMIT:
+                status = C_TOO_LARGE
+                break
+            if size > cython.cast(cython.ulonglong, total - c.pos):
+                break
+            c.end = c.pos + cython.cast(cython.Py_ssize_t, size)
+            s.end = c.end
+            kind = open_record(s, c)
+            if c.bad:
+                status = C_BAD
+                break
+            if kind in (SAMPLE, SWITCH):
+                c.pos = s.span_begin
+                c.end = s.span_end
+                if kind == SAMPLE:
+                    read_sample(s, c)
+                else:
+                    read_switch(s, c)
+                s.left_out += c.bad
+            elif kind != 0:
+                status = C_OTHER
+                s.kind = kind >> 3
+                s.begin = s.span_begin
+                s.end = s.span_end
+                s.pos = start + 4 + cython.cast(cython.Py_ssize_t, size)
+                break
             s.pos = start + 4 + cython.cast(cython.Py_ssize_t, size)
-            break
-        s.pos = start + 4 + cython.cast(cython.Py_ssize_t, size)
     return status
 
 
@@ -546,7 +545,7 @@ def renumber(
     begin: cython.Py_ssize_t = 0
     end: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    stacks.clear()
+    stacks.restart()
     for stack in range(count):
         end = stacks.offsets[stack + 1]
         stacks.size = 0
