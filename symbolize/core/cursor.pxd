@@ -1,4 +1,6 @@
+include "protobuf.pxi"
 cimport cython
+
 @cython.final
 cdef class Cursor:
     cdef const unsigned char[::1] data
@@ -14,3 +16,9 @@ cdef class Cursor:
     cdef void skip(self, unsigned long long count) noexcept nogil
     cdef void skip_string(self) noexcept nogil
     cdef void seek(self, unsigned long long position) noexcept nogil
+    cdef unsigned long long varint(self) noexcept nogil
+    cdef long long int64(self) noexcept nogil
+    cdef unsigned long long tag(self) noexcept nogil
+    cdef void skip_field(self, unsigned long long tag) noexcept nogil
+    cdef Py_ssize_t enter(self) noexcept nogil
+    cdef void leave(self, Py_ssize_t outer) noexcept nogil

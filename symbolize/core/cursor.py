@@ -1,13 +1,26 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
 # mypy: disable-error-code="valid-type", no-warn-unused-ignores
-"""A bounded reader of integers out of untrusted bytes, shared by the compiled decoders.
+"""A bounded reader of integers and protobuf fields out of untrusted bytes, shared by the compiled decoders.
 
 A read past the end sets `bad`, returns 0 and moves nothing, so a loop tests one flag where it would
 otherwise need a check, or an exception that cannot be raised without the GIL, after every field.
 """
 
 import cython
+
+if not cython.compiled:
+    from symbolize.core.protobuf import (
+        BYTES,
+        FIXED32,
+        FIXED64,
+        LAST_BYTE,
+        MAX_TAG,
+        MAX_VARINT,
+        NUMBER,
+        VARINT,
+        WIRE_TYPE,
+    )
 
 COMPILED: bool = cython.compiled
 """Whether this module, and with it the others, was compiled."""
@@ -115,3 +128,71 @@ class Cursor:
         """Move to `position`, which clears `bad`, or sets it if the position lies past the end."""
         self.bad = position > cython.cast(cython.ulonglong, self.end)
         self.pos = self.end if self.bad else position
+
+    @cython.boundscheck(False)
+    def varint(self) -> cython.ulonglong:
+        """A protobuf varint; one of more than ten bytes is bad. Bounds are checked once, not for each byte."""
+        value: cython.ulonglong = 0
+        byte: cython.ulonglong
+        shift: cython.int = 0
+        pos: cython.Py_ssize_t = self.pos
+        end: cython.Py_ssize_t = self.end
+        if pos < 0 or end > len(self.data):
+            end = pos
+        if end - pos > MAX_VARINT:
+            end = pos + MAX_VARINT
+        while pos < end:
+            byte = self.data[pos]
+            pos += 1
+            value |= ((byte & 0x7F) << shift) & MASK64
+            if byte < LAST_BYTE:
+                self.pos = pos
+                return value
+            shift += 7
+        self.bad = True
+        return 0
+
+    def int64(self) -> cython.longlong:
+        """A varint as the signed number that its 64 bits are."""
+        value: cython.ulonglong = self.varint()
+        if cython.compiled:
+            return cython.cast(cython.longlong, value)
+        return value - (1 << 64) if value >> 63 else value
+
+    def tag(self) -> cython.ulonglong:
+        """The tag of a protobuf field; one of more bytes than protobuf reads is bad."""
+        start: cython.Py_ssize_t = self.pos
+        tag: cython.ulonglong = self.varint()
+        if self.pos - start > MAX_TAG:
+            self.bad = True
+        return tag
+
+    def skip_field(self, tag: cython.ulonglong) -> cython.void:
+        """Move over the content of the field whose tag was read; groups are bad, as they are for pprof."""
+        wire_type: cython.int = tag & WIRE_TYPE
+        if tag >> NUMBER == 0 or tag >> 32 != 0:
+            self.bad = True
+        elif wire_type == VARINT:
+            self.varint()
+        elif wire_type == FIXED64:
+            self.skip(8)
+        elif wire_type == BYTES:
+            self.skip(self.varint())
+        elif wire_type == FIXED32:
+            self.skip(4)
+        else:
+            self.bad = True
+
+    def enter(self) -> cython.Py_ssize_t:
+        """Narrow the cursor to the length-delimited content that starts here; the end to give to `leave`."""
+        outer: cython.Py_ssize_t = self.end
+        size: cython.ulonglong = self.varint()
+        if self.need(size):
+            self.end = self.pos + cython.cast(cython.Py_ssize_t, size)
+        return outer
+
+    def leave(self, outer: cython.Py_ssize_t) -> cython.void:
+        """Widen the cursor again; a bad one stays narrow, which tells damage inside a message from a cut end."""
+        if not self.bad:
+            self.pos = self.end
+            self.end = outer

@@ -1,14 +1,23 @@
-"""Protobuf's wire format, written field by field."""
+"""Protobuf's wire format: its numbers, which protobuf.pxi has for compiled modules, and fields as bytes."""
 
-BYTES = 2
-"""The wire type of length-delimited fields."""
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+"""Wire types of fields; groups (3 and 4) are not read."""
+
+WIRE_TYPE, NUMBER = 7, 3
+"""A tag's bits of the wire type, and how many bits below the field number they are."""
+
+LAST_BYTE = 0x80
+"""A byte below this is the last of its varint."""
+
+MAX_TAG, MAX_VARINT = 5, 10
+"""Bytes of the longest tag and of the longest varint that protobuf reads."""
 
 
 def varint(value: int) -> bytes:
     """A number in as few bytes as hold it, seven bits each."""
     out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
+    while value >= LAST_BYTE:
+        out.append(value & 0x7F | LAST_BYTE)
         value >>= 7
     out.append(value)
     return bytes(out)
@@ -16,4 +25,4 @@ def varint(value: int) -> bytes:
 
 def field(number: int, content: bytes) -> bytes:
     """A length-delimited field."""
-    return varint(number << 3 | BYTES) + varint(len(content)) + content
+    return varint(number << NUMBER | BYTES) + varint(len(content)) + content

@@ -1,6 +1,8 @@
+include "../core/protobuf.pxi"
+include "../proto/profile_tags.pxi"
 from symbolize.core.cursor cimport Cursor
 from symbolize.core.interning cimport Table
-from symbolize.load.pprof_scan cimport Scan, as_signed, check, enter, fail, find, leave, skip, tag_of, varint
+from symbolize.load.pprof_scan cimport Scan, check, fail, find
 
 
 cdef class Unknown:

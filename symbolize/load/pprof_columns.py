@@ -11,39 +11,34 @@ import cython
 if not cython.compiled:
     from symbolize.core.cursor import Cursor
     from symbolize.core.interning import Table
-    from symbolize.load.pprof_scan import Scan, as_signed, check, enter, fail, find, leave, skip, tag_of, varint
+    from symbolize.core.protobuf import LAST_BYTE, NUMBER, VARINT, WIRE_TYPE
+    from symbolize.load.pprof_scan import Scan, check, fail, find
+    from symbolize.proto.profile_tags import *
 
-STRING_INDEX = cython.declare(cython.int, 16)
+STRING_OUTSIDE = cython.declare(cython.int, 16)
 LOCATION_MISSING = cython.declare(cython.int, 17)
 VALUE_COUNT = cython.declare(cython.int, 18)
-LOCATION_ID = cython.declare(cython.int, 19)
-FUNCTION_ID = cython.declare(cython.int, 20)
-MAPPING_ID = cython.declare(cython.int, 21)
+LOCATION_ZERO = cython.declare(cython.int, 19)
+FUNCTION_ZERO = cython.declare(cython.int, 20)
+MAPPING_ZERO = cython.declare(cython.int, 21)
 
 PROBLEMS = {
-    16: "names a string outside the string table",
-    17: "has a sample with a location that does not exist",
-    18: "has a sample with more or fewer values than there are sample types",
-    19: "has a location with id 0",
-    20: "has a function with id 0",
-    21: "has a mapping with id 0",
+    STRING_OUTSIDE: "names a string outside the string table",
+    LOCATION_MISSING: "has a sample with a location that does not exist",
+    VALUE_COUNT: "has a sample with more or fewer values than there are sample types",
+    LOCATION_ZERO: "has a location with id 0",
+    FUNCTION_ZERO: "has a function with id 0",
+    MAPPING_ZERO: "has a mapping with id 0",
 }
 """What `Scan.problem` says where the content is at fault."""
 
 TABLES = ("sample", "location", "function", "mapping")
 """The tables of `Unknown`, by number."""
 
-SAMPLE = cython.declare(cython.int, 0)
-LOCATION = cython.declare(cython.int, 1)
-FUNCTION = cython.declare(cython.int, 2)
-MAPPING = cython.declare(cython.int, 3)
-
-LAST_PROFILE = cython.declare(cython.ulonglong, 15)
-LAST_SAMPLE = cython.declare(cython.ulonglong, 3)
-LAST_MAPPING = cython.declare(cython.ulonglong, 10)
-LAST_LOCATION = cython.declare(cython.ulonglong, 5)
-LAST_FUNCTION = cython.declare(cython.ulonglong, 5)
-"""The highest numbers of fields that the schema knows."""
+SAMPLES = cython.declare(cython.int, 0)
+LOCATIONS = cython.declare(cython.int, 1)
+FUNCTIONS = cython.declare(cython.int, 2)
+MAPPINGS = cython.declare(cython.int, 3)
 
 
 @cython.cclass
@@ -83,10 +78,10 @@ def keep(
 def string(scan: Scan, c: Cursor, strings: cython.const[cython.int][::1]) -> cython.int:
     """A string index, translated by `strings`; the empty string needs no table."""
     start: cython.Py_ssize_t = c.pos
-    value: cython.ulonglong = varint(c)
+    value: cython.ulonglong = c.varint()
     if value < cython.cast(cython.ulonglong, strings.shape[0]):
         return strings[cython.cast(cython.Py_ssize_t, value)]
-    fail(scan, c, STRING_INDEX, start)
+    fail(scan, c, STRING_OUTSIDE, start)
     return 0
 
 
@@ -99,29 +94,29 @@ def fill_value_type(
     row: cython.Py_ssize_t,
 ) -> cython.void:
     """One ValueType into `row`; of several that are one field, what each has replaces what the one before had."""
-    outer: cython.Py_ssize_t = enter(c)
+    outer: cython.Py_ssize_t = c.enter()
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
-        tag = tag_of(c)
-        if tag == 0x08:
+        tag = c.tag()
+        if tag == VALUE_TYPE_TYPE:
             types[row] = string(scan, c, strings)
-        elif tag == 0x10:
+        elif tag == VALUE_TYPE_UNIT:
             units[row] = string(scan, c, strings)
         else:
-            skip(c, tag)
+            c.skip_field(tag)
             scan.fields_dropped += 1
-    leave(c, outer)
+    c.leave(outer)
 
 
 def fill_comments(
     scan: Scan, c: Cursor, strings: cython.const[cython.int][::1], comments: cython.int[::1], row: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
     """A packed list of comments into `comments` from `row` on; the row after it."""
-    outer: cython.Py_ssize_t = enter(c)
+    outer: cython.Py_ssize_t = c.enter()
     while c.pos < c.end and not c.bad:
         comments[row] = string(scan, c, strings)
         row += 1
-    leave(c, outer)
+    c.leave(outer)
     return row
 
 
@@ -149,22 +144,22 @@ def fill_header(
         c.pos = 0
         while c.pos < c.end and not c.bad:
             start = c.pos
-            tag = tag_of(c)
-            if tag == 0x0A:
+            tag = c.tag()
+            if tag == PROFILE_SAMPLE_TYPE:
                 fill_value_type(scan, c, strings, types, units, sample_type)
                 sample_type += 1
-            elif tag == 0x5A:
+            elif tag == PROFILE_PERIOD_TYPE:
                 fill_value_type(scan, c, strings, types, units, types.shape[0] - 1)
-            elif tag == 0x6A:
+            elif tag == PROFILE_COMMENT_PACKED:
                 comment = fill_comments(scan, c, strings, comments, comment)
-            elif tag == 0x68:
+            elif tag == PROFILE_COMMENT:
                 comments[comment] = string(scan, c, strings)
                 comment += 1
-            elif tag & 7 == 0 and tag >> 3 <= LAST_PROFILE:
-                numbers[cython.cast(cython.Py_ssize_t, tag >> 3)] = as_signed(varint(c))
+            elif tag & WIRE_TYPE == VARINT and tag >> NUMBER <= LAST_PROFILE:
+                numbers[cython.cast(cython.Py_ssize_t, tag >> NUMBER)] = c.int64()
             else:
-                skip(c, tag)
-                if tag >> 3 > LAST_PROFILE:
+                c.skip_field(tag)
+                if tag >> NUMBER > LAST_PROFILE:
                     for i in range(start, c.pos):
                         unknown[size] = c.data[i]
                         size += 1
@@ -186,29 +181,39 @@ def fill_mappings(
     start: cython.Py_ssize_t
     begin: cython.Py_ssize_t
     tag: cython.ulonglong
-    field: cython.Py_ssize_t
     with cython.nogil:
-        while find(scan, c, 0x1A):
+        while find(scan, c, PROFILE_MAPPING):
             begin = c.pos
             while c.pos < c.end and not c.bad:
                 start = c.pos
-                tag = tag_of(c)
-                field = cython.cast(cython.Py_ssize_t, tag >> 3)
-                if tag == 0x08:
-                    ids[row] = varint(c)
-                elif tag == 0x10 or tag == 0x18 or tag == 0x20:
-                    numbers[field - 2, row] = varint(c)
-                elif tag == 0x28 or tag == 0x30:
-                    texts[field - 5, row] = string(scan, c, strings)
-                elif tag == 0x38 or tag == 0x40 or tag == 0x48 or tag == 0x50:
-                    flags[field - 7, row] = varint(c) != 0
+                tag = c.tag()
+                if tag == MAPPING_ID:
+                    ids[row] = c.varint()
+                elif tag == MAPPING_MEMORY_START:
+                    numbers[0, row] = c.varint()
+                elif tag == MAPPING_MEMORY_LIMIT:
+                    numbers[1, row] = c.varint()
+                elif tag == MAPPING_FILE_OFFSET:
+                    numbers[2, row] = c.varint()
+                elif tag == MAPPING_FILENAME:
+                    texts[0, row] = string(scan, c, strings)
+                elif tag == MAPPING_BUILD_ID:
+                    texts[1, row] = string(scan, c, strings)
+                elif tag == MAPPING_HAS_FUNCTIONS:
+                    flags[0, row] = c.varint() != 0
+                elif tag == MAPPING_HAS_FILENAMES:
+                    flags[1, row] = c.varint() != 0
+                elif tag == MAPPING_HAS_LINE_NUMBERS:
+                    flags[2, row] = c.varint() != 0
+                elif tag == MAPPING_HAS_INLINE_FRAMES:
+                    flags[3, row] = c.varint() != 0
                 else:
-                    skip(c, tag)
-                    if tag >> 3 > LAST_MAPPING:
-                        keep(unknown, c, MAPPING, row, start)
+                    c.skip_field(tag)
+                    if tag >> NUMBER > LAST_MAPPING:
+                        keep(unknown, c, MAPPINGS, row, start)
             check(scan, c)
             if ids[row] == 0:
-                fail(scan, c, MAPPING_ID, begin)
+                fail(scan, c, MAPPING_ZERO, begin)
             row += 1
 
 
@@ -217,7 +222,7 @@ def fill_strings(scan: Scan, starts: cython.longlong[::1], ends: cython.longlong
     c: Cursor = scan.c
     row: cython.Py_ssize_t = 0
     with cython.nogil:
-        while find(scan, c, 0x32):
+        while find(scan, c, PROFILE_STRING_TABLE):
             starts[row] = c.pos
             ends[row] = c.end
             row += 1
@@ -240,28 +245,28 @@ def fill_functions(
     begin: cython.Py_ssize_t
     tag: cython.ulonglong
     with cython.nogil:
-        while find(scan, c, 0x2A):
+        while find(scan, c, PROFILE_FUNCTION):
             begin = c.pos
             while c.pos < c.end and not c.bad:
                 start = c.pos
-                tag = varint(c)
-                if tag == 0x08:
-                    ids[row] = varint(c)
-                elif tag == 0x10:
+                tag = c.varint()
+                if tag == FUNCTION_ID:
+                    ids[row] = c.varint()
+                elif tag == FUNCTION_NAME:
                     names[row] = string(scan, c, strings)
-                elif tag == 0x18:
+                elif tag == FUNCTION_SYSTEM_NAME:
                     system_names[row] = string(scan, c, strings)
-                elif tag == 0x20:
+                elif tag == FUNCTION_FILENAME:
                     filenames[row] = string(scan, c, strings)
-                elif tag == 0x28:
-                    start_lines[row] = as_signed(varint(c))
+                elif tag == FUNCTION_START_LINE:
+                    start_lines[row] = c.int64()
                 else:
-                    skip(c, tag)
-                    if tag >> 3 > LAST_FUNCTION:
-                        keep(unknown, c, FUNCTION, row, start)
+                    c.skip_field(tag)
+                    if tag >> NUMBER > LAST_FUNCTION:
+                        keep(unknown, c, FUNCTIONS, row, start)
             check(scan, c)
             if ids[row] == 0:
-                fail(scan, c, FUNCTION_ID, begin)
+                fail(scan, c, FUNCTION_ZERO, begin)
             row += 1
 
 
@@ -275,23 +280,23 @@ def fill_line(
     row: cython.Py_ssize_t,
 ) -> cython.bint:
     """One line of a location into `row`; false if it names no function."""
-    outer: cython.Py_ssize_t = enter(c)
+    outer: cython.Py_ssize_t = c.enter()
     tag: cython.ulonglong
     function: cython.int = -1
     line: cython.longlong = 0
     column: cython.longlong = 0
     while c.pos < c.end and not c.bad:
-        tag = tag_of(c)
-        if tag == 0x08:
-            function = functions.find(varint(c))
-        elif tag == 0x10:
-            line = as_signed(varint(c))
-        elif tag == 0x18:
-            column = as_signed(varint(c))
+        tag = c.tag()
+        if tag == LINE_FUNCTION_ID:
+            function = functions.find(c.varint())
+        elif tag == LINE_LINE:
+            line = c.int64()
+        elif tag == LINE_COLUMN:
+            column = c.int64()
         else:
-            skip(c, tag)
+            c.skip_field(tag)
             scan.fields_dropped += 1
-    leave(c, outer)
+    c.leave(outer)
     line_functions[row] = function
     lines[row] = line
     columns[row] = column
@@ -321,32 +326,32 @@ def fill_locations(
     tag: cython.ulonglong
     mapping: cython.ulonglong
     with cython.nogil:
-        while find(scan, c, 0x22):
+        while find(scan, c, PROFILE_LOCATION):
             begin = c.pos
             mapping = 0
             while c.pos < c.end and not c.bad:
                 start = c.pos
-                tag = varint(c)
-                if tag == 0x08:
-                    ids[row] = varint(c)
-                elif tag == 0x10:
-                    mapping = varint(c)
-                elif tag == 0x18:
-                    addresses[row] = varint(c)
-                elif tag == 0x22:
+                tag = c.varint()
+                if tag == LOCATION_ID:
+                    ids[row] = c.varint()
+                elif tag == LOCATION_MAPPING_ID:
+                    mapping = c.varint()
+                elif tag == LOCATION_ADDRESS:
+                    addresses[row] = c.varint()
+                elif tag == LOCATION_LINE:
                     if fill_line(scan, c, functions, line_functions, lines, columns, line):
                         line += 1
                     else:
                         scan.lines_dropped += 1
-                elif tag == 0x28:
-                    folded[row] = varint(c) != 0
+                elif tag == LOCATION_IS_FOLDED:
+                    folded[row] = c.varint() != 0
                 else:
-                    skip(c, tag)
-                    if tag >> 3 > LAST_LOCATION:
-                        keep(unknown, c, LOCATION, row, start)
+                    c.skip_field(tag)
+                    if tag >> NUMBER > LAST_LOCATION:
+                        keep(unknown, c, LOCATIONS, row, start)
             check(scan, c)
             if ids[row] == 0:
-                fail(scan, c, LOCATION_ID, begin)
+                fail(scan, c, LOCATION_ZERO, begin)
             location_mappings[row] = mappings.find(mapping)
             scan.mappings_dropped += mapping != 0 and location_mappings[row] < 0
             row += 1
@@ -364,22 +369,22 @@ def fill_label(
     row: cython.Py_ssize_t,
 ) -> cython.void:
     """One label of a sample into `row`."""
-    outer: cython.Py_ssize_t = enter(c)
+    outer: cython.Py_ssize_t = c.enter()
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
-        tag = tag_of(c)
-        if tag == 0x08:
+        tag = c.tag()
+        if tag == LABEL_KEY:
             keys[row] = string(scan, c, strings)
-        elif tag == 0x10:
+        elif tag == LABEL_STR:
             texts[row] = string(scan, c, strings)
-        elif tag == 0x18:
-            numbers[row] = as_signed(varint(c))
-        elif tag == 0x20:
+        elif tag == LABEL_NUM:
+            numbers[row] = c.int64()
+        elif tag == LABEL_NUM_UNIT:
             units[row] = string(scan, c, strings)
         else:
-            skip(c, tag)
+            c.skip_field(tag)
             scan.fields_dropped += 1
-    leave(c, outer)
+    c.leave(outer)
 
 
 def fill_stack(
@@ -390,7 +395,7 @@ def fill_stack(
     Nearly all bytes of a profile are read here, and nearly every profile numbers from 1: so varints of one and two
     bytes, and such ids, take no call.
     """
-    outer: cython.Py_ssize_t = enter(c)
+    outer: cython.Py_ssize_t = c.enter()
     pos: cython.Py_ssize_t = c.pos
     end: cython.Py_ssize_t = c.end
     start: cython.Py_ssize_t
@@ -400,14 +405,14 @@ def fill_stack(
     while pos < end and not c.bad:
         start = pos
         value = c.data[pos]
-        if value < 0x80:
+        if value < LAST_BYTE:
             pos += 1
-        elif pos + 1 < end and c.data[pos + 1] < 0x80:
+        elif pos + 1 < end and c.data[pos + 1] < LAST_BYTE:
             value = (value & 0x7F) | (cython.cast(cython.ulonglong, c.data[pos + 1]) << 7)
             pos += 2
         else:
             c.pos = pos
-            value = varint(c)
+            value = c.varint()
             pos = c.pos
         if 0 < value <= numbered:
             stack[place] = cython.cast(cython.int, value - 1)
@@ -417,7 +422,7 @@ def fill_stack(
                 fail(scan, c, LOCATION_MISSING, start)
             stack[place] = row
         place += 1
-    leave(c, outer)
+    c.leave(outer)
     return place
 
 
@@ -425,13 +430,13 @@ def fill_values(
     scan: Scan, c: Cursor, values: cython.longlong[::1], place: cython.Py_ssize_t, limit: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
     """A packed list of values into `values[place:limit]`; the place after it."""
-    outer: cython.Py_ssize_t = enter(c)
+    outer: cython.Py_ssize_t = c.enter()
     while c.pos < c.end and place < limit and not c.bad:
-        values[place] = as_signed(varint(c))
+        values[place] = c.int64()
         place += 1
     if c.pos < c.end and not c.bad:
         fail(scan, c, VALUE_COUNT, c.pos)
-    leave(c, outer)
+    c.leave(outer)
     return place
 
 
@@ -462,35 +467,35 @@ def fill_samples(
     found: cython.int
     tag: cython.ulonglong
     with cython.nogil:
-        while find(scan, c, 0x12):
+        while find(scan, c, PROFILE_SAMPLE):
             begin = c.pos
             limit = value + width
             while c.pos < c.end and not c.bad:
                 start = c.pos
-                tag = varint(c)
-                if tag == 0x0A:
+                tag = c.varint()
+                if tag == SAMPLE_LOCATION_ID_PACKED:
                     place = fill_stack(scan, c, locations, stack, place)
-                elif tag == 0x12:
+                elif tag == SAMPLE_VALUE_PACKED:
                     value = fill_values(scan, c, values, value, limit if limit < values.shape[0] else values.shape[0])
-                elif tag == 0x1A:
+                elif tag == SAMPLE_LABEL:
                     fill_label(scan, c, strings, keys, texts, numbers, units, label)
                     label += 1
-                elif tag == 0x08:
-                    found = locations.find(varint(c))
+                elif tag == SAMPLE_LOCATION_ID:
+                    found = locations.find(c.varint())
                     if found < 0:
                         fail(scan, c, LOCATION_MISSING, start)
                     stack[place] = found
                     place += 1
-                elif tag == 0x10:
+                elif tag == SAMPLE_VALUE:
                     if value < limit and value < values.shape[0]:
-                        values[value] = as_signed(varint(c))
+                        values[value] = c.int64()
                         value += 1
                     else:
                         fail(scan, c, VALUE_COUNT, start)
                 else:
-                    skip(c, tag)
-                    if tag >> 3 > LAST_SAMPLE:
-                        keep(unknown, c, SAMPLE, row, start)
+                    c.skip_field(tag)
+                    if tag >> NUMBER > LAST_SAMPLE:
+                        keep(unknown, c, SAMPLES, row, start)
             check(scan, c)
             if value != limit:
                 fail(scan, c, VALUE_COUNT, begin)

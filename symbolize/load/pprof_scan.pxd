@@ -1,3 +1,5 @@
+include "../core/protobuf.pxi"
+include "../proto/profile_tags.pxi"
 from symbolize.core.cursor cimport Cursor
 
 
@@ -28,12 +30,6 @@ cdef class Scan:
     cdef public Py_ssize_t other_types
 
 
-cdef unsigned long long varint(Cursor c) noexcept nogil
-cdef unsigned long long tag_of(Cursor c) noexcept nogil
-cdef long long as_signed(unsigned long long value) noexcept nogil
-cdef void skip(Cursor c, unsigned long long tag) noexcept nogil
-cdef Py_ssize_t enter(Cursor c) noexcept nogil
-cdef void leave(Cursor c, Py_ssize_t outer) noexcept nogil
 cdef void walk(Cursor c) noexcept nogil
 cdef Py_ssize_t count_packed(Cursor c) noexcept nogil
 cdef void fail(Scan scan, Cursor c, int problem, Py_ssize_t at) noexcept nogil

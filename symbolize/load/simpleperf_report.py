@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from symbolize.core.compression import CutShort
 from symbolize.core.errors import InputError
+from symbolize.core.protobuf import NUMBER
 from symbolize.load import simpleperf_scan as scanning
+from symbolize.proto import report_sample_tags as tags
 
 if TYPE_CHECKING:
     from symbolize.proto import report_sample_pb2 as schema
@@ -20,14 +22,35 @@ SIZE_BYTES: Final = 4
 
 READ_AHEAD: Final = 1 << 18
 
-LOST, FILE, THREAD, META_INFO = 2, 3, 4, 5
-"""Fields of Record."""
+
+def _bits(*fields: int) -> int:
+    """A number with the bits of the field numbers of some tags."""
+    return sum(1 << (tag >> NUMBER) for tag in fields)
+
 
 SHAPES: Final = {
-    LOST: (0b110, 0, 0),
-    FILE: (0b10, 0b11100, 0b11000),
-    THREAD: (0b110, 0b1000, 0),
-    META_INFO: (0b1000000, 0b111110, 0b10),
+    tags.RECORD_LOST: (_bits(tags.LOST_SITUATION_SAMPLE_COUNT, tags.LOST_SITUATION_LOST_COUNT), 0, 0),
+    tags.RECORD_FILE: (
+        _bits(tags.FILE_ID),
+        _bits(tags.FILE_PATH, tags.FILE_SYMBOL, tags.FILE_MANGLED_SYMBOL),
+        _bits(tags.FILE_SYMBOL, tags.FILE_MANGLED_SYMBOL),
+    ),
+    tags.RECORD_THREAD: (
+        _bits(tags.THREAD_THREAD_ID, tags.THREAD_PROCESS_ID),
+        _bits(tags.THREAD_THREAD_NAME),
+        0,
+    ),
+    tags.RECORD_META_INFO: (
+        _bits(tags.META_INFO_TRACE_OFFCPU),
+        _bits(
+            tags.META_INFO_EVENT_TYPE,
+            tags.META_INFO_APP_PACKAGE_NAME,
+            tags.META_INFO_APP_TYPE,
+            tags.META_INFO_ANDROID_SDK_VERSION,
+            tags.META_INFO_ANDROID_BUILD_TYPE,
+        ),
+        _bits(tags.META_INFO_EVENT_TYPE),
+    ),
 }
 """Which fields of each record are integers, which bytes, and which repeated, as `scanning.count_entries` reads it."""
 
@@ -96,7 +119,7 @@ class Report:
             where = f", the first at offset {first:#x}" if damaged else ""
             self.warnings.append(f"{damaged + scan.left_out} damaged records were left out{where}.")
         for kind, count in self.too_many.items():
-            what = "files" if kind == FILE else "threads"
+            what = "files" if kind == tags.RECORD_FILE else "threads"
             self.warnings.append(f"{count} records of {what} were left out: no recording has as many.")
         if scan.overflow:
             raise InputError(self.source, "has event counts whose sum does not fit into 64 bits")
@@ -134,31 +157,31 @@ class Report:
         if entries < 0:
             self.scan.left_out += 1
             return
-        if kind == META_INFO and entries > MAX_EVENTS:
+        if kind == tags.RECORD_META_INFO and entries > MAX_EVENTS:
             raise InputError(self.source, f"has {entries} kinds of events; {MAX_EVENTS} is the limit")
-        self.symbols += entries if kind == FILE else 0
+        self.symbols += entries if kind == tags.RECORD_FILE else 0
         if self.symbols > MAX_SYMBOLS:
             raise InputError(self.source, f"has more than {MAX_SYMBOLS} names of functions")
         try:
-            if kind == LOST:
+            if kind == tags.RECORD_LOST:
                 self.lost = schema.LostSituation.FromString(raw)
-            elif kind == FILE:
+            elif kind == tags.RECORD_FILE:
                 file = schema.File.FromString(raw)
                 if len(self.files) < MAX_FILES or file.id in self.files:
                     self.files[file.id] = file
                 else:
                     self.too_many[kind] = self.too_many.get(kind, 0) + 1
-            elif kind == THREAD:
+            elif kind == tags.RECORD_THREAD:
                 thread = schema.Thread.FromString(raw)
                 if len(self.threads) < MAX_THREADS or thread.thread_id in self.threads:
                     self.threads[thread.thread_id] = thread.process_id, thread.thread_name
                 else:
                     self.too_many[kind] = self.too_many.get(kind, 0) + 1
-            elif kind == META_INFO and self.meta is None:
+            elif kind == tags.RECORD_META_INFO and self.meta is None:
                 self.meta = schema.MetaInfo.FromString(raw)
                 if not self.meta.trace_offcpu:
                     self.scan.merge_samples()
-            elif kind == META_INFO:
+            elif kind == tags.RECORD_META_INFO:
                 self.warnings.append("There are several records of meta information; the first one counts.")
             self.records += 1
         except DecodeError:

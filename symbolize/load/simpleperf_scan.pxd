@@ -1,6 +1,7 @@
+include "../core/protobuf.pxi"
+include "../proto/report_sample_tags.pxi"
 from symbolize.core.cursor cimport Cursor
 from symbolize.core.interning cimport Chunks, Lists, Tuples
-from symbolize.load.pprof_scan cimport enter, leave, skip, varint
 
 
 cdef class Scan:

@@ -4,8 +4,7 @@
 """The records of a simpleperf report_sample file, piece by piece into tables of what is distinct.
 
 A frame, a stack and, as long as no order in time is asked for, a sample stand once in their table, so the tables
-grow with what is distinct in the file and not with its length. The constants are field tags as they stand on the
-wire: field number << 3 | wire type.
+grow with what is distinct in the file and not with its length.
 """
 
 from typing import Any
@@ -16,7 +15,8 @@ import numpy as np
 if not cython.compiled:
     from symbolize.core.cursor import Cursor
     from symbolize.core.interning import Chunks, Lists, Tuples
-    from symbolize.load.pprof_scan import enter, leave, skip, varint
+    from symbolize.core.protobuf import BYTES, LAST_BYTE, NUMBER, VARINT, WIRE_TYPE
+    from symbolize.proto.report_sample_tags import *
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
@@ -43,9 +43,6 @@ C_OTHER = cython.declare(cython.int, 1)
 C_BAD = cython.declare(cython.int, 2)
 C_TOO_LARGE = cython.declare(cython.int, 3)
 C_ENDED = cython.declare(cython.int, 4)
-
-SAMPLE = cython.declare(cython.int, 0x0A)
-SWITCH = cython.declare(cython.int, 0x32)
 
 MAX_CHAINS: int = 1 << 17
 MAX_CHAIN_BYTES: int = 48 << 20
@@ -121,19 +118,11 @@ class Scan:
         return stack, what.astype(np.uint32), event, error, samples, values, table[:, 4:].ravel()
 
 
-LAST_RECORD = cython.declare(cython.ulonglong, 6)
-LAST_SAMPLE = cython.declare(cython.ulonglong, 6)
-LAST_FRAME = cython.declare(cython.ulonglong, 4)
-LAST_RESULT = cython.declare(cython.ulonglong, 3)
-LAST_SWITCH = cython.declare(cython.ulonglong, 3)
-"""The highest numbers of fields that the schema knows."""
-
-
 def skip_unknown(c: Cursor, tag: cython.ulonglong, last: cython.ulonglong) -> cython.void:
     """Move over a field that is none of the message's. One of a known number, up to `last`, has another wire type than
     the schema says: the message is bad (rule R275)."""
-    skip(c, tag)
-    if tag >> 3 <= last:
+    c.skip_field(tag)
+    if tag >> NUMBER <= last:
         c.bad = True
 
 
@@ -149,10 +138,10 @@ def count_entries(data: object, numbers: cython.ulonglong, texts: cython.ulonglo
     bit: cython.ulonglong
     with cython.nogil:
         while c.pos < c.end and not c.bad:
-            tag = varint(c)
-            skip(c, tag)
-            bit = cython.cast(cython.ulonglong, 1) << (tag >> 3) if tag >> 3 < 64 else 0
-            if (numbers & bit and tag & 7 != 0) or (texts & bit and tag & 7 != 2):
+            tag = c.varint()
+            c.skip_field(tag)
+            bit = cython.cast(cython.ulonglong, 1) << (tag >> NUMBER) if tag >> NUMBER < 64 else 0
+            if (numbers & bit and tag & WIRE_TYPE != VARINT) or (texts & bit and tag & WIRE_TYPE != BYTES):
                 c.bad = True
             if lists & bit:
                 count += 1
@@ -166,45 +155,17 @@ def open_record(s: Scan, c: Cursor) -> cython.int:
     tag: cython.ulonglong
     outer: cython.Py_ssize_t
     while c.pos < c.end and not c.bad:
-        tag = varint(c)
-        if tag in (0x0A, 0x12, 0x1A, 0x22, 0x2A, 0x32):
-            outer = enter(c)
+        tag = c.varint()
+        if RECORD_SAMPLE <= tag <= RECORD_CONTEXT_SWITCH and tag & WIRE_TYPE == BYTES:
+            outer = c.enter()
             if not c.bad:
                 kind = tag
                 s.span_begin = c.pos
                 s.span_end = c.end
-            leave(c, outer)
+            c.leave(outer)
         else:
             skip_unknown(c, tag, LAST_RECORD)
     return kind
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def number(c: Cursor) -> cython.ulonglong:
-    """The next varint, as `varint` reads it; most are of one byte."""
-    value: cython.ulonglong
-    shift: cython.int = 7
-    pos: cython.Py_ssize_t = c.pos
-    if pos >= c.end or c.data[pos] < 0x80:
-        if pos >= c.end:
-            c.bad = True
-            return 0
-        c.pos = pos + 1
-        return c.data[pos]
-    value = c.data[pos] & 0x7F
-    pos += 1
-    while pos < c.end and shift < 70:
-        value |= (cython.cast(cython.ulonglong, c.data[pos] & 0x7F) << shift) & MASK64
-        pos += 1
-        if c.data[pos - 1] < 0x80:
-            c.pos = pos
-            return value
-        shift += 7
-    c.bad = True
-    return 0
 
 
 def read_frame(s: Scan, c: Cursor) -> cython.int:
@@ -216,19 +177,19 @@ def read_frame(s: Scan, c: Cursor) -> cython.int:
     value: cython.ulonglong
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
-        tag = number(c)
-        if tag == 0x08:
-            vaddr = number(c)
-        elif tag == 0x10:
-            file = number(c) & MASK32
-        elif tag == 0x18:
-            symbol = number(c) & MASK32
-        elif tag == 0x20:
-            value = number(c)
+        tag = c.varint()
+        if tag == CALL_CHAIN_ENTRY_VADDR_IN_FILE:
+            vaddr = c.varint()
+        elif tag == CALL_CHAIN_ENTRY_FILE_ID:
+            file = c.varint() & MASK32
+        elif tag == CALL_CHAIN_ENTRY_SYMBOL_ID:
+            symbol = c.varint() & MASK32
+        elif tag == CALL_CHAIN_ENTRY_EXECUTION_TYPE:
+            value = c.varint()
             if value <= 3:
                 execution = value
         else:
-            skip_unknown(c, tag, LAST_FRAME)
+            skip_unknown(c, tag, LAST_CALL_CHAIN_ENTRY)
     if c.bad:
         return 0
     s.frames.key[0] = vaddr
@@ -243,14 +204,14 @@ def read_error(c: Cursor) -> cython.int:
     value: cython.ulonglong
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
-        tag = varint(c)
-        if tag == 0x18:
-            value = varint(c)
+        tag = c.varint()
+        if tag == UNWINDING_RESULT_ERROR_CODE:
+            value = c.varint()
             error = 255 if value > 255 else value
-        elif tag == 0x08 or tag == 0x10:
-            skip(c, tag)
+        elif tag in (UNWINDING_RESULT_RAW_ERROR_CODE, UNWINDING_RESULT_ERROR_ADDR):
+            c.skip_field(tag)
         else:
-            skip_unknown(c, tag, LAST_RESULT)
+            skip_unknown(c, tag, LAST_UNWINDING_RESULT)
     return error
 
 
@@ -265,7 +226,7 @@ def next_other(
     """Where the short frames at `pos`, one after another, end; the caller checks that this is not behind `end`."""
     if pos < 0 or end > len(data):
         return pos
-    while end - pos >= 2 and data[pos] == 0x1A and data[pos + 1] < 0x80:
+    while end - pos >= 2 and data[pos] == SAMPLE_CALLCHAIN and data[pos + 1] < LAST_BYTE:
         pos += 2 + data[pos + 1]
     return pos
 
@@ -284,16 +245,16 @@ def read_stack(s: Scan, c: Cursor) -> cython.Py_ssize_t:
     tag: cython.ulonglong
     s.stacks.size = 0
     while c.pos < c.end and not c.bad:
-        tag = number(c)
-        if tag == 0x1A:
+        tag = c.varint()
+        if tag == SAMPLE_CALLCHAIN:
             outer = c.end
-            size = number(c)
+            size = c.varint()
             if c.need(size):
                 c.end = c.pos + cython.cast(cython.Py_ssize_t, size)
                 read_frame(s, c)
                 c.end = outer
         else:
-            skip(c, tag)
+            c.skip_field(tag)
     return 0 if c.bad else s.stacks.add()
 
 
@@ -324,30 +285,30 @@ def read_sample(s: Scan, c: Cursor) -> cython.int:
         if c.pos > c.end:
             c.pos = start
             c.bad = True
-        tag = 0x1A
+        tag = SAMPLE_CALLCHAIN
         if c.pos == start and not c.bad:
-            tag = number(c)
-            if tag == 0x1A:
-                skip(c, tag)
-        if tag == 0x1A:
+            tag = c.varint()
+            if tag == SAMPLE_CALLCHAIN:
+                c.skip_field(tag)
+        if tag == SAMPLE_CALLCHAIN:
             if chain_end == 0:
                 chain_begin = start
             elif chain_end != start:
                 one_piece = False
             chain_end = c.pos
-        elif tag == 0x08:
-            time = number(c)
-        elif tag == 0x10:
-            thread = number(c) & MASK32
-        elif tag == 0x20:
-            value = number(c)
-        elif tag == 0x28:
-            event = number(c) & MASK32
-        elif tag == 0x32:
-            outer = enter(c)
+        elif tag == SAMPLE_TIME:
+            time = c.varint()
+        elif tag == SAMPLE_THREAD_ID:
+            thread = c.varint() & MASK32
+        elif tag == SAMPLE_EVENT_COUNT:
+            value = c.varint()
+        elif tag == SAMPLE_EVENT_TYPE_ID:
+            event = c.varint() & MASK32
+        elif tag == SAMPLE_UNWINDING_RESULT:
+            outer = c.enter()
             error = read_error(c)
             failed = True
-            leave(c, outer)
+            c.leave(outer)
         else:
             skip_unknown(c, tag, LAST_SAMPLE)
     if c.bad:
@@ -385,15 +346,15 @@ def read_switch(s: Scan, c: Cursor) -> cython.int:
     row: cython.Py_ssize_t
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
-        tag = varint(c)
-        if tag == 0x08:
-            on = varint(c) != 0
-        elif tag == 0x10:
-            time = varint(c)
-        elif tag == 0x18:
-            thread = varint(c) & MASK32
+        tag = c.varint()
+        if tag == CONTEXT_SWITCH_SWITCH_ON:
+            on = c.varint() != 0
+        elif tag == CONTEXT_SWITCH_TIME:
+            time = c.varint()
+        elif tag == CONTEXT_SWITCH_THREAD_ID:
+            thread = c.varint() & MASK32
         else:
-            skip_unknown(c, tag, LAST_SWITCH)
+            skip_unknown(c, tag, LAST_CONTEXT_SWITCH)
     if on and s.keeps_order and not c.bad:
         row = row_of(s, thread, SWITCHED)
         s.rows.words[row + TIME] = time
@@ -431,17 +392,17 @@ def scan(s: Scan, data: object) -> int:
             if c.bad:
                 status = C_BAD
                 break
-            if kind in (SAMPLE, SWITCH):
+            if kind in (RECORD_SAMPLE, RECORD_CONTEXT_SWITCH):
                 c.pos = s.span_begin
                 c.end = s.span_end
-                if kind == SAMPLE:
+                if kind == RECORD_SAMPLE:
                     read_sample(s, c)
                 else:
                     read_switch(s, c)
                 s.left_out += c.bad
             elif kind != 0:
                 status = C_OTHER
-                s.kind = kind >> 3
+                s.kind = kind
                 s.begin = s.span_begin
                 s.end = s.span_end
                 s.pos = start + 4 + cython.cast(cython.Py_ssize_t, size)
