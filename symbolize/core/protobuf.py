@@ -23,6 +23,6 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def field(number: int, content: bytes) -> bytes:
+def field(tag: int, content: bytes) -> bytes:
     """A length-delimited field."""
-    return varint(number << NUMBER | BYTES) + varint(len(content)) + content
+    return varint(tag) + varint(len(content)) + content

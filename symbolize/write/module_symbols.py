@@ -9,17 +9,18 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int64, UInt8, UInt64, distinct_inverse, is_among, offsets_of, ranges
 from symbolize.core.errors import UsageError
-from symbolize.core.protobuf import field
+from symbolize.core.protobuf import BYTES, LAST_BYTE, NUMBER, VARINT, field
 from symbolize.profile.model import Profile
 from symbolize.write.files import write_pieces
 
 MAX_PACKET: Final = 4 << 20
 """Bytes of symbols in one packet, from which on a module goes on in another one."""
 
-PACKET, MODULE_SYMBOLS = 1, 61
-PATH, BUILD_ID, SYMBOLS = 1, 2, 3
-ADDRESS, LINES = 1, 2
-FUNCTION, FILE, LINE = 1, 2, 3
+PACKET, MODULE_SYMBOLS = 1 << NUMBER | BYTES, 61 << NUMBER | BYTES
+PATH, BUILD_ID, SYMBOLS = 1 << NUMBER | BYTES, 2 << NUMBER | BYTES, 3 << NUMBER | BYTES
+ADDRESS, LINES = 1 << NUMBER | VARINT, 2 << NUMBER | BYTES
+FUNCTION, FILE, LINE = 1 << NUMBER | BYTES, 2 << NUMBER | BYTES, 3 << NUMBER | VARINT
+"""Tags of Trace, TracePacket, ModuleSymbols, AddressSymbols and Line (Perfetto's trace format)."""
 
 
 class ModuleSymbols:
@@ -130,22 +131,22 @@ class _Lines:
         whole = 1 + _varint_size(content) + content
         at = np.cumsum(whole) - whole
         out = np.empty(int(whole.sum()), np.uint8)
-        out[at] = SYMBOLS << 3 | 2
+        out[at] = SYMBOLS
         _put_varints(out, at + 1, content)
-        out[at + 1 + _varint_size(content)] = ADDRESS << 3
+        out[at + 1 + _varint_size(content)] = ADDRESS
         _put_varints(out, at + 2 + _varint_size(content), address)
         counts = self.offsets[rows + 1] - self.offsets[rows]
         line = ranges(self.offsets[rows], counts)
         place = np.repeat(at + head - self.ends[self.offsets[rows]], counts) + self.ends[line]
         size = self.size[line]
-        out[place] = LINES << 3 | 2
+        out[place] = LINES
         _put_varints(out, place + 1, size)
         place = place + 1 + _varint_size(size)
         function, length = self.function[line], self.text_size[line]
         out[ranges(place, length)] = self.texts[ranges(self.text_offsets[function], length)]
         numbered = self.line[line] > 0
         place = (place + length)[numbered]
-        out[place] = LINE << 3
+        out[place] = LINE
         _put_varints(out, place + 1, self.line[line][numbered])
         return out.tobytes()
 
@@ -166,7 +167,7 @@ def _varint_size(values: NDArray[Any]) -> Int64:
     """How many bytes each number takes."""
     rest = values.astype(np.uint64)
     size = np.ones(len(rest), np.int64)
-    while (more := rest >= np.uint64(0x80)).any():
+    while (more := rest >= np.uint64(LAST_BYTE)).any():
         size += more
         rest >>= np.uint64(7)
     return size
@@ -176,6 +177,6 @@ def _put_varints(out: UInt8, at: Int64, values: NDArray[Any]) -> None:
     """Write each number to its place."""
     rest, place = values.astype(np.uint64), at
     while len(rest):
-        more = rest >= np.uint64(0x80)
+        more = rest >= np.uint64(LAST_BYTE)
         out[place] = (rest & np.uint64(0x7F)).astype(np.uint8) | (more.astype(np.uint8) << 7)
         rest, place = rest[more] >> np.uint64(7), place[more] + 1

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from symbolize.core.arrays import Int32, UInt8
 from symbolize.core.protobuf import field, varint
 from symbolize.profile.model import Profile, ValueType
+from symbolize.proto import profile_tags as tags
 from symbolize.write import pprof_columns as columns
 from symbolize.write.files import write_pieces
 
@@ -70,7 +71,7 @@ def _pieces(profile: Profile) -> Iterator[Any]:
     numbering = _number_strings(profile)
     numbers = numbering.numbers.tolist()
     for each in profile.sample_types:
-        yield field(1, _value_type(each, numbers))
+        yield field(tags.PROFILE_SAMPLE_TYPE, _value_type(each, numbers))
     yield from _samples(profile, numbering.numbers)
     yield from _mappings(profile, numbering.numbers)
     yield from _locations(profile)
@@ -127,26 +128,25 @@ def _string_table(strings: list[bytes]) -> bytes:
 
 @lru_cache(4096)
 def _string_header(length: int) -> bytes:
-    """What stands before a string of this length."""
-    return b"\x32" + varint(length)
+    """Tag and length of a string of this length."""
+    return varint(tags.PROFILE_STRING_TABLE) + varint(length)
 
 
 def _integers(*fields: tuple[int, int]) -> bytes:
-    """Integer fields by number; those that are 0 are left out, as proto3 has it."""
-    return b"".join(varint(number << 3) + varint(value & 0xFFFFFFFFFFFFFFFF) for number, value in fields if value)
+    """Integer fields by tag; those that are 0 are left out, as proto3 has it."""
+    return b"".join(varint(tag) + varint(value & 0xFFFFFFFFFFFFFFFF) for tag, value in fields if value)
 
 
 def _value_type(value_type: ValueType, numbers: list[int]) -> bytes:
-    return _integers((1, numbers[value_type.type]), (2, numbers[value_type.unit]))
+    return _integers((tags.VALUE_TYPE_TYPE, numbers[value_type.type]), (tags.VALUE_TYPE_UNIT, numbers[value_type.unit]))
 
 
 def _blocks(table: Any, count: int) -> Iterator[UInt8]:
     """The rows of a table, a block at a time."""
     for first in range(0, count, BLOCK):
-        sizes = np.zeros((min(BLOCK, count - first), 3), np.int64)
-        block = np.empty(table.measure(first, sizes.data), np.uint8)
-        table.emit(first, sizes.data, block.data)
-        yield block
+        last = min(first + BLOCK, count)
+        block = np.empty(table.limit(first, last), np.uint8)
+        yield block[table.encode(first, last, block.data) :]
 
 
 def _view(array: NDArray[Any], dtype: Any) -> memoryview:
@@ -169,6 +169,7 @@ def _samples(profile: Profile, numbers: Int32) -> Iterator[UInt8]:
     table = columns.Samples(
         _view(samples.location_offsets, np.int64),
         _view(samples.locations, np.int32),
+        len(varint(len(profile.locations))),
         _view(samples.values.ravel(), np.int64),
         samples.values.shape[1],
         _view(samples.label_offsets, np.int64),
@@ -226,14 +227,19 @@ def _tail(profile: Profile, numbers: list[int]) -> bytes:
     return b"".join(
         (
             _integers(
-                (7, numbers[profile.drop_frames]),
-                (8, numbers[profile.keep_frames]),
-                (9, profile.time_nanos),
-                (10, profile.duration_nanos),
+                (tags.PROFILE_DROP_FRAMES, numbers[profile.drop_frames]),
+                (tags.PROFILE_KEEP_FRAMES, numbers[profile.keep_frames]),
+                (tags.PROFILE_TIME_NANOS, profile.time_nanos),
+                (tags.PROFILE_DURATION_NANOS, profile.duration_nanos),
             ),
-            field(11, _value_type(profile.period_type, numbers)) if any(profile.period_type) else b"",
-            _integers((12, profile.period)),
-            field(13, comments) if comments else b"",
-            _integers((14, numbers[profile.default_sample_type]), (15, numbers[profile.doc_url])),
+            field(tags.PROFILE_PERIOD_TYPE, _value_type(profile.period_type, numbers))
+            if any(profile.period_type)
+            else b"",
+            _integers((tags.PROFILE_PERIOD, profile.period)),
+            field(tags.PROFILE_COMMENT_PACKED, comments) if comments else b"",
+            _integers(
+                (tags.PROFILE_DEFAULT_SAMPLE_TYPE, numbers[profile.default_sample_type]),
+                (tags.PROFILE_DOC_URL, numbers[profile.doc_url]),
+            ),
         )
     )

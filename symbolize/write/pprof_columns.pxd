@@ -1,16 +1,19 @@
-cdef class Sink:
-    cdef unsigned char[::1] out
-    cdef Py_ssize_t pos
+include "../core/protobuf.pxi"
+include "../proto/profile_tags.pxi"
+from symbolize.core.encoder cimport Encoder
 
 
 cdef class Extra:
     cdef const long long[::1] offsets
     cdef const unsigned char[::1] raw
+    cdef Py_ssize_t size(self, Py_ssize_t first, Py_ssize_t last) noexcept
+    cdef void put(self, Encoder out, Py_ssize_t row) noexcept nogil
 
 
 cdef class Samples:
     cdef const long long[::1] offsets
     cdef const int[::1] stack
+    cdef Py_ssize_t id_size
     cdef const long long[::1] values
     cdef Py_ssize_t width
     cdef const long long[::1] label_offsets
@@ -19,9 +22,6 @@ cdef class Samples:
     cdef const long long[::1] numbers
     cdef const int[::1] units
     cdef Extra extra
-    cdef Py_ssize_t stack_size(self, Py_ssize_t row) noexcept nogil
-    cdef Py_ssize_t values_size(self, Py_ssize_t row) noexcept nogil
-    cdef Py_ssize_t label_size(self, Py_ssize_t label) noexcept nogil
 
 
 cdef class Locations:
@@ -33,7 +33,6 @@ cdef class Locations:
     cdef const long long[::1] lines
     cdef const long long[::1] columns
     cdef Extra extra
-    cdef Py_ssize_t line_size(self, Py_ssize_t line) noexcept nogil
 
 
 cdef class Mappings:
@@ -49,13 +48,3 @@ cdef class Functions:
     cdef const int[::1] filenames
     cdef const long long[::1] start_lines
     cdef Extra extra
-
-
-cdef unsigned long long as_unsigned(long long value) noexcept nogil
-cdef Py_ssize_t size_of(unsigned long long value) noexcept nogil
-cdef Py_ssize_t field_size(unsigned long long value) noexcept nogil
-cdef Py_ssize_t message_size(Py_ssize_t size) noexcept nogil
-cdef void put(Sink sink, unsigned long long value) noexcept nogil
-cdef void put_field(Sink sink, int tag, unsigned long long value) noexcept nogil
-cdef Py_ssize_t extra_size(Extra extra, Py_ssize_t row) noexcept nogil
-cdef void put_extra(Sink sink, Extra extra, Py_ssize_t row) noexcept nogil

@@ -1,23 +1,20 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="valid-type"
-"""Tables as protobuf bytes: `measure` notes the size of each message in a block of rows, `emit` fills the block.
+# mypy: disable-error-code="valid-type, no-any-return"
+"""Tables as protobuf bytes: `limit` bounds the size of a block of rows, `encode` writes it to the end of a buffer.
 
-The constants are field tags as they stand on the wire: field number << 3 | wire type. Ids are row numbers from 1.
-Fields that are zero are left out (proto3), integer lists are packed.
+Ids are row numbers from 1. Fields that are zero are left out (proto3), integer lists are packed. All is written from
+the end to the begin, so rows and fields come in descending order.
 """
 
 import cython
 
-MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+if not cython.compiled:
+    from symbolize.core.encoder import Encoder
+    from symbolize.core.protobuf import MAX_VARINT
+    from symbolize.proto.profile_tags import *
 
-
-@cython.cclass
-class Sink:
-    """Where the next byte goes."""
-
-    def __init__(self, out: cython.uchar[::1]) -> None:
-        self.out = out
-        self.pos = 0
+FIELD = cython.declare(cython.Py_ssize_t, 1 + MAX_VARINT)
+"""Bytes of a field with an integer, or of the tag and length of another one, at most; tags are of one byte here."""
 
 
 @cython.cclass
@@ -28,71 +25,25 @@ class Extra:
         self.offsets = offsets
         self.raw = raw
 
+    def size(self, first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Bytes of the rows from `first` up to `last`."""
+        return self.offsets[last] - self.offsets[first] if len(self.offsets) > 0 else 0
 
-def as_unsigned(value: cython.longlong) -> cython.ulonglong:
-    """The same 64 bits as an unsigned number."""
-    return cython.cast(cython.ulonglong, value) & MASK64
-
-
-def size_of(value: cython.ulonglong) -> cython.Py_ssize_t:
-    """Bytes in a varint."""
-    size: cython.Py_ssize_t = 1
-    while value >= 0x80:
-        value >>= 7
-        size += 1
-    return size
-
-
-def field_size(value: cython.ulonglong) -> cython.Py_ssize_t:
-    """Bytes in a varint field, which is left out when zero."""
-    return 1 + size_of(value) if value != 0 else 0
-
-
-def message_size(size: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Bytes in a length-delimited field of `size` bytes."""
-    return 1 + size_of(size) + size
-
-
-def put(sink: Sink, value: cython.ulonglong) -> cython.void:
-    """Write a varint."""
-    pos: cython.Py_ssize_t = sink.pos
-    while value >= 0x80:
-        sink.out[pos] = value & 0x7F | 0x80
-        value >>= 7
-        pos += 1
-    sink.out[pos] = cython.cast(cython.uchar, value)
-    sink.pos = pos + 1
-
-
-def put_field(sink: Sink, tag: cython.int, value: cython.ulonglong) -> cython.void:
-    """Write a varint field, unless it is zero."""
-    if value != 0:
-        put(sink, tag)
-        put(sink, value)
-
-
-def extra_size(extra: Extra, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Bytes of the raw fields of `row`."""
-    return extra.offsets[row + 1] - extra.offsets[row] if extra.offsets.shape[0] > 0 else 0
-
-
-def put_extra(sink: Sink, extra: Extra, row: cython.Py_ssize_t) -> cython.void:
-    """Write the raw fields of `row`."""
-    i: cython.Py_ssize_t
-    if extra.offsets.shape[0] > 0:
-        for i in range(extra.offsets[row], extra.offsets[row + 1]):
-            sink.out[sink.pos] = extra.raw[i]
-            sink.pos += 1
+    def put(self, out: Encoder, row: cython.Py_ssize_t) -> cython.void:
+        """Write the fields of `row`."""
+        if len(self.offsets) > 0:
+            out.raw(self.raw, self.offsets[row], self.offsets[row + 1])
 
 
 @cython.cclass
 class Samples:
-    """The sample table."""
+    """The sample table; no location id takes more than `id_size` bytes."""
 
     def __init__(
         self,
         offsets: cython.const[cython.longlong][::1],
         stack: cython.const[cython.int][::1],
+        id_size: cython.Py_ssize_t,
         values: cython.const[cython.longlong][::1],
         width: cython.Py_ssize_t,
         label_offsets: cython.const[cython.longlong][::1],
@@ -104,6 +55,7 @@ class Samples:
     ) -> None:
         self.offsets = offsets
         self.stack = stack
+        self.id_size = id_size
         self.values = values
         self.width = width
         self.label_offsets = label_offsets
@@ -113,85 +65,43 @@ class Samples:
         self.units = units
         self.extra = extra
 
-    def stack_size(self, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Bytes of the packed location ids of `row`."""
-        i: cython.Py_ssize_t
-        size: cython.Py_ssize_t = 0
-        for i in range(self.offsets[row], self.offsets[row + 1]):
-            size += size_of(cython.cast(cython.ulonglong, self.stack[i] + 1))
-        return size
+    def limit(self, first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> int:
+        """Bytes that the rows from `first` up to `last` take at most."""
+        size: cython.Py_ssize_t = (last - first) * (3 * FIELD + self.width * MAX_VARINT)
+        size += (self.offsets[last] - self.offsets[first]) * self.id_size
+        size += (self.label_offsets[last] - self.label_offsets[first]) * 5 * FIELD
+        return size + self.extra.size(first, last)
 
-    def values_size(self, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Bytes of the packed values of `row`."""
-        i: cython.Py_ssize_t
-        size: cython.Py_ssize_t = 0
-        for i in range(row * self.width, (row + 1) * self.width):
-            size += size_of(as_unsigned(self.values[i]))
-        return size
-
-    def label_size(self, label: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Bytes of one label."""
-        return (
-            field_size(self.keys[label])
-            + field_size(self.texts[label])
-            + field_size(as_unsigned(self.numbers[label]))
-            + field_size(self.units[label])
-        )
-
-    def measure(self, first: cython.Py_ssize_t, sizes: cython.longlong[:, ::1]) -> cython.Py_ssize_t:
-        """Note message, stack and value sizes of the rows from `first` on; the bytes they take together."""
+    def encode(self, first: cython.Py_ssize_t, last: cython.Py_ssize_t, buffer: cython.uchar[::1]) -> int:
+        """Write the rows from `first` up to `last` to the end of `buffer`; where they begin."""
+        out: Encoder = Encoder(buffer)
         row: cython.Py_ssize_t
-        label: cython.Py_ssize_t
-        i: cython.Py_ssize_t
-        size: cython.Py_ssize_t
-        total: cython.Py_ssize_t = 0
-        with cython.nogil:
-            for i in range(sizes.shape[0]):
-                row = first + i
-                sizes[i, 1] = self.stack_size(row)
-                sizes[i, 2] = self.values_size(row)
-                size = extra_size(self.extra, row)
-                if sizes[i, 1] > 0:
-                    size += message_size(sizes[i, 1])
-                if sizes[i, 2] > 0:
-                    size += message_size(sizes[i, 2])
-                for label in range(self.label_offsets[row], self.label_offsets[row + 1]):
-                    size += message_size(self.label_size(label))
-                sizes[i, 0] = size
-                total += message_size(size)
-        return total
-
-    def emit(
-        self, first: cython.Py_ssize_t, sizes: cython.const[cython.longlong][:, ::1], out: cython.uchar[::1]
-    ) -> None:
-        """Write the rows that `measure` sized."""
-        sink: Sink = Sink(out)
-        row: cython.Py_ssize_t
-        i: cython.Py_ssize_t
+        end: cython.Py_ssize_t
+        inner: cython.Py_ssize_t
         k: cython.Py_ssize_t
         with cython.nogil:
-            for i in range(sizes.shape[0]):
-                row = first + i
-                put(sink, 0x12)
-                put(sink, sizes[i, 0])
-                if sizes[i, 1] > 0:
-                    put(sink, 0x0A)
-                    put(sink, sizes[i, 1])
-                    for k in range(self.offsets[row], self.offsets[row + 1]):
-                        put(sink, cython.cast(cython.ulonglong, self.stack[k] + 1))
-                if sizes[i, 2] > 0:
-                    put(sink, 0x12)
-                    put(sink, sizes[i, 2])
-                    for k in range(row * self.width, (row + 1) * self.width):
-                        put(sink, as_unsigned(self.values[k]))
-                for k in range(self.label_offsets[row], self.label_offsets[row + 1]):
-                    put(sink, 0x1A)
-                    put(sink, self.label_size(k))
-                    put_field(sink, 0x08, self.keys[k])
-                    put_field(sink, 0x10, self.texts[k])
-                    put_field(sink, 0x18, as_unsigned(self.numbers[k]))
-                    put_field(sink, 0x20, self.units[k])
-                put_extra(sink, self.extra, row)
+            for row in range(last - 1, first - 1, -1):
+                end = out.pos
+                self.extra.put(out, row)
+                for k in range(self.label_offsets[row + 1] - 1, self.label_offsets[row] - 1, -1):
+                    inner = out.pos
+                    out.number(LABEL_NUM_UNIT, self.units[k])
+                    out.signed(LABEL_NUM, self.numbers[k])
+                    out.number(LABEL_STR, self.texts[k])
+                    out.number(LABEL_KEY, self.keys[k])
+                    out.close(SAMPLE_LABEL, inner)
+                inner = out.pos
+                for k in range((row + 1) * self.width - 1, row * self.width - 1, -1):
+                    out.int64(self.values[k])
+                if out.pos < inner:
+                    out.close(SAMPLE_VALUE_PACKED, inner)
+                inner = out.pos
+                for k in range(self.offsets[row + 1] - 1, self.offsets[row] - 1, -1):
+                    out.varint(cython.cast(cython.ulonglong, self.stack[k] + 1))
+                if out.pos < inner:
+                    out.close(SAMPLE_LOCATION_ID_PACKED, inner)
+                out.close(PROFILE_SAMPLE, end)
+        return out.pos
 
 
 @cython.cclass
@@ -218,56 +128,34 @@ class Locations:
         self.columns = columns
         self.extra = extra
 
-    def line_size(self, line: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Bytes of one line."""
-        return (
-            field_size(cython.cast(cython.ulonglong, self.functions[line] + 1))
-            + field_size(as_unsigned(self.lines[line]))
-            + field_size(as_unsigned(self.columns[line]))
-        )
+    def limit(self, first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> int:
+        """Bytes that the rows from `first` up to `last` take at most."""
+        lines: cython.Py_ssize_t = self.offsets[last] - self.offsets[first]
+        return ((last - first) * 5 + lines * 4) * FIELD + self.extra.size(first, last)
 
-    def measure(self, first: cython.Py_ssize_t, sizes: cython.longlong[:, ::1]) -> cython.Py_ssize_t:
-        """Note the message sizes of the rows from `first` on; the bytes they take together."""
+    def encode(self, first: cython.Py_ssize_t, last: cython.Py_ssize_t, buffer: cython.uchar[::1]) -> int:
+        """Write the rows from `first` up to `last` to the end of `buffer`; where they begin."""
+        out: Encoder = Encoder(buffer)
         row: cython.Py_ssize_t
-        i: cython.Py_ssize_t
-        k: cython.Py_ssize_t
-        size: cython.Py_ssize_t
-        total: cython.Py_ssize_t = 0
-        with cython.nogil:
-            for i in range(sizes.shape[0]):
-                row = first + i
-                size = field_size(row + 1) + field_size(cython.cast(cython.ulonglong, self.mappings[row] + 1))
-                size += field_size(self.addresses[row]) + field_size(self.folded[row]) + extra_size(self.extra, row)
-                for k in range(self.offsets[row], self.offsets[row + 1]):
-                    size += message_size(self.line_size(k))
-                sizes[i, 0] = size
-                total += message_size(size)
-        return total
-
-    def emit(
-        self, first: cython.Py_ssize_t, sizes: cython.const[cython.longlong][:, ::1], out: cython.uchar[::1]
-    ) -> None:
-        """Write the rows that `measure` sized."""
-        sink: Sink = Sink(out)
-        row: cython.Py_ssize_t
-        i: cython.Py_ssize_t
+        end: cython.Py_ssize_t
+        inner: cython.Py_ssize_t
         k: cython.Py_ssize_t
         with cython.nogil:
-            for i in range(sizes.shape[0]):
-                row = first + i
-                put(sink, 0x22)
-                put(sink, sizes[i, 0])
-                put_field(sink, 0x08, row + 1)
-                put_field(sink, 0x10, cython.cast(cython.ulonglong, self.mappings[row] + 1))
-                put_field(sink, 0x18, self.addresses[row])
-                for k in range(self.offsets[row], self.offsets[row + 1]):
-                    put(sink, 0x22)
-                    put(sink, self.line_size(k))
-                    put_field(sink, 0x08, cython.cast(cython.ulonglong, self.functions[k] + 1))
-                    put_field(sink, 0x10, as_unsigned(self.lines[k]))
-                    put_field(sink, 0x18, as_unsigned(self.columns[k]))
-                put_field(sink, 0x28, self.folded[row])
-                put_extra(sink, self.extra, row)
+            for row in range(last - 1, first - 1, -1):
+                end = out.pos
+                self.extra.put(out, row)
+                out.number(LOCATION_IS_FOLDED, self.folded[row])
+                for k in range(self.offsets[row + 1] - 1, self.offsets[row] - 1, -1):
+                    inner = out.pos
+                    out.signed(LINE_COLUMN, self.columns[k])
+                    out.signed(LINE_LINE, self.lines[k])
+                    out.number(LINE_FUNCTION_ID, cython.cast(cython.ulonglong, self.functions[k] + 1))
+                    out.close(LOCATION_LINE, inner)
+                out.number(LOCATION_ADDRESS, self.addresses[row])
+                out.number(LOCATION_MAPPING_ID, cython.cast(cython.ulonglong, self.mappings[row] + 1))
+                out.number(LOCATION_ID, row + 1)
+                out.close(PROFILE_LOCATION, end)
+        return out.pos
 
 
 @cython.cclass
@@ -288,40 +176,26 @@ class Functions:
         self.start_lines = start_lines
         self.extra = extra
 
-    def measure(self, first: cython.Py_ssize_t, sizes: cython.longlong[:, ::1]) -> cython.Py_ssize_t:
-        """Note the message sizes of the rows from `first` on; the bytes they take together."""
-        row: cython.Py_ssize_t
-        i: cython.Py_ssize_t
-        size: cython.Py_ssize_t
-        total: cython.Py_ssize_t = 0
-        with cython.nogil:
-            for i in range(sizes.shape[0]):
-                row = first + i
-                size = field_size(row + 1) + field_size(self.names[row]) + field_size(self.system_names[row])
-                size += field_size(self.filenames[row]) + field_size(as_unsigned(self.start_lines[row]))
-                size += extra_size(self.extra, row)
-                sizes[i, 0] = size
-                total += message_size(size)
-        return total
+    def limit(self, first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> int:
+        """Bytes that the rows from `first` up to `last` take at most."""
+        return (last - first) * 6 * FIELD + self.extra.size(first, last)
 
-    def emit(
-        self, first: cython.Py_ssize_t, sizes: cython.const[cython.longlong][:, ::1], out: cython.uchar[::1]
-    ) -> None:
-        """Write the rows that `measure` sized."""
-        sink: Sink = Sink(out)
+    def encode(self, first: cython.Py_ssize_t, last: cython.Py_ssize_t, buffer: cython.uchar[::1]) -> int:
+        """Write the rows from `first` up to `last` to the end of `buffer`; where they begin."""
+        out: Encoder = Encoder(buffer)
         row: cython.Py_ssize_t
-        i: cython.Py_ssize_t
+        end: cython.Py_ssize_t
         with cython.nogil:
-            for i in range(sizes.shape[0]):
-                row = first + i
-                put(sink, 0x2A)
-                put(sink, sizes[i, 0])
-                put_field(sink, 0x08, row + 1)
-                put_field(sink, 0x10, self.names[row])
-                put_field(sink, 0x18, self.system_names[row])
-                put_field(sink, 0x20, self.filenames[row])
-                put_field(sink, 0x28, as_unsigned(self.start_lines[row]))
-                put_extra(sink, self.extra, row)
+            for row in range(last - 1, first - 1, -1):
+                end = out.pos
+                self.extra.put(out, row)
+                out.signed(FUNCTION_START_LINE, self.start_lines[row])
+                out.number(FUNCTION_FILENAME, self.filenames[row])
+                out.number(FUNCTION_SYSTEM_NAME, self.system_names[row])
+                out.number(FUNCTION_NAME, self.names[row])
+                out.number(FUNCTION_ID, row + 1)
+                out.close(PROFILE_FUNCTION, end)
+        return out.pos
 
 
 @cython.cclass
@@ -340,48 +214,31 @@ class Mappings:
         self.flags = flags
         self.extra = extra
 
-    def measure(self, first: cython.Py_ssize_t, sizes: cython.longlong[:, ::1]) -> cython.Py_ssize_t:
-        """Note the message sizes of the rows from `first` on; the bytes they take together."""
-        row: cython.Py_ssize_t
-        i: cython.Py_ssize_t
-        k: cython.Py_ssize_t
-        size: cython.Py_ssize_t
-        total: cython.Py_ssize_t = 0
-        with cython.nogil:
-            for i in range(sizes.shape[0]):
-                row = first + i
-                size = field_size(row + 1) + extra_size(self.extra, row)
-                for k in range(self.numbers.shape[0]):
-                    size += field_size(self.numbers[k, row])
-                for k in range(self.texts.shape[0]):
-                    size += field_size(self.texts[k, row])
-                for k in range(self.flags.shape[0]):
-                    size += field_size(self.flags[k, row])
-                sizes[i, 0] = size
-                total += message_size(size)
-        return total
+    def limit(self, first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> int:
+        """Bytes that the rows from `first` up to `last` take at most."""
+        return (last - first) * 11 * FIELD + self.extra.size(first, last)
 
-    def emit(
-        self, first: cython.Py_ssize_t, sizes: cython.const[cython.longlong][:, ::1], out: cython.uchar[::1]
-    ) -> None:
-        """Write the rows that `measure` sized."""
-        sink: Sink = Sink(out)
+    def encode(self, first: cython.Py_ssize_t, last: cython.Py_ssize_t, buffer: cython.uchar[::1]) -> int:
+        """Write the rows from `first` up to `last` to the end of `buffer`; where they begin."""
+        out: Encoder = Encoder(buffer)
         row: cython.Py_ssize_t
-        i: cython.Py_ssize_t
-        k: cython.Py_ssize_t
+        end: cython.Py_ssize_t
         with cython.nogil:
-            for i in range(sizes.shape[0]):
-                row = first + i
-                put(sink, 0x1A)
-                put(sink, sizes[i, 0])
-                put_field(sink, 0x08, row + 1)
-                for k in range(self.numbers.shape[0]):
-                    put_field(sink, cython.cast(cython.int, 0x10 + 8 * k), self.numbers[k, row])
-                for k in range(self.texts.shape[0]):
-                    put_field(sink, cython.cast(cython.int, 0x28 + 8 * k), self.texts[k, row])
-                for k in range(self.flags.shape[0]):
-                    put_field(sink, cython.cast(cython.int, 0x38 + 8 * k), self.flags[k, row])
-                put_extra(sink, self.extra, row)
+            for row in range(last - 1, first - 1, -1):
+                end = out.pos
+                self.extra.put(out, row)
+                out.number(MAPPING_HAS_INLINE_FRAMES, self.flags[3, row])
+                out.number(MAPPING_HAS_LINE_NUMBERS, self.flags[2, row])
+                out.number(MAPPING_HAS_FILENAMES, self.flags[1, row])
+                out.number(MAPPING_HAS_FUNCTIONS, self.flags[0, row])
+                out.number(MAPPING_BUILD_ID, self.texts[1, row])
+                out.number(MAPPING_FILENAME, self.texts[0, row])
+                out.number(MAPPING_FILE_OFFSET, self.numbers[2, row])
+                out.number(MAPPING_MEMORY_LIMIT, self.numbers[1, row])
+                out.number(MAPPING_MEMORY_START, self.numbers[0, row])
+                out.number(MAPPING_ID, row + 1)
+                out.close(PROFILE_MAPPING, end)
+        return out.pos
 
 
 def number(column: cython.const[cython.int][::1], numbers: cython.int[::1], used: cython.int) -> cython.int:

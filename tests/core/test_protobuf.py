@@ -32,4 +32,4 @@ def test_fields(value: int, number: int, content: bytes) -> None:
     assert protobuf.varint(value) == encoder._VarintBytes(value)  # type: ignore[attr-defined]
     out = bytearray()
     encoder.BytesEncoder(number, False, False)(out.extend, content, False)
-    assert protobuf.field(number, content) == bytes(out)
+    assert protobuf.field(number << protobuf.NUMBER | protobuf.BYTES, content) == bytes(out)

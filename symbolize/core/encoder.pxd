@@ -1,0 +1,15 @@
+include "protobuf.pxi"
+cimport cython
+
+
+@cython.final
+cdef class Encoder:
+    cdef unsigned char[::1] out
+    cdef readonly Py_ssize_t pos
+
+    cdef void varint(self, unsigned long long value) noexcept nogil
+    cdef void int64(self, long long value) noexcept nogil
+    cdef void number(self, unsigned long long tag, unsigned long long value) noexcept nogil
+    cdef void signed(self, unsigned long long tag, long long value) noexcept nogil
+    cdef void raw(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
+    cdef void close(self, unsigned long long tag, Py_ssize_t end) noexcept nogil
