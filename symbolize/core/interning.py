@@ -44,7 +44,7 @@ class Table:
     def slot(self, key: cython.ulonglong) -> cython.Py_ssize_t:
         """Where `key`, which is not 0, is in `slots`, or the free slot for it.
 
-        Bounds need no check: there are 2^(64 - shift) slots, of which half are free.
+        Bounds need no check: there are 2^(64 - shift) slots, of which some are free.
         """
         mixed: cython.ulonglong = (key * self.mixer) & MASK64
         mixed = ((mixed ^ (mixed >> 32)) * self.mixer) & MASK64
@@ -114,8 +114,8 @@ class Table:
         return 0
 
     def reserve(self, count: cython.Py_ssize_t) -> cython.int:
-        """Have at least two slots for each of `count` keys."""
-        if 4 * count > self.slots.shape[0]:
+        """Have slots for `count` keys, of which a quarter stays free."""
+        if 8 * count > 3 * self.slots.shape[0]:
             self.grow(count)
         return 0
 
@@ -124,7 +124,7 @@ class Table:
         old: cython.ulonglong[::1] = self.slots
         i: cython.Py_ssize_t
         slot: cython.Py_ssize_t
-        bits: cython.int = max(FIRST_BITS, int(2 * count - 1).bit_length())
+        bits: cython.int = max(FIRST_BITS, int(count + count // 3).bit_length())
         self.slots = memoryview(np.zeros(2 << bits, np.uint64))
         self.shift = 64 - bits
         for i in range(0, old.shape[0], 2):
