@@ -37,6 +37,17 @@ def uncompiled() -> str | None:
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def as_signed(value: cython.ulonglong) -> cython.longlong:
+    """The signed number with the same 64 bits."""
+    if cython.compiled:
+        return cython.cast(cython.longlong, value)
+    return value - (1 << 64) if value >> 63 else value
+
+
 @cython.cclass
 class Cursor:
     """Position in `data[pos:end]`; `big` selects big-endian fixed-size integers."""
@@ -84,7 +95,7 @@ class Cursor:
             if shift < 64:
                 value |= ((byte & 0x7F) << shift) & MASK64
                 shift += 7
-            if byte < 0x80:
+            if byte < LAST_BYTE:
                 return value
         self.pos = start
         self.bad = True
@@ -92,25 +103,12 @@ class Cursor:
 
     def sleb(self) -> cython.longlong:
         """A signed LEB128 number (DWARF 5 §7.6); bits above 64 are dropped."""
-        value: cython.ulonglong = 0
-        shift: cython.int = 0
-        byte: cython.ulonglong
         start: cython.Py_ssize_t = self.pos
-        while self.pos < self.end:
-            byte = self.data[self.pos]
-            self.pos += 1
-            if shift < 64:
-                value |= ((byte & 0x7F) << shift) & MASK64
-                shift += 7
-            if byte < 0x80:
-                if byte & 0x40 and shift < 64:
-                    value |= (MASK64 << shift) & MASK64
-                if cython.compiled:
-                    return cython.cast(cython.longlong, value)
-                return value - (1 << 64) if value >> 63 else value
-        self.pos = start
-        self.bad = True
-        return 0
+        value: cython.ulonglong = self.uleb()
+        bits: cython.Py_ssize_t = 7 * (self.pos - start)
+        if 0 < bits < 64 and self.data[self.pos - 1] & 0x40:
+            value |= (MASK64 << bits) & MASK64
+        return as_signed(value)
 
     def skip(self, count: cython.ulonglong) -> cython.void:
         """Move over `count` bytes."""
@@ -125,7 +123,7 @@ class Cursor:
                 return
 
     def seek(self, position: cython.ulonglong) -> cython.void:
-        """Move to `position`, which clears `bad`, or sets it if the position lies past the end."""
+        """Move to `position`, which clears `bad`, or sets it if the position is past the end."""
         self.bad = position > cython.cast(cython.ulonglong, self.end)
         self.pos = self.end if self.bad else position
 
@@ -154,10 +152,7 @@ class Cursor:
 
     def int64(self) -> cython.longlong:
         """A varint as the signed number that its 64 bits are."""
-        value: cython.ulonglong = self.varint()
-        if cython.compiled:
-            return cython.cast(cython.longlong, value)
-        return value - (1 << 64) if value >> 63 else value
+        return as_signed(self.varint())
 
     def tag(self) -> cython.ulonglong:
         """The tag of a protobuf field; one of more bytes than protobuf reads is bad."""

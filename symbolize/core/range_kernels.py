@@ -80,9 +80,6 @@ def mark_owners(  # type: ignore[no-untyped-def]
 ):
     """Set `chosen` of the owners of ranges that hold one of `vaddrs` (ascending), or are empty and at one."""
     i: cython.Py_ssize_t
-    low: cython.Py_ssize_t
-    high: cython.Py_ssize_t
-    middle: cython.Py_ssize_t
     k: cython.Py_ssize_t = 0
     n: cython.Py_ssize_t = len(vaddrs)
     begin: cython.ulonglong
@@ -91,15 +88,7 @@ def mark_owners(  # type: ignore[no-untyped-def]
             begin = begins[i]
             # The first address from `begin` on; most ranges have the same one as the range before.
             if (k < n and vaddrs[k] < begin) or (k > 0 and vaddrs[k - 1] >= begin):
-                low = 0
-                high = n
-                while low < high:
-                    middle = (low + high) // 2
-                    if vaddrs[middle] < begin:
-                        low = middle + 1
-                    else:
-                        high = middle
-                k = low
+                k = first_above(vaddrs, 0, n, begin - 1) if begin > 0 else 0
             if k < n and (vaddrs[k] < ends[i] or (vaddrs[k] == begin and begin == ends[i])):
                 chosen[owners[i]] = 1
 
