@@ -6,9 +6,6 @@ from typing import Final
 from symbolize.core.compression import GZIP, LZ4, MAGIC_SIZE, ZSTD, Counted, Limits, codec_of, inflate
 from symbolize.core.errors import InputError
 
-MAX_OUTPUT: Final = 4 << 30
-"""Bytes after decompression that no profile reaches."""
-
 FREE_OUTPUT: Final = 256 << 20
 """Output up to here passes whatever its ratio: it harms nobody, and one sample repeated a million times is smaller."""
 
@@ -24,23 +21,12 @@ MAX_LAYERS: Final = 2
 CODECS: Final = (GZIP, ZSTD, LZ4)
 
 
-def decompress(data: bytes | memoryview, source: str) -> bytes | memoryview:
-    """What gzip, zstd or lz4 compressed `data` holds; the same `data` if it is not compressed.
-
-    Concatenated streams are one input (RFC 1952 §2.2), zeros may pad the end, and a layer may hold another. Offsets
-    in errors count in the compressed input.
-    """
-    if codec_of(data, CODECS) is None:
-        return data
-    out = bytearray()
-    for piece in decompressed([data], source, MAX_OUTPUT):
-        out += piece
-    return memoryview(out)
-
-
 def decompressed(pieces: Iterable[bytes | memoryview], source: str, size: int) -> Iterator[bytes | memoryview]:
-    """The content of `pieces`, whatever it is compressed with, at most `size` bytes, as `decompress` says; pieces that
-    are not compressed come as they are."""
+    """The content of `pieces`, which gzip, zstd or lz4 may have compressed, at most `size` bytes then.
+
+    Concatenated streams are one input (RFC 1952 §2.2), zeros may pad the end, and a layer may hold another. Offsets in
+    errors count in the compressed input. Pieces that are not compressed come as they are.
+    """
     packed = pieces if isinstance(pieces, Counted) else Counted(pieces)  # type: ignore[arg-type]
     unread: Iterator[bytes | memoryview] = packed
     for layer in range(MAX_LAYERS + 1):

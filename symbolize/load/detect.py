@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from symbolize.load.perfetto.wire import BYTES, FIXED32, FIXED64, VARINT, Damaged, varint
+from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, NUMBER, VARINT, WIRE_TYPE
+from symbolize.load.perfetto.wire import Damaged, varint
 from symbolize.load.streams import HEAD
 
 FORMATS: Final = "pprof, gperftools CPU profile, simpleperf report_sample, Perfetto trace"
@@ -25,8 +26,7 @@ LOOKS: Final = (
 
 JSON_STARTS: Final = (b"{", b"[{", b"[\n", b"[ ", b'["')
 
-
-PACKET: Final = 0x0A
+PACKET: Final = 1 << NUMBER | BYTES
 KNOWN_WIRE: Final = {
     8: 0, 58: 0, 3: 0, 79: 0, 10: 0, 13: 0, 41: 0, 42: 0, 87: 0, 98: 0,
     1: 2, 2: 2, 4: 2, 5: 2, 6: 2, 7: 2, 9: 2, 11: 2, 12: 2, 33: 2, 34: 2, 35: 2, 36: 2, 37: 2, 38: 2, 39: 2, 40: 2,
@@ -37,6 +37,9 @@ KNOWN_WIRE: Final = {
 """Wire types of the fields of TracePacket that a trace may begin with."""
 
 SNIFFED_PACKETS: Final = 16
+
+DESCRIBED: Final = 4096
+"""Bytes that decide what an unknown input is called."""
 
 
 def is_trace(head: bytes) -> bool:
@@ -64,10 +67,10 @@ def _is_packet(head: bytes, at: int, end: int) -> bool:
     while at < min(end, len(head)):
         try:
             tag, at = varint(head, at)
-            wire = tag & 7
-            if tag < 8 or wire not in (VARINT, FIXED64, BYTES, FIXED32) or KNOWN_WIRE.get(tag >> 3, wire) != wire:
+            number, wire = tag >> NUMBER, tag & WIRE_TYPE
+            if not number or wire not in (VARINT, FIXED64, BYTES, FIXED32) or KNOWN_WIRE.get(number, wire) != wire:
                 return False
-            known += tag >> 3 in KNOWN_WIRE
+            known += number in KNOWN_WIRE
             if wire in (VARINT, BYTES):
                 value, at = varint(head, at)
                 at += value if wire == BYTES else 0
@@ -82,7 +85,7 @@ def _is_packet(head: bytes, at: int, end: int) -> bool:
 
 def describe(data: bytes | memoryview) -> str:
     """What data of no known profile format looks like, for a person."""
-    head = bytes(data[:4096])
+    head = bytes(data[:DESCRIBED])
     for magic, what in LOOKS:
         if head.startswith(magic):
             return what
@@ -90,9 +93,9 @@ def describe(data: bytes | memoryview) -> str:
         return "nothing but zeros"
     try:
         # A character may be cut in two at the end of the head.
-        text = head.decode("utf-8") if len(head) < 4096 else head[:-4].decode("utf-8", "ignore")
+        text = head.decode("utf-8") if len(head) < DESCRIBED else head[:-4].decode("utf-8", "ignore")
     except UnicodeDecodeError:
         return "random data"
-    if len(text.encode()) < len(head) - 8 or any(ord(each) < 32 and each not in "\t\n\r\f\x1b" for each in text):
+    if len(text.encode()) < len(head) - 8 or any(each < " " and each not in "\t\n\r\f\x1b" for each in text):
         return "random data"
     return "JSON" if head.lstrip().startswith(JSON_STARTS) else "a text file"

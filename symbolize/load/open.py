@@ -1,20 +1,19 @@
 """From a path, standard input or an open file to profiles: read, decompress, pick the loader by content."""
 
-import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO, Final
+from collections.abc import Iterator
+from typing import BinaryIO, Final
 
 from symbolize.core.compression import Counted
 from symbolize.core.errors import InputError
-from symbolize.load.compression import MAX_OUTPUT, decompressed
+from symbolize.load.compression import decompressed
 from symbolize.load.detect import FORMATS, describe, is_trace
 from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
-from symbolize.load.streams import HEAD, MAX_STREAM, STANDARD_INPUT, Replayed, beginning, chunks, source_name
+from symbolize.load.streams import HEAD, MAX_STREAM, STANDARD_INPUT, chunks, limited, peeked, source_name
 from symbolize.profile.model import Profile
 
 MAX_INPUT: Final = 4 << 30
-"""Bytes of input that no profile reaches: what keeps a pipe without end from filling the memory."""
+"""Bytes after decompression that no profile reaches: what keeps a pipe without end from filling the memory."""
 
 STREAMED: Final = b"SIMPLEPERF"
 """How a simpleperf report begins, which is read piece by piece."""
@@ -31,17 +30,15 @@ def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = D
 
 
 def _load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) -> list[LoadedProfile]:
+    """The profiles of an input, which may be compressed; offsets in errors about them count in what it holds."""
     name = source_name(source)
-    unread = chunks(source, name)
-    head = b""
-    while len(head) < HEAD and (piece := next(unread, b"")):
-        head += piece
-    pieces = Counted(itertools.chain([head], unread))
-    if is_trace(beginning(head, name)):
+    packed = Counted(chunks(source, name))
+    head, content = peeked(decompressed(packed, name, MAX_STREAM), HEAD)
+    if is_trace(head):
         from symbolize.load.perfetto.load import load
 
-        return load(decompressed(pieces, name, MAX_STREAM), name, options.choice, lambda: pieces.size)
-    profile = _load_whole(Replayed(pieces, name), options)  # type: ignore[arg-type]
+        return load(limited(content, name, MAX_STREAM), name, options.choice, lambda: packed.size)
+    profile = _load_single(head, limited(content, name, MAX_INPUT), name, options)
     return [LoadedProfile("", lambda: profile)]
 
 
@@ -54,55 +51,26 @@ def load_one(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) ->
     return found[0].profile
 
 
-def _load_whole(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) -> Profile:
-    """The profile in `source`: a path, `-` for standard input, or a binary file object, read to its end.
-
-    The input may be compressed with gzip, zstd or lz4; offsets in errors about the profile count in the decompressed
-    data.
-    """
-    name = source_name(source)
-    rest = chunks(source, name, MAX_INPUT)
-    head = next(rest, b"")
-    whole = itertools.chain([head], rest)
+def _load_single(head: bytes, content: Iterator[bytes | memoryview], name: str, options: LoadOptions) -> Profile:
+    """The profile in `content`, which begins with `head`, of a format that has one profile in a file."""
     if head.startswith(STREAMED):
-        return _load_report(whole, name, options)
-    data = memoryview(_joined(whole))
-    content = decompressed([data], name, MAX_OUTPUT)
-    start = next(content, b"")
-    if bytes(start[: len(STREAMED)]) == STREAMED:
-        return _load_report(itertools.chain([start], content), name, options)
-    if start is not data:
-        data = memoryview(_joined(itertools.chain([start], content)))
-    if not data:
+        from symbolize.load import simpleperf
+
+        return simpleperf.load(
+            content, name, trace_offcpu=options.trace_offcpu, show_art_frames=options.show_art_frames
+        )
+    whole = bytearray()
+    for piece in content:
+        whole += piece
+    if not whole:
         raise InputError(name, "is empty")
-    for matches, parse in _formats(options):
-        if matches(data):
-            return parse(data, name)
-    raise InputError(name, f"is not a profile: it looks like {describe(data)}; formats read: {FORMATS}")
-
-
-def _load_report(chunks: Iterable[bytes | memoryview], name: str, options: LoadOptions) -> Profile:
-    """The profile in a simpleperf report, which can be larger than the memory."""
-    from symbolize.load import simpleperf
-
-    return simpleperf.load(chunks, name, trace_offcpu=options.trace_offcpu, show_art_frames=options.show_art_frames)
-
-
-def _formats(options: LoadOptions) -> Iterator[tuple[Callable[[Any], bool], Callable[[Any, str], Profile]]]:
-    """Test and reader of each format that is read as a whole, imported when its turn comes."""
+    data = memoryview(whole)
     from symbolize.load import pprof
 
-    yield pprof.matches, pprof.load
+    if pprof.matches(data):
+        return pprof.load(data, name)
     from symbolize.load import gperftools
 
-    def load_gperftools(data: memoryview, source: str) -> Profile:
-        return gperftools.load(data, source, keep_trampolines=options.keep_trampolines)
-
-    yield gperftools.matches, load_gperftools
-
-
-def _joined(chunks: Iterable[bytes | memoryview]) -> bytearray:
-    data = bytearray()
-    for chunk in chunks:
-        data += chunk
-    return data
+    if gperftools.matches(data):
+        return gperftools.load(data, name, keep_trampolines=options.keep_trampolines)
+    raise InputError(name, f"is not a profile: it looks like {describe(data)}; formats read: {FORMATS}")

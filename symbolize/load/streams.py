@@ -1,25 +1,22 @@
 """Inputs that may be larger than the memory: read and decompressed piece by piece."""
 
-import io
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import BinaryIO, Final
 
-from symbolize.core.compression import Limits, codec_of, inflate
 from symbolize.core.errors import InputError
-from symbolize.load.compression import CODECS, FREE_OUTPUT, MAX_LAYERS, MAX_RATIO
 
 CHUNK: Final = 1 << 20
 STANDARD_INPUT: Final = "-"
 
 MAX_STREAM: Final = 1 << 40
-"""Bytes of input, or of what was decompressed of it, that no recording reaches."""
+"""Bytes after decompression that no recording reaches."""
 
 HEAD: Final = 1 << 16
-"""How much is decompressed to see what an input is."""
+"""Bytes of content that decide what an input is."""
 
 
 def source_name(source: str | os.PathLike[str] | BinaryIO) -> str:
@@ -30,17 +27,13 @@ def source_name(source: str | os.PathLike[str] | BinaryIO) -> str:
     return name if isinstance(name, str) else "<stream>"
 
 
-def chunks(source: str | os.PathLike[str] | BinaryIO, name: str, limit: int = MAX_STREAM) -> Iterator[bytes]:
-    """The whole of the source in pieces, at most `limit` bytes."""
-    size = 0
+def chunks(source: str | os.PathLike[str] | BinaryIO, name: str) -> Iterator[bytes]:
+    """The whole of the source in pieces."""
     try:
         with _opened(source, name) as file:
             while chunk := file.read(CHUNK):
                 if isinstance(chunk, str):
                     raise InputError(name, "is open as text; a profile is binary")
-                size += len(chunk)
-                if size > limit:
-                    raise InputError(name, f"is larger than {limit} bytes")
                 yield chunk
     except (OSError, ValueError) as error:  # ValueError: a NUL in a path, a closed file
         raise InputError(name, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
@@ -62,31 +55,30 @@ def _opened(source: str | os.PathLike[str] | BinaryIO, name: str) -> AbstractCon
     return open(source, "rb")
 
 
-def beginning(head: bytes, name: str) -> bytes:
-    """What the content begins with that begins with `head` and may be compressed."""
-    for _ in range(MAX_LAYERS):
-        codec = codec_of(head, CODECS)
-        if codec is None:
-            break
-        out = bytearray()
-        try:
-            for piece in inflate([head], codec, name, Limits(MAX_STREAM, MAX_RATIO, FREE_OUTPUT, adds=False)):
-                out += piece
-                if len(out) >= HEAD:
-                    break
-        except InputError:
-            pass  # whoever reads the whole of it says what is wrong
-        head = bytes(out)
-    return head
+def limited(pieces: Iterable[bytes | memoryview], name: str, limit: int) -> Iterator[bytes | memoryview]:
+    """The same pieces, of at most `limit` bytes."""
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > limit:
+            raise InputError(name, f"is larger than {limit} bytes")
+        yield piece
 
 
-class Replayed(io.RawIOBase):
-    """Pieces as a file object, for a reader that takes the whole."""
+def peeked(pieces: Iterator[bytes | memoryview], size: int) -> tuple[bytes, Iterator[bytes | memoryview]]:
+    """The first `size` bytes or more, as far as they can be read, and all pieces. An error is raised by these."""
+    first: list[bytes | memoryview] = []
+    failures: list[InputError] = []
+    try:
+        while sum(map(len, first)) < size and (piece := next(pieces, b"")):
+            first.append(piece)
+    except InputError as error:
+        failures.append(error)
 
-    def __init__(self, pieces: Iterator[bytes], name: str) -> None:
-        self.name = name
-        self._pieces = pieces
+    def all_pieces() -> Iterator[bytes | memoryview]:
+        yield from first
+        for error in failures:
+            raise error
+        yield from pieces
 
-    def read(self, size: int = -1) -> bytes:
-        """The next piece, whatever its size; empty at the end."""
-        return next(self._pieces, b"")
+    return b"".join(first), all_pieces()

@@ -11,7 +11,7 @@ from symbolize.cli import main
 from symbolize.core.cursor import COMPILED
 from symbolize.core.errors import InputError
 from symbolize.load import compression, pprof
-from symbolize.load.compression import decompress
+from symbolize.load.compression import decompressed
 from symbolize.load.open import load_all
 from tests.support.bombs import BASE, BOMBS, SAMPLE_START, field, padded
 from tools.fuzz.run import peak, reset_peak
@@ -114,7 +114,7 @@ def test_layers_multiply(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     assert len(content) < 300 * len(inner)
     assert len(inner) * 5 < 300 * len(twice)
     with pytest.raises(InputError, match="as only a bomb does"):
-        decompress(twice, "x")
+        list(decompressed([twice], "x", 1 << 30))
     # The same of a stream that is a trace.
     (tmp_path / "trace").write_bytes(gzip.compress(gzip.compress(field(1, b"\x50\x01") + content) * 5))
     with pytest.raises(InputError, match="as only a bomb does"):

@@ -24,7 +24,7 @@ from symbolize.core.errors import InputError, UsageError
 from symbolize.elf import ElfError, read_build_id
 from symbolize.elf.probe import identify
 from symbolize.load import memory_map
-from symbolize.load.compression import decompress as decompress_profile
+from symbolize.load.compression import decompressed
 from symbolize.names import (
     demangle_android_linker,
     encodes,
@@ -241,7 +241,7 @@ def readers() -> list[Reader]:
         Reader(
             [*packed, gzip.compress(packed[2])],
             mutate_bytes,
-            lambda data, _: decompress_profile(data, "damaged"),
+            lambda data, _: b"".join(decompressed([data], "damaged", 4 << 30)),
             (InputError,),
         ),
         Reader(some, mutate_file, header, (ElfError,)),
