@@ -21,7 +21,8 @@ def string_lengths(  # type: ignore[no-untyped-def]
     lengths: cython.longlong[::1],
     limit: cython.longlong,
 ) -> cython.bint:
-    """Lengths of the strings at `offsets` (ascending); one without a NUL ends where the buffer does (rule R75).
+    """Lengths of the strings at `offsets` (ascending); one without a NUL ends where the buffer does (R75, strings
+    without an end).
 
     Strings that overlap could add up to any size: what goes beyond `limit` comes out empty. Whether nothing did.
     """

@@ -116,7 +116,7 @@ class Cursor:
             self.pos += count
 
     def skip_string(self) -> cython.void:
-        """Move past the next NUL; an unterminated string ends at the end (rule R75)."""
+        """Move past the next NUL; an unterminated string ends at the end (R75, strings without an end)."""
         while self.pos < self.end:
             self.pos += 1
             if self.data[self.pos - 1] == 0:

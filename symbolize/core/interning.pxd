@@ -71,7 +71,7 @@ cdef class Chunks:
     cdef Py_ssize_t count
     cdef Py_ssize_t used
     cdef long long hash
-    cdef Py_ssize_t place
+    cdef Py_ssize_t slot
     cdef unsigned long long mixer
     cdef unsigned char[::1] known
     cdef long long[:, ::1] table

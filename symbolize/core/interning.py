@@ -1,7 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
-# mypy: disable-error-code="valid-type,index"
+# mypy: disable-error-code="valid-type, index", no-warn-unused-ignores
 """What a trace repeats, each once: numbers, tuples of numbers and lists of numbers, by row.
 
 All are open hash tables. The multiplier comes from the caller, at random, so that no file can choose keys that collide.
@@ -321,7 +320,7 @@ class Tuples(HashedRows):
 class Lists(HashedRows):
     """Lists of row numbers. The one that is asked for is built with `append`, after `size` was set to 0.
 
-    It is built behind the last one, where it stays if it is new.
+    It is built after the last one, where it remains if it is new.
     """
 
     def __init__(self, mixer: cython.ulonglong) -> None:
@@ -464,13 +463,13 @@ def is_same(
 
 @cython.cclass
 class Chunks:
-    """Rows by the bytes that stand for them: at most `count` byte strings with `size` bytes together."""
+    """Rows by byte strings: at most `count` byte strings with `size` bytes together."""
 
     def __init__(self, count: int, size: int, mixer: cython.ulonglong) -> None:
         self.mixer = mixer | 1
         self.count = self.used = 0
         self.hash = 0
-        self.place = 0
+        self.slot = 0
         self.known = memoryview(np.empty(size, np.uint8))
         # A row is one line of the cache: hash, where the bytes begin, how many they are, and the row plus 1 (0: free).
         self.table = memoryview(np.zeros((2 << (count - 1).bit_length(), 4), np.int64))
@@ -482,14 +481,14 @@ class Chunks:
         mask: cython.Py_ssize_t = self.table.shape[0] - 1
         # One bit less, so that it is the same number signed.
         mixed: cython.longlong = hash_of(data, begin, end, self.mixer) >> 1
-        place: cython.Py_ssize_t = (mixed ^ (mixed >> 32)) & mask
+        slot: cython.Py_ssize_t = (mixed ^ (mixed >> 32)) & mask
         self.hash = mixed
-        while self.table[place, 3] != 0:
-            if self.table[place, 0] == mixed and self.table[place, 2] == end - begin:
-                if is_same(data, begin, end, self.known, self.table[place, 1]):
-                    return self.table[place, 3] - 1
-            place = (place + 1) & mask
-        self.place = place
+        while self.table[slot, 3] != 0:
+            if self.table[slot, 0] == mixed and self.table[slot, 2] == end - begin:
+                if is_same(data, begin, end, self.known, self.table[slot, 1]):
+                    return self.table[slot, 3] - 1
+            slot = (slot + 1) & mask
+        self.slot = slot
         return -1
 
     def put(
@@ -503,9 +502,9 @@ class Chunks:
         size: cython.Py_ssize_t = end - begin
         if 2 * self.count < self.table.shape[0] and size <= self.known.shape[0] - self.used:
             self.known[self.used : self.used + size] = data[begin:end]
-            self.table[self.place, 0] = self.hash
-            self.table[self.place, 1] = self.used
-            self.table[self.place, 2] = size
-            self.table[self.place, 3] = row + 1
+            self.table[self.slot, 0] = self.hash
+            self.table[self.slot, 1] = self.used
+            self.table[self.slot, 2] = size
+            self.table[self.slot, 3] = row + 1
             self.used += size
             self.count += 1

@@ -278,14 +278,14 @@ def clip_to_parents(
     """Cut the ranges of inlined functions to those of the function around them (R26, ranges cut to their parents).
 
     Ranges come sorted by owner, then begin, and disjoint within an owner; parents come before their children.
-    `first` and `last` (a row a node, zeroed) receive where the ranges of each node lie in the output.
+    `first` and `last` (a row a node, zeroed) receive where the ranges of each node are in the output.
     Returns how many ranges there are, or -1 if the output arrays are too short for them.
     """
     count: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t
     n: cython.Py_ssize_t = len(begins)
-    room: cython.Py_ssize_t = len(out_begins)
+    limit: cython.Py_ssize_t = len(out_begins)
     node: cython.Py_ssize_t
     parent: cython.Py_ssize_t
     begin: cython.ulonglong
@@ -297,7 +297,7 @@ def clip_to_parents(
             first[node] = count
             while i < n and owners[i] == node:
                 if parent < 0:
-                    if count >= room:
+                    if count >= limit:
                         return -1
                     out_begins[count] = begins[i]
                     out_ends[count] = ends[i]
@@ -313,7 +313,7 @@ def clip_to_parents(
                         k += 1
                         if begin >= end:
                             continue
-                        if count >= room:
+                        if count >= limit:
                             return -1
                         out_begins[count] = begin
                         out_ends[count] = end
@@ -353,7 +353,7 @@ def sweep(
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
     base: cython.Py_ssize_t
-    place: cython.Py_ssize_t
+    position: cython.Py_ssize_t
     kept: cython.Py_ssize_t
     head: cython.Py_ssize_t
     n: cython.Py_ssize_t = len(begins)
@@ -390,9 +390,9 @@ def sweep(
                 if base == 0:
                     continue
                 level = levels[base - 1] + 1
-            # Groups of siblings with their descendants lie above the parent, better ones on top; what is
-            # better than the parent lies above them all.
-            place = -1
+            # Groups of siblings with their descendants are above the parent, better ones on top; what is
+            # better than the parent is above them all.
+            position = -1
             hidden = False
             k = base
             while k < depth and levels[k] >= level:
@@ -400,8 +400,8 @@ def sweep(
                 if ends[head] > begin and (
                     ranks[head] < ranks[i] or (ranks[head] == ranks[i] and owners[head] < owners[i])
                 ):
-                    if place < 0:
-                        place = k
+                    if position < 0:
+                        position = k
                     if ends[head] >= ends[i]:
                         hidden = True
                         break
@@ -410,17 +410,17 @@ def sweep(
                     k += 1
             if hidden:
                 continue
-            base = place if place >= 0 else k
-            if depth >= MAX_ACTIVE:  # room is made of what has ended below ranges that have not
+            base = position if position >= 0 else k
+            if depth >= MAX_ACTIVE:  # drop what has ended below ranges that have not
                 kept = 0
                 for k in range(depth):
                     if k == base:
-                        place = kept
+                        position = kept
                     if ends[stack[k]] > begin:
                         stack[kept] = stack[k]
                         levels[kept] = levels[k]
                         kept += 1
-                base = place if base < depth else kept
+                base = position if base < depth else kept
                 depth = kept
                 if depth >= MAX_ACTIVE:
                     lost[i] = 1
@@ -457,8 +457,8 @@ def lay_rows(
     """The line rows of disjoint pieces of sequences, in order of address.
 
     Piece `i` is `[begins[i], ends[i])` of the sequence with the rows `[first_rows[i], last_rows[i])`. Entry `j`
-    reaches from `starts[j]` to `starts[j + 1]`: it is row `rows[j]`, or a gap between sequences (-1, rule
-    R38). Returns how many entries there are; writes them if `fill`.
+    reaches from `starts[j]` to `starts[j + 1]`: it is row `rows[j]`, or a gap (-1: R38, no line between
+    sequences). Returns how many entries there are; writes them if `fill`.
     """
     count: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t

@@ -21,7 +21,7 @@ def load(
     """Read a profile from a path, from `-` (standard input) or from a binary file object.
 
     The content decides the format: pprof, a gperftools CPU profile, a simpleperf report or a Perfetto trace with one
-    profile, plain or in gzip, zstd or LZ4 frames. What was repaired or left out is said in `Profile.warnings`. Raises
+    profile, plain or in gzip, zstd or LZ4 frames. `Profile.warnings` reports what was repaired or left out. Raises
     InputError.
 
     `keep_trampolines` keeps the frame that the signal handler of an old gperftools left in every stack. Of a simpleperf

@@ -44,7 +44,7 @@ DESCRIBED: Final = 4096
 
 def is_trace(head: bytes) -> bool:
     """Whether what begins with `head` is a trace: packets, and not the small messages that a pprof profile begins with,
-    whose fields have the numbers of others here (rule R220). The first packet with content decides."""
+    whose fields have the numbers of others here (R220, trace or pprof). The first packet with content decides."""
     at = packets = 0
     try:
         while at < len(head) and packets < SNIFFED_PACKETS:

@@ -75,10 +75,10 @@ def load(data: memoryview, source: str, keep_trampolines: bool = False) -> Profi
 
     - A header may announce more than three words; the further ones are skipped.
     - A file that is cut off keeps its whole records, and one without end marker may go on with the memory map if that
-      is plainly text; both are said in `Profile.warnings`.
+      is plainly text; both are reported in `Profile.warnings`.
     - The leaf's caller is taken for the trampoline of the signal handler only if there are at least 32 records and it
       has two distinct leaves: otherwise the caller of a small program's hot spot would be lost. What is removed is
-      said in `Profile.warnings`; `keep_trampolines` removes nothing.
+      reported in `Profile.warnings`; `keep_trampolines` removes nothing.
     - A value that does not fit into 64 bits is an error instead of a wrong number.
     """
     header = _read_header(data)
@@ -181,7 +181,7 @@ def _end_without_marker(
 
 
 def _is_memory_map(text: bytes) -> bool:
-    """Whether what stands where a record should is text, and text that contains mappings."""
+    """Whether what is found instead of a record is text, and text that contains mappings."""
     is_text = not any(byte < 0x20 and byte not in b"\t\n\r" for byte in set(text))
     return is_text and bool(memory_map.parse(text).rows)
 

@@ -58,7 +58,7 @@ def fill(
 ) -> None:
     """Write the records from word `begin` on, as many as `counts` holds, into the columns that `measure` sized.
 
-    Every address but the leaf is a return address and loses 1, modulo 2**64, so that it lies inside the call
+    Every address but the leaf is a return address and loses 1, modulo 2**64, so that it is inside the call
     (pprof's legacy reader).
     """
     at: cython.Py_ssize_t = begin
@@ -90,7 +90,7 @@ def intern(
     multiplier: cython.ulonglong,
     bits: cython.int,
 ) -> tuple[int, int]:
-    """Write the index in `distinct` of each address from `begin` on, and add new ones behind the first `known`.
+    """Write the index in `distinct` of each address from `begin` on, and add new ones after the first `known`.
 
     `slots` is an open hash table of 2**`bits` indices plus 1 (0: free). Returns how far it came, which is short of the
     end when `distinct` is full, and how many addresses are known then.

@@ -50,8 +50,8 @@ COSTS: Final = {
 
 FREE_COST: Final = 128 << 20
 MAX_COST_RATIO: Final = 8
-"""Tables may take so much in any case, and beyond it so many times the size of the profile (rule R276). Those of
-profiles with a span id a sample, or a dozen sample types of which most are 0, take 4 to 6 times their size."""
+"""Tables may take so much in any case, and beyond it so many times the size of the profile (R276, size of tables).
+Those of profiles with a span id a sample, or a dozen sample types of which most are 0, take 4 to 6 times their size."""
 
 DROP_FRAMES, KEEP_FRAMES, TIME_NANOS, DURATION_NANOS, PERIOD, DEFAULT_SAMPLE_TYPE, DOC_URL = 7, 8, 9, 10, 12, 14, 15
 """Fields of Profile."""
@@ -110,7 +110,7 @@ def _check(scan: Any, source: str) -> None:
 
 
 def _check_cost(scan: Any, size: int, source: str) -> None:
-    """Refuse a profile of `size` bytes whose tables would take far more memory than that (rule R276)."""
+    """Refuse a profile of `size` bytes whose tables would take far more memory than that (R276, size of tables)."""
     for count, limit, what in (
         (scan.mappings, MAX_MAPPINGS, "mappings"),
         (scan.sample_types, MAX_SAMPLE_TYPES, "sample types"),

@@ -20,5 +20,5 @@ cdef Py_ssize_t fill_comments(Scan scan, Cursor c, const int[::1] strings, int[:
 cdef int string(Scan scan, Cursor c, const int[::1] strings) noexcept nogil
 cdef bint fill_line(Scan scan, Cursor c, Table functions, int[::1] line_functions, long long[::1] lines, long long[::1] columns, Py_ssize_t row) noexcept nogil
 cdef void fill_label(Scan scan, Cursor c, const int[::1] strings, int[::1] keys, int[::1] texts, long long[::1] numbers, int[::1] units, Py_ssize_t row) noexcept nogil
-cdef Py_ssize_t fill_stack(Scan scan, Cursor c, Table locations, int[::1] stack, Py_ssize_t place) noexcept nogil
-cdef Py_ssize_t fill_values(Scan scan, Cursor c, long long[::1] values, Py_ssize_t place, Py_ssize_t limit) noexcept nogil
+cdef Py_ssize_t fill_stack(Scan scan, Cursor c, Table locations, int[::1] stack, Py_ssize_t at) noexcept nogil
+cdef Py_ssize_t fill_values(Scan scan, Cursor c, long long[::1] values, Py_ssize_t at, Py_ssize_t limit) noexcept nogil

@@ -111,7 +111,7 @@ def fill_value_type(
 def fill_comments(
     scan: Scan, c: Cursor, strings: cython.const[cython.int][::1], comments: cython.int[::1], row: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """A packed list of comments into `comments` from `row` on; the row after it."""
+    """A packed list of comments into `comments` from `row` on; the row after them."""
     outer: cython.Py_ssize_t = c.enter()
     while c.pos < c.end and not c.bad:
         comments[row] = string(scan, c, strings)
@@ -218,7 +218,7 @@ def fill_mappings(
 
 
 def fill_strings(scan: Scan, starts: cython.longlong[::1], ends: cython.longlong[::1]) -> None:
-    """Where every entry of the string table stands."""
+    """Where every entry of the string table begins and ends."""
     c: Cursor = scan.c
     row: cython.Py_ssize_t = 0
     with cython.nogil:
@@ -388,9 +388,9 @@ def fill_label(
 
 
 def fill_stack(
-    scan: Scan, c: Cursor, locations: Table, stack: cython.int[::1], place: cython.Py_ssize_t
+    scan: Scan, c: Cursor, locations: Table, stack: cython.int[::1], at: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """A packed list of location ids into `stack` from `place` on; the place after it.
+    """A packed list of location ids into `stack` from `at` on; where the next one goes.
 
     Nearly all bytes of a profile are read here, and nearly every profile numbers from 1: so varints of one and two
     bytes, and such ids, take no call.
@@ -415,29 +415,29 @@ def fill_stack(
             value = c.varint()
             pos = c.pos
         if 0 < value <= numbered:
-            stack[place] = cython.cast(cython.int, value - 1)
+            stack[at] = cython.cast(cython.int, value - 1)
         else:
             row = locations.find(value)
             if row < 0:
                 fail(scan, c, LOCATION_MISSING, start)
-            stack[place] = row
-        place += 1
+            stack[at] = row
+        at += 1
     c.leave(outer)
-    return place
+    return at
 
 
 def fill_values(
-    scan: Scan, c: Cursor, values: cython.longlong[::1], place: cython.Py_ssize_t, limit: cython.Py_ssize_t
+    scan: Scan, c: Cursor, values: cython.longlong[::1], at: cython.Py_ssize_t, limit: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """A packed list of values into `values[place:limit]`; the place after it."""
+    """A packed list of values into `values[at:limit]`; where the next one goes."""
     outer: cython.Py_ssize_t = c.enter()
-    while c.pos < c.end and place < limit and not c.bad:
-        values[place] = c.int64()
-        place += 1
+    while c.pos < c.end and at < limit and not c.bad:
+        values[at] = c.int64()
+        at += 1
     if c.pos < c.end and not c.bad:
         fail(scan, c, VALUE_COUNT, c.pos)
     c.leave(outer)
-    return place
+    return at
 
 
 def fill_samples(
@@ -458,7 +458,7 @@ def fill_samples(
     """The sample table with its stacks, its `width` values a row, and its labels."""
     c: Cursor = scan.c
     row: cython.Py_ssize_t = 0
-    place: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t = 0
     value: cython.Py_ssize_t = 0
     label: cython.Py_ssize_t = 0
     limit: cython.Py_ssize_t
@@ -474,7 +474,7 @@ def fill_samples(
                 start = c.pos
                 tag = c.varint()
                 if tag == SAMPLE_LOCATION_ID_PACKED:
-                    place = fill_stack(scan, c, locations, stack, place)
+                    at = fill_stack(scan, c, locations, stack, at)
                 elif tag == SAMPLE_VALUE_PACKED:
                     value = fill_values(scan, c, values, value, limit if limit < values.shape[0] else values.shape[0])
                 elif tag == SAMPLE_LABEL:
@@ -484,8 +484,8 @@ def fill_samples(
                     found = locations.find(c.varint())
                     if found < 0:
                         fail(scan, c, LOCATION_MISSING, start)
-                    stack[place] = found
-                    place += 1
+                    stack[at] = found
+                    at += 1
                 elif tag == SAMPLE_VALUE:
                     if value < limit and value < values.shape[0]:
                         values[value] = c.int64()
@@ -500,5 +500,5 @@ def fill_samples(
             if value != limit:
                 fail(scan, c, VALUE_COUNT, begin)
             row += 1
-            offsets[row] = place
+            offsets[row] = at
             label_offsets[row] = label

@@ -95,7 +95,7 @@ def pass_over(
 ) -> cython.Py_ssize_t:
     """Move over the field that begins at `start` with `tag`; its bytes if its number is above `last`, else 0.
 
-    A field that the schema knows and that does not fit its wire type is dropped (rule R275, other wire types).
+    A field that the schema knows and that does not fit its wire type is dropped (R275, other wire types).
     """
     c.skip_field(tag)
     if tag >> NUMBER > last:

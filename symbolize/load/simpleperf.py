@@ -1,6 +1,6 @@
 """What `simpleperf report-sample --protobuf` writes (simpleperf container).
 
-Samples refer to files and threads whose records follow behind them, so the samples go into tables of what is distinct
+Samples refer to files and threads whose records come later, so the samples go into tables of what is distinct
 first and get their names last.
 """
 
@@ -27,6 +27,7 @@ from symbolize.core.arrays import (
     unpair,
 )
 from symbolize.core.errors import InputError
+from symbolize.load import simpleperf_numbers as numbers
 from symbolize.load import simpleperf_scan as scanning
 from symbolize.load.simpleperf_report import MAX_EVENTS, MAX_FILES, Report, matches
 from symbolize.profile.model import (
@@ -61,7 +62,7 @@ UNITS: Final = {
 """Units by the name of the event without modifiers; all others are counts."""
 
 MODIFIERS: Final = re.compile(rb"(?::[ukhIGHpPSDWe]*)+\Z")
-"""What may stand behind the name of an event: user, kernel, guest and the like."""
+"""What may follow the name of an event: user, kernel, guest and the like."""
 
 LINUX_EVENT: Final = re.compile(rb"cycles(?:\Z|:)|[\w-]+/|.*:[a-zA-Z]*[pP][a-zA-Z]*\Z")
 """Events as perf of Linux spells them and simpleperf does not."""
@@ -115,13 +116,13 @@ def load(
     trace_offcpu: OffCpuMode | None = None,
     show_art_frames: bool = False,
 ) -> Profile:
-    """Read a report, whole or as the pieces of a stream, of which no more than a record is kept.
+    """Read a report, whole or as the pieces of a stream, of which no more than a record is retained.
 
-    Addresses come as the file has them: `Profile.address_kinds` says where their meaning is open. Those of callers lie
+    Addresses come as the file has them: `Profile.address_kinds` says where their meaning is open. Those of callers are
     inside the call already, so nothing is subtracted. `trace_offcpu` chooses what becomes of the samples of a
     recording with the time off the processor, `show_art_frames` keeps the frames of Android's runtime next to Java.
 
-    A file that is cut off keeps its whole records, and a damaged record is left out; both are said in
+    A file that is cut off keeps its whole records, and a damaged record is left out; both are reported in
     `Profile.warnings`. Raises InputError where the file is of another version, and where a sum is beyond 64 bits.
     """
     report = Report(source)
@@ -144,7 +145,7 @@ def build(report: Report, mode: OffCpuMode | None, show_art_frames: bool) -> Pro
             comments.append("Frames of Android's runtime next to Java frames are hidden.")
     leaves = np.empty(scan.stacks.count, np.int32)
     scanning.leaves(scan, hidden.data, leaves.data)
-    leaf_types = np.full(len(leaves), scanning.NO_EXECUTION, np.uint8)
+    leaf_types = np.full(len(leaves), numbers.NO_EXECUTION, np.uint8)
     leaf_types[leaves != NONE] = frames.execution[leaves[leaves != NONE]]
     rows = rows._replace(leaf_type=leaf_types[rows.stack])
     locations = _locate(report, profile, frames, hidden)
@@ -251,8 +252,8 @@ def _events(report: Report, rows: Rows, mode: OffCpuMode | None) -> Events:
         target = [i if off == (mode == "off-cpu") else NONE for i, off in enumerate(is_off)]
     units = [b"nanoseconds" if off else unit_of(name) for name, off in zip(names, is_off, strict=True)]
     kept = sorted({each for each in target if each != NONE})
-    place = {each: i for i, each in enumerate(kept)}
-    table = np.array([place.get(target[number.get(each, each)], NONE) for each in ids.tolist()], np.int32)
+    column_of = {each: i for i, each in enumerate(kept)}
+    table = np.array([column_of.get(target[number.get(each, each)], NONE) for each in ids.tolist()], np.int32)
     return Events(
         [names[i] for i in kept], [units[i] for i in kept], table[of_row] if len(ids) else of_row.astype(np.int32)
     )
@@ -273,7 +274,7 @@ def kind_of(path: bytes) -> AddressKind:
 
 
 def _frames(report: Report) -> Frames:
-    """The frames of all samples, and the files they lie in."""
+    """The frames of all samples, and the files they belong to."""
     vaddr, file, symbol, execution = report.scan.frame_columns()
     ids, of_frame = distinct_inverse(file)
     if len(ids) > MAX_FILES:
@@ -289,15 +290,15 @@ def _hide_art(report: Report, frames: Frames, hidden: UInt8) -> None:
     """Mark the frames of Android's runtime next to Java frames (simpleperf ART frames).
 
     Where frames have execution types, these tell. Elsewhere the converter has hidden such frames already, unless it
-    was told not to, and then there are more of them than those it leaves.
+    was asked not to, and then there are more of them than those it leaves.
     """
     scan = report.scan
     execution = frames.execution
     of_file = np.array([_runtime_kind(file) for file in frames.files], np.uint8)
     if not len(of_file):
         return
-    kinds = np.where(execution == scanning.NO_EXECUTION, of_file[frames.file], np.uint8(scanning.NATIVE))
-    kinds[(execution == INTERPRETED) | (execution == JIT)] = scanning.JAVA
+    kinds = np.where(execution == numbers.NO_EXECUTION, of_file[frames.file], np.uint8(numbers.NATIVE))
+    kinds[(execution == INTERPRETED) | (execution == JIT)] = numbers.JAVA
     trampolines = [
         file << 32 | symbol
         for file, record in enumerate(frames.files)
@@ -307,8 +308,8 @@ def _hide_art(report: Report, frames: Frames, hidden: UInt8) -> None:
     ]
     symbols = pair(frames.file, frames.symbol)
     is_trampoline = is_among(symbols, np.array(trampolines, np.int64))
-    kinds[is_trampoline & (execution == scanning.NO_EXECUTION)] = scanning.TRAMPOLINE
-    if (kinds >= scanning.ART).any():
+    kinds[is_trampoline & (execution == numbers.NO_EXECUTION)] = numbers.TRAMPOLINE
+    if (kinds >= numbers.ART).any():
         marked = np.zeros_like(hidden)
         if scanning.mark_art(scan, kinds.data, marked.data):
             hidden |= marked
@@ -320,8 +321,8 @@ def _runtime_kind(file: "schema.File | None") -> int:
     """What the frames of a file are, if they have no execution type."""
     path = b"" if file is None else file.path
     if BYTECODE.match(path) or JIT_CACHE.match(path):
-        return scanning.JAVA
-    return scanning.ART if ART_LIBRARY.match(path) else scanning.NATIVE
+        return numbers.JAVA
+    return numbers.ART if ART_LIBRARY.match(path) else numbers.NATIVE
 
 
 def _locate(report: Report, profile: Profile, frames: Frames, hidden: UInt8) -> Int32:
@@ -504,7 +505,7 @@ def _labels(report: Report, profile: Profile, descriptions: Int64, label_sets: I
     sizes = np.diff(starts)[label_sets]
     offsets = offsets_of(sizes)
     count = int(offsets[-1])
-    # Each label stands as far behind the first of its sample as in the set that is copied.
+    # Each label is as far after the first of its sample as in the set that is copied.
     source = np.arange(count, dtype=np.int32)
     source += np.repeat((starts[:-1][label_sets] - offsets[:-1]).astype(np.int32), sizes)
     labels = Labels(

@@ -9,6 +9,7 @@ from symbolize.core.compression import CutShort
 from symbolize.core.errors import InputError
 from symbolize.core.protobuf import NUMBER
 from symbolize.load import simpleperf_scan as scanning
+from symbolize.load.simpleperf_numbers import BAD, ENDED, MAX_RECORD, MORE, OTHER, SIZE_BYTES, TOO_LARGE
 from symbolize.proto import report_sample_tags as tags
 
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 MAGIC: Final = b"SIMPLEPERF"
 VERSION: Final = 1
 HEADER_SIZE: Final = len(MAGIC) + 2
-SIZE_BYTES: Final = 4
-"""What stands before each record: its size."""
-
 READ_AHEAD: Final = 1 << 18
 
 
@@ -55,7 +53,7 @@ SHAPES: Final = {
 """Which fields of each record are integers, which bytes, and which repeated, as `scanning.count_entries` reads it."""
 
 MAX_FILES: Final = 1 << 17
-"""Files, of which each is an object. Those above are left out, which is said, as with threads."""
+"""Files, of which each is an object. Those above are left out with a warning, as with threads."""
 MAX_SYMBOLS: Final = 1 << 22
 """Names of functions in all files together, linked and readable: an empty one is larger in memory than in the file."""
 MAX_THREADS: Final = 1 << 19
@@ -78,7 +76,7 @@ class Report:
     lost: "schema.LostSituation | None" = None
     files: "dict[int, schema.File]" = field(default_factory=dict)
     threads: dict[int, tuple[int, bytes]] = field(default_factory=dict)
-    """Process and name by thread, as unsigned numbers."""
+    """Process and name by thread, as unsigned """
     scan: Any = field(default_factory=lambda: scanning.Scan(int.from_bytes(os.urandom(8), "little")))
     records: int = 0
     """Records read other than samples."""
@@ -97,24 +95,24 @@ class Report:
         if not matches(stream.data) or version != VERSION:
             raise InputError(self.source, f"is a simpleperf report of version {version}; version {VERSION} is read")
         scan.pos = HEADER_SIZE
-        damaged, first, last, behind = 0, 0, 0, 0
+        damaged, first, last, resumed = 0, 0, 0, 0
         while True:
             status = scanning.scan(scan, stream.data)
-            if status == scanning.OTHER:
+            if status == OTHER:
                 self._keep(scan.kind, stream.data[scan.begin : scan.end])
-            elif status == scanning.BAD and stream.base + scan.pos != behind:
+            elif status == BAD and stream.base + scan.pos != resumed:
                 last = stream.base + scan.pos
                 first = last if not damaged else first
                 damaged += 1
                 scan.pos = scan.end
-                behind = stream.base + scan.pos
-            elif status != scanning.MORE or not stream.more(scan):
+                resumed = stream.base + scan.pos
+            elif status != MORE or not stream.more(scan):
                 break
         at = stream.base + scan.pos
-        if damaged and at == behind and status != scanning.ENDED:
-            # Where one record after another makes no sense, the sizes do not either.
-            damaged, at, status = damaged - 1, last, scanning.BAD
-        self._tell_end(status, at, stream.left(scan))
+        if damaged and at == resumed and status != ENDED:
+            # Where consecutive records are damaged, their sizes are not to be trusted either.
+            damaged, at, status = damaged - 1, last, BAD
+        self._warn_of_end(status, at, stream.left(scan))
         if damaged or scan.left_out:
             where = f", the first at offset {first:#x}" if damaged else ""
             self.warnings.append(f"{damaged + scan.left_out} damaged records were left out{where}.")
@@ -124,16 +122,16 @@ class Report:
         if scan.overflow:
             raise InputError(self.source, "has event counts whose sum does not fit into 64 bits")
 
-    def _tell_end(self, status: int, at: int, left: int) -> None:
-        """Say how the records ended, unless it was with their end mark."""
-        if status == scanning.ENDED:
+    def _warn_of_end(self, status: int, at: int, left: int) -> None:
+        """Report how the records ended, unless it was with their end mark."""
+        if status == ENDED:
             if left > SIZE_BYTES:
                 self.warnings.append(f"Data behind the end mark at offset {at:#x} was not read.")
             return
-        if status == scanning.BAD:
+        if status == BAD:
             problem = f"is damaged at offset {at:#x}"
-        elif status == scanning.TOO_LARGE:
-            problem = f"is damaged at offset {at:#x}, where a record would have more than {scanning.MAX_RECORD} bytes"
+        elif status == TOO_LARGE:
+            problem = f"is damaged at offset {at:#x}, where a record would have more than {MAX_RECORD} bytes"
         elif left:
             problem = f"is cut off at offset {at:#x}"
         else:
@@ -203,7 +201,7 @@ class Stream:
         self._warnings = warnings
 
     def fill(self, size: int) -> None:
-        """Have at least `size` bytes, if there are as many."""
+        """Read on until `data` has at least `size` bytes, if there are as many."""
         parts, have = [self.data], len(self.data)
         try:
             while have < size and (piece := next(self._pieces, None)) is not None:
@@ -226,7 +224,7 @@ class Stream:
         return len(self.data) > len(rest)
 
     def left(self, scan: Any) -> int:
-        """Bytes that were not read, not counting those behind the next piece."""
+        """Bytes that were not read, not counting those after the next piece."""
         rest = len(self.data) - scan.pos
         if rest <= SIZE_BYTES:
             self.fill(len(self.data) + 1)

@@ -1,5 +1,6 @@
 include "../core/protobuf.pxi"
 include "../proto/report_sample_tags.pxi"
+include "simpleperf_numbers.pxi"
 from symbolize.core.cursor cimport Cursor
 from symbolize.core.interning cimport Chunks, Lists, Tuples
 

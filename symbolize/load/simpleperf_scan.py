@@ -3,7 +3,7 @@
 # mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """The records of a simpleperf report_sample file, piece by piece into tables of what is distinct.
 
-A frame, a stack and, as long as no order in time is asked for, a sample stand once in their table, so the tables
+A frame, a stack and, as long as no order in time is asked for, a sample are once in their table, so the tables
 grow with what is distinct in the file and not with its length.
 """
 
@@ -16,41 +16,16 @@ if not cython.compiled:
     from symbolize.core.cursor import Cursor
     from symbolize.core.interning import Chunks, Lists, Tuples
     from symbolize.core.protobuf import BYTES, LAST_BYTE, NUMBER, VARINT, WIRE_TYPE
+    from symbolize.load.simpleperf_numbers import *
     from symbolize.proto.report_sample_tags import *
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 TOP = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 
-MAX_RECORD: int = 1 << 27
-"""Bytes that no record reaches: the largest hold the symbols of one file."""
-
-RECORD_LIMIT = cython.declare(cython.ulonglong, 1 << 27)
-
-MORE: int = 0
-"""The data ends before the next record does."""
-OTHER: int = 1
-"""A record for the caller: its message is of `Scan.kind` and stands at `begin:end`."""
-BAD: int = 2
-"""What stands here is no record; the next one would begin at `Scan.end`."""
-TOO_LARGE: int = 3
-"""The next record would have more than `MAX_RECORD` bytes."""
-ENDED: int = 4
-"""The mark behind the last record."""
-
-C_MORE = cython.declare(cython.int, 0)
-C_OTHER = cython.declare(cython.int, 1)
-C_BAD = cython.declare(cython.int, 2)
-C_TOO_LARGE = cython.declare(cython.int, 3)
-C_ENDED = cython.declare(cython.int, 4)
-
 MAX_CHAINS: int = 1 << 17
 MAX_CHAIN_BYTES: int = 48 << 20
-"""How many encoded stacks, and bytes of them, are known again as they stand. Others are decoded every time."""
-
-NO_EXECUTION: int = 255
-"""The execution type of a frame that does not have one."""
-C_NO_EXECUTION = cython.declare(cython.int, 255)
+"""How many encoded stacks, and bytes of them, are recognized by their bytes. Others are decoded every time."""
 
 SWITCHED = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 """The kind of a row that is no sample: the thread came back on a processor."""
@@ -58,21 +33,12 @@ SWITCHED = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 SAMPLES = cython.declare(cython.Py_ssize_t, 2)
 VALUE = cython.declare(cython.Py_ssize_t, 3)
 TIME = cython.declare(cython.Py_ssize_t, 4)
-"""What a row has after what tells it from others: sums and, while the order is kept, the time."""
-
-NATIVE: int = 0
-JAVA: int = 1
-ART: int = 2
-TRAMPOLINE: int = 3
-"""What a frame is for `mark_art`."""
-C_JAVA = cython.declare(cython.int, 1)
-C_ART = cython.declare(cython.int, 2)
-C_TRAMPOLINE = cython.declare(cython.int, 3)
+"""What a row has after its key: sums and, while the order is kept, the time."""
 
 
 @cython.cclass
 class Scan:
-    """The tables, and where the scan stands.
+    """The tables, and the position of the scan.
 
     A frame is vaddr, file and symbol (32 bits each), and execution type; a row is stack and thread, and event and
     error. `mixer` comes from the caller, at random, so that no file can choose what collides. At first every sample
@@ -120,7 +86,7 @@ class Scan:
 
 def skip_unknown(c: Cursor, tag: cython.ulonglong, last: cython.ulonglong) -> cython.void:
     """Move over a field that is none of the message's. One of a known number, up to `last`, has another wire type than
-    the schema says: the message is bad (rule R275)."""
+    the schema says: the message is bad (R275, other wire types)."""
     c.skip_field(tag)
     if tag >> NUMBER <= last:
         c.bad = True
@@ -149,7 +115,7 @@ def count_entries(data: object, numbers: cython.ulonglong, texts: cython.ulonglo
 
 
 def open_record(s: Scan, c: Cursor) -> cython.int:
-    """The kind of message in the record under the cursor, and where it stands; of several the last counts (protobuf
+    """The kind of message in the record under the cursor, and where it is; of several the last counts (protobuf
     oneof). 0: none that we know."""
     kind: cython.int = 0
     tag: cython.ulonglong
@@ -173,7 +139,7 @@ def read_frame(s: Scan, c: Cursor) -> cython.int:
     vaddr: cython.ulonglong = 0
     file: cython.ulonglong = 0
     symbol: cython.ulonglong = 0
-    execution: cython.ulonglong = C_NO_EXECUTION
+    execution: cython.ulonglong = NO_EXECUTION
     value: cython.ulonglong
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
@@ -207,7 +173,7 @@ def read_error(c: Cursor) -> cython.int:
         tag = c.varint()
         if tag == UNWINDING_RESULT_ERROR_CODE:
             value = c.varint()
-            error = 255 if value > 255 else value
+            error = MAX_ERROR if value > MAX_ERROR else value
         elif tag in (UNWINDING_RESULT_RAW_ERROR_CODE, UNWINDING_RESULT_ERROR_ADDR):
             c.skip_field(tag)
         else:
@@ -223,7 +189,7 @@ def read_error(c: Cursor) -> cython.int:
 def next_other(
     data: cython.const[cython.uchar][::1], pos: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """Where the short frames at `pos`, one after another, end; the caller checks that this is not behind `end`."""
+    """Where the short frames at `pos`, one after another, end; the caller checks that this is not after `end`."""
     if pos < 0 or end > len(data):
         return pos
     while end - pos >= 2 and data[pos] == SAMPLE_CALLCHAIN and data[pos + 1] < LAST_BYTE:
@@ -365,7 +331,7 @@ def scan(s: Scan, data: object) -> int:
     """Read records of `data` from `s.pos` on; says why it stopped there."""
     c: Cursor = Cursor(data)
     total: cython.Py_ssize_t = c.end
-    status: cython.int = C_MORE
+    status: cython.int = MORE
     size: cython.ulonglong
     start: cython.Py_ssize_t
     kind: cython.int
@@ -375,14 +341,14 @@ def scan(s: Scan, data: object) -> int:
             c.bad = False
             c.pos = start
             c.end = total
-            if total - start < 4:
+            if total - start < SIZE_BYTES:
                 break
-            size = c.uint(4)
+            size = c.uint(SIZE_BYTES)
             if size == 0:
-                status = C_ENDED
+                status = ENDED
                 break
-            if size > RECORD_LIMIT:
-                status = C_TOO_LARGE
+            if size > MAX_RECORD:
+                status = TOO_LARGE
                 break
             if size > cython.cast(cython.ulonglong, total - c.pos):
                 break
@@ -390,7 +356,7 @@ def scan(s: Scan, data: object) -> int:
             s.end = c.end
             kind = open_record(s, c)
             if c.bad:
-                status = C_BAD
+                status = BAD
                 break
             if kind in (RECORD_SAMPLE, RECORD_CONTEXT_SWITCH):
                 c.pos = s.span_begin
@@ -401,13 +367,13 @@ def scan(s: Scan, data: object) -> int:
                     read_switch(s, c)
                 s.left_out += c.bad
             elif kind != 0:
-                status = C_OTHER
+                status = OTHER
                 s.kind = kind
                 s.begin = s.span_begin
                 s.end = s.span_end
-                s.pos = start + 4 + cython.cast(cython.Py_ssize_t, size)
+                s.pos = start + SIZE_BYTES + cython.cast(cython.Py_ssize_t, size)
                 break
-            s.pos = start + 4 + cython.cast(cython.Py_ssize_t, size)
+            s.pos = start + SIZE_BYTES + cython.cast(cython.Py_ssize_t, size)
     return status
 
 
@@ -432,16 +398,14 @@ def mark_art(s: Scan, kinds: cython.const[cython.uchar][::1], hidden: cython.uch
             at = begin
             while at < end:
                 run = at
-                while run < end and kinds[items[run]] >= C_ART:
+                while run < end and kinds[items[run]] >= ART:
                     run += 1
                 if run > at and (
-                    (at > begin and kinds[items[at - 1]] == C_JAVA) or (run < end and kinds[items[run]] == C_JAVA)
+                    (at > begin and kinds[items[at - 1]] == JAVA) or (run < end and kinds[items[run]] == JAVA)
                 ):
-                    found = found or run - at > 1 or kinds[items[at]] == C_TRAMPOLINE
+                    found = found or run - at > 1 or kinds[items[at]] == TRAMPOLINE
                     for i in range(at, run):
-                        hidden[i] = (
-                            i + 1 == end or kinds[items[i]] == C_TRAMPOLINE or kinds[items[i + 1]] != C_TRAMPOLINE
-                        )
+                        hidden[i] = i + 1 == end or kinds[items[i]] == TRAMPOLINE or kinds[items[i + 1]] != TRAMPOLINE
                 at = run + 1
             begin = end
     return bool(found)
@@ -482,7 +446,7 @@ def leaves(s: Scan, hidden: cython.const[cython.uchar][::1], frames: cython.int[
 def copy_stacks(
     s: Scan, stacks: cython.const[cython.int][::1], offsets: cython.const[cython.longlong][::1], out: cython.int[::1]
 ) -> None:
-    """Write the items of each of `stacks` to its place in `out`."""
+    """Write the items of each of `stacks` to `out` at its offset."""
     row: cython.Py_ssize_t
     begin: cython.Py_ssize_t
     i: cython.Py_ssize_t
@@ -496,7 +460,7 @@ def copy_stacks(
 def renumber(
     s: Scan, locations: cython.const[cython.int][::1], hidden: cython.const[cython.uchar][::1], rows: cython.int[::1]
 ) -> None:
-    """Put locations in place of frames and leave out the hidden items; `rows` gets the new row of each stack.
+    """Replace frames by locations and leave out the hidden items; `rows` gets the new row of each stack.
 
     Stacks that become equal become one. Works in place: no stack grows, so none is written before it was read.
     """

@@ -1,4 +1,4 @@
-"""Compaction: what nothing refers to goes, what stands twice stands once."""
+"""Compaction: rows that nothing refers to are dropped, equal functions merged."""
 
 from dataclasses import replace
 from typing import Any
@@ -38,7 +38,7 @@ def compact(profile: Profile) -> Profile:
 
 
 def used_locations(profile: Profile) -> Bool:
-    """Which locations stand on a stack, and so are in the compact profile: bool[n]."""
+    """Which locations are on a stack, and so in the compact profile: bool[n]."""
     return marked(profile.samples.locations, len(profile.locations))
 
 

@@ -4,7 +4,7 @@ Every table is a set of parallel numpy arrays; a row is an index. Ids exist only
 into indices, the writer numbers afresh. Columns that name a string hold an index into `Profile.strings`
 (0: the empty string); columns that name a row of another table hold its index or `NONE`.
 
-Variable-length lists are CSR: list `i` of a table lies in `[offsets[i], offsets[i + 1])` of its items.
+Variable-length lists are CSR: list `i` of a table is `[offsets[i], offsets[i + 1])` of its items.
 """
 
 from collections.abc import Iterator
@@ -29,9 +29,9 @@ class AddressKind(IntEnum):
     """What the addresses in a mapping are."""
 
     PROCESS = 0
-    """Runtime addresses: start, limit and file offset of the mapping place them."""
+    """Runtime addresses: start, limit and file offset of the mapping locate them."""
     IN_FILE = 1
-    """Addresses in the file, from which base is not said: vaddrs, or counted from where the file was mapped."""
+    """Addresses in the file, of an unknown base: vaddrs, or counted from where the file was mapped."""
     KERNEL = 2
     """Runtime addresses of the kernel, or vaddrs of its vmlinux."""
     NO_BINARY = 3
@@ -111,8 +111,8 @@ class Lines(Table):
 class Locations:
     """Code addresses. The lines of a location run leaf first: inlined callees before their caller.
 
-    `address` is a runtime address that already lies inside the call for every frame but the leaf (rule R131).
-    `rel_pc` is what a Perfetto trace calls the place, and empty in other profiles. It is not written.
+    `address` is a runtime address that is already inside the call for every frame but the leaf (R131, one adjustment).
+    `rel_pc` is the address relative to the module in a Perfetto trace, and empty in other profiles. It is not written.
     """
 
     address: UInt64 = column(np.uint64)

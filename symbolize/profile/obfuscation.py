@@ -37,7 +37,7 @@ class JavaNames(Protocol):
 @dataclass(frozen=True)
 class Obfuscation:
     """The names that came with a profile, and for what: `applies` has the rows of `maps` that speak of the code in each
-    mapping, and in the last place of code in no mapping."""
+    mapping, and at the end those of code in no mapping."""
 
     maps: Sequence[JavaNames]
     applies: Sequence[tuple[int, ...]]

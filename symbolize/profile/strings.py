@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 class Strings:
     """Byte strings by index, each stored once; index 0 is the empty string, as in a pprof string table.
 
-    Strings stay bytes (rule R74): producers write names that are not UTF-8, and only the writer decodes.
+    Strings stay bytes (R74, strings as bytes): producers write names that are not UTF-8, and only the writer decodes.
     """
 
     __slots__ = ("_indices", "_values")

@@ -44,7 +44,7 @@ def write(profile: "Profile", destination: str | os.PathLike[str] | BinaryIO) ->
 
 def write_module_symbols(results: Iterable[Resolved], destination: str | os.PathLike[str] | BinaryIO) -> int:
     """Write what was found for the profiles of one Perfetto trace as packets of a trace (ModuleSymbols), so that the
-    trace with these bytes behind it is symbolized; how many places have symbols.
+    trace with these bytes appended is symbolized; how many addresses have symbols.
 
     `results` are those of a `Symbolizer`, of which only one is needed at a time. The destination is as that of `write`.
     Raises UsageError for a profile of another format, OutputError.

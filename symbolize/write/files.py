@@ -1,4 +1,4 @@
-"""Output files: whole or not at all, never in the place of an input, and never on a terminal."""
+"""Output files: whole or not at all, never over an input, and never on a terminal."""
 
 import os
 import stat
@@ -15,7 +15,7 @@ STANDARD_OUTPUT: Final = "-"
 
 
 def check_terminal(output: str) -> None:
-    """Raise UsageError if a profile, which is binary, would go to a terminal (rule R278); `-` is standard output."""
+    """Raise UsageError if a profile, which is binary, would go to a terminal; `-` is standard output."""
     there = _status(output, sys.stdout)
     if there is not None and stat.S_ISCHR(there.st_mode) and _is_terminal(output):
         raise UsageError(f"{_shown(output)}: is a terminal, and a profile is binary: name a file, or pipe it on")
@@ -23,7 +23,7 @@ def check_terminal(output: str) -> None:
 
 def check_inputs(inputs: Iterable[str], outputs: Iterable[str]) -> None:
     """Raise UsageError if writing to one of `outputs` would destroy one of `inputs`, also by a link or another spelling
-    (rule R278). All are paths, or `-` for standard input and output."""
+    (R278, inputs are kept). All are paths, or `-` for standard input and output."""
     files: dict[tuple[int, int], str] = {}
     for each in inputs:
         known = _status(each, sys.stdin)
@@ -46,7 +46,7 @@ def _status(path: str, standard: TextIO | None) -> os.stat_result | None:
         if path != STANDARD_OUTPUT:
             return os.stat(path)
         return os.fstat(standard.fileno()) if standard is not None else None
-    except (OSError, ValueError):  # no such file, no file behind the stream, or a NUL in the path
+    except (OSError, ValueError):  # no such file, no file under the stream, or a NUL in the path
         return None
 
 

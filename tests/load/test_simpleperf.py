@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from symbolize.cli import main
 from symbolize.core.errors import InputError
 from symbolize.load import load as load_any
-from symbolize.load import simpleperf, simpleperf_report, simpleperf_scan
+from symbolize.load import simpleperf, simpleperf_numbers, simpleperf_report, simpleperf_scan
 from symbolize.profile import NONE, AddressKind, Profile, compact
 from symbolize.proto import profile_pb2
 from symbolize.proto import report_sample_pb2 as schema
@@ -787,3 +787,10 @@ def test_too_many_files_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     profile = simpleperf.load(report(records), "x")
     said = [each for each in profile.warnings if "no recording has as many" in each]
     assert said == [f"1 records of {what} were left out: no recording has as many." for what in ("files", "threads")]
+
+
+def test_compiled_constants() -> None:
+    """simpleperf_numbers.pxi declares the numbers of simpleperf_numbers.py."""
+    declared = Path(simpleperf_numbers.__file__).with_suffix(".pxi").read_text().splitlines()[2:]
+    numbers = {name: value for name, value in vars(simpleperf_numbers).items() if name.isupper()}
+    assert [line.strip() for line in declared] == [f"{name} = {value}" for name, value in numbers.items()]
