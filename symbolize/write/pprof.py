@@ -3,7 +3,7 @@
 import io
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -11,11 +11,11 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Int32, UInt8
-from symbolize.core.protobuf import field, varint
-from symbolize.profile.model import Profile, ValueType
+from symbolize.core.arrays import Int32, Int64, UInt8
+from symbolize.core.protobuf import MAX_VARINT, field, varint
+from symbolize.profile.model import Profile, RawFields, ValueType
 from symbolize.proto import profile_tags as tags
-from symbolize.write import pprof_columns as columns
+from symbolize.write import pprof_columns
 from symbolize.write.files import write_pieces
 
 BLOCK: Final = 1 << 16
@@ -23,6 +23,20 @@ BLOCK: Final = 1 << 16
 
 GZIP: Final = 31
 """zlib's `wbits` for a gzip stream; its header then names no file and no time, so equal profiles are equal bytes."""
+
+
+MAX_MESSAGE: Final = 5 * (1 + MAX_VARINT)
+"""Bytes of a label or line at most: four numbers, and tag and length; tags are of one byte."""
+
+MAX_ROW: Final = 11 * (1 + MAX_VARINT)
+"""Bytes of a row of a table at most, without its lists: a mapping has ten numbers."""
+
+
+class Lists(NamedTuple):
+    """The lists of a table, as CSR, and how many bytes one item takes at most."""
+
+    offsets: Int64
+    size: int
 
 
 class Numbering(NamedTuple):
@@ -111,7 +125,7 @@ def _number_strings(profile: Profile) -> Numbering:
         np.stack((functions.name, functions.system_name, functions.filename), axis=1),
         np.array((*scalars, profile.default_sample_type, profile.doc_url), np.int32),
     ):
-        used = columns.number(_view(column.ravel(), np.int32), numbers.data, used)
+        used = pprof_columns.number(_view(column.ravel(), np.int32), numbers.data, used)
     order = np.empty(used + 1, np.int64)
     known = np.flatnonzero(numbers >= 0)
     order[numbers[known]] = known
@@ -141,12 +155,27 @@ def _value_type(value_type: ValueType, numbers: list[int]) -> bytes:
     return _integers((tags.VALUE_TYPE_TYPE, numbers[value_type.type]), (tags.VALUE_TYPE_UNIT, numbers[value_type.unit]))
 
 
-def _blocks(table: Any, count: int) -> Iterator[UInt8]:
-    """The rows of a table, a block at a time."""
+def _blocks(
+    encode: Callable[..., int],
+    columns: Sequence[Any],
+    profile: Profile,
+    table: str,
+    count: int,
+    *lists: Lists,
+    row_size: int = MAX_ROW,
+) -> Iterator[UInt8]:
+    """The `count` rows of a table of the profile, a block at a time."""
+    ends = np.zeros(count + 1 if table in profile.unknown else 0, np.int64)
+    raw = profile.unknown.get(table, RawFields())
+    if len(ends):
+        ends[raw.rows + 1] = np.diff(raw.offsets)
+        lists = (*lists, Lists(np.cumsum(ends, out=ends), 1))
+    extra = pprof_columns.Extra(ends.data, _view(raw.data, np.uint8))
     for first in range(0, count, BLOCK):
         last = min(first + BLOCK, count)
-        block = np.empty(table.limit(first, last), np.uint8)
-        yield block[table.encode(first, last, block.data) :]
+        items = sum(int(each.offsets[last] - each.offsets[first]) * each.size for each in lists)
+        block = np.empty((last - first) * row_size + items, np.uint8)
+        yield block[encode(*columns, extra, first, last, block.data) :]
 
 
 def _view(array: NDArray[Any], dtype: Any) -> memoryview:
@@ -154,37 +183,30 @@ def _view(array: NDArray[Any], dtype: Any) -> memoryview:
     return np.ascontiguousarray(array, dtype).data
 
 
-def _extra(profile: Profile, table: str, count: int) -> Any:
-    """The unknown fields of a table's rows."""
-    raw = profile.unknown.get(table)
-    if not raw:
-        return columns.Extra(np.zeros(0, np.int64).data, memoryview(b""))
-    ends = np.zeros(count + 1, np.int64)
-    ends[raw.rows + 1] = np.diff(raw.offsets)
-    return columns.Extra(np.cumsum(ends, out=ends).data, _view(raw.data, np.uint8))
-
-
 def _samples(profile: Profile, numbers: Int32) -> Iterator[UInt8]:
     samples, labels = profile.samples, profile.samples.labels
-    table = columns.Samples(
+    width = samples.values.shape[1]
+    columns = (
         _view(samples.location_offsets, np.int64),
         _view(samples.locations, np.int32),
-        len(varint(len(profile.locations))),
         _view(samples.values.ravel(), np.int64),
-        samples.values.shape[1],
+        width,
         _view(samples.label_offsets, np.int64),
         _view(numbers[labels.key], np.int32),
         _view(numbers[labels.text], np.int32),
         _view(labels.number, np.int64),
         _view(numbers[labels.unit], np.int32),
-        _extra(profile, "sample", len(samples)),
     )
-    return _blocks(table, len(samples))
+    stacks = Lists(samples.location_offsets, len(varint(len(profile.locations))))
+    label_lists = Lists(samples.label_offsets, MAX_MESSAGE)
+    encode = pprof_columns.encode_samples
+    row_size = MAX_ROW + width * MAX_VARINT
+    return _blocks(encode, columns, profile, "sample", len(samples), stacks, label_lists, row_size=row_size)
 
 
 def _locations(profile: Profile) -> Iterator[UInt8]:
     locations, lines = profile.locations, profile.locations.lines
-    table = columns.Locations(
+    columns = (
         _view(locations.address, np.uint64),
         _view(locations.mapping, np.int32),
         _view(locations.is_folded, np.uint8),
@@ -192,33 +214,31 @@ def _locations(profile: Profile) -> Iterator[UInt8]:
         _view(lines.function, np.int32),
         _view(lines.line, np.int64),
         _view(lines.column, np.int64),
-        _extra(profile, "location", len(locations)),
     )
-    return _blocks(table, len(locations))
+    line_lists = Lists(locations.line_offsets, MAX_MESSAGE)
+    return _blocks(pprof_columns.encode_locations, columns, profile, "location", len(locations), line_lists)
 
 
 def _functions(profile: Profile, numbers: Int32) -> Iterator[UInt8]:
     functions = profile.functions
-    table = columns.Functions(
+    columns = (
         _view(numbers[functions.name], np.int32),
         _view(numbers[functions.system_name], np.int32),
         _view(numbers[functions.filename], np.int32),
         _view(functions.start_line, np.int64),
-        _extra(profile, "function", len(functions)),
     )
-    return _blocks(table, len(functions))
+    return _blocks(pprof_columns.encode_functions, columns, profile, "function", len(functions))
 
 
 def _mappings(profile: Profile, numbers: Int32) -> Iterator[UInt8]:
     mappings = profile.mappings
     flags = mappings.has_functions, mappings.has_filenames, mappings.has_line_numbers, mappings.has_inline_frames
-    table = columns.Mappings(
+    columns = (
         _view(np.stack((mappings.start, mappings.limit, mappings.file_offset)), np.uint64),
         _view(numbers[np.stack((mappings.filename, mappings.build_id))], np.int32),
         _view(np.stack(flags), np.uint8),
-        _extra(profile, "mapping", len(mappings)),
     )
-    return _blocks(table, len(mappings))
+    return _blocks(pprof_columns.encode_mappings, columns, profile, "mapping", len(mappings))
 
 
 def _tail(profile: Profile, numbers: list[int]) -> bytes:
