@@ -20,16 +20,6 @@ cdef class Table:
     cdef int grow(self, Py_ssize_t count) except -1 with gil
 
 
-@cython.final
-cdef class Totals:
-    cdef readonly Py_ssize_t count
-    cdef readonly Py_ssize_t base
-    cdef Table ids
-    cdef long long[::1] last
-    cdef int[::1] stacks
-    cdef unsigned long long mixer
-
-
 cdef class HashedRows:
     cdef readonly Py_ssize_t count
     cdef int shift

@@ -1,7 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
-# mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
+# mypy: disable-error-code="arg-type, assignment, attr-defined, index, no-any-return, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
 """Samples of traced_perf (PerfSample) and of Chromium (StreamingProfilePacket).
 
 The constants are field tags as they stand on the wire: field number << 3 | wire type.
@@ -41,7 +40,7 @@ class CpuReader:
         self.guardrails = self.bad_streams = 0
         self.skipped = [0, 0, 0, 0, 0]
 
-    def perf_sample(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+    def perf_sample(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
         """Read a PerfSample (rules R225, R226)."""
         common: Common = self.common
         samples: Samples = self.samples
@@ -171,7 +170,7 @@ class CpuReader:
             seq.counted[slot] = seq.losses
         return weight
 
-    def streaming(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+    def streaming(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
         """Read a StreamingProfilePacket: one delta of time for each callstack (rule R228)."""
         common: Common = self.common
         i: cython.Py_ssize_t

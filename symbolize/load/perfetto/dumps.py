@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import NONE, Int32, Int64, UInt64, distinct_inverse
-from symbolize.core.interning import Totals
+from symbolize.load.perfetto.totals import Totals
 
 ROW_COST: Final = 80
 """Bytes that each callstack of a heap takes beside its changes."""

@@ -1,7 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
-# mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
+# mypy: disable-error-code="arg-type, assignment, attr-defined, index, no-any-return, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
 """Heap dumps (ProfilePacket), whose samples wait until all callstacks are there.
 
 The constants are field tags as they stand on the wire: field number << 3 | wire type.
@@ -58,7 +57,7 @@ class HeapReader:
         self.fields = memoryview(np.zeros(SAMPLE_FIELDS, np.uint64))
         self.out_of_range = self.index_gaps = self.early_heaps = 0
 
-    def heap_packet(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+    def heap_packet(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
         """Read a ProfilePacket; its samples wait until one comes that is not continued (rule R223)."""
         common: Common = self.common
         tag: cython.ulonglong
@@ -93,7 +92,7 @@ class HeapReader:
             self.finish(seq)
         common.bad = damaged
 
-    def intern(self, seq: Sequence, tag: cython.ulonglong):  # type: ignore[no-untyped-def]
+    def intern(self, seq: Sequence, tag: cython.ulonglong):
         """Enter what a packet has in tables of its own, as those of Android 10 do."""
         inline: Names = seq.inline
         if inline is None:
@@ -107,7 +106,7 @@ class HeapReader:
         else:
             inline.read_mapping()
 
-    def heap_samples(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+    def heap_samples(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
         """Read a ProcessHeapSamples: what it says of itself first, wherever it stands, then its samples."""
         common: Common = self.common
         outer: cython.Py_ssize_t
@@ -183,7 +182,7 @@ class HeapReader:
         common.pos = end
         return True
 
-    def heap_sample(self):  # type: ignore[no-untyped-def]
+    def heap_sample(self):
         """Read a HeapSample field by field."""
         common: Common = self.common
         i: cython.Py_ssize_t
@@ -195,7 +194,7 @@ class HeapReader:
                 if common.tag == 0x40:
                     self.fields[HAS_TOP] = 1
 
-    def wait(self, seq: Sequence, dump: cython.ulonglong, counts_max: cython.bint):  # type: ignore[no-untyped-def]
+    def wait(self, seq: Sequence, dump: cython.ulonglong, counts_max: cython.bint):
         """Keep the sample that was read: callstack, bytes allocated and freed, and how often."""
         size: cython.ulonglong = self.fields[2]
         freed: cython.ulonglong = self.fields[3]
@@ -237,7 +236,7 @@ class HeapReader:
             found = inline.stack(iid)
         return found if found != -1 else names.stack(iid)
 
-    def settle(self, seq: Sequence):  # type: ignore[no-untyped-def]
+    def settle(self, seq: Sequence):
         """Look up the callstacks of the samples that wait, because the state is about to be cleared (rule R222).
 
         What comes after may say the same ids of others, so they get ids that no recorder has.
@@ -251,7 +250,7 @@ class HeapReader:
             seq.pending[at] = SETTLED | cython.cast(cython.ulonglong, seq.settled) << 32
             seq.pending[at] += cython.cast(cython.ulonglong, stack + LOWEST)
 
-    def finish(self, seq: Sequence):  # type: ignore[no-untyped-def]
+    def finish(self, seq: Sequence):
         """Look up the callstacks of the samples that waited, and hand them to the trace."""
         count: cython.Py_ssize_t = seq.pending_count
         i: cython.Py_ssize_t

@@ -1,7 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
-# mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
+# mypy: disable-error-code="arg-type, assignment, attr-defined, index, no-any-return, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
 """What a sequence interned since its state was last cleared, and what it means in the tables of the whole trace.
 
 Frames and callstacks are kept as they were written and looked up when a sample first needs them, because their parts
@@ -85,14 +84,14 @@ class Names:
         self.version += 1
         return True
 
-    def release(self):  # type: ignore[no-untyped-def]
+    def release(self):
         """Give back the room that the entries took; they are not used any more."""
         common: Common = self.common
         common.room += self.entries
         common.id_room += self.ids
         self.entries = self.ids = 0
 
-    def read(self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+    def read(self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
         """Enter what an InternedData has. Damage costs the entry that it is in (rule R238)."""
         common: Common = self.common
         tag: cython.ulonglong
@@ -132,7 +131,7 @@ class Names:
         if common.forgive() or damaged:
             common.damaged += 1
 
-    def read_string(self, table: Table):  # type: ignore[no-untyped-def]
+    def read_string(self, table: Table):
         """Enter an InternedString."""
         common: Common = self.common
         iid: cython.ulonglong = 0
@@ -147,7 +146,7 @@ class Names:
         if not common.bad and table.find(iid) < 0 and self.takes(0):
             table.put(iid, common.trace.string(common.text(begin, end)))
 
-    def read_mapping(self):  # type: ignore[no-untyped-def]
+    def read_mapping(self):
         """Enter a Mapping: ids of build id and path, start_offset, start, end, load_bias and exact_offset."""
         common: Common = self.common
         tag: cython.ulonglong
@@ -207,7 +206,7 @@ class Names:
         self.mapping_rows[self.mapping_count] = NOT_TRIED
         self.mapping_count += 1
 
-    def read_frame(self):  # type: ignore[no-untyped-def]
+    def read_frame(self):
         """Enter a Frame."""
         common: Common = self.common
         tag: cython.ulonglong
@@ -251,7 +250,7 @@ class Names:
         self.frame_rows[self.frame_count] = -1
         self.frame_count += 1
 
-    def read_stack(self):  # type: ignore[no-untyped-def]
+    def read_stack(self):
         """Enter a Callstack; its frames stay outermost first, as they are written."""
         common: Common = self.common
         iid: cython.ulonglong = 0
@@ -289,7 +288,7 @@ class Names:
         self.stack_rows[row] = -1
         self.stack_tried[row] = 0
 
-    def read_context(self, table: Table, execution: cython.bint):  # type: ignore[no-untyped-def]
+    def read_context(self, table: Table, execution: cython.bint):
         """Enter a context of StackSamples: a task, or where it is executed."""
         at: cython.Py_ssize_t = 2 * self.context_count
         self.parse_context(execution)
@@ -302,7 +301,7 @@ class Names:
         self.context_words[at + 1] = self.context_second
         self.context_count += 1
 
-    def parse_context(self, execution: cython.bint):  # type: ignore[no-untyped-def]
+    def parse_context(self, execution: cython.bint):
         """Read the context under the cursor: pid and tid of a task; or the CPU, and the mode as PerfSample numbers it.
         All but the mode are one more, 0 unknown."""
         common: Common = self.common

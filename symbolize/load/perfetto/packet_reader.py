@@ -1,7 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
-# mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
+# mypy: disable-error-code="arg-type, assignment, attr-defined, index, no-any-return, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
 """What the readers of all packets share: the bytes and the field read last, the tables of a trace, and its limits."""
 
 import cython
@@ -146,13 +145,13 @@ class Common:
 
     def content(self) -> bytes:
         """The bytes of the field that was read."""
-        return self.data[self.begin : self.pos]  # type: ignore[no-any-return]
+        return self.data[self.begin : self.pos]
 
     def text(self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t) -> bytes:
         """Bytes of the data."""
-        return self.data[begin:end]  # type: ignore[no-any-return]
+        return self.data[begin:end]
 
-    def take_numbers(self, limit: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+    def take_numbers(self, limit: cython.Py_ssize_t):
         """Add what the field that was read has, a number or packed ones, to `numbers`; up to one more than `limit`."""
         outer: cython.Py_ssize_t
         value: cython.ulonglong
@@ -168,7 +167,7 @@ class Common:
             self.add_number(value)
         self.leave(outer)
 
-    def take_run(self, tag: cython.ulonglong, limit: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+    def take_run(self, tag: cython.ulonglong, limit: cython.Py_ssize_t):
         """Add the numbers of the fields that follow and have this tag, of one byte, as long as `numbers` has room."""
         pos: cython.Py_ssize_t = self.pos
         count: cython.Py_ssize_t = self.numbers_count
@@ -195,7 +194,7 @@ class Common:
             self.numbers_count = count
             self.pos = pos
 
-    def add_number(self, value: cython.ulonglong):  # type: ignore[no-untyped-def]
+    def add_number(self, value: cython.ulonglong):
         """Add to `numbers`."""
         if self.numbers_count == self.numbers.shape[0]:
             self.numbers = extended(self.numbers, self.numbers_count + 1)

@@ -1,7 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
-# mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
+# mypy: disable-error-code="arg-type, assignment, attr-defined, index, no-any-return, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
 """The samples of CPU profilers: each distinct one once, with the sums of its values."""
 
 import cython
@@ -43,19 +42,19 @@ class Samples:
         # Pids that several processes had, which the trace enters.
         self.reused = set()
 
-    def reserve(self, followers: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+    def reserve(self, followers: cython.Py_ssize_t):
         """Have room for the weights of so many followers."""
         if followers > self.weights.shape[0]:
             self.weights = extended(self.weights, followers)
 
-    def reject(self, stack: cython.int):  # type: ignore[no-untyped-def]
+    def reject(self, stack: cython.int):
         """Count a sample that is left out because of what `Names.stack` gave for its callstack."""
         if stack == EMPTY:
             self.empty += 1
         else:
             self.rejected += 1
 
-    def count(  # type: ignore[no-untyped-def]
+    def count(
         self,
         session: cython.int,
         pid: cython.ulonglong,
@@ -110,7 +109,7 @@ class Samples:
                 self.times[3 * session + 1] = common.timestamp
             self.times[3 * session + 2] = common.clock & INT64_MAX
 
-    def add_value(self, at: cython.Py_ssize_t, value: cython.ulonglong):  # type: ignore[no-untyped-def]
+    def add_value(self, at: cython.Py_ssize_t, value: cython.ulonglong):
         """Add to a value, which stops at the largest one."""
         if value > INT64_MAX - self.values[at]:
             self.saturated += 1

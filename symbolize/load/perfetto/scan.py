@@ -1,7 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
-# mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
+# mypy: disable-error-code="arg-type, assignment, attr-defined, index, no-any-return, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
 """The packets of a trace: the state of the sequence that each is of, and who reads what it carries.
 
 The constants are field tags as they stand on the wire: field number << 3 | wire type. Repeated integers are read
@@ -138,7 +137,7 @@ class Scanner:
         self.last_number = number
         return False
 
-    def packet(self, end: cython.Py_ssize_t, depth: cython.int):  # type: ignore[no-untyped-def]
+    def packet(self, end: cython.Py_ssize_t, depth: cython.int):
         """Read the packet from the cursor to `end`: first its state, then what it interns, then what it carries."""
         common: Common = self.common
         outer: cython.Py_ssize_t = common.end
@@ -242,7 +241,7 @@ class Scanner:
         common.pos = end
         common.end = outer
 
-    def track_event(self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+    def track_event(self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
         """Count the callstack of a TrackEvent, in it or by id; such callstacks are not read."""
         common: Common = self.common
         common.pos = begin
@@ -252,7 +251,7 @@ class Scanner:
                 self.track_stacks += 1
                 break
 
-    def inner(self, tag: cython.ulonglong, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+    def inner(self, tag: cython.ulonglong, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
         """Read the packets that were compressed into one."""
         common: Common = self.common
         data = common.data
@@ -270,7 +269,7 @@ class Scanner:
         common.start(data)
         common.end = outer
 
-    def payload(  # type: ignore[no-untyped-def]
+    def payload(
         self, tag: cython.ulonglong, begin: cython.Py_ssize_t, end: cython.Py_ssize_t, number: cython.ulonglong
     ):
         """Read what a packet carries besides its state."""

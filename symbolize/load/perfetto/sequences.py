@@ -1,7 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
-# mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
+# mypy: disable-error-code="arg-type, assignment, attr-defined, index, no-any-return, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
 """The state of one sequence of packets (trusted_packet_sequence_id)."""
 
 import cython
@@ -52,7 +51,7 @@ class Sequence:
         self.time_us = 0
         self.has_time = False
 
-    def clear(self):  # type: ignore[no-untyped-def]
+    def clear(self):
         """Forget what was interned, and the defaults."""
         if self.names.entries > 0 or len(self.names.sessions) > 0:
             self.names.release()
@@ -64,7 +63,7 @@ class Sequence:
         self.clock = 0
         self.has_time = False
 
-    def lose(self):  # type: ignore[no-untyped-def]
+    def lose(self):
         """Packets were lost: what counters and times were is not known any more."""
         self.losses = (self.losses + 1) & 0x3FFFFFFF
         self.began = False

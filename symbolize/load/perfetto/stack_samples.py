@@ -1,7 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
-# mypy: disable-error-code="valid-type,index,assignment,return-value,union-attr,var-annotated"
+# mypy: disable-error-code="arg-type, assignment, attr-defined, index, no-any-return, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
 """Samples of any profiler (StackSample).
 
 The constants are field tags as they stand on the wire: field number << 3 | wire type.
@@ -41,7 +40,7 @@ class StackReader:
         self.samples = samples
         self.weights = memoryview(np.zeros(MAX_FOLLOWERS, np.uint64))
 
-    def stack_sample(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
+    def stack_sample(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
         """Read a StackSample: what it says by id, in itself, or not at all and leaves to the defaults (rule R229)."""
         common: Common = self.common
         samples: Samples = self.samples
