@@ -1,4 +1,4 @@
-"""The committed protobuf modules are those that the schemas give."""
+"""The committed protobuf modules and constants are those that the schemas give."""
 
 import runpy
 from pathlib import Path

@@ -20,11 +20,14 @@ SKIPPABLE: Final = tuple(bytes((0x50 + i, 0x2A, 0x4D, 0x18)) for i in range(16))
 WBITS_GZIP: Final = 31
 WBITS_ZLIB: Final = 15
 WBITS_RAW: Final = -15
+WBITS_ZLIB_OR_GZIP: Final = 47
 
 DEFLATE_MAX_RATIO: Final = 1032
 """No deflate stream expands further."""
 ZSTD_MAX_RATIO: Final = 4096
 """Debug sections reach a few dozen; zstd itself has no bound, so one is set here."""
+READ_AT_ONCE: Final = 1 << 18
+"""Bytes of output of unknown size that are allocated at a time."""
 FREE_EXACT: Final = 64
 """Bytes that a stream of known size may have beyond the ratio of its codec, for what is smallest."""
 
@@ -61,6 +64,10 @@ class CompressionError(InputError):
 
 class CutShort(CompressionError):
     """A stream that ends too early."""
+
+
+class MissingCodec(CompressionError):
+    """A stream that needs a Python package which is not installed."""
 
 
 class Counted:
@@ -105,7 +112,7 @@ def _needed(module: str, name: str, source: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         package = module.partition(".")[0]
-        raise CompressionError(source, f"is {name} compressed, which needs the Python package {package}") from None
+        raise MissingCodec(source, f"is {name} compressed, which needs the Python package {package}") from None
 
 
 def _deflated(wbits: int) -> Callable[[str], Any]:
@@ -117,8 +124,9 @@ ZSTD: Final = Codec("zstd", (ZSTD_MAGIC, *SKIPPABLE), 4 << 10, _zstd, ZSTD_MAX_R
 LZ4: Final = Codec("lz4", (LZ4_MAGIC, *SKIPPABLE), 16 << 10, _lz4)
 XZ: Final = Codec("xz", (b"\xfd7zXZ\0",), 4 << 10, _xz)
 ZLIB: Final = Codec("zlib", (), 16 << 10, _deflated(WBITS_ZLIB), DEFLATE_MAX_RATIO)
+ZLIB_OR_GZIP: Final = Codec("zlib", (), 16 << 10, _deflated(WBITS_ZLIB_OR_GZIP), DEFLATE_MAX_RATIO)
 DEFLATE: Final = Codec("deflate", (), 16 << 10, _deflated(WBITS_RAW), DEFLATE_MAX_RATIO)
-"""ZLIB and DEFLATE are not recognized: what contains them says that it does."""
+"""These three are not recognized: the file around them names them."""
 
 
 def codec_of(head: bytes | memoryview, codecs: tuple[Codec, ...]) -> Codec | None:
@@ -163,6 +171,8 @@ def inflate(
             step = rest[: codec.step]
             try:
                 out = decoder.decompress(step)
+            except MemoryError:
+                raise
             except Exception as error:  # each library has its own error class, and one of them is RuntimeError
                 raise CompressionError(source, f"{codec.name} stream is damaged ({error})", position) from error
             used = len(step) - len(decoder.unused_data or b"")
@@ -198,16 +208,30 @@ def inflate_exact(data: bytes | memoryview, codec: Codec, size: int, source: str
     """
     if codec.ratio is not None and size > len(data) * codec.ratio + FREE_EXACT:
         raise CompressionError(source, f"claims to expand from {len(data)} to {size} bytes")
+    out, _ = first_bytes(data, codec, size + 1, source, at_once=size + 1)
+    if len(out) != size:
+        raise CompressionError(source, f"{codec.name} stream does not expand to the {size} bytes that are announced")
+    return out
+
+
+def first_bytes(
+    data: bytes | memoryview, codec: Codec, count: int, source: str = "", at_once: int = READ_AT_ONCE
+) -> tuple[bytes, bool]:
+    """The first `count` bytes, or all, of what the stream `data` of ZLIB, ZLIB_OR_GZIP, DEFLATE or ZSTD holds, and
+    whether it goes on behind them or is cut short, which is unknown of ZSTD: False. `at_once` bytes are allocated at a
+    time. Raises CompressionError."""
     try:
         if codec is ZSTD:
             zstandard = _needed("zstandard", "zstd", source)
-            out = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(data).read(size + 1)
-        else:
-            out = codec.decoder(source).decompress(data, size + 1)
-    except CompressionError:
+            reader = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(data)
+            pieces, left = [], count
+            while left and (piece := reader.read(min(left, at_once))):
+                pieces.append(piece)
+                left -= len(piece)
+            return b"".join(pieces), False
+        decoder = codec.decoder(source)
+        return bytes(decoder.decompress(data, count)), not decoder.eof
+    except (CompressionError, MemoryError):
         raise
     except Exception as error:  # each library has its own
         raise CompressionError(source, f"{codec.name} stream is damaged ({error})") from error
-    if len(out) != size:
-        raise CompressionError(source, f"{codec.name} stream does not expand to the {size} bytes that are announced")
-    return bytes(out)

@@ -251,8 +251,8 @@ def set_flags(profile: Profile, touched: Bool) -> None:
 def demangle_embedded(profile: Profile, mode: Mode) -> None:
     """Give functions whose linked name came along beside a readable one the readable name that `mode` asks for.
 
-    Else one function had two names, where it was looked up and where not (rule R168). Only C++ and Rust names are
-    touched, and only those that can be read.
+    Else one function had two names, where it was looked up and where not (R168, rewritten names). Only C++ and Rust
+    names are touched, and only those that can be read.
     """
     functions, strings = profile.functions, profile.strings
     linked = distinct(functions.system_name).tolist()

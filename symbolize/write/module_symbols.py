@@ -9,24 +9,18 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int64, UInt8, UInt64, distinct_inverse, is_among, offsets_of, ranges
 from symbolize.core.errors import UsageError
-from symbolize.core.protobuf import BYTES, LAST_BYTE, NUMBER, VARINT, field
+from symbolize.core.protobuf import LAST_BYTE, field
 from symbolize.profile.model import Profile
+from symbolize.proto import perfetto_tags as tags
 from symbolize.write.files import write_pieces
 
 MAX_PACKET: Final = 4 << 20
 """Bytes of symbols in one packet, from which on a module goes on in another one."""
 
-PACKET, MODULE_SYMBOLS = 1 << NUMBER | BYTES, 61 << NUMBER | BYTES
-PATH, BUILD_ID, SYMBOLS = 1 << NUMBER | BYTES, 2 << NUMBER | BYTES, 3 << NUMBER | BYTES
-ADDRESS, LINES = 1 << NUMBER | VARINT, 2 << NUMBER | BYTES
-FUNCTION, FILE, LINE = 1 << NUMBER | BYTES, 2 << NUMBER | BYTES, 3 << NUMBER | VARINT
-"""Tags of Trace, TracePacket, ModuleSymbols, AddressSymbols and Line (Perfetto's trace format)."""
-
 
 class ModuleSymbols:
-    """The symbols that were found for the frames of a trace: each module, place and its lines once (rule R230).
-
-    `addresses` counts the places that have symbols.
+    """The symbols that were found for the frames of a trace: each module, address and its lines once (R230, module
+    symbols). `addresses` counts the addresses that have symbols.
     """
 
     def __init__(self) -> None:
@@ -87,8 +81,8 @@ class ModuleSymbols:
 
 def _packet(path: bytes, build_id: bytes, symbols: bytes) -> bytes:
     """A packet with symbols of a module, whose name and build id are those of the trace."""
-    content = field(PATH, path) + field(BUILD_ID, build_id) + symbols
-    return field(PACKET, field(MODULE_SYMBOLS, content))
+    content = field(tags.ModuleSymbols_path, path) + field(tags.ModuleSymbols_build_id, build_id) + symbols
+    return field(tags.Trace_packet, field(tags.TracePacket_module_symbols, content))
 
 
 class _Lines:
@@ -131,22 +125,22 @@ class _Lines:
         whole = 1 + _varint_size(content) + content
         at = np.cumsum(whole) - whole
         out = np.empty(int(whole.sum()), np.uint8)
-        out[at] = SYMBOLS
+        out[at] = tags.ModuleSymbols_address_symbols
         _put_varints(out, at + 1, content)
-        out[at + 1 + _varint_size(content)] = ADDRESS
+        out[at + 1 + _varint_size(content)] = tags.AddressSymbols_address
         _put_varints(out, at + 2 + _varint_size(content), address)
         counts = self.offsets[rows + 1] - self.offsets[rows]
         line = ranges(self.offsets[rows], counts)
         place = np.repeat(at + head - self.ends[self.offsets[rows]], counts) + self.ends[line]
         size = self.size[line]
-        out[place] = LINES
+        out[place] = tags.AddressSymbols_lines
         _put_varints(out, place + 1, size)
         place = place + 1 + _varint_size(size)
         function, length = self.function[line], self.text_size[line]
         out[ranges(place, length)] = self.texts[ranges(self.text_offsets[function], length)]
         numbered = self.line[line] > 0
         place = (place + length)[numbered]
-        out[place] = LINE
+        out[place] = tags.Line_line_number
         _put_varints(out, place + 1, self.line[line][numbered])
         return out.tobytes()
 
@@ -154,8 +148,8 @@ class _Lines:
 def _names(profile: Profile, name: int, file: int) -> bytes:
     """The fields of a function: its name and its file, if that is known."""
     strings = profile.strings
-    text = field(FUNCTION, _utf8(strings[name]))
-    return text + field(FILE, _utf8(strings[file])) if file else text
+    text = field(tags.Line_function_name, _utf8(strings[name]))
+    return text + field(tags.Line_source_file_name, _utf8(strings[file])) if file else text
 
 
 def _utf8(text: bytes) -> bytes:

@@ -55,19 +55,19 @@ class Part:
 
 
 def build_id_text(raw: bytes) -> bytes:
-    """A build id in hex. Module ids of Chromium, 33 digits of text, stay as they are (rule R240)."""
+    """A build id in hex. Module ids of Chromium, 33 digits of text, stay as they are (R240, module ids of Chromium)."""
     return raw if MODULE_ID.fullmatch(raw) else raw.hex().encode()
 
 
 def build(trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str, str]], *, adjust: bool) -> Profile:
     """A profile of samples. `adjust` moves the addresses of callers into the call, which Chromium leaves to the
-    reader (rule R131)."""
+    reader (R131, one adjustment)."""
     profile = Profile(strings=trace.strings)
     add = trace.strings.add
     profile.sample_types = [ValueType(add(kind.encode()), add(unit.encode())) for kind, unit in sample_types]
     stacks = np.concatenate([part.stacks for part in parts]).astype(np.int64)
     values = np.concatenate([part.values for part in parts])
-    offsets, items = trace.scanner.common.stacks.arrays()
+    offsets, items = trace.stacks.arrays()
     used, which = distinct_inverse(stacks)
     lengths = np.diff(offsets)[used]
     begins = offsets[:-1][used]
@@ -75,7 +75,7 @@ def build(trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str,
     frames = gather(items, begins, edges).astype(np.int64)
     callers = np.ones(len(frames), np.bool_)
     callers[edges[:-1]] = False
-    table = trace.scanner.common.frames.array()
+    table = trace.frames.array()
     keys = 2 * frames
     if adjust:
         unplaced = np.array([mapping.limit <= mapping.start for mapping in trace.mappings] + [False], np.bool_)
@@ -142,7 +142,7 @@ def _labels(profile: Profile, parts: Sequence[Part]) -> tuple[Int64, Labels]:
 
 def _locations(profile: Profile, trace: Trace, keys: Int64) -> None:
     """Fill in locations, mappings and functions for frames; odd keys are callers whose address loses 1."""
-    table = trace.scanner.common.frames.array()[keys >> 1]
+    table = trace.frames.array()[keys >> 1]
     mapping = table[:, 0].astype(np.int64) - 1
     rel_pc = table[:, 1] - (keys & 1).astype(np.uint64)
     named = (table[:, 2] != 0) | (table[:, 3] != 0)
@@ -157,7 +157,7 @@ def _locations(profile: Profile, trace: Trace, keys: Int64) -> None:
     for row, number in enumerate(order):
         record = trace.mappings[number]
         here = by_mapping[edges[number] : edges[number + 1]]
-        start, limit, offset, address[here] = place(record, rel_pc[here], named[here])
+        start, limit, offset, address[here] = locate(record, rel_pc[here], named[here])
         columns.start[row], columns.limit[row], columns.file_offset[row] = start, limit, offset
         columns.filename[row] = add(b"[kernel]" if record.name == KERNEL and not record.build_id else record.name)
         columns.build_id[row] = add(build_id_text(record.build_id))
@@ -180,9 +180,9 @@ def _stands_for_nothing(mapping: Mapping) -> bool:
     return mapping.name in (b"", ERROR) and not mapping.build_id and mapping.limit <= mapping.start
 
 
-def place(mapping: Mapping, rel_pc: UInt64, named: Bool) -> tuple[int, int, int, UInt64]:
+def locate(mapping: Mapping, rel_pc: UInt64, named: Bool) -> tuple[int, int, int, UInt64]:
     """Start, limit and file offset of a mapping, and the addresses for `rel_pc`, so that what pprof computes,
-    address - start + file offset, is the offset in the ELF file (rules R125, R221).
+    address - start + file offset, is the offset in the ELF file (R125, file offsets to vaddrs; R221, rel_pc).
 
     The unwinder computed rel_pc = pc - start + (exact_offset - start_offset) + load_bias, so its load bias goes out
     again, whether it was right or not. Where the trace does not say where the mapping begins in the file (Android 10),

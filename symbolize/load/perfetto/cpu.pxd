@@ -1,10 +1,11 @@
-from symbolize.load.perfetto.packet_reader cimport Common
+include "../../proto/perfetto_tags.pxi"
+from symbolize.load.perfetto.packet_reader cimport PacketReader
 from symbolize.load.perfetto.samples cimport Samples
 from symbolize.load.perfetto.sequences cimport Sequence
 
 
 cdef class CpuReader:
-    cdef Common common
+    cdef PacketReader reader
     cdef Samples samples
     cdef unsigned long long[::1] deltas
     cdef readonly object records_lost

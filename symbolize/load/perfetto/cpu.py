@@ -1,10 +1,7 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="arg-type, assignment, attr-defined, index, no-any-return, no-untyped-call"
 # mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
-"""Samples of traced_perf (PerfSample) and of Chromium (StreamingProfilePacket).
-
-The constants are field tags as they stand on the wire: field number << 3 | wire type.
-"""
+"""Samples of traced_perf (PerfSample) and of Chromium (StreamingProfilePacket)."""
 
 import cython
 import numpy as np
@@ -12,9 +9,10 @@ import numpy as np
 from symbolize.core.arrays import extended
 
 if not cython.compiled:
-    from symbolize.load.perfetto.packet_reader import Common
+    from symbolize.load.perfetto.packet_reader import PacketReader
     from symbolize.load.perfetto.samples import Samples
     from symbolize.load.perfetto.sequences import Sequence
+    from symbolize.proto.perfetto_tags import *
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
@@ -32,17 +30,17 @@ MAX_TIME = cython.declare(cython.ulonglong, 1 << 52)
 class CpuReader:
     """Reads packets and counts what is a sample; the other counts are of what is none."""
 
-    def __init__(self, common: Common, samples: Samples) -> None:
-        self.common = common
+    def __init__(self, reader: PacketReader, samples: Samples) -> None:
+        self.reader = reader
         self.samples = samples
         self.deltas = memoryview(np.zeros(64, np.uint64))
         self.records_lost = 0
         self.guardrails = self.bad_streams = 0
-        self.skipped = [0, 0, 0, 0, 0]
+        self.skipped = [0] * (PROFILER_SKIP_NOT_IN_SCOPE + 1)
 
     def perf_sample(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
-        """Read a PerfSample (rules R225, R226)."""
-        common: Common = self.common
+        """Read a PerfSample (R225, kinds of PerfSample; R226, running counters)."""
+        reader: PacketReader = self.reader
         samples: Samples = self.samples
         tag: cython.ulonglong
         cpu: cython.ulonglong = 0
@@ -60,37 +58,37 @@ class CpuReader:
         skipped: cython.bint = False
         event: cython.bint = False
         stack: cython.int
-        common.pos = begin
-        common.end = end
-        common.numbers_count = 0
-        while common.field():
-            tag = common.tag
-            if tag == 0x08:
-                cpu = (common.value & MASK32) + 1
-            elif tag == 0x10:
-                pid = (common.value & MASK32) + 1
-            elif tag == 0x18:
-                tid = common.value & MASK32
+        reader.pos = begin
+        reader.end = end
+        reader.numbers_count = 0
+        while reader.field():
+            tag = reader.tag
+            if tag == PerfSample_cpu:
+                cpu = (reader.value & MASK32) + 1
+            elif tag == PerfSample_pid:
+                pid = (reader.value & MASK32) + 1
+            elif tag == PerfSample_tid:
+                tid = reader.value & MASK32
                 has_tid = True
-            elif tag == 0x20:
-                iid = common.value
-            elif tag == 0x28:
-                mode = common.value & MASK32
-            elif tag == 0x30:
-                total = common.value
+            elif tag == PerfSample_callstack_iid:
+                iid = reader.value
+            elif tag == PerfSample_cpu_mode:
+                mode = reader.value & MASK32
+            elif tag == PerfSample_timebase_count:
+                total = reader.value
                 timed = True
-            elif tag == 0x38 or tag == 0x3A:
-                common.take_numbers(MAX_FOLLOWERS)
-            elif tag == 0x80:
-                error = common.value & MASK32
-            elif tag == 0x88:
-                lost = common.value
-            elif tag == 0x90:
-                reason = common.value
+            elif tag in (PerfSample_follower_counts, PerfSample_follower_counts_packed):
+                reader.take_numbers(MAX_FOLLOWERS)
+            elif tag == PerfSample_unwind_error:
+                error = reader.value & MASK32
+            elif tag == PerfSample_kernel_records_lost:
+                lost = reader.value
+            elif tag == PerfSample_sample_skipped_reason:
+                reason = reader.value
                 skipped = True
-            elif tag == 0x9A:
+            elif tag == PerfSample_producer_event:
                 event = True
-        if common.bad:
+        if reader.bad:
             return
         if lost > 0:
             self.records_lost += lost
@@ -99,23 +97,23 @@ class CpuReader:
             self.guardrails += 1
             return
         if seq.session < 0:
-            common.trace.no_defaults(seq)
+            reader.trace.sessions.use(seq, b"")
         weight = self.weigh(seq, cpu, timed, total)
         if skipped:
-            self.skipped[reason if reason <= 4 else 0] += 1
+            self.skipped[reason if reason < len(self.skipped) else 0] += 1
             return
         if iid == 0:
             samples.counter_only += 1
             return
-        stack = seq.names.stack(iid)
+        stack = seq.interned.stack(iid)
         if stack < 0:
             samples.reject(stack)
             return
         if seq.session < 0:
             samples.rejected += 1
             return
-        if common.clock == 0:
-            common.clock = seq.clock
+        if reader.clock == 0:
+            reader.clock = seq.clock
         samples.count(seq.session, pid, tid, has_tid, cpu, mode, error, stack, weight, seq.followers)
 
     def weigh(
@@ -127,7 +125,7 @@ class CpuReader:
         A counter that is seen first, went back, or went on while packets were lost, counts for the period; in a
         sequence that is there from its beginning, it began at 0 where there is no period.
         """
-        common: Common = self.common
+        reader: PacketReader = self.reader
         samples: Samples = self.samples
         width: cython.Py_ssize_t = seq.followers + 1
         slot: cython.int = seq.cpus.find(cpu)
@@ -137,12 +135,12 @@ class CpuReader:
         weight: cython.ulonglong = seq.nominal
         samples.reserve(width)
         if slot < 0:
-            if seq.cpus.count >= MAX_CPUS or common.counter_room < width:
-                common.too_many += 1
+            if seq.cpus.count >= MAX_CPUS or reader.counters_left < width:
+                reader.too_many += 1
                 for i in range(width - 1):
                     samples.weights[i] = 0
                 return weight
-            common.counter_room -= width
+            reader.counters_left -= width
             seq.counter_words += width
             slot = seq.cpus.count
             seq.cpus.put(cpu, slot)
@@ -160,20 +158,21 @@ class CpuReader:
             seq.counters[at] = total
         for i in range(width - 1):
             samples.weights[i] = 0
-            if i < common.numbers_count:
-                if known and common.numbers[i] >= seq.counters[at + 1 + i]:
-                    samples.weights[i] = common.numbers[i] - seq.counters[at + 1 + i]
+            if i < reader.numbers_count:
+                if known and reader.numbers[i] >= seq.counters[at + 1 + i]:
+                    samples.weights[i] = reader.numbers[i] - seq.counters[at + 1 + i]
                 elif seq.began and not known:
-                    samples.weights[i] = common.numbers[i]
-                seq.counters[at + 1 + i] = common.numbers[i]
-        if timed or common.numbers_count > 0:
+                    samples.weights[i] = reader.numbers[i]
+                seq.counters[at + 1 + i] = reader.numbers[i]
+        if timed or reader.numbers_count > 0:
             seq.counted[slot] = seq.losses
         return weight
 
     def streaming(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
-        """Read a StreamingProfilePacket: one delta of time for each callstack (rule R228)."""
-        common: Common = self.common
+        """Read a StreamingProfilePacket: one delta of time for each callstack (R228, streaming profiles)."""
+        reader: PacketReader = self.reader
         i: cython.Py_ssize_t
+        tag: cython.ulonglong
         count: cython.Py_ssize_t
         deltas: cython.Py_ssize_t
         value: cython.ulonglong
@@ -181,32 +180,33 @@ class CpuReader:
         time: cython.longlong
         weight: cython.ulonglong
         stack: cython.int
-        common.pos = begin
-        common.end = end
-        common.numbers_count = 0
-        while common.field():
-            if common.tag == 0x10 or common.tag == 0x12:
-                common.take_numbers(MAX_TIMES)
-        deltas = min(common.numbers_count, MAX_TIMES)
+        reader.pos = begin
+        reader.end = end
+        reader.numbers_count = 0
+        while reader.field():
+            tag = reader.tag
+            if tag in (StreamingProfilePacket_timestamp_delta_us, StreamingProfilePacket_timestamp_delta_us_packed):
+                reader.take_numbers(MAX_TIMES)
+        deltas = min(reader.numbers_count, MAX_TIMES)
         if self.deltas.shape[0] < deltas:
             self.deltas = extended(self.deltas, deltas)
         for i in range(deltas):
-            self.deltas[i] = common.numbers[i]
-        common.numbers_count = 0
-        common.pos = begin
-        while common.field():
-            if common.tag == 0x08 or common.tag == 0x0A:
-                common.take_numbers(MAX_TIMES)
-        if common.bad:
+            self.deltas[i] = reader.numbers[i]
+        reader.numbers_count = 0
+        reader.pos = begin
+        while reader.field():
+            if reader.tag in (StreamingProfilePacket_callstack_iid, StreamingProfilePacket_callstack_iid_packed):
+                reader.take_numbers(MAX_TIMES)
+        if reader.bad:
             return
-        count = common.numbers_count
+        count = reader.numbers_count
         if count > MAX_TIMES:
-            common.too_many += 1
+            reader.too_many += 1
             count = MAX_TIMES
         if not seq.has_time:
             self.bad_streams += count
             return
-        session: cython.int = common.trace.stream_session()
+        session: cython.int = reader.trace.sessions.of_stream()
         time = seq.time_us
         for i in range(max(deltas, count)):
             if i >= deltas:
@@ -229,13 +229,13 @@ class CpuReader:
                 break
             if i >= count:
                 continue
-            stack = seq.names.stack(common.numbers[i])
+            stack = seq.interned.stack(reader.numbers[i])
             if stack < 0 or session < 0:
                 self.samples.reject(stack)
                 continue
-            common.timestamp = cython.cast(cython.ulonglong, time) * 1000
-            common.has_time = True
-            common.clock = 3
+            reader.timestamp = cython.cast(cython.ulonglong, time) * 1000
+            reader.has_time = True
+            reader.clock = BUILTIN_CLOCK_MONOTONIC
             weight = 1000 * cython.cast(cython.ulonglong, delta) if delta > 0 else 0
             self.samples.count(session, seq.pid, seq.tid, seq.has_tid, 0, 0, 0, stack, weight, 0)
         seq.time_us = time if time >= 0 else 0

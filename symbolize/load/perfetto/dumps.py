@@ -1,23 +1,45 @@
-"""The samples of heaps: how they changed from dump to dump, and their totals at each."""
+"""Heap dumps: how the samples of each heap changed from dump to dump, and their totals at each."""
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import NONE, Int32, Int64, UInt64, distinct_inverse
+from symbolize.load.perfetto.clocks import Clocks
+from symbolize.load.perfetto.processes import Processes, instance_of
 from symbolize.load.perfetto.totals import Totals
+from symbolize.proto import perfetto_tags as tags
 
 ROW_COST: Final = 80
 """Bytes that each callstack of a heap takes beside its changes."""
 DUMP_COST: Final = 1 << 10
 """Bytes that the samples of one heap in one packet take beside their content."""
 
+MAX_CHANGE_BYTES: Final = 1 << 28
+"""Bytes of all changes of the samples of heaps."""
+MAX_DUMPS: Final = 1 << 14
+
+FLAGS: Final = {
+    tags.ProcessHeapSamples_rejected_concurrent: "was not profiled because another session profiled it",
+    tags.ProcessHeapSamples_disconnected: "ended or closed its connection before the profiling did",
+    tags.ProcessHeapSamples_buffer_overran: "overran the buffer, so that allocations are missing",
+    tags.ProcessHeapSamples_buffer_corrupted: "has a corrupted buffer: allocations are missing or wrong",
+    tags.ProcessHeapSamples_hit_guardrail: "reached a limit of CPU or memory, so that profiling stopped early",
+}
+"""What is missing where one of these fields is true."""
+
+CLIENT_ERRORS: Final = {
+    tags.CLIENT_ERROR_HIT_TIMEOUT: "did not get through to the profiler in time",
+    tags.CLIENT_ERROR_INVALID_STACK_BOUNDS: "had a stack outside its bounds",
+}
+
 MISSING: Final = -1
 EMPTY: Final = -2
-"""What `Names.stack` gives in place of a callstack that is not there, or has no frames."""
+"""What `InternedState.stack` gives in place of a callstack that is not there, or has no frames."""
 
 
 @dataclass(eq=False)
@@ -48,18 +70,18 @@ class Heap:
     """One heap of a process: the running totals of each callstack id, and its dumps.
 
     A callstack that is no longer in a dump keeps what it had: the producer forgets callstacks whose memory is all
-    freed and gives them a new id, which counts from 0, when they allocate again (rule R224).
+    freed and gives them a new id, which counts from 0, when they allocate again (R224, totals of heap dumps).
     """
 
-    def __init__(self, place: int, pid: int | None, name: str, mixer: int) -> None:
-        self.place, self.pid, self.name = place, pid, name
+    def __init__(self, instance: int, pid: int | None, name: str, mixer: int) -> None:
+        self.instance, self.pid, self.name = instance, pid, name
         self.interval = 0
         self.generation = -1
         self._has_samples = False
         self.dumps: list[Dump] = []
         self.notes: Counter[str] = Counter()
         self.lost = {MISSING: [0, 0], EMPTY: [0, 0]}
-        """Samples and bytes without a callstack, by what `Names.stack` gives in place of it."""
+        """Samples and bytes without a callstack, by what `InternedState.stack` gives in place of it."""
         self._totals = Totals(mixer)
         # The values of all rows after the first `_done` dumps, for that which is asked for next
         self._values: Int64 | None = None
@@ -110,6 +132,67 @@ class Heap:
         np.maximum.at(latest, which, state)
         used = used[state == latest[which]]
         return stacks[used], values[used]
+
+
+class HeapDumps:
+    """The heaps of a trace and their dumps. `seq` is the state of a sequence."""
+
+    def __init__(self, processes: Processes, clocks: Clocks, notes: Counter[str], mixer: int) -> None:
+        self.dumps: list[tuple[Heap, Dump]] = []
+        self._heaps: dict[tuple[int, int, int | None, str], Heap] = {}
+        self._row_of: dict[tuple[int, int, int | None, str, int], int] = {}
+        self._processes, self._clocks, self._notes, self._mixer = processes, clocks, notes, mixer
+        self._change_bytes = 0
+
+    def dump(self, seq: Any, machine: int, header: dict[int, Any]) -> int:
+        """The row of the dump of a ProcessHeapSamples with the fields `header`; past all rows if there are too many. A
+        dump without a time has that of its first packet."""
+        pid = header.get(tags.ProcessHeapSamples_pid)
+        given = header.get(tags.ProcessHeapSamples_timestamp, 0)
+        time = given or seq.dump_time
+        name = header.get(tags.ProcessHeapSamples_heap_name, b"").decode("utf-8", "backslashreplace")[:256]
+        instance = instance_of(machine, 0)
+        if pid is not None:
+            began = self._clocks.boottime(given, tags.BUILTIN_CLOCK_MONOTONIC_COARSE) or seq.dump_time
+            instance = self._processes.at(machine, pid, began)
+        key = seq.number, instance, pid, name
+        row = self._row_of.get((*key, time))
+        if row is None and len(self.dumps) >= MAX_DUMPS:
+            self._notes["heap dumps were left out because the trace has too many"] += 1
+            return MAX_DUMPS
+        heap = self._heaps.get(key)
+        if heap is None:
+            heap = self._heaps[key] = Heap(instance, pid, name, self._mixer)
+        heap.interval = header.get(tags.ProcessHeapSamples_sampling_interval_bytes) or heap.interval
+        heap.notes.update(what for tag, what in FLAGS.items() if header.get(tag))
+        if error := header.get(tags.ProcessHeapSamples_client_error):
+            heap.notes[CLIENT_ERRORS.get(error) or f"had error {min(error, 100)} in the profiled process"] += 1
+        if row is None:
+            row = self._row_of[(*key, time)] = len(self.dumps)
+            self.dumps.append((heap, Dump(time)))
+        return row
+
+    def finish(self, seq: Any, waiting: UInt64, stacks: Int32) -> None:
+        """Take the samples of heap dumps whose callstacks were looked up; MISSING or EMPTY where there are none.
+
+        `waiting` is uint64[n, 6]: dump, callstack id, count, size, frees, freed.
+        """
+        rows = waiting[:, 0]
+        edges = [0, *(np.flatnonzero(rows[1:] != rows[:-1]) + 1).tolist(), len(rows)]
+        for begin, end in pairwise(edges):
+            row = int(rows[begin])
+            if row >= len(self.dumps):
+                continue
+            heap, dump = self.dumps[row]
+            found, here = stacks[begin:end], waiting[begin:end]
+            for why, lost in heap.lost.items():
+                without = found == why
+                lost[0] += int(without.sum())
+                lost[1] += int(here[without, 3].astype(np.float64).sum())
+            if self._change_bytes > MAX_CHANGE_BYTES:
+                self._notes["times samples of heaps were left out because the trace has too many"] += 1
+                continue
+            self._change_bytes += heap.add(seq.generation, dump, here, found)
 
 
 def narrow(numbers: Int64) -> NDArray[Any]:

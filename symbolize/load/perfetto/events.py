@@ -1,9 +1,10 @@
 """The events that CPU samples count, as PerfSampleDefaults, StackSampleDefaults and descriptors name them."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from symbolize.load.perfetto.wire import fields, message, number, signed, text
+from symbolize.load.perfetto.wire import fields, message, signed
+from symbolize.proto import perfetto_tags as tags
 
 MAX_FOLLOWERS: Final = 64
 COUNTERS: Final = (
@@ -36,6 +37,24 @@ SAMPLES: Final[Event] = ("samples", "count", 1)
 MAX_PERIOD: Final = (1 << 63) - 1
 
 
+class EventTags(NamedTuple):
+    """The tags of a message that describes an event."""
+
+    counter: int
+    tracepoint: int
+    raw_event: int
+    name: int
+    modifiers: int
+    modifiers_packed: int
+
+
+TIMEBASE_TAGS: Final = EventTags(*(getattr(tags, f"Timebase_{field}") for field in EventTags._fields))
+FOLLOWER_TAGS: Final = EventTags(*(getattr(tags, f"FollowerEvent_{field}") for field in EventTags._fields))
+RAW_EVENT: Final = tags.RawEvent_type, tags.RawEvent_config, tags.RawEvent_config1, tags.RawEvent_config2
+MODIFIERS: Final = "ukh"
+"""Letters of perf for PerfEvents.EventModifier, from 1 on: user space, kernel, hypervisor."""
+
+
 @dataclass(frozen=True)
 class Session:
     """One source of CPU samples: the events that its values count."""
@@ -48,42 +67,44 @@ class Session:
 
 
 def read_timebase(data: bytes) -> tuple[Session, int]:
-    """The session of PerfSampleDefaults, and what a sample counts for where its counter does not tell."""
-    timebase: dict[int, int | bytes] = {}
+    """The session of PerfSampleDefaults, and the weight of a sample without a difference of its counter."""
+    timebase: dict[int, Any] = {}
     event, unit = "cpu-clock", "nanoseconds"
     followers: list[tuple[str, str]] = []
-    for kind, value in fields(data):
-        if kind == 1 and isinstance(value, bytes):
-            timebase, event, unit = message(value), *event_of(value, 4, 3, 5, 10, 12)
-        elif kind == 4 and isinstance(value, bytes) and len(followers) < MAX_FOLLOWERS:
-            followers.append(event_of(value, 1, 2, 3, 4, 5))
-    period, frequency = number(timebase, 1), number(timebase, 2)
+    for tag, value in fields(data):
+        if tag == tags.PerfSampleDefaults_timebase:
+            timebase, (event, unit) = message(value), event_of(value, TIMEBASE_TAGS)
+        elif tag == tags.PerfSampleDefaults_followers and len(followers) < MAX_FOLLOWERS:
+            followers.append(event_of(value, FOLLOWER_TAGS))
+    period, frequency = timebase.get(tags.Timebase_period, 0), timebase.get(tags.Timebase_frequency, 0)
     if not period and frequency and unit == "nanoseconds":
         period = 10**9 // frequency
     period = min(period, MAX_PERIOD)
     return Session("cpu", event, unit, period, tuple(followers)), period
 
 
-def event_of(data: bytes, counter: int, tracepoint: int, raw: int, name: int, modifiers: int) -> tuple[str, str]:
-    """Name and unit of an event; the parameters are the numbers of its fields."""
+def event_of(data: bytes, numbers: EventTags) -> tuple[str, str]:
+    """Name and unit of an event."""
     values = message(data)
-    number_of, unit, event = number(values, counter), "count", ""
-    if 0 < number_of < len(COUNTERS):
-        event = COUNTERS[number_of]
+    counter, unit, event = values.get(numbers.counter, 0), "count", ""
+    if 0 < counter < len(COUNTERS):
+        event = COUNTERS[counter]
         unit = UNITS.get(event, "count")
-    elif tracepoint in values:
-        event = text(message(text(values, tracepoint)), 1).decode("utf-8", "backslashreplace")
-    elif raw in values:
-        parts = message(text(values, raw))
-        event = "raw" + "".join(f".{number(parts, each):#x}" for each in (1, 2, 3, 4))
-    event = text(values, name).decode("utf-8", "backslashreplace") or event or "cpu-clock"
-    if not number_of and event == "cpu-clock":
+    elif tracepoint := values.get(numbers.tracepoint):
+        event = text_of(message(tracepoint), tags.Tracepoint_name)
+    elif numbers.raw_event in values:
+        raw = message(values[numbers.raw_event])
+        event = "raw" + "".join(f".{raw.get(each, 0):#x}" for each in RAW_EVENT)
+    event = text_of(values, numbers.name) or event or "cpu-clock"
+    if not counter and event == "cpu-clock":
         unit = "nanoseconds"
     given: set[int] = set()
-    for kind, value in fields(data):
-        if kind == modifiers:
-            given.update([value] if isinstance(value, int) else value)  # packed, a byte each
-    letters = "".join(letter for value, letter in ((1, "u"), (2, "k"), (3, "h")) if value in given)
+    for tag, value in fields(data):
+        if tag == numbers.modifiers:
+            given.add(value)
+        elif tag == numbers.modifiers_packed:
+            given.update(value)  # a byte each
+    letters = "".join(letter for value, letter in enumerate(MODIFIERS, 1) if value in given)
     return (f"{event}:{letters}" if letters else event)[:256], unit
 
 
@@ -91,19 +112,27 @@ def read_stack_defaults(data: bytes) -> tuple[Event, list[Event]]:
     """The events of StackSampleDefaults: that which triggers, and those beside."""
     event = SAMPLES
     followers: list[Event] = []
-    for kind, value in fields(data):
-        if kind == 2 and isinstance(value, bytes):
-            event = read_descriptor(value)
-        elif kind == 3 and isinstance(value, bytes) and len(followers) < MAX_FOLLOWERS:
-            followers.append(read_descriptor(value))
+    for tag, value in fields(data):
+        if tag == tags.StackSampleDefaults_primary_descriptor:
+            event = read_descriptor(value)[1]
+        elif tag == tags.StackSampleDefaults_follower_descriptors and len(followers) < MAX_FOLLOWERS:
+            followers.append(read_descriptor(value)[1])
     return event, followers
 
 
-def read_descriptor(data: bytes) -> Event:
-    """Name and unit of a CounterDescriptor, and of how many units 1 stands for; a number that is not positive is 1."""
+def read_descriptor(data: bytes) -> tuple[int, Event]:
+    """Id and event of a CounterDescriptor; a multiplier that is not positive is 1 (R237, multiplied weights)."""
     values = message(data)
-    unit = number(values, 3)
-    named = text(values, 4).decode("utf-8", "backslashreplace")[:64]
+    unit = values.get(tags.CounterDescriptor_unit, 0)
     known = STACK_UNITS[unit] if unit < len(STACK_UNITS) else "count"
-    multiplier = max(signed(number(values, 5)), 1)
-    return text(values, 2).decode("utf-8", "backslashreplace")[:256] or "samples", named or known, multiplier
+    event = (
+        text_of(values, tags.CounterDescriptor_name)[:256] or "samples",
+        text_of(values, tags.CounterDescriptor_unit_str)[:64] or known,
+        max(signed(values.get(tags.CounterDescriptor_unit_multiplier, 0)), 1),
+    )
+    return values.get(tags.CounterDescriptor_iid, 0), event
+
+
+def text_of(values: dict[int, Any], tag: int) -> str:
+    """A field of text, empty if it is not there."""
+    return str(values.get(tag, b""), "utf-8", "backslashreplace")

@@ -1,15 +1,15 @@
-from symbolize.load.perfetto.packet_reader cimport Common
-from symbolize.load.perfetto.interned_state cimport Names
+include "../../proto/perfetto_tags.pxi"
+from symbolize.load.perfetto.packet_reader cimport PacketReader
+from symbolize.load.perfetto.interned_state cimport InternedState
 from symbolize.load.perfetto.sequences cimport Sequence
 
 
 cdef class HeapReader:
-    cdef Common common
+    cdef PacketReader reader
     cdef dict open
     cdef Py_ssize_t waiting
     cdef Py_ssize_t max_pending
     cdef unsigned long long[::1] spare
-    cdef unsigned long long[::1] fields
     cdef readonly Py_ssize_t out_of_range
     cdef readonly Py_ssize_t index_gaps
     cdef readonly Py_ssize_t early_heaps
@@ -17,9 +17,7 @@ cdef class HeapReader:
     cdef heap_packet(self, Sequence seq, Py_ssize_t begin, Py_ssize_t end)
     cdef intern(self, Sequence seq, unsigned long long tag)
     cdef heap_samples(self, Sequence seq, Py_ssize_t begin, Py_ssize_t end)
-    cdef bint usual_sample(self) noexcept
-    cdef heap_sample(self)
-    cdef wait(self, Sequence seq, unsigned long long dump, bint counts_max)
+    cdef int heap_sample(self, Sequence seq, unsigned long long dump, bint counts_max) except -1
     cdef int stack(self, Sequence seq, unsigned long long iid) except? -1
     cdef settle(self, Sequence seq)
     cdef finish(self, Sequence seq)

@@ -1,9 +1,10 @@
-from symbolize.load.perfetto.packet_reader cimport Common
+include "../../proto/perfetto_tags.pxi"
+from symbolize.load.perfetto.packet_reader cimport PacketReader
 from symbolize.core.interning cimport Table
 
 
-cdef class Names:
-    cdef Common common
+cdef class InternedState:
+    cdef PacketReader reader
     cdef Table functions
     cdef Table builds
     cdef Table paths
@@ -48,6 +49,7 @@ cdef class Names:
     cdef read_stack(self)
     cdef read_context(self, Table table, bint execution)
     cdef parse_context(self, bint execution)
+    cdef unsigned long long one_more(self, Py_ssize_t number) noexcept
     cdef bint find_context(self, Table table, unsigned long long iid) noexcept
     cdef int text_row(self, Table table, unsigned long long iid) noexcept
     cdef int mapping(self, unsigned long long iid) except -3

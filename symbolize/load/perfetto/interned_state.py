@@ -4,18 +4,19 @@
 """What a sequence interned since its state was last cleared, and what it means in the tables of the whole trace.
 
 Frames and callstacks are kept as they were written and looked up when a sample first needs them, because their parts
-may come in any order. The first definition of an id stays (rule R222). The constants are field tags as they stand on
-the wire: field number << 3 | wire type.
+may come in any order. The first definition of an id stays (R222, state of sequences).
 """
 
 import cython
 import numpy as np
 
 from symbolize.core.arrays import extended
+from symbolize.load.perfetto.events import read_descriptor
 
 if not cython.compiled:
     from symbolize.core.interning import Table
-    from symbolize.load.perfetto.packet_reader import Common
+    from symbolize.load.perfetto.packet_reader import PacketReader
+    from symbolize.proto.perfetto_tags import *
 
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
@@ -28,7 +29,8 @@ MAX_KEPT = cython.declare(cython.Py_ssize_t, 1 << 10)
 MAPPING_WORDS = cython.declare(cython.Py_ssize_t, 8)
 FRAME_WORDS = cython.declare(cython.Py_ssize_t, 6)
 
-HAS_SOURCE = cython.declare(cython.ulonglong, 1)
+CPU_MODES = (0, 2, 1, 3, 5, 4)
+"""Numbers of Profiling.CpuMode by those of StackSample.Mode."""
 
 NOT_TRIED = cython.declare(cython.int, -2)
 EMPTY = cython.declare(cython.int, -2)
@@ -40,12 +42,12 @@ NO_OFFSETS = cython.declare(cython.longlong[::1], memoryview(np.zeros(0, np.int6
 
 
 @cython.cclass
-class Names:
+class InternedState:
     """The tables of one sequence. `shared`: strings of all kinds have one space of ids, as on Android 10."""
 
-    def __init__(self, common: Common, shared: cython.bint) -> None:
-        mixer: cython.ulonglong = common.mixer
-        self.common = common
+    def __init__(self, reader: PacketReader, shared: cython.bint) -> None:
+        mixer: cython.ulonglong = reader.mixer
+        self.reader = reader
         self.functions = Table(mixer)
         self.builds = self.functions if shared else Table(mixer)
         self.paths = self.functions if shared else Table(mixer)
@@ -73,12 +75,12 @@ class Names:
 
     def takes(self, ids: cython.Py_ssize_t) -> cython.bint:
         """Whether there is room for one more entry with so many ids; counts it."""
-        common: Common = self.common
-        if common.room <= 0 or common.id_room < ids:
-            common.too_many += 1
+        reader: PacketReader = self.reader
+        if reader.entries_left <= 0 or reader.ids_left < ids:
+            reader.too_many += 1
             return False
-        common.room -= 1
-        common.id_room -= ids
+        reader.entries_left -= 1
+        reader.ids_left -= ids
         self.entries += 1
         self.ids += ids
         self.version += 1
@@ -86,69 +88,69 @@ class Names:
 
     def release(self):
         """Give back the room that the entries took; they are not used any more."""
-        common: Common = self.common
-        common.room += self.entries
-        common.id_room += self.ids
+        reader: PacketReader = self.reader
+        reader.entries_left += self.entries
+        reader.ids_left += self.ids
         self.entries = self.ids = 0
 
     def read(self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
-        """Enter what an InternedData has. Damage costs the entry that it is in (rule R238)."""
-        common: Common = self.common
+        """Enter what an InternedData has. Damage costs the entry that it is in (R238, damaged messages)."""
+        reader: PacketReader = self.reader
         tag: cython.ulonglong
         outer: cython.Py_ssize_t
         damaged: cython.bint = False
-        common.pos = begin
-        common.end = end
-        while common.field():
-            tag = common.tag
-            if tag & 7 != 2:
+        reader.pos = begin
+        reader.end = end
+        while reader.field():
+            tag = reader.tag
+            if tag & 7 != BYTES:
                 continue
-            outer = common.enter()
-            if tag == 0x32:
+            outer = reader.enter()
+            if tag == InternedData_frames:
                 self.read_frame()
-            elif tag == 0x3A:
+            elif tag == InternedData_callstacks:
                 self.read_stack()
-            elif tag == 0x2A:
+            elif tag == InternedData_function_names:
                 self.read_string(self.functions)
-            elif tag == 0x82:
+            elif tag == InternedData_build_ids:
                 self.read_string(self.builds)
-            elif tag == 0x8A:
+            elif tag == InternedData_mapping_paths:
                 self.read_string(self.paths)
-            elif tag == 0x92:
+            elif tag == InternedData_source_paths:
                 self.read_string(self.sources)
-            elif tag == 0x9A:
+            elif tag == InternedData_mappings:
                 self.read_mapping()
-            elif tag == 0x182:
+            elif tag == InternedData_stack_sample_task_contexts:
                 self.read_context(self.tasks, False)
-            elif tag == 0x18A:
+            elif tag == InternedData_stack_sample_execution_contexts:
                 self.read_context(self.executions, True)
-            elif tag == 0x192 and len(self.descriptors) < MAX_KEPT:
-                iid, descriptor = common.trace.descriptor(common.text(common.pos, common.end))
+            elif tag == InternedData_stack_sample_counter_descriptors and len(self.descriptors) < MAX_KEPT:
+                iid, descriptor = read_descriptor(reader.data[reader.pos : reader.end])
                 if iid not in self.descriptors and self.takes(0):
                     self.descriptors[iid] = descriptor
-            common.leave(outer)
-            damaged |= common.forgive()
-        if common.forgive() or damaged:
-            common.damaged += 1
+            reader.leave(outer)
+            damaged |= reader.forgive()
+        if reader.forgive() or damaged:
+            reader.damaged += 1
 
     def read_string(self, table: Table):
         """Enter an InternedString."""
-        common: Common = self.common
+        reader: PacketReader = self.reader
         iid: cython.ulonglong = 0
         begin: cython.Py_ssize_t = 0
         end: cython.Py_ssize_t = 0
-        while common.field():
-            if common.tag == 0x08:
-                iid = common.value
-            elif common.tag == 0x12:
-                begin = common.begin
-                end = common.pos
-        if not common.bad and table.find(iid) < 0 and self.takes(0):
-            table.put(iid, common.trace.string(common.text(begin, end)))
+        while reader.field():
+            if reader.tag == InternedString_iid:
+                iid = reader.value
+            elif reader.tag == InternedString_str:
+                begin = reader.begin
+                end = reader.pos
+        if not reader.bad and table.find(iid) < 0 and self.takes(0):
+            table.put(iid, reader.trace.string(reader.data[begin:end]))
 
     def read_mapping(self):
         """Enter a Mapping: ids of build id and path, start_offset, start, end, load_bias and exact_offset."""
-        common: Common = self.common
+        reader: PacketReader = self.reader
         tag: cython.ulonglong
         iid: cython.ulonglong = 0
         build: cython.ulonglong = 0
@@ -161,28 +163,28 @@ class Names:
         at: cython.Py_ssize_t
         count: cython.Py_ssize_t
         i: cython.Py_ssize_t
-        common.numbers_count = 0
-        while common.field():
-            tag = common.tag
-            if tag == 0x08:
-                iid = common.value
-            elif tag == 0x10:
-                build = common.value
-            elif tag == 0x18:
-                start_offset = common.value
-            elif tag == 0x20:
-                start = common.value
-            elif tag == 0x28:
-                limit = common.value
-            elif tag == 0x30:
-                bias = common.value
-            elif tag == 0x38 or tag == 0x3A:
-                common.take_numbers(MAX_PATH_PARTS)
-            elif tag == 0x40:
-                exact = common.value
+        reader.numbers_count = 0
+        while reader.field():
+            tag = reader.tag
+            if tag == Mapping_iid:
+                iid = reader.value
+            elif tag == Mapping_build_id:
+                build = reader.value
+            elif tag == Mapping_start_offset:
+                start_offset = reader.value
+            elif tag == Mapping_start:
+                start = reader.value
+            elif tag == Mapping_end:
+                limit = reader.value
+            elif tag == Mapping_load_bias:
+                bias = reader.value
+            elif tag in (Mapping_path_string_ids, Mapping_path_string_ids_packed):
+                reader.take_numbers(MAX_PATH_PARTS)
+            elif tag == Mapping_exact_offset:
+                exact = reader.value
                 has_exact = 1
-        count = min(common.numbers_count, MAX_PATH_PARTS)
-        if common.bad or self.mappings.find(iid) >= 0 or not self.takes(count):
+        count = min(reader.numbers_count, MAX_PATH_PARTS)
+        if reader.bad or self.mappings.find(iid) >= 0 or not self.takes(count):
             return
         self.mappings.put(iid, self.mapping_count)
         at = self.mapping_count * MAPPING_WORDS
@@ -193,7 +195,7 @@ class Names:
         if self.path_used + count > self.path_ids.shape[0]:
             self.path_ids = extended(self.path_ids, self.path_used + count)
         for i in range(count):
-            self.path_ids[self.path_used + i] = common.numbers[i]
+            self.path_ids[self.path_used + i] = reader.numbers[i]
         self.mapping_words[at] = build
         self.mapping_words[at + 1] = start_offset
         self.mapping_words[at + 2] = start
@@ -208,32 +210,12 @@ class Names:
 
     def read_frame(self):
         """Enter a Frame."""
-        common: Common = self.common
-        tag: cython.ulonglong
-        iid: cython.ulonglong = 0
-        function: cython.ulonglong = 0
-        mapping: cython.ulonglong = 0
-        rel_pc: cython.ulonglong = 0
-        source: cython.ulonglong = 0
-        line: cython.ulonglong = 0
-        flags: cython.ulonglong = 0
+        reader: PacketReader = self.reader
+        iid: cython.ulonglong
         at: cython.Py_ssize_t
-        while common.field():
-            tag = common.tag
-            if tag == 0x08:
-                iid = common.value
-            elif tag == 0x10:
-                function = common.value
-            elif tag == 0x18:
-                mapping = common.value
-            elif tag == 0x20:
-                rel_pc = common.value
-            elif tag == 0x28:
-                source = common.value
-                flags |= HAS_SOURCE
-            elif tag == 0x30:
-                line = common.value & MASK32
-        if common.bad or self.frames.find(iid) >= 0 or not self.takes(0):
+        reader.read_small(reader.pos, reader.end)
+        iid = reader.small[Frame_iid >> 3]
+        if reader.bad or self.frames.find(iid) >= 0 or not self.takes(0):
             return
         self.frames.put(iid, self.frame_count)
         at = self.frame_count * FRAME_WORDS
@@ -241,34 +223,34 @@ class Names:
             self.frame_words = extended(self.frame_words, at + FRAME_WORDS)
         if self.frame_count == self.frame_rows.shape[0]:
             self.frame_rows = extended(self.frame_rows, self.frame_count + 1)
-        self.frame_words[at] = function
-        self.frame_words[at + 1] = mapping
-        self.frame_words[at + 2] = rel_pc
-        self.frame_words[at + 3] = source
-        self.frame_words[at + 4] = line
-        self.frame_words[at + 5] = flags
+        self.frame_words[at] = reader.small[Frame_function_name_id >> 3]
+        self.frame_words[at + 1] = reader.small[Frame_mapping_id >> 3]
+        self.frame_words[at + 2] = reader.small[Frame_rel_pc >> 3]
+        self.frame_words[at + 3] = reader.small[Frame_source_path_iid >> 3]
+        self.frame_words[at + 4] = reader.small[Frame_line_number >> 3] & MASK32
+        self.frame_words[at + 5] = reader.small[0] >> (Frame_source_path_iid >> 3) & 1
         self.frame_rows[self.frame_count] = -1
         self.frame_count += 1
 
     def read_stack(self):
         """Enter a Callstack; its frames stay outermost first, as they are written."""
-        common: Common = self.common
+        reader: PacketReader = self.reader
         iid: cython.ulonglong = 0
         row: cython.Py_ssize_t
         i: cython.Py_ssize_t
-        common.numbers_count = 0
-        while common.field():
-            if common.tag == 0x08:
-                iid = common.value
-                common.take_run(0x10, MAX_DEPTH)
-            elif common.tag == 0x10 or common.tag == 0x12:
-                common.take_numbers(MAX_DEPTH)
-        if common.bad or self.stacks.find(iid) >= 0:
+        reader.numbers_count = 0
+        while reader.field():
+            if reader.tag == Callstack_iid:
+                iid = reader.value
+                reader.take_run(Callstack_frame_ids, MAX_DEPTH)
+            elif reader.tag == Callstack_frame_ids or reader.tag == Callstack_frame_ids_packed:
+                reader.take_numbers(MAX_DEPTH)
+        if reader.bad or self.stacks.find(iid) >= 0:
             return
-        if common.numbers_count > MAX_DEPTH:
-            common.too_many += 1
+        if reader.numbers_count > MAX_DEPTH:
+            reader.too_many += 1
             return
-        if not self.takes(common.numbers_count):
+        if not self.takes(reader.numbers_count):
             return
         row = self.stack_count
         self.stacks.put(iid, row)
@@ -278,11 +260,11 @@ class Names:
             self.stack_missing = extended(self.stack_missing, row + 1)
         if row + 2 > self.stack_offsets.shape[0]:
             self.stack_offsets = extended(self.stack_offsets, row + 2)
-        if self.stack_used + common.numbers_count > self.stack_ids.shape[0]:
-            self.stack_ids = extended(self.stack_ids, self.stack_used + common.numbers_count)
-        for i in range(common.numbers_count):
-            self.stack_ids[self.stack_used + i] = common.numbers[i]
-        self.stack_used += common.numbers_count
+        if self.stack_used + reader.numbers_count > self.stack_ids.shape[0]:
+            self.stack_ids = extended(self.stack_ids, self.stack_used + reader.numbers_count)
+        for i in range(reader.numbers_count):
+            self.stack_ids[self.stack_used + i] = reader.numbers[i]
+        self.stack_used += reader.numbers_count
         self.stack_count += 1
         self.stack_offsets[row + 1] = self.stack_used
         self.stack_rows[row] = -1
@@ -292,7 +274,7 @@ class Names:
         """Enter a context of StackSamples: a task, or where it is executed."""
         at: cython.Py_ssize_t = 2 * self.context_count
         self.parse_context(execution)
-        if self.common.bad or table.find(self.context_iid) >= 0 or not self.takes(0):
+        if self.reader.bad or table.find(self.context_iid) >= 0 or not self.takes(0):
             return
         if at + 2 > self.context_words.shape[0]:
             self.context_words = extended(self.context_words, at + 2)
@@ -304,19 +286,23 @@ class Names:
     def parse_context(self, execution: cython.bint):
         """Read the context under the cursor: pid and tid of a task; or the CPU, and the mode as PerfSample numbers it.
         All but the mode are one more, 0 unknown."""
-        common: Common = self.common
-        value: cython.ulonglong
-        self.context_iid = self.context_first = self.context_second = 0
-        while common.field():
-            value = common.value
-            if common.tag == 0x08:
-                self.context_iid = value
-            elif common.tag == 0x10:
-                self.context_first = (value & MASK32) + 1
-            elif common.tag == 0x18 and execution:
-                self.context_second = (0, 2, 1, 3, 5, 4)[value] if value < 6 else 0
-            elif common.tag == 0x18:
-                self.context_second = (value & MASK32) + 1
+        reader: PacketReader = self.reader
+        mode: cython.ulonglong
+        reader.read_small(reader.pos, reader.end)
+        if execution:
+            mode = reader.small[ExecutionContext_mode >> 3]
+            self.context_iid = reader.small[ExecutionContext_iid >> 3]
+            self.context_first = self.one_more(ExecutionContext_cpu >> 3)
+            self.context_second = CPU_MODES[mode] if mode < len(CPU_MODES) else 0
+        else:
+            self.context_iid = reader.small[TaskContext_iid >> 3]
+            self.context_first = self.one_more(TaskContext_pid >> 3)
+            self.context_second = self.one_more(TaskContext_tid >> 3)
+
+    def one_more(self, number: cython.Py_ssize_t) -> cython.ulonglong:
+        """The field of a message that `read_small` read, of 32 bits, plus 1; 0 if it is not there."""
+        reader: PacketReader = self.reader
+        return (reader.small[number] & MASK32) + 1 if reader.small[0] >> number & 1 else 0
 
     def find_context(self, table: Table, iid: cython.ulonglong) -> cython.bint:
         """Take the context of an id to `context_first` and `context_second`; False if it is not there."""
@@ -361,12 +347,12 @@ class Names:
             exact = self.mapping_words[at + 5] if self.mapping_words[at + 6] != 0 else None
             words = self.mapping_words
             record = (words[at + 1], words[at + 2], words[at + 3], words[at + 4], exact)
-            self.mapping_rows[row] = self.common.trace.mapping(build, record, parts)
+            self.mapping_rows[row] = self.reader.trace.mapping(build, record, parts)
         return self.mapping_rows[row]
 
     def frame(self, iid: cython.ulonglong) -> cython.int:
         """The frame of an id as a row of the whole trace; -1 if it, or a part of it, is not there."""
-        common: Common = self.common
+        reader: PacketReader = self.reader
         row: cython.int = self.frames.find(iid)
         at: cython.Py_ssize_t
         function: cython.int
@@ -383,26 +369,26 @@ class Names:
             mapping = self.mapping(self.frame_words[at + 1])
             if mapping < 0:
                 return -1
-        if self.frame_words[at + 5] & HAS_SOURCE:
+        if self.frame_words[at + 5] != 0:
             source = self.sources.find(self.frame_words[at + 3])
             if source < 0:
                 return -1
-        if common.frames.count >= common.max_frames:
-            common.too_many += 1
+        if reader.frames.count >= reader.max_frames:
+            reader.too_many += 1
             return -1
-        key = common.frames.key
+        key = reader.frames.key
         key[0] = mapping + 1
         key[1] = self.frame_words[at + 2] if mapping >= 0 else 0
         key[2] = function
         key[3] = source
         key[4] = self.frame_words[at + 4]
-        self.frame_rows[row] = common.frames.add()
+        self.frame_rows[row] = reader.frames.add()
         return self.frame_rows[row]
 
     def stack(self, iid: cython.ulonglong) -> cython.int:
         """The callstack of an id as a row of the whole trace; EMPTY if it has no frames, -1 if it or a part of it is
         missing."""
-        common: Common = self.common
+        reader: PacketReader = self.reader
         row: cython.int = self.stacks.find(iid)
         i: cython.Py_ssize_t
         frame: cython.int
@@ -412,7 +398,7 @@ class Names:
             return self.stack_rows[row]
         if self.stack_offsets[row] == self.stack_offsets[row + 1]:
             return EMPTY
-        if self.stack_tried[row] == self.version or common.stacks.count >= common.max_stacks:
+        if self.stack_tried[row] == self.version or reader.stacks.count >= reader.max_stacks:
             return -1
         if self.stack_tried[row] != 0:
             # Up to the frame that was missing all were there.
@@ -423,11 +409,11 @@ class Names:
                 if self.frame(self.stack_ids[i]) < 0:
                     self.stack_missing[row] = i
                     return -1
-        common.stacks.size = 0
+        reader.stacks.size = 0
         # From the last to the first: the leaf first.
         i = self.stack_offsets[row + 1]
-        if common.stacks.used + i - self.stack_offsets[row] > common.max_items:
-            common.too_many += 1
+        if reader.stacks.used + i - self.stack_offsets[row] > reader.max_items:
+            reader.too_many += 1
             return -1
         while i > self.stack_offsets[row]:
             i -= 1
@@ -436,6 +422,6 @@ class Names:
                 self.stack_tried[row] = self.version
                 self.stack_missing[row] = i
                 return -1
-            common.stacks.append(frame)
-        self.stack_rows[row] = common.stacks.add()
+            reader.stacks.append(frame)
+        self.stack_rows[row] = reader.stacks.add()
         return self.stack_rows[row]

@@ -1,25 +1,16 @@
 """Names for obfuscated Java code: DeobfuscationMapping packets, and to which code each belongs."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 
-from symbolize.load.perfetto.wire import (
-    BYTES,
-    FIXED32,
-    FIXED64,
-    VARINT,
-    Damaged,
-    fields,
-    message,
-    number,
-    strict,
-    text,
-    varint,
-)
+from symbolize.load.perfetto.wire import Damaged, fields, message, spans
 from symbolize.profile.obfuscation import ClassMap, ClassNames, JavaNames, Obfuscation
+from symbolize.proto import perfetto_tags as tags
 
 MAX_BYTES: Final = 1 << 28
 """Bytes of all packets with names."""
@@ -40,13 +31,14 @@ APP_PATH: Final = re.compile(rb"/data/app/(?:~~[^/]*/)?([^/-]+)-[^/]*/")
 SHARED_CODE: Final = b"/memfd:"
 """What the name of code begins with that is compiled at run time, in memory."""
 
-PACKAGE, CLASSES = 1, 3
-OBFUSCATED, NAME, METHODS = 1, 2, 4
-PACKAGE_TAG: Final = PACKAGE << 3 | 2
-CLASS_TAG: Final = CLASSES << 3 | 2
-NAME_TAG: Final = OBFUSCATED << 3 | 2
+TOO_MANY: Final = "packets of names for obfuscated Java code were left out because the trace has too many"
 
-Note = Callable[[str], None]
+LINES: Final = (
+    tags.ObfuscatedMember_obfuscated_line_start,
+    tags.ObfuscatedMember_obfuscated_line_end,
+    tags.ObfuscatedMember_source_line_start,
+    tags.ObfuscatedMember_source_line_end,
+)
 
 
 class PackageNames:
@@ -69,7 +61,7 @@ class PackageNames:
         self._table = None
 
     def fill(self, wanted: Collection[bytes], into: ClassMap) -> None:
-        """Add the classes with the obfuscated names `wanted` (rule R231)."""
+        """Add the classes with the obfuscated names `wanted` (R231, deobfuscation packets)."""
         if self._table is None:
             table = np.concatenate(self._parts)
             self._table = table[np.argsort(table[:, 0], kind="stable")]
@@ -79,23 +71,23 @@ class PackageNames:
         first = np.searchsorted(self._table[:, 0], hashes, side="left").tolist()
         last = np.searchsorted(self._table[:, 0], hashes, side="right").tolist()
         for name, begin, end in zip(names, first, last, strict=True):
-            seen: list[bytes] = []
+            known: list[bytes] = []
             for _, at, stop, packet in self._table[begin:end].tolist():
                 record = self._packets[packet][at:stop]
-                # Files put together twice say the same twice; two that differ are told apart by nobody (rule R174).
-                if record not in seen and len(seen) < 2 and _name_of(record) == name:
-                    seen.append(record)
+                # A class may be there twice; two that differ make it ambiguous (R174, contradicting maps).
+                if record not in known and len(known) < 2 and _name_of(record) == name:
+                    known.append(record)
                     self._read(name, record, into)
 
     def _read(self, name: bytes, record: bytes, into: ClassMap) -> None:
         """Add a class."""
-        known = text(message(record), NAME)
+        known = message(record).get(tags.ObfuscatedClass_deobfuscated_name)
         if not known or len(known) > MAX_NAME:
             return
         added = into.add(name, known)
         try:
-            for kind, value in strict(record):
-                if kind == METHODS and isinstance(value, bytes):
+            for tag, value in fields(record, is_strict=True):
+                if tag == tags.ObfuscatedClass_obfuscated_methods:
                     if self._methods[0] <= 0:
                         if not added.has_gaps:
                             into.problems.append(f"{self.source}: absurdly many methods in the classes asked for")
@@ -110,31 +102,27 @@ class PackageNames:
 def _read_method(data: bytes, into: ClassNames) -> None:
     """Add an ObfuscatedMember: names, and lines where it has any."""
     values = message(data)
-    obfuscated, name = text(values, OBFUSCATED), text(values, NAME)
+    obfuscated = values.get(tags.ObfuscatedMember_obfuscated_name)
+    name = values.get(tags.ObfuscatedMember_deobfuscated_name)
     if not obfuscated or not name or len(obfuscated) > MAX_NAME or len(name) > MAX_NAME:
         into.has_gaps = True
         return
-    first, last, source_first, source_last = (
-        number(values, line) & 0xFFFFFFFF if line in values else -1 for line in (3, 4, 5, 6)
-    )
+    first, last, source_first, source_last = (values[line] & 0xFFFFFFFF if line in values else -1 for line in LINES)
     into.add(obfuscated, name, b"", first, last if last >= 0 else first, source_first, source_last)
 
 
 def _name_of(record: bytes) -> bytes:
     """The obfuscated name in an ObfuscatedClass."""
-    for kind, value in fields(record):
-        if kind == OBFUSCATED and isinstance(value, bytes):
-            return value
-    return b""
+    return next((name for tag, name in fields(record) if tag == tags.ObfuscatedClass_obfuscated_name), b"")
 
 
 class Java:
-    """What a trace says of obfuscated Java code: names by package, and the packages of users and processes."""
+    """The names for obfuscated Java code in a trace: names by package, and the packages of users and processes."""
 
-    def __init__(self, note: Note) -> None:
-        self._note = note
+    def __init__(self, notes: Counter[str]) -> None:
+        self._notes = notes
         self._packages: dict[bytes, PackageNames] = {}
-        self._room = MAX_BYTES
+        self._bytes_left = MAX_BYTES
         self._classes = 0
         self._methods = [MAX_METHODS]
         self._apps: dict[int, set[bytes]] = {}
@@ -143,46 +131,48 @@ class Java:
 
     def mapping(self, data: bytes) -> None:
         """A DeobfuscationMapping packet."""
-        if len(data) > self._room:
-            self._note("packets of names for obfuscated Java code were left out because the trace has too many")
+        if len(data) > self._bytes_left:
+            self._notes[TOO_MANY] += 1
             return
         package, classes, count, is_whole = _index(data, MAX_CLASSES - self._classes)
         self._classes += count
         if not is_whole:
-            self._note("packets of names for obfuscated Java code were read in part")
+            self._notes["packets of names for obfuscated Java code were read in part"] += 1
         known = self._packages.get(package)
         if known is None:
             if len(self._packages) >= MAX_PACKAGES:
-                self._note("packets of names for obfuscated Java code were left out because the trace has too many")
+                self._notes[
+                    "packets of names for obfuscated Java code were left out because the trace has too many"
+                ] += 1
                 return
             known = self._packages[package] = PackageNames(package, self._methods)
-        self._room -= len(data)
+        self._bytes_left -= len(data)
         known.add(data, classes)
 
     def packages(self, data: bytes) -> None:
         """A PackagesList packet: which packages an app has."""
-        for kind, value in fields(data):
-            if kind == 1 and isinstance(value, bytes):
+        for tag, value in fields(data):
+            if tag == tags.PackagesList_packages:
                 package = message(value)
-                name = text(package, 1)
-                if name and len(name) <= MAX_NAME and self._app_count < MAX_APPS and 2 in package:
+                name, uid = package.get(tags.PackageInfo_name), package.get(tags.PackageInfo_uid)
+                if name and len(name) <= MAX_NAME and self._app_count < MAX_APPS and uid is not None:
                     self._app_count += 1
-                    self._apps.setdefault(number(package, 2) % APP_IDS, set()).add(name)
+                    self._apps.setdefault(uid % APP_IDS, set()).add(name)
 
-    def user(self, place: int, pid: int, user: int) -> None:
+    def user(self, instance: int, pid: int, user: int) -> None:
         """Which user a process runs as."""
         if len(self._users) < MAX_APPS:
-            users = self._users.setdefault((place, pid), set())
+            users = self._users.setdefault((instance, pid), set())
             if len(users) < MAX_USERS:
                 users.add((user & 0xFFFFFFFF) % APP_IDS)
 
     def names_for(self, paths: Sequence[bytes], processes: Collection[tuple[int, int | None]]) -> Obfuscation | None:
-        """The names for code in mappings with these paths, of these processes (place and pid); None if there are
-        none (rule R232)."""
+        """The names for code in mappings with these paths, of these processes (instance and pid); None if there are
+        none (R232, packages of names)."""
         if not self._packages:
             return None
         rows = {package: row for row, package in enumerate(self._packages)}
-        # Of processes in one profile nothing tells which of them code without a path of its own ran in.
+        # In a profile of several processes it is unknown which of them ran code without a path of its own.
         known = [self._packages_of(process) for process in processes]
         by_user = _chosen(rows, set.intersection(*known) if known else set())
         applies: list[tuple[int, ...]] = []
@@ -198,10 +188,10 @@ class Java:
 
     def _packages_of(self, process: tuple[int, int | None]) -> set[bytes]:
         """The packages of the users that a process ran as."""
-        place, pid = process
+        instance, pid = process
         if pid is None:
             return set()
-        return {package for user in self._users.get((place, pid), ()) for package in self._apps.get(user, ())}
+        return {package for user in self._users.get((instance, pid), ()) for package in self._apps.get(user, ())}
 
 
 def _chosen(rows: dict[bytes, int], packages: set[bytes]) -> tuple[int, ...]:
@@ -214,35 +204,14 @@ def _index(data: bytes, limit: int) -> tuple[bytes, list[tuple[int, int, int]], 
     has, and whether that is all of it."""
     package = b""
     classes: list[tuple[int, int, int]] = []
-    at, end, count = 0, len(data), 0
+    count = end = 0
     try:
-        while at < end and count < limit:
+        for tag, begin, end in islice(spans(data), max(limit, 0)):
             count += 1
-            tag, at = varint(data, at)
-            if tag & 7 == VARINT:
-                _, at = varint(data, at)
-                continue
-            size = 8 if tag & 7 == FIXED64 else 4
-            if tag & 7 == BYTES:
-                size, at = varint(data, at)
-            elif tag & 7 not in (FIXED64, FIXED32):
-                raise Damaged
-            stop = at + size
-            if stop > end:
-                raise Damaged
-            if tag == CLASS_TAG:
-                classes.append((hash(_first_name(data, at, stop)), at, stop))
-            elif tag == PACKAGE_TAG:
-                package = data[at:stop][:MAX_NAME]
-            at = stop
+            if tag == tags.DeobfuscationMapping_obfuscated_classes:
+                classes.append((hash(_name_of(data[begin:end])), begin, end))
+            elif tag == tags.DeobfuscationMapping_package_name:
+                package = data[begin:end][:MAX_NAME]
     except Damaged:
         return package, classes, count, False
-    return package, classes, count, at == end
-
-
-def _first_name(data: bytes, at: int, stop: int) -> bytes:
-    """The obfuscated name in the ObfuscatedClass from `at` to `stop`; all writers put it first."""
-    if stop - at > 1 and data[at] == NAME_TAG:
-        length, begin = varint(data, at + 1)
-        return data[begin : begin + length] if length <= stop - begin else b""
-    return _name_of(data[at:stop])
+    return package, classes, count, end == len(data)

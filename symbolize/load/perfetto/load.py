@@ -16,10 +16,14 @@ from symbolize.core.errors import InputError, printable
 from symbolize.load.model import ALL, Choice, LoadedProfile
 from symbolize.load.perfetto.build import MODES, UNWIND_ERRORS, Label, Part, build
 from symbolize.load.perfetto.dumps import EMPTY, MISSING, Heap
+from symbolize.load.perfetto.packets import Packets
 from symbolize.load.perfetto.processes import machine_of
-from symbolize.load.perfetto.trace import MONOTONIC, MONOTONIC_COARSE, REALTIME, Trace
+from symbolize.load.perfetto.scan import Scanner
+from symbolize.load.perfetto.stack_samples import TEXT_ERROR
+from symbolize.load.perfetto.trace import Trace
 from symbolize.load.perfetto.wire import signed
 from symbolize.profile.model import Profile, ValueType
+from symbolize.proto import perfetto_tags as tags
 
 MAX_PACKET: Final = 16 << 20
 """Bytes of the largest packet that is read; larger ones are passed over."""
@@ -50,20 +54,20 @@ def load(
     A trace that is cut off keeps its whole packets. What was left out is in the warnings of the first profile. Raises
     InputError where nothing is left to show.
     """
-    trace = Trace(packed)
-    _read(trace, iter(chunks), source)
-    trace.scanner.heaps.finish_all()
+    trace = Trace()
+    scanner = Scanner(trace, Packets(trace, packed))
+    _read(trace, scanner, iter(chunks))
+    scanner.heaps.finish_all()
     found = [*_heaps(trace, choice), *_samples(trace, choice)]
-    warnings = [*trace.warnings, *_dropped(trace)]
+    warnings = [*trace.warnings, *_dropped(trace, scanner)]
     if not found:
         raise InputError(source, _nothing(trace, choice, warnings))
     found[0].warnings[:0] = warnings
     return found
 
 
-def _read(trace: Trace, chunks: Iterator[bytes | memoryview], source: str) -> None:
+def _read(trace: Trace, scanner: Scanner, chunks: Iterator[bytes | memoryview]) -> None:
     """Scan all packets."""
-    scanner = trace.scanner
     tail = b""
     done = 0
     to_skip = 0
@@ -107,32 +111,32 @@ def _read(trace: Trace, chunks: Iterator[bytes | memoryview], source: str) -> No
         trace.warnings.append(f"The trace is cut off at offset {done:#x}: its last packet is not whole.")
 
 
-def _dropped(trace: Trace) -> list[str]:
+def _dropped(trace: Trace, scanner: Scanner) -> list[str]:
     """What was left out and why, a sentence each."""
-    scanner = trace.scanner
+    reader, samples, cpu, heaps = trace.reader, trace.samples, scanner.cpu, scanner.heaps
     counts: list[tuple[int, str]] = [
-        (scanner.common.damaged, "packets are damaged and were read in part at most"),
+        (reader.damaged, "packets are damaged and were read in part at most"),
         (scanner.nested, "compressed packets within compressed packets were left out"),
         (scanner.losses, "times packets of a sequence were lost while the trace was recorded"),
         (scanner.invalid_state, "packets were left out because what they refer to was lost or never sent"),
-        (scanner.samples.rejected, f"samples were left out because {NO_STACK[MISSING]}"),
-        (scanner.samples.empty, f"samples were left out because {NO_STACK[EMPTY]}"),
-        (scanner.cpu.records_lost, "samples were lost in the kernel"),
-        (scanner.cpu.skipped[1], "samples have no stack: skipped when they were read"),
-        (scanner.cpu.skipped[2], "samples have no stack: skipped when they were unwound"),
-        (scanner.cpu.skipped[3], "samples have no stack: the unwinder could not keep up"),
-        (scanner.cpu.skipped[4], "samples are of processes that were not to be profiled"),
-        (scanner.cpu.skipped[0], "samples have no stack, for a reason that is not known here"),
-        (scanner.samples.counter_only, "samples count events and have no stack"),
+        (samples.rejected, f"samples were left out because {NO_STACK[MISSING]}"),
+        (samples.empty, f"samples were left out because {NO_STACK[EMPTY]}"),
+        (cpu.records_lost, "samples were lost in the kernel"),
+        (cpu.skipped[tags.PROFILER_SKIP_READ_STAGE], "samples have no stack: skipped when they were read"),
+        (cpu.skipped[tags.PROFILER_SKIP_UNWIND_STAGE], "samples have no stack: skipped when they were unwound"),
+        (cpu.skipped[tags.PROFILER_SKIP_UNWIND_ENQUEUE], "samples have no stack: the unwinder could not keep up"),
+        (cpu.skipped[tags.PROFILER_SKIP_NOT_IN_SCOPE], "samples are of processes that were not to be profiled"),
+        (cpu.skipped[0], "samples have no stack, for a reason that is not known here"),
+        (samples.counter_only, "samples count events and have no stack"),
         (scanner.track_stacks, "callstacks of track events were left out"),
         (scanner.heap_graphs, "packets of Java heap graphs were left out: these are not read"),
-        (scanner.cpu.guardrails, "times the profiler stopped early because of a limit"),
-        (scanner.cpu.bad_streams, "samples were left out because their time is not known"),
-        (scanner.heaps.index_gaps, "heap packets are missing or out of order"),
-        (scanner.heaps.early_heaps, "heap dumps end before their last packet"),
-        (scanner.heaps.out_of_range, "heap samples were left out because their values are impossible"),
-        (scanner.samples.saturated, "sums of values were too large and are the largest number instead"),
-        (scanner.common.too_many, "entries were left out because the trace has more than any real one"),
+        (cpu.guardrails, "times the profiler stopped early because of a limit"),
+        (cpu.bad_streams, "samples were left out because their time is not known"),
+        (heaps.index_gaps, "heap packets are missing or out of order"),
+        (heaps.early_heaps, "heap dumps end before their last packet"),
+        (heaps.out_of_range, "heap samples were left out because their values are impossible"),
+        (samples.saturated, "sums of values were too large and are the largest number instead"),
+        (reader.too_many, "entries were left out because the trace has more than any real one"),
     ]
     counts += [(count, note) for note, count in trace.notes.items()]
     return [f"{count} {what}" for count, what in counts if count]
@@ -149,12 +153,12 @@ def _nothing(trace: Trace, choice: Choice, warnings: list[str]) -> str:
     return f"is a Perfetto trace without heap profiles, CPU samples or samples of Chromium{why}"
 
 
-def _labels(trace: Trace, place: int, pid: int | None) -> list[Label]:
+def _labels(trace: Trace, instance: int, pid: int | None) -> list[Label]:
     """The labels of a process; none where its pid is not known."""
     if pid is None:
         return []
     labels: list[Label] = [numbered("pid", pid)]
-    if name := trace.processes.get((place, pid)):
+    if name := trace.processes.name_of(instance, pid):
         labels.append(("process", name.decode("utf-8", "surrogateescape"), 0))
     return labels
 
@@ -169,15 +173,10 @@ def numbered(key: str, number: int) -> Label:
     return key, "", signed(number)
 
 
-def process_name(trace: Trace, place: int, pid: int | None) -> bytes:
-    """The name of a process, empty if it or the pid is not known."""
-    return b"" if pid is None else trace.processes.get((place, pid), b"")
-
-
-def _about(trace: Trace, place: int, pid: int | None) -> str:
+def _about(trace: Trace, instance: int, pid: int | None) -> str:
     """A process for the comments of a profile."""
-    name = process_name(trace, place, pid).decode("utf-8", "backslashreplace")
-    machine = f" of machine {machine_of(place)}" if machine_of(place) else ""
+    name = trace.processes.name_of(instance, pid).decode("utf-8", "backslashreplace")
+    machine = f" of machine {machine_of(instance)}" if machine_of(instance) else ""
     who = "an unknown process" if pid is None else f"process {pid}"
     return f"{who}{machine}" + (f" ({printable(name)})" if name else "")
 
@@ -215,12 +214,12 @@ class HeapDump:
 
 
 def _dumps(trace: Trace) -> dict[tuple[int, int | None, str], dict[int, HeapDump]]:
-    """The dumps of each heap (place, pid and name) by time, in the order of the trace. Those of one time are one,
+    """The dumps of each heap (instance, pid and name) by time, in the order of the trace. Those of one time are one,
     whichever sequences they are of (R272, dumps of one time)."""
     found: dict[tuple[int, int | None, str], dict[int, HeapDump]] = {}
-    for heap, dump in trace.dumps:
+    for heap, dump in trace.heaps.dumps:
         if dump.number != NONE:
-            times = found.setdefault((heap.place, heap.pid, heap.name), {})
+            times = found.setdefault((heap.instance, heap.pid, heap.name), {})
             times.setdefault(dump.timestamp, HeapDump(len(times))).parts.append((heap, dump.number))
     for times in found.values():
         for each in times.values():
@@ -231,13 +230,13 @@ def _dumps(trace: Trace) -> dict[tuple[int, int | None, str], dict[int, HeapDump
 def _heaps(trace: Trace, choice: Choice) -> list[LoadedProfile]:
     """One profile for each process, heap and dump, in the order of the trace."""
     wanted: list[HeapDump] = []
-    for (place, pid, name), times in _dumps(trace).items():
-        if choice.takes("heap", pid, process_name(trace, place, pid), name or "unknown"):
+    for (instance, pid, name), times in _dumps(trace).items():
+        if choice.takes("heap", pid, trace.processes.name_of(instance, pid), name or "unknown"):
             for each in times.values():
                 if "dumps" in choice.merge:
                     each.parts = [(heap, number) for heap, number in each.parts if number == len(heap.dumps) - 1]
                 wanted += [each] * bool(each.parts)
-    order = {id(dump): place for place, (_, dump) in enumerate(trace.dumps)}
+    order = {id(dump): row for row, (_, dump) in enumerate(trace.heaps.dumps)}
     wanted.sort(key=lambda each: order[id(each.heap.dumps[each.parts[0][1]])])
     samples = np.cumsum([each.known for each in wanted])
     kept = int(np.searchsorted(samples, MAX_DUMP_SAMPLES, side="right"))
@@ -279,9 +278,9 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
         left, room = left + len(used) - kept, room - taken
         contexts = np.zeros(kept, np.int64)
         parts.append(
-            Part(used[:kept], np.column_stack(columns)[:kept], contexts, [_labels(trace, heap.place, heap.pid)])
+            Part(used[:kept], np.column_stack(columns)[:kept], contexts, [_labels(trace, heap.instance, heap.pid)])
         )
-        who = _about(trace, heap.place, heap.pid)
+        who = _about(trace, heap.instance, heap.pid)
         comments.append(f"heap {heap_name or 'unknown'} of {who}, dump {each.number + 1} of {each.count}")
         warnings += [f"{who} {what}" for what in dict.fromkeys(note for part, _ in each.parts for note in part.notes)]
         for why, text in NO_STACK.items():
@@ -302,14 +301,15 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
             (f"Unreleased {word}size", "bytes"),
         ]
     profile = build(trace, parts, types, adjust=True)
-    _take_java_names(profile, trace, [(each.heap.place, each.heap.pid) for each in dumps])
+    _take_java_names(profile, trace, [(each.heap.instance, each.heap.pid) for each in dumps])
     profile.warnings += warnings + ([TOO_LARGE.format(left)] if left else [])
     add = profile.strings.add
     heap = dumps[0].heap
     if heap.interval:
         profile.period_type = ValueType(add(b"space"), add(b"bytes"))
         profile.period = min(heap.interval, (1 << 63) - 1)
-    profile.time_nanos = _realtime(trace, heap.dumps[dumps[0].parts[0][1]].timestamp, MONOTONIC_COARSE)
+    time = heap.dumps[dumps[0].parts[0][1]].timestamp
+    profile.time_nanos = trace.clocks.realtime(time, tags.BUILTIN_CLOCK_MONOTONIC_COARSE)
     profile.comments = [add(comment.encode()) for comment in comments[:1000]]
     return profile
 
@@ -319,7 +319,7 @@ def _fitting(trace: Trace, stacks: NDArray[np.integer[Any]], room: int) -> tuple
 
     Samples of one callstack share its frames in the trace, but not in a profile.
     """
-    ends = np.cumsum(np.diff(trace.scanner.common.stacks.arrays()[0])[stacks])
+    ends = np.cumsum(np.diff(trace.stacks.arrays()[0])[stacks])
     kept = int(np.searchsorted(ends, room, side="right"))
     return kept, int(ends[kept - 1]) if kept else 0
 
@@ -340,7 +340,7 @@ def _sums(which: Int64, count: int, values: Int64) -> tuple[Int64, int]:
 
 def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
     """One profile for each session and process, in the order of the trace."""
-    contexts = trace.scanner.samples.contexts.array()
+    contexts = trace.samples.contexts.array()
     if not len(contexts):
         return []
     # Contexts of one session and process, in the order of the first of each
@@ -350,10 +350,10 @@ def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
     groups: dict[tuple[int, ...], list[int]] = {}
     kinds: dict[tuple[int, ...], str] = {}
     for row in np.argsort(firsts).tolist():
-        session, place, pid = keys[row].tolist()
-        kind = trace.sessions[session].kind
-        if choice.takes(kind, _known(pid), process_name(trace, place, _known(pid))):
-            key: tuple[int, ...] = (session,) if "processes" in choice.merge else (session, place, pid)
+        session, instance, pid = keys[row].tolist()
+        kind = trace.sessions.rows[session].kind
+        if choice.takes(kind, _known(pid), trace.processes.name_of(instance, _known(pid))):
+            key: tuple[int, ...] = (session,) if "processes" in choice.merge else (session, instance, pid)
             groups.setdefault(key, []).append(row)
             kinds[key] = kind
     found = []
@@ -374,6 +374,13 @@ def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
     return found
 
 
+def _error_text(trace: Trace, error: int) -> str:
+    """An unwinding error: a text of the trace, or one of those that PerfSample numbers."""
+    if error >= TEXT_ERROR:
+        return trace.strings.text(error - TEXT_ERROR)
+    return UNWIND_ERRORS[error] if error < len(UNWIND_ERRORS) else f"error {error}"
+
+
 def _known(number: int) -> int | None:
     """A pid that a context of samples has as one more, None for 0."""
     return number - 1 if number else None
@@ -381,7 +388,7 @@ def _known(number: int) -> int | None:
 
 def _cpu_profile(trace: Trace, rows: Int64) -> Profile:
     """The profile of the samples with these contexts, which are of one session."""
-    table = trace.scanner.samples
+    table = trace.samples
     contexts = table.contexts.array()
     number_of = np.full(len(contexts), -1, np.int64)
     number_of[rows] = np.arange(len(rows))
@@ -391,18 +398,18 @@ def _cpu_profile(trace: Trace, rows: Int64) -> Profile:
     kept, _ = _fitting(trace, samples[here, 1].astype(np.int64), MAX_PROFILE_FRAMES)
     left, here = len(here) - kept, here[:kept]
     number = int(contexts[rows[0], 0])
-    session = trace.sessions[number]
+    session = trace.sessions.rows[number]
     followers = session.followers[: table.stride - 2]
     labels: list[list[Label]] = []
     # Equal labels are one object.
     known: dict[Label, Label] = {}
-    for _, place, process, tid, cpu, mode, error, has_tid in (contexts[row].tolist() for row in rows):
+    for _, instance, process, tid, cpu, mode, error, has_tid in (contexts[row].tolist() for row in rows):
         pid = _known(process)
-        each = _labels(trace, place, pid)
+        each = _labels(trace, instance, pid)
         if has_tid:
             each.append(numbered("tid", tid))
             # Process 0 is the idle task of each CPU.
-            name = trace.threads.get((machine_of(place), tid), b"main" if tid == pid != 0 else b"")
+            name = trace.processes.threads.get((machine_of(instance), tid), b"main" if tid == pid != 0 else b"")
             if name:
                 each.append(("thread", name.decode("utf-8", "surrogateescape"), 0))
         if cpu:
@@ -410,8 +417,7 @@ def _cpu_profile(trace: Trace, rows: Int64) -> Profile:
         if mode:
             each.append(("mode", MODES[mode] if mode < len(MODES) else f"mode {mode}", 0))
         if error > 1:
-            text = UNWIND_ERRORS[error] if error < len(UNWIND_ERRORS) else f"error {error}"
-            each.append(("unwind_error", text, 0))
+            each.append(("unwind_error", _error_text(trace, error), 0))
         labels.append([known.setdefault(label, label) for label in each])
     values = table.array()[here][:, : 2 + len(followers)]
     part = Part(samples[here, 1].astype(np.int32), values, context[here], labels)
@@ -426,21 +432,11 @@ def _cpu_profile(trace: Trace, rows: Int64) -> Profile:
     profile.period = session.period
     first, last, clock = table.session_times(number)
     if first:
-        profile.time_nanos = _realtime(trace, first, clock or MONOTONIC)
+        profile.time_nanos = trace.clocks.realtime(first, clock or tags.BUILTIN_CLOCK_MONOTONIC)
         profile.duration_nanos = last - first
-    places = dict.fromkeys((int(contexts[row, 1]), _known(int(contexts[row, 2]))) for row in rows)
-    _take_java_names(profile, trace, list(places))
+    processes = dict.fromkeys((int(contexts[row, 1]), _known(int(contexts[row, 2]))) for row in rows)
+    _take_java_names(profile, trace, list(processes))
     profile.comments = [
-        add(f"samples of {session.event} of {_about(trace, *place)}".encode()) for place in list(places)[:1000]
+        add(f"samples of {session.event} of {_about(trace, *instance)}".encode()) for instance in list(processes)[:1000]
     ]
     return profile
-
-
-def _realtime(trace: Trace, time: int, clock: int) -> int:
-    """A time of the trace in nanoseconds since 1970; 0 where the clocks of the trace do not tell."""
-    base = trace.clocks.get(clock) or (trace.clocks.get(MONOTONIC) if clock == MONOTONIC_COARSE else None)
-    realtime = trace.clocks.get(REALTIME)
-    if not base or not realtime or not time:
-        return 0
-    result = realtime + time - base
-    return result if 0 < result < 1 << 63 else 0

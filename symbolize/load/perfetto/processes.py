@@ -1,9 +1,10 @@
-"""Which process a pid stands for: pids belong to a machine, and are used again."""
+"""The processes and threads of a trace: pids belong to a machine, and are used again."""
 
+from collections import Counter
 from typing import Final
 
 SAME_START: Final = 1_000_000_000
-"""Nanoseconds. Two sources may tell the start of one process a little differently; no pid is back so soon."""
+"""Nanoseconds. Two sources may differ in the start of one process; no pid is used again so soon."""
 
 MAX_MORE: Final = 1 << 12
 """Processes whose pid another one had before, in a whole trace."""
@@ -11,51 +12,86 @@ MAX_KNOWN: Final = 1 << 18
 """Pids whose first process is known by its start."""
 MAX_SAME: Final = 64
 """Processes that had one pid."""
+MAX_RECORDS: Final = 1 << 21
+"""Times that processes and threads are described."""
+MAX_NAME: Final = 1 << 12
+MAX_NAME_BYTES: Final = 1 << 27
+NAME_COST: Final = 256
+"""Bytes of a name, and of all names of processes and threads; each takes so many beside its content."""
 
 
 class Processes:
-    """Processes by machine and pid. Each is a place: the machine, and above its 32 bits how many had the pid before
-    (rule R243)."""
+    """Processes and threads with their names.
 
-    def __init__(self) -> None:
+    An instance is one process of those that had a pid: the machine, and above its 32 bits how many had the pid before
+    (R243, processes over time).
+    """
+
+    def __init__(self, notes: Counter[str]) -> None:
+        self.names: dict[tuple[int, int], bytes] = {}
+        """By instance and pid."""
+        self.threads: dict[tuple[int, int], bytes] = {}
+        """By machine and tid."""
+        self._notes = notes
         self._starts: dict[tuple[int, int], list[int]] = {}
-        self._more = 0
+        self._more = self._records = self._name_bytes = 0
+
+    def takes(self) -> bool:
+        """Whether one more process or thread may be described; counts it."""
+        self._records += 1
+        if self._records > MAX_RECORDS:
+            self._notes["times processes or threads were left out because the trace describes too many"] += 1
+        return self._records <= MAX_RECORDS
 
     def described(self, machine: int, pid: int, start: int) -> int:
-        """The place of a process that a packet describes; `start` is in nanoseconds since boot, 0 unknown."""
+        """The instance of a process that a packet describes; `start` is in nanoseconds since boot, 0 unknown."""
         starts = self._starts.get((machine, pid), [])
         if start:
             for number, known in enumerate(starts):
                 if abs(known - start) < SAME_START:
-                    return place_of(machine, number)
+                    return instance_of(machine, number)
             if not starts:
                 if len(self._starts) < MAX_KNOWN:
                     self._starts[machine, pid] = [start]
             elif self._more < MAX_MORE and len(starts) < MAX_SAME:
                 self._more += 1
                 starts.append(start)
-        return place_of(machine, max(len(starts) - 1, 0))
+        return instance_of(machine, max(len(starts) - 1, 0))
 
     def is_reused(self, machine: int, pid: int) -> bool:
-        """Whether several processes had the pid, as far as the trace said until now."""
+        """Whether several processes had the pid, according to the packets read so far."""
         return len(self._starts.get((machine, pid), ())) > 1
 
     def at(self, machine: int, pid: int, time: int) -> int:
-        """The place of the process that had the pid at a time in nanoseconds since boot; 0: the one described last."""
+        """The process instance that had the pid at a time in nanoseconds since boot; 0: the one described last."""
         starts = self._starts.get((machine, pid), [])
         if len(starts) < 2:
-            return place_of(machine, 0)
+            return instance_of(machine, 0)
         if not time:
-            return place_of(machine, len(starts) - 1)
+            return instance_of(machine, len(starts) - 1)
         began = [start for start in starts if start < time + SAME_START]
-        return place_of(machine, starts.index(max(began) if began else min(starts)))
+        return instance_of(machine, starts.index(max(began) if began else min(starts)))
+
+    def name(self, names: dict[tuple[int, int], bytes], key: tuple[int, int], name: bytes) -> None:
+        """Enter a name into `names` or `threads`, as long as all names stay within their limit."""
+        known, name = names.get(key), name[:MAX_NAME]
+        more = len(name) + NAME_COST if known is None else len(name) - len(known)
+        if self._name_bytes + more > MAX_NAME_BYTES:
+            self._notes["names of processes and threads were left out because the trace has too many"] += 1
+            return
+        self._name_bytes += more
+        names[key] = name
+
+    def name_of(self, instance: int, pid: int | None) -> bytes:
+        """The name of a process, empty if it or the pid is unknown."""
+        return b"" if pid is None else self.names.get((instance, pid), b"")
 
 
-def place_of(machine: int, number: int) -> int:
-    """A place as one number."""
+def instance_of(machine: int, number: int) -> int:
+    """A process instance as one number."""
     return machine & 0xFFFFFFFF | number << 32
 
 
-def machine_of(place: int) -> int:
-    """The machine of a place."""
-    return place & 0xFFFFFFFF
+def machine_of(instance: int) -> int:
+    """The machine of a process instance."""
+    return instance & 0xFFFFFFFF

@@ -1,9 +1,9 @@
-from symbolize.load.perfetto.packet_reader cimport Common
+from symbolize.load.perfetto.packet_reader cimport PacketReader
 from symbolize.core.interning cimport Tuples
 
 
 cdef class Samples:
-    cdef Common common
+    cdef PacketReader reader
     cdef readonly Tuples contexts
     cdef readonly Tuples table
     cdef public Py_ssize_t stride

@@ -10,11 +10,11 @@ from symbolize.core.arrays import Int64, extended
 
 if not cython.compiled:
     from symbolize.core.interning import Tuples
-    from symbolize.load.perfetto.packet_reader import Common
+    from symbolize.load.perfetto.packet_reader import PacketReader
 
 INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 EMPTY = cython.declare(cython.int, -2)
-"""What `Names.stack` gives for a callstack without frames."""
+"""What `InternedState.stack` gives for a callstack without frames."""
 
 MAX_CONTEXTS = 1 << 19
 """Distinct combinations of all that a sample has beside its callstack."""
@@ -29,10 +29,10 @@ class Samples:
     """A sample is a row of `contexts` and one of the callstacks of the trace. `weights` are for the followers of the
     one that is counted next."""
 
-    def __init__(self, common: Common) -> None:
-        self.common = common
-        self.contexts = Tuples(8, common.mixer)
-        self.table = Tuples(2, common.mixer)
+    def __init__(self, reader: PacketReader) -> None:
+        self.reader = reader
+        self.contexts = Tuples(8, reader.mixer)
+        self.table = Tuples(2, reader.mixer)
         self.stride = 2
         self.values = memoryview(np.zeros(0, np.int64))
         self.times = memoryview(np.zeros(0, np.int64))
@@ -48,7 +48,7 @@ class Samples:
             self.weights = extended(self.weights, followers)
 
     def reject(self, stack: cython.int):
-        """Count a sample that is left out because of what `Names.stack` gave for its callstack."""
+        """Count a sample that is left out because of what `InternedState.stack` gave for its callstack."""
         if stack == EMPTY:
             self.empty += 1
         else:
@@ -68,7 +68,7 @@ class Samples:
         followers: cython.Py_ssize_t,
     ):
         """Add one sample. `pid` and `cpu`, which have 32 bits, are one more, 0 unknown (R270, numbers of tasks)."""
-        common: Common = self.common
+        reader: PacketReader = self.reader
         key: cython.ulonglong[::1] = self.contexts.key
         row: cython.Py_ssize_t
         i: cython.Py_ssize_t
@@ -77,13 +77,13 @@ class Samples:
             or self.contexts.count >= self.max_contexts
             or self.table.count * self.stride >= self.max_values
         ):
-            common.too_many += 1
+            reader.too_many += 1
             return
         key[0] = session
-        key[1] = common.machine
+        key[1] = reader.machine
         if self.reused and pid > 0 and pid - 1 in self.reused:
-            time = common.timestamp if common.has_time else 0
-            key[1] = common.trace.instance(common.machine, pid - 1, time, common.clock)
+            time = reader.timestamp if reader.has_time else 0
+            key[1] = reader.trace.instance(reader.machine, pid - 1, time, reader.clock)
         key[2] = pid
         key[3] = tid
         key[4] = cpu
@@ -100,14 +100,14 @@ class Samples:
         self.add_value(row + 1, weight)
         for i in range(min(followers, self.stride - 2)):
             self.add_value(row + 2 + i, self.weights[i])
-        if common.has_time and common.timestamp <= INT64_MAX:
+        if reader.has_time and reader.timestamp <= INT64_MAX:
             if 3 * session + 3 > self.times.shape[0]:
                 self.times = extended(self.times, 3 * session + 3)
-            if self.times[3 * session] == 0 or common.timestamp < self.times[3 * session]:
-                self.times[3 * session] = common.timestamp
-            if common.timestamp > self.times[3 * session + 1]:
-                self.times[3 * session + 1] = common.timestamp
-            self.times[3 * session + 2] = common.clock & INT64_MAX
+            if self.times[3 * session] == 0 or reader.timestamp < self.times[3 * session]:
+                self.times[3 * session] = reader.timestamp
+            if reader.timestamp > self.times[3 * session + 1]:
+                self.times[3 * session + 1] = reader.timestamp
+            self.times[3 * session + 2] = reader.clock & INT64_MAX
 
     def add_value(self, at: cython.Py_ssize_t, value: cython.ulonglong):
         """Add to a value, which stops at the largest one."""
@@ -123,7 +123,7 @@ class Samples:
         if followers + 2 <= stride:
             return
         if self.table.count * (followers + 2) > self.max_values:
-            self.common.too_many += 1
+            self.reader.too_many += 1
             return
         old = np.asarray(self.values)[: self.table.count * stride].reshape(-1, stride)
         new = np.zeros((len(old), followers + 2), np.int64)

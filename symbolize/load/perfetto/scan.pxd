@@ -1,4 +1,5 @@
-from symbolize.load.perfetto.packet_reader cimport Common
+include "../../proto/perfetto_tags.pxi"
+from symbolize.load.perfetto.packet_reader cimport PacketReader
 from symbolize.load.perfetto.cpu cimport CpuReader
 from symbolize.load.perfetto.heaps cimport HeapReader
 from symbolize.load.perfetto.samples cimport Samples
@@ -8,7 +9,8 @@ from symbolize.core.interning cimport Table
 
 
 cdef class Scanner:
-    cdef readonly Common common
+    cdef object packets
+    cdef readonly PacketReader reader
     cdef readonly Samples samples
     cdef readonly CpuReader cpu
     cdef readonly HeapReader heaps
@@ -18,6 +20,10 @@ cdef class Scanner:
     cdef Py_ssize_t max_sequences
     cdef Table numbers
     cdef unsigned long long last_number
+    cdef Py_ssize_t interned
+    cdef Py_ssize_t interned_end
+    cdef Py_ssize_t defaults
+    cdef Py_ssize_t defaults_end
     cdef readonly bint broken
     cdef readonly unsigned long long wanted
     cdef readonly Py_ssize_t nested
@@ -31,6 +37,7 @@ cdef class Scanner:
     cdef Sequence sequence(self, unsigned long long number)
     cdef bint begins(self, unsigned long long number) except -1
     cdef packet(self, Py_ssize_t end, int depth)
+    cdef Sequence update(self, unsigned long long number, unsigned long long flags, unsigned long long dropped, bint first)
     cdef track_event(self, Py_ssize_t begin, Py_ssize_t end)
     cdef inner(self, unsigned long long tag, Py_ssize_t begin, Py_ssize_t end)
     cdef payload(self, unsigned long long tag, Py_ssize_t begin, Py_ssize_t end, unsigned long long number)

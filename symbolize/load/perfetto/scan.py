@@ -3,26 +3,32 @@
 # mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
 """The packets of a trace: the state of the sequence that each is of, and who reads what it carries.
 
-The constants are field tags as they stand on the wire: field number << 3 | wire type. Repeated integers are read
-packed and unpacked. Damage costs the message that it is in.
+Repeated integers are read packed and unpacked. Damage costs the message that it is in.
 """
 
+from typing import TYPE_CHECKING
+
 import cython
+
+if TYPE_CHECKING:
+    from symbolize.load.perfetto.packets import Packets
+    from symbolize.load.perfetto.trace import Trace
 
 if not cython.compiled:
     from symbolize.core.interning import Table
     from symbolize.load.perfetto.cpu import CpuReader
     from symbolize.load.perfetto.heaps import HeapReader
-    from symbolize.load.perfetto.packet_reader import Common
-    from symbolize.load.perfetto.samples import Samples
+    from symbolize.load.perfetto.packet_reader import PacketReader
     from symbolize.load.perfetto.sequences import Sequence
     from symbolize.load.perfetto.stack_samples import StackReader
+    from symbolize.proto.perfetto_tags import *
 
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 
-CLEARED = cython.declare(cython.ulonglong, 1)
-NEEDS_STATE = cython.declare(cython.ulonglong, 2)
+MAX_TAG = cython.declare(cython.Py_ssize_t, 5)
+MAX_HEAD = cython.declare(cython.Py_ssize_t, 20)
+"""Bytes of a tag, and of a tag and a length that are padded as far as varints may be."""
 
 MAX_SEQUENCES = 1 << 13
 """Sequences that a trace has at most: one a thread that writes packets with state."""
@@ -32,18 +38,19 @@ MAX_NUMBERS = cython.declare(cython.Py_ssize_t, 1 << 16)
 
 @cython.cclass
 class Scanner:
-    """Reads packets. `trace` is asked for what is rare: strings, inflating, headers, sessions, ends of heap dumps."""
+    """Reads packets into a trace; `packets` inflates, and reads what is rare."""
 
-    def __init__(self, trace: object, mixer: cython.ulonglong) -> None:
-        self.common = Common(trace, mixer)
-        self.samples = Samples(self.common)
-        self.cpu = CpuReader(self.common, self.samples)
-        self.stack_samples = StackReader(self.common, self.samples)
-        self.heaps = HeapReader(self.common)
+    def __init__(self, trace: "Trace", packets: "Packets") -> None:
+        self.packets = packets
+        self.reader = trace.reader
+        self.samples = trace.samples
+        self.cpu = CpuReader(self.reader, self.samples)
+        self.stack_samples = StackReader(self.reader, self.samples)
+        self.heaps = HeapReader(self.reader)
         self.sequences = {}
         self.max_sequences = MAX_SEQUENCES
         self.current = None
-        self.numbers = Table(mixer)
+        self.numbers = Table(self.reader.mixer)
         self.last_number = 0
         self.broken = False
         self.wanted = 0
@@ -55,7 +62,7 @@ class Scanner:
         `wanted` then tells how many bytes from there the packet has, 0 if not even its length is there. `broken`
         becomes true where what follows is no field of a trace.
         """
-        self.common.start(data)
+        self.reader.start(data)
         return self.walk(0)
 
     def forget(self) -> None:
@@ -64,47 +71,43 @@ class Scanner:
 
     def walk(self, depth: cython.int) -> cython.Py_ssize_t:
         """Read the packets under the cursor."""
-        common: Common = self.common
+        reader: PacketReader = self.reader
         start: cython.Py_ssize_t
         size: cython.ulonglong
         tag: cython.ulonglong
         self.wanted = 0
-        while common.pos < common.end:
-            start = common.pos
-            tag = common.varint()
-            if not common.bad and tag & 7 == 2 and tag >> 3 != 0 and tag >> 32 == 0:
-                size = common.varint()
-                if not common.bad and size > cython.cast(cython.ulonglong, common.end - common.pos):
+        while reader.pos < reader.end:
+            start = reader.pos
+            tag = reader.varint()
+            if not reader.bad and tag & 7 == BYTES and tag >> 3 != 0 and tag >> 32 == 0:
+                size = reader.varint()
+                if not reader.bad and size > cython.cast(cython.ulonglong, reader.end - reader.pos):
                     # No file is as large, and the sum must not wrap.
-                    self.wanted = common.pos - start + min(size, INT64_MAX >> 1)
-                    common.pos = start
+                    self.wanted = reader.pos - start + min(size, INT64_MAX >> 1)
+                    reader.pos = start
                     break
-                if not common.bad and tag == 0x0A:
-                    self.packet(common.pos + cython.cast(cython.Py_ssize_t, size), depth)
-                elif not common.bad:
-                    common.pos += cython.cast(cython.Py_ssize_t, size)
-            elif not common.bad:
-                common.pos = start
-                common.field()
-            if common.forgive():
-                common.pos = start
-                self.broken = common.end - start >= 20 or self.is_broken()
+                if not reader.bad and tag == Trace_packet:
+                    self.packet(reader.pos + cython.cast(cython.Py_ssize_t, size), depth)
+                elif not reader.bad:
+                    reader.pos += cython.cast(cython.Py_ssize_t, size)
+            elif not reader.bad:
+                reader.pos = start
+                reader.field()
+            if reader.forgive():
+                reader.pos = start
+                self.broken = reader.end - start >= MAX_HEAD or self.is_broken()
+                reader.pos = start
                 break
-        return common.pos
+        return reader.pos
 
     def is_broken(self) -> cython.bint:
         """Whether the bytes before the end cannot be the beginning of a field."""
-        common: Common = self.common
-        tag: cython.ulonglong = 0
-        shift: cython.int = 0
-        pos: cython.Py_ssize_t = common.pos
-        while pos < common.end and shift < 63:
-            tag |= (cython.cast(cython.ulonglong, common.view[pos]) & 0x7F) << shift
-            shift += 7
-            pos += 1
-            if common.view[pos - 1] < 0x80:
-                return tag < 8 or tag >> 32 != 0 or tag & 7 in (3, 4, 6, 7)
-        return shift > 35
+        reader: PacketReader = self.reader
+        start: cython.Py_ssize_t = reader.pos
+        tag: cython.ulonglong = reader.varint()
+        if reader.forgive():
+            return reader.end - start > MAX_TAG
+        return tag >> 3 == 0 or tag >> 32 != 0 or tag & 7 not in (VARINT, FIXED64, BYTES, FIXED32)
 
     def sequence(self, number: cython.ulonglong) -> Sequence:
         """The state of a sequence; None for 0, and for more sequences than any trace has."""
@@ -116,9 +119,9 @@ class Scanner:
         found = self.sequences.get(number)
         if found is None:
             if len(self.sequences) >= self.max_sequences:
-                self.common.too_many += 1
+                self.reader.too_many += 1
                 return None
-            found = self.sequences[number] = Sequence(number, self.common)
+            found = self.sequences[number] = Sequence(number, self.reader)
         seq = found
         self.current = seq
         return seq
@@ -139,153 +142,162 @@ class Scanner:
 
     def packet(self, end: cython.Py_ssize_t, depth: cython.int):
         """Read the packet from the cursor to `end`: first its state, then what it interns, then what it carries."""
-        common: Common = self.common
-        outer: cython.Py_ssize_t = common.end
+        reader: PacketReader = self.reader
+        outer: cython.Py_ssize_t = reader.end
         tag: cython.ulonglong
         number: cython.ulonglong = 0
         flags: cython.ulonglong = 0
         dropped: cython.ulonglong = 0
         first: cython.bint = False
-        defaults: cython.Py_ssize_t = -1
-        defaults_end: cython.Py_ssize_t = 0
-        interned: cython.Py_ssize_t = -1
-        interned_end: cython.Py_ssize_t = 0
+        cleared: cython.bint = False
         kind: cython.ulonglong = 0
         begin: cython.Py_ssize_t = 0
         stop: cython.Py_ssize_t = 0
         event: cython.Py_ssize_t = -1
         event_end: cython.Py_ssize_t = 0
-        seq: Sequence = None
-        common.end = end
-        common.machine = common.timestamp = common.clock = 0
-        common.has_time = False
-        while common.field():
-            tag = common.tag
-            if tag & 7 == 2:
-                if tag == 0x62:
-                    interned = common.begin
-                    interned_end = common.pos
-                elif tag == 0x1DA:
-                    defaults = common.begin
-                    defaults_end = common.pos
-                elif (
-                    tag == 0x212 or tag == 0x12A or tag == 0x192 or tag == 0x42A or tag == 0x1B2 or tag == 0x43A
-                    or tag == 0x12 or tag == 0x32 or tag == 0x15A or tag == 0x162 or tag == 0x17A
-                    or tag == 0x1E2 or tag == 0x1EA or tag == 0x202
+        seq: Sequence
+        reader.end = end
+        reader.machine = reader.timestamp = reader.clock = 0
+        reader.has_time = False
+        self.interned = self.defaults = -1
+        while reader.field():
+            tag = reader.tag
+            if tag & 7 == BYTES:
+                if tag == TracePacket_interned_data:
+                    self.interned, self.interned_end = reader.begin, reader.pos
+                elif tag == TracePacket_trace_packet_defaults:
+                    self.defaults, self.defaults_end = reader.begin, reader.pos
+                elif tag in (
+                    TracePacket_perf_sample, TracePacket_profile_packet, TracePacket_stack_sample,
+                    TracePacket_streaming_profile_packet, TracePacket_compressed_packets,
+                    TracePacket_zstd_compressed_packets, TracePacket_process_tree, TracePacket_clock_snapshot,
+                    TracePacket_process_descriptor, TracePacket_thread_descriptor, TracePacket_track_descriptor,
+                    TracePacket_packages_list, TracePacket_module_symbols, TracePacket_deobfuscation_mapping,
                 ):  # fmt: skip
-                    kind = tag
-                    begin = common.begin
-                    stop = common.pos
-                elif tag == 0x5A:
-                    event = common.begin
-                    event_end = common.pos
-                elif tag == 0x1C2:
+                    kind, begin, stop = tag, reader.begin, reader.pos
+                elif tag == TracePacket_track_event:
+                    event, event_end = reader.begin, reader.pos
+                elif tag == TracePacket_heap_graph:
                     self.heap_graphs += 1
-            elif tag == 0x50:
-                number = common.value & MASK32
-            elif tag == 0x40:
-                common.timestamp = common.value
-                common.has_time = True
-            elif tag == 0x68:
-                flags = common.value
-            elif tag == 0x148:
-                if common.value != 0:
-                    flags |= CLEARED
-            elif tag == 0x150:
-                dropped = common.value
-            elif tag == 0x2B8:
-                first = common.value != 0
-            elif tag == 0x1D0:
-                common.clock = common.value
-            elif tag == 0x310:
-                common.machine = common.value & MASK32
-        if common.forgive():
-            common.damaged += 1
+            elif tag == TracePacket_trusted_packet_sequence_id:
+                number = reader.value & MASK32
+            elif tag == TracePacket_timestamp:
+                reader.timestamp = reader.value
+                reader.has_time = True
+            elif tag == TracePacket_sequence_flags:
+                flags = reader.value
+            elif tag == TracePacket_incremental_state_cleared:
+                cleared = reader.value != 0
+            elif tag == TracePacket_previous_packet_dropped:
+                dropped = reader.value
+            elif tag == TracePacket_first_packet_on_sequence:
+                first = reader.value != 0
+            elif tag == TracePacket_timestamp_clock_id:
+                reader.clock = reader.value
+            elif tag == TracePacket_machine_id:
+                reader.machine = reader.value & MASK32
+        if reader.forgive():
+            reader.damaged += 1
             kind = 0
-            interned = defaults = event = -1
-        begins: cython.bint = number != 0 and self.begins(number)
-        if number != 0 and (flags != 0 or dropped != 0 or first or interned >= 0 or defaults >= 0):
-            seq = self.sequence(number)
-            if seq is not None:
-                if first:
-                    seq.began = True
-                if flags & CLEARED:
-                    if seq.pending_count > 0:
-                        self.heaps.settle(seq)
-                    seq.clear()
-                # What came before the first packet of a sequence was never in the trace (R271, losses).
-                if dropped != 0 and not first and not begins:
-                    self.losses += 1
-                    seq.lose()
-                if dropped != 0 and not flags & CLEARED:
-                    seq.valid = False
-                    seq.has_time = False
-                if defaults >= 0:
-                    common.trace.defaults(seq, common.text(defaults, defaults_end))
-                if interned >= 0 and seq.valid:
-                    seq.names.read(interned, interned_end)
+            event = self.interned = self.defaults = -1
+        if cleared:
+            flags |= SEQ_INCREMENTAL_STATE_CLEARED
+        seq = self.update(number, flags, dropped, first)
         if event >= 0:
             self.track_event(event, event_end)
-        if kind == 0x192 or kind == 0x42A:
+        if kind in (TracePacket_compressed_packets, TracePacket_zstd_compressed_packets):
             if depth > 0:
                 self.nested += 1
             else:
                 self.inner(kind, begin, stop)
         elif kind != 0:
-            if flags & NEEDS_STATE and (seq is None or not seq.valid):
+            if flags & SEQ_NEEDS_INCREMENTAL_STATE and (seq is None or not seq.valid):
                 self.invalid_state += 1
             else:
                 self.payload(kind, begin, stop, number)
-        if common.forgive():
-            common.damaged += 1
-        common.pos = end
-        common.end = outer
+        if reader.forgive():
+            reader.damaged += 1
+        reader.pos = end
+        reader.end = outer
+
+    def update(
+        self, number: cython.ulonglong, flags: cython.ulonglong, dropped: cython.ulonglong, first: cython.bint
+    ) -> Sequence:
+        """Bring the state of a packet's sequence up to date, and return it; None where the packet changes none."""
+        reader: PacketReader = self.reader
+        seq: Sequence
+        begins: cython.bint = number != 0 and self.begins(number)
+        if number == 0 or not (flags != 0 or dropped != 0 or first or self.interned >= 0 or self.defaults >= 0):
+            return None
+        seq = self.sequence(number)
+        if seq is None:
+            return None
+        if first:
+            seq.began = True
+        if flags & SEQ_INCREMENTAL_STATE_CLEARED:
+            if seq.pending_count > 0:
+                self.heaps.settle(seq)
+            seq.clear()
+        # What came before the first packet of a sequence was never in the trace (R271, losses).
+        if dropped != 0 and not first and not begins:
+            self.losses += 1
+            seq.lose()
+        if dropped != 0 and not flags & SEQ_INCREMENTAL_STATE_CLEARED:
+            seq.valid = False
+            seq.has_time = False
+        if self.defaults >= 0:
+            reader.trace.sessions.defaults(seq, reader.data[self.defaults : self.defaults_end])
+        if self.interned >= 0 and seq.valid:
+            seq.interned.read(self.interned, self.interned_end)
+        return seq
 
     def track_event(self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
         """Count the callstack of a TrackEvent, in it or by id; such callstacks are not read."""
-        common: Common = self.common
-        common.pos = begin
-        common.end = end
-        while common.field():
-            if common.tag == 0x1BA or common.tag == 0x1C0:
+        reader: PacketReader = self.reader
+        reader.pos = begin
+        reader.end = end
+        while reader.field():
+            if reader.tag == TrackEvent_callstack or reader.tag == TrackEvent_callstack_iid:
                 self.track_stacks += 1
                 break
 
     def inner(self, tag: cython.ulonglong, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
         """Read the packets that were compressed into one."""
-        common: Common = self.common
-        data = common.data
-        outer: cython.Py_ssize_t = common.end
+        reader: PacketReader = self.reader
+        data = reader.data
+        outer: cython.Py_ssize_t = reader.end
         wanted: cython.ulonglong = self.wanted
-        inflated = common.trace.inflate(tag >> 3, common.text(begin, end))
+        inflated = self.packets.inflate(tag, reader.data[begin:end])
         if inflated is None:
-            common.damaged += 1
+            reader.damaged += 1
             return
-        common.start(inflated)
+        reader.start(inflated)
         if self.walk(1) != len(inflated):
-            common.damaged += 1
+            reader.damaged += 1
         self.broken = False
         self.wanted = wanted
-        common.start(data)
-        common.end = outer
+        reader.start(data)
+        reader.end = outer
 
     def payload(
         self, tag: cython.ulonglong, begin: cython.Py_ssize_t, end: cython.Py_ssize_t, number: cython.ulonglong
     ):
         """Read what a packet carries besides its state."""
-        common: Common = self.common
+        reader: PacketReader = self.reader
         seq: Sequence = self.sequence(number)
-        if tag == 0x212 or tag == 0x43A or tag == 0x12A or tag == 0x1B2:
+        if tag in (
+            TracePacket_perf_sample, TracePacket_stack_sample, TracePacket_profile_packet,
+            TracePacket_streaming_profile_packet,
+        ):  # fmt: skip
             if seq is None:
                 self.invalid_state += 1
-            elif tag == 0x212:
+            elif tag == TracePacket_perf_sample:
                 self.cpu.perf_sample(seq, begin, end)
-            elif tag == 0x43A:
+            elif tag == TracePacket_stack_sample:
                 self.stack_samples.stack_sample(seq, begin, end)
-            elif tag == 0x12A:
+            elif tag == TracePacket_profile_packet:
                 self.heaps.heap_packet(seq, begin, end)
             else:
                 self.cpu.streaming(seq, begin, end)
         else:
-            time = common.timestamp if common.has_time else None
-            common.trace.rare(tag >> 3, common.text(begin, end), seq, common.machine, time)
+            self.packets.rare(tag, reader.data[begin:end], seq, reader.machine)

@@ -1,15 +1,15 @@
-from symbolize.load.perfetto.packet_reader cimport Common
-from symbolize.load.perfetto.interned_state cimport Names
+from symbolize.load.perfetto.packet_reader cimport PacketReader
+from symbolize.load.perfetto.interned_state cimport InternedState
 from symbolize.core.interning cimport Table
 
 
 cdef class Sequence:
-    cdef Common common
+    cdef PacketReader reader
     cdef readonly unsigned long long number
     cdef readonly bint valid
     cdef public bint began
-    cdef Names names
-    cdef Names inline
+    cdef InternedState interned
+    cdef InternedState inline
     cdef public long long generation
     cdef public int session
     cdef public int followers

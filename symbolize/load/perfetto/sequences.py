@@ -8,8 +8,8 @@ import numpy as np
 
 if not cython.compiled:
     from symbolize.core.interning import Table
-    from symbolize.load.perfetto.interned_state import Names
-    from symbolize.load.perfetto.packet_reader import Common
+    from symbolize.load.perfetto.interned_state import InternedState
+    from symbolize.load.perfetto.packet_reader import PacketReader
 
 NO_WORDS = cython.declare(cython.ulonglong[::1], memoryview(np.zeros(0, np.uint64)))
 NO_ROWS = cython.declare(cython.int[::1], memoryview(np.zeros(0, np.int32)))
@@ -17,13 +17,13 @@ NO_ROWS = cython.declare(cython.int[::1], memoryview(np.zeros(0, np.int32)))
 
 @cython.cclass
 class Sequence:
-    """What is known of a sequence. `valid`: what it interns can be trusted (rule R222)."""
+    """What is known of a sequence. `valid`: what it interns can be trusted (R222, state of sequences)."""
 
-    def __init__(self, number: cython.ulonglong, common: Common) -> None:
-        self.common = common
+    def __init__(self, number: cython.ulonglong, reader: PacketReader) -> None:
+        self.reader = reader
         self.number = number
         self.valid = self.began = False
-        self.names = Names(common, False)
+        self.interned = InternedState(reader, False)
         self.generation = 0
         # Of PerfSamples: the events, the defaults that told them, and the counters of each CPU
         self.session = -1
@@ -32,7 +32,7 @@ class Sequence:
         self.defaults = b""
         self.stack_defaults = self.stack_events = None
         self.clock = 0
-        self.cpus = Table(common.mixer)
+        self.cpus = Table(reader.mixer)
         self.counters = NO_WORDS
         self.counted = NO_ROWS
         self.counter_words = 0
@@ -53,9 +53,9 @@ class Sequence:
 
     def clear(self):
         """Forget what was interned, and the defaults."""
-        if self.names.entries > 0 or len(self.names.sessions) > 0:
-            self.names.release()
-            self.names = Names(self.common, False)
+        if self.interned.entries > 0 or len(self.interned.sessions) > 0:
+            self.interned.release()
+            self.interned = InternedState(self.reader, False)
         self.valid = True
         self.generation += 1
         self.session = -1
@@ -71,8 +71,8 @@ class Sequence:
 
     def reset_counters(self) -> None:
         """Forget the counters because the events changed."""
-        self.common.counter_room += self.counter_words
+        self.reader.counters_left += self.counter_words
         self.counter_words = 0
-        self.cpus = Table(self.common.mixer)
+        self.cpus = Table(self.reader.mixer)
         self.counters = NO_WORDS
         self.counted = NO_ROWS

@@ -1,32 +1,32 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="arg-type, assignment, attr-defined, index, no-any-return, no-untyped-call"
 # mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
-"""Samples of any profiler (StackSample).
-
-The constants are field tags as they stand on the wire: field number << 3 | wire type.
-"""
-
-from typing import Any
+"""Samples of any profiler (StackSample)."""
 
 import cython
 import numpy as np
 
 if not cython.compiled:
-    from symbolize.load.perfetto.interned_state import Names
-    from symbolize.load.perfetto.packet_reader import Common
+    from symbolize.load.perfetto.interned_state import InternedState
+    from symbolize.load.perfetto.packet_reader import PacketReader
     from symbolize.load.perfetto.samples import Samples
     from symbolize.load.perfetto.sequences import Sequence
+    from symbolize.proto.perfetto_tags import *
 
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 
 EMPTY = cython.declare(cython.int, -2)
-"""What `Names.stack` gives for a callstack without frames."""
+"""What `InternedState.stack` gives for a callstack without frames."""
 MAX_FOLLOWERS = cython.declare(cython.Py_ssize_t, 64)
 MAX_DEPTH = cython.declare(cython.Py_ssize_t, 1 << 12)
 """Frames of one callstack; unwinders stop at 1000."""
 MAX_EVENT = cython.declare(cython.Py_ssize_t, 1 << 12)
 """Bytes of a CounterDescriptor in a sample; of a longer one the beginning is read."""
+MAX_ERROR = cython.declare(cython.Py_ssize_t, 256)
+"""Bytes of the text of an unwinding error."""
+TEXT_ERROR = 1 << 32
+"""Added to the row of the string where an error is a text instead of a number."""
 MAX_KEPT = cython.declare(cython.Py_ssize_t, 1 << 10)
 """Combinations of events of one sequence that are remembered."""
 
@@ -35,169 +35,187 @@ MAX_KEPT = cython.declare(cython.Py_ssize_t, 1 << 10)
 class StackReader:
     """Reads packets and counts their samples."""
 
-    def __init__(self, common: Common, samples: Samples) -> None:
-        self.common = common
+    def __init__(self, reader: PacketReader, samples: Samples) -> None:
+        self.reader = reader
         self.samples = samples
         self.weights = memoryview(np.zeros(MAX_FOLLOWERS, np.uint64))
 
     def stack_sample(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
-        """Read a StackSample: what it says by id, in itself, or not at all and leaves to the defaults (rule R229)."""
-        common: Common = self.common
+        """Read a StackSample: what it has by id, in itself, or not at all and leaves to the defaults (R229, stack
+        samples)."""
+        reader: PacketReader = self.reader
         samples: Samples = self.samples
-        names: Names = seq.names
-        tag: cython.ulonglong
-        outer: cython.Py_ssize_t
-        task: cython.ulonglong = 0
-        execution: cython.ulonglong = 0
-        iid: cython.ulonglong = 0
-        inline_begin: cython.Py_ssize_t = -1
-        inline_end: cython.Py_ssize_t = 0
-        error: cython.ulonglong = 0
-        primary: cython.ulonglong = 0
-        weight: cython.ulonglong = 1
-        given: cython.Py_ssize_t = 0
-        pid: cython.ulonglong = 0
-        tid: cython.ulonglong = 0
-        has_tid: cython.bint
-        cpu: cython.ulonglong = 0
-        mode: cython.ulonglong = 0
+        state: InternedState = seq.interned
+        weight: cython.ulonglong
         i: cython.Py_ssize_t
         count: cython.Py_ssize_t
         stack: cython.int
-        described = b""
-        followed: list[Any] = []
-        common.pos = begin
-        common.end = end
-        while common.field():
-            tag = common.tag
-            if tag == 0x0A:
-                outer = common.enter()
-                names.parse_context(False)
-                common.leave(outer)
-                pid, tid = names.context_first, names.context_second
-            elif tag == 0x1A:
-                outer = common.enter()
-                names.parse_context(True)
-                common.leave(outer)
-                cpu, mode = names.context_first, names.context_second
-            elif tag == 0x10:
-                task = common.value
-            elif tag == 0x20:
-                execution = common.value
-            elif tag == 0x2A:
-                inline_begin, inline_end = common.begin, common.pos
-            elif tag == 0x30:
-                iid = common.value
-            elif tag == 0x38:
-                error = common.value & MASK32
-            elif tag == 0x4A:
-                described = common.text(common.begin, min(common.pos, common.begin + MAX_EVENT))
-            elif tag == 0x50:
-                primary = common.value
-            elif tag == 0x58:
-                weight = common.value
-            elif tag == 0x62 and len(followed) < MAX_FOLLOWERS:
-                followed.append(common.text(common.begin, min(common.pos, common.begin + MAX_EVENT)))
-            elif (tag == 0x68 or tag == 0x6A) and len(followed) < MAX_FOLLOWERS:
-                common.numbers_count = 0
-                common.take_numbers(MAX_FOLLOWERS)
-                followed += np.asarray(common.numbers)[: common.numbers_count].tolist()
-            elif tag == 0x70 or tag == 0x72:
-                common.numbers_count = 0
-                common.take_numbers(MAX_FOLLOWERS)
-                for i in range(min(common.numbers_count, MAX_FOLLOWERS - given)):
-                    self.weights[given + i] = common.numbers[i]
-                given += min(common.numbers_count, MAX_FOLLOWERS - given)
-        if common.bad:
+        has_tid: cython.bint
+        self.read(state, begin, end)
+        if reader.bad:
             return
-        if task != 0:
-            if not names.find_context(names.tasks, task):
+        if self.task != 0:
+            if not state.find_context(state.tasks, self.task):
                 samples.rejected += 1
                 return
-            pid, tid = names.context_first, names.context_second
-        if execution != 0:
-            if not names.find_context(names.executions, execution):
+            self.pid, self.tid = state.context_first, state.context_second
+        if self.execution != 0:
+            if not state.find_context(state.executions, self.execution):
                 samples.rejected += 1
                 return
-            cpu, mode = names.context_first, names.context_second
-        if inline_begin < 0 and iid == 0:
+            self.cpu, self.mode = state.context_first, state.context_second
+        if self.inline_begin < 0 and self.iid == 0:
             samples.counter_only += 1
             return
-        key = (primary, described, tuple(followed[:MAX_FOLLOWERS]), seq.stack_defaults)
-        session = names.sessions.get(key)
-        if session is None:
-            session = common.trace.stack_session(seq, names.descriptors, *key[:3])
-            size = sum(len(each) for each in (described, seq.stack_defaults or b"", *followed) if type(each) is bytes)
-            if len(names.sessions) < MAX_KEPT and names.takes(size >> 3):
-                names.sessions[key] = session
+        session = self.session(seq)
         if session[0] < 0:
             samples.rejected += 1
             return
-        stack = names.stack(iid) if inline_begin < 0 else self.inline_stack(inline_begin, inline_end)
+        if self.inline_begin < 0:
+            stack = state.stack(self.iid)
+        else:
+            stack = self.inline_stack(self.inline_begin, self.inline_end)
         if stack < 0:
             samples.reject(stack)
             return
         count = session[1]
-        samples.reserve(count)
         multipliers = session[2]
+        samples.reserve(count)
         for i in range(count):
-            samples.weights[i] = self.weights[i] if i < given else 0
+            samples.weights[i] = self.weights[i] if i < self.given else 0
+        weight = self.weight
         if multipliers:
             weight = self.scaled(weight, multipliers[0])
             for i in range(count):
                 samples.weights[i] = self.scaled(samples.weights[i], multipliers[1 + i])
-        if common.clock == 0:
-            common.clock = seq.clock
-        has_tid = tid > 0
-        samples.count(session[0], pid, tid - 1 if has_tid else 0, has_tid, cpu, mode, error, stack, weight, count)
+        if reader.clock == 0:
+            reader.clock = seq.clock
+        has_tid = self.tid > 0
+        samples.count(
+            session[0], self.pid, self.tid - 1 if has_tid else 0, has_tid, self.cpu, self.mode, self.error,
+            stack, weight, count,
+        )  # fmt: skip
+
+    def read(self, state: InternedState, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
+        """Read the fields of a StackSample into attributes."""
+        reader: PacketReader = self.reader
+        tag: cython.ulonglong
+        outer: cython.Py_ssize_t
+        i: cython.Py_ssize_t
+        taken: cython.Py_ssize_t
+        self.task = self.execution = self.iid = self.error = self.primary = 0
+        self.pid = self.tid = self.cpu = self.mode = 0
+        self.weight = 1
+        self.given = 0
+        self.inline_begin = -1
+        self.described = b""
+        self.followed = []
+        reader.pos = begin
+        reader.end = end
+        while reader.field():
+            tag = reader.tag
+            if tag == StackSample_task_context:
+                outer = reader.enter()
+                state.parse_context(False)
+                reader.leave(outer)
+                self.pid, self.tid = state.context_first, state.context_second
+            elif tag == StackSample_execution_context:
+                outer = reader.enter()
+                state.parse_context(True)
+                reader.leave(outer)
+                self.cpu, self.mode = state.context_first, state.context_second
+            elif tag == StackSample_task_context_iid:
+                self.task = reader.value
+            elif tag == StackSample_execution_context_iid:
+                self.execution = reader.value
+            elif tag == StackSample_callstack:
+                self.inline_begin, self.inline_end = reader.begin, reader.pos
+            elif tag == StackSample_callstack_iid:
+                self.iid = reader.value
+            elif tag == StackSample_unwind_error:
+                self.error = TEXT_ERROR + reader.trace.string(reader.content()[:MAX_ERROR])
+            elif tag == StackSample_primary_descriptor:
+                self.described = reader.content()[:MAX_EVENT]
+            elif tag == StackSample_primary_descriptor_iid:
+                self.primary = reader.value
+            elif tag == StackSample_primary_weight:
+                self.weight = reader.value
+            elif tag == StackSample_follower_descriptors:
+                if len(self.followed) < MAX_FOLLOWERS:
+                    self.followed.append(reader.content()[:MAX_EVENT])
+            elif tag in (StackSample_follower_descriptor_iids, StackSample_follower_descriptor_iids_packed):
+                if len(self.followed) < MAX_FOLLOWERS:
+                    reader.numbers_count = 0
+                    reader.take_numbers(MAX_FOLLOWERS)
+                    self.followed += np.asarray(reader.numbers)[: reader.numbers_count].tolist()
+            elif tag in (StackSample_follower_weights, StackSample_follower_weights_packed):
+                reader.numbers_count = 0
+                reader.take_numbers(MAX_FOLLOWERS)
+                taken = min(reader.numbers_count, MAX_FOLLOWERS - self.given)
+                for i in range(taken):
+                    self.weights[self.given + i] = reader.numbers[i]
+                self.given += taken
+
+    def session(self, seq: Sequence):
+        """The session of the sample that was read, as `Sessions.of_stack_sample` returns it."""
+        state: InternedState = seq.interned
+        key = (self.primary, self.described, tuple(self.followed[:MAX_FOLLOWERS]), seq.stack_defaults)
+        found = state.sessions.get(key)
+        if found is None:
+            found = self.reader.trace.sessions.of_stack_sample(seq, state.descriptors, *key[:3])
+            texts = (self.described, seq.stack_defaults or b"", *self.followed)
+            size = sum(len(each) for each in texts if type(each) is bytes)
+            if len(state.sessions) < MAX_KEPT and state.takes(size >> 3):
+                state.sessions[key] = found
+        return found
 
     def scaled(self, weight: cython.ulonglong, multiplier: cython.ulonglong) -> cython.ulonglong:
-        """A weight in the unit of its event, at most the largest number (rule R237)."""
+        """A weight in the unit of its event, at most the largest number (R237, multiplied weights)."""
         if weight != 0 and multiplier > INT64_MAX // weight:
             self.samples.saturated += 1
             return INT64_MAX
         return weight * multiplier
 
     def inline_stack(self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-        """The callstack of a StackSample that says its frames itself, outermost first; as `Names.stack` gives it."""
-        common: Common = self.common
+        """The callstack with the frames in a StackSample, outermost first; as `InternedState.stack` returns it."""
+        reader: PacketReader = self.reader
         outer: cython.Py_ssize_t
         function: cython.int
         source: cython.int
         line: cython.ulonglong
-        key: cython.ulonglong[::1] = common.frames.key
+        key: cython.ulonglong[::1] = reader.frames.key
         rows: list[int] = []
-        common.pos = begin
-        common.end = end
-        while common.field():
-            if common.tag != 0x0A:
+        reader.pos = begin
+        reader.end = end
+        while reader.field():
+            if reader.tag != InlineCallstack_frames:
                 continue
-            outer = common.enter()
+            outer = reader.enter()
             function = source = 0
             line = 0
-            while common.field():
-                if common.tag == 0x0A:
-                    function = common.trace.string(common.content())
-                elif common.tag == 0x12:
-                    source = common.trace.string(common.content())
-                elif common.tag == 0x18:
-                    line = common.value & MASK32
-            common.leave(outer)
+            while reader.field():
+                if reader.tag == InlineCallstack_Frame_function_name:
+                    function = reader.trace.string(reader.content())
+                elif reader.tag == InlineCallstack_Frame_source_file:
+                    source = reader.trace.string(reader.content())
+                elif reader.tag == InlineCallstack_Frame_line_number:
+                    line = reader.value & MASK32
+            reader.leave(outer)
             key[0] = key[1] = 0
             key[2] = function
             key[3] = source
             key[4] = line
-            if common.frames.count >= common.max_frames or len(rows) >= MAX_DEPTH:
-                common.too_many += 1
+            if reader.frames.count >= reader.max_frames or len(rows) >= MAX_DEPTH:
+                reader.too_many += 1
                 return -1
-            rows.append(common.frames.add())
-        if not rows and not common.bad:
+            rows.append(reader.frames.add())
+        if not rows and not reader.bad:
             return EMPTY
-        if common.bad or common.stacks.count >= common.max_stacks:
+        if reader.bad or reader.stacks.count >= reader.max_stacks:
             return -1
-        if common.stacks.used + len(rows) > common.max_items:
+        if reader.stacks.used + len(rows) > reader.max_items:
             return -1
-        common.stacks.size = 0
+        reader.stacks.size = 0
         for row in reversed(rows):
-            common.stacks.append(row)
-        return common.stacks.add()
+            reader.stacks.append(row)
+        return reader.stacks.add()

@@ -1,75 +1,263 @@
-"""Messages that a trace has few of, field by field."""
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, assignment, attr-defined, index, no-any-return, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
+"""Protobuf messages, field by field: a compiled cursor, and generators for messages that a trace has few of."""
 
 from collections.abc import Iterator
+from typing import Any
 
-MASK64 = (1 << 64) - 1
-LAST = 127
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+import cython
+import numpy as np
+
+from symbolize.core.arrays import extended
+
+if not cython.compiled:
+    SMALL_FIELDS = 16
+    """Fields whose tags have one byte have numbers below this one."""
+    from symbolize.proto.perfetto_tags import *
+
+LAST_TAG = 1 << 10
+"""Tags of the fields that `message` returns are below this one; no message that is read here has more."""
+
+MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+NO_WORDS = cython.declare(cython.ulonglong[::1], memoryview(np.zeros(0, np.uint64)))
 
 
 class Damaged(ValueError):
     """A message is not protobuf."""
 
 
+@cython.cclass
+class MessageReader:
+    """A cursor in the fields of a message, and the field read last."""
+
+    def __init__(self, data: bytes) -> None:
+        self.numbers = NO_WORDS
+        self.numbers_count = 0
+        self.small = NO_WORDS
+        self.tag = self.value = 0
+        self.begin = 0
+        self.start(data)
+
+    def start(self, data: bytes) -> None:
+        """Put the cursor at the beginning of other data."""
+        self.data = data
+        self.view = data
+        self.pos = 0
+        self.end = len(data)
+        self.bad = False
+
+    def varint(self) -> cython.ulonglong:
+        """The next varint; one of more than ten bytes is damage (protobuf encoding)."""
+        value: cython.ulonglong = 0
+        byte: cython.ulonglong
+        shift: cython.int = 0
+        pos: cython.Py_ssize_t = self.pos
+        while pos < self.end and shift < 70:
+            byte = self.view[pos]
+            pos += 1
+            value |= ((byte & 0x7F) << shift) & MASK64
+            if byte < 0x80:
+                self.pos = pos
+                return value
+            shift += 7
+        self.bad = True
+        return 0
+
+    def field(self) -> cython.bint:
+        """Read the next field before the end of the cursor; False where there is none, or it is damaged.
+
+        `tag` is its tag and `value` its number. A field of bytes has `value` of them, from `begin` to the cursor.
+        Groups are damage, as they are for pprof.
+        """
+        pos: cython.Py_ssize_t = self.pos
+        end: cython.Py_ssize_t = self.end
+        tag: cython.ulonglong
+        byte: cython.ulonglong
+        value: cython.ulonglong = 0
+        shift: cython.int = 0
+        if self.bad or pos >= end:
+            return False
+        tag = self.view[pos]
+        pos += 1
+        if tag > 0x7F:
+            tag = self.varint()
+            pos = self.pos
+        self.bad |= tag >> 3 == 0 or tag >> 32 != 0
+        self.tag = tag
+        if tag & 7 == VARINT or tag & 7 == BYTES:
+            # As `varint`, which costs a third more here.
+            while True:
+                if pos >= end or shift > 63:
+                    self.bad = True
+                    return False
+                byte = self.view[pos]
+                pos += 1
+                value |= ((byte & 0x7F) << shift) & MASK64
+                if byte < 0x80:
+                    break
+                shift += 7
+            self.value = value
+            if tag & 7 == VARINT:
+                self.pos = pos
+                return not self.bad
+        elif tag & 7 == FIXED64:
+            value = 8
+        elif tag & 7 == FIXED32:
+            value = 4
+        else:
+            self.bad = True
+        if self.bad or value > cython.cast(cython.ulonglong, end - pos):
+            self.bad = True
+            return False
+        self.begin = pos
+        self.pos = pos + cython.cast(cython.Py_ssize_t, value)
+        return True
+
+    @cython.boundscheck(False)
+    def read_small(self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.void:
+        """Read the message from `begin` to `end`: the last value of each number field below `SMALL_FIELDS` to `small`,
+        by field number, 0 if it is not there; in `small[0]` a bit for each that is there. The cursor does not move.
+
+        Bounds need no check: those of the message are checked once, numbers in tags of one byte are below 16.
+        """
+        pos: cython.Py_ssize_t = begin
+        tag: cython.ulonglong
+        byte: cython.ulonglong
+        value: cython.ulonglong
+        present: cython.ulonglong = 0
+        shift: cython.int
+        number: cython.Py_ssize_t
+        if begin < 0 or end > len(self.view) or self.small.shape[0] != SMALL_FIELDS:
+            self.bad = True
+            return
+        for number in range(SMALL_FIELDS):
+            self.small[number] = 0
+        while pos < end:
+            tag = self.view[pos]
+            if tag & 7 != VARINT or tag >> 3 == 0 or tag > 0x7F:
+                pos = self.pass_over(pos, end)
+                continue
+            pos += 1
+            value = 0
+            shift = 0
+            while True:
+                if pos >= end or shift > 63:
+                    self.bad = True
+                    return
+                byte = self.view[pos]
+                pos += 1
+                value |= ((byte & 0x7F) << shift) & MASK64
+                if byte < 0x80:
+                    break
+                shift += 7
+            number = cython.cast(cython.Py_ssize_t, tag >> 3)
+            self.small[number] = value
+            present |= cython.cast(cython.ulonglong, 1) << number
+        self.small[0] = present
+
+    def pass_over(self, pos: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Where the field at `pos` ends; `end` if it is damaged. The cursor does not move."""
+        before: cython.Py_ssize_t = self.pos
+        outer: cython.Py_ssize_t = self.end
+        self.pos = pos
+        self.end = end
+        pos = self.pos if self.field() else end
+        self.pos = before
+        self.end = outer
+        return pos
+
+    def enter(self) -> cython.Py_ssize_t:
+        """Go back into the field of bytes that was read; the end of the message around it, to give to `leave`."""
+        outer: cython.Py_ssize_t = self.end
+        self.end = self.pos
+        self.pos = self.begin
+        return outer
+
+    def leave(self, outer: cython.Py_ssize_t) -> cython.void:
+        """Go on behind the field that was entered; damage inside of it stays noted until `forgive` is asked."""
+        self.pos = self.end
+        self.end = outer
+
+    def forgive(self) -> cython.bint:
+        """Whether there was damage, which is then over."""
+        bad: cython.bint = self.bad
+        self.bad = False
+        return bad
+
+    def content(self) -> bytes:
+        """The bytes of the field that was read."""
+        return self.data[self.begin : self.pos]
+
+    def take_numbers(self, limit: cython.Py_ssize_t):
+        """Add what the field that was read has, a number or packed ones, to `numbers`; up to one more than `limit`."""
+        outer: cython.Py_ssize_t
+        value: cython.ulonglong
+        if self.tag & 7 == VARINT:
+            if self.numbers_count <= limit:
+                self.add_number(self.value)
+            return
+        outer = self.enter()
+        while self.pos < self.end and self.numbers_count <= limit:
+            value = self.varint()
+            if self.bad:
+                break
+            self.add_number(value)
+        self.leave(outer)
+
+    def take_run(self, tag: cython.ulonglong, limit: cython.Py_ssize_t):
+        """Add the numbers of the fields that follow and have this tag, of one byte; up to one more than `limit`."""
+        value: cython.ulonglong
+        while self.numbers_count <= limit and self.pos < self.end and self.view[self.pos] == tag:
+            self.pos += 1
+            value = self.varint()
+            if self.bad:
+                break
+            self.add_number(value)
+
+    def add_number(self, value: cython.ulonglong):
+        """Add to `numbers`."""
+        if self.numbers_count == self.numbers.shape[0]:
+            self.numbers = extended(self.numbers, self.numbers_count + 1)
+        self.numbers[self.numbers_count] = value
+        self.numbers_count += 1
+
+
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The varint at `at`, and where it ends."""
-    value = shift = 0
-    while at < len(data) and shift < 70:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & MASK64, at
-        shift += 7
-    raise Damaged
+    """The varint at `at`, and where it ends. Raises Damaged."""
+    reader: MessageReader = MessageReader(data)
+    reader.pos = at
+    value: cython.ulonglong = reader.varint()
+    if reader.bad:
+        raise Damaged
+    return value, reader.pos
 
 
-def strict(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field; fixed-size values are bytes. Raises Damaged at the first that is damaged."""
-    at = 0
-    while at < len(data):
-        tag, at = varint(data, at)
-        wire = tag & 7
-        if tag < 8:
-            raise Damaged
-        if wire == VARINT:
-            value, at = varint(data, at)
-            yield tag >> 3, value
-            continue
-        size = 8 if wire == FIXED64 else 4
-        if wire == BYTES:
-            size, at = varint(data, at)
-        elif wire not in (FIXED64, FIXED32):
-            raise Damaged
-        if size > len(data) - at:
-            raise Damaged
-        yield tag >> 3, data[at : at + size]
-        at += size
+def spans(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Tag, begin and end of the content of each field; numbers have none. Raises Damaged at the first damaged one."""
+    reader: MessageReader = MessageReader(data)
+    while reader.field():
+        yield reader.tag, reader.pos if reader.tag & 7 == VARINT else reader.begin, reader.pos
+    if reader.bad:
+        raise Damaged
 
 
-def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The same up to the first field that is damaged."""
-    try:
-        yield from strict(data)
-    except Damaged:
-        return
+def fields(data: bytes, is_strict: bool = False) -> Iterator[tuple[int, Any]]:
+    """Tag and value of each field, a number or bytes, up to the first that is damaged, where it raises Damaged if
+    `is_strict`. Fixed-size numbers are bytes."""
+    reader: MessageReader = MessageReader(data)
+    while reader.field():
+        if reader.tag & 7 == VARINT:
+            yield reader.tag, reader.value
+        else:
+            yield reader.tag, reader.content()
+    if is_strict and reader.bad:
+        raise Damaged
 
 
-def message(data: bytes) -> dict[int, int | bytes]:
-    """The last value of each field with a number up to `LAST`; no message that is read here has more."""
-    return {field: value for field, value in fields(data) if field <= LAST}
-
-
-def number(values: dict[int, int | bytes], field: int) -> int:
-    """An integer field, 0 if it is not there."""
-    value = values.get(field, 0)
-    return value if isinstance(value, int) else 0
-
-
-def text(values: dict[int, int | bytes], field: int) -> bytes:
-    """A field of bytes, empty if it is not there."""
-    value = values.get(field, b"")
-    return value if isinstance(value, bytes) else b""
+def message(data: bytes) -> dict[int, Any]:
+    """The last value of each field with a tag below `LAST_TAG`."""
+    return {tag: value for tag, value in fields(data) if tag < LAST_TAG}
 
 
 def signed(value: int, bits: int = 64) -> int:

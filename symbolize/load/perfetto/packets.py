@@ -1,0 +1,200 @@
+"""Packets that a trace has few of: compressed packets, clocks, names of processes and threads, symbols."""
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any, Final
+
+from symbolize.core.compression import ZLIB_OR_GZIP, ZSTD, CompressionError, MissingCodec, first_bytes
+from symbolize.load.perfetto.trace import MAX_PATH, SymbolLine, Trace
+from symbolize.load.perfetto.wire import fields, message, signed
+from symbolize.proto import perfetto_tags as tags
+
+MAX_INFLATED: Final = 16 << 20
+"""Bytes in one compressed packet; Perfetto's own have less than 512 KiB before they are compressed."""
+
+MAX_INFLATED_RATIO: Final = 100
+FREE_INFLATED: Final = 32 << 20
+"""Beyond so many bytes in all compressed packets, they may be only so many times as large as what they were made of:
+the packets, and the input itself where that was compressed too (R277, ratio of all layers)."""
+
+MAX_SYMBOLS: Final = 1 << 20
+"""Modules and addresses that the trace brings symbols for, and lines of them."""
+MAX_LINES: Final = 1000
+"""Lines of one address."""
+
+MAX_TIME: Final = 1 << 52
+"""Microseconds before and after 0 that a reference time may be."""
+
+KTHREADD: Final = 2
+"""The process that starts the threads of the kernel."""
+
+
+class Packets:
+    """Reads rare packets into a trace. `packed` returns how many bytes of a compressed input were read so far."""
+
+    def __init__(self, trace: Trace, packed: Callable[[], int] | None = None) -> None:
+        self._trace = trace
+        self._packed = packed
+        self._inflated = self._deflated = 0
+        self._symbol_count = 0
+
+    def inflate(self, tag: int, data: bytes) -> bytes | None:
+        """The packets in a compressed packet; None, which is noted, if they cannot be read."""
+        self._deflated += len(data)
+        packed = self._deflated if self._packed is None else min(self._deflated, self._packed())
+        limit = min(MAX_INFLATED, max(FREE_INFLATED, MAX_INFLATED_RATIO * packed) - self._inflated)
+        codec = ZLIB_OR_GZIP if tag == tags.TracePacket_compressed_packets else ZSTD
+        problem = " because they expand as only bombs do"
+        inflated, is_cut = b"", False
+        try:
+            if limit > 0:
+                inflated, is_cut = first_bytes(data, codec, limit + 1)
+        except MissingCodec:
+            problem = ": zstd needs the Python package zstandard"
+            limit = 0
+        except CompressionError:
+            problem = " because they are damaged"
+            limit = 0
+        if limit <= 0 or len(inflated) > limit:
+            self._trace.notes[f"compressed packets were left out{problem}"] += 1
+            return None
+        if is_cut:
+            self._trace.notes["compressed packets end too early"] += 1
+        self._inflated += len(inflated)
+        return inflated
+
+    def rare(self, tag: int, data: bytes, seq: Any, machine: int) -> None:
+        """Read the field of a packet that the scanner does not read itself. `seq` is the state of its sequence, or
+        None."""
+        trace = self._trace
+        if tag == tags.TracePacket_process_tree:
+            self._process_tree(data, machine)
+        elif tag == tags.TracePacket_clock_snapshot:
+            self._clocks(data)
+        elif tag == tags.TracePacket_process_descriptor:
+            self._process(message(data), machine)
+        elif tag == tags.TracePacket_thread_descriptor:
+            self._thread(message(data), machine, seq)
+        elif tag == tags.TracePacket_track_descriptor:
+            track = message(data)
+            if (process := track.get(tags.TrackDescriptor_process)) is not None:
+                self._process(message(process), machine)
+            if (thread := track.get(tags.TrackDescriptor_thread)) is not None:
+                self._thread(message(thread), machine, seq)
+        elif tag == tags.TracePacket_module_symbols:
+            self._module_symbols(data)
+        elif tag == tags.TracePacket_deobfuscation_mapping:
+            trace.java.mapping(data)
+        else:
+            trace.java.packages(data)
+
+    def _clocks(self, data: bytes) -> None:
+        clocks = self._trace.clocks
+        if not clocks:
+            for tag, value in fields(data):
+                if tag == tags.ClockSnapshot_clocks:
+                    clock = message(value)
+                    clocks.add(clock.get(tags.Clock_clock_id, 0), clock.get(tags.Clock_timestamp, 0))
+
+    def _process_tree(self, data: bytes, machine: int) -> None:
+        processes = self._trace.processes
+        for tag, value in fields(data):
+            if tag not in (tags.ProcessTree_processes, tags.ProcessTree_threads):
+                continue
+            if not processes.takes():
+                return
+            if tag == tags.ProcessTree_processes:
+                self._tree_process(value, machine)
+                continue
+            thread = message(value)
+            if name := thread.get(tags.Thread_name):
+                processes.name(processes.threads, (machine, thread.get(tags.Thread_tid, 0)), name)
+
+    def _tree_process(self, data: bytes, machine: int) -> None:
+        process = message(data)
+        command = list(islice((value for tag, value in fields(data) if tag == tags.Process_cmdline), 2))
+        pid = process.get(tags.Process_pid, 0)
+        instance = self._described(machine, pid, process.get(tags.Process_process_start_from_boot, 0))
+        if (uid := process.get(tags.Process_uid)) is not None:
+            self._trace.java.user(instance, pid, uid)
+        if command and command[0]:
+            name = command[0].partition(b" ")[0] if len(command) == 1 else command[0]
+            if process.get(tags.Process_ppid) == KTHREADD:
+                name = name.removesuffix(b"-workqueue")
+            self._trace.processes.name(self._trace.processes.names, (instance, pid), name)
+
+    def _described(self, machine: int, pid: int, start: int) -> int:
+        """The instance of a process that a packet describes."""
+        trace = self._trace
+        instance = trace.processes.described(machine, pid, start)
+        if trace.processes.is_reused(machine, pid):
+            trace.samples.reused.add(pid)
+        return instance
+
+    def _process(self, process: dict[int, Any], machine: int) -> None:
+        """Read a ProcessDescriptor."""
+        processes = self._trace.processes
+        name = process.get(tags.ProcessDescriptor_process_name) or process.get(tags.ProcessDescriptor_cmdline)
+        pid = process.get(tags.ProcessDescriptor_pid)
+        if pid is not None and processes.takes():
+            pid &= 0xFFFFFFFF
+            instance = self._described(machine, pid, process.get(tags.ProcessDescriptor_start_timestamp_ns, 0))
+            if name and (instance, pid) not in processes.names:
+                processes.name(processes.names, (instance, pid), name)
+
+    def _thread(self, thread: dict[int, Any], machine: int, seq: Any) -> None:
+        """Read a ThreadDescriptor: a name, and the thread and the reference time of Chromium's samples."""
+        processes = self._trace.processes
+        pid, tid = thread.get(tags.ThreadDescriptor_pid), thread.get(tags.ThreadDescriptor_tid)
+        name = thread.get(tags.ThreadDescriptor_thread_name)
+        if name and tid is not None and (machine, tid) not in processes.threads and processes.takes():
+            processes.name(processes.threads, (machine, tid), name)
+        if seq is not None:
+            seq.pid = 0 if pid is None else (pid & 0xFFFFFFFF) + 1
+            seq.tid, seq.has_tid = tid or 0, tid is not None
+            if (time := thread.get(tags.ThreadDescriptor_reference_timestamp_us)) is not None:
+                seq.time_us = max(min(signed(time), MAX_TIME), -MAX_TIME)
+                seq.has_time = True
+
+    def _module_symbols(self, data: bytes) -> None:
+        """Read a ModuleSymbols; what comes later about an address replaces what came before."""
+        values = message(data)
+        path, build_id = values.get(tags.ModuleSymbols_path, b""), values.get(tags.ModuleSymbols_build_id, b"")
+        module = path[:MAX_PATH], build_id[:MAX_PATH]
+        if self._has_too_many_symbols():
+            return
+        self._symbol_count += module not in self._trace.symbols
+        found = self._trace.symbols.setdefault(module, {})
+        for tag, value in fields(data):
+            if tag == tags.ModuleSymbols_address_symbols:
+                address, lines = self._address_symbols(value)
+                self._symbol_count += 1 + len(lines)
+                if self._has_too_many_symbols():
+                    return
+                # An address that the symbolizer found nothing at keeps the name that it has.
+                if lines:
+                    found[address] = lines
+
+    def _has_too_many_symbols(self) -> bool:
+        """Whether the limit of symbols is exceeded, which is noted."""
+        is_exceeded = self._symbol_count > MAX_SYMBOLS
+        if is_exceeded:
+            self._trace.notes["symbols were left out because the trace has too many"] += 1
+        return is_exceeded
+
+    def _address_symbols(self, data: bytes) -> tuple[int, list[SymbolLine]]:
+        """Address and lines of an AddressSymbols."""
+        address = 0
+        lines: list[SymbolLine] = []
+        for tag, value in fields(data):
+            if tag == tags.AddressSymbols_address:
+                address = value
+            elif tag == tags.AddressSymbols_lines and len(lines) < MAX_LINES:
+                line = message(value)
+                source = line.get(tags.Line_source_file_name, b"")
+                if source == b"??":
+                    source = b""
+                if name := line.get(tags.Line_function_name):
+                    row = line.get(tags.Line_line_number, 0) & 0xFFFFFFFF if source else 0
+                    lines.append(SymbolLine(self._trace.string(name), self._trace.string(source), row))
+        return address, lines

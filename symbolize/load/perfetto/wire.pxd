@@ -1,0 +1,44 @@
+include "../../proto/perfetto_tags.pxi"
+cimport cython
+
+
+cdef enum:
+    SMALL_FIELDS = 16
+
+
+cdef class MessageReader:
+    cdef bytes data
+    cdef const unsigned char[::1] view
+    cdef Py_ssize_t pos
+    cdef Py_ssize_t end
+    cdef bint bad
+    cdef unsigned long long tag
+    cdef unsigned long long value
+    cdef Py_ssize_t begin
+    cdef unsigned long long[::1] numbers
+    cdef Py_ssize_t numbers_count
+    cdef unsigned long long[::1] small
+
+    cdef start(self, bytes data)
+    @cython.final
+    cdef unsigned long long varint(self) noexcept
+    @cython.final
+    cdef bint field(self) noexcept
+    @cython.final
+    cdef void read_small(self, Py_ssize_t begin, Py_ssize_t end) noexcept
+    @cython.final
+    cdef Py_ssize_t pass_over(self, Py_ssize_t pos, Py_ssize_t end) noexcept
+    @cython.final
+    cdef Py_ssize_t enter(self) noexcept
+    @cython.final
+    cdef void leave(self, Py_ssize_t outer) noexcept
+    @cython.final
+    cdef bint forgive(self) noexcept
+    @cython.final
+    cdef bytes content(self)
+    @cython.final
+    cdef take_numbers(self, Py_ssize_t limit)
+    @cython.final
+    cdef take_run(self, unsigned long long tag, Py_ssize_t limit)
+    @cython.final
+    cdef add_number(self, unsigned long long value)
