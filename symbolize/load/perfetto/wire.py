@@ -64,11 +64,12 @@ class MessageReader:
         self.bad = True
         return 0
 
+    @cython.boundscheck(False)
     def field(self) -> cython.bint:
         """Read the next field before the end of the cursor; False where there is none, or it is damaged.
 
         `tag` is its tag and `value` its number. A field of bytes has `value` of them, from `begin` to the cursor.
-        Groups are damage, as they are for pprof.
+        Groups are damage, as they are for pprof. Bounds need no check: they are checked once, and `pos` stays below.
         """
         pos: cython.Py_ssize_t = self.pos
         end: cython.Py_ssize_t = self.end
@@ -76,14 +77,16 @@ class MessageReader:
         byte: cython.ulonglong
         value: cython.ulonglong = 0
         shift: cython.int = 0
-        if self.bad or pos >= end:
+        if self.bad or pos >= end or pos < 0 or end > len(self.view):
             return False
         tag = self.view[pos]
         pos += 1
         if tag > 0x7F:
             tag = self.varint()
             pos = self.pos
-        self.bad |= tag >> 3 == 0 or tag >> 32 != 0
+        if tag >> 3 == 0 or tag >> 32 != 0:
+            self.bad = True
+            return False
         self.tag = tag
         if tag & 7 == VARINT or tag & 7 == BYTES:
             # As `varint`, which costs a third more here.
@@ -100,14 +103,12 @@ class MessageReader:
             self.value = value
             if tag & 7 == VARINT:
                 self.pos = pos
-                return not self.bad
+                return True
         elif tag & 7 == FIXED64:
             value = 8
         elif tag & 7 == FIXED32:
             value = 4
-        else:
-            self.bad = True
-        if self.bad or value > cython.cast(cython.ulonglong, end - pos):
+        if tag & 7 not in (BYTES, FIXED64, FIXED32) or value > cython.cast(cython.ulonglong, end - pos):
             self.bad = True
             return False
         self.begin = pos
