@@ -16,8 +16,8 @@ from unittest.mock import patch
 from symbolize.cli.main import main
 from symbolize.elf import ElfImage
 from symbolize.proto.profile_pb2 import Profile as Message
-from tests.load import test_perfetto as given
 from tests.support import gperftools_writer as gperftools
+from tests.support import perfetto_traces as given
 from tests.support import perfetto_writer as traces
 from tests.support.bombs import BASE
 from tests.support.perfetto_writer import varint
