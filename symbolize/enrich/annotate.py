@@ -24,7 +24,7 @@ TRAMPOLINE: Final = b"art_jni_trampoline"
 INTERPRETER: Final = re.compile(rb"nterp_|Nterp|ExecuteNterp|ExecuteSwitchImpl|_ZN3art11interpreter|art::interpreter::")
 
 BLOCK: Final = 1 << 20
-"""Frames of stacks that are looked at together."""
+"""Frames of stacks that are annotated together."""
 
 
 def annotate(profile: Profile) -> tuple[Profile, Int64]:
@@ -53,7 +53,7 @@ def annotate(profile: Profile) -> tuple[Profile, Int64]:
         begin = end
     used = np.zeros(COUNT * len(locations), np.bool_)
     used[keys] = True
-    place = np.cumsum(used) - 1
+    number = np.cumsum(used) - 1
     kept = np.flatnonzero(used)
     rows = kept // COUNT
     taken, functions, origin = _lines(profile, rows, (kept % COUNT).astype(np.uint8))
@@ -63,7 +63,7 @@ def annotate(profile: Profile) -> tuple[Profile, Int64]:
             unknown[table] = raw.taken(of)
     changed = replace(
         profile,
-        samples=replace(samples, locations=place[keys].astype(np.int32)),
+        samples=replace(samples, locations=number[keys].astype(np.int32)),
         locations=taken,
         functions=functions,
         unknown=unknown,
@@ -111,7 +111,7 @@ def _of_stacks(
     is_interpreter: Bool,
     is_trampoline: Bool,
 ) -> UInt8:
-    """What is said of each frame of stacks, root first, of which one begins at each of `starts`."""
+    """The annotation of each frame of stacks, root first, of which one begins at each of `starts`."""
     count = len(frames)
     position = np.arange(count)
     is_first = np.zeros(count, np.bool_)

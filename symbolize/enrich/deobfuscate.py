@@ -2,7 +2,7 @@
 by what came with the profile."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +14,8 @@ from symbolize.profile import Functions, Lines, Profile
 from symbolize.profile.obfuscation import JavaNames
 
 MAX_LINE_NUMBER = (1 << 31) - 1
-MAX_LOOKED_AT = 1 << 25
-"""Line ranges of methods that are gone over for one profile."""
+MAX_TRIED = 1 << 25
+"""Line ranges of methods that are compared for one profile."""
 MAX_NEW_LINES = 1 << 22
 MAX_NEW_BYTES = 1 << 28
 MAX_LINES = 1 << 25
@@ -149,7 +149,6 @@ class SourceLines:
         self._new_bytes = 0
         self._first, self._length = np.zeros(cases, np.int64), np.zeros(cases, np.int64)
 
-    @property
     def is_too_large(self) -> bool:
         """Whether the names and lines are out of all proportion."""
         return len(self._function) > MAX_NEW_LINES or self._new_bytes > MAX_NEW_BYTES
@@ -181,16 +180,15 @@ class SourceLines:
             return None
         start, count = np.arange(len(lines)), np.ones(len(lines), np.int64)
         start[rows], count[rows] = len(lines) + self._first[case], self._length[case]
-        everything = Lines(
-            np.concatenate((lines.function, np.array(self._function, np.int32))),
-            np.concatenate((lines.line, np.array(self._line, np.int64))),
-            np.concatenate((lines.column, np.zeros(len(self._line), np.int64))),
-        )
+        added = Lines.zeros(len(self._line))
+        added.function, added.line = np.array(self._function, np.int32), np.array(self._line, np.int64)
         changed = np.zeros(len(profile.locations), np.bool_)
         changed[methods.location[is_renamed]] = True
-        profile.locations.lines = everything.take(ranges(start, count))
+        profile.locations.lines = Lines.joined((lines, added)).take(ranges(start, count))
         profile.locations.line_offsets = offsets_of(count)[profile.locations.line_offsets]
-        profile.functions = with_rows(profile.functions, list(self._functions))
+        columns = np.array(list(self._functions), np.int32).reshape(-1, 3).T
+        functions = Functions(columns[0], columns[1], columns[2], np.zeros(len(self._functions), np.int64))
+        profile.functions = Functions.joined((profile.functions, functions))
         return changed
 
 
@@ -217,14 +215,14 @@ def deobfuscate(
     source = SourceLines(profile, len(methods.cases))
     contradictory: set[int] = set()
     problems = []
-    looked_at = 0
+    tried = 0
     for case, (row, line, scope) in enumerate(methods.cases):
         name = names[row]
         known = maps if any(name.owner in each.classes for each in maps) else in_scope[scope]
-        looked_at -= sum(each.looked_at for each in known)
-        answers = distinct_answers(each.frames(name, line) for each in known)
-        looked_at += sum(each.looked_at for each in known)
-        if looked_at > MAX_LOOKED_AT or source.is_too_large:
+        tried -= sum(each.looked_at for each in known)
+        answers = {tuple(found) for each in known if (found := each.frames(name, line))}
+        tried += sum(each.looked_at for each in known)
+        if tried > MAX_TRIED or source.is_too_large():
             problems.append(ABSURD)
             break
         if len(answers) > 1:
@@ -247,19 +245,3 @@ def is_same(frame: SourceFrame, profile: Profile, row: int, line: int, suffix: b
     functions, strings = profile.functions, profile.strings
     same_file = not frame.file or strings[functions.filename[row]] == frame.file
     return same_file and frame.line == line and strings[functions.name[row]] == frame.name + suffix
-
-
-def distinct_answers(answers: Iterable[list[SourceFrame]]) -> set[tuple[SourceFrame, ...]]:
-    """What the maps that know a method say of it, each answer once."""
-    return {tuple(frames) for frames in answers if frames}
-
-
-def with_rows(functions: Functions, rows: Sequence[tuple[int, int, int]]) -> Functions:
-    """`functions` and those of `rows`: name, system name and file as string indices."""
-    columns = np.array(rows, np.int32).reshape(len(rows), 3)
-    return Functions(
-        np.concatenate((functions.name, columns[:, 0])),
-        np.concatenate((functions.system_name, columns[:, 1])),
-        np.concatenate((functions.filename, columns[:, 2])),
-        np.concatenate((functions.start_line, np.zeros(len(rows), np.int64))),
-    )

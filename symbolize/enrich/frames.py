@@ -23,24 +23,20 @@ from symbolize.profile import Functions, Lines, Profile
 from symbolize.symbols import Frames, FunctionNames, texts_of
 
 MAX_KNOWN: Final = 1 << 17
-"""Functions of a table whose names for profiles are remembered."""
-
+"""Functions of a table whose names for profiles are cached."""
 
 LINKER: Final = re.compile(r"linker(?:64|_asan|_asan64)?(?:\.debug|\.dbg)?|[0-9a-f]{40}-linker(?:64)?")
-"""What files of Android's dynamic linker are called."""
-
-
-def nothing() -> None:
-    """What checks an answer that nothing can spoil."""
+"""Names of the files of Android's dynamic linker."""
 
 
 @dataclass(eq=False)
 class LookupResult:
     """The outcome of one lookup: `frames` at the vaddrs of the locations `rows`, in the same order.
 
-    `verified` tells for each location whether the binary is proven to be the one that ran, `of_linker` that it is
-    Android's dynamic linker; `approximate` which have a line that is not their own (None: none has). `check` raises
-    ReadFailure if what the names are read from has changed; then the locations keep their lines, and `failure` is why.
+    `verified` is whether the binary is proven to be the one that ran, for each location; `of_linker`, that it is
+    Android's dynamic linker; `approximate`, which have a line that is not their own (None: none has). `check` raises
+    ReadFailure if the file that names are read from has changed; then the locations keep their lines, and `failure` is
+    why.
     """
 
     rows: Int64
@@ -48,21 +44,21 @@ class LookupResult:
     verified: Bool
     of_linker: bool = False
     approximate: Bool | None = None
-    check: Callable[[], None] = nothing
+    check: Callable[[], None] = lambda: None
     failure: ReadFailure | None = None
 
 
 def is_dynamic_linker(paths: Iterable[str]) -> bool:
-    """Whether one of the files of a binary is called as Android's dynamic linker."""
+    """Whether one of the files of a binary is that of Android's dynamic linker, by name."""
     return any(LINKER.fullmatch(os.path.basename(path)) for path in paths)
 
 
 def expand(profile: Profile, lookups: Sequence[LookupResult], mode: Mode) -> Bool:
     """Give locations the frames that were found for them; which locations got new lines: bool[n].
 
-    Lines run leaf first, as the pprof schema has them. Names that came with the profile stay where nothing was
-    found, where the binary is not verified or a frame's name is missing, and where they know the source line and
-    the lookup does not. `is_folded` becomes what the lookup says for every location that got new lines.
+    Lines run leaf first (pprof schema). Names that came with the profile stay where nothing was found, where the
+    binary is not verified or a frame's name is missing, and where they have a source line and the lookup has none.
+    `is_folded` is that of the lookup for every location that got new lines.
     """
     locations = profile.locations
     count = len(locations)
@@ -93,29 +89,15 @@ def expand(profile: Profile, lookups: Sequence[LookupResult], mode: Mode) -> Boo
         length[rows] = found[better]
         replaced[rows] = True
         folded[rows] = frames.folded[better]
-        lines = Lines(
-            (function_count + function).astype(np.int32),
-            frames.line.astype(np.int64),
-            frames.column.astype(np.int64),
-        )
-        pieces.append(lines)
+        number = (function_count + function).astype(np.int32)
+        pieces.append(Lines(number, frames.line.astype(np.int64), frames.column.astype(np.int64)))
         functions.append(added)
         function_count += len(added)
-        line_count += len(lines)
-    everything = Lines(
-        np.concatenate([lines.function for lines in pieces]),
-        np.concatenate([lines.line for lines in pieces]),
-        np.concatenate([lines.column for lines in pieces]),
-    )
-    locations.lines = everything.take(ranges(first, length))
+        line_count += len(number)
+    locations.lines = Lines.joined(pieces).take(ranges(first, length))
     locations.line_offsets = offsets_of(length)
     locations.is_folded = folded
-    profile.functions = Functions(
-        np.concatenate([part.name for part in functions]),
-        np.concatenate([part.system_name for part in functions]),
-        np.concatenate([part.filename for part in functions]),
-        np.concatenate([part.start_line for part in functions]),
-    )
+    profile.functions = Functions.joined(functions)
     return replaced
 
 
@@ -173,7 +155,7 @@ def shown_names(
 ) -> tuple[Sequence[bytes], Sequence[bytes], Sequence[bool]]:
     """The names and system names of some functions, and which are there without a name that could be read.
 
-    Tables are asked for the same functions again and again, so the names are remembered.
+    Profiles ask a table for the same functions again and again, so the names are cached.
     """
     known: dict[int, tuple[bytes, bytes, bool]] = functions.known.setdefault((mode, of_linker), {})
     wanted = rows.tolist()
@@ -211,24 +193,24 @@ def by_first_use(values: Int64, which: Int64) -> tuple[Int64, Int64]:
     first = np.zeros(len(values), np.int64)
     first[which[::-1]] = np.arange(len(which))[::-1]
     order = np.argsort(first)
-    place = np.empty(len(values), np.int64)
-    place[order] = np.arange(len(values))
-    return values[order], place[which]
+    rank = np.empty(len(values), np.int64)
+    rank[order] = np.arange(len(values))
+    return values[order], rank[which]
 
 
 def used_rows(rows: Int32, count: int) -> tuple[Int64, Int64]:
-    """Which of `count` rows of a table occur in `rows`, and where among them each of `rows` stands; -1 stays -1."""
+    """Which of `count` rows of a table occur in `rows`, and which of those each of `rows` is; -1 stays -1."""
     if count > len(rows):  # of a large table few rows are used
-        used, place = distinct_inverse(rows)
+        used, which = distinct_inverse(rows)
         if len(used) and used[0] < 0:
-            used, place = used[1:], place - 1
-        return used.astype(np.int64), place
+            used, which = used[1:], which - 1
+        return used.astype(np.int64), which
     present = np.zeros(count + 1, np.bool_)
     present[rows] = True
     present[-1] = False
-    place = np.cumsum(present) - 1
-    place[-1] = -1
-    return np.flatnonzero(present), place[rows]
+    number = np.cumsum(present) - 1
+    number[-1] = -1
+    return np.flatnonzero(present), number[rows]
 
 
 def set_flags(profile: Profile, touched: Bool) -> None:
@@ -249,10 +231,10 @@ def set_flags(profile: Profile, touched: Bool) -> None:
 
 
 def demangle_embedded(profile: Profile, mode: Mode) -> None:
-    """Give functions whose linked name came along beside a readable one the readable name that `mode` asks for.
+    """Give functions that came with a linked name beside a readable one the readable name that `mode` asks for.
 
-    Else one function had two names, where it was looked up and where not (R168, rewritten names). Only C++ and Rust
-    names are touched, and only those that can be read.
+    Otherwise one function would have two names, where it was looked up and where not (R168, rewritten names). Only C++
+    and Rust names are changed, and only those that can be read.
     """
     functions, strings = profile.functions, profile.strings
     linked = distinct(functions.system_name).tolist()
@@ -271,8 +253,7 @@ def demangle_embedded(profile: Profile, mode: Mode) -> None:
 def demangle_existing(profile: Profile, mode: Mode) -> None:
     """Make the mangled names that came with the profile readable.
 
-    A function is left alone when its name differs from its system name: somebody demangled it already. Names
-    that are not mangled are never touched.
+    Names that are not mangled stay, and those of functions whose system name differs: they are demangled already.
     """
     functions, strings = profile.functions, profile.strings
     raw = (functions.name == functions.system_name) | (functions.system_name == 0)

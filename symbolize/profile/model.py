@@ -7,7 +7,7 @@ into indices, the writer numbers afresh. Columns that name a string hold an inde
 Variable-length lists are CSR: list `i` of a table is `[offsets[i], offsets[i + 1])` of its items.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -67,6 +67,11 @@ class Table:
         """A table of `count` rows, every column zero."""
         empty = cls()
         return cls(**{f.name: np.zeros(count, getattr(empty, f.name).dtype) for f in fields(cls)})
+
+    @classmethod
+    def joined(cls, tables: Sequence[Self]) -> Self:
+        """The rows of all tables, one after another."""
+        return cls(**{f.name: np.concatenate([getattr(table, f.name) for table in tables]) for f in fields(cls)})
 
     def take(self, rows: NDArray[Any]) -> Self:
         """The rows at `rows` (indices or a mask), in that order."""

@@ -6,10 +6,10 @@ import pytest
 
 from symbolize import load
 from symbolize.cli import main
-from tests.enrich.test_frames import told
 from tests.support import fixture_files as fixtures
 from tests.support.fixture_files import BINARIES
 from tests.support.pprof_writer import Line, Mapping, Place, profile
+from tests.support.profile_frames import frames_of
 
 BASE = 0x5555_5555_4000
 
@@ -42,6 +42,6 @@ def test_proguard_map(capsys: pytest.CaptureFixture[str]) -> None:
     Path("x.pb").write_bytes(profile([], [([Place(1, 0, (Line("a.b"),)), Place(2, 0, (Line("b.b"),))], [1])]))
     maps = ["--proguard-map", "a.txt", "--proguard-map", "com.acme=b.txt"]
     assert main(["x.pb", "-o", "out.gz", *maps]) == 0
-    assert [frames[0][0] for frames in told(load("out.gz"))] == ["com.acme.A.run", "com.acme.B.run"]
+    assert [frames[0][0] for frames in frames_of(load("out.gz"))] == ["com.acme.A.run", "com.acme.B.run"]
     assert main(["x.pb", "-o", "out.gz", "--proguard-map", "none.txt"]) == 2
     assert "mapping file none.txt: no such file" in capsys.readouterr().err

@@ -10,8 +10,8 @@ from symbolize.enrich.deobfuscate import Deobfuscator, deobfuscate, java_names
 from symbolize.load import pprof as loader
 from symbolize.names.proguard import ProguardMap
 from symbolize.profile import Profile
-from tests.enrich.test_frames import told
 from tests.support.pprof_writer import Line, Mapping, Place, profile
+from tests.support.profile_frames import frames_of
 
 MAPPINGS = [Mapping(0x1000, 0x9000, 0, "/data/app/base.apk!/classes.dex"), Mapping(0x10000, 0x20000, 0, "/lib/x.so")]
 MAP = """\
@@ -59,7 +59,7 @@ def test_frames(tmp_path: Path) -> None:
     )
     changed = Deobfuscator([written(tmp_path)]).apply(made)
     assert changed.tolist() == [True, True, False, False, True]
-    assert told(made) == [
+    assert frames_of(made) == [
         [
             ("com.acme.Checks.range", "com.acme.Checks.range", "Checks.java", 7, 0),
             ("com.acme.Codec.encode", "a.a.a.a", "Codec.kt", 23, 0),
@@ -79,7 +79,7 @@ def test_unknown_file(tmp_path: Path) -> None:
     """Where the map does not know the file, the one of the profile stays (rule R171)."""
     made = loaded([java(Line("a.a.x", "X.java", 4))])
     Deobfuscator([written(tmp_path, "com.acme.X -> a.a:\n  void run() -> x\n")]).apply(made)
-    assert told(made) == [[("com.acme.X.run", "a.a.x", "X.java", 4, 0)]]
+    assert frames_of(made) == [[("com.acme.X.run", "a.a.x", "X.java", 4, 0)]]
 
 
 def test_native_code_keeps_its_names(tmp_path: Path) -> None:
@@ -87,16 +87,16 @@ def test_native_code_keeps_its_names(tmp_path: Path) -> None:
     (rule R171)."""
     made = loaded([java(Line("a.a.a.a", "", 2)), java(Line("a.a.a.a", "", 2), mapping=2)])
     Deobfuscator([written(tmp_path)]).apply(made)
-    assert [frames[0][0] for frames in told(made)] == ["com.acme.Codec.encode", "a.a.a.a"]
+    assert [frames[0][0] for frames in frames_of(made)] == ["com.acme.Codec.encode", "a.a.a.a"]
 
 
 def test_nothing_to_rename(tmp_path: Path) -> None:
     """A profile without classes of the map stays as it is, and that is told."""
     made = loaded([java(Line("b.b", "f.c", 2)), Place(0x2000, 1, (Line("main", "f.c", 3),))])
-    before, path = told(made), written(tmp_path)
+    before, path = frames_of(made), written(tmp_path)
     deobfuscator = Deobfuscator([path])
     assert not deobfuscator.apply(made).any()
-    assert told(made) == before
+    assert frames_of(made) == before
     assert deobfuscator.problems == [f"{path}: has none of the classes in the profile"]
 
 
@@ -117,7 +117,7 @@ def test_several_maps(tmp_path: Path) -> None:
     made = loaded([java(Line("a.a.a.a", "", 1)), Place(0x2000, 1, (Line("b.b.a", "", 1),))])
     deobfuscator = Deobfuscator([f"com.acme={written(tmp_path)}", other])
     deobfuscator.apply(made)
-    assert [frames[0][0] for frames in told(made)] == ["a.a.a.a", "org.b.B.f"]
+    assert [frames[0][0] for frames in frames_of(made)] == ["a.a.a.a", "org.b.B.f"]
     assert deobfuscator.problems == ["the ProGuard maps contradict each other on 1 functions, left as they are"]
 
 
@@ -127,7 +127,7 @@ def test_several_profiles(tmp_path: Path) -> None:
     for name, expected in (("a.a.a.a", "com.acme.Codec.encode"), ("a.a.b.x", "com.acme.Checks.x")):
         made = loaded([java(Line(name, "", 1))])
         deobfuscator.apply(made)
-        assert told(made)[0][0][0] == expected
+        assert frames_of(made)[0][0][0] == expected
 
 
 def test_java_names() -> None:
@@ -143,7 +143,7 @@ def test_in_the_pipeline(tmp_path: Path) -> None:
     path = written(tmp_path, MAP.replace("    1:3:int", "    1:3 int"))
     with Symbolizer(proguard_maps=[path]) as symbolizer:
         result = symbolizer.symbolize(made)
-    assert [frame[0] for frame in told(result.profile)[0]] == ["com.acme.Checks.range", "com.acme.Codec.encode"]
+    assert [frame[0] for frame in frames_of(result.profile)[0]] == ["com.acme.Checks.range", "com.acme.Codec.encode"]
     assert result.profile.mappings.has_inline_frames.tolist() == [True, False]
     assert result.report.top[0].name == "com.acme.Checks.range"
     assert f"{path}: unreadable members in lines 3 are left out" in result.report.warnings

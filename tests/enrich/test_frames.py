@@ -1,7 +1,6 @@
 """What a lookup found, written into the locations of a profile."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from symbolize.names import Mode
 from symbolize.profile import Profile
 from symbolize.symbols import Frames, FunctionNames
 from tests.support.pprof_writer import Line, Mapping, Place, profile
+from tests.support.profile_frames import frames_of
 
 Found = tuple[str, str, int, int]
 """A frame of a lookup: linked name, file, line, column."""
@@ -59,17 +59,6 @@ def resolved(
     )
 
 
-def told(made: Profile) -> list[list[tuple[str, str, str, int, int]]]:
-    """Name, system name, file, line and column of every frame of every location."""
-    text, functions, lines = made.strings.text, made.functions, made.locations.lines
-    frames = [
-        (text(functions.name[f]), text(functions.system_name[f]), text(functions.filename[f]), line, column)
-        for f, line, column in zip(lines.function.tolist(), lines.line.tolist(), lines.column.tolist(), strict=True)
-    ]
-    bounds = made.locations.line_offsets.tolist()
-    return [frames[first:last] for first, last in pairwise(bounds)]
-
-
 def test_chains_in_place() -> None:
     """Each location gets the frames found for it, leaf first, whatever the order of the lookup."""
     made = loaded([Place(0x1000, 1), Place(0x2000, 1), Place(0x3000, 1)])
@@ -79,7 +68,7 @@ def test_chains_in_place() -> None:
         "default",
     )
     assert replaced.tolist() == [True, False, True]
-    assert told(made) == [
+    assert frames_of(made) == [
         [("g", "g", "a.c", 5, 0)],
         [],
         [("f", "f", "a.c", 3, 7), ("main", "main", "b.c", 9, 1)],
@@ -90,7 +79,7 @@ def test_several_lookups() -> None:
     """The frames of several binaries do not get mixed."""
     made = loaded([Place(0x1000, 1), Place(0x10000, 2)])
     expand(made, [resolved([0], [[("f", "a.c", 1, 0)]]), resolved([1], [[("f", "b.c", 2, 0)]])], "default")
-    assert told(made) == [[("f", "f", "a.c", 1, 0)], [("f", "f", "b.c", 2, 0)]]
+    assert frames_of(made) == [[("f", "f", "a.c", 1, 0)], [("f", "f", "b.c", 2, 0)]]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +105,7 @@ def test_names_that_came_along(desc: str, old: list[Line], found: list[Found], e
     neighbour = Line("same", "s.c", 4)
     made = loaded([Place(0x1000, 1, (neighbour,)), Place(0x2000, 1, tuple(old)), Place(0x3000, 1, (neighbour,))])
     expand(made, [resolved([1], [found])], "default")
-    first, names, last = ([frame[0] for frame in chain] for chain in told(made))
+    first, names, last = ([frame[0] for frame in chain] for chain in frames_of(made))
     assert names == expected
     assert first == last == ["same"]
 
@@ -127,7 +116,7 @@ def test_empty_chains_at_the_end_of_a_lookup() -> None:
         [Place(0x1000, 1, (Line("a", "a.c", 1),)), Place(0x2000, 1), Place(0x3000, 1, (Line("b", "b.c", 2),))]
     )
     expand(made, [resolved([0, 1, 2], [[], [("f", "f.c", 3, 0)], []])], "default")
-    assert [[frame[0] for frame in chain] for chain in told(made)] == [["a"], ["f"], ["b"]]
+    assert [[frame[0] for frame in chain] for chain in frames_of(made)] == [["a"], ["f"], ["b"]]
 
 
 def test_folded_is_what_the_lookup_says() -> None:
@@ -150,14 +139,14 @@ def test_demangling(mode: Mode, name: str, system_name: str) -> None:
     """Names for people follow the mode; the linked name keeps its suffix in every mode."""
     made = loaded([Place(0x1000, 1)])
     expand(made, [resolved([0], [[("_ZN2ns1fIiEEvT_.cold", "f.c", 1, 0)]])], mode)
-    assert told(made)[0][0][:2] == (name, system_name)
+    assert frames_of(made)[0][0][:2] == (name, system_name)
 
 
 def test_plain_name_only() -> None:
     """A function known by its qualified name from DWARF alone shows that, and is linked as its last component."""
     made = loaded([Place(0x1000, 1)])
     expand(made, [resolved([0], [[("?1", "f.c", 1, 0)]], plain={"?1": "ns::(anonymous namespace)::f"})], "default")
-    assert told(made)[0][0][:2] == ("ns::(anonymous namespace)::f", "f")
+    assert frames_of(made)[0][0][:2] == ("ns::(anonymous namespace)::f", "f")
 
 
 def test_function_in_several_files() -> None:
@@ -165,7 +154,7 @@ def test_function_in_several_files() -> None:
     made = loaded([Place(0x1000, 1), Place(0x2000, 1)])
     chains = [[("f", "a.h", 5, 0)], [("f", "a.c", 6, 0)]]
     expand(made, [resolved([0, 1], chains, declared={"f": ("a.h", 3)})], "default")
-    assert [chain[0][2] for chain in told(made)] == ["a.h", "a.c"]
+    assert [chain[0][2] for chain in frames_of(made)] == ["a.h", "a.c"]
     starts = made.functions.start_line[made.locations.lines.function]
     assert starts.tolist() == [3, 0]
 
@@ -210,7 +199,7 @@ def test_names_from_the_profile(desc: str, line: Line, mode: Mode, expected: tup
     """Mangled names that came with the profile become readable; no other name is touched."""
     made = loaded([Place(0x1000, 1, (line,)), Place(0x2000, 1, (Line("same"),))])
     demangle_existing(made, mode)
-    assert [chain[0][:2] for chain in told(made)] == [expected, ("same", "same")]
+    assert [chain[0][:2] for chain in frames_of(made)] == [expected, ("same", "same")]
 
 
 def test_unverified_binaries_do_not_overrule_names_that_came_along() -> None:
@@ -218,7 +207,7 @@ def test_unverified_binaries_do_not_overrule_names_that_came_along() -> None:
     made = loaded([Place(0x1000, 1, (Line("true", "t.c", 7),)), Place(0x2000, 1)])
     frame = ("guess", "g.c", 1, 0)
     replaced = expand(made, [resolved([0, 1], [[frame], [frame]], verified=False)], "default")
-    assert [[line[0] for line in chain] for chain in told(made)] == [["true"], ["guess"]]
+    assert [[line[0] for line in chain] for chain in frames_of(made)] == [["true"], ["guess"]]
     assert replaced.tolist() == [False, True]
 
 
@@ -227,7 +216,7 @@ def test_a_name_that_could_not_be_read_replaces_none() -> None:
     made = loaded([Place(0x1000, 1, (Line("true", "t.c", 7),)), Place(0x2000, 1)])
     chain = [("?inlined", "g.c", 1, 0), ("outer", "g.c", 2, 0)]
     expand(made, [resolved([0, 1], [chain, chain], plain={"?inlined": "??"})], "default")
-    assert [[line[0] for line in chain] for chain in told(made)] == [["true"], ["??", "outer"]]
+    assert [[line[0] for line in chain] for chain in frames_of(made)] == [["true"], ["??", "outer"]]
 
 
 def test_names_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -303,7 +303,7 @@ def test_edges_of_limits(limit: str, enough: int, monkeypatch: pytest.MonkeyPatc
         assert value < enough or names_of(profile) == SOURCE[:1]
 
 
-@pytest.mark.parametrize("limit", ["MAX_LOOKED_AT", "MAX_NEW_LINES", "MAX_NEW_BYTES", "MAX_LINES"])
+@pytest.mark.parametrize("limit", ["MAX_TRIED", "MAX_NEW_LINES", "MAX_NEW_BYTES", "MAX_LINES"])
 def test_limits_of_what_is_made(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A profile does not grow without bound by names (rule R233)."""
     import symbolize.enrich.deobfuscate as module

@@ -151,38 +151,16 @@ class InternedState:
     def read_mapping(self):
         """Enter a Mapping: ids of build id and path, start_offset, start, end, load_bias and exact_offset."""
         reader: PacketReader = self.reader
-        tag: cython.ulonglong
-        iid: cython.ulonglong = 0
-        build: cython.ulonglong = 0
-        start_offset: cython.ulonglong = 0
-        start: cython.ulonglong = 0
-        limit: cython.ulonglong = 0
-        bias: cython.ulonglong = 0
-        exact: cython.ulonglong = 0
-        has_exact: cython.ulonglong = 0
+        iid: cython.ulonglong
         at: cython.Py_ssize_t
         count: cython.Py_ssize_t
         i: cython.Py_ssize_t
+        reader.read_small(reader.pos, reader.end)
         reader.numbers_count = 0
         while reader.field():
-            tag = reader.tag
-            if tag == Mapping_iid:
-                iid = reader.value
-            elif tag == Mapping_build_id:
-                build = reader.value
-            elif tag == Mapping_start_offset:
-                start_offset = reader.value
-            elif tag == Mapping_start:
-                start = reader.value
-            elif tag == Mapping_end:
-                limit = reader.value
-            elif tag == Mapping_load_bias:
-                bias = reader.value
-            elif tag in (Mapping_path_string_ids, Mapping_path_string_ids_packed):
+            if reader.tag in (Mapping_path_string_ids, Mapping_path_string_ids_packed):
                 reader.take_numbers(MAX_PATH_PARTS)
-            elif tag == Mapping_exact_offset:
-                exact = reader.value
-                has_exact = 1
+        iid = reader.small[Mapping_iid >> 3]
         count = min(reader.numbers_count, MAX_PATH_PARTS)
         if reader.bad or self.mappings.find(iid) >= 0 or not self.takes(count):
             return
@@ -196,13 +174,13 @@ class InternedState:
             self.path_ids = extended(self.path_ids, self.path_used + count)
         for i in range(count):
             self.path_ids[self.path_used + i] = reader.numbers[i]
-        self.mapping_words[at] = build
-        self.mapping_words[at + 1] = start_offset
-        self.mapping_words[at + 2] = start
-        self.mapping_words[at + 3] = limit
-        self.mapping_words[at + 4] = bias
-        self.mapping_words[at + 5] = exact
-        self.mapping_words[at + 6] = has_exact
+        self.mapping_words[at] = reader.small[Mapping_build_id >> 3]
+        self.mapping_words[at + 1] = reader.small[Mapping_start_offset >> 3]
+        self.mapping_words[at + 2] = reader.small[Mapping_start >> 3]
+        self.mapping_words[at + 3] = reader.small[Mapping_end >> 3]
+        self.mapping_words[at + 4] = reader.small[Mapping_load_bias >> 3]
+        self.mapping_words[at + 5] = reader.small[Mapping_exact_offset >> 3]
+        self.mapping_words[at + 6] = reader.small[0] >> (Mapping_exact_offset >> 3) & 1
         self.path_used += count
         self.mapping_words[at + 7] = self.path_used
         self.mapping_rows[self.mapping_count] = NOT_TRIED
