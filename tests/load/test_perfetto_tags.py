@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
 import symbolize
+from symbolize.load.perfetto import constants
 from symbolize.proto import perfetto_tags
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +53,16 @@ def test_schema_of_perfetto() -> None:
     for enum in schema.enum_type:
         values = messages.DESCRIPTOR.enum_types_by_name[enum.name].values_by_name
         assert all(values[each.name].number == each.number for each in enum.value)
+
+
+def test_shared_numbers() -> None:
+    """constants.pxi declares the numbers of constants.py."""
+    folder = Path(symbolize.__file__).parent / "load" / "perfetto"
+    declared = re.findall(
+        r"^    (?:#define )?(\w+) (?:= )?(-?0x\w+?)(?:ULL)?$", (folder / "constants.pxi").read_text(), re.M
+    )
+    numbers = {name: value for name, value in vars(constants).items() if isinstance(value, int)}
+    assert {name: int(value, 16) for name, value in declared} == numbers
 
 
 def test_none_is_unused() -> None:

@@ -9,16 +9,14 @@ import numpy as np
 from symbolize.core.arrays import extended
 
 if not cython.compiled:
+    from symbolize.load.perfetto.constants import MASK32, MAX_FOLLOWERS, MAX_INT64
     from symbolize.load.perfetto.packet_reader import PacketReader
     from symbolize.load.perfetto.samples import Samples
     from symbolize.load.perfetto.sequences import Sequence
     from symbolize.proto.perfetto_tags import *
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 
-MAX_FOLLOWERS = cython.declare(cython.Py_ssize_t, 64)
 MAX_CPUS = cython.declare(cython.Py_ssize_t, 1 << 16)
 MAX_TIMES = cython.declare(cython.Py_ssize_t, 1 << 20)
 """Callstacks, or times, of one StreamingProfilePacket."""
@@ -213,7 +211,7 @@ class CpuReader:
                 self.bad_streams += count - i
                 break
             value = self.deltas[i]
-            if value <= INT64_MAX:
+            if value <= MAX_INT64:
                 if value > MAX_TIME or time > cython.cast(cython.longlong, MAX_TIME):
                     self.bad_streams += max(count - i, 0)
                     break

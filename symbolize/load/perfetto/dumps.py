@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import NONE, Int32, Int64, UInt64, distinct_inverse
 from symbolize.load.perfetto.clocks import Clocks
+from symbolize.load.perfetto.constants import EMPTY, MISSING
 from symbolize.load.perfetto.processes import Processes, instance_of
 from symbolize.load.perfetto.totals import Totals
 from symbolize.proto import perfetto_tags as tags
@@ -36,10 +37,6 @@ CLIENT_ERRORS: Final = {
     tags.CLIENT_ERROR_HIT_TIMEOUT: "did not get through to the profiler in time",
     tags.CLIENT_ERROR_INVALID_STACK_BOUNDS: "had a stack outside its bounds",
 }
-
-MISSING: Final = -1
-EMPTY: Final = -2
-"""What `InternedState.stack` gives in place of a callstack that is not there, or has no frames."""
 
 
 @dataclass(eq=False)

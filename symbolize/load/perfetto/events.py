@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from symbolize.load.perfetto.constants import MAX_FOLLOWERS
 from symbolize.load.perfetto.wire import fields, message, signed
 from symbolize.proto import perfetto_tags as tags
 
-MAX_FOLLOWERS: Final = 64
 COUNTERS: Final = (
     "", "cpu-clock", "page-faults", "task-clock", "context-switches", "cpu-migrations", "minor-faults", "major-faults",
     "alignment-faults", "emulation-faults", "cpu-cycles", "instructions", "cache-references", "cache-misses",

@@ -11,14 +11,12 @@ import numpy as np
 from symbolize.core.arrays import extended
 
 if not cython.compiled:
+    from symbolize.load.perfetto.constants import MASK32, MAX_INT64
     from symbolize.load.perfetto.interned_state import InternedState
     from symbolize.load.perfetto.packet_reader import PacketReader
     from symbolize.load.perfetto.sequences import Sequence
     from symbolize.proto.perfetto_tags import *
 
-MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 
 MAX_PENDING = 1 << 20
 """Samples that wait for the end of their heap dump, of all sequences together."""
@@ -79,7 +77,7 @@ class HeapReader:
         damaged |= reader.forgive()
         if index != cython.cast(cython.ulonglong, seq.index + 1):
             self.index_gaps += 1
-        seq.index = cython.cast(cython.longlong, index & INT64_MAX)
+        seq.index = cython.cast(cython.longlong, index & MAX_INT64)
         if not continued:
             self.finish(seq)
         reader.bad = damaged
@@ -141,7 +139,7 @@ class HeapReader:
             count = reader.small[HeapSample_alloc_count >> 3]
             freed = reader.small[HeapSample_self_freed >> 3]
             frees = reader.small[HeapSample_free_count >> 3]
-        if size > INT64_MAX or freed > INT64_MAX or count > INT64_MAX or frees > INT64_MAX:
+        if size > MAX_INT64 or freed > MAX_INT64 or count > MAX_INT64 or frees > MAX_INT64:
             self.out_of_range += 1
             return 0
         if self.waiting >= self.max_pending:

@@ -1,3 +1,4 @@
+include "constants.pxi"
 include "../../proto/perfetto_tags.pxi"
 from symbolize.load.perfetto.packet_reader cimport PacketReader
 from symbolize.core.interning cimport Table

@@ -15,16 +15,12 @@ from symbolize.load.perfetto.events import read_descriptor
 
 if not cython.compiled:
     from symbolize.core.interning import Table
+    from symbolize.load.perfetto.constants import EMPTY, MASK32, MAX_DEPTH, MAX_KEPT
     from symbolize.load.perfetto.packet_reader import PacketReader
     from symbolize.proto.perfetto_tags import *
 
-MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
-MAX_DEPTH = cython.declare(cython.Py_ssize_t, 1 << 12)
-"""Frames of one callstack; unwinders stop at 1000."""
 MAX_PATH_PARTS = cython.declare(cython.Py_ssize_t, 256)
-MAX_KEPT = cython.declare(cython.Py_ssize_t, 1 << 10)
-"""Descriptions of events of one sequence, and combinations of them, that are remembered."""
 
 MAPPING_WORDS = cython.declare(cython.Py_ssize_t, 8)
 FRAME_WORDS = cython.declare(cython.Py_ssize_t, 6)
@@ -33,8 +29,6 @@ CPU_MODES = (0, 2, 1, 3, 5, 4)
 """Numbers of Profiling.CpuMode by those of StackSample.Mode."""
 
 NOT_TRIED = cython.declare(cython.int, -2)
-EMPTY = cython.declare(cython.int, -2)
-"""In place of the row of a callstack: it is there and has no frames."""
 
 NO_WORDS = cython.declare(cython.ulonglong[::1], memoryview(np.zeros(0, np.uint64)))
 NO_ROWS = cython.declare(cython.int[::1], memoryview(np.zeros(0, np.int32)))

@@ -15,7 +15,8 @@ from symbolize.core.compression import CutShort
 from symbolize.core.errors import InputError, printable
 from symbolize.load.model import ALL, Choice, LoadedProfile
 from symbolize.load.perfetto.build import MODES, UNWIND_ERRORS, Label, Part, build
-from symbolize.load.perfetto.dumps import EMPTY, MISSING, Heap
+from symbolize.load.perfetto.constants import EMPTY, MISSING
+from symbolize.load.perfetto.dumps import Heap
 from symbolize.load.perfetto.packets import Packets
 from symbolize.load.perfetto.processes import machine_of
 from symbolize.load.perfetto.scan import Scanner

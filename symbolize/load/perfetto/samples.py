@@ -10,11 +10,9 @@ from symbolize.core.arrays import Int64, extended
 
 if not cython.compiled:
     from symbolize.core.interning import Tuples
+    from symbolize.load.perfetto.constants import EMPTY, MAX_INT64
     from symbolize.load.perfetto.packet_reader import PacketReader
 
-INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
-EMPTY = cython.declare(cython.int, -2)
-"""What `InternedState.stack` gives for a callstack without frames."""
 
 MAX_CONTEXTS = 1 << 19
 """Distinct combinations of all that a sample has beside its callstack."""
@@ -100,20 +98,20 @@ class Samples:
         self.add_value(row + 1, weight)
         for i in range(min(followers, self.stride - 2)):
             self.add_value(row + 2 + i, self.weights[i])
-        if reader.has_time and reader.timestamp <= INT64_MAX:
+        if reader.has_time and reader.timestamp <= MAX_INT64:
             if 3 * session + 3 > self.times.shape[0]:
                 self.times = extended(self.times, 3 * session + 3)
             if self.times[3 * session] == 0 or reader.timestamp < self.times[3 * session]:
                 self.times[3 * session] = reader.timestamp
             if reader.timestamp > self.times[3 * session + 1]:
                 self.times[3 * session + 1] = reader.timestamp
-            self.times[3 * session + 2] = reader.clock & INT64_MAX
+            self.times[3 * session + 2] = reader.clock & MAX_INT64
 
     def add_value(self, at: cython.Py_ssize_t, value: cython.ulonglong):
         """Add to a value, which stops at the largest one."""
-        if value > INT64_MAX - self.values[at]:
+        if value > MAX_INT64 - self.values[at]:
             self.saturated += 1
-            self.values[at] = INT64_MAX
+            self.values[at] = MAX_INT64
         else:
             self.values[at] += value
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 if not cython.compiled:
     from symbolize.core.interning import Table
+    from symbolize.load.perfetto.constants import MASK32, MAX_INT64
     from symbolize.load.perfetto.cpu import CpuReader
     from symbolize.load.perfetto.heaps import HeapReader
     from symbolize.load.perfetto.packet_reader import PacketReader
@@ -23,8 +24,6 @@ if not cython.compiled:
     from symbolize.load.perfetto.stack_samples import StackReader
     from symbolize.proto.perfetto_tags import *
 
-MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 
 MAX_TAG = cython.declare(cython.Py_ssize_t, 5)
 MAX_HEAD = cython.declare(cython.Py_ssize_t, 20)
@@ -83,7 +82,7 @@ class Scanner:
                 size = reader.varint()
                 if not reader.bad and size > cython.cast(cython.ulonglong, reader.end - reader.pos):
                     # No file is as large, and the sum must not wrap.
-                    self.wanted = reader.pos - start + min(size, INT64_MAX >> 1)
+                    self.wanted = reader.pos - start + min(size, MAX_INT64 >> 1)
                     reader.pos = start
                     break
                 if not reader.bad and tag == Trace_packet:

@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any, Final
 
+from symbolize.load.perfetto.constants import MAX_FOLLOWERS
 from symbolize.load.perfetto.events import (
-    MAX_FOLLOWERS,
     SAMPLES,
     Event,
     Session,

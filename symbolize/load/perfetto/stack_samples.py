@@ -7,28 +7,20 @@ import cython
 import numpy as np
 
 if not cython.compiled:
+    from symbolize.load.perfetto.constants import EMPTY, MASK32, MAX_DEPTH, MAX_FOLLOWERS, MAX_INT64, MAX_KEPT
     from symbolize.load.perfetto.interned_state import InternedState
     from symbolize.load.perfetto.packet_reader import PacketReader
     from symbolize.load.perfetto.samples import Samples
     from symbolize.load.perfetto.sequences import Sequence
     from symbolize.proto.perfetto_tags import *
 
-MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-INT64_MAX = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 
-EMPTY = cython.declare(cython.int, -2)
-"""What `InternedState.stack` gives for a callstack without frames."""
-MAX_FOLLOWERS = cython.declare(cython.Py_ssize_t, 64)
-MAX_DEPTH = cython.declare(cython.Py_ssize_t, 1 << 12)
-"""Frames of one callstack; unwinders stop at 1000."""
 MAX_EVENT = cython.declare(cython.Py_ssize_t, 1 << 12)
 """Bytes of a CounterDescriptor in a sample; of a longer one the beginning is read."""
 MAX_ERROR = cython.declare(cython.Py_ssize_t, 256)
 """Bytes of the text of an unwinding error."""
 TEXT_ERROR = 1 << 32
 """Added to the row of the string where an error is a text instead of a number."""
-MAX_KEPT = cython.declare(cython.Py_ssize_t, 1 << 10)
-"""Combinations of events of one sequence that are remembered."""
 
 
 @cython.cclass
@@ -171,9 +163,9 @@ class StackReader:
 
     def scaled(self, weight: cython.ulonglong, multiplier: cython.ulonglong) -> cython.ulonglong:
         """A weight in the unit of its event, at most the largest number (R237, multiplied weights)."""
-        if weight != 0 and multiplier > INT64_MAX // weight:
+        if weight != 0 and multiplier > MAX_INT64 // weight:
             self.samples.saturated += 1
-            return INT64_MAX
+            return MAX_INT64
         return weight * multiplier
 
     def inline_stack(self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
