@@ -201,7 +201,7 @@ def _too_large(
 
 
 def inflate_exact(data: bytes | memoryview, codec: Codec, size: int, source: str = "") -> bytes:
-    """What the stream `data` of ZLIB, DEFLATE or ZSTD holds, `size` bytes as the file around it says.
+    """What the stream `data` of ZLIB, DEFLATE or ZSTD holds, `size` bytes according to the file around it.
 
     A size that no stream of this length expands to is refused before anything is allocated for it (R99, sizes of
     compressed sections). Raises CompressionError.

@@ -89,7 +89,7 @@ def _kinds(profile: Profile) -> tuple[UInt8, Bool]:
 
 
 def _names(profile: Profile) -> tuple[Bool, Bool]:
-    """Which locations are in a function of the interpreter, by name, and which in the way from Java to native code."""
+    """Which locations are in a function of the interpreter, by name, and which in the trampoline to native code."""
     locations, functions, strings = profile.locations, profile.functions, profile.strings
     interpreter = np.zeros(len(functions) + 1, np.bool_)  # the last is for no function
     trampoline = np.zeros(len(functions) + 1, np.bool_)

@@ -71,7 +71,7 @@ class Deobfuscator:
         return changed
 
     def _read_brought(self, brought: Sequence[JavaNames], asked: set[bytes]) -> list[ProguardMap]:
-        """The names that came with a profile as maps; those of the profile before are kept if they are the same."""
+        """The names that came with a profile as maps; those of the profile before are reused if they are the same."""
         if list(map(id, brought)) != list(map(id, self._brought)):
             self._brought, self._brought_asked = list(brought), set()
             self._brought_maps = [ProguardMap(each.source) for each in brought]
@@ -123,7 +123,7 @@ class MethodLines(NamedTuple):
 
 
 def method_lines(profile: Profile, methods: Sequence[int], scope_of: Int64) -> MethodLines:
-    """The lines in functions `methods`; `scope_of` is the scope of each mapping, and in the last place of none."""
+    """The lines in functions `methods`; `scope_of` is the scope of each mapping, and at its end of none."""
     locations = profile.locations
     is_method = np.zeros(len(profile.functions) + 1, np.bool_)
     is_method[list(methods)] = True
@@ -201,7 +201,7 @@ def deobfuscate(
     """Rename the Java methods that `maps` know, and add the frames that were inlined into them (rules R171 to R174).
 
     Classes that none of `maps` has are looked for in `further`; `applies` has the rows of those that count in each
-    mapping of the profile, and in the last place in none (R233, names that came with the profile).
+    mapping of the profile, and at its end in none (R233, names that came with the profile).
 
     Returns which locations changed, bool[n], and what was left out, a sentence each. Functions keep the obfuscated name
     as their system name.

@@ -54,7 +54,7 @@ class ModuleSymbols:
         lines = _Lines(profile, named) if rows_of else None
         for module, parts in rows_of.items():
             rows = np.concatenate(parts)
-            # Of equal places the first stays: where Chromium's callers were moved, the one that was not.
+            # Of equal addresses the first stays: where Chromium's callers were moved, the one that was not.
             known = self._seen.get(module, np.zeros(0, np.uint64))
             rows = rows[~is_among(locations.rel_pc[rows], known)]
             order = rows[np.argsort(locations.rel_pc[rows], kind="stable")]
@@ -90,7 +90,7 @@ class _Lines:
 
     def __init__(self, profile: Profile, named: Bool) -> None:
         locations, functions = profile.locations, profile.functions
-        # A line without the name of a function says nothing there.
+        # A line without the name of a function is useless there.
         kept = np.flatnonzero(named)
         self.offsets = offsets_of(named)[locations.line_offsets]
         self.rel_pc = locations.rel_pc
@@ -131,17 +131,17 @@ class _Lines:
         _put_varints(out, at + 2 + _varint_size(content), address)
         counts = self.offsets[rows + 1] - self.offsets[rows]
         line = ranges(self.offsets[rows], counts)
-        place = np.repeat(at + head - self.ends[self.offsets[rows]], counts) + self.ends[line]
+        pos = np.repeat(at + head - self.ends[self.offsets[rows]], counts) + self.ends[line]
         size = self.size[line]
-        out[place] = tags.AddressSymbols_lines
-        _put_varints(out, place + 1, size)
-        place = place + 1 + _varint_size(size)
+        out[pos] = tags.AddressSymbols_lines
+        _put_varints(out, pos + 1, size)
+        pos = pos + 1 + _varint_size(size)
         function, length = self.function[line], self.text_size[line]
-        out[ranges(place, length)] = self.texts[ranges(self.text_offsets[function], length)]
+        out[ranges(pos, length)] = self.texts[ranges(self.text_offsets[function], length)]
         numbered = self.line[line] > 0
-        place = (place + length)[numbered]
-        out[place] = tags.Line_line_number
-        _put_varints(out, place + 1, self.line[line][numbered])
+        pos = (pos + length)[numbered]
+        out[pos] = tags.Line_line_number
+        _put_varints(out, pos + 1, self.line[line][numbered])
         return out.tobytes()
 
 
@@ -168,9 +168,9 @@ def _varint_size(values: NDArray[Any]) -> Int64:
 
 
 def _put_varints(out: UInt8, at: Int64, values: NDArray[Any]) -> None:
-    """Write each number to its place."""
-    rest, place = values.astype(np.uint64), at
+    """Write each number to `out`, from `at` on."""
+    rest, pos = values.astype(np.uint64), at
     while len(rest):
         more = rest >= np.uint64(LAST_BYTE)
-        out[place] = (rest & np.uint64(0x7F)).astype(np.uint8) | (more.astype(np.uint8) << 7)
-        rest, place = rest[more] >> np.uint64(7), place[more] + 1
+        out[pos] = (rest & np.uint64(0x7F)).astype(np.uint8) | (more.astype(np.uint8) << 7)
+        rest, pos = rest[more] >> np.uint64(7), pos[more] + 1

@@ -146,7 +146,7 @@ def _locations(profile: Profile, trace: Trace, keys: Int64) -> None:
     mapping = table[:, 0].astype(np.int64) - 1
     rel_pc = table[:, 1] - (keys & 1).astype(np.uint64)
     named = (table[:, 2] != 0) | (table[:, 3] != 0)
-    real = [row for row in distinct(mapping).tolist() if row >= 0 and not _stands_for_nothing(trace.mappings[row])]
+    real = [row for row in distinct(mapping).tolist() if row >= 0 and not _is_error(trace.mappings[row])]
     order = _main_first(trace.mappings, real)
     address = np.zeros(len(keys), np.uint64)
     row_of = np.full(len(trace.mappings) + 1, NONE, np.int32)
@@ -175,8 +175,8 @@ def _locations(profile: Profile, trace: Trace, keys: Int64) -> None:
     )
 
 
-def _stands_for_nothing(mapping: Mapping) -> bool:
-    """Whether a mapping is that of frames that tell an error of the unwinder."""
+def _is_error(mapping: Mapping) -> bool:
+    """Whether a mapping is that of frames which are errors of the unwinder."""
     return mapping.name in (b"", ERROR) and not mapping.build_id and mapping.limit <= mapping.start
 
 
@@ -185,14 +185,14 @@ def locate(mapping: Mapping, rel_pc: UInt64, named: Bool) -> tuple[int, int, int
     address - start + file offset, is the offset in the ELF file (R125, file offsets to vaddrs; R221, rel_pc).
 
     The unwinder computed rel_pc = pc - start + (exact_offset - start_offset) + load_bias, so its load bias goes out
-    again, whether it was right or not. Where the trace does not say where the mapping begins in the file (Android 10),
-    the page of the lowest address stands in for it. Where it has no range (Chromium), rel_pc is the vaddr, and the
+    again, whether it was right or not. Where the trace has no offset of the mapping in the file (Android 10), it is the
+    page of the lowest address. Where it has no range (Chromium), rel_pc is the vaddr, and the
     mapping is that of all addresses, which both pprof and the lookup take as they are.
     """
     if mapping.limit <= mapping.start:
         return 0, 0 if not rel_pc.any() else TOP, 0, rel_pc
     in_file = rel_pc - np.uint64(mapping.load_bias)
-    # A frame that has a name and no place is none of the code.
+    # A frame with a name and without an address has no code.
     placed = ~named | (rel_pc != 0)
     if mapping.exact_offset is not None:
         offset = (mapping.exact_offset - mapping.start_offset) & TOP
@@ -203,7 +203,7 @@ def locate(mapping: Mapping, rel_pc: UInt64, named: Bool) -> tuple[int, int, int
 
 
 def _main_first(mappings: Sequence[Mapping], rows: list[int]) -> list[int]:
-    """The rows with that of the main binary first, as far as names tell (pprof schema)."""
+    """The rows with that of the main binary first, judged by names (pprof schema)."""
 
     def score(row: int) -> int:
         mapping = mappings[row]

@@ -120,7 +120,7 @@ class CpuReader:
         """What a sample counts for: how far the counter of its CPU went, those of the followers in `weights`. `cpu` is
         one more, 0 unknown.
 
-        A counter that is seen first, went back, or went on while packets were lost, counts for the period; in a
+        A counter that comes first, went back, or went on while packets were lost, counts for the period; in a
         sequence that is there from its beginning, it began at 0 where there is no period.
         """
         reader: PacketReader = self.reader

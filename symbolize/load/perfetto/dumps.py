@@ -78,7 +78,7 @@ class Heap:
         self.dumps: list[Dump] = []
         self.notes: Counter[str] = Counter()
         self.lost = {MISSING: [0, 0], EMPTY: [0, 0]}
-        """Samples and bytes without a callstack, by what `InternedState.stack` gives in place of it."""
+        """Samples and bytes without a callstack, by what `InternedState.stack` returned."""
         self._totals = Totals(mixer)
         # The values of all rows after the first `_done` dumps, for that which is asked for next
         self._values: Int64 | None = None
@@ -87,7 +87,7 @@ class Heap:
     def add(self, generation: int, dump: Dump, waiting: UInt64, stacks: Int32) -> int:
         """Take samples of a dump: words as `Totals.add` reads them, and the stack of each. The bytes that this took."""
         if generation != self.generation:
-            # Ids of another generation are other callstacks; the producer says all its totals anew.
+            # Ids of another generation are other callstacks; the producer writes all its totals again.
             self.generation = generation
             self._has_samples = False
             self._totals.restart()

@@ -31,7 +31,7 @@ STACK_UNITS: Final = (
 )  # fmt: skip
 
 Event = tuple[str, str, int]
-"""Name and unit of what StackSamples count, and of how many units 1 stands for."""
+"""Name and unit of an event of StackSamples, and how many units a weight of 1 is."""
 SAMPLES: Final[Event] = ("samples", "count", 1)
 
 MAX_PERIOD: Final = (1 << 63) - 1

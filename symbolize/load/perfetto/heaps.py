@@ -30,7 +30,7 @@ LAST_TAG = cython.declare(cython.ulonglong, 1 << 8)
 
 PENDING_WORDS = cython.declare(cython.Py_ssize_t, 6)
 MAX_SPARE = cython.declare(cython.Py_ssize_t, 1 << 18)
-"""Words of an array that is kept for the next dump."""
+"""Words of an array that is retained for the next dump."""
 
 NO_WORDS = cython.declare(cython.ulonglong[::1], memoryview(np.zeros(0, np.uint64)))
 
@@ -97,7 +97,7 @@ class HeapReader:
             inline.read_mapping()
 
     def heap_samples(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
-        """Read a ProcessHeapSamples: what it says of itself first, wherever it stands, then its samples."""
+        """Read a ProcessHeapSamples: its own fields first, in whatever order they come, then its samples."""
         reader: PacketReader = self.reader
         dump: cython.ulonglong
         counts_max: cython.bint = False
@@ -208,7 +208,7 @@ class HeapReader:
             self.waiting -= count
             del self.open[seq.number]
             if seq.settled > 0:
-                # The next dump says all callstacks anew, and those of before the clear by other ids.
+                # The next dump has all callstacks again, and those of before the clear by other ids.
                 seq.settled = 0
                 seq.generation += 1
         if inline is not None:

@@ -3,7 +3,7 @@
 # mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
 """What a sequence interned since its state was last cleared, and what it means in the tables of the whole trace.
 
-Frames and callstacks are kept as they were written and looked up when a sample first needs them, because their parts
+Frames and callstacks are stored as they were written and looked up when a sample first needs them, because their parts
 may come in any order. The first definition of an id stays (R222, state of sequences).
 """
 
@@ -68,7 +68,7 @@ class InternedState:
         self.sessions = {}
 
     def takes(self, ids: cython.Py_ssize_t) -> cython.bint:
-        """Whether there is room for one more entry with so many ids; counts it."""
+        """Whether one more entry with so many ids is within the limits; counts it."""
         reader: PacketReader = self.reader
         if reader.entries_left <= 0 or reader.ids_left < ids:
             reader.too_many += 1
@@ -81,7 +81,7 @@ class InternedState:
         return True
 
     def release(self):
-        """Give back the room that the entries took; they are not used any more."""
+        """Subtract the entries from the limits; they are not used any more."""
         reader: PacketReader = self.reader
         reader.entries_left += self.entries
         reader.ids_left += self.ids

@@ -49,8 +49,8 @@ NO_STACK: Final = {MISSING: "a part of their callstack is not in the trace", EMP
 def load(
     chunks: Iterable[bytes | memoryview], source: str, choice: Choice = ALL, packed: Callable[[], int] | None = None
 ) -> list[LoadedProfile]:
-    """The profiles in a trace, which comes in pieces of which only one is kept. `packed` says how many bytes of the
-    input they were made of so far, where that was compressed.
+    """The profiles in a trace, which comes in pieces of which only one is retained. `packed` returns how many bytes of
+    a compressed input were read so far.
 
     A trace that is cut off keeps its whole packets. What was left out is in the warnings of the first profile. Raises
     InputError where nothing is left to show.
@@ -264,19 +264,19 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
     """The profile of dumps of one kind of heap, one of each process."""
     heap_name = dumps[0].heap.name
     parts, comments = [], []
-    room, left = MAX_PROFILE_FRAMES, 0
+    space, left = MAX_PROFILE_FRAMES, 0
     warnings: list[str] = []
     for each in dumps:
         heap = each.heap
         totals = [part.totals(number) for part, number in each.parts]
         stacks, values = (np.concatenate(columns) for columns in zip(*totals, strict=True))
-        # Several ids may stand for one stack.
+        # Several ids may denote one stack.
         used, which = distinct_inverse(stacks)
         sums, saturated = _sums(which, len(used), values)
         count, size, frees, freed = sums.T
         columns = [count, size] if heap_name == ART else [count, size, count - frees, size - freed]
-        kept, taken = _fitting(trace, used, room)
-        left, room = left + len(used) - kept, room - taken
+        kept, taken = _fitting(trace, used, space)
+        left, space = left + len(used) - kept, space - taken
         contexts = np.zeros(kept, np.int64)
         parts.append(
             Part(used[:kept], np.column_stack(columns)[:kept], contexts, [_labels(trace, heap.instance, heap.pid)])
@@ -315,13 +315,13 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
     return profile
 
 
-def _fitting(trace: Trace, stacks: NDArray[np.integer[Any]], room: int) -> tuple[int, int]:
-    """How many samples with these stacks have no more than `room` frames together, and how many they have.
+def _fitting(trace: Trace, stacks: NDArray[np.integer[Any]], space: int) -> tuple[int, int]:
+    """How many samples with these stacks have no more than `space` frames together, and how many they have.
 
     Samples of one callstack share its frames in the trace, but not in a profile.
     """
     ends = np.cumsum(np.diff(trace.stacks.arrays()[0])[stacks])
-    kept = int(np.searchsorted(ends, room, side="right"))
+    kept = int(np.searchsorted(ends, space, side="right"))
     return kept, int(ends[kept - 1]) if kept else 0
 
 
@@ -428,7 +428,7 @@ def _cpu_profile(trace: Trace, rows: Int64) -> Profile:
         profile.warnings.append(TOO_LARGE.format(left))
     add = profile.strings.add
     profile.period_type = ValueType(add(session.event.encode()), add(session.unit.encode()))
-    # What the sampling went by, and not the last of the events beside; old producers do not say how far it went.
+    # The event that triggers, not the last follower; old producers write no counts of it.
     profile.default_sample_type = profile.sample_types[int(values[:, 1].any())].type
     profile.period = session.period
     first, last, clock = table.session_times(number)

@@ -41,7 +41,7 @@ class Samples:
         self.reused = set()
 
     def reserve(self, followers: cython.Py_ssize_t):
-        """Have room for the weights of so many followers."""
+        """Grow `weights` for so many followers."""
         if followers > self.weights.shape[0]:
             self.weights = extended(self.weights, followers)
 
@@ -116,7 +116,7 @@ class Samples:
             self.values[at] += value
 
     def widen(self, followers: cython.Py_ssize_t) -> None:
-        """Make room for so many values of followers in each sample, as long as the values stay within their limit."""
+        """Give each sample so many values of followers, as long as the values stay within their limit."""
         stride: cython.Py_ssize_t = self.stride
         if followers + 2 <= stride:
             return

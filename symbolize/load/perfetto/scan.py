@@ -58,14 +58,14 @@ class Scanner:
     def scan(self, data: bytes) -> int:
         """Read the packets of `data`; up to where, which is short of the end where the last packet goes on behind it.
 
-        `wanted` then tells how many bytes from there the packet has, 0 if not even its length is there. `broken`
+        `wanted` is then how many bytes from there the packet has, 0 if not even its length is there. `broken`
         becomes true where what follows is no field of a trace.
         """
         self.reader.start(data)
         return self.walk(0)
 
     def forget(self) -> None:
-        """Wait no longer for the packet that `wanted` tells of."""
+        """Wait no longer for the packet with `wanted` bytes."""
         self.wanted = 0
 
     def walk(self, depth: cython.int) -> cython.Py_ssize_t:

@@ -25,7 +25,7 @@ class Sequence:
         self.valid = self.began = False
         self.interned = InternedState(reader, False)
         self.generation = 0
-        # Of PerfSamples: the events, the defaults that told them, and the counters of each CPU
+        # Of PerfSamples: the events, the defaults that named them, and the counters of each CPU
         self.session = -1
         self.followers = 0
         self.nominal = 0

@@ -1,0 +1,55 @@
+"""Decompression of one stream."""
+
+import gzip
+import zlib
+from typing import Any
+
+import pytest
+import zstandard
+
+from symbolize.core.compression import (
+    ZLIB_OR_GZIP,
+    ZSTD,
+    Codec,
+    CompressionError,
+    Limits,
+    first_bytes,
+    inflate,
+    inflate_exact,
+)
+
+DATA = bytes(range(256)) * 40
+
+
+class Exhausted:
+    """A decoder without memory."""
+
+    eof = False
+
+    def decompress(self, *_: Any) -> bytes:
+        raise MemoryError
+
+
+@pytest.mark.parametrize(
+    ("codec", "compress"),
+    [(ZLIB_OR_GZIP, zlib.compress), (ZLIB_OR_GZIP, gzip.compress), (ZSTD, zstandard.ZstdCompressor().compress)],
+)
+def test_first_bytes(codec: Codec, compress: Any) -> None:
+    """No more bytes are returned than asked for; a stream that is cut short is reported where the codec can tell."""
+    packed = compress(DATA)
+    assert first_bytes(packed, codec, len(DATA) + 1) == (DATA, False)
+    assert first_bytes(packed, codec, 100)[0] == DATA[:100]
+    begin, is_cut = first_bytes(packed[: len(packed) // 2], codec, len(DATA))
+    assert DATA.startswith(begin)
+    assert is_cut is (codec is not ZSTD)
+    with pytest.raises(CompressionError, match="damaged"):
+        first_bytes(b"\0" + packed, codec, 100)
+
+
+def test_exhausted_memory_is_no_damage() -> None:
+    """A MemoryError of a decoder reaches the caller."""
+    codec = Codec("zlib", (), 16, lambda source: Exhausted())
+    with pytest.raises(MemoryError):
+        next(inflate([DATA], codec, "", Limits(1 << 20, 1, 0)))
+    with pytest.raises(MemoryError):
+        inflate_exact(DATA, codec, len(DATA))
