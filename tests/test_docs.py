@@ -17,7 +17,7 @@ from symbolize.cli.options import EXIT_BELOW, EXIT_DONE, EXIT_FAILED, EXIT_SOME,
 from symbolize.cli.profiles import parser
 from symbolize.core.reasons import Reason
 from symbolize.names import Mode, demangle
-from tests.binaries.test_layouts import LAYOUTS
+from tests.support.binary_layouts import LAYOUTS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -113,7 +113,8 @@ def test_every_layout_has_a_test() -> None:
     """Each row of the table of layouts names a test that is there, and each layout that is built has a row."""
     table = page("finding-binaries.md").partition("\n## Layouts\n")[2].partition("\n## ")[0]
     rows = [line.split(" | ")[-1] for line in table.splitlines() if line.startswith("| ")][2:]
-    code = "".join(path.read_text() for path in sorted((ROOT / "tests" / "binaries").glob("*.py")))
+    sources = [*sorted((ROOT / "tests" / "binaries").glob("*.py")), ROOT / "tests" / "support" / "binary_layouts.py"]
+    code = "".join(path.read_text() for path in sources)
     named = [re.findall(r"`(\w+)`", row) for row in rows]
     assert named
     assert all(named)

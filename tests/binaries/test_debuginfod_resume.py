@@ -8,7 +8,7 @@ import pytest
 
 from symbolize.binaries.debuginfod import Debuginfod, Fetched
 from symbolize.elf import read_build_id
-from tests.binaries.test_debuginfod import FAST
+from tests.support.debuginfod_servers import FAST
 from tests.support.fixture_files import BINARIES
 from tests.support.http_server import HttpServer, Request
 

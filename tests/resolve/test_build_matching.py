@@ -30,10 +30,9 @@ from symbolize.resolve.name_agreement import (
 )
 from symbolize.symbols import FunctionsAt
 from symbolize.write import encode
-from tests.resolve.test_kernel import vmlinux
-from tests.resolve.test_members import archive
 from tests.support import fixture_files as fixtures
 from tests.support import simpleperf_writer as writer
+from tests.support.archives import archive
 from tests.support.elf_writer import (
     ALLOC,
     ET_EXEC,
@@ -47,6 +46,7 @@ from tests.support.elf_writer import (
     build_id_note,
     elf_file,
 )
+from tests.support.kernel_image import vmlinux
 
 RECORDED = fixtures.FIXTURES / "simpleperf"
 BINARIES, WRONG = RECORDED / "binaries", RECORDED / "wrong_build"

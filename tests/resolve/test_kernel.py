@@ -8,34 +8,13 @@ import pytest
 from symbolize import Reason
 from symbolize.report import HINTS
 from symbolize.resolve.addresses import kernel_shifts
-from tests.support.elf_writer import ALLOC, ET_EXEC, EXEC, NOTE, Section, Segment, Symbol, build_id_note, elf_file
+from tests.support.kernel_image import KERNEL_ID, LINKED, SIZE, vmlinux
 from tests.support.pprof_writer import Mapping, Place
 from tests.support.whole_runs import run
 
-LINKED = 0xFFFF_FFFF_8100_0000
 MOVED = 0x1C60_0000
 TOP = 2**64
-ID = "00112233445566778899aabbccddeeff00112233"
 RELEASE = "6.1.0-56-cloud-amd64"
-SIZE = 0x20_0000
-
-
-def vmlinux(path: Path, build_id: str = ID, stext: int = 0x1000, *, symbols: bool = True) -> Path:
-    """A kernel of 512 functions, `f0` and so on, 0x1000 bytes apart; each is half as long."""
-    named = [Symbol(f"f{i}", LINKED + 0x1000 * i, 0x800) for i in range(512)]
-    named += [Symbol("_text", LINKED, type=0), Symbol("_stext", LINKED + stext, type=0)]
-    data = elf_file(
-        [
-            Section(".text", bytes(SIZE), flags=ALLOC | EXEC, address=LINKED),
-            Section(".notes", build_id_note(bytes.fromhex(build_id)), NOTE, ALLOC, address=LINKED + SIZE),
-        ],
-        [Segment(LINKED, SIZE, 5, 0x1000)],
-        named if symbols else [],
-        kind=ET_EXEC,
-    )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
 
 
 def places(shift: int = MOVED, numbers: Sequence[int] = (3, 70, 400)) -> list[Place]:
@@ -43,7 +22,7 @@ def places(shift: int = MOVED, numbers: Sequence[int] = (3, 70, 400)) -> list[Pl
     return [Place(LINKED + shift + 0x1000 * i + 5, 1) for i in numbers]
 
 
-def mapping(name: str, at: int = LINKED + MOVED, offset: int | None = None, build_id: str = ID) -> Mapping:
+def mapping(name: str, at: int = LINKED + MOVED, offset: int | None = None, build_id: str = KERNEL_ID) -> Mapping:
     """A mapping of the kernel as recorders write it: the address of its beginning is also the file offset."""
     return Mapping(at, 0xFFFF_FFFF_C000_0000, at if offset is None else offset, name, build_id)
 
@@ -91,7 +70,7 @@ class TestVmlinux:
     def test_mapping_that_tells_no_address(self, tmp_path: Path) -> None:
         """A mapping from 0 on: the address of the symbol is the file offset, or else the kernel is as linked."""
         vmlinux(tmp_path / "vmlinux")
-        whole = Mapping(0, TOP - 1, LINKED + MOVED, "[kernel.kallsyms]_text", ID)
+        whole = Mapping(0, TOP - 1, LINKED + MOVED, "[kernel.kallsyms]_text", KERNEL_ID)
         assert run([whole], places(), tmp_path)[0] == ["f3", "f70", "f400"]
         assert run([whole._replace(offset=0)], places(0), tmp_path)[0] == ["f3", "f70", "f400"]
 
@@ -176,8 +155,8 @@ class TestKallsyms:
         [
             "kallsyms",
             "proc/kallsyms",
-            f"[kernel.kallsyms]/{ID}/kallsyms",
-            f".build-id/{ID[:2]}/{ID[2:]}/kallsyms",
+            f"[kernel.kallsyms]/{KERNEL_ID}/kallsyms",
+            f".build-id/{KERNEL_ID[:2]}/{KERNEL_ID[2:]}/kallsyms",
         ],
     )
     def test_found(self, tmp_path: Path, path: str) -> None:

@@ -12,28 +12,12 @@ from symbolize import Reason
 from symbolize.binaries import inflate, read_member, read_members
 from symbolize.core.errors import InputError
 from tests.integration.test_pipeline import DEBUG, FIXED, MAIN, PIE, PIE_ID, SPLIT_ID, STRIPPED, shifted
+from tests.support.archives import MEMBER, archive
 from tests.support.pprof_writer import Mapping, Place
 from tests.support.whole_runs import run
 
 CODE = 0x2000
 BASE = 0x7A12_3400_0000
-MEMBER = "lib/x86_64/libspectra.so"
-
-
-def archive(path: Path, library: Path, name: str = MEMBER, *, deflated: bool = False) -> int:
-    """An archive of one library, stored on a page unless deflated; where that begins."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w") as made:
-        made.writestr("AndroidManifest.xml", b"x" * 5000, zipfile.ZIP_DEFLATED)
-        entry = zipfile.ZipInfo(name)
-        if not deflated:
-            entry.extra = bytes(4) + bytes(-(made.fp.tell() + 34 + len(name)) % 4096)  # type: ignore[union-attr]
-            entry.extra = struct.pack("<HH", 0xD935, len(entry.extra) - 4) + entry.extra[4:]
-        made.writestr(entry, library.read_bytes(), zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED)
-        made.writestr("resources.arsc", bytes(100))
-    (member,) = read_members(str(path), (".so",))
-    assert deflated or member.offset % 4096 == 0
-    return member.offset
 
 
 def mapping(name: str, offset: int, build_id: str = "") -> Mapping:

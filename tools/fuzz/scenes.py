@@ -21,13 +21,13 @@ from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, EXIT_SOME
 from symbolize.elf import ElfImage
 from symbolize.proto.profile_pb2 import Profile as Message
 from symbolize.resolve.addresses import page_ceil, page_floor
-from tests.names.test_proguard import R8
-from tests.resolve.test_hostile import HOSTILE
 from tests.support.elf_writer import ALLOC, ET_EXEC, EXEC, NOTE, Section, Segment, Symbol, build_id_note, elf_file
+from tests.support.hostile_names import HOSTILE
 from tests.support.jitdump_writer import dump, lines, load
 from tests.support.kallsyms import LINES
 from tests.support.pprof_writer import Line, Place, profile
 from tests.support.pprof_writer import Mapping as Mapped
+from tests.support.proguard_maps import R8
 from tools.fuzz import corpus, profiles, texts
 from tools.fuzz.mutate import mutate_bytes, mutate_file, mutate_text
 

@@ -56,11 +56,11 @@ from symbolize.symbol_files import (
     read_perf_map,
 )
 from symbolize.symbols import SymbolListBinary
-from tests.names.test_proguard import R8
-from tests.resolve.test_hostile import HOSTILE
+from tests.support.hostile_names import HOSTILE
 from tests.support.jitdump_writer import dump, lines, load, record
 from tests.support.kallsyms import LINES
 from tests.support.lookup import frames_of
+from tests.support.proguard_maps import R8
 from tools.fuzz import corpus
 from tools.fuzz.mutate import mutate_bytes, mutate_file, mutate_name, mutate_text
 
