@@ -1,4 +1,7 @@
-"""C++ names that our reader does not know: what the C++ runtime makes of them, by way of the package cxxfilt."""
+"""C++ names that our reader does not know: what the C++ runtime makes of them, by way of the package cxxfilt.
+
+Names of Java that GCC compiled are such: what a function returns comes before its parameters, behind a `J`.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,36 @@ from collections.abc import Callable
 from functools import cache
 
 MAX_OUTPUT = 1 << 20
+_MAX_CODES = 1 << 18  # a code of one character is the text `unsigned long long`
 
 # libstdc++ itself refuses more. libc++abi recurses on the C stack without a limit of its own.
-_MAX_NAME = 1024
-# Names of vector functions (`_ZGVbN4v_sinf`) are not C++. On malformed unresolved names (`sr`) libstdc++ 12 loops for
-# ever; one that is well-formed our reader knows.
-_HOPELESS = re.compile(rb"_ZGV[a-z]|.*sr", re.DOTALL)
-_REFERENCE = re.compile(rb"S([0-9A-Z]*)_|T[0-9A-Z]*_|(?:Dp|sp)(?![ORKVP]*T[0-9A-Z]*_)")
-_MAX_ESTIMATE = 1 << 28
+MAX_RUNTIME_NAME = 1024
+# Names of vector functions (`_ZGVbN4v_sinf`) are not C++.
+_VECTOR_FUNCTION = re.compile(rb"_ZGV[a-z]")
+# On malformed unresolved names (`sr`) libstdc++ 12 loops for ever; one that is well-formed our reader knows.
+_ENDLESS = b"sr"
+# What stands behind these codes is surely not the number of something else, so digits are the length of an identifier.
+_PLAIN_CODE = re.compile(
+    rb"(?P<length>[1-9][0-9]*)|[ZNIKPRVOrJE]|[abcegijlmorstuwxyz](?!S)|[dfhknpqv](?![0-9])|S[a-z]|S[0-9A-Z]*_|T[0-9]*_"
+)
+# Back references, template parameters, and conversions, whose arguments libstdc++ reads again.
+_REPEATS = re.compile(rb"(?=S[0-9A-Z]*_|T[0-9A-Z]*_|cv)")
+# The usual `Args&&...` (`DpOT_`) has no pattern that could grow.
+_EXPANSION = re.compile(rb"(?:Dp|sp)(?![ORKVP]*T[0-9A-Z]*_)")
 
 _Demangler = Callable[[bytes], "bytes | None"]
 
 
 def demangle(name: bytes) -> bytes | None:
-    """Return the demangled text of a name that starts with `_Z`, or None (R117).
+    """Return the demangled text of a name that starts with `_Z`, or None (R117, hostile names).
 
-    None is the answer to a malformed name, to a name longer than the runtime takes, to one whose text would be
+    None is the answer to a malformed name, to a name longer than the runtime takes, to one whose text may be
     too large, and to every name when the machine has no C++ runtime.
     """
-    if len(name) > _MAX_NAME or b"\0" in name or _HOPELESS.match(name) or _may_explode(name):
+    if len(name) > MAX_RUNTIME_NAME or b"\0" in name or _VECTOR_FUNCTION.match(name):
+        return None
+    codes = _without_identifiers(name)
+    if _ENDLESS in codes or _most_codes(len(name), codes) > _MAX_CODES:
         return None
     text = _runtime()(name)
     return text if text is None or len(text) <= MAX_OUTPUT else None
@@ -53,30 +67,25 @@ def _runtime() -> _Demangler:
     return demangler
 
 
-def _may_explode(name: bytes) -> bool:
-    """Tell whether the text of `name` may be out of all proportion to the name.
-
-    Back references make the text grow exponentially: 230 characters can stand for a gigabyte, and the runtime has
-    no limit. The estimate is an upper bound as far as it matters: the first reference to a new substitution index
-    can at most copy all text so far, a later one what the index could hold at that time, a template parameter
-    again all of it. The pattern of a pack expansion is repeated for each argument in the pack, of which there are
-    fewer than characters in the name; the usual `Args&&...` (`DpOT_`) has no pattern that could grow. What looks like
-    a reference in an identifier counts as well.
-    """
-    total = len(name)
-    sizes: list[int] = []
-    for reference in _REFERENCE.finditer(name):
-        digits = reference.group(1)
-        if digits is not None:
-            # A name of n characters has fewer than n substitutions.
-            index = min(int(digits, 36) + 1 if digits else 0, len(name)) if len(digits) < 5 else len(name)
-            if index >= len(sizes):
-                sizes.extend([total] * (index + 1 - len(sizes)))
-            total += sizes[index]
-        elif reference.group() in (b"Dp", b"sp"):
-            total *= len(name)
+def _without_identifiers(name: bytes) -> bytes:
+    """The codes of a name: each identifier is a `.`, up to the first code whose digits may be something else."""
+    codes = [name[:2]]
+    at = len(codes[0])
+    while (match := _PLAIN_CODE.match(name, at)) is not None:
+        at = match.end()
+        if match["length"] is None:
+            codes.append(match[0])
         else:
-            total *= 2
-        if total > _MAX_ESTIMATE:
-            return True
-    return False
+            codes.append(b".")
+            at += min(int(match["length"]), len(name))
+    return b"".join(codes) + name[at:]
+
+
+def _most_codes(size: int, codes: bytes) -> int:
+    """A bound of the codes that are printed for a name of `size` bytes (230 can stand for a gigabyte of text).
+
+    A reference at most copies all of them. The pattern of a pack expansion is repeated for each argument in the pack,
+    of which there are fewer than bytes in the name.
+    """
+    repeats, expansions = len(_REPEATS.findall(codes)), len(_EXPANSION.findall(codes))
+    return (size << repeats) * size**expansions

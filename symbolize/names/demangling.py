@@ -14,13 +14,13 @@ from symbolize.names.simplify import drop_clone_notes, simplify
 from symbolize.names.suffixes import split_suffix, strip_version
 
 if not cython.compiled:
+    from symbolize.names.demangler import MAX_NAME
     from symbolize.names.itanium_demangler import CppDemangler
     from symbolize.names.rust import RustDemangler, is_legacy
 
 Mode = Literal["default", "templates", "full", "none"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-MAX_INPUT = 1 << 16
 _MAX_IDLE = 4
 _idle: list[tuple[CppDemangler, RustDemangler]] = []  # a demangler is not for two threads at once
 _LOCAL_NAME, _LOCAL_TEXT = b"1x", b"::x"
@@ -36,7 +36,7 @@ def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
     `default` drops parameters, return types, template arguments and clone suffixes; `templates` keeps the template
     arguments; `full` drops clone suffixes only; `none` returns the names as they are. Names that are not mangled
     are returned unchanged, apart from the clone suffix of a C name (R115). A name that cannot be demangled, is
-    longer than 64 KiB or stands for too much text is returned raw (R117). Nothing raises.
+    longer than 64 KiB or stands for too much text stays as linked (R117). Nothing raises.
     """
     if mode not in MODES:
         raise ValueError(f"unknown demangling mode: {mode!r}")
@@ -81,7 +81,7 @@ def scope_text(name: bytes) -> bytes:
 
 
 def _demangle_one(name: bytes, mode: Mode, cpp: CppDemangler, rust: RustDemangler) -> bytes:
-    if len(name) > MAX_INPUT:
+    if len(name) > MAX_NAME:
         return name
     start = name[:3]
     if b"@" in name and start.startswith((b"_Z", b"_R", b"_D", b"__Z", b"__R", b"__D")):

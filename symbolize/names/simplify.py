@@ -27,7 +27,7 @@ _SPECIAL = re.compile(
     rb"(?:vtable|VTT|construction vtable|typeinfo|typeinfo name|typeinfo fn|java Class|guard variable"
     rb"|TLS init function|TLS wrapper function|thread-local \w+ routine|reference temporary(?: #\d+)?|hidden alias"
     rb"|(?:non-)?transaction clone|template parameter object|initializer|global \w+ keyed) (?:for|to) "
-    rb"|(?:non-virtual thunk|virtual thunk|covariant return thunk) to |invocation function for block in "
+    rb"|(?:non-virtual thunk|virtual thunk|covariant return thunk) to |java resource |invocation function for block in "
 )
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from symbolize import names
 from symbolize.names import cxxfilt_fallback
-from symbolize.names.demangling import MAX_INPUT
+from tests.support import cxx_runtime
 
 GOLDEN = Path(__file__).with_name("golden.tsv")
 LEGACY = b"_ZN4core3ptr50drop_in_place$LT$alloc..vec..Vec$LT$u8$C$A$GT$$GT$17h0123456789abcdefE"
@@ -296,7 +296,7 @@ HOSTILE = [
     b"_Z1fIiEvDp1aI" + b"S0_I" * 60 + b"T_" + b"".join(b"S%s_E" % c for c in DIGITS[1:62]),
     b"_Z3foov\0bar",
     b"_Z3foov" + b"@" * 60_000,
-    b"_Z" * (MAX_INPUT // 2 + 1),
+    b"_Z" * (1 << 15) + b"_Z",
 ]
 
 
@@ -405,14 +405,56 @@ def test_the_runtime_is_asked_for_unknown_names(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     "name",
-    [b"_Z1f" + b"P" * 2000 + b"i", b"_Z\0", b"_ZGVbN4v_sinf", b"_Z1fIXsr9_N_ivCskFybzSC", b"_Z1fIiEv" + b"T_" * 60],
-    ids=range(5),
+    [
+        b"_Z1f" + b"P" * 2000 + b"i",
+        b"_Z\0",
+        b"_ZGVbN4v_sinf",
+        b"_Z1fIXsr9_N_ivCskFybzSC",
+        b"_Z1fIiEv" + b"T_" * 60,
+        b"_Z1fIiEv" + b"N1AcvT_I" * 20 + b"i" + b"EE" * 20,
+        b"_ZN1aaSEZZZZ_ES_" + b"1aIS_S_E" * 40,
+        b"_ZN1AC2E3aS_" + b"1S_S_" * 40,
+        b"_ZN1fEJv" + b"1aIJS_S_EE" * 20,
+    ],
+    ids=range(9),
 )
 def test_the_runtime_is_not_asked_for_what_may_harm(name: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names that are too long, stand for too much, hang libstdc++ or are no C++ are not given to the runtime (R117)."""
     monkeypatch.setattr(cxxfilt_fallback, "_runtime", lambda: lambda name: b"asked")
     assert cxxfilt_fallback.demangle(UNKNOWN) == b"asked"
     assert cxxfilt_fallback.demangle(name) is None
+
+
+# Declared as built-in functions by the Java front end of GCC, or in the tests of libiberty.
+GCJ = [
+    (b"_ZN4java4lang4Math4acosEJdd", b"java::lang::Math::acos", b"double java::lang::Math::acos(double)"),
+    (b"_ZN4java4lang6Object8hashCodeEJiv", b"java::lang::Object::hashCode", b"int java::lang::Object::hashCode()"),
+    (
+        b"_ZN4java4util7HashMap3putEJPNS_4lang6ObjectES4_S4_",
+        b"java::util::HashMap::put",
+        b"java::lang::Object* java::util::HashMap::put(java::lang::Object*, java::lang::Object*)",
+    ),
+    (
+        b"_ZGr32_java$Sutil$Siso4217$_properties",
+        b"java resource java/util/iso4217.properties",
+        b"java resource java/util/iso4217.properties",
+    ),
+    # Codes in identifiers are none.
+    (b"_ZN4sr1a6Dp_cv_4S9_aEJiv", b"sr1a::Dp_cv_::S9_a", b"int sr1a::Dp_cv_::S9_a()"),
+    (
+        b"_ZN9addressrc8responseEJiPN5cvs_T4a_S_EPS_",
+        b"addressrc::response",
+        b"int addressrc::response(cvs_T::a_S_*, addressrc*)",
+    ),
+]
+
+
+@pytest.mark.skipif(not cxx_runtime.available(), reason="no libstdc++.so.6")
+@pytest.mark.parametrize(("name", "default", "full"), GCJ)
+def test_java_of_gcc_is_read_by_the_runtime(name: bytes, default: bytes, full: bytes) -> None:
+    """Names of Java that GCC compiled, which our reader does not know, have the text of the C++ runtime."""
+    assert one(name) == default
+    assert one(name, "full") == full
 
 
 @pytest.mark.parametrize(
