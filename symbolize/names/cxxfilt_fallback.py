@@ -88,4 +88,4 @@ def _most_codes(size: int, codes: bytes) -> int:
     of which there are fewer than bytes in the name.
     """
     repeats, expansions = len(_REPEATS.findall(codes)), len(_EXPANSION.findall(codes))
-    return (size << repeats) * size**expansions
+    return (size << repeats) * int(size**expansions)
