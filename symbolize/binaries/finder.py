@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from symbolize.binaries import store
 from symbolize.binaries.build_id import build_id_key, is_build_id, module_prefix, plain_build_id, same_build_id
-from symbolize.binaries.index import BinaryIndex, Entry
+from symbolize.binaries.entries import Entry
+from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.links import DEBUG_SUFFIXES, beside, linked_files
 from symbolize.binaries.remote import Attempt, Kind, fetch_in_turn, missing_kinds, offers
 from symbolize.core.reasons import Reason
@@ -169,7 +170,7 @@ def _by_build_id(index: BinaryIndex, build_id: str, filename: str) -> BinaryMatc
         return BinaryMatch(reason=Reason.BAD_BUILD_ID, detail=repr(build_id[:MAX_SHOWN_BUILD_ID]))
     entries = index.with_build_id(wanted)
     place = f"build id {prefix}… (module id {wanted})" if prefix else f"build id {wanted}"
-    in_layout = index.vouched_for(wanted)
+    in_layout = index.with_build_id_in_path(wanted)
     unpacked: list[Entry] = []
     tried: list[Attempt] = []
     if not any(entry.has_dwarf for entry in entries) or not any(entry.has_code for entry in entries):

@@ -1,4 +1,4 @@
-"""Folders whose layout says which build id a file has: what the path of a file vouches for (docs/finding-binaries.md).
+"""Folders whose layout says which build id a file has: the build id in the path of a file (docs/finding-binaries.md).
 
 Nothing here makes a path out of a build id. The paths of files that were met are read, so that an id of one character
 or one with `..` in it leads nowhere.
@@ -36,7 +36,7 @@ _FOLDER = re.compile(rf"/({_ID}{{4,128}})/[^/]+$", re.IGNORECASE)
 _PREFIX = re.compile(rf"/({_ID}{{40}})-[^/]+$", re.IGNORECASE)
 
 
-def vouched_key(path: str) -> str:
+def path_build_id_key(path: str) -> str:
     """The key of the build id that a file at `path` (absolute) has if its folder is laid out by build ids, else "".
 
     `.build-id/xx/rest.debug` and without `.build-id` (gdb, pprof, Symbolicator), `xx/rest/debuginfo` (Sentry, perf),

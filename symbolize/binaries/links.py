@@ -9,7 +9,8 @@ import posixpath
 from collections.abc import Sequence
 
 from symbolize.binaries.build_id import same_build_id
-from symbolize.binaries.index import BinaryIndex, Entry
+from symbolize.binaries.entries import Entry
+from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.remote import Attempt
 
 DEBUG_SUFFIXES = (".debug", ".dbg")

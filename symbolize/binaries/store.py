@@ -16,13 +16,13 @@ from typing import Any
 
 from symbolize.core.files import require_regular
 
-VERSION = 4
+VERSION = 5
 BUSY_SECONDS = 5.0
 FORGOTTEN = 90 * 86400
 """Seconds after which the files below a folder that nobody asked for are forgotten."""
 
 ELF, PACKED, EMPTY, LIST, OTHER = 1, 2, 3, 4, 0
-"""What a file is: an ELF file, a compressed one whose path vouches for a build id, an empty one of that kind, a list
+"""What a file is: an ELF file, a compressed one with a build id in its path, an empty one of that kind, a list
 of build ids, or of no interest."""
 
 SCHEMA = """
@@ -35,13 +35,13 @@ CREATE TABLE IF NOT EXISTS folder(
 CREATE TABLE IF NOT EXISTS file(
     id INTEGER PRIMARY KEY, folder INTEGER NOT NULL, name BLOB NOT NULL,
     size INTEGER, modified INTEGER, changed INTEGER, inode INTEGER, device INTEGER,
-    what INTEGER NOT NULL, build_id TEXT, key TEXT, vouched TEXT, offers INTEGER,
+    what INTEGER NOT NULL, build_id TEXT, key TEXT, path_key TEXT, offers INTEGER,
     link BLOB, link_check INTEGER, go TEXT, crc INTEGER, problem TEXT, special INTEGER NOT NULL,
     seal INTEGER NOT NULL, UNIQUE(folder, name));
 CREATE TABLE IF NOT EXISTS listed(
     folder INTEGER NOT NULL, key TEXT NOT NULL, path BLOB NOT NULL, seal INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS file_key ON file(key) WHERE key IS NOT NULL;
-CREATE INDEX IF NOT EXISTS file_vouched ON file(vouched) WHERE vouched IS NOT NULL;
+CREATE INDEX IF NOT EXISTS file_path_key ON file(path_key) WHERE path_key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS file_name ON file(name) WHERE what = 1;
 CREATE INDEX IF NOT EXISTS file_inode ON file(inode, device) WHERE what = 1;
 CREATE INDEX IF NOT EXISTS file_special ON file(special) WHERE special = 1;
@@ -51,7 +51,7 @@ CREATE INDEX IF NOT EXISTS listed_folder ON listed(folder);
 
 FILE = (
     *("folder", "name", "size", "modified", "changed", "inode", "device", "what", "build_id", "key"),
-    *("vouched", "offers", "link", "link_check", "go", "crc", "problem", "special"),
+    *("path_key", "offers", "link", "link_check", "go", "crc", "problem", "special"),
 )
 OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
 SEALED = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from symbolize.binaries import Attempt, BinaryIndex, Companions
-from symbolize.binaries.index import Entry
+from symbolize.binaries.entries import Entry
 from symbolize.binaries.links import linked_files
 from symbolize.binaries.store import signed
 from symbolize.core.errors import InputError

@@ -55,6 +55,6 @@ def _files_of(index: BinaryIndex, path: str) -> BinaryMatch:
         build_id = read_build_id(path)
     except (InputError, OSError):
         build_id = None
-    found = find_binary(index, build_id, "") if build_id and index.has_places else BinaryMatch()
+    found = find_binary(index, build_id, "") if build_id and index.has_sources else BinaryMatch()
     paths = [path, *(other for other in found.paths if other != path)]
     return replace(found, paths=paths, expected={path: build_id or "", **found.expected})

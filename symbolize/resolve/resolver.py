@@ -68,7 +68,7 @@ class MappingResolver:
     @property
     def has_binaries(self) -> bool:
         """Whether there are folders or servers at all."""
-        return self._index.has_places
+        return self._index.has_sources
 
     @property
     def problems(self) -> list[str]:

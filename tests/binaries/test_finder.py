@@ -231,7 +231,7 @@ def test_several_builds_of_a_module_id(tmp_path: Path) -> None:
     assert find([tmp_path / "root"], MODULE + "0", "a.so").reason is Reason.AMBIGUOUS
 
 
-@pytest.mark.parametrize(("column", "index"), [("f.key", "file_key"), ("f.vouched", "file_vouched")])
+@pytest.mark.parametrize(("column", "index"), [("f.key", "file_key"), ("f.path_key", "file_path_key")])
 def test_module_ids_are_looked_up_by_index(tmp_path: Path, column: str, index: str) -> None:
     """The database looks at the ids that begin so, and not at all of them (rule R240)."""
     files = BinaryIndex([str(tmp_path)], tmp_path / "cache")

@@ -237,8 +237,8 @@ def test_all_zero_build_ids_are_none(tmp_path: Path) -> None:
 
 def test_bad_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of very many files that cannot be used some are remembered; what is wrong is told of some, and counted."""
-    monkeypatch.setattr("symbolize.binaries.index.MAX_UNUSABLE", 3)
-    monkeypatch.setattr("symbolize.binaries.index.MAX_PROBLEMS", 2)
+    monkeypatch.setattr("symbolize.binaries.index_update.MAX_UNUSABLE", 3)
+    monkeypatch.setattr("symbolize.binaries.index_update.MAX_PROBLEMS", 2)
     root = tmp_path / "root"
     for number in range(5):
         (root / str(number)).mkdir(parents=True)

@@ -8,7 +8,7 @@ import pytest
 import zstandard
 
 from symbolize.binaries import BinaryIndex, BinaryMatch, find_binary
-from symbolize.binaries.layouts import listed, vouched_key
+from symbolize.binaries.layouts import listed, path_build_id_key
 from symbolize.binaries.unpack import Unpacked
 from symbolize.core.reasons import Reason
 from symbolize.elf import ElfImage, read_build_id
@@ -151,7 +151,7 @@ def test_list_in_folders_that_are_no_text(tmp_path: Path) -> None:
 )
 def test_what_is_no_layout(path: str) -> None:
     """Odd numbers of digits, single ones, zeros and dots are no build id."""
-    assert vouched_key(path) == ""
+    assert path_build_id_key(path) == ""
 
 
 def test_list_that_leads_astray() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from symbolize.batch.prebuild import prebuild
-from symbolize.binaries import BinaryIndex, BinaryMatch, find_binary
+from symbolize.binaries import BinaryIndex, BinaryMatch, find_binary, index_update
 from symbolize.binaries import index as index_module
 from symbolize.elf import identify
 from symbolize.symbols import TableCache
@@ -167,7 +167,7 @@ def test_checksum_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     os.utime(debug, ns=(1, 1))
     calls: list[str] = []
     original = index_module.file_checksum
-    monkeypatch.setattr(index_module, "SETTLED_NS", 0)
+    monkeypatch.setattr(index_update, "SETTLED_NS", 0)
     monkeypatch.setattr(index_module, "file_checksum", lambda entry: calls.append(entry.path) or original(entry))
     for _ in range(3):
         assert len(find_binary(BinaryIndex([str(root)], cache), "", "/server").paths) == 2

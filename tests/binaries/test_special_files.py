@@ -99,7 +99,7 @@ def test_file_that_cannot_be_read_is_found(tmp_path: Path, monkeypatch: pytest.M
         raise PermissionError(13, "Permission denied", path)
 
     with monkeypatch.context() as patched:
-        patched.setattr("symbolize.binaries.index.open_regular", refuse)
+        patched.setattr("symbolize.binaries.index_update.open_regular", refuse)
         index = BinaryIndex([str(tmp_path / "top")], tmp_path / "cache")
         assert [file.name for file in SpecialFiles(index).of_kind("kallsyms")] == ["kallsyms"]
         assert index.problems == [f"{tmp_path}/top/kallsyms: Permission denied"]

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.binaries import BinaryIndex, store
-from symbolize.binaries import index as index_module
+from symbolize.binaries import BinaryIndex, index_update, store
 from tests.support.tiny_elf import elf, write
 
 ID_A, ID_B, ID_C = "aa" * 20, "bb" * 20, "cc" * 20
@@ -32,7 +31,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
         opened.append(os.path.basename(path))
         return original(path, *arguments, **more)
 
-    monkeypatch.setattr(index_module.os, "open", call)
+    monkeypatch.setattr(index_update.os, "open", call)
 
     def since() -> list[str]:
         names, opened[:] = sorted(opened), []
@@ -50,7 +49,7 @@ def remember(root: Path, cache: str | Path) -> None:
 
 def settle() -> None:
     """Wait until files that were just written may be remembered."""
-    time.sleep(index_module.SETTLED_NS / 1e9 + 0.02)
+    time.sleep(index_update.SETTLED_NS / 1e9 + 0.02)
 
 
 def names_of(index: BinaryIndex, build_id: str) -> list[str]:
@@ -124,7 +123,7 @@ def test_a_file_that_just_changed_is_looked_at_again(
     tmp_path: Path, looks: Looks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A clock has ticks: a file may change twice in one, and only a later look can be trusted (rule R140)."""
-    monkeypatch.setattr(index_module, "SETTLED_NS", 60_000_000_000)
+    monkeypatch.setattr(index_update, "SETTLED_NS", 60_000_000_000)
     write(tmp_path / "root/x", ID_A)
     cache = str(tmp_path / "cache")
     remember(tmp_path / "root", cache)
@@ -271,7 +270,7 @@ def test_files_that_vanish_meanwhile(root: Path, monkeypatch: pytest.MonkeyPatch
             os.unlink(path)
         return original(path, *arguments, **more)
 
-    monkeypatch.setattr(index_module.os, "open", call)
+    monkeypatch.setattr(index_update.os, "open", call)
     index = BinaryIndex([str(root)])
     assert names_of(index, ID_B) == ["b/y"]
     assert index.with_build_id(ID_A) == []
@@ -286,8 +285,8 @@ def test_problems_are_counted_when_they_are_many(tmp_path: Path) -> None:
         path.write_bytes(b"\x7fELF")
     index = BinaryIndex([str(tmp_path / "root")])
     index.with_name("x")
-    assert len(index.problems) == index_module.MAX_PROBLEMS + 1
-    assert index.problems[-1].startswith(f"and {120 - index_module.MAX_PROBLEMS} more")
+    assert len(index.problems) == index_update.MAX_PROBLEMS + 1
+    assert index.problems[-1].startswith(f"and {120 - index_update.MAX_PROBLEMS} more")
 
 
 def test_names_that_are_no_text(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_other_things_that_are_kept(tmp_path: Path, capsys: pytest.CaptureFixtur
     packed = store / "debuginfo"
     packed.write_bytes(gzip.compress((BINARIES / "gcc-pie" / "ledger").read_bytes()))
     index = BinaryIndex([str(tmp_path / "store")], folder)
-    (entry,) = index.vouched_for("ab" + "cd" * 19)
+    (entry,) = index.with_build_id_in_path("ab" + "cd" * 19)
     path = Path(index.unpacked(entry)[0].path)  # type: ignore[union-attr]
     index.close()
     capsys.readouterr()

@@ -1,0 +1,218 @@
+"""Brings the database of the files below the roots up to date: reads what is new or has changed, and drops the rest."""
+
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Sequence
+
+from symbolize.binaries import store
+from symbolize.binaries.build_id import build_id_key, is_build_id
+from symbolize.binaries.layouts import LIST_NAME, MAX_LIST_BYTES, SPECIAL_NAME, listed, path_build_id_key
+from symbolize.binaries.unpack import is_packed
+from symbolize.binaries.walk import File, Folder, Walk
+from symbolize.core.files import open_regular, os_error_text
+from symbolize.elf import ElfError
+from symbolize.elf.probe import HEADER_BYTES, identify_open
+
+MAX_PROBLEMS = 50
+"""Problems that are reported one by one; of the others only the number is."""
+MAX_UNUSABLE = 1024
+"""Files that cannot be read of which the reason is remembered."""
+SETTLED_NS = 50_000_000
+"""A file that changed less than this long ago may change again without another time of change."""
+COMMIT_SECONDS = 0.5
+"""How long other processes may have to wait before they can write."""
+
+STATE = ("size", "modified", "changed", "inode", "device")
+"""The columns that are equal while a file does not change."""
+NO_FOLDER = -1
+"""The column `linked` of the folder of a root that is a file."""
+
+
+class Problems:
+    """What could not be read or was left out: `sentences`, paths of folders and files that the system did not let us
+    read (`unread`), and files that cannot be read or are damaged, each with why (`unusable`). All are bounded."""
+
+    def __init__(self) -> None:
+        self.sentences: list[str] = []
+        self.unread: list[str] = []
+        self.unusable: dict[str, str] = {}
+        self._more = 0
+
+    def restart(self, sentence: str) -> None:
+        """Begin anew with one sentence."""
+        self.sentences[:], self.unread[:], self._more = [sentence], [], 0
+        self.unusable.clear()
+
+    def cannot_read(self, path: str, error: OSError) -> None:
+        """Add what the system did not let us read."""
+        if len(self.unread) < MAX_PROBLEMS:
+            self.unread.append(path)
+        self.tell(f"{path}: {os_error_text(error)}")
+
+    def cannot_use(self, path: str, problem: str) -> None:
+        """Add a file that cannot be read or is damaged."""
+        if len(self.unusable) < MAX_UNUSABLE:
+            self.unusable[path] = problem
+
+    def tell(self, problem: str) -> None:
+        """Add a sentence, unless it was added lately."""
+        if problem in self.sentences[-MAX_PROBLEMS:]:
+            return
+        if len(self.sentences) < MAX_PROBLEMS:
+            self.sentences.append(problem)
+        else:
+            self._more += 1
+            self.sentences[MAX_PROBLEMS:] = [f"and {self._more} more problems with files of the given folders"]
+
+
+class IndexUpdate:
+    """One walk below the roots, whose results go to a database."""
+
+    def __init__(self, connection: sqlite3.Connection, problems: Problems) -> None:
+        self._connection = connection
+        self._problems = problems
+        self._committed = time.monotonic()
+
+    def run(self, roots: Sequence[str], depth: int | None) -> dict[int, int]:
+        """Update the rows of all roots; the number of each root in the database, to its number in `roots`."""
+        order: dict[int, int] = {}
+        self._problems.unusable.clear()
+        real_roots = [os.path.realpath(root) for root in roots]
+        walk = Walk(real_roots, self._problems.tell, self._problems.cannot_read, depth)
+        for number, (root, real) in enumerate(zip(roots, real_roots, strict=True)):
+            try:
+                status = os.stat(root)
+            except OSError as error:
+                self._problems.cannot_read(root, error)
+                continue
+            is_file = stat.S_ISREG(status.st_mode)
+            if not is_file and not stat.S_ISDIR(status.st_mode):
+                self._problems.tell(f"{root}: is neither a folder nor a regular file")
+                continue
+            known = store.root_id(self._connection, *root_key(root, status))
+            if known in order:
+                continue
+            order[known] = number
+            if is_file:
+                only = Folder(os.path.dirname(real) or "/", "", False, [File(os.path.basename(real), status)])
+                visited = {self._update(known, only, real, NO_FOLDER)}
+            else:
+                visited = {
+                    self._update(known, folder, os.path.join(real, folder.relative), int(folder.is_linked))
+                    for folder in walk.folders(root, status)
+                }
+            rows = self._connection.execute("SELECT id FROM folder WHERE root = ?", (known,))
+            store.drop_folders(self._connection, [row[0] for row in rows if row[0] not in visited])
+        self._connection.commit()
+        return order
+
+    def _update(self, root: int, folder: Folder, real: str, linked: int) -> int:
+        """Bring what is known of the files in one folder up to date; the number of the folder.
+
+        `real` is the path for the layouts, which goes on above the root.
+        """
+        connection, key = self._connection, (root, os.fsencode(folder.relative))
+        question = "SELECT id, linked FROM folder WHERE root = ? AND path = ?"
+        row = connection.execute(question, key).fetchone()
+        if row is None:
+            store.insert(connection, "folder", (*key, linked), "INSERT OR IGNORE")
+            number = int(connection.execute(question, key).fetchone()[0])
+            known = {}
+        else:
+            number = int(row[0])
+            if row[1] != linked:
+                store.update(connection, "folder", number, "linked", linked)
+            cursor = connection.cursor()
+            cursor.row_factory = None  # plain tuples: the second walk reads little else
+            rows = cursor.execute(f"SELECT name, id, problem, {', '.join(STATE)} FROM file WHERE folder = ?", (number,))
+            known = {name: (file, problem, tuple(state)) for name, file, problem, *state in rows}
+        for file in folder.files:
+            state = state_of(file.status)
+            before = known.pop(os.fsencode(file.name), None)
+            if before is None or before[2] != state:
+                self._add(number, folder, file, state, real)
+                self._commit_sometimes()
+            elif problem := before[1]:
+                path = os.path.join(folder.path, file.name)
+                self._problems.tell(f"{path}: {problem}")
+                self._problems.cannot_use(path, problem)
+        for name, (gone, _, _) in known.items():
+            connection.execute("DELETE FROM file WHERE id = ?", (gone,))
+            if name == os.fsencode(LIST_NAME):
+                connection.execute("DELETE FROM listed WHERE folder = ?", (number,))
+        self._commit_sometimes()
+        return number
+
+    def _commit_sometimes(self) -> None:
+        if time.monotonic() - self._committed > COMMIT_SECONDS:
+            self._connection.commit()
+            self._committed = time.monotonic()
+
+    def _add(self, number: int, folder: Folder, file: File, state: tuple[int, ...], real: str) -> None:
+        """Read a file that is new or has changed, and write its row."""
+        path = os.path.join(folder.path, file.name)
+        is_settled = time.time_ns() - file.status.st_ctime_ns >= SETTLED_NS
+        path_key = path_build_id_key(os.path.join(real, file.name) if real[-1:] == "/" else real) or None
+        what, ident, problem, entries, head = store.OTHER, None, None, None, b"?"
+        try:
+            with open(open_regular(path), "rb", buffering=0) as opened:
+                head = opened.read(HEADER_BYTES)
+                ident = identify_open(opened.fileno(), path, head)
+                if ident is None and file.name == LIST_NAME and file.status.st_size <= MAX_LIST_BYTES:
+                    what = store.LIST
+                    entries = list(listed(head + opened.readall()[: MAX_LIST_BYTES - len(head)]))
+        except ElfError as error:
+            problem = error.problem if error.offset is None else f"{error.problem} at offset {error.offset:#x}"
+            self._problems.tell(f"{path}: {problem}")
+            self._problems.cannot_use(path, problem)
+        except OSError as error:
+            self._problems.cannot_read(path, error)
+            self._problems.cannot_use(path, os_error_text(error))
+            is_settled = False  # it is tried again next time
+        if ident is not None:
+            what = store.ELF
+        elif path_key is not None and not head:
+            what = store.EMPTY
+        elif path_key is not None and is_packed(head):
+            what = store.PACKED
+        elif what != store.LIST:
+            path_key = None
+        row: dict[str, object] = {
+            "folder": number,
+            "name": os.fsencode(file.name),
+            **dict(zip(STATE, state, strict=True)),
+            "what": what,
+            "path_key": path_key,
+            "problem": problem,
+            "special": int(SPECIAL_NAME.fullmatch(file.name) is not None),
+        }
+        if not is_settled:
+            row["changed"] = 0
+        if ident is not None:
+            if is_build_id(ident.build_id):
+                row |= {"build_id": ident.build_id, "key": build_id_key(ident.build_id)}
+            row |= {"offers": ident.offers, "link": ident.link, "link_check": ident.link_check}
+            row["go"] = ident.go_build_id or None
+        store.insert(self._connection, "file", [row.get(name) for name in store.FILE], "INSERT OR REPLACE")
+        if entries is not None:
+            self._connection.execute("DELETE FROM listed WHERE folder = ?", (number,))
+            for key, name in entries:
+                store.insert(self._connection, "listed", (number, key, os.fsencode(name)))
+
+
+def state_of(status: os.stat_result) -> tuple[int, ...]:
+    """The columns of STATE."""
+    return (
+        status.st_size,
+        store.signed(status.st_mtime_ns),
+        store.signed(status.st_ctime_ns),
+        store.signed(status.st_ino),
+        store.signed(status.st_dev),
+    )
+
+
+def root_key(root: str, status: os.stat_result) -> tuple[str, int, int]:
+    """By what a root is known: its resolved path, device and inode. A file stays the root when it is replaced."""
+    return os.path.realpath(root), status.st_dev, 0 if stat.S_ISREG(status.st_mode) else status.st_ino
