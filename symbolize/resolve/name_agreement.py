@@ -37,6 +37,8 @@ MAX_NAME = 1 << 16
 PSEUDO = frozenset({b"@plt", b"unknown"})
 """What stands in the place of a name and is none."""
 
+MAX_SHOWN = 120
+"""Characters of a name in a message."""
 MAX_DECLARATION = 1 << 12
 """Parameters of longer declarations are not compared."""
 UNSAID = b"..."
@@ -274,4 +276,4 @@ def _plain(name: bytes) -> bytes:
 def text(name: bytes) -> str:
     """A name for a message."""
     shown = demangle([name], "default")[0].decode(errors="replace")
-    return shown if len(shown) <= 120 else shown[:120] + "…"
+    return shown if len(shown) <= MAX_SHOWN else shown[:MAX_SHOWN] + "…"

@@ -11,10 +11,10 @@ from symbolize.core.reasons import Reason
 from symbolize.elf import ElfImage
 from symbolize.resolve.addresses import TOP, MappedAddresses, map_addresses, page_ceil, page_floor
 from symbolize.resolve.mapping_record import MappingRecord
+from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.resolution import Resolution
 from symbolize.symbol_files import SymbolList, debug_id, read_breakpad, read_module
 from symbolize.symbol_files.breakpad import HEAD, Module
-from symbolize.symbols import SymbolListBinary
 
 MAX_BYTES = 4 << 30
 """Bytes of the largest symbol file that is read."""
@@ -30,10 +30,10 @@ class Known(NamedTuple):
 class SymbolFiles:
     """The Breakpad symbol files below the roots of `files`, known by their first records."""
 
-    def __init__(self, files: SpecialFiles) -> None:
+    def __init__(self, files: SpecialFiles, lists: SymbolLists) -> None:
         self._files = files
+        self._lists = lists
         self._known: list[Known] | None = None
-        self._read: dict[str, tuple[SymbolList, SymbolListBinary] | None] = {}
 
     def find(
         self, mapping: MappingRecord, name: str, others: Sequence[MappingRecord], images: Sequence[ElfImage]
@@ -50,7 +50,7 @@ class SymbolFiles:
             paths = " and ".join(f"{known.file.path} ({known.module.debug_id})" for known in candidates[:3])
             return Resolution(reason=Reason.AMBIGUOUS, detail=paths)
         path = candidates[0].file.path
-        read = self._listing(path)
+        read = self._lists.read(path, read_breakpad, MAX_BYTES)
         if read is None:
             return Resolution(reason=Reason.UNREADABLE, detail=path)
         listing, binary = read
@@ -70,15 +70,6 @@ class SymbolFiles:
 
         return Resolution(binary, address_map, [path, *(image.path for image in images)], verified, tried=tried)
 
-    @property
-    def count(self) -> int:
-        """How much is kept of what was read."""
-        return len(self._read)
-
-    def close(self) -> None:
-        """Let go of what was read."""
-        self._read.clear()
-
     def _of(self, build_id: str, name: str) -> list[Known]:
         if self._known is None:
             self._known = []
@@ -91,17 +82,6 @@ class SymbolFiles:
             wanted = debug_id(full) if is_build_id(full) else ""
             return [known for known in self._known if wanted and known.module.debug_id[:32] == wanted]
         return [known for known in self._known if name and known.module.name == name]
-
-    def _listing(self, path: str) -> tuple[SymbolList, SymbolListBinary] | None:
-        if path not in self._read:
-            self._read[path] = None
-            data = self._files.read(path, MAX_BYTES)
-            if data is not None:
-                listing = read_breakpad(data)
-                for problem in listing.problems:
-                    self._files.tell(f"{path}: {problem}")
-                self._read[path] = listing, SymbolListBinary(path, listing)
-        return self._read[path]
 
 
 def mapped_by_image(

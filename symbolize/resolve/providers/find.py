@@ -13,6 +13,7 @@ from symbolize.resolve.providers.jit import CompiledCode, is_anonymous, is_compi
 from symbolize.resolve.providers.kernel import Kernels, is_kernel, release_in
 from symbolize.resolve.providers.members import Members, is_in_archive
 from symbolize.resolve.providers.modules import Modules, module_name
+from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.providers.vdso import find_vdso, is_vdso
 from symbolize.resolve.resolution import Resolution
 
@@ -27,12 +28,13 @@ class SymbolProviders:
         self._index = index
         self._opened = opened
         self._files = SpecialFiles(index)
-        self._kernels = Kernels(index, self._files, opened)
+        self._lists = SymbolLists(self._files)
+        self._kernels = Kernels(index, self._files, opened, self._lists)
         self._modules = Modules(index, self._files, opened)
         self._members = Members(index, self._files, opened)
-        self._compiled = CompiledCode(self._files)
-        self._symbol_files = SymbolFiles(self._files)
-        self._all = self._compiled, self._kernels, self._modules, self._members, self._symbol_files
+        self._compiled = CompiledCode(self._files, self._lists)
+        self._symbol_files = SymbolFiles(self._files, self._lists)
+        self._all = self._kernels, self._modules, self._members
         self._mappings: Sequence[MappingRecord] = ()
         self._processes: set[int] = set()
         self._release = ""
@@ -79,11 +81,11 @@ class SymbolProviders:
     @property
     def count(self) -> int:
         """How many files are kept of what was read."""
-        return sum(each.count for each in self._all)
+        return len(self._lists) + sum(each.count for each in self._all)
 
     def close(self) -> None:
         """Release what was read."""
-        for each in self._all:
+        for each in (self._lists, *self._all):
             each.close()
 
     def _run_time_code(self, mapping: MappingRecord) -> Resolution | None:

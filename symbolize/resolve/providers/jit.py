@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable
 
-from symbolize.binaries import SpecialFile, SpecialFiles
+from symbolize.binaries import SpecialFiles
 from symbolize.core.arrays import UInt64
 from symbolize.core.reasons import Reason
+from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.resolution import Resolution, as_they_are, by_symbol_list
 from symbolize.symbol_files import SymbolList, process_of, read_jitdump, read_perf_map
-from symbolize.symbol_files.jitdump import is_jitdump
+from symbolize.symbol_files.jitdump import HEADER_SIZE, is_jitdump
 from symbolize.symbols import SymbolListBinary
 
 MAX_DUMP, MAX_MAP = 1 << 30, 128 << 20
@@ -45,9 +46,9 @@ def process_in(name: str) -> int:
 class CompiledCode:
     """The lists of code compiled at run time among `files`, each read once. `processes` are those of the profile."""
 
-    def __init__(self, files: SpecialFiles) -> None:
+    def __init__(self, files: SpecialFiles, lists: SymbolLists) -> None:
         self._files = files
-        self._read: dict[str, SymbolListBinary | None] = {}
+        self._lists = lists
 
     def find(self, filename: str, addresses: UInt64, processes: set[int]) -> Resolution | None:
         """The list for a mapping of that name; None if there is none that covers one of `addresses`.
@@ -56,44 +57,25 @@ class CompiledCode:
         """
         own = process_in(filename)
         wanted = {own} if own else processes
-        candidates: dict[int, list[tuple[SpecialFile, Callable[[bytes], SymbolList]]]] = {}
+        # A dump knows lines, and comes first.
+        candidates: dict[int, list[tuple[str, Callable[[bytes], SymbolList], int]]] = {}
         for file in self._files.of_kind("jitdump"):
-            process = process_of(self._files.head(file.path, 40))
-            candidates.setdefault(process, []).append((file, read_jitdump))
+            head = self._files.head(file.path, HEADER_SIZE)
+            if is_jitdump(head):
+                candidates.setdefault(process_of(head), []).append((file.path, read_jitdump, MAX_DUMP))
         for file in self._files.of_kind("perf-map"):
-            candidates.setdefault(process_in(file.name), []).append((file, read_perf_map))
+            candidates.setdefault(process_in(file.name), []).append((file.path, read_perf_map, MAX_MAP))
         if wanted:
             candidates = {process: found for process, found in candidates.items() if process in wanted}
         best: list[tuple[int, SymbolListBinary]] = []
         for process, found in candidates.items():
-            made = [binary for file, reader in found if (binary := self._listing(file, reader)) is not None]
-            # A dump knows lines, and comes first.
-            covered = [int(binary.covers(addresses).sum()) for binary in made]
+            lists = [read[1] for each in found if (read := self._lists.read(*each)) is not None]
+            covered = [int(each.covers(addresses).sum()) for each in lists]
             if any(covered):
-                best.append((process, made[covered.index(max(covered))]))
+                best.append((process, lists[covered.index(max(covered))]))
         if not best:
             return None
         if len(best) > 1:
             names = " and ".join(binary.path for _, binary in best[:3])
             return Resolution(reason=Reason.AMBIGUOUS, detail=f"lists of several processes cover it: {names}")
         return by_symbol_list(best[0][1], as_they_are)
-
-    @property
-    def count(self) -> int:
-        """How much is kept of what was read."""
-        return len(self._read)
-
-    def close(self) -> None:
-        """Let go of what was read."""
-        self._read.clear()
-
-    def _listing(self, file: SpecialFile, reader: Callable[[bytes], SymbolList]) -> SymbolListBinary | None:
-        if file.path not in self._read:
-            self._read[file.path] = None
-            data = self._files.read(file.path, MAX_DUMP if reader is read_jitdump else MAX_MAP)
-            if data is not None and (reader is not read_jitdump or is_jitdump(data[:4])):
-                listing = reader(data)
-                for problem in listing.problems:
-                    self._files.tell(f"{file.path}: {problem}")
-                self._read[file.path] = SymbolListBinary(file.path, listing)
-        return self._read[file.path]

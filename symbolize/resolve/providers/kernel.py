@@ -24,6 +24,7 @@ from symbolize.elf import ElfImage, inside_calls, read_symbols
 from symbolize.resolve.addresses import MIN_CALL_SITES, TOP, MappedAddresses, Shift, kernel_shifts
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.opened import OpenBinaries
+from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.resolution import AddressMap, Resolution, as_they_are, by_symbol_list
 from symbolize.symbol_files import Kallsyms, read_kallsyms
 from symbolize.symbol_files.kallsyms import Anchors
@@ -65,12 +66,12 @@ def release_in(filename: str) -> str:
 class Kernels:
     """Kernels below the roots of `index`."""
 
-    def __init__(self, index: BinaryIndex, files: SpecialFiles, opened: OpenBinaries) -> None:
+    def __init__(self, index: BinaryIndex, files: SpecialFiles, opened: OpenBinaries, lists: SymbolLists) -> None:
         self._index = index
         self._files = files
         self._opened = opened
         self._symbols: dict[tuple[str, ...], KernelSymbols] = {}
-        self._lists: dict[str, tuple[Kallsyms, SymbolListBinary] | None] = {}
+        self._lists = lists
 
     def find(self, mapping: MappingRecord, release: str) -> Resolution:
         """What names the addresses of a mapping of the kernel: vmlinux, else a list of symbols, else why nothing.
@@ -96,12 +97,11 @@ class Kernels:
 
     @property
     def count(self) -> int:
-        """How much is kept of what was read."""
-        return len(self._lists) + len(self._symbols)
+        """How many kernels are kept of what was read."""
+        return len(self._symbols)
 
     def close(self) -> None:
-        """Let go of what was read."""
-        self._lists.clear()
+        """Release what was read."""
         self._symbols.clear()
 
     def _vmlinux(self, mapping: MappingRecord, anchor: str, release: str, is_guest: bool) -> Resolution:
@@ -176,7 +176,7 @@ class Kernels:
         misfits: list[str] = []
         fitting: list[tuple[int, Anchors, Resolution]] = []
         for file in list_files(self._files, mapping.build_id, release, is_guest):
-            path, read = file.path, self._listing(file)
+            path, read = file.path, self._lists.read(file.path, read_kallsyms, MAX_BYTES)
             if read is None:
                 continue
             kallsyms, binary = read
@@ -213,17 +213,6 @@ class Kernels:
         if hidden:
             return Resolution(reason=Reason.RESTRICTED, detail=f"{hidden[0]}: all addresses are 0", tried=tried)
         return None
-
-    def _listing(self, file: SpecialFile) -> tuple[Kallsyms, SymbolListBinary] | None:
-        if file.path not in self._lists:
-            data = self._files.read(file.path, MAX_BYTES)
-            self._lists[file.path] = None
-            if data is not None:
-                kallsyms = read_kallsyms(data)
-                for problem in kallsyms.listing.problems:
-                    self._files.tell(f"{file.path}: {problem}")
-                self._lists[file.path] = kallsyms, SymbolListBinary(file.path, kallsyms.listing)
-        return self._lists[file.path]
 
 
 def list_files(files: SpecialFiles, build_id: str, release: str, is_guest: bool) -> list[SpecialFile]:
