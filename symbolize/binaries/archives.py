@@ -1,4 +1,4 @@
-"""Files in zip archives (APK and others), by name and by place. Only the list at the end of an archive is read."""
+"""Files in zip archives (APK and others), by name and by offset. Only the list at the end of an archive is read."""
 
 import os
 import struct
@@ -6,15 +6,23 @@ from typing import BinaryIO, NamedTuple
 
 from symbolize.binaries.unpack import LIMITS
 from symbolize.core.compression import DEFLATE, CompressionError, inflate_exact
+from symbolize.core.files import open_regular
 
 MAX_DIRECTORY = 8 << 20
 """Bytes of the largest list of members that is read."""
-TAIL = 22 + 0xFFFF + 20
-"""The end of an archive: its last record, with a comment, and the pointer to that of a large archive before it."""
+END_MAGIC, END_SIZE = b"PK\x05\x06", 22
+"""The end of central directory record: the last of an archive, but for a comment."""
+LOCATOR_MAGIC, LOCATOR_SIZE = b"PK\x06\x07", 20
+"""The zip64 end of central directory locator before it, in a large archive."""
+END64_MAGIC, END64_SIZE = b"PK\x06\x06", 56
+LOCAL_MAGIC, LOCAL_SIZE = b"PK\x03\x04", 30
+IN_ZIP64 = 0xFFFFFFFF
+MAX_COMMENT = 0xFFFF
+TAIL = LOCATOR_SIZE + END_SIZE + MAX_COMMENT
 
 
 class Member(NamedTuple):
-    """A member that is stored as it is (`is_stored`) or deflated: its bytes lie `size_in_file` long at `offset`."""
+    """A member that is stored as it is (`is_stored`) or deflated: its bytes are `size_in_file` long at `offset`."""
 
     name: str
     offset: int
@@ -24,15 +32,14 @@ class Member(NamedTuple):
 
 
 def read_members(path: str, endings: tuple[str, ...]) -> list[Member]:
-    """The members of the archive at `path` whose names contain one of `endings`, with a place within the file.
+    """The members of the archive at `path` whose names contain one of `endings`, with offsets within the file.
 
     Raises OSError if it cannot be read, ValueError with a sentence if it is no archive or its list is absurd.
     """
     import zipfile  # slow to import, and archives are rare
 
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    with open(descriptor, "rb") as file:
-        end = os.fstat(descriptor).st_size
+    with open(open_regular(path), "rb") as file:
+        end = os.fstat(file.fileno()).st_size
         if directory_size(file, end) > MAX_DIRECTORY:
             raise ValueError(f"its list of members is larger than {MAX_DIRECTORY} bytes")
         try:
@@ -47,14 +54,14 @@ def read_members(path: str, endings: tuple[str, ...]) -> list[Member]:
             if not any(ending in entry.filename for ending in endings) or entry.file_size == 0:
                 continue
             head = b""
-            if 0 <= entry.header_offset <= end - 30:
+            if 0 <= entry.header_offset <= end - LOCAL_SIZE:
                 file.seek(entry.header_offset)
-                head = file.read(30)
-            if len(head) < 30 or head[:4] != b"PK\x03\x04":
+                head = file.read(LOCAL_SIZE)
+            if len(head) < LOCAL_SIZE or not head.startswith(LOCAL_MAGIC):
                 misplaced += 1
                 continue
             name_size, extra_size = struct.unpack_from("<HH", head, 26)
-            offset = entry.header_offset + 30 + name_size + extra_size
+            offset = entry.header_offset + LOCAL_SIZE + name_size + extra_size
             stored = entry.compress_type == zipfile.ZIP_STORED
             if offset + entry.compress_size > end or (stored and entry.compress_size != entry.file_size):
                 misplaced += 1
@@ -69,29 +76,29 @@ def directory_size(file: BinaryIO, end: int) -> int:
     """Bytes of the list of members of an archive that is `end` bytes long. Raises ValueError if it is none."""
     file.seek(max(end - TAIL, 0))
     tail = file.read(TAIL)
-    at = tail.rfind(b"PK\x05\x06")
-    if at < 0 or at + 22 > len(tail):
+    at = tail.rfind(END_MAGIC)
+    if at < 0 or at + END_SIZE > len(tail):
         raise ValueError("is no zip archive")
     size = int.from_bytes(tail[at + 12 : at + 16], "little")
-    locator = tail[at - 20 : at] if at >= 20 else b""
-    if locator[:4] == b"PK\x06\x07":
-        size = 0 if size == 0xFFFFFFFF else size
+    locator = tail[max(at - LOCATOR_SIZE, 0) : at]
+    if locator.startswith(LOCATOR_MAGIC):
+        size = 0 if size == IN_ZIP64 else size
         # Readers look for the record where the pointer leads, or right before the pointer.
-        for place in (int.from_bytes(locator[8:16], "little"), max(end - TAIL, 0) + at - 20 - 56):
-            if 0 <= place <= end - 56:
-                file.seek(place)
-                record = file.read(56)
-                if record[:4] == b"PK\x06\x06":
+        before = max(end - TAIL, 0) + at - LOCATOR_SIZE - END64_SIZE
+        for offset in (int.from_bytes(locator[8:16], "little"), before):
+            if 0 <= offset <= end - END64_SIZE:
+                file.seek(offset)
+                record = file.read(END64_SIZE)
+                if record.startswith(END64_MAGIC):
                     size = max(size, int.from_bytes(record[40:48], "little"))
     return size
 
 
 def read_member(path: str, member: Member, limit: int) -> bytes:
-    """The bytes of a member as they lie in the file. Raises OSError, or ValueError if they are more than `limit`."""
+    """The bytes of a member as they are in the file. Raises OSError, or ValueError if they are more than `limit`."""
     if member.size_in_file > limit:
         raise ValueError(f"{member.name} is larger than {limit} bytes")
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    with open(descriptor, "rb") as file:
+    with open(open_regular(path), "rb") as file:
         file.seek(member.offset)
         return file.read(member.size_in_file)
 

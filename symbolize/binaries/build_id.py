@@ -3,6 +3,7 @@
 import re
 
 _BUILD_ID = re.compile(r"(?:[0-9a-f]{2}){2,64}", re.IGNORECASE)
+_MODULE_ID_DIGITS = 33
 _MODULE_ID = re.compile(r"[0-9a-f]{32}0", re.IGNORECASE)
 
 
@@ -39,10 +40,10 @@ def module_prefix(text: str) -> str:
 def same_build_id(a: str, b: str) -> bool:
     """Whether two build ids are the same but for case and zero padding, one of them maybe as module id (rule R240)."""
     key, other = build_id_key(a), build_id_key(b)
-    if key == other or len(a) != 33 != len(b):
+    if key == other or len(a) != _MODULE_ID_DIGITS != len(b):
         return key == other
     for module, full in ((a, b), (b, a)):
-        if (prefix := module_prefix(module)) and len(full) != 33:
+        if (prefix := module_prefix(module)) and len(full) != _MODULE_ID_DIGITS:
             return full.lower().startswith(prefix) or build_id_key(full) == build_id_key(prefix)
     return False
 

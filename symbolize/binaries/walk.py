@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 MAX_DEPTH = 64
 """Folders nested deeper than this are not entered."""
+MAX_TARGET = 4000
+"""Characters of the target of a link that is resolved by its folder; the system takes 4,095 bytes."""
 MAX_KNOWN = 4096
 """Resolved folders that are remembered, because links of one folder lead to few others."""
 
@@ -105,7 +107,7 @@ class Walk:
         """Whether what a link leads to lies below a root. A target that is no link itself is resolved by its folder."""
         target = os.path.join(folder, os.readlink(entry.path))
         parent, name = os.path.split(target)
-        if name in ("", ".", "..") or len(target) > 4000:
+        if name in ("", ".", "..") or len(target) > MAX_TARGET:
             return inside(os.path.realpath(entry.path), self._roots)
         if parent not in self._known:
             if len(self._known) >= MAX_KNOWN:

@@ -122,16 +122,15 @@ def test_lock_is_for_one_of_many(tmp_path: Path) -> None:
 def test_unfinished_files(tmp_path: Path) -> None:
     """Nothing appears before it is whole, and what fails leaves nothing."""
     cache = ClientCache(tmp_path)
-    with cache.unfinished(ID) as new:
-        new.file.write(b"half")
-        new.file.flush()
+    with cache.writing(ID, "debuginfo") as file:
+        file.write(b"half")
+        file.flush()
         assert cache.find(ID, "debuginfo") is None
-        assert os.path.dirname(new.path) == str(tmp_path / ID)
-        new.file.write(b"whole")
-    cache.publish(new.path, ID, "debuginfo")
+        assert os.path.dirname(file.name) == str(tmp_path / ID)
+        file.write(b"whole")
     assert (tmp_path / ID / "debuginfo").read_bytes() == b"halfwhole"
-    with pytest.raises(ZeroDivisionError), cache.unfinished(ID) as new:
-        new.file.write(b"x" * (1 // 0))
+    with pytest.raises(ZeroDivisionError), cache.writing(ID, "debuginfo") as file:
+        file.write(b"x" * (1 // 0))
     assert [each.name for each in (tmp_path / ID).iterdir()] == ["debuginfo"]
 
 

@@ -11,10 +11,9 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO, NamedTuple
 
 from symbolize.core.files import (
@@ -26,7 +25,6 @@ from symbolize.core.files import (
     mark_used,
     open_regular,
     remove,
-    sync_folder,
 )
 
 MISS_LIFE = 3600.0
@@ -78,13 +76,6 @@ class Partial(NamedTuple):
     validator: str
 
 
-class Unfinished(NamedTuple):
-    """A file that is being written."""
-
-    path: str
-    file: BinaryIO
-
-
 class ClientCache:
     """The folder at `path`. Nothing is made before something is written."""
 
@@ -93,7 +84,7 @@ class ClientCache:
 
     def find(self, build_id: str, entry: str) -> str | None:
         """The path of a file, if it is there; it counts as used."""
-        path = self._path(build_id, entry)
+        path = self.path_of(build_id, entry)
         try:
             status = os.stat(path)
             if not status.st_size or not is_regular(status):
@@ -112,7 +103,7 @@ class ClientCache:
         `asked` identifies the servers. A miss that another client left does not say whom it asked.
         """
         try:
-            status = os.stat(self._path(build_id, entry))
+            status = os.stat(self.path_of(build_id, entry))
         except OSError:
             return None
         age = time.time() - status.st_mtime
@@ -125,40 +116,21 @@ class ClientCache:
 
     def write_miss(self, build_id: str, entry: str, asked: str) -> None:
         """Put a miss on record. Raises OSError."""
-        with self.unfinished(build_id) as new:
+        with self.writing(build_id, entry):
             pass
-        self.publish(new.path, build_id, entry)
-        status = os.stat(self._path(build_id, entry))
+        status = os.stat(self.path_of(build_id, entry))
         self._write(os.path.join(self._own("misses"), f"{build_id}-{entry}"), asked=asked, time_ns=status.st_mtime_ns)
 
     def remove(self, build_id: str, entry: str) -> None:
         """Remove a file, or the record of a miss."""
-        remove(self._path(build_id, entry))
+        remove(self.path_of(build_id, entry))
 
     @contextmanager
-    def unfinished(self, build_id: str) -> Iterator[Unfinished]:
-        """A new file beside those of the binary, which has a name of its own, removed if the block fails.
-
-        Raises OSError.
-        """
-        folder = os.path.join(self.path, build_id)
-        for attempt in range(2):  # who cleans may remove the empty folder meanwhile
-            os.makedirs(folder, 0o700, exist_ok=True)
-            try:
-                descriptor, path = tempfile.mkstemp(prefix=_UNFINISHED, dir=folder)
-                break
-            except FileNotFoundError:
-                if attempt:
-                    raise
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                yield Unfinished(path, file)
-                file.flush()
-                os.fsync(file.fileno())
-                os.fchmod(file.fileno(), 0o400)
-        except BaseException:
-            remove(path)
-            raise
+    def writing(self, build_id: str, entry: str) -> Iterator[BinaryIO]:
+        """A file to write, which gets its name when the block ends and is nowhere when it raises. Raises OSError."""
+        with self._new_file(self.path_of(build_id, entry), durable=True) as file:
+            os.fchmod(file.fileno(), 0o400)
+            yield file
 
     def partial(self, build_id: str, entry: str, server: str) -> Partial | None:
         """The beginning of a file that `server` broke off, and what identifies that; None if there is none."""
@@ -187,18 +159,7 @@ class ClientCache:
             remove(self._partial(build_id, entry) + ending)
 
     def _partial(self, build_id: str, entry: str) -> str:
-        return os.path.join(self.path, build_id, f"{_UNFINISHED}partial-{entry}")
-
-    def publish(self, unfinished: str, build_id: str, entry: str) -> str:
-        """Give a finished file its name; the path. Raises OSError."""
-        path = self._path(build_id, entry)
-        try:
-            os.replace(unfinished, path)
-        except OSError:
-            remove(unfinished)
-            raise
-        sync_folder(os.path.dirname(path))
-        return path
+        return self.path_of(build_id, f"{_UNFINISHED}partial-{entry}")
 
     @contextmanager
     def only_one(self, build_id: str, entry: str, patience: float, stop: Callable[[], bool]) -> Iterator[bool]:
@@ -258,7 +219,8 @@ class ClientCache:
             return remove_older(file, time.time() - ABANDONED)
         return remove_older(file, oldest) if _SHARED.fullmatch(file.name) else 0
 
-    def _path(self, build_id: str, entry: str) -> str:
+    def path_of(self, build_id: str, entry: str) -> str:
+        """The path of a file of a build."""
         return os.path.join(self.path, build_id, entry)
 
     def _own(self, part: str) -> str:
@@ -283,10 +245,24 @@ class ClientCache:
         return found if isinstance(found, dict) else None
 
     def _write(self, path: str, **facts: object) -> None:
-        folder = os.path.dirname(path)
-        os.makedirs(folder, 0o700, exist_ok=True)
-        with atomic_file(path, os.path.join(folder, _UNFINISHED + os.urandom(6).hex())) as file:
+        with self._new_file(path) as file:
             file.write(json.dumps(facts).encode())
+
+    @contextmanager
+    def _new_file(self, path: str, durable: bool = False) -> Iterator[BinaryIO]:
+        """A file to write in a folder that is made if need be."""
+        folder = os.path.dirname(path)
+        with ExitStack() as stack:
+            for is_last in (False, True):  # who cleans may remove the empty folder meanwhile
+                os.makedirs(folder, 0o700, exist_ok=True)
+                try:
+                    unfinished = os.path.join(folder, _UNFINISHED + os.urandom(6).hex())
+                    file = stack.enter_context(atomic_file(path, unfinished, durable))
+                    break
+                except FileNotFoundError:
+                    if is_last:
+                        raise
+            yield file
 
 
 def read_small(path: str) -> bytes:

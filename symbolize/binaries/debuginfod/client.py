@@ -28,11 +28,12 @@ from symbolize.binaries.debuginfod.types import (
 from symbolize.binaries.remote import Attempt, fetch_in_turn
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import InputError, UsageError, printable
-from symbolize.core.files import os_error_text, remove
+from symbolize.core.files import os_error_text
 from symbolize.elf import ElfError, ElfImage, read_build_id
 from symbolize.elf.notes import gnu_build_id
 
 SECTION_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+SHA1_DIGITS = 40
 FAILURE_LIFE = 600.0
 """Seconds for which a failed fetch is not tried again by the same client."""
 
@@ -379,16 +380,13 @@ class Debuginfod(Closeable):
                     origins.add(request.origin)
                     if len(origins) > 1:
                         raise NotComposable("sections come from different files: " + ", ".join(sorted(origins)))
-            with self.cache.unfinished(build_id) as new:
-                compose(executable, paths, new.file)
-            try:
-                with ElfImage.open(new.path) as image:
+            with self.cache.writing(build_id, composed_entry(names)) as file:
+                compose(executable, paths, file)
+                file.flush()
+                with ElfImage.open(file.name) as image:
                     if image.problems or image.build_id is None or not same_build_id(image.build_id, build_id):
                         raise NotComposable("; ".join(image.problems) or "no build id in what was composed")
-            except BaseException:
-                remove(new.path)
-                raise
-            return self.cache.publish(new.path, build_id, composed_entry(names))
+            return self.cache.path_of(build_id, composed_entry(names))
         finally:
             for entry in fetched:
                 self.cache.remove(build_id, entry)
@@ -408,7 +406,7 @@ def is_composed(entry: str) -> bool:
 
 def unpadded(build_id: str) -> str:
     """A build id as servers know it: perf and simpleperf fill up shorter ones, of 8 and 16 bytes, to 20."""
-    if len(build_id) == 40 and build_id.endswith("0" * 8):
+    if len(build_id) == SHA1_DIGITS and build_id.endswith("0" * 8):
         return build_id[:16] if build_id.endswith("0" * 24) else build_id[:32]
     return build_id
 

@@ -1,5 +1,6 @@
 """The download of one file: all servers at once, the first that has it sends it."""
 
+import os
 import queue
 import re
 import shutil
@@ -7,13 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from http import HTTPStatus
 
 from symbolize.binaries.build_id import same_build_id
 from symbolize.binaries.debuginfod.cache import ClientCache, Partial
 from symbolize.binaries.debuginfod.server import Server
 from symbolize.binaries.debuginfod.transport import (
     CHUNK,
-    PARTIAL,
     Answer,
     Call,
     Cancelled,
@@ -24,13 +25,12 @@ from symbolize.binaries.debuginfod.transport import (
 )
 from symbolize.binaries.debuginfod.types import Limits, Outcome, Progress, Request
 from symbolize.core.errors import InputError, printable
-from symbolize.core.files import os_error_text, remove
+from symbolize.core.files import os_error_text
 from symbolize.elf import ElfImage
 
 PROGRESS_INTERVAL = 0.1
 LEAST_PARTIAL = 1 << 16
 """Bytes below which the beginning of a file is not kept."""
-RANGE_NOT_SATISFIABLE = 416
 ELF_MAGIC = b"\x7fELF"
 REPORT_AFTER = 10.0
 """Seconds after which it is reported that a server has not answered yet."""
@@ -208,20 +208,20 @@ class Downloader:
         try:
             server.answered()
             status = answer.status
-            if status == 404:
+            if status == HTTPStatus.NOT_FOUND:
                 return Outcome("missing", "has no such file")
-            if status in (401, 403):
+            if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
                 return Outcome("denied", f"access denied (HTTP {status})")
-            if status == 406:
+            if status == HTTPStatus.NOT_ACCEPTABLE:
                 return Outcome("too-large", f"too large: more than {request.limit:,} bytes (HTTP 406)")
-            if status == 429 or status >= 500:
+            if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 raise Again(f"HTTP {status}", retry_after(answer.header("Retry-After")))
-            if status == RANGE_NOT_SATISFIABLE and partial is not None:
+            if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and partial is not None:
                 self._cache.drop_partial(request.build_id, request.entry)
                 raise Again(f"HTTP {status}", 0.0)
-            if status != 200 and (partial is None or status != PARTIAL):
+            if status != HTTPStatus.OK and (partial is None or status != HTTPStatus.PARTIAL_CONTENT):
                 return Outcome("failed", f"HTTP {status}")
-            if status == 200:
+            if status == HTTPStatus.OK:
                 partial = None
             elif partial is not None and answer.begin != partial.size:
                 self._cache.drop_partial(request.build_id, request.entry)
@@ -257,12 +257,12 @@ class Downloader:
     def _receive(self, request: Request, server: Server, answer: Answer, partial: Partial | None) -> None:
         """Append to the part received before, check the file, and rename it to its final name."""
         limits, total = self._limits, answer.announced
-        with self._cache.unfinished(request.build_id) as new:
-            done, head, told = 0, b"", time.monotonic()
+        with self._cache.writing(request.build_id, request.entry) as file:
+            done, head, reported = 0, b"", time.monotonic()
             if partial is not None:
                 with open(partial.path, "rb") as before:
-                    shutil.copyfileobj(before, new.file, CHUNK)
-                done, head = new.file.tell(), ELF_MAGIC
+                    shutil.copyfileobj(before, file, CHUNK)
+                done, head = file.tell(), ELF_MAGIC
             try:
                 for data in answer.body(
                     request.limit, limits.answer_time, limits.stall_time, limits.min_rate, limits.total_time
@@ -270,37 +270,38 @@ class Downloader:
                     head = (head + data)[: len(ELF_MAGIC)] if len(head) < len(ELF_MAGIC) else head
                     if request.is_elf and not ELF_MAGIC.startswith(head):  # a page of a proxy, or anything of any size
                         raise Wrong("refused: not an ELF file")
-                    new.file.write(data)
+                    file.write(data)
                     done += len(data)
-                    if self._progress is not None and time.monotonic() - told >= PROGRESS_INTERVAL:
-                        told = time.monotonic()
+                    if self._progress is not None and time.monotonic() - reported >= PROGRESS_INTERVAL:
+                        reported = time.monotonic()
                         self._progress(Progress(request.build_id, request.kind, server.url, done, total))
             except (NetworkFailure, Cancelled):
                 if answer.validator and request.is_elf and done >= LEAST_PARTIAL:
-                    new.file.flush()
-                    self._cache.keep_partial(new.path, request.build_id, request.entry, server.url, answer.validator)
+                    file.flush()
+                    self._cache.keep_partial(file.name, request.build_id, request.entry, server.url, answer.validator)
                 raise
-        self._cache.drop_partial(request.build_id, request.entry)
-        if self._progress is not None:
-            self._progress(Progress(request.build_id, request.kind, server.url, done, done))
-        try:
-            if request.is_elf:
-                if not done:
-                    raise Wrong("refused: an empty file came")
-                verify_file(new.path, request.build_id)
-        except BaseException as error:
-            remove(new.path)
-            if partial is not None and isinstance(error, Wrong):
-                raise Again(f"{error}; begun anew") from None
-            raise
-        path = self._cache.publish(new.path, request.build_id, request.entry)
+            self._cache.drop_partial(request.build_id, request.entry)
+            if self._progress is not None:
+                self._progress(Progress(request.build_id, request.kind, server.url, done, done))
+            file.flush()
+            try:
+                if request.is_elf:
+                    verify_file(file.name, request.build_id)
+            except Wrong as error:
+                if partial is not None:
+                    raise Again(f"{error}; begun anew") from None
+                raise
         request.outcomes[server] = Outcome("found", "found")
         request.origin = answer.header("X-DEBUGINFOD-FILE")
-        request.won = path  # last: whoever waits looks at the others then
+        request.won = self._cache.path_of(
+            request.build_id, request.entry
+        )  # last: whoever waits looks at the others then
 
 
 def verify_file(path: str, build_id: str) -> None:
     """Check that what came is the file with a build id, and all of it. Raises Wrong."""
+    if not os.path.getsize(path):
+        raise Wrong("refused: an empty file came")
     try:
         with ElfImage.open(path) as image:
             if image.build_id is None or not same_build_id(image.build_id, build_id):

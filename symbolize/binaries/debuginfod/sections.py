@@ -8,6 +8,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
+from symbolize.core.compression import ZSTD_MAGIC
 from symbolize.elf import ElfImage
 from symbolize.elf.headers import (
     PF_X,
@@ -44,6 +45,11 @@ NEEDED = (
 """The sections that lookups read. Left out are, above all, where variables live, macros, and indexes for debuggers."""
 
 PF_R = 4
+STB_GLOBAL, BIND_SHIFT, TYPE_MASK = 1, 4, 15
+ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD = 1, 2
+CHDR32_SIZE, CHDR64_SIZE = 12, 24
+ZLIB_DEFLATE, ZLIB_CHECK = 8, 31  # RFC 1950
+ALIGNMENT = 8
 MAX_SECTIONS = 0xFE00
 STT_SECTION = 3
 PLACED = (STT_OBJECT, STT_FUNC, STT_SECTION)
@@ -78,56 +84,18 @@ def compose(executable: ElfImage, sections: Mapping[str, str], out: BinaryIO) ->
     Loaded sections keep their index, address, size and flags, without bytes (rule R103), save the build id; PT_LOAD
     segments are those of the executable. Raises NotComposable, OSError.
     """
+    table = section_table(executable, sections)
     headers = Headers(lambda offset, size: executable.data[offset : offset + size])
-    layouts, is_64, order = headers.layouts, executable.is_64, ">" if executable.big_endian else "<"
-    if executable.is_relocatable:
-        raise NotComposable("sections of a relocatable file refer to each other by their numbers")
-    if any(not sections.get(name) for name in REQUIRED):
-        raise NotComposable("there is no " + " or ".join(name for name in REQUIRED if not sections.get(name)))
-    if not executable.sections:
-        raise NotComposable("the executable has no section headers")
-    table = loaded_sections(executable)
-    if sections.get(".symtab") and sections.get(".strtab"):
-        entry_size = 24 if is_64 else 16
-        with open(sections[".symtab"], "rb") as file:
-            symtab = file.read()
-        check_symbols(executable, symtab, table)
-        strings = len(table) + 1
-        is_global = symbol_rows(executable, symtab)["info"] >= 16
-        first = int(is_global.argmax()) if is_global.any() else len(is_global)
-        table.append(of_file(".symtab", sections, SHT_SYMTAB, link=strings, info=first, entsize=entry_size))
-        table.append(of_file(".strtab", sections, SHT_STRTAB))
-    for name, path in sections.items():
-        if path and name not in (".symtab", ".strtab", NOTE):
-            packed = SHF_COMPRESSED if is_compressed(path, is_64, order) else 0
-            table.append(of_file(name, sections, SHT_PROGBITS, packed))
-    names = bytearray(b"\0")
-    places = []
-    for header in [*table, Header(".shstrtab")]:
-        places.append(len(names) if header.name else 0)
-        names += header.name.encode("utf-8", "replace") + b"\0" if header.name else b""
-    table.append(Header(".shstrtab", SHT_STRTAB, size=len(names), data=bytes(names)))
-    if len(table) > MAX_SECTIONS:
-        raise NotComposable(f"{len(table)} sections are too many")
-
-    segments = executable.segments
+    layouts, segments = headers.layouts, executable.segments
     out.write(bytes(layouts.file.size + layouts.segment.size * len(segments)))
-    offsets = []
-    for header in table:
-        out.write(bytes(-out.tell() % max(header.addralign, 8)))
-        offsets.append(out.tell())
-        if header.path:
-            with open(header.path, "rb") as file:
-                shutil.copyfileobj(file, out, COPY_CHUNK)
-            if out.tell() - offsets[-1] != header.size:
-                raise NotComposable(f"{header.name} changed its size")
-        else:
-            out.write(header.data)
-    out.write(bytes(-out.tell() % 8))
-    start = out.tell()
-    for header, name_offset, offset in zip(table, places, offsets, strict=True):
+    offsets = [write_section(header, out) for header in table]
+    out.write(bytes(-out.tell() % ALIGNMENT))
+    start, name_offset = out.tell(), 1
+    for header, offset in zip(table, offsets, strict=True):
         fields = {f"sh_{field}": value for field, value in header._asdict().items()}
-        out.write(layouts.section.pack(**fields | {"sh_name": name_offset, "sh_offset": offset}))
+        own = {"sh_name": name_offset if header.name else 0, "sh_offset": offset}
+        out.write(layouts.section.pack(**fields | own))
+        name_offset += len(encoded(header))
     out.seek(0)
     changed = {
         "e_entry": 0,
@@ -157,6 +125,55 @@ def compose(executable: ElfImage, sections: Mapping[str, str], out: BinaryIO) ->
     out.seek(0, os.SEEK_END)
 
 
+def section_table(executable: ElfImage, sections: Mapping[str, str]) -> list[Header]:
+    """The sections to write, their names last. Raises NotComposable, OSError."""
+    if executable.is_relocatable:
+        raise NotComposable("sections of a relocatable file refer to each other by their numbers")
+    if any(not sections.get(name) for name in REQUIRED):
+        raise NotComposable("there is no " + " or ".join(name for name in REQUIRED if not sections.get(name)))
+    if not executable.sections:
+        raise NotComposable("the executable has no section headers")
+    table = loaded_sections(executable)
+    if sections.get(".symtab") and sections.get(".strtab"):
+        with open(sections[".symtab"], "rb") as file:
+            symtab = file.read()
+        check_symbols(executable, symtab, table)
+        rows, strings = symbol_rows(executable, symtab), len(table) + 1
+        is_global = rows["info"] >= STB_GLOBAL << BIND_SHIFT
+        first = int(is_global.argmax()) if is_global.any() else len(is_global)
+        table.append(of_file(".symtab", sections, SHT_SYMTAB, link=strings, info=first, entsize=rows.itemsize))
+        table.append(of_file(".strtab", sections, SHT_STRTAB))
+    order = ">" if executable.big_endian else "<"
+    for name, path in sections.items():
+        if path and name not in (".symtab", ".strtab", NOTE):
+            packed = SHF_COMPRESSED if is_compressed(path, executable.is_64, order) else 0
+            table.append(of_file(name, sections, SHT_PROGBITS, packed))
+    names = b"\0" + b"".join(map(encoded, [*table, Header(".shstrtab")]))
+    table.append(Header(".shstrtab", SHT_STRTAB, size=len(names), data=names))
+    if len(table) > MAX_SECTIONS:
+        raise NotComposable(f"{len(table)} sections are too many")
+    return table
+
+
+def encoded(header: Header) -> bytes:
+    """The name of a section as it is in the table of names."""
+    return header.name.encode("utf-8", "replace") + b"\0" if header.name else b""
+
+
+def write_section(header: Header, out: BinaryIO) -> int:
+    """Write the bytes of a section; their offset. Raises NotComposable, OSError."""
+    out.write(bytes(-out.tell() % max(header.addralign, ALIGNMENT)))
+    offset = out.tell()
+    if header.path:
+        with open(header.path, "rb") as file:
+            shutil.copyfileobj(file, out, COPY_CHUNK)
+        if out.tell() - offset != header.size:
+            raise NotComposable(f"{header.name} changed its size")
+    else:
+        out.write(header.data)
+    return offset
+
+
 def loaded_sections(executable: ElfImage) -> list[Header]:
     """The sections that are loaded, at the index that they have in the executable; others before them are empty."""
     last = max((i for i, section in enumerate(executable.sections) if section.flags & SHF_ALLOC), default=0)
@@ -177,7 +194,7 @@ def of_file(
     """A section whose bytes are in a file."""
     path = sections[name]
     size = os.stat(path).st_size
-    return Header(name, kind, flags, 0, size, b"", path, link, info, 8, entsize)
+    return Header(name, kind, flags, 0, size, b"", path, link, info, ALIGNMENT, entsize)
 
 
 def is_compressed(path: str, is_64: bool, order: str) -> bool:
@@ -185,18 +202,18 @@ def is_compressed(path: str, is_64: bool, order: str) -> bool:
 
     A section comes without its flags, but no section of DWARF begins so.
     """
-    size = 24 if is_64 else 12
+    size = CHDR64_SIZE if is_64 else CHDR32_SIZE
     with open(path, "rb") as file:
-        head = file.read(size + 4)
-    if len(head) < size + 4:
+        head = file.read(size + len(ZSTD_MAGIC))
+    if len(head) < size + len(ZSTD_MAGIC):
         return False
     kind, reserved = struct.unpack_from(order + "II", head)
     payload = head[size:]
     if is_64 and reserved:
         return False
-    if kind == 1:
-        return payload[0] & 0xF == 8 and (payload[0] << 8 | payload[1]) % 31 == 0
-    return bool(kind == 2 and payload == b"\x28\xb5\x2f\xfd")
+    if kind == ELFCOMPRESS_ZLIB:
+        return payload[0] & 0xF == ZLIB_DEFLATE and (payload[0] << 8 | payload[1]) % ZLIB_CHECK == 0
+    return bool(kind == ELFCOMPRESS_ZSTD and payload == ZSTD_MAGIC)
 
 
 def check_symbols(executable: ElfImage, symtab: Buffer, table: list[Header]) -> None:
@@ -205,7 +222,7 @@ def check_symbols(executable: ElfImage, symtab: Buffer, table: list[Header]) -> 
     Raises NotComposable if more than a stray symbol does not lie in its section.
     """
     rows = symbol_rows(executable, symtab)
-    number, kind = rows["shndx"].astype(np.int64), rows["info"] & 15
+    number, kind = rows["shndx"].astype(np.int64), rows["info"] & TYPE_MASK
     known = number < len(table)
     # Those of sections that are not loaded lie beyond the table.
     placed = (number > 0) & (number < SHN_LORESERVE) & np.isin(kind, PLACED) & (known | (kind != STT_SECTION))

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
@@ -32,7 +33,6 @@ MAX_REDIRECTS = 3
 CHUNK = 1 << 16
 FIRST_BYTES = 100_000
 """So many bytes, or all, have to come within the time in which a server has to answer."""
-PARTIAL = 206
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -180,7 +180,7 @@ class Answer:
     @property
     def begin(self) -> int | None:
         """Where the part that comes begins in the file, which is 0 for a whole file; None for a part that is none."""
-        if self.status != PARTIAL:
+        if self.status != HTTPStatus.PARTIAL_CONTENT:
             return 0
         match = re.fullmatch(
             r"bytes ([0-9]{1,19})-[0-9]{1,19}/(?:[0-9]{1,19}|\*)", self.header("Content-Range").strip()
