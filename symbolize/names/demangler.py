@@ -76,7 +76,7 @@ class Demangler:
         """The length in front of an identifier: decimal digits without leading zeros."""
         byte: cython.uchar = self.text[self.at]
         value: cython.int = byte - ord("0")
-        if not 0 <= value <= 9:
+        if not ord("0") <= byte <= ord("9"):
             return self.fail()
         self.at += 1
         byte = self.text[self.at]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 MAX_OUTPUT = 1 << 20
 _MAX_DEPTH = 120
 _MAX_STEPS = 1 << 15
+_MAX_DIGITS = 19
 
 _NUMBER = re.compile(rb"[0-9]{1,9}(?![0-9])")
 _BACK_REFERENCE = re.compile(rb"Q([A-Z]{0,6})([a-z])")
@@ -45,6 +46,7 @@ _SPECIAL = {
     b"__ModuleInfoZ": b"ModuleInfo for ",
 }
 _METHODS = {b"__ctor": b"this", b"__dtor": b"~this"}
+_POSTBLIT_NAME = b"__postblit"
 _POSTBLIT = b"__postblitMFZ"
 _SUFFIXES = {ord("h"): b"u", ord("t"): b"u", ord("k"): b"u", ord("l"): b"L", ord("m"): b"uL"}
 _CHARACTERS = {ord("a"): (b"\\x", 2), ord("u"): (b"\\u", 4), ord("w"): (b"\\U", 8)}
@@ -302,10 +304,10 @@ class _Reader:
         if _TEMPLATE.match(self.name, self.at):
             return self.template(None)
         size = self.number()
-        if size >= 5 and _TEMPLATE.match(self.name, self.at):
+        if size >= len(b"__T1a") and _TEMPLATE.match(self.name, self.at):
             return self.template(size)
         fake = _FAKE_PARENT.match(self.name, self.at, self.at + size)
-        if fake is not None and size >= 4 and fake.end() == self.at + size:
+        if fake is not None and size >= len(b"__S0") and fake.end() == self.at + size:
             # What tells equal names in one function apart.
             self.at += size
             self.enter()
@@ -318,7 +320,7 @@ class _Reader:
         """An identifier of some characters."""
         if not size:
             raise _MalformedError
-        if size == 10 and self.name.startswith(_POSTBLIT, self.at):
+        if size == len(_POSTBLIT_NAME) and self.name.startswith(_POSTBLIT, self.at):
             self.at += len(_POSTBLIT)
             return b"this(this)"
         text = self.raw(size)
@@ -524,7 +526,7 @@ class _Reader:
             self.at += 1
         digits = self.name[start : self.at]
         if of in _CHARACTERS or of == ord("b"):
-            if not 0 < len(digits) < 20:
+            if not 0 < len(digits) <= _MAX_DIGITS:
                 raise _MalformedError
             value = int(digits)
             if of == ord("b"):

@@ -25,6 +25,7 @@ TEMPLATES = 1
 FULL = 2
 
 
+_SHORTEST = cython.declare(cython.int, len("_Z1f"))
 _LEFT_FOLD = cython.declare(cython.int, 1)
 _RIGHT_FOLD = cython.declare(cython.int, 2)
 _GLOBAL = cython.declare(cython.int, word(b"::"))
@@ -54,7 +55,7 @@ class CppDemangler(Printer):
         node: cython.int
         size: cython.Py_ssize_t = len(name)
         self.refused = size > MAX_NAME
-        if size < 4 or self.refused or name[0] != ord("_") or name[1] != ord("Z"):
+        if size < _SHORTEST or self.refused or name[0] != ord("_") or name[1] != ord("Z"):
             return None
         if is_legacy(name):
             return None

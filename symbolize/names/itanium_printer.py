@@ -42,7 +42,7 @@ class Printer(ExpressionParser):
 
     def put_number(self, value: cython.int) -> cython.int:
         """Print a number."""
-        if value < 10:
+        if value <= ord("9") - ord("0"):
             return self.put(ord("0") + value)
         return self.put_word(b"%d" % value)
 

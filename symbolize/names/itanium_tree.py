@@ -39,6 +39,7 @@ def word(text: bytes) -> int:
     return index
 
 
+_ANONYMOUS_SIZE = cython.declare(cython.int, len("_GLOBAL__N"))
 _ANONYMOUS = cython.declare(cython.int, word(b"(anonymous namespace)"))
 
 
@@ -200,7 +201,7 @@ class Tree(Demangler):
         start: cython.int = self.nodes[node + 1]
         if (
             self.text[start] == ord("_")
-            and self.nodes[node + 2] - start >= 10
+            and self.nodes[node + 2] - start >= _ANONYMOUS_SIZE
             and self.text[start + 1] == ord("G")
             and self.text[start + 2] == ord("L")
             and self.text[start + 3] == ord("O")

@@ -42,8 +42,8 @@ _MORE_BUILTIN = {
     ord("i"): b"char32_t", ord("s"): b"char16_t", ord("u"): b"char8_t", ord("a"): b"auto", ord("c"): b"decltype(auto)",
     ord("n"): b"decltype(nullptr)",
 }  # fmt: skip
-_BUILTIN_WORDS = cython.declare(list, [word(_BUILTIN[i]) if i in _BUILTIN else -1 for i in range(128)])
-_MORE_BUILTIN_WORDS = cython.declare(list, [word(_MORE_BUILTIN[i]) if i in _MORE_BUILTIN else -1 for i in range(128)])
+_BUILTIN_WORDS = cython.declare(list, [word(_BUILTIN[i]) if i in _BUILTIN else -1 for i in range(256)])
+_MORE_BUILTIN_WORDS = cython.declare(list, [word(_MORE_BUILTIN[i]) if i in _MORE_BUILTIN else -1 for i in range(256)])
 _CHARACTERS = b"char, std::char_traits<char>"
 # The text, and in front of a constructor or destructor the template, its arguments and the name of the class.
 _ABBREVIATIONS = {
@@ -55,7 +55,7 @@ _ABBREVIATIONS = {
     ord("d"): (b"std::iostream", b"std::basic_iostream", _CHARACTERS, b"basic_iostream"),
 }
 _abbreviated = [
-    [word(_ABBREVIATIONS[i][column]) if i in _ABBREVIATIONS and _ABBREVIATIONS[i][column] else -1 for i in range(128)]
+    [word(_ABBREVIATIONS[i][column]) if i in _ABBREVIATIONS and _ABBREVIATIONS[i][column] else -1 for i in range(256)]
     for column in range(4)
 ]
 _ABBREVIATED_TEXTS = cython.declare(list, _abbreviated[0])
@@ -498,7 +498,7 @@ class TypeParser(Tree):
         if byte == ord("y"):
             node = self.a_type()
             return self.add(self.join(SELECTED, node, self.expression(), 0))
-        found = _MORE_BUILTIN_WORDS[byte] if byte < 128 else -1
+        found = _MORE_BUILTIN_WORDS[byte]
         return self.node(WORD, found, 0, 0) if found >= 0 else self.fail()
 
     def float_type(self) -> cython.int:
@@ -542,7 +542,7 @@ class TypeParser(Tree):
         if byte == ord("_") or ord("0") <= byte <= ord("9") or ord("A") <= byte <= ord("Z"):
             index = self.sequence()
             return self.subs[index] if index < self.substitutions else self.fail()
-        index = _ABBREVIATED_TEXTS[byte] if byte < 128 else -1
+        index = _ABBREVIATED_TEXTS[byte]
         if index < 0:
             return self.fail()
         self.at += 1

@@ -19,6 +19,12 @@ _PUNYCODE_STEPS = cython.declare(cython.int, 32)
 # 16 characters of an identifier count for a step.
 _STEP_SHIFT = cython.declare(cython.int, 4)
 _HASH_SIZE = cython.declare(cython.int, len("17h0123456789abcdefE"))
+_SHORTEST = cython.declare(cython.int, len("_RC0"))
+# Between two `$` of a legacy name.
+_LONGEST_ESCAPE = cython.declare(cython.int, 8)
+_DIGITS_OF_64_BITS = cython.declare(cython.int, 16)
+_DIGITS_OF_CHARACTER = cython.declare(cython.int, 8)
+_LAST_CHARACTER = cython.declare(cython.Py_ssize_t, 0x10FFFF)
 _LLVM, _HEX_DIGITS = b".llvm.", b"0123456789abcdefABCDEF"
 
 _BASIC = {
@@ -75,7 +81,7 @@ class RustDemangler(Demangler):
         the brackets stay, as in pprof. A vendor suffix (`.llvm.`) is passed over.
         """
         size: cython.Py_ssize_t = len(name)
-        if size < 4 or size > MAX_NAME or name[0] != ord("_"):
+        if size < _SHORTEST or size > MAX_NAME or name[0] != ord("_"):
             return None
         if name[1] == ord("Z"):
             if name[size - 1] != ord("E"):
@@ -152,7 +158,7 @@ class RustDemangler(Demangler):
         close: cython.int = at
         if self.text[at] == ord("$"):
             return 0
-        while close < end and self.text[close] != ord("$") and close - at < 8:
+        while close < end and self.text[close] != ord("$") and close - at < _LONGEST_ESCAPE:
             close += 1
         if close >= end or self.text[close] != ord("$"):
             return 0
@@ -271,7 +277,7 @@ class RustDemangler(Demangler):
         if depth < 0:
             return self.fail()
         self.put(ord("'"))
-        return self.put(ord("a") + depth) if depth < 26 else self.put_word(b"_%d" % depth)
+        return self.put(ord("a") + depth) if depth <= ord("z") - ord("a") else self.put_word(b"_%d" % depth)
 
     def path(self, in_value: cython.bint) -> cython.int:
         """A path; `in_value` it has `::` in front of its generic arguments."""
@@ -568,16 +574,16 @@ class RustDemangler(Demangler):
         digits = self.nibbles()
         if self.bad:
             return 0
-        return self.put_word(b"0x" + digits if len(digits) > 16 else b"%d" % int(digits, 16))
+        return self.put_word(b"0x" + digits if len(digits) > _DIGITS_OF_64_BITS else b"%d" % int(digits, 16))
 
     def character(self) -> cython.int:
         """A character, escaped unless it is one of ASCII that prints as itself."""
         digits = self.nibbles()
         value: cython.Py_ssize_t
-        if self.bad or len(digits) > 8:
+        if self.bad or len(digits) > _DIGITS_OF_CHARACTER:
             return self.fail()
         value = int(digits, 16)
-        if value > 0x10FFFF:
+        if value > _LAST_CHARACTER:
             return self.fail()
         text = _CHARACTER_ESCAPES.get(value)
         if text is None:
