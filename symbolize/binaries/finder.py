@@ -283,13 +283,7 @@ def _completed(match: BinaryMatch, index: BinaryIndex, build_id: str, fetch: boo
         wanted.remove("debuginfo")
     if is_by_layout or not match.paths:
         match = replace(
-            match,
-            paths=[],
-            expected={},
-            build_id=build_id,
-            verified=True,
-            reason=Reason.SYMBOLIZED,
-            detail="",
+            match, paths=[], expected={}, build_id=build_id, verified=True, reason=Reason.SYMBOLIZED, detail=""
         )
     return replace(match, paths=unique([*match.paths, *fetched]), wanted=wanted)
 

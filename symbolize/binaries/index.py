@@ -178,8 +178,7 @@ class BinaryIndex:
         """Whether the file at `path` is not what it was when the folders were walked (R284, files that are replaced);
         then they are walked again for the next question."""
         rows = self._query(
-            f"{FROM_FILES} WHERE f.name = ? AND d.root IN ({{roots}})",
-            (as_bytes(os.path.basename(path)),),
+            f"{FROM_FILES} WHERE f.name = ? AND d.root IN ({{roots}})", (as_bytes(os.path.basename(path)),)
         )
         known = [entry for entry in map(self._entry, rows) if entry.path == path]
         if not known or is_same_file(known[0], path):
@@ -223,10 +222,7 @@ class BinaryIndex:
 
     def _entries(self, where: str, parameters: Sequence[object], limit: int = MAX_ANSWERS) -> list[Entry]:
         """The files for which a condition holds: each once, those of the first root first, linked folders last."""
-        rows = self._query(
-            f"{FROM_FILES} WHERE {where} AND d.root IN ({{roots}}) LIMIT {limit}",
-            parameters,
-        )
+        rows = self._query(f"{FROM_FILES} WHERE {where} AND d.root IN ({{roots}}) LIMIT {limit}", parameters)
         rows.sort(key=lambda row: (self._order[row["root"]], row["linked"], row["path"] + row["name"]))
         return self._distinct(rows)
 

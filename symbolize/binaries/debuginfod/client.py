@@ -326,11 +326,7 @@ class Debuginfod(Closeable):
     # The sections of a large one.
 
     def _compose(
-        self,
-        build_id: str,
-        names: Sequence[str],
-        executable: str | os.PathLike[str] | None,
-        servers: Sequence[Server],
+        self, build_id: str, names: Sequence[str], executable: str | os.PathLike[str] | None, servers: Sequence[Server]
     ) -> Fetched:
         """A debug file of sections from the first of the servers that has them all."""
         notes: list[Attempt] = []

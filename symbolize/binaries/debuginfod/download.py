@@ -192,11 +192,7 @@ class Downloader:
             timer.start()
         try:
             answer = self._transport.get(
-                server,
-                f"/buildid/{request.build_id}/{request.path}",
-                call,
-                limits.answer_time,
-                headers,
+                server, f"/buildid/{request.build_id}/{request.path}", call, limits.answer_time, headers
             )
         except NetworkFailure as error:
             if time.monotonic() - began >= limits.answer_time:
