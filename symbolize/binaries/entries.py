@@ -43,6 +43,11 @@ class Entry:
         return self.build_id or (f"go {self.go_build_id}" if self.go_build_id else self.path)
 
     @property
+    def described(self) -> str:
+        """The path with the build id, for a message."""
+        return f"{self.path} ({self.build_id or 'no build id'})"
+
+    @property
     def has_dwarf(self) -> bool:
         """Whether the file has debug information of its own."""
         return bool(self.offers & DWARF)

@@ -177,7 +177,7 @@ def _by_build_id(index: BinaryIndex, build_id: str, filename: str) -> BinaryMatc
         unpacked, tried = _unpacked(index, in_layout, wanted)
         entries = [*entries, *(entry for entry in unpacked if entry.build_id is not None)]
     if prefix and len(builds := {build_id_key(entry.build_id or "") for entry in entries}) > 1:
-        detail = " and ".join(describe(entry) for entry in entries[:3])
+        detail = " and ".join(entry.described for entry in entries[:3])
         return BinaryMatch(
             reason=Reason.AMBIGUOUS, detail=detail, tried=[Attempt(place, f"{len(builds)} builds"), *tried]
         )
@@ -321,11 +321,6 @@ def named_files(index: BinaryIndex, paths: Iterable[str], filename: str) -> dict
     called = index.with_name(filename.rpartition("/")[2].rpartition("!")[2])
     named = {entry.path: "name" for entry in called if entry.path in wanted}
     return named | {entry.path: "path" for entry in index.at_path(filename) if entry.path in wanted}
-
-
-def describe(entry: Entry) -> str:
-    """A file with its build id, for a message."""
-    return f"{entry.path} ({entry.build_id or 'no build id'})"
 
 
 def shown(name: str) -> str:

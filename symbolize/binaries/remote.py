@@ -61,27 +61,26 @@ class Listener:
         return self._servers.prefetch(wanted)
 
 
+class NoAnswer(NamedTuple):
+    """The answer of servers that were not asked."""
+
+    attempts: Sequence[Attempt]
+    failures: Sequence[Attempt] = ()
+    path: str | None = None
+
+
 class Unasked:
-    """Stands for servers that are not asked: each file stays wanted, and the attempts say of whom."""
+    """Replaces servers that are not to be asked: each file stays wanted, and the attempts name the servers."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
 
-    def fetch(self, build_id: str, kind: Kind) -> "Unasked.Nothing":
+    def fetch(self, build_id: str, kind: Kind) -> NoAnswer:
         """No file."""
-        return Unasked.Nothing([Attempt(name, f"would be asked for the {kind} of {build_id}") for name in self._names])
+        return NoAnswer([Attempt(name, f"would be asked for the {kind} of {build_id}") for name in self._names])
 
     def prefetch(self, wanted: Iterable[tuple[str, Sequence[Kind], float]]) -> None:
         """Do nothing."""
-
-    class Nothing:
-        """The answer of a server that was not asked."""
-
-        path = None
-        failures: Sequence[Attempt] = ()
-
-        def __init__(self, attempts: Sequence[Attempt]) -> None:
-            self.attempts = attempts
 
 
 def missing_kinds(build_id: str, has_code: bool, has_dwarf: bool) -> list[Kind]:

@@ -289,9 +289,7 @@ class TestCompanions:
         class Fake(Unasked):
             def fetch(self, build_id: str, kind: Kind) -> Any:
                 requests.append((build_id, kind))
-                answer = super().fetch(build_id, kind)
-                answer.path = str(root / "fetched")  # type: ignore[assignment]
-                return answer
+                return super().fetch(build_id, kind)._replace(path=str(root / "fetched"))
 
         index = BinaryIndex([str(root)], servers=Fake([]))
         found = Companions(index, companions.paths).supplementary("/dwz/a.dwo", identifier)

@@ -7,7 +7,8 @@ from symbolize.binaries.debuginfod.cache import ClientCache, default_folder
 from symbolize.binaries.debuginfod.client import Debuginfod
 from symbolize.binaries.debuginfod.sections import NEEDED
 from symbolize.binaries.debuginfod.server import Server
-from symbolize.binaries.debuginfod.types import Fetched, Kind, Limits, Progress, Status
+from symbolize.binaries.debuginfod.types import Fetched, Limits, Progress, Status
+from symbolize.binaries.remote import Kind
 
 __all__ = [
     "NEEDED",

@@ -18,14 +18,14 @@ from symbolize.binaries.debuginfod.types import (
     FAILURES,
     WORST_FIRST,
     Fetched,
-    Kind,
     Limits,
     Outcome,
     Progress,
     Request,
+    Settings,
     Status,
 )
-from symbolize.binaries.remote import Attempt, fetch_in_turn
+from symbolize.binaries.remote import Attempt, Kind, fetch_in_turn
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import InputError, UsageError, printable
 from symbolize.core.files import os_error_text
@@ -66,16 +66,15 @@ class Debuginfod(Closeable):
         servers, problems = parse_servers(urls)
         if problems:
             raise UsageError(problems[0])
-        self.refresh_misses, self.refresh_servers = refresh_misses, refresh_misses or refresh_servers
-        self._set_up(servers, cache, limits or Limits(), headers or {}, proxies or {}, tell, progress)
+        folder = default_folder() if cache is None else os.fspath(cache)
+        settings = Settings(servers, folder, limits or Limits(), headers or {}, proxies or {})
+        self._set_up(settings, refresh_misses, refresh_servers, tell, progress)
 
     def _set_up(
         self,
-        servers: Sequence[Server],
-        cache: str | os.PathLike[str] | None,
-        limits: Limits,
-        headers: Mapping[str, str],
-        proxies: Mapping[str, str],
+        settings: Settings,
+        refresh_misses: bool,
+        refresh_servers: bool,
         tell: Callable[[str], None] | None,
         progress: Callable[[Progress], None] | None,
     ) -> None:
@@ -84,15 +83,18 @@ class Debuginfod(Closeable):
         from symbolize.binaries.debuginfod.server_health import ServerHealth
         from symbolize.binaries.debuginfod.transport import Transport
 
-        for name, value in headers.items():
-            check_header(name, value)
-        self.servers = [server for server in servers if server.ima != "enforcing"]
-        self.limits = limits
-        self.cache = ClientCache(default_folder() if cache is None else cache)
-        self.wants_progress = False
         self._tell = tell or (lambda line: None)
-        self._skipped = [server for server in servers if server.ima == "enforcing"]
-        self._transport = Transport(self.servers, headers, limits.connect_time, proxies)
+        for problem in settings.problems:
+            self._tell(problem)
+        for name, value in settings.headers.items():
+            check_header(name, value)
+        self.refresh_misses, self.refresh_servers = refresh_misses, refresh_misses or refresh_servers
+        self.servers = [server for server in settings.servers if server.ima != "enforcing"]
+        self.limits = limits = settings.limits
+        self.cache = ClientCache(settings.cache)
+        self.wants_progress = settings.wants_progress
+        self._skipped = [server for server in settings.servers if server.ima == "enforcing"]
+        self._transport = Transport(self.servers, settings.headers, limits.connect_time, settings.proxies)
         self._health = ServerHealth(self.servers, self._transport, self.cache, limits, self.refresh_servers, self._tell)
         self._downloader = Downloader(self._transport, self.cache, limits, self._tell, progress)
         self._asked = hashlib.sha256("\n".join(sorted(server.url for server in self.servers)).encode()).hexdigest()[:32]
@@ -116,18 +118,14 @@ class Debuginfod(Closeable):
         tell: Callable[[str], None] | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> Self:
-        """The client that the DEBUGINFOD_... variables describe. What is wrong with them is told and left out."""
+        """The client that the DEBUGINFOD_... variables describe. What is wrong with them is reported and left out."""
         from symbolize.binaries.debuginfod.environment import read_environment
 
-        found = read_environment(os.environ if environment is None else environment)
+        settings = read_environment(os.environ if environment is None else environment)
+        if cache is not None:
+            settings.cache = os.fspath(cache)
         client = cls.__new__(cls)
-        client.refresh_misses, client.refresh_servers = refresh_misses, refresh_misses or refresh_servers
-        for problem in found.problems:
-            if tell is not None:
-                tell(problem)
-        folder = found.cache if cache is None else cache
-        client._set_up(found.servers, folder, found.limits, found.headers, found.proxies, tell, progress)
-        client.wants_progress = found.wants_progress
+        client._set_up(settings, refresh_misses, refresh_servers, tell, progress)
         return client
 
     def close(self) -> None:

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from symbolize.binaries.debuginfod.cache import default_folder
-from symbolize.binaries.debuginfod.server import Server, check_header, parse_servers
-from symbolize.binaries.debuginfod.types import Limits
+from symbolize.binaries.debuginfod.server import check_header, parse_servers
+from symbolize.binaries.debuginfod.types import Limits, Settings
 from symbolize.core.errors import UsageError
 
 MAX_HEADERS_FILE = 1 << 16
@@ -14,21 +14,8 @@ FOREVER = 2e6
 """Seconds that stand for no limit; sockets take no more."""
 
 
-@dataclass
-class Found:
-    """What the variables say."""
-
-    servers: list[Server]
-    cache: str
-    limits: Limits
-    headers: dict[str, str] = field(default_factory=dict)
-    proxies: dict[str, str] = field(default_factory=dict)
-    wants_progress: bool = False
-    problems: list[str] = field(default_factory=list)
-
-
-def read_environment(variables: Mapping[str, str]) -> Found:
-    """Servers, folder, limits and headers; `problems` says what was left out, a sentence each."""
+def read_environment(variables: Mapping[str, str]) -> Settings:
+    """What the variables set; `problems` says what was left out, a sentence each."""
     servers, problems = parse_servers(variables.get("DEBUGINFOD_URLS", "").split())
     if not servers:
         problems.append("DEBUGINFOD_URLS names no server")
@@ -45,7 +32,7 @@ def read_environment(variables: Mapping[str, str]) -> Found:
     headers = {}
     if path := variables.get("DEBUGINFOD_HEADERS_FILE"):
         headers = read_headers(path, problems)
-    return Found(
+    return Settings(
         servers,
         variables.get("DEBUGINFOD_CACHE_PATH") or default_folder(variables),
         limits,

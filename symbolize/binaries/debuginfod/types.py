@@ -1,13 +1,13 @@
 """What the parts of the client hand to each other."""
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from symbolize.binaries.debuginfod.server import Server
 from symbolize.binaries.remote import Attempt
 
-Kind = Literal["debuginfo", "executable"]
 Status = Literal["found", "missing", "denied", "too-large", "wrong", "failed", "skipped", "invalid"]
 """How a fetch ended: there it is; all servers say that they have no such file; access was denied; the file is too
 large; a server sent another file; network, overload or disk failed; a server that may have it was not asked; that is
@@ -42,6 +42,19 @@ class Limits:
     longest_wait: float = 10.0
     patience: float = 600.0
     workers: int = 4
+
+
+@dataclass
+class Settings:
+    """Of a client: its servers, the folder of its cache, limits, request headers, and proxies by scheme."""
+
+    servers: list[Server]
+    cache: str
+    limits: Limits
+    headers: Mapping[str, str]
+    proxies: Mapping[str, str]
+    wants_progress: bool = False
+    problems: list[str] = field(default_factory=list)
 
 
 class Progress(NamedTuple):

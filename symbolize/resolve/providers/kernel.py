@@ -21,7 +21,7 @@ from symbolize.binaries import (
 from symbolize.core.arrays import UInt64, distinct
 from symbolize.core.reasons import Reason
 from symbolize.elf import ElfImage, inside_calls, read_symbols
-from symbolize.resolve.addresses import MIN_CALL_SITES, TOP, MappedAddresses, Shift, kernel_shifts
+from symbolize.resolve.addresses import MIN_CALL_SITES, TOP, MappedAddresses, Shift, in_code, kernel_shifts
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers.symbol_lists import SymbolLists
@@ -159,7 +159,7 @@ class Kernels:
         entries = [entry for file in kernels for entry in self._index.at_path(file.relative) if entry.root == file.root]
         builds = {entry.build_id or entry.path: entry for entry in entries}
         if len(builds) > 1:
-            several = " and ".join(f"{e.path} ({e.build_id or 'no build id'})" for e in [*builds.values()][:3])
+            several = " and ".join(entry.described for entry in [*builds.values()][:3])
             tried = [Attempt("the only vmlinux", "several builds")]
             return BinaryMatch(reason=Reason.AMBIGUOUS, detail=several, tried=tried)
         if not builds:
@@ -346,11 +346,7 @@ def image_map(image: ElfImage, shift: Shift) -> AddressMap:
 
     def address_map(addresses: UInt64) -> MappedAddresses:
         vaddrs = addresses - np.uint64(shift.distance)
-        inside = np.zeros(len(addresses), np.bool_)
-        for segment in image.segments:
-            end = min(segment.vaddr + segment.memory_size, (1 << 64) - 1)
-            inside |= segment.executable & (vaddrs >= np.uint64(segment.vaddr)) & (vaddrs < np.uint64(end))
-        return vaddrs, inside
+        return vaddrs, in_code(vaddrs, image.segments)
 
     return address_map
 

@@ -16,19 +16,9 @@ from symbolize.symbols import Binary
 
 FILE = re.compile(r"(?:.*/)?([^/]+)\.ko(?:\.debug)?(?:\.(?:xz|gz|zst))?")
 BRACKETED = re.compile(r"\[([\w-]+)\]")
-NO_MODULES = {
-    "heap",
-    "stack",
-    "vdso",
-    "vdso32",
-    "vdsox32",
-    "vdso64",
-    "vvar",
-    "vsyscall",
-    "vectors",
-    "sigpage",
-    "uprobes",
-}
+NO_MODULES = frozenset(
+    ["heap", "stack", "vdso", "vdso32", "vdsox32", "vdso64", "vvar", "vsyscall", "vectors", "sigpage", "uprobes"]
+)
 
 MAX_PACKED, MAX_UNPACKED = 256 << 20, 1 << 30
 """Bytes of the largest packed module that is read, and of what may come out of it."""

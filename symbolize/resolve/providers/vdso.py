@@ -37,7 +37,7 @@ def find_vdso(index: BinaryIndex, opened: OpenBinaries, mapping: MappingRecord) 
         if not entries:
             return None
         if len({entry.build_id or entry.path for entry in entries}) > 1:
-            paths = " and ".join(f"{entry.path} ({entry.build_id or 'no build id'})" for entry in entries[:3])
+            paths = " and ".join(entry.described for entry in entries[:3])
             return Resolution(reason=Reason.AMBIGUOUS, detail=paths)
         tried = Attempt("the names of the vdso", f"found {entries[0].path}, unverified")
     build_id = mapping.build_id or entries[0].build_id or ""
