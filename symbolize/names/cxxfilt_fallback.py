@@ -19,7 +19,7 @@ MAX_RUNTIME_NAME = 1024
 _VECTOR_FUNCTION = re.compile(rb"_ZGV[a-z]")
 # On malformed unresolved names (`sr`) libstdc++ 12 loops for ever; one that is well-formed our reader knows.
 _ENDLESS = b"sr"
-# What stands behind these codes is surely not the number of something else, so digits are the length of an identifier.
+# What follows these codes is surely not the number of something else, so digits are the length of an identifier.
 _PLAIN_CODE = re.compile(
     rb"(?P<length>[1-9][0-9]*)|[ZNIKPRVOrJE]|[abcegijlmorstuwxyz](?!S)|[dfhknpqv](?![0-9])|S[a-z]|S[0-9A-Z]*_|T[0-9]*_"
 )
@@ -82,7 +82,7 @@ def _without_identifiers(name: bytes) -> bytes:
 
 
 def _most_codes(size: int, codes: bytes) -> int:
-    """A bound of the codes that are printed for a name of `size` bytes (230 can stand for a gigabyte of text).
+    """A bound of the codes that are printed for a name of `size` bytes (230 can expand to a gigabyte of text).
 
     A reference at most copies all of them. The pattern of a pack expansion is repeated for each argument in the pack,
     of which there are fewer than bytes in the name.

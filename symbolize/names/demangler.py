@@ -1,6 +1,4 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """What the demanglers of C++ and Rust share: a linkage name that is read, a text that is printed, and their limits."""
 
 from __future__ import annotations
@@ -66,11 +64,25 @@ class Demangler:
         return not self.bad
 
     def count_steps(self, count: cython.int) -> cython.int:
-        """Give up where a small name stands for too much."""
+        """Give up where a small name expands to too much."""
         self.steps += count
         if self.steps > MAX_STEPS:
             self.refuse()
         return 0
+
+    def eat(self, byte: cython.uchar) -> cython.bint:
+        """Go on behind a character, if it comes next."""
+        if self.text[self.at] != byte:
+            return False
+        self.at += 1
+        return True
+
+    def eat_code(self, first: cython.uchar, second: cython.uchar) -> cython.bint:
+        """Go on behind two characters, if they come next."""
+        if self.text[self.at] != first or self.text[self.at + 1] != second:
+            return False
+        self.at += 2
+        return True
 
     def length(self) -> cython.int:
         """The length in front of an identifier: decimal digits without leading zeros."""

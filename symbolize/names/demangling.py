@@ -30,13 +30,13 @@ _C_IDENTIFIER = re.compile(rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*")
 
 
 def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
-    """Turn raw linkage names into readable ones, in the same order.
+    """Turn linkage names into readable ones, in the same order.
 
     C++, Rust and D names are read.
     `default` drops parameters, return types, template arguments and clone suffixes; `templates` keeps the template
     arguments; `full` drops clone suffixes only; `none` returns the names as they are. Names that are not mangled
     are returned unchanged, apart from the clone suffix of a C name (R115). A name that cannot be demangled, is
-    longer than 64 KiB or stands for too much text stays as linked (R117). Nothing raises.
+    longer than 64 KiB or expands to too much text stays as linked (R117). Nothing raises.
     """
     if mode not in MODES:
         raise ValueError(f"unknown demangling mode: {mode!r}")
@@ -69,7 +69,7 @@ def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
 
 
 def scope_text(name: bytes) -> bytes:
-    """The full text of a C++ function as it stands before names that are local to it: without what it returns.
+    """The full text of a C++ function as it is before names that are local to it: without what it returns.
 
     A name that cannot be demangled stays as it is.
     """
@@ -129,7 +129,7 @@ def same_function(a: bytes, b: bytes) -> bool:
 
     They are when they agree up to symbol version (R114) and clone suffix (R115), or are C++ names with the same full
     text, as the variants of a constructor are. Rust names are compared as they are: their text leaves out what
-    tells instances of one generic function apart.
+    distinguishes instances of one generic function.
     """
     a, _ = split_suffix(strip_version(a))
     b, _ = split_suffix(strip_version(b))

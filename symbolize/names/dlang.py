@@ -1,7 +1,7 @@
 """Names of D functions and data (https://dlang.org/spec/abi.html#name_mangling), spelled as c++filt spells them.
 
 Read are names of compilers of today, with back references, and of those up to 2.076, with lengths of template
-instances. What back references stand for is limited (R260).
+instances. What back references expand to is limited (R260).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _MalformedError(Exception):
 
 
 def demangle(name: bytes, parameters: bool = True, arguments: bool = True) -> bytes | None:
-    """Return the text of a name that starts with `_D`, or None if it is malformed or stands for too much (R260).
+    """Return the text of a name that starts with `_D`, or None if it is malformed or expands to too much (R260).
 
     Without `parameters` those of the function are left out, and those of functions around it are empty; without
     `arguments` those of templates are left out.
@@ -98,7 +98,7 @@ class _Reader:
             raise _MalformedError
 
     def bounded(self, text: bytes) -> bytes:
-        """The text, unless it is too long: with back references a short name stands for any length."""
+        """The text, unless it is too long: with back references a short name expands to any length."""
         if len(text) > MAX_OUTPUT:
             raise _MalformedError
         return text
@@ -308,7 +308,7 @@ class _Reader:
             return self.template(size)
         fake = _FAKE_PARENT.match(self.name, self.at, self.at + size)
         if fake is not None and size >= len(b"__S0") and fake.end() == self.at + size:
-            # What tells equal names in one function apart.
+            # What distinguishes equal names in one function.
             self.at += size
             self.enter()
             text = self.identifier()

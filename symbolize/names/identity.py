@@ -52,7 +52,7 @@ def function_key(name: bytes) -> bytes:
     Versions and clone suffixes are dropped (rules R114, R115). Of C++ names the full text counts, which the
     variants of a constructor or destructor share (rule R149) and, without its first words, an adjusting thunk
     (rule R151). Rust's v0 names count without the crate that made the copy (rule R150), legacy ones as they are:
-    their text leaves out what tells instances apart.
+    their text leaves out what distinguishes instances.
     """
     base, _ = split_suffix(strip_version(name))
     if base.startswith(b"_R"):
@@ -94,7 +94,7 @@ def _occurrences(text: bytes, part: bytes) -> Iterator[int]:
 
 
 def _is_component(symbol: bytes, name: bytes, at: int) -> bool:
-    """Whether `name`, which stands at `at`, is no part of a longer identifier; Pascal has `$_` before a name."""
+    """Whether `name`, which is at `at`, is no part of a longer identifier; Pascal has `$_` before a name."""
     end = at + len(name)
     begins = not _IDENTIFIER.match(name, 0, 1) or not _IDENTIFIER.match(symbol, max(at - 1, 0), at)
     begins = begins or symbol[max(at - 2, 0) : at] == b"$_"

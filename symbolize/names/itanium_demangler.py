@@ -1,11 +1,9 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """The text of an Itanium C++ linkage name, spelled as the C++ runtime of GCC spells it.
 
 What is newer than that runtime is spelled as by c++filt of binutils 2.40 and, where that is too old as well, as by
 llvm-cxxfilt 19. A text is made straight from the tree in each mode: template arguments and parameters that a mode
-leaves out are not printed, whatever they stand for (R117).
+leaves out are not printed, whatever they denote (R117).
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ _AND = cython.declare(cython.int, word(b"&"))
 _GREATER = cython.declare(cython.int, word(b">"))
 _BOOL = cython.declare(cython.int, word(b"bool"))
 _INT = cython.declare(cython.int, word(b"int"))
-# What stands behind the digits of a number of each type.
+# What follows the digits of a number of each type.
 _number_suffixes = {
     word(b"unsigned int"): b"u",
     word(b"long"): b"l",
@@ -88,9 +86,7 @@ class CppDemangler(Printer):
         kind = self.kind(node)
         if kind in (NAME, NESTED, MEMBER, BRACED, ARGUMENT):
             return self.show(node)
-        self.put(ord("("))
-        self.show(node)
-        return self.put(ord(")"))
+        return self.enclose(ord("("), node, ord(")"))
 
     def show_expression(self, node: cython.int, kind: cython.int) -> cython.int:
         """Print one of the usual expressions."""
@@ -111,9 +107,7 @@ class CppDemangler(Printer):
             return self.put(ord(")")) if self.nodes[a + 1] == _GREATER else 0
         if kind == CALL:
             self.show_operand(self.nodes[a + 1] if self.kind(a) == ENCODING else a)
-            self.put(ord("("))
-            self.show_list(b)
-            return self.put(ord(")"))
+            return self.enclose_list(ord("("), b, ord(")"))
         if kind == ARGUMENT:
             if not a:
                 return self.put_word(b"this")
@@ -125,9 +119,7 @@ class CppDemangler(Printer):
             return self.left(a)
         if kind == INDEX:
             self.show_operand(a)
-            self.put(ord("["))
-            self.show(b)
-            return self.put(ord("]"))
+            return self.enclose(ord("["), b, ord("]"))
         if kind == CONDITION:
             self.show_operand(a)
             self.put(ord("?"))
@@ -135,25 +127,17 @@ class CppDemangler(Printer):
             self.put_word(b" : ")
             return self.show_operand(c)
         if kind == CAST:
-            self.put(ord("("))
-            self.show(a)
-            self.put(ord(")"))
+            self.enclose(ord("("), a, ord(")"))
             return self.show_operand(b)
         if kind == NAMED_CAST:
             self.left(a)
             if self.keep_arguments:
-                self.put(ord("<"))
-                self.show(b)
-                self.put(ord(">"))
-            self.put(ord("("))
-            self.show(c)
-            return self.put(ord(")"))
+                self.enclose(ord("<"), b, ord(">"))
+            return self.enclose(ord("("), c, ord(")"))
         if kind == BRACED:
             if a:
                 self.show(a)
-            self.put(ord("{"))
-            self.show_list(b)
-            return self.put(ord("}"))
+            return self.enclose_list(ord("{"), b, ord("}"))
         if kind == FOLD:
             return self.show_fold(a, b, c, self.nodes[node] >> EXTRA)
         return self.show_new(a, b, c)
@@ -172,9 +156,7 @@ class CppDemangler(Printer):
         if self.nodes[operator + 1] == _GLOBAL:
             return self.show(operand)
         if self.nodes[node] >> EXTRA:
-            self.put(ord("("))
-            self.show(operand)
-            return self.put(ord(")"))
+            return self.enclose(ord("("), operand, ord(")"))
         return self.show_operand(operand)
 
     def show_fold(self, operator: cython.int, a: cython.int, b: cython.int, side: cython.int) -> cython.int:
@@ -218,9 +200,7 @@ class CppDemangler(Printer):
         if index >= 0:
             suffix = _NUMBER_SUFFIXES.get(index)
         if index != _INT and suffix is None:
-            self.put(ord("("))
-            self.show(of)
-            self.put(ord(")"))
+            self.enclose(ord("("), of, ord(")"))
         if negative:
             self.put(ord("-"))
         if index in _FLOATS:
@@ -248,9 +228,7 @@ class CppDemangler(Printer):
             return self.show_subobject(a, b, self.nodes[node + 3])
         if kind == VENDOR_CALL:
             self.left(a)
-            self.put(ord("("))
-            self.show_list(b)
-            return self.put(ord(")"))
+            return self.enclose_list(ord("("), b, ord(")"))
         if kind in (DESIGNATED, DESIGNATED_RANGE):
             return self.show_designated(node, kind)
         if kind == STRING:
@@ -270,9 +248,7 @@ class CppDemangler(Printer):
         if pack:
             return self.put_number(self.pack_length(pack))
         self.put_word(b"sizeof...")
-        self.put(ord("("))
-        self.show(operand)
-        return self.put(ord(")"))
+        return self.enclose(ord("("), operand, ord(")"))
 
     def list_size(self, node: cython.int) -> cython.int:
         """The number of items with packs expanded."""

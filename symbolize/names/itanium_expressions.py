@@ -1,6 +1,4 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """Expressions and values in Itanium C++ linkage names (Itanium C++ ABI, 5.1.6 Expressions)."""
 
 from __future__ import annotations
@@ -104,8 +102,7 @@ class ExpressionParser(NameParser):
         if form == _NAMED_CAST:
             node = self.a_type()
             return self.join(NAMED_CAST, operator, node, self.expression())
-        if self.text[self.at] == ord("_"):
-            self.at += 1
+        if self.eat(ord("_")):
             return self.join(UNARY, operator, self.expression(), 0)
         return self.join(POSTFIX, operator, self.expression(), 0)
 
@@ -124,8 +121,7 @@ class ExpressionParser(NameParser):
             return self.unresolved()
         if byte == ord("d"):
             return self.designated(letter)
-        if byte == ord("g") and letter == ord("s"):
-            self.at += 2
+        if self.eat_code(ord("g"), ord("s")):
             node = self.node(WORD, _GLOBAL, 0, 0)
             # `::new` and `::delete`.
             if self.text[self.at] == ord("n") or (
@@ -133,24 +129,19 @@ class ExpressionParser(NameParser):
             ):
                 return self.join(UNARY, node, self.expression(), 0)
             return self.join(UNARY, node, self.unresolved(), 0)
-        if byte == ord("i") and letter == ord("x"):
-            self.at += 2
+        if self.eat_code(ord("i"), ord("x")):
             node = self.expression()
             return self.join(INDEX, node, self.expression(), 0)
-        if byte == ord("q") and letter == ord("u"):
-            self.at += 2
+        if self.eat_code(ord("q"), ord("u")):
             node = self.expression()
             code = self.expression()
             return self.join(CONDITION, node, code, self.expression())
-        if byte == ord("t") and letter == ord("l"):
-            self.at += 2
+        if self.eat_code(ord("t"), ord("l")):
             node = self.a_type()
             return self.join(BRACED, node, self.list(False), 0)
-        if byte == ord("i") and letter == ord("l"):
-            self.at += 2
+        if self.eat_code(ord("i"), ord("l")):
             return self.join(BRACED, 0, self.list(False), 0)
-        if byte == ord("t") and letter == ord("r"):
-            self.at += 2
+        if self.eat_code(ord("t"), ord("r")):
             return self.node(WORD, _THROW, 0, 0)
         if byte == ord("n") and (letter == ord("w") or letter == ord("a")):
             return self.new(letter == ord("a"))
@@ -180,8 +171,7 @@ class ExpressionParser(NameParser):
         if letter != ord("v"):
             return self.fail()
         node = self.a_type()
-        if self.text[self.at] == ord("_"):
-            self.at += 1
+        if self.eat(ord("_")):
             return self.join(CAST, node, self.join(ARGUMENTS, self.list(False), 0, 0), 0)
         return self.join(CAST, node, self.expression(), 0)
 
@@ -210,15 +200,12 @@ class ExpressionParser(NameParser):
         node: cython.int = self.expression()
         start: cython.int = self.at
         end: cython.int
-        if self.text[self.at] == ord("n"):
-            self.at += 1
+        self.eat(ord("n"))
         self.digits()
         end = self.at
-        while self.text[self.at] == ord("_") and not self.bad:
-            self.at += 1
+        while not self.bad and self.eat(ord("_")):
             self.digits()
-        if self.text[self.at] == ord("p"):
-            self.at += 1
+        self.eat(ord("p"))
         self.expect(ord("E"))
         return self.join(SUBOBJECT, of, node, self.node(NAME, start, end, 0))
 
@@ -277,8 +264,7 @@ class ExpressionParser(NameParser):
             head = head or tail
         self.expect(ord("_"))
         of = self.a_type()
-        if self.text[self.at] == ord("p") and self.text[self.at + 1] == ord("i"):
-            self.at += 2
+        if self.eat_code(ord("p"), ord("i")):
             initializer = self.join(ARGUMENTS, self.list(False), 0, 0)
         elif self.text[self.at] == ord("i"):
             initializer = self.expression()
@@ -296,23 +282,18 @@ class ExpressionParser(NameParser):
         kind: cython.int
         byte: cython.uchar
         self.at += 2
-        while with_parameters and self.text[self.at] != ord("_") and not self.bad:
-            tail = self.append(tail, self.a_type())
-            parameters = parameters or tail
         if with_parameters:
+            parameters = self.types(ord("_"))
             self.expect(ord("_"))
-        tail = 0
         while self.text[self.at] != ord("E") and not self.bad:
             byte = self.text[self.at]
             self.at += 1
             if byte == ord("X"):
                 node = self.expression()
                 kind = NEEDS_EXPRESSION
-                if self.text[self.at] == ord("N"):
-                    self.at += 1
+                if self.eat(ord("N")):
                     kind |= 1 << EXTRA
-                if self.text[self.at] == ord("R"):
-                    self.at += 1
+                if self.eat(ord("R")):
                     node = self.join(kind, node, self.a_name(False), 0)
                 else:
                     node = self.join(kind, node, 0, 0)
@@ -325,7 +306,7 @@ class ExpressionParser(NameParser):
             tail = self.append(tail, node)
             head = head or tail
         self.expect(ord("E"))
-        return self.join(REQUIRES, self.close(parameters), self.close(head), 0)
+        return self.join(REQUIRES, parameters, self.close(head), 0)
 
     def vendor_expression(self) -> cython.int:
         """`u`, an identifier, template arguments, `E`."""
@@ -346,12 +327,10 @@ class ExpressionParser(NameParser):
         at: cython.int
         count: cython.int
         last_name: cython.int
-        if self.text[self.at] == ord("g") and self.text[self.at + 1] == ord("s"):
-            self.at += 2
+        if self.eat_code(ord("g"), ord("s")):
             return self.join(UNARY, self.node(WORD, _GLOBAL, 0, 0), self.unresolved(), 0)
-        if self.text[self.at] != ord("s") or self.text[self.at + 1] != ord("r"):
+        if not self.eat_code(ord("s"), ord("r")):
             return self.unresolved_component()
-        self.at += 2
         if self.text[self.at] == ord("N"):
             self.ambiguous = True
             if self.reading == CLANG_READING:
@@ -384,11 +363,9 @@ class ExpressionParser(NameParser):
         """An identifier, `on` and an operator, or `dn` and a destructor, with template arguments if it has some."""
         node: cython.int
         byte: cython.uchar = self.text[self.at]
-        if byte == ord("o") and self.text[self.at + 1] == ord("n"):
-            self.at += 2
+        if self.eat_code(ord("o"), ord("n")):
             node = self.operator_name(False)
-        elif byte == ord("d") and self.text[self.at + 1] == ord("n"):
-            self.at += 2
+        elif self.eat_code(ord("d"), ord("n")):
             byte = self.text[self.at]
             node = self.unresolved_component() if ord("1") <= byte <= ord("9") else self.a_type()
             return self.join(PREFIXED, self.node(WORD, _TILDE, 0, 0), node, 0)
@@ -414,13 +391,11 @@ class ExpressionParser(NameParser):
             self.expect(ord("E"))
             return node
         node = self.a_type()
-        if self.text[self.at] == ord("E"):
-            self.at += 1
+        if self.eat(ord("E")):
             if self.kind(node) == ARRAY:
                 return self.join(STRING, node, 0, 0)
             return self.join(LAMBDA_VALUE, node, 0, 0) if self.kind(node) != WORD else node
-        if self.text[self.at] == ord("n"):
-            self.at += 1
+        if self.eat(ord("n")):
             negative = True
         start = self.at
         byte = self.text[start]

@@ -1,6 +1,4 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """Names of Itanium C++ linkage names.
 
 Itanium C++ ABI: 5.1.2 General Structure, 5.1.3 Operator Encodings, 5.1.4 Other Special Functions and Entities, and
@@ -127,8 +125,7 @@ class NameParser(TypeParser):
         byte: cython.uchar
         quals: cython.int = self.quals
         templated: cython.bint = self.templated and not self.special
-        if self.text[self.at] == ord("U") and self.text[self.at + 1] == ord("a"):
-            self.at += 2
+        if self.eat_code(ord("U"), ord("a")):
             name = self.enable_if(name)
         if templated:
             returned = self.a_type()
@@ -222,8 +219,7 @@ class NameParser(TypeParser):
 
     def signed(self) -> cython.int:
         """A number with an underscore behind it that may be negative."""
-        if self.text[self.at] == ord("n"):
-            self.at += 1
+        self.eat(ord("n"))
         self.number()
         return self.expect(ord("_"))
 
@@ -276,11 +272,9 @@ class NameParser(TypeParser):
         if not ord("1") <= byte <= ord("9"):
             if byte == ord("W"):
                 module = self.module(module)
-            if self.text[self.at] == ord("F"):
-                self.at += 1
+            if self.eat(ord("F")):
                 friend = True
-            if self.text[self.at] == ord("L"):
-                self.at += 1
+            self.eat(ord("L"))
             byte = self.text[self.at]
         if ord("1") <= byte <= ord("9"):
             node = self.source_name()
@@ -305,11 +299,8 @@ class NameParser(TypeParser):
     def module(self, module: cython.int) -> cython.int:
         """`W` names of a module and its partitions."""
         partition: cython.bint
-        while self.text[self.at] == ord("W") and not self.bad:
-            self.at += 1
-            partition = self.text[self.at] == ord("P")
-            if partition:
-                self.at += 1
+        while not self.bad and self.eat(ord("W")):
+            partition = self.eat(ord("P"))
             module = self.add(self.node(MODULE | partition << EXTRA, module, self.source_name(), 0))
         return module
 
@@ -413,24 +404,15 @@ class NameParser(TypeParser):
         self.close(templates)
         if self.text[self.at] == ord("Q"):
             constraint = self.constraint()
-        tail = 0
-        if self.text[self.at] == ord("v"):
-            self.at += 1
-        else:
-            while self.text[self.at] != ord("E") and self.text[self.at] != ord("Q") and not self.bad:
-                tail = self.append(tail, self.a_type())
-                head = head or tail
+        if not self.eat(ord("v")):
+            head = self.types(ord("E"))
         if self.text[self.at] == ord("Q"):
             constraint = self.constraint()
         self.expect(ord("E"))
         self.generic, self.leveled = generic, leveled
         self.depth -= 1
-        return self.node(
-            LAMBDA,
-            templates,
-            self.node(SIGNATURE, self.close(head), constraint, 0),
-            self.node(NUMBER, self.ordinal() + 1, 0, 0),
-        )
+        head = self.node(SIGNATURE, head, constraint, 0)
+        return self.node(LAMBDA, templates, head, self.node(NUMBER, self.ordinal() + 1, 0, 0))
 
     def nested(self, state: cython.bint) -> cython.int:
         """`N` qualifiers, scopes and a name `E`."""
@@ -529,14 +511,12 @@ class NameParser(TypeParser):
         self.at += 1
         around = self.encoding(False)
         self.expect(ord("E"))
-        if self.text[self.at] == ord("s"):
-            self.at += 1
+        if self.eat(ord("s")):
             self.discriminator()
             return self.node(LOCAL, around, self.node(WORD, _STRING_LITERAL, 0, 0), 0)
         # Parameters of templates are those of the entity, not those of what mentions it.
         self.params = 0
-        if self.text[self.at] == ord("d"):
-            self.at += 1
+        if self.eat(ord("d")):
             default = self.node(NUMBER, self.ordinal() + 1, 0, 0)
         node = self.a_name(state)
         self.discriminator()
@@ -545,7 +525,7 @@ class NameParser(TypeParser):
         return self.node(LOCAL, around, node, default)
 
     def discriminator(self) -> cython.int:
-        """What tells things of one name in a function apart, `_` a digit or `__` a number `_`; not printed."""
+        """What distinguishes things of one name in a function, `_` a digit or `__` a number `_`; not printed."""
         at: cython.int = self.at
         if self.text[at] != ord("_"):
             return 0

@@ -1,6 +1,4 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """The text of names and types in Itanium C++ linkage names, made from their nodes."""
 
 from __future__ import annotations
@@ -39,6 +37,18 @@ class Printer(ExpressionParser):
     def show_rare_expression(self, node: cython.int, kind: cython.int) -> cython.int:
         """Print one of the other expressions."""
         return self.fail()
+
+    def enclose(self, opening: cython.uchar, node: cython.int, closing: cython.uchar) -> cython.int:
+        """Print a node in brackets."""
+        self.put(opening)
+        self.show(node)
+        return self.put(closing)
+
+    def enclose_list(self, opening: cython.uchar, node: cython.int, closing: cython.uchar) -> cython.int:
+        """Print a list in brackets."""
+        self.put(opening)
+        self.show_list(node)
+        return self.put(closing)
 
     def put_number(self, value: cython.int) -> cython.int:
         """Print a number."""
@@ -159,9 +169,7 @@ class Printer(ExpressionParser):
         if kind == LIST:
             return self.show_list(node)
         if kind == BINDING:
-            self.put(ord("["))
-            self.show_list(a)
-            return self.put(ord("]"))
+            return self.enclose_list(ord("["), a, ord("]"))
         if kind == ENTITY:
             self.left(b)
             self.put(ord("@"))
@@ -338,7 +346,7 @@ class Printer(ExpressionParser):
         return self.put_number(index)
 
     def show_argument(self, node: cython.int, kind: cython.int) -> cython.int:
-        """Print a pack, or what a template parameter stands for."""
+        """Print a pack, or the argument of a template parameter."""
         found: cython.int
         if kind == PACK:
             return self.show_list(self.nodes[node + 1])
@@ -361,7 +369,7 @@ class Printer(ExpressionParser):
         return self.put_number(self.nodes[node + 1] + 1)
 
     def bound(self, node: cython.int, kind: cython.int) -> cython.int:
-        """The argument that a parameter stands for, which may be a whole pack; 0 if it is not known."""
+        """The argument of a parameter, which may be a whole pack; 0 if it is not known."""
         if kind == FORWARD:
             return self.nodes[node + 2]
         if self.closures:
@@ -370,7 +378,7 @@ class Printer(ExpressionParser):
         return kind if kind else self.nodes[node + 2]
 
     def strip(self, node: cython.int) -> cython.int:
-        """What a node stands for, if it is a template parameter; of a pack the element whose turn it is."""
+        """What a node denotes, if it is a template parameter; of a pack the current element."""
         kind: cython.int = self.kind(node)
         found: cython.int
         while (kind in (PARAMETER, FORWARD, PACK)) and not self.bad:
@@ -522,9 +530,7 @@ class Printer(ExpressionParser):
             return self.put(ord(")"))
         if kind == TRANSFORMED:
             self.left(a)
-            self.put(ord("("))
-            self.show_list(b)
-            return self.put(ord(")"))
+            return self.enclose_list(ord("("), b, ord(")"))
         if kind == CONSTRAINED:
             self.show(a)
             self.put(ord(" "))

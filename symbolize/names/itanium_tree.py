@@ -1,15 +1,13 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """The tree of an Itanium C++ linkage name (Itanium C++ ABI, chapter 5.1).
 
 A `Tree` holds the nodes; `itanium_types`, `itanium_names` (names) and `itanium_expressions` make them,
 `itanium_printer` (names and types) and `itanium_demangler` (expressions) print them. A node is the offset of four
 numbers in one array: its kind with its flags, and three fields. 0 is no node. A back reference is the node itself, so a
-small name can stand for a text without bounds: parsing takes steps in proportion to the name, and what prints has
+small name can expand to a text without bounds: parsing takes steps in proportion to the name, and what prints has
 limits of its own (R117).
 
-What a template parameter (`PARAMETER`) stands for depends on where it is printed, as compilers take the first
+What a template parameter (`PARAMETER`) denotes depends on where it is printed, as compilers take the first
 parameters of all templates for one type that can be referred back to: the arguments of the function around it count, in
 the signature of a generic lambda it is `auto`, and elsewhere it is what it was where it was read. The arguments for the
 type of a conversion operator follow it (`FORWARD`).
@@ -226,20 +224,17 @@ class Tree(Demangler):
     def qualifiers(self) -> cython.int:
         """The qualifiers of the object that a member function is called for."""
         quals: cython.int = 0
-        if self.text[self.at] == ord("r"):
-            self.at += 1
+        if ord("0") <= self.text[self.at] <= ord("9"):  # as in most names
+            return 0
+        if self.eat(ord("r")):
             quals |= RESTRICT
-        if self.text[self.at] == ord("V"):
-            self.at += 1
+        if self.eat(ord("V")):
             quals |= VOLATILE
-        if self.text[self.at] == ord("K"):
-            self.at += 1
+        if self.eat(ord("K")):
             quals |= CONST
-        if self.text[self.at] == ord("R"):
-            self.at += 1
+        if self.eat(ord("R")):
             quals |= LVALUE
-        elif self.text[self.at] == ord("O"):
-            self.at += 1
+        elif self.eat(ord("O")):
             quals |= RVALUE
         return quals
 

@@ -10,6 +10,7 @@ cdef class TypeParser(Tree):
     cdef int literal(self) except -1
     cdef int lookup(self, int node, int index) except -1
     cdef int parameter(self) except -1
+    cdef int types(self, unsigned char end) except -1
     cdef int arguments(self, bint state) except -1
     cdef int argument(self) except -1
     cdef bint at_declaration(self) except -1

@@ -1,6 +1,4 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """Types and template arguments of Itanium C++ linkage names (Itanium C++ ABI, 5.1.5 Type Encodings, Compression)."""
 
 from __future__ import annotations
@@ -110,8 +108,7 @@ class TypeParser(Tree):
         level: cython.int = 0
         index: cython.int
         self.at += 1
-        if self.text[self.at] == ord("L"):
-            self.at += 1
+        if self.eat(ord("L")):
             level = self.number() + 1
             self.expect(ord("_"))
         index = self.ordinal()
@@ -129,8 +126,17 @@ class TypeParser(Tree):
             return self.fail()
         return self.node(kind, index, node, 0)
 
+    def types(self, end: cython.uchar) -> cython.int:
+        """Types up to a character, or to a constraint."""
+        head: cython.int = 0
+        tail: cython.int = 0
+        while self.text[self.at] != end and self.text[self.at] != ord("Q") and not self.bad:
+            tail = self.append(tail, self.a_type())
+            head = head or tail
+        return self.close(head)
+
     def arguments(self, state: cython.bint) -> cython.int:
-        """`I` or `J`, template arguments, `E`; with `state` they are what parameters stand for from here on."""
+        """`I` or `J`, template arguments, `E`; with `state` they are what parameters denote from here on."""
         head: cython.int = 0
         tail: cython.int = 0
         flags: cython.int = 0
@@ -165,7 +171,7 @@ class TypeParser(Tree):
         return node
 
     def argument(self) -> cython.int:
-        """A type, a value, an expression, or a pack of them, with the declaration of its parameter if that is told."""
+        """A type, a value, an expression, or a pack of them, with the declaration of its parameter if there is one."""
         node: cython.int
         byte: cython.uchar = self.text[self.at]
         if byte == ord("L"):
@@ -404,18 +410,14 @@ class TypeParser(Tree):
                 exceptions = self.join(ENCLOSED, self.node(WORD, _NOEXCEPT_IF, 0, 0), node, 0)
             elif byte == ord("w"):
                 self.at += 2
-                while self.text[self.at] != ord("E") and not self.bad:
-                    tail = self.append(tail, self.a_type())
-                    head = head or tail
+                head = self.types(ord("E"))
                 self.expect(ord("E"))
-                exceptions = self.join(ENCLOSED, self.node(WORD, _THROW, 0, 0), self.close(head), 0)
-        if self.text[self.at] == ord("D") and self.text[self.at + 1] == ord("x"):
-            self.at += 2
+                exceptions = self.join(ENCLOSED, self.node(WORD, _THROW, 0, 0), head, 0)
+        if self.eat_code(ord("D"), ord("x")):
             safe = self.node(WORD, _TRANSACTION_SAFE, 0, 0)
             exceptions = self.join(SUFFIXED, exceptions, safe, 0) if exceptions else safe
         self.expect(ord("F"))
-        if self.text[self.at] == ord("Y"):
-            self.at += 1
+        self.eat(ord("Y"))
         node = self.a_type()
         head = tail = 0
         while self.text[self.at] != ord("E") and not self.bad:
@@ -505,11 +507,9 @@ class TypeParser(Tree):
         """Behind `DF`: a floating-point type of so many bits, with an `x` of more, with a `b` bfloat16."""
         start: cython.int = self.at
         self.number()
-        if self.text[self.at] == ord("b"):
-            self.at += 1
+        if self.eat(ord("b")):
             return self.node(WORD, _BFLOAT, 0, 0)
-        if self.text[self.at] == ord("x"):
-            self.at += 1
+        if self.eat(ord("x")):
             return self.node(PREFIXED, self.node(WORD, _FLOAT_N, 0, 0), self.node(NAME, start, self.at, 0), 0)
         self.expect(ord("_"))
         return self.node(PREFIXED, self.node(WORD, _FLOAT_N, 0, 0), self.node(NAME, start, self.at - 1, 0), 0)
@@ -527,8 +527,7 @@ class TypeParser(Tree):
         else:
             size = self.expression()
         self.expect(ord("_"))
-        if self.text[self.at] == ord("p"):
-            self.at += 1
+        if self.eat(ord("p")):
             return self.join(VECTOR, self.node(WORD, _PIXEL, 0, 0), size, 0)
         return self.join(VECTOR, self.a_type(), size, 0)
 

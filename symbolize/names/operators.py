@@ -12,14 +12,14 @@ OPERATOR = (
 """The keyword and its symbol (group `symbol`), or the space in front of the type of a conversion (`conversion`)."""
 
 _OPERATOR_AT = re.compile(OPERATOR)
-# What stands behind `operator<<`; anything else is the first argument of an `operator<`.
+# What follows `operator<<`; anything else is the first argument of an `operator<`.
 _BEHIND_SHIFT = re.compile(rb"\Z|[ <\[,)]|::|\((?!(?:anonymous|lambda|unnamed) )")
 
 
 def operator_end(text: bytes, at: int, nested: bool = False) -> int:
     """Return where the symbol of the operator ends whose keyword is at a position, or -1 if none is there.
 
-    0 stands for a conversion, whose type has no end of its own. Compilers spell `operator<` with template arguments
+    0 means a conversion, whose type has no end of its own. Compilers spell `operator<` with template arguments
     as `operator<<int>`, which demanglers separate by a space; `operator<<>` is one without arguments unless it is
     `nested` in other brackets, which the last character then closes.
     """

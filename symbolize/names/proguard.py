@@ -18,11 +18,11 @@ MAX_LINE = 1 << 16
 MAX_MEMBERS = 1 << 22
 """How many methods and line ranges of the classes that are asked for are kept."""
 MAX_INLINED = 256
-"""Methods that are inlined into one another at one place; more are no real ones, and stand for nothing."""
+"""Methods that are inlined into one another at one place; more are no real ones, and denote nothing."""
 MAX_CANDIDATES = 8
-"""Of more methods than this that a name may stand for none is named."""
+"""Of more methods than this that a name may denote none is named."""
 MAX_TOLD = 3
-"""So many bad lines are told with their number; the others are counted."""
+"""So many bad lines are reported with their number; the others are counted."""
 
 CLASS = re.compile(rb"(\S+) -> (\S+):")
 MEMBER = re.compile(
@@ -36,7 +36,7 @@ DEDUPLICATED = b" [DEDUPED]"
 
 
 class JavaName(NamedTuple):
-    """The name of a Java method: class with package, method, arguments (None: not told), and a suffix for people."""
+    """The name of a Java method: class with package, method, arguments (None: not known), and a suffix for people."""
 
     owner: bytes
     method: bytes
@@ -72,7 +72,7 @@ class SourceFrame(NamedTuple):
 class JavaClass:
     """A class: its name in the source, and the ranges of its methods by obfuscated name, in the order of the file.
 
-    `synthesized` are the methods (owner, name, arguments) that the compiler made up; `has_gaps` tells that lines of the
+    `synthesized` are the methods (owner, name, arguments) that the compiler made up; `has_gaps` means that lines of the
     class could not be read.
     """
 
@@ -113,12 +113,12 @@ class ProguardMap:
         if obfuscated in self.classes and obfuscated not in self.ambiguous:
             self.ambiguous.add(obfuscated)
             shown = obfuscated.decode(errors="backslashreplace")
-            self.problems.append(f"{self.source}: class {shown} stands there twice and is left as it is")
+            self.problems.append(f"{self.source}: class {shown} is declared twice and is not used")
         added = self.classes[obfuscated] = JavaClass(name)
         return added
 
     def frames(self, name: JavaName, line: int) -> list[SourceFrame]:
-        """What a frame with this name and line (0: unknown) stands for, innermost first; empty if that is not known."""
+        """What a frame with this name and line (0: unknown) denotes, innermost first; empty if that is not known."""
         java_class = self.classes.get(name.owner)
         if java_class is None or name.owner in self.ambiguous:
             return []
@@ -137,7 +137,7 @@ class ProguardMap:
                 return []
             written = [method for method in chain if method[2:5] not in java_class.synthesized] or chain
             return [self._frame(method, line) for method in written]
-        # Nothing tells which of the methods with this name it is, nor its line (rule R173).
+        # Nothing says which of the methods with this name it is, nor its line (rule R173).
         outer = [group[-1] for group in here or (without if line > 0 else groups) or groups]
         outer = [method for method in outer if method[2:5] not in java_class.synthesized] or outer
         methods = sorted({(method.owner, method.name) for method in outer})
@@ -176,7 +176,7 @@ class ProguardMap:
 def chains(ranges: Iterable[Range]) -> list[list[Range]]:
     """The ranges of one obfuscated name, each with the methods that it was inlined into behind it (rule R172).
 
-    What follows with the same lines is the caller, if it is at one line. Methods without lines stand for themselves.
+    What follows with the same lines is the caller, if it is at one line. Methods without lines denote themselves.
     """
     found: list[list[Range]] = []
     for method in ranges:
@@ -216,7 +216,7 @@ def read_map(path: str, wanted: Collection[bytes]) -> ProguardMap:
     try:
         with open(path, "rb") as file:
             _read_classes(file, result, wanted)
-            # Files stand with the class of a method, which may lie before or behind the one it was inlined into.
+            # Files are recorded with the class of a method, which may come before or after the one it was inlined into.
             owners = {method.owner for known in result.classes.values() for r in known.methods.values() for method in r}
             owners -= {known.name for known in result.classes.values()}
             if owners and file.seekable():
@@ -238,7 +238,7 @@ def _read_classes(file: BinaryIO, result: ProguardMap, wanted: Collection[bytes]
             is_cut = len(line) == MAX_LINE and line[-1] != ord("\n")
             if current is None:
                 if not any_class and line.strip() and not line.strip().startswith(b"#"):
-                    raise InputError(result.source, f"is not a ProGuard map: line {number} stands before any class")
+                    raise InputError(result.source, f"is not a ProGuard map: line {number} is before any class")
                 continue
             line = line.strip()
             if not line.startswith(b"#"):

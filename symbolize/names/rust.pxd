@@ -14,7 +14,6 @@ cdef class RustDemangler(Demangler):
     cdef int legacy(self, int end) except -1
     cdef int component(self, int at, int end) except -1
     cdef int escape(self, int at, int end) except -1
-    cdef bint eat(self, unsigned char byte) except -1
     cdef Py_ssize_t integer(self) except -1
     cdef Py_ssize_t tagged_integer(self, unsigned char tag) except -1
     cdef int identifier(self) except -1

@@ -1,6 +1,4 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """Rust names, spelled as rustc-demangle spells them: v0 (RFC 2603) and the legacy scheme (R116, Rust names)."""
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ _CHARACTER_ESCAPES = {ord("\t"): b"\\t", ord("\r"): b"\\r", ord("\n"): b"\\n", o
 @cython.ccall
 @cython.exceptval(-1, check=True)
 def is_legacy(name: bytes) -> cython.bint:
-    """Whether a name is nested and ends in the component that tells Rust's from C++ names: `17h`, 16 digits, `E`."""
+    """Whether a name is nested and ends in Rust's hash: `17h`, 16 digits, `E`."""
     i: cython.Py_ssize_t
     byte: cython.uchar
     size: cython.Py_ssize_t = len(name)
@@ -89,7 +87,7 @@ class RustDemangler(Demangler):
                 if size < 0 or size + len(_LLVM) == len(name) or name[size + len(_LLVM) :].strip(_HEX_DIGITS):
                     return None
                 name = name[:size]
-            # What looks like a clone suffix (R115) or a version (R114) is one.
+            # What has the form of a clone suffix (R115) or a version (R114) is one.
             if not is_legacy(name) or b"@" in name or name.startswith(b".arch_", name.rfind(b".")):
                 return None
             self.load(name)
@@ -173,13 +171,6 @@ class RustDemangler(Demangler):
                 return 0
         self.put_word(text)
         return close - at + 1
-
-    def eat(self, byte: cython.uchar) -> cython.bint:
-        """Pass a character if it is there."""
-        if self.text[self.at] != byte:
-            return False
-        self.at += 1
-        return True
 
     def integer(self) -> cython.Py_ssize_t:
         """A base-62 number, at most `_MAX_INTEGER`: the disambiguators of crates are larger, but not printed."""
