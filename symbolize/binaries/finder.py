@@ -27,9 +27,9 @@ MAX_SHOWN, MAX_SHOWN_BUILD_ID = 400, 80
 class BinaryMatch:
     """The files of a binary, or the reason why there are none.
 
-    `verified` tells that a build id agreed; otherwise only the name or the layout of the folder did. `build_id` is that
+    `verified` means that a build id agreed; otherwise only the name or the layout of the folder did. `build_id` is that
     of the files, empty if they have none; `expected` has it for files with another one or none. `wanted` is what would
-    make the files complete and was not found, if there is a build id to ask for, `wanted_id`. `named` tells of
+    make the files complete and was not found, if there is a build id to ask for, `wanted_id`. `named` says of the
     files that the mapping names whether by "path" or "name". Where several builds have the recorded name, `candidates`
     has each of them and how it was found; a caller that can tell which ran chooses one, and completes it by
     `fetch_missing`.
@@ -75,7 +75,7 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool
 
 
 class Candidates(NamedTuple):
-    """Builds that a recorded path may stand for, each with how it was found, "path", "name" or "debug file", the
+    """Builds that a recorded path may denote, each with how it was found, "path", "name" or "debug file", the
     likeliest first; the places that were looked at; and files that were left out."""
 
     found: list[tuple[str, BinaryMatch]]
@@ -84,7 +84,7 @@ class Candidates(NamedTuple):
 
 
 def find_candidates(index: BinaryIndex, filename: str) -> Candidates:
-    """All builds that a recorded path without a build id may stand for.
+    """All builds that a recorded path without a build id may denote.
 
     The full path below a root comes before the base name, alone or behind a build id as layouts have it, and that
     before debug files called after it (rule R165). What a caller chooses is completed by `fetch_missing`.
@@ -217,7 +217,7 @@ def _by_layout(in_layout: list[Entry], wanted: str) -> tuple[list[Entry], list[A
         elif entry.what != store.ELF:
             continue
         elif entry.build_id is not None and not same_build_id(entry.build_id, wanted):
-            outcome = f"lies where {wanted} belongs, and has {entry.build_id}"
+            outcome = f"is where {wanted} belongs, and has {entry.build_id}"
         else:
             outcome = "has no build id; found by the layout of the folder, unverified"
             taken.append(entry)
@@ -297,8 +297,8 @@ def ranked(entries: list[Entry], filename: str = "") -> list[Entry]:
     """The files of one build that are worth opening, in their order: of many copies those that offer most.
 
     Files that are called as the recorded `filename` come first, because others with the same build id may be of another
-    build (rule R248). Debug information beats symbols, and one file with code is always kept: it tells where the
-    segments lie.
+    build (rule R248). Debug information beats symbols, and one file with code is always kept: it has the
+    segments.
     """
     if len(entries) <= MAX_FILES:
         return entries

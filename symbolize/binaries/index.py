@@ -22,7 +22,7 @@ from symbolize.core.files import os_error_text
 from symbolize.elf.probe import identify
 
 MAX_ANSWERS = 1024
-"""Files that one question is answered with. In a build tree a name may stand for thousands."""
+"""Files that one question is answered with. In a build tree a name may denote thousands."""
 MAX_FAILURES = 3
 """Failures of the database after which it is a fault of this program."""
 
@@ -97,7 +97,7 @@ class BinaryIndex:
             self._connection = None
 
     def with_build_id(self, build_id: str) -> list[Entry]:
-        """The files with this build id, or with the one that a module id tells the beginning of (rule R240), in order
+        """The files with this build id, or with the one of which a module id has the beginning (rule R240), in order
         of the roots."""
         where, parameters = of_build("f.key", build_id)
         return self._entries(f"{IS_ELF} AND {where}", parameters)
@@ -151,7 +151,7 @@ class BinaryIndex:
         return self._distinct(rows)
 
     def checksum(self, entry: Entry) -> int | None:
-        """The CRC32 of the whole file, remembered as long as the file does not change.
+        """The CRC32 of the whole file, stored as long as the file does not change.
 
         None, with a problem, if it cannot be read, has changed, or is larger than files are read for this.
         """

@@ -18,7 +18,7 @@ from symbolize.elf.probe import HEADER_BYTES, identify_open
 MAX_PROBLEMS = 50
 """Problems that are reported one by one; of the others only the number is."""
 MAX_UNUSABLE = 1024
-"""Files that cannot be read of which the reason is remembered."""
+"""Files that cannot be read of which the reason is kept."""
 SETTLED_NS = 50_000_000
 """A file that changed less than this long ago may change again without another time of change."""
 COMMIT_SECONDS = 0.5

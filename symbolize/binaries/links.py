@@ -95,7 +95,7 @@ def why_not(index: BinaryIndex, entry: Entry, candidate: Entry) -> str:
 def beside(index: BinaryIndex, entries: Sequence[Entry]) -> list[Attempt]:
     """Debug files that only their names connect with `entries`, which have neither build id nor debug link.
 
-    None is used: nothing says that it is of the same build. They are told, so that a person can look.
+    None is used: nothing says that it is of the same build. They are reported, so that a person can check.
     """
     if any(entry.has_dwarf or entry.link or entry.build_id for entry in entries):
         return []

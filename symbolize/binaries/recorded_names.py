@@ -27,7 +27,7 @@ _REWRITES = [
     (re.compile(r"/.*/snapshots/\d+/fs(/.+)"), r"\1"),
     (re.compile(r"/run/containerd/.*/rootfs(/.+)"), r"\1"),
 ]
-"""What is put around the name of a file that was replaced, lies in memory, or is seen from outside of a container."""
+"""What is put around the name of a file that was replaced, is in memory, or has a path outside of its container."""
 
 
 def plain_names(filename: str) -> list[str]:
@@ -47,12 +47,12 @@ def plain_names(filename: str) -> list[str]:
 
 
 def is_no_file(filename: str) -> bool:
-    """Whether a recorded name stands for memory without a file."""
+    """Whether a recorded name denotes memory without a file."""
     return filename.startswith(NOT_FILES)
 
 
 def find_recorded(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool = True) -> BinaryMatch:
-    """`find_binary` for the recorded name, then for what it may stand for; the first that is there counts."""
+    """`find_binary` for the recorded name, then for what it may denote; the first that is there counts."""
     names = [name for name in plain_names(filename) if build_id or not is_no_file(name)]
     if not names:
         return BinaryMatch(reason=Reason.NOT_A_FILE)

@@ -84,8 +84,8 @@ class Unasked:
 
 
 def missing_kinds(build_id: str, has_code: bool, has_dwarf: bool) -> list[Kind]:
-    """What would make the files of a binary complete: its debug information, and its code, which tells where segments
-    lie. Nothing without a build id to ask for."""
+    """What would make the files of a binary complete: its debug information, and its code, which has the
+    segments. Nothing without a build id to ask for."""
     if not is_build_id(plain_build_id(build_id)):
         return []
     kinds: list[Kind] = []

@@ -7,7 +7,7 @@ from symbolize.binaries.layouts import SPECIAL_NAMES
 from symbolize.core.files import open_regular, os_error_text, read_limited
 
 MAX_FILES = 1 << 16
-"""Files of one kind that are remembered."""
+"""Files of one kind that are kept."""
 
 
 class SpecialFile(NamedTuple):

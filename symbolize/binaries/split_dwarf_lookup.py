@@ -16,7 +16,7 @@ from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.links import DEBUG_SUFFIXES
 
 MAX_CANDIDATES = 16
-"""So many files of one name are handed out. In build trees a name may stand for hundreds."""
+"""So many files of one name are handed out. In build trees a name may denote hundreds."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ MAX_DEPTH = 64
 MAX_TARGET = 4000
 """Characters of the target of a link that is resolved by its folder; the system takes 4,095 bytes."""
 MAX_KNOWN = 4096
-"""Resolved folders that are remembered, because links of one folder lead to few others."""
+"""Resolved folders that are kept, because links of one folder lead to few others."""
 
 
 class File(NamedTuple):
@@ -104,7 +104,7 @@ class Walk:
             stack.extend(reversed(folders))
 
     def _is_inside(self, folder: str, entry: os.DirEntry[str]) -> bool:
-        """Whether what a link leads to lies below a root. A target that is no link itself is resolved by its folder."""
+        """Whether what a link leads to is below a root. A target that is no link itself is resolved by its folder."""
         target = os.path.join(folder, os.readlink(entry.path))
         parent, name = os.path.split(target)
         if name in ("", ".", "..") or len(target) > MAX_TARGET:
@@ -123,5 +123,5 @@ class Walk:
 
 
 def inside(path: str, roots: Sequence[str]) -> bool:
-    """Whether the resolved `path` is one of `roots` or lies below one."""
+    """Whether the resolved `path` is one of `roots` or is below one."""
     return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)

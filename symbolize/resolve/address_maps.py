@@ -35,7 +35,7 @@ def judge(record: MappingRecord, binary: Binary, *, verified: bool) -> BuildMatc
 
 
 def calls_of(binary: Binary, mapped: MappedAddresses, is_call: Bool) -> Calls | None:
-    """How many of the call sites among mapped addresses lie in calls of a binary; None if that cannot be told."""
+    """How many of the call sites among mapped addresses lie in calls of a binary; None if that is not known."""
     vaddrs, inside = mapped
     if binary.code is None:
         return None
@@ -50,7 +50,7 @@ def map_in_images(record: MappingRecord, binary: Binary, *, verified: bool) -> t
     image = binary.images[0]
     bounds = record.start, record.limit, record.file_offset
     if image.is_relocatable:
-        # A module is built for one kernel, and nothing else tells another build of it.
+        # A module is built for one kernel, and nothing else identifies another build of it.
         mapped = map_module_addresses(record.addresses, *bounds, image.module_text if verified else None)
         why = "not linked: only a kernel module is placed, found by build id and mapped from .text on"
         return mapped, "" if mapped is not None else why

@@ -68,7 +68,7 @@ def map_addresses(
     """The vaddrs of the runtime addresses in a mapping, and which lie in a segment; None if the file does not fit it.
 
     `loaded` are the segments of the binary, None if there is only a debug file, whose segments are `debug`.
-    `kind` is the ELF type; in an ET_REL file nothing has an address yet. `verified` tells that the build id
+    `kind` is the ELF type; in an ET_REL file nothing has an address yet. `verified` means that the build id
     agreed.
     """
     relocatable = kind != "ET_EXEC"
@@ -140,7 +140,7 @@ def map_module_addresses(
 
 
 def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> int | None:
-    """The file offset of a mapping whose memory map may have lost it; None if it cannot be told (rule R147).
+    """The file offset of a mapping whose memory map may have lost it; None if it is not known (rule R147).
 
     Maps in the brief form leave offsets out, which then read as 0. Where code does not begin at offset 0 of the
     file, a mapping as long as exactly one executable segment, rounded to pages, is that segment; one that
@@ -206,7 +206,7 @@ def page_ceil(value: int) -> int:
 
 
 class Shift(NamedTuple):
-    """How far memory lies above the vaddrs of a kernel image, modulo 2⁶⁴, and what says so."""
+    """How far memory is above the vaddrs of a kernel image, modulo 2⁶⁴, and what says so."""
 
     distance: int
     evidence: str
@@ -216,8 +216,8 @@ def kernel_shifts(anchor: str, start: int, file_offset: int, anchors: Mapping[st
     """How far the kernel may have been moved from where it was linked, the likeliest first (rule R124).
 
     `anchors` are the vaddrs of `_stext` and `_text`, as far as they are known; a mapping of the kernel begins at one of
-    them. Its name may say at which: then that is `anchor`. The address of the anchor may stand in the place of the
-    file offset. Where neither tells an address, the kernel is taken as linked.
+    them. Its name may say at which: then that is `anchor`. The address of the anchor may be recorded as the
+    file offset. Where neither is an address, the kernel is taken as linked.
     """
     places = [place for place in dict.fromkeys((file_offset, start)) if place >= LOWEST_KERNEL]
     shifts: dict[int, Shift] = {}
@@ -294,7 +294,7 @@ class Calls(NamedTuple):
 def calls_at(image: ElfImage, vaddrs: UInt64, outside: int = 0) -> Calls | None:
     """How many call sites lie in calls of `image`: they are at `vaddrs`, and `outside` more in none of its segments.
 
-    None if that cannot be told.
+    None if that is not known.
     """
     if not len(vaddrs):
         return Calls(0, outside) if outside else None

@@ -14,7 +14,7 @@ MAX_NAMED = 3
 """So many files are named in the reason; all of them are in what was tried."""
 MIN_LEAD = 4
 """So many more call sites lie in calls of the build that ran than in those of another one. Of what is no call site one
-in eight lies in a call by chance."""
+in eight is in a call by chance."""
 HOW_FOUND = ("special", "path", "name", "build id", "debug file")
 """How a candidate was found, the likeliest first. One of these alone decides only where nothing else does."""
 
@@ -28,7 +28,7 @@ class Candidate(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The first file, which stands for all."""
+        """The first file, which represents all."""
         return self.binary.images[0].path
 
     @property
@@ -101,7 +101,7 @@ def select_build(candidates: Iterable[Candidate], judge: Callable[[Binary], Buil
     """The candidate that the evidence speaks for (rules R165, R247): names that came along, then call sites, then where
     it was found.
 
-    Builds that nothing tells apart are ambiguous, unless they have the same code (R249, equal code).
+    Builds that nothing distinguishes are ambiguous, unless they have the same code (R249, equal code).
     """
     judged = [(each, judge(each.binary)) for each in ordered(candidates)]
     tried = [Attempt(each.path, verdict.text) for each, verdict in judged]

@@ -21,8 +21,8 @@ NO_ROWS, NO_ADDRESSES, NO_CALLS = np.zeros(0, np.int64), np.zeros(0, np.uint64),
 class MappingRecord(NamedTuple):
     """A mapping as the profile records it: its name and build id (either may be empty), bounds, and file offset.
 
-    `mapping` is its row, NONE for what lies in no mapping, and `kind` what its addresses are. `rows` are its locations,
-    `addresses` theirs, and `is_call` tells which are call sites. `names` are the functions that they came with, where
+    `mapping` is its row, NONE for what is in no mapping, and `kind` what its addresses are. `rows` are its locations,
+    `addresses` theirs, and `is_call` says which are call sites. `names` are the functions that they came with, where
     those are evidence: of addresses in a file, and of a kernel.
     """
 
@@ -54,7 +54,7 @@ class MappingRecord(NamedTuple):
 
 
 def records_of(profile: Profile, *, with_names: bool) -> list[MappingRecord]:
-    """All mappings of a profile, and behind them what lies in none."""
+    """All mappings of a profile, and behind them what is in none."""
     mappings, text = profile.mappings, profile.strings.text
     callers = call_site_mask(profile)
 
@@ -88,7 +88,7 @@ def rows_by_mapping(profile: Profile) -> list[Int64]:
 
 
 def unmapped_locations(profile: Profile) -> Int64:
-    """The locations with an address that lies in no mapping."""
+    """The locations with an address that is in no mapping."""
     return np.flatnonzero((profile.locations.mapping == NONE) & (profile.locations.address != 0))
 
 

@@ -35,14 +35,14 @@ MAX_JUDGED = 1024
 MAX_NAME = 1 << 16
 """Longer names are compared as they are."""
 PSEUDO = frozenset({b"@plt", b"unknown"})
-"""What stands in the place of a name and is none."""
+"""What recorders write instead of a name."""
 
 MAX_SHOWN = 120
 """Characters of a name in a message."""
 MAX_DECLARATION = 1 << 12
 """Parameters of longer declarations are not compared."""
 UNSAID = b"..."
-"""A parameter list of this alone may stand for any."""
+"""A parameter list of this alone may denote any."""
 
 _HASH = re.compile(rb"::h[0-9a-f]{16}\Z")
 _BLANKS = re.compile(rb"\s+")
@@ -94,7 +94,7 @@ def some_of(embedded: ExistingNames) -> Int64:
 class Agreement(NamedTuple):
     """How many of the functions that could be judged are where the profile has them, and how many addresses of theirs.
 
-    `example` tells of one address with different names, empty if there is none.
+    `example` describes one address with different names, empty if there is none.
     """
 
     functions: int = 0
@@ -198,7 +198,7 @@ def is_named(name: Name, found: bytes) -> bool:
     """Whether `found`, linked or for people, is a name of the function that came with the profile as `name`.
 
     Clone suffixes, versions, marks of recorders and of the dynamic linker do not count. Linked names are compared if
-    both are there, else the texts that they stand for, with what the shorter of them leaves out left out. Parameters
+    both are there, else the texts that they encode, with what the shorter of them leaves out left out. Parameters
     that both spell have to be the same (R241, compared parameters).
     """
     own, other = name.linked or name.shown, found
@@ -252,7 +252,7 @@ def parameters(declaration: bytes) -> list[list[bytes]] | None:
             found.append(text[at + 1 : end])
             end = at
     name = text[:at].rstrip()
-    # What stands in these brackets is a part of the name.
+    # What is in these brackets is a part of the name.
     if depth or not name or name.endswith((b"operator", b"::", b"decltype")) or found == [UNSAID]:
         return None
     words = [sorted(_TOKEN.findall(each)) for each in reversed(found)]

@@ -30,10 +30,10 @@ AddressMap = Callable[[UInt64], MappedAddresses | None]
 
 @dataclass(frozen=True, eq=False)
 class Resolution:
-    """What a mapping of the profile is resolved to, or what lies in none (NONE).
+    """What a mapping of the profile is resolved to, or what is in none (NONE).
 
     `binary` answers for it, if there is one, and consists of `files`; `address_map` leads to its vaddrs (None: its
-    segments do). `verified` tells that a build id, or names that came with the profile, prove it. `reason` and
+    segments do). `verified` means that a build id, or names that came with the profile, prove it. `reason` and
     `detail` say why there is none, `tried` are places and what came of them. `wanted` says what of the binary with the
     build id `wanted_id` is still missing: "executable", "debuginfo".
 
@@ -43,7 +43,7 @@ class Resolution:
 
     `failures` are servers that may have what is missing and failed, and files that could not be read to the end.
     `suspect` failed first and then did not: it is to blame for what is missed all the same (R285, names missed by
-    failures). `state` tells of a binary that was not asked whether its symbol table is kept.
+    failures). `state` says of a binary that was not asked whether its symbol table is cached.
     """
 
     binary: Binary | SymbolListBinary | None = None
@@ -92,7 +92,7 @@ def as_they_are(addresses: UInt64) -> MappedAddresses:
 
 
 class Resolutions:
-    """The resolutions of the mappings of a profile, the last one of what lies in none, and the reason of each location:
+    """The resolutions of the mappings of a profile, the last one of what is in none, and the reason of each location:
     `reasons` is uint8[locations]."""
 
     def __init__(self, resolutions: Iterable[Resolution], locations: int) -> None:

@@ -81,7 +81,7 @@ class MappingResolver:
         return len(self._opened) + self._providers.count
 
     def resolve_all(self, profile: Profile) -> Resolutions:
-        """Resolve each mapping of `profile`, and what lies in none. Addresses without a mapping are assigned to one."""
+        """Resolve each mapping of `profile`, and what is in none. Addresses without a mapping are assigned to one."""
         assign_mappings(profile)
         records = records_of(profile, with_names=self.has_binaries)
         self._providers.prepare(records[:-1], processes(profile))

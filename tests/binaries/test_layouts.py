@@ -90,7 +90,7 @@ def test_listed_file_without_a_build_id(tmp_path: Path) -> None:
     assert find_binary(BinaryIndex([str(tmp_path / "root")], cache), "ab" * 20, "").paths == [str(path)]
     wrong = find_binary(BinaryIndex([str(tmp_path / "root")], cache), "ef" * 20, "")
     assert wrong.reason is Reason.BUILD_ID_DIFFERS
-    assert (str(other), f"lies where {'ef' * 20} belongs, and has {'cd' * 20}") in wrong.tried
+    assert (str(other), f"is where {'ef' * 20} belongs, and has {'cd' * 20}") in wrong.tried
     listing.unlink()
     assert find_binary(BinaryIndex([str(tmp_path / "root")], cache), "ab" * 20, "").paths == []
 
@@ -104,7 +104,7 @@ def test_another_build_in_the_place(place: str, tmp_path: Path) -> None:
     found = find_binary(BinaryIndex([str(tmp_path / "root")]), build_id, "")
     assert found.paths == []
     assert found.reason is Reason.BUILD_ID_DIFFERS
-    assert (str(path), f"lies where {build_id} belongs, and has {'cd' * 20}") in found.tried
+    assert (str(path), f"is where {build_id} belongs, and has {'cd' * 20}") in found.tried
 
 
 def test_own_build_id_beats_the_layout(tmp_path: Path) -> None:

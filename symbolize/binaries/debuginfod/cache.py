@@ -165,7 +165,7 @@ class ClientCache:
     def only_one(self, build_id: str, entry: str, patience: float, stop: Callable[[], bool]) -> Iterator[bool]:
         """The right to fetch a file, one for all processes; False if another one has it for too long.
 
-        Waits at most `patience` seconds, or until `stop` tells to. Raises OSError if nothing can be written.
+        Waits at most `patience` seconds, or until `stop` is true. Raises OSError if nothing can be written.
         """
         folder = self._own("locks")
         os.makedirs(folder, 0o700, exist_ok=True)

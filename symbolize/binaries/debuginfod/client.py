@@ -358,7 +358,7 @@ class Debuginfod(Closeable):
             for name in (NOTE, *REQUIRED, *(name for name in names if name not in (NOTE, *REQUIRED))):
                 entry = section_entry(name)
                 request = Request(build_id, f"section {name}", f"section/{name}", entry, left, None, False)
-                # Always asked anew: of a section that lies in the folder nobody knows which file it came from.
+                # Always asked anew: of a section in the folder nobody knows which file it came from.
                 self._downloader.race(request, [server])
                 outcome = request.outcomes[server]
                 if not request.won:

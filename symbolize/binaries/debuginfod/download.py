@@ -289,9 +289,7 @@ class Downloader:
                 raise
         request.outcomes[server] = Outcome("found", "found")
         request.origin = answer.header("X-DEBUGINFOD-FILE")
-        request.won = self._cache.path_of(
-            request.build_id, request.entry
-        )  # last: whoever waits looks at the others then
+        request.won = self._cache.path_of(request.build_id, request.entry)  # last: whoever waits reads the others then
 
 
 def verify_file(path: str, build_id: str) -> None:

@@ -11,7 +11,7 @@ from symbolize.core.errors import UsageError
 
 MAX_HEADERS_FILE = 1 << 16
 FOREVER = 2e6
-"""Seconds that stand for no limit; sockets take no more."""
+"""Seconds that mean no limit; sockets take no more."""
 
 
 def read_environment(variables: Mapping[str, str]) -> Settings:

@@ -198,7 +198,7 @@ def of_file(
 
 
 def is_compressed(path: str, is_64: bool, order: str) -> bool:
-    """Whether the bytes of a section begin with a compression header and what follows looks like such data.
+    """Whether the bytes of a section begin with a compression header and what follows can be such data.
 
     A section comes without its flags, but no section of DWARF begins so.
     """

@@ -112,7 +112,7 @@ _thread = threading.local()
 
 
 class _Noted:
-    """A connection that tells the call of its thread which socket it uses, when it connects and when it is reused."""
+    """A connection that notes its socket for the call of its thread, when it connects and when it is reused."""
 
     def connect(self) -> None:
         super().connect()  # type: ignore[misc]
@@ -360,7 +360,7 @@ class Transport:
         return bool(ports) and (origin[2] in ports or origin[2] == DEFAULT_PORTS[origin[0]])
 
     def route(self, server: Server) -> str:
-        """What tells apart the ways to a server: its URL and the proxy's, without passwords."""
+        """What distinguishes the routes to a server: its URL and the proxy's, without passwords."""
         pools = self._pools(urlsplit(server.url))
         return server.url if pools is self._direct else f"{server.url} {pools.connection_pool_kw['_proxy']}"
 
@@ -374,7 +374,7 @@ class Transport:
         parts = urlsplit(url)
         sent = {"User-Agent": "symbolize", "Accept-Encoding": "gzip", **headers}
         if origin_of(parts) == server.origin:
-            # What tells who we are goes to those that it was given for, never to where they send us.
+            # What identifies us goes to those that it was given for, never to where they send us.
             sent |= self._headers
             if server.authorization:
                 sent["Authorization"] = server.authorization

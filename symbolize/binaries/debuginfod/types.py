@@ -69,7 +69,7 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class Fetched:
-    """A file, or why there is none: `attempts` tells of each place that was asked.
+    """A file, or why there is none: `attempts` has each server or folder that was asked.
 
     `is_composed` marks a debug file with only the sections that lookups need. `failures` are those of the attempts
     after which nobody knows whether there is such a file; none if it was found.
@@ -93,7 +93,7 @@ class Outcome(NamedTuple):
 class Request:
     """A file to fetch from whichever server has it, and what came of that.
 
-    `path` is what stands behind the build id in the URL, `entry` the name in the folder, `limit` the bytes allowed.
+    `path` is what follows the build id in the URL, `entry` the name in the folder, `limit` the bytes allowed.
     A file announced to be larger than `sections_above` is not sent, and the server becomes `large`. `claimed` is the
     server that is sending, `won` the path of the file once it has its name, `origin` what the server calls it.
     """

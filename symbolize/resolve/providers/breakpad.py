@@ -99,7 +99,7 @@ def mapped_by_image(
 
 
 def load_base(mapping: MappingRecord, others: Sequence[MappingRecord], listing: SymbolList) -> int | None:
-    """The runtime address from which addresses of a symbol file count, without the binary; None if it cannot be told.
+    """The runtime address from which addresses of a symbol file count, without the binary; None if it is not known.
 
     It is where the first segment was loaded: the start of the mapping of the file's beginning, if the profile has that.
     Otherwise only the code's own mapping is known. Where vaddrs run like file offsets (GNU ld), the base is

@@ -28,7 +28,7 @@ PROCESS = re.compile(r"(?:.*/)?(?:perf-(\d{1,10})\.map|jit-(\d{1,10})\.dump|jitt
 
 
 def is_anonymous(filename: str) -> bool:
-    """Whether a recorded name stands for memory that may hold code compiled at run time."""
+    """Whether a recorded name denotes memory that may hold code compiled at run time."""
     return ANONYMOUS.fullmatch(filename.removesuffix(" (deleted)")) is not None
 
 
@@ -38,7 +38,7 @@ def is_compiled(filename: str) -> bool:
 
 
 def process_in(name: str) -> int:
-    """The process that a name of such a file tells, 0 if it does not."""
+    """The process that a name of such a file has, 0 if it has none."""
     match = PROCESS.fullmatch(name)
     return int(next(filter(None, match.groups()))) if match else 0
 

@@ -51,12 +51,12 @@ STEPS = (1 << 21, 1 << 16)
 
 
 def is_kernel(filename: str) -> bool:
-    """Whether a recorded name stands for the kernel itself, and not for one of its modules."""
+    """Whether a recorded name denotes the kernel itself, and not for one of its modules."""
     return NAME.fullmatch(filename) is not None
 
 
 def release_in(filename: str) -> str:
-    """The release of the kernel that a recorded path of a module or of vmlinux tells; empty if it does not."""
+    """The release of the kernel in a recorded path of a module or of vmlinux; empty if it has none."""
     if match := RELEASE.search(filename):
         return match[1]
     match = NAME.fullmatch(filename)
@@ -248,7 +248,7 @@ class KernelSymbols(NamedTuple):
 
 
 def read_kernel_symbols(binary: Binary, anchor: str) -> KernelSymbols:
-    """The symbols of vmlinux that tell where it lies; `anchor` is one to look for besides ANCHORS."""
+    """The symbols of vmlinux by which it is located; `anchor` is one to look for besides ANCHORS."""
     known: dict[str, int] = {}
     begins, ends = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
     for image in binary.images:
@@ -267,7 +267,7 @@ def read_kernel_symbols(binary: Binary, anchor: str) -> KernelSymbols:
 
 
 def shift_by_names(binary: Binary, begins: UInt64, names: Sequence[tuple[int, bytes]]) -> Shift | None:
-    """How far the kernel lies from vmlinux by addresses that came with linked names; None if these do not tell.
+    """Infer the KASLR shift from addresses whose symbol names are known; None if they are inconclusive.
 
     `begins` are the vaddrs of its functions, ascending. A kernel is moved by a multiple of 2 MiB, or else of 64 KiB.
     Three quarters of the functions that vmlinux has, and two at least, have to agree (R169, kernel shift by names).

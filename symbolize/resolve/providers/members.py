@@ -63,7 +63,7 @@ class Members:
         build_id = mapping.build_id or (image.build_id or "" if image is not None else "")
         name = (held[1].name if held is not None else match["member"] or "").rpartition("/")[2]
         if image is not None and mapping.build_id and not same_build_id(image.build_id or "", mapping.build_id):
-            image, held = None, None  # the archive of another version, which tells nothing of this one
+            image, held = None, None  # the archive of another version, which is no evidence for this one
         images, found = self._images_for(build_id, name, image)
         if not images:
             if found is None:
@@ -199,10 +199,10 @@ class Members:
 
 
 def offset_in_member(mapping: MappingRecord, segments: Sequence[Segment], begin: int | None) -> int | None:
-    """The file offset of a mapping in the library that it is of; None if it cannot be told.
+    """The file offset of a mapping in the library that it is of; None if it is not known.
 
     Recorders give the offset in the archive, in which the library begins at `begin`, or that in the library: the one
-    under which the mapping lies in an executable segment. Where the archive is not at hand and the offset lies in none,
+    under which the mapping is in an executable segment. Where the archive is not at hand and the offset is in none,
     a mapping as long as exactly one executable segment, rounded to pages, is that segment.
     """
     length, code = mapping.limit - mapping.start, [s for s in segments if s.executable and s.file_size]

@@ -25,7 +25,7 @@ MAX_PACKED, MAX_UNPACKED = 256 << 20, 1 << 30
 
 
 def module_name(filename: str) -> str:
-    """The name of the kernel module that a recorded name stands for, empty if it is no such name."""
+    """The name of the kernel module that a recorded name denotes, empty if it is no such name."""
     match = FILE.fullmatch(filename) or BRACKETED.fullmatch(filename)
     return "" if match is None or match[1] in NO_MODULES else match[1].replace("-", "_")
 
@@ -41,7 +41,7 @@ class Modules:
 
     def find(self, mapping: MappingRecord, release: str) -> Resolution | None:
         """The file of a kernel module: a packed one with the build id of the mapping, or, where that has none, one in
-        the folder of the release that the profile tells, unverified. None if there is none."""
+        the folder of the release of the profile, unverified. None if there is none."""
         name = module_name(mapping.filename)
         if mapping.build_id:
             for path, _ in self._packed(name):

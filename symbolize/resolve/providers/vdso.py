@@ -17,7 +17,7 @@ SUFFIXES = ("", ".debug", ".dbg")
 
 
 def is_vdso(filename: str) -> bool:
-    """Whether a recorded name stands for the vdso."""
+    """Whether a recorded name denotes the vdso."""
     return NAME.fullmatch(filename) is not None
 
 
