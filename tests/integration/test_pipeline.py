@@ -23,49 +23,34 @@ from tests.support import fixture_files as fixtures
 from tests.support.elf_writer import (
     ALLOC,
     ARM,
-    ET_REL,
     EXEC,
     I386,
     MIPS,
-    NOTE,
-    WRITE,
     Section,
     Segment,
     Symbol,
-    build_id_note,
     elf_file,
 )
 from tests.support.fixture_files import BINARIES, FIXTURES
+from tests.support.kernel_modules import MODULE_ID, MODULE_START, write_module
 from tests.support.pprof_writer import Line, Mapping, Place, profile
+from tests.support.spectra import (
+    BASE,
+    CODE,
+    DEBUG,
+    FIXED,
+    MAIN,
+    PIE,
+    PIE_ID,
+    SPLIT_ID,
+    STRIPPED,
+    WHOLE,
+    code_of,
+    function,
+    load_headers,
+    shifted,
+)
 from tests.support.tiny_elf import write as write_elf
-
-PIE = BINARIES / "gcc-pie" / "spectra"
-PIE_ID = "cb96b8d25342c1f32e87dde7772ea78c32607ad4"
-FIXED = BINARIES / "clang-nopie-dwarf4-lld" / "spectra"
-STRIPPED, DEBUG = (BINARIES / "gcc-split" / name for name in ("stripped/spectra", "debug/spectra.debug"))
-SPLIT_ID = "af378328040b5c601337f2a6b48ca78874340d8b"
-BASE = 0x5555_5555_4000
-
-
-def code_of(path: Path) -> tuple[int, int, int]:
-    """File offset, vaddr and size of the code of a binary."""
-    (segment,) = fixtures.segments(path)
-    return segment
-
-
-def function(path: Path, name: str) -> int:
-    """The vaddr of the first byte of a function, as nm tells it."""
-    for line in subprocess.run(["nm", "-C", path], capture_output=True, text=True, check=True).stdout.splitlines():
-        vaddr, _, kind_and_name = line.partition(" ")
-        if kind_and_name[2:] == name:
-            return int(vaddr, 16)
-    raise AssertionError(name)
-
-
-MAIN = function(PIE, "main")
-CODE = code_of(PIE)
-WHOLE = Mapping(BASE + 0x2000, BASE + 0x4000, 0x2000, "/opt/spectra/bin/spectra", PIE_ID)
-"""The code of `PIE`, mapped as the loader does it."""
 
 
 def run(
@@ -95,21 +80,6 @@ def without_build_id(data: bytes) -> bytes:
     note = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"
     assert data.count(note) == 1
     return data.replace(note, note.replace(b"\x03", b"\x33"))
-
-
-def load_headers(data: bytes) -> list[int]:
-    """Where the PT_LOAD program headers of a 64-bit file are."""
-    table, count = int.from_bytes(data[32:40], "little"), int.from_bytes(data[56:58], "little")
-    return [table + 56 * i for i in range(count) if data[table + 56 * i : table + 56 * i + 4] == b"\1\0\0\0"]
-
-
-def shifted(data: bytes, distance: int) -> bytes:
-    """A binary whose segments lie higher, as prelink leaves it."""
-    result = bytearray(data)
-    for place in load_headers(data):
-        vaddr = int.from_bytes(data[place + 16 : place + 24], "little")
-        result[place + 16 : place + 24] = (vaddr + distance).to_bytes(8, "little")
-    return bytes(result)
 
 
 def test_nearest_line() -> None:
@@ -475,25 +445,6 @@ class TestProfile:
         with Symbolizer([PIE.parent]) as symbolizer:
             symbolizer.symbolize(made, lambda *arguments: told.append(arguments))
         assert told == [(1, 2, "/opt/spectra/bin/spectra")]
-
-
-MODULE_ID = bytes(range(20))
-MODULE_START = 0xFFFF_FFFF_C010_0000
-
-
-def write_module(path: Path, *first: Section, marked: bool = True) -> Path:
-    """A kernel module with code in two sections, `first` before them."""
-    sections = [
-        *first,
-        Section(".text", bytes(0x100), flags=ALLOC | EXEC, alignment=16),
-        Section(".init.text", bytes(0x80), flags=ALLOC | EXEC),
-        Section(".note.gnu.build-id", build_id_note(MODULE_ID), NOTE, ALLOC),
-    ]
-    if marked:
-        sections.append(Section(".gnu.linkonce.this_module", bytes(64), flags=ALLOC | WRITE))
-    symbols = [Symbol("handle", 0x10, 0x20), Symbol("setup", 0x10, 0x20, section=".init.text")]
-    path.write_bytes(elf_file(sections, symbols=symbols, kind=ET_REL))
-    return path
 
 
 def module_mapping(start: int = MODULE_START, size: int = 0x4000, offset: int = 0, verified: bool = True) -> Mapping:

@@ -12,10 +12,10 @@ from symbolize.elf import ElfImage
 from symbolize.resolve.addresses import page_ceil, page_floor
 from symbolize.symbol_files.breakpad import debug_id
 from symbolize.symbols import build_table
-from tests.integration.test_pipeline import BASE, FIXED, MAIN, PIE, PIE_ID, WHOLE, function
 from tests.support.breakpad_writer import symbol_file
 from tests.support.elf_writer import ALLOC, EXEC, NOTE, Section, Segment, build_id_note, elf_file
 from tests.support.pprof_writer import Mapping, Place
+from tests.support.spectra import BASE, FIXED, MAIN, PIE, PIE_ID, WHOLE, function
 from tests.support.whole_runs import run
 
 DEBUG_ID = debug_id(PIE_ID) + "0"

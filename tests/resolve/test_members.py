@@ -11,9 +11,9 @@ import pytest
 from symbolize import Reason
 from symbolize.binaries import inflate, read_member, read_members
 from symbolize.core.errors import InputError
-from tests.integration.test_pipeline import DEBUG, FIXED, MAIN, PIE, PIE_ID, SPLIT_ID, STRIPPED, shifted
 from tests.support.archives import MEMBER, archive
 from tests.support.pprof_writer import Mapping, Place
+from tests.support.spectra import DEBUG, FIXED, MAIN, PIE, PIE_ID, SPLIT_ID, STRIPPED, shifted
 from tests.support.whole_runs import run
 
 CODE = 0x2000

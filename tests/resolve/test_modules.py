@@ -8,7 +8,7 @@ import pytest
 import zstandard
 
 from symbolize import Reason
-from tests.integration.test_pipeline import MODULE_ID, MODULE_START, write_module
+from tests.support.kernel_modules import MODULE_ID, MODULE_START, write_module
 from tests.support.pprof_writer import Mapping, Place
 from tests.support.whole_runs import run
 
