@@ -1,31 +1,17 @@
-"""An object store for the tests: S3 as moto serves it, on the loopback interface."""
+"""Inputs of a batch, and an object store: S3 as moto serves it, on the loopback interface."""
 
 import itertools
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from pathlib import Path
 
 import pytest
 
+from tests.support.batch_runs import LEDGER, SPECTRA, copies
+from tests.support.buckets import Bucket
+
 COUNT = itertools.count()
-
-
-class Bucket(NamedTuple):
-    """A bucket of a test, and the S3 client of s3fs, which remembers no listings."""
-
-    url: str
-    system: Any
-
-    def put(self, *keys: str, data: bytes = b"profile") -> None:
-        """Make objects with these keys."""
-        for key in keys:
-            self.system.pipe_file(f"{self.url}/{key}", data)
-
-    def keys(self) -> list[str]:
-        """The keys of all objects."""
-        name = self.url.removeprefix("s3://")
-        return sorted(path.removeprefix(name + "/") for path in self.system.find(name))
 
 
 SERVER = """
@@ -77,11 +63,9 @@ def bucket(store: str) -> Bucket:
     return Bucket(f"s3://{name}", system)
 
 
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have requests fail at once that would be tried again and again."""
-    import fsspec
-    import s3fs
-
-    monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
-    monkeypatch.setitem(fsspec.config.conf, "s3", {"config_kwargs": {"retries": {"max_attempts": 0}}})
-    s3fs.S3FileSystem.clear_instance_cache()
+@pytest.fixture
+def some(tmp_path: Path) -> Path:
+    """A folder with three profiles of two programs."""
+    copies(LEDGER, tmp_path / "in", ["a.prof", "b.prof"])
+    copies(SPECTRA, tmp_path / "in", ["c.pb.gz"])
+    return tmp_path / "in"

@@ -12,8 +12,8 @@ import pytest
 
 from symbolize.batch.manifest import Manifest, State
 from symbolize.cli import main
-from tests.batch.conftest import Bucket, impatient
 from tests.support.batch_engines import DirectEngine, plan, run_plan
+from tests.support.buckets import Bucket, impatient
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.store_proxy import FAILURES, StoreProxy
 

@@ -8,6 +8,8 @@ import pytest
 from symbolize.batch.manifest import LAYOUT, InputResult, Manifest, ProfileRow, State
 from symbolize.batch.storage.input_names import Input
 from symbolize.core.errors import OutputError, UsageError
+from tests.support.batch_engines import plan, run_plan
+from tests.support.batch_runs import BINS
 
 
 @pytest.fixture
@@ -118,3 +120,17 @@ def test_no_folder_for_it(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match=r"manifest\.sqlite: cannot be made: "):
         Manifest(str(tmp_path / "file" / "manifest.sqlite"))
+
+
+def test_a_damaged_manifest(some: Path, tmp_path: Path) -> None:
+    """A sentence says which file it is."""
+    given = plan(some, tmp_path / "out", BINS)
+    run_plan(given)
+    path = Path(given.state) / "manifest.sqlite"
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + b"?" * (len(data) - 4096))
+    with pytest.raises(OutputError, match=r"manifest\.sqlite: is damaged .*remove it to begin anew"):
+        run_plan(given)
+    path.write_bytes(b"?" * 4096)
+    with pytest.raises(OutputError, match=r"manifest\.sqlite: is damaged \(file is not a database\)"):
+        run_plan(given)

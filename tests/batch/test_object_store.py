@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.batch.conftest import Bucket
 from tests.support.batch_runs import files_below, make_inputs, outputs, run
+from tests.support.buckets import Bucket
 from tests.support.fixture_files import BINARIES
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import zstandard
 from elftools.elf.elffile import ELFFile
 
+from symbolize.batch.manifest import State
 from symbolize.cli import main
 from symbolize.proto import profile_pb2
 from tests.support import perfetto_writer as w
@@ -25,6 +26,11 @@ ROOT = Path(__file__).parent.parent.parent
 ENDING = ".pb.gz"
 PERF = FIXTURES / "profiles" / "perf"
 GPERFTOOLS = FIXTURES / "profiles" / "gperftools"
+LEDGER = GPERFTOOLS / "ledger-gcc-split.prof"
+SPECTRA = PERF / "spectra-gcc-pie.pb.gz"
+BINS = [BINARIES / "gcc-split", BINARIES / "gcc-pie"]
+"""Folders with the binaries of `LEDGER` and `SPECTRA`."""
+ALL_DONE = {State.NEW: 0, State.SCANNED: 0, State.QUARANTINED: 0}
 
 
 def trace(*pids: int) -> bytes:

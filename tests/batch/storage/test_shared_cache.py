@@ -17,7 +17,7 @@ from symbolize.elf import ElfImage
 from symbolize.symbols import Binary, build_table
 from symbolize.symbols.cache import facts_of
 from symbolize.symbols.table_file import PREFIX, Facts, crc32
-from tests.batch.conftest import Bucket, impatient
+from tests.support.buckets import Bucket, impatient
 from tests.support.fixture_files import BINARIES
 from tests.support.lookup import frames_of
 from tests.support.tables import write_table_at

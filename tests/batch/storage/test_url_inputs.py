@@ -13,7 +13,7 @@ from symbolize.batch.storage.inputs import alternative_names, find_inputs, open_
 from symbolize.batch.storage.urls import files_at, scheme_of, shown
 from symbolize.core.errors import InputError, UsageError
 from symbolize.load import load
-from tests.batch.conftest import Bucket, impatient
+from tests.support.buckets import Bucket, impatient
 
 
 def found(*arguments: str, listing: str | None = None) -> list[Input | Problem]:

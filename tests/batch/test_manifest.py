@@ -1,0 +1,99 @@
+"""The manifest of a batch: which inputs are to be done, and what is recorded of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from symbolize.batch.manifest import INCOMPLETE, UNREACHABLE, InputResult, Manifest, ProfileRow, State
+from symbolize.batch.storage.input_names import Input
+
+
+def test_settling(tmp_path: Path) -> None:
+    """An input is taken while watching when it is as it was at the look before, or as it is on record."""
+    one, other = Input("/in/a", "a", 1, "1-1"), Input("/in/a", "a", 2, "2-2")
+    with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
+        assert [manifest.is_settled(each, look) for look, each in enumerate((one, other, one))] == [False] * 3
+        assert manifest.is_settled(one, 3)
+        manifest.end_look(4)
+        assert not manifest.is_settled(one, 5)
+        manifest.add([one], "", 1, retry=False, again=False)
+        assert manifest.is_settled(one, 9)
+        assert not manifest.is_settled(other, 9)
+
+
+def test_many_inputs_are_read_by_and_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, and those of other turns never."""
+    monkeypatch.setattr("symbolize.batch.manifest.ROWS_AT_ONCE", 2)
+    names = [f"/in/{number}" for number in range(7)]
+    with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
+        for turn in (1, 2):
+            inputs = [Input(f"{name}.{turn}", f"{name}.{turn}", 1, "1") for name in names]
+            manifest.add(inputs, "", turn, retry=False, again=False)
+        for turn in (1, 2):
+            expected = [f"{name}.{turn}" for name in names]
+            assert [row.uri for row in manifest.rows(turn)] == expected
+            assert [item.uri for item in manifest.items(State.NEW, turn)] == expected
+        # What changes its state meanwhile is not met twice.
+        met = []
+        for item in manifest.items(State.NEW, 2):
+            met.append(item.uri)
+            manifest.record([InputResult(item.number, State.SCANNED)])
+        assert met == expected
+        assert [*manifest.items(State.NEW, 2)] == []
+
+
+ROWS_BEFORE = ProfileRow("a.pb.gz", 7, {"percent": 1}), ProfileRow("b.pb.gz", 8, {"percent": 2})
+
+
+DONE_BEFORE = InputResult(1, State.DONE, ROWS_BEFORE, "", "", 2.0, 3)
+
+
+QUARANTINED_BEFORE = InputResult(1, State.QUARANTINED, (), "crash", "it died", 2.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "is_new", "is_replaced"),
+    [
+        (DONE_BEFORE, {}, False, False),
+        (DONE_BEFORE, {"retry": True}, False, False),
+        (DONE_BEFORE, {"version": "2"}, True, True),
+        (DONE_BEFORE, {"options": "other"}, True, False),
+        (DONE_BEFORE, {"again": True}, True, True),
+        (DONE_BEFORE, {"is_there": lambda output, size: (output, size) != ("a.pb.gz", 7)}, True, True),
+        *((DONE_BEFORE._replace(reason=reason), {}, True, False) for reason in INCOMPLETE),
+        (DONE_BEFORE, {"turn": 1, "again": True, "retry": True}, False, False),
+        (DONE_BEFORE, {"turn": 1, "version": "2"}, True, True),
+        (QUARANTINED_BEFORE, {}, False, False),
+        (QUARANTINED_BEFORE, {"retry": True}, True, False),
+        (QUARANTINED_BEFORE, {"again": True}, True, False),
+        (QUARANTINED_BEFORE, {"version": "2"}, True, False),
+        (QUARANTINED_BEFORE, {"options": "other"}, True, False),
+        (QUARANTINED_BEFORE, {"is_there": lambda output, size: False}, False, False),
+        (QUARANTINED_BEFORE._replace(reason=UNREACHABLE), {}, True, False),
+    ],
+)
+def test_which_inputs_are_done_again(
+    before: InputResult, given: dict[str, Any], is_new: bool, is_replaced: bool, tmp_path: Path
+) -> None:
+    """What is new begins anew, and says whether outputs of an earlier run of the same bytes may stay."""
+    found = Input("/in/a", "a", 5, "1")
+    with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
+        manifest.add([found], "options", 1, retry=False, again=False)
+        manifest.record([before])
+        turn = given.pop("turn", 2)
+        version, options = given.pop("version", "1"), given.pop("options", "options")
+        given = {"retry": False, "again": False} | given
+        manifest.add([found._replace(size=6, version=version)], options, turn, **given)
+        (row,) = manifest.rows(turn)
+        assert row.state == (State.NEW if is_new else before.state)
+        result = ("", "", 0, 0.0) if is_new else (before.reason, before.detail, 3, 2.0)
+        assert (row.reason, row.detail, row.attempts, row.seconds) == result
+        items = [*manifest.items(State.NEW, turn)]
+        assert len(items) == is_new
+        for item in items:
+            assert (item.size, item.before) == (6, () if is_replaced else before.profiles)
+        # The next look finds it as it is.
+        manifest.record([before])
+        manifest.add([found._replace(version=version)], options, turn + 1, retry=False, again=False)
+        assert manifest.count(turn + 1)[State.NEW] == (before.reason in (*INCOMPLETE, UNREACHABLE))

@@ -1,0 +1,149 @@
+"""Workers of a batch: what they hold open, what they hand to others, and what the driver needs."""
+
+import gc
+import gzip
+import pickle
+import shutil
+import tracemalloc
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from symbolize.batch import tasks as batch_tasks
+from symbolize.batch.engines.engine import Failure, Limits, Outcome, Task
+from symbolize.batch.job import Batch
+from symbolize.batch.manifest import InputResult, Manifest, ProfileRow, State
+from symbolize.batch.tasks import TaskResult
+from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
+from tests.support.batch_runs import (
+    ALL_DONE,
+    BINS,
+    SPECTRA,
+    copies,
+    outputs,
+)
+from tests.support.fixture_files import BINARIES
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_tables_are_handed_to_other_workers(
+    is_kept: bool, some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that no cache has, and those that one has on the machines of a cluster, each of which has its own."""
+    run_plan(plan(some, tmp_path / "whole", BINS))
+
+    def next_machine(task: Task) -> Failure | None:
+        if task.function is batch_tasks.symbolize_inputs and not task.argument.spill:
+            shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+            batch_tasks.forget_worker()
+            monkeypatch.setattr("symbolize.symbols.build.Builder", None)  # decoding would fail
+        return None
+
+    # Half of it is needed at once, so that it is made as a whole, and kept.
+    monkeypatch.setattr("symbolize.symbols.binary.WHOLE_SHARE", 0.0)
+    options: dict[str, Any] = {"cache": str(tmp_path / "cache"), "hand_on_kept": True} if is_kept else {}
+    given = plan(some, tmp_path / "out", BINS, **options)
+    counts, _ = run_plan(given, DirectEngine(next_machine))
+    assert counts == {**ALL_DONE, State.DONE: 3}
+    assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
+
+
+class Answering:
+    """An engine that has done everything at once."""
+
+    workers = 2
+
+    def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
+        """Answer."""
+        for task in tasks:
+            handled = tuple(
+                InputResult(item.number, State.DONE, (ProfileRow(f"{item.name}.pb.gz", 100, {"samples": 1}),))
+                for item in task.argument.items
+            )
+            yield Outcome(task, pickle.loads(pickle.dumps(TaskResult(handled))), None, "", 1, 0.0)
+
+    def close(self) -> None:
+        """Nothing."""
+
+    def __enter__(self) -> "Answering":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def grown(count: int, folder: Path) -> int:
+    """The most bytes that a batch of empty inputs has in memory at a time, beyond those before."""
+    inputs = folder / f"in{count}"
+    inputs.mkdir()
+    for number in range(count):
+        (inputs / f"{number:06}").touch()
+    given = plan(inputs, folder / f"out{count}", [])
+    gc.collect()
+    tracemalloc.start()
+    try:
+        with Manifest(given.state + "/manifest.sqlite") as manifest:
+            batch = Batch(given, Answering(), manifest, Recorder.__mro__[1]())
+            before = tracemalloc.get_traced_memory()[0]
+            assert batch.run()[State.DONE] == count
+            return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_the_inputs(tmp_path: Path) -> None:
+    """The process that drives the batch has a few hundred inputs in memory, however many there are."""
+    grown(100, tmp_path)
+    few, many = grown(600, tmp_path), grown(1800, tmp_path)
+    assert many < few * 1.5 + 200_000
+
+
+def test_workers_open_a_limited_number_of_binaries(some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With more they begin anew, and the outputs are the same."""
+    run_plan(plan(some, tmp_path / "whole", BINS))
+    monkeypatch.setattr(batch_tasks, "MAX_OPEN", 0)
+    monkeypatch.setattr(batch_tasks, "MAX_NOTED", 0)
+    opened: list[int] = []
+    noted: list[int] = []
+    begin, note = batch_tasks.Worker.begin, batch_tasks.Worker.note
+
+    def noting(self: batch_tasks.Worker, epoch: int) -> None:
+        begin(self, epoch)
+        opened.append(self.symbolizer.open_binaries + len(self.tables._known))
+
+    def remembering(self: batch_tasks.Worker, questions: list[batch_tasks.Question]) -> None:
+        note(self, questions)
+        noted.append(len(self.noted))
+
+    monkeypatch.setattr(batch_tasks.Worker, "begin", noting)
+    monkeypatch.setattr(batch_tasks.Worker, "note", remembering)
+    run_plan(plan(some, tmp_path / "out", BINS))
+    assert {*opened} == {*noted} == {0}
+    assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
+    assert gzip.decompress(outputs(tmp_path / "out")["a.pb.gz"])
+
+
+def test_workers_leave_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever begins anew, or is no more, has no file of the binaries left."""
+    copies(SPECTRA, tmp_path / "in", ["a.pb.gz", "b.pb.gz"])
+    copies(BINARIES / "gcc-pie" / "spectra", tmp_path / "bin", ["spectra"])
+    monkeypatch.setattr(batch_tasks, "MAX_OPEN", 0)
+    begin = batch_tasks.Worker.begin
+    opened: list[bool] = []
+
+    def look(task: Task | None) -> None:
+        opened.append(f"{tmp_path}/bin/spectra" in Path("/proc/self/maps").read_text())
+
+    def begin_and_look(self: batch_tasks.Worker, epoch: int) -> None:
+        begin(self, epoch)
+        look(None)
+
+    monkeypatch.setattr(batch_tasks.Worker, "begin", begin_and_look)
+    run_plan(plan(tmp_path / "in", tmp_path / "out", [tmp_path / "bin"]), DirectEngine(look))
+    look(None)
+    before_tasks, begun = opened[:-1:2], opened[1::2]
+    assert any(before_tasks)
+    assert not any(begun)
+    assert not opened[-1]
