@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from symbolize.binaries import store
 from symbolize.binaries.unpack import cache_folder, folder_in
-from symbolize.core.files import CacheFolder
+from symbolize.core.files import CacheFolder, file_size
 
 
 class Kept(NamedTuple):
@@ -71,11 +71,3 @@ def verify(folder: str) -> str:
                 pass
         return problem
     return ""
-
-
-def file_size(path: str) -> int:
-    """The size of a file, 0 if there is none."""
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0

@@ -69,6 +69,14 @@ def os_error_text(error: BaseException) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 
+def file_size(path: str) -> int:
+    """The size of a file, 0 if there is none."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
 def remove(path: str) -> bool:
     """Remove a file, if it is there and that is allowed; whether it was."""
     try:
@@ -90,25 +98,19 @@ def is_unfinished(path: str) -> bool:
 
 
 @contextmanager
-def atomic_file(path: str, unfinished: str = "", durable: bool = False) -> Iterator[BinaryIO]:
-    """A file to write, which becomes `path` when the block ends and is nowhere when it raises.
+def atomic_file(path: str, unfinished: str = "") -> Iterator[BinaryIO]:
+    """A file to write, which becomes `path` when the block ends and is removed when it raises.
 
-    It grows at `unfinished`, by default beside `path`. `durable`: it outlives the machine's losing power after that.
-    Raises OSError.
+    It is written at `unfinished`, by default beside `path`. Raises OSError.
     """
     unfinished = unfinished or unfinished_path(path)
     try:
         with open(unfinished, "xb") as file:
             yield file
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
         os.replace(unfinished, path)
     except BaseException:
         remove(unfinished)
         raise
-    if durable:
-        sync_folder(os.path.dirname(path))
 
 
 def sync_folder(folder: str) -> None:

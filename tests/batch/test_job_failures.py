@@ -236,7 +236,7 @@ def test_one_name_that_cannot_be_written(some: Path, tmp_path: Path) -> None:
 def test_nothing_can_be_written(some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What concerns all outputs ends the batch, which goes on later."""
 
-    def no_space(self: Any, name: str, durable: bool = False) -> Any:
+    def no_space(self: Any, name: str) -> Any:
         raise OutputError(f"{name}: cannot be written: No space left on device") from OSError(28, "No space")
 
     out = tmp_path / "out"
@@ -254,10 +254,10 @@ def test_nothing_can_be_left_for_others(
     """Where workers cannot write what the others need the batch ends, and goes on later."""
     whole = LocalStorage.write
 
-    def write(self: LocalStorage, name: str, durable: bool = False) -> Any:
+    def write(self: LocalStorage, name: str) -> Any:
         if name.startswith(folder + "/"):
             raise OutputError(f"{name}: cannot be written: No space left on device") from OSError(28, "No space")
-        return whole(self, name, durable)
+        return whole(self, name)
 
     out = tmp_path / "out"
     with monkeypatch.context() as patched:

@@ -30,11 +30,11 @@ class Interrupted(LocalStorage):
 
     left = 99
 
-    def write(self, name: str, durable: bool = False) -> Any:
+    def write(self, name: str) -> Any:
         if not self.left:
             raise KeyboardInterrupt
         self.left -= 1
-        return super().write(name, durable)
+        return super().write(name)
 
 
 def found(place: LocalStorage, binary: Binary, vaddrs: Any, *, whole_only: bool = False) -> bool:

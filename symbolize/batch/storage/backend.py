@@ -68,12 +68,9 @@ class Storage(ABC):
         """A local path at which the file can be read or mapped now; it is not to be written to. Raises InputError."""
 
     @abstractmethod
-    def write(self, name: str, durable: bool = False) -> AbstractContextManager[BinaryIO]:
-        """A file to write, which goes by `name` when all is written and is nowhere when something fails.
-
-        Nobody ever sees a part of it. `durable`: it outlives the machine's losing power after that. Raises
-        OutputError.
-        """
+    def write(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """A file to write, which appears as `name` when it is complete, and not at all if the block fails. Raises
+        OutputError."""
 
     @abstractmethod
     def put(self, name: str, path: str) -> None:
@@ -128,12 +125,12 @@ class LocalStorage(Storage):
             raise _input_error(path, error) from error
 
     @contextmanager
-    def write(self, name: str, durable: bool = False) -> Iterator[BinaryIO]:
+    def write(self, name: str) -> Iterator[BinaryIO]:
         path = self._path(name)
         unfinished = os.path.join(self.url, UNFINISHED_FOLDER)
         try:
             os.makedirs(unfinished, exist_ok=True)
-            with atomic_file(path, unfinished_path(os.path.join(unfinished, "file")), durable) as file:
+            with atomic_file(path, unfinished_path(os.path.join(unfinished, "file"))) as file:
                 yield file
                 self._make_folder_of(path)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
@@ -242,7 +239,7 @@ class ObjectStorage(Storage):
             raise InputError(shown(url), f"cannot be copied here: {os_error_text(error)}") from error
 
     @contextmanager
-    def write(self, name: str, durable: bool = False) -> Iterator[BinaryIO]:
+    def write(self, name: str) -> Iterator[BinaryIO]:
         url = self._at(name)
         try:
             with self._scratch.write() as file:

@@ -26,7 +26,7 @@ def test_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     write(place, "a/x", b"1")
     write(place, "a/x", b"22")
-    with place.write("y", durable=True) as file:
+    with place.write("y") as file:
         file.write(b"")
     place.put(".symbolize/tables/t", place.read_file("a/x"))
     assert (place.size("a/x"), place.size("y"), place.size("z"), place.size("a")) == (2, 0, None, None)
@@ -87,12 +87,12 @@ def test_files_are_closed(tmp_path: Path) -> None:
     """No descriptor stays open, whatever was done."""
     place = Storage.of(str(tmp_path / "out"))
     before = len(os.listdir("/proc/self/fd"))
-    with place.write("x", durable=True) as file:
+    with place.write("x") as file:
         file.write(b"1")
     place.put("y", place.read_file("x"))
     with place.open("y") as stream:
         assert stream.read() == b"1"
-    with pytest.raises(ZeroDivisionError), place.write("z", durable=True):
+    with pytest.raises(ZeroDivisionError), place.write("z"):
         raise ZeroDivisionError
     assert [*place.names()] and place.size("x") and place.sweep() == 0
     assert len(os.listdir("/proc/self/fd")) == before
