@@ -17,7 +17,7 @@ from symbolize.batch.storage.input_names import ENDING, Input
 from symbolize.batch.storage.inputs import alternative_names
 from symbolize.binaries.store import ENDINGS, ERRORS, DamagedStore, check_consistency, is_damage, one_line, seal
 from symbolize.core.errors import OutputError, UsageError
-from symbolize.core.files import require_regular
+from symbolize.core.files import os_error_text, require_regular
 from symbolize.core.reasons import Reason
 
 UNREACHABLE = "unreachable"
@@ -191,7 +191,7 @@ class Manifest:
                 require_regular(path + ending)
             self._base = sqlite3.connect(path, timeout=1.0, isolation_level=None)
         except OSError as error:
-            raise OutputError(f"{path}: cannot be made: {error.strerror or error}") from error
+            raise OutputError(f"{path}: cannot be made: {os_error_text(error)}") from error
         except sqlite3.Error as error:
             raise _failure(path, error) from error
         try:

@@ -9,9 +9,10 @@ from typing import Final, NamedTuple
 
 from symbolize.batch.engines.engine import Limits, Task
 from symbolize.batch.engines.local import LocalEngine
-from symbolize.binaries import BinaryIndex, Companions, binary_files, has_build_id
+from symbolize.binaries import BinaryIndex, BinaryMatch, Companions, binary_files
 from symbolize.core.errors import InputError, UsageError
-from symbolize.elf import ElfImage
+from symbolize.core.files import file_size
+from symbolize.resolve.opened import open_images
 from symbolize.symbols import Binary, TableCache, builds_of
 
 LIMITS: Final = Limits(seconds=3600, attempts=1)
@@ -19,16 +20,16 @@ LIMITS: Final = Limits(seconds=3600, attempts=1)
 
 
 class Built(NamedTuple):
-    """What came of one binary: its files, whether a table was made (else it was there or failed), and its cost.
+    """The result for one binary: its files, whether a table was made (else it was there or failed), and its cost.
 
-    `failure` says why there is no table, empty if there is one; `problems` what could not be read in it. `is_kept` is
-    false while further files with debug information are missing, which `problems` name. `size` are the bytes
-    of the kept table.
+    `failure` says why there is no table, empty if there is one; `problems` what could not be read in it. `is_stored` is
+    false while further files with debug information are missing, which `problems` name. `size` is that of the stored
+    table in bytes.
     """
 
     paths: list[str]
     is_new: bool = False
-    is_kept: bool = True
+    is_stored: bool = True
     has_names: bool = False
     failure: str = ""
     problems: tuple[str, ...] = ()
@@ -44,23 +45,15 @@ def index_binaries(roots: Sequence[str], cache: TableCache | None = None) -> Bin
     return BinaryIndex(roots, cache.base if cache is not None else None)
 
 
-def size_of(path: str) -> int:
-    """The size of a file, 0 if it has gone."""
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return 0
-
-
 def prebuild(index: BinaryIndex, cache: TableCache, jobs: int) -> Iterator[Built]:
     """Make the tables that `cache` lacks of the binaries in `index`, the largest first, `jobs` at a time.
 
-    Files that share a build id are one binary. Yields what came of each, in the order in which they end. Every
-    table is complete in the cache by then, so an interrupted run goes on where it stopped.
+    Files that share a build id are one binary. Yields the result for each when its table is complete in the cache, so
+    an interrupted run is continued where it stopped.
     """
     groups = (binary_files(index, entries) for entries in index.binaries())
     binaries = [[(entry.path, entry.build_id or "") for entry in group] for group in groups]
-    binaries.sort(key=lambda files: -sum(size_of(path) for path, _ in files))
+    binaries.sort(key=lambda files: -sum(file_size(path) for path, _ in files))
     if jobs <= 1 or len(binaries) <= 1:
         for files in binaries:
             yield build_one(files, index, cache)
@@ -96,32 +89,16 @@ def build_one(files: list[tuple[str, str]], index: BinaryIndex, cache: TableCach
     have none.
     """
     paths = [path for path, _ in files]
-    cache.problems.clear()  # each is told once, with the binary at which it was met
+    cache.problems.clear()  # each is reported once, with the binary at which it occurred
     started = time.perf_counter()
-    images: list[ElfImage] = []
-    failures: list[str] = []
-    for path, build_id in files:
-        try:
-            image = ElfImage.open(path)
-        except InputError as error:
-            failures.append(str(error))
-            continue
-        except OSError as error:
-            failures.append(f"{path}: {error.strerror or error}")
-            continue
-        if len(files) > 1 and not has_build_id(image.build_id, build_id):
-            failures.append(f"{path}: has changed")
-            image.close()
-            continue
-        images.append(image)
-    if not images:
-        return Built(paths, failure="; ".join(failures))
-    if not any(len(image.code_ranges[0]) for image in images):
-        for image in images:
-            image.close()
-        return Built(paths)
-    binaries = [Binary(build, Companions(index, [each.path for each in build]), cache) for build in builds_of(images)]
+    opened = open_images(BinaryMatch(paths, expected=dict(files)))
+    if not opened.images:
+        return Built(paths, failure="; ".join(opened.unreadable))
+    builds = builds_of(opened.images)
+    binaries = [Binary(build, Companions(index, [each.path for each in build]), cache) for build in builds]
     try:
+        if not any(len(image.code_ranges[0]) for image in opened.images):
+            return Built(paths)
         built = [make_table(binary, cache) for binary in binaries]
     except MemoryError:
         return Built(paths, failure=f"{paths[0]}: out of memory")
@@ -134,13 +111,14 @@ def build_one(files: list[tuple[str, str]], index: BinaryIndex, cache: TableCach
             binary.close()
     if failed := next((each.failure for each in built if each.failure), ""):
         return Built(paths, failure=failed)
+    problems = [*opened.unreadable, *(problem for each in built for problem in each.problems), *cache.problems]
     return Built(
         paths,
         any(each.is_new for each in built),
-        all(each.is_kept for each in built),
+        all(each.is_stored for each in built),
         any(each.has_names for each in built),
         "",
-        tuple(dict.fromkeys([*failures, *(problem for each in built for problem in each.problems), *cache.problems])),
+        tuple(dict.fromkeys(problems)),
         time.perf_counter() - started,
         sum(each.size for each in built),
     )
@@ -152,7 +130,7 @@ def make_table(binary: Binary, cache: TableCache) -> Built:
     table = binary.table()
     paths = [image.path for image in binary.files]
     if binary.is_kept is False:
-        return Built(paths, failure="; ".join([f"{paths[0]}: its table was not kept", *cache.problems]))
+        return Built(paths, failure="; ".join([f"{paths[0]}: its table could not be stored", *cache.problems]))
     known = tuple(f"{image.path}: " for image in binary.images)
     found = [text if text.startswith(known) else f"{paths[0]}: {text}" for text in table.problems]
     problems = (*binary.refused, *found)

@@ -51,8 +51,8 @@ def run_index(arguments: Sequence[str]) -> int:
 
         bar = tqdm(total=count, unit="binary", leave=False, file=sys.stderr)
     for built in prebuild(index, cache, options.jobs):
-        made += built.is_new and built.is_kept
-        unkept += not built.is_kept
+        made += built.is_new and built.is_stored
+        unkept += not built.is_stored
         present += not built.is_new and built.has_names
         nameless += not built.has_names and not built.failure
         failed += bool(built.failure)
@@ -60,7 +60,7 @@ def run_index(arguments: Sequence[str]) -> int:
         lines = [f"symbolize: {printable(built.failure)}"] if built.failure else []
         lines += [f"symbolize: {printable(problem)}" for problem in built.problems if not options.quiet]
         if options.verbose and not built.failure:
-            state = "was there" if not built.is_new else "made" if built.is_kept else "not kept, files are missing"
+            state = "was there" if not built.is_new else "made" if built.is_stored else "not kept, files are missing"
             state = state if built.has_names else "no symbols in it"
             lines.append(f"{printable(built.paths[0])}: {state}, {built.seconds:.2f} s")
         if bar is not None:

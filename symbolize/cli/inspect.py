@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, print_error
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
+from symbolize.core.files import os_error_text
 
 if TYPE_CHECKING:
     from symbolize.inspection import Debug, Elf, Inspection, Listed
@@ -89,7 +90,7 @@ def write(output: str) -> None:
         # What is left in the buffer would be written once more at the end.
         with suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
-        raise OutputError(f"standard output: cannot be written: {getattr(error, 'strerror', None) or error}") from error
+        raise OutputError(f"standard output: cannot be written: {os_error_text(error)}") from error
 
 
 def as_data(value: Any) -> Any:

@@ -24,6 +24,7 @@ from symbolize.cli.options import (
     print_error,
 )
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
+from symbolize.core.files import os_error_text
 from symbolize.write.files import check_inputs, check_terminal
 
 if TYPE_CHECKING:
@@ -315,7 +316,7 @@ def paths_of_all(names: Sequence[str], output: str, options: argparse.Namespace)
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror or error}") from error
+        raise OutputError(f"{folder}: cannot be made: {os_error_text(error)}") from error
     paths = [os.path.join(folder, name + ".pb.gz") for name in names]
     check_outputs(options, paths)
     return paths

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from symbolize.binaries import BinaryIndex, SpecialFiles, decompress
 from symbolize.binaries.unpack import is_packed
 from symbolize.core.errors import InputError
+from symbolize.core.files import os_error_text
 from symbolize.elf import ElfImage
 from symbolize.inspection.binary import inspect_elf
 from symbolize.inspection.lists import inspect_archive, inspect_listing, listing_readers
@@ -58,7 +59,7 @@ def open_image(path: str) -> ElfImage:
     try:
         return ElfImage.open(path)
     except OSError as error:
-        raise InputError(path, error.strerror or str(error)) from error
+        raise InputError(path, os_error_text(error)) from error
 
 
 def index_for(path: str, folders: Sequence[str], cache_folder: str | None) -> BinaryIndex:

@@ -6,6 +6,7 @@ import numpy as np
 
 from symbolize.binaries import Member, inflate, read_member, read_members
 from symbolize.core.errors import InputError
+from symbolize.core.files import os_error_text
 from symbolize.elf import ElfImage
 from symbolize.inspection.advice import ALL
 from symbolize.inspection.binary import symbol_counts
@@ -97,7 +98,7 @@ def inspect_archive(path: str, size: int) -> Inspection:
     except ValueError as error:
         raise InputError(path, str(error)) from error
     except OSError as error:
-        raise InputError(path, error.strerror or str(error)) from error
+        raise InputError(path, os_error_text(error)) from error
     problems = []
     if len(members) > MAX_MEMBERS:
         problems.append(f"has {len(members)} libraries, of which {MAX_MEMBERS} are looked into")
@@ -128,7 +129,7 @@ def inspect_member(path: str, member: Member, may_inflate: bool) -> Library:
     except ValueError as error:
         return result._replace(problem=str(error))
     except OSError as error:
-        return result._replace(problem=error.strerror or str(error))
+        return result._replace(problem=os_error_text(error))
     with image:
         result = result._replace(
             build_id=image.build_id or "",

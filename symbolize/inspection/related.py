@@ -10,6 +10,7 @@ from symbolize.binaries.entries import Entry
 from symbolize.binaries.links import linked_files
 from symbolize.binaries.store import signed
 from symbolize.core.errors import InputError
+from symbolize.core.files import os_error_text
 from symbolize.dwarf.package import PackageError, read_index
 from symbolize.dwarf.sources import Sources
 from symbolize.dwarf.supplementary import Link, read_altlink, read_sup
@@ -122,7 +123,7 @@ def why_not_supplementary(path: str, link: Link) -> str:
     except InputError as error:
         return error.problem
     except OSError as error:
-        return error.strerror or str(error)
+        return os_error_text(error)
     kind = "checksum" if link.is_checksum else "build id"
     return "" if own == link.identifier else f"has the {kind} {own.hex() or 'of none'}, wanted {link.identifier.hex()}"
 
@@ -142,7 +143,7 @@ def package_units(path: str, big_endian: bool, problems: list[str]) -> set[int] 
             index = read_index(package.contents(".debug_cu_index") or b"", big_endian)
             return set(index.signature.tolist())
     except (InputError, PackageError, OSError) as error:
-        problems.append(f"{path}: {getattr(error, 'problem', None) or getattr(error, 'strerror', None) or error}")
+        problems.append(f"{path}: {getattr(error, 'problem', None) or os_error_text(error)}")
         return None
 
 

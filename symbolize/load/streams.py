@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import BinaryIO, Final
 
 from symbolize.core.errors import InputError
+from symbolize.core.files import os_error_text
 
 CHUNK: Final = 1 << 20
 STANDARD_INPUT: Final = "-"
@@ -36,7 +37,7 @@ def chunks(source: str | os.PathLike[str] | BinaryIO, name: str) -> Iterator[byt
                     raise InputError(name, "is open as text; a profile is binary")
                 yield chunk
     except (OSError, ValueError) as error:  # ValueError: a NUL in a path, a closed file
-        raise InputError(name, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise InputError(name, f"cannot be read: {os_error_text(error)}") from error
 
 
 def _opened(source: str | os.PathLike[str] | BinaryIO, name: str) -> AbstractContextManager[BinaryIO]:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import BinaryIO, NamedTuple
 
 from symbolize.core.errors import InputError
+from symbolize.core.files import os_error_text
 
 MAX_LINE = 1 << 16
 """Longer lines of a file are passed over: the few that R8 writes list places of outlined code, which are not used."""
@@ -223,7 +224,7 @@ def read_map(path: str, wanted: Collection[bytes]) -> ProguardMap:
                 file.seek(0)
                 _read_files(file, result, owners)
     except OSError as error:
-        raise InputError(path, error.strerror or str(error)) from error
+        raise InputError(path, os_error_text(error)) from error
     return result
 
 

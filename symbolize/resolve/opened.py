@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from symbolize.binaries import BinaryIndex, BinaryMatch, Companions, has_build_id
 from symbolize.core.errors import ReadFailure
+from symbolize.core.files import os_error_text
 from symbolize.core.mapped import CHANGED, ChangedFile
 from symbolize.elf import ElfError, ElfImage
 from symbolize.resolve.choice import HOW_FOUND, Candidate, ordered
@@ -186,9 +187,9 @@ def open_images(found: BinaryMatch) -> Opened:
         except ElfError as error:
             problem = str(error)
         except OSError as error:
-            problem = f"{path}: {error.strerror or error}"
+            problem = f"{path}: {os_error_text(error)}"
             if error.errno not in LASTING:
-                failures.append(ReadFailure(path, error.strerror or str(error)))
+                failures.append(ReadFailure(path, os_error_text(error)))
         unreadable.append(problem)
         unusable.append(path)
     return Opened([], unreadable, images, unusable, failures)

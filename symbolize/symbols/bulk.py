@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from symbolize.core.arrays import UInt64, distinct_inverse
 from symbolize.core.errors import InputError, UsageError
+from symbolize.core.files import os_error_text
 from symbolize.elf import ElfImage
 from symbolize.symbols.binary import Binary
 from symbolize.symbols.builds import builds_of
@@ -41,7 +42,7 @@ def lookup(
             try:
                 images.append(held.enter_context(ElfImage.open(os.fspath(path))))
             except OSError as error:
-                raise InputError(os.fspath(path), error.strerror or str(error)) from error
+                raise InputError(os.fspath(path), os_error_text(error)) from error
         builds = builds_of(images)
         if len(builds) != 1:
             names = ", ".join(image.path for build in builds for image in build)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+from symbolize.core.files import os_error_text
 from symbolize.core.mapped import ChangedFile
 from symbolize.core.parallel import together
 from symbolize.dwarf.package import Package, PackageError, read_index
@@ -166,7 +167,7 @@ class CompanionFiles:
             self._note(str(error))
             return None
         except OSError as error:
-            self._note(f"{path}: {error.strerror or error}")
+            self._note(f"{path}: {os_error_text(error)}")
             return None
         self.opened[path] = len(image.data), image.modified_ns
         if image.big_endian != self._image.big_endian:

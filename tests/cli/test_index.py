@@ -70,13 +70,14 @@ def test_files_that_change_while_they_are_indexed(tmp_path: Path, monkeypatch: p
     assert built("text", "nowhere").failure.startswith(f"{paths['text']}: ")
     assert built("x.dwo")[1:4] == Built([])[1:4]
     whole = built("ledger", "ledger.debug")
-    assert (whole.is_new, whole.is_kept, whole.has_names, whole.failure, whole.problems) == (True, True, True, "", ())
+    assert (whole.is_new, whole.is_stored, whole.has_names, whole.failure, whole.problems) == (True, True, True, "", ())
     assert whole.size > 0 and 0 < whole.seconds < 60
     again = built("ledger", "ledger.debug")
-    assert (again.is_new, again.is_kept) == (False, True)
+    assert (again.is_new, again.is_stored) == (False, True)
     shutil.copyfile(paths["spectra"], paths["ledger.debug"])
     changed = built("ledger", "ledger.debug")
-    assert (changed.failure, changed.problems) == ("", (f"{paths['ledger.debug']}: has changed",))
+    problem = f"{paths['ledger.debug']}: has changed, its build id is now {ids['spectra']}"
+    assert (changed.failure, changed.problems) == ("", (problem,))
     for error, told in ((MemoryError(), "out of memory"), (ValueError("bad"), "ValueError: bad")):
         with monkeypatch.context() as patched:
             patched.setattr("symbolize.batch.prebuild.make_table", lambda *_, error=error: (_ for _ in ()).throw(error))

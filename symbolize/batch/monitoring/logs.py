@@ -12,6 +12,7 @@ from symbolize.batch.manifest import State
 from symbolize.batch.monitoring.observers import Observer, Warn
 from symbolize.batch.storage.urls import shown_uri
 from symbolize.core.errors import OutputError
+from symbolize.core.files import os_error_text
 
 if TYPE_CHECKING:
     from symbolize.batch.fetching import FetchedFile
@@ -142,7 +143,7 @@ class JsonLog(Observer):
         except OSError as error:
             self._lost += 1
             if self._lost == 1:
-                self._warn(f"{self._name}: the log cannot be written: {error.strerror or error}")
+                self._warn(f"{self._name}: the log cannot be written: {os_error_text(error)}")
 
 
 def state_text(state: State) -> str:

@@ -8,6 +8,7 @@ from symbolize.binaries.debuginfod.cache import default_folder
 from symbolize.binaries.debuginfod.server import check_header, parse_servers
 from symbolize.binaries.debuginfod.types import Limits, Settings
 from symbolize.core.errors import UsageError
+from symbolize.core.files import os_error_text
 
 MAX_HEADERS_FILE = 1 << 16
 FOREVER = 2e6
@@ -74,8 +75,7 @@ def read_headers(path: str, problems: list[str]) -> dict[str, str]:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(MAX_HEADERS_FILE)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        problems.append(f"DEBUGINFOD_HEADERS_FILE {path} cannot be read ({reason})")
+        problems.append(f"DEBUGINFOD_HEADERS_FILE {path} cannot be read ({os_error_text(error)})")
         return {}
     headers = {}
     for number, line in enumerate(text.splitlines(), 1):

@@ -17,6 +17,7 @@ from symbolize.binaries import (
 )
 from symbolize.core.arrays import UInt64
 from symbolize.core.errors import InputError
+from symbolize.core.files import os_error_text
 from symbolize.core.mapped import ChangedFile
 from symbolize.elf import ElfImage, Segment
 from symbolize.resolve.addresses import MappedAddresses, map_addresses, page_ceil, page_floor
@@ -169,7 +170,7 @@ class Members:
             except ValueError as error:
                 self._files.tell(f"{file.path}: {error}")
             except OSError as error:
-                self._files.tell(f"{file.path}: {error.strerror or error}")
+                self._files.tell(f"{file.path}: {os_error_text(error)}")
         return self._lists[file.path]
 
     def _image(self, file: SpecialFile, member: Member) -> ElfImage | None:
@@ -194,7 +195,7 @@ class Members:
             except ValueError as error:
                 self._files.tell(f"{name}: {error}")
             except OSError as error:
-                self._files.tell(f"{file.path}: {error.strerror or error}")
+                self._files.tell(f"{file.path}: {os_error_text(error)}")
         return self._images[key]
 
 
