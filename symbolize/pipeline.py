@@ -26,7 +26,7 @@ from symbolize.enrich.frames import (
 from symbolize.names import MODES, Mode
 from symbolize.profile import NONE, Profile, compact, used_locations
 from symbolize.report import FoldedCode, Report, TopFunction, build_report, heaviest, weights_of
-from symbolize.resolve import MappingResolver, Question, Resolution, Resolutions
+from symbolize.resolve import MappingResolver, PendingDecode, Resolution, Resolutions
 from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_paths, as_roots, as_servers
 from symbolize.resolve.name_agreement import unconfirmed
 from symbolize.symbols import Binary, SymbolListBinary, TableCache
@@ -156,13 +156,13 @@ class Symbolizer(Closeable):
         resolutions.reasons[named] = Reason.HAD_NAMES
         return build_report(profile, resolutions.reasons, resolutions.all, self._warnings(profile))
 
-    def open_questions(self, resolutions: Resolutions) -> list[Question]:
-        """What has to be decoded for a profile: of each binary without a table at hand, the vaddrs that are asked."""
-        return self._resolver.questions(resolutions, self._is_answered)
+    def pending_decodes(self, resolutions: Resolutions) -> list[PendingDecode]:
+        """What has to be decoded for a profile: the binaries without a table, with the vaddrs to look up."""
+        return self._resolver.pending_decodes(resolutions, self._is_answered)
 
-    def binary_of(self, question: Question) -> Binary | None:
-        """The binary that a question is for, opened; None if its files are not there any more or have changed."""
-        return self._resolver.open_again(question)
+    def binary_of(self, pending: PendingDecode) -> Binary | None:
+        """The binary of a pending decode, opened; None if its files were removed or have changed."""
+        return self._resolver.open_again(pending)
 
     @property
     def open_binaries(self) -> int:

@@ -1,9 +1,9 @@
-"""The driver of a batch: its passes over the inputs, and nothing lost or done twice between them.
+"""The driver of a batch: its passes over the inputs.
 
-Fetch: what debuginfod servers have to be asked for is fetched by the driver, once, and what waits for it scanned again.
-Scan: every input is loaded and matched. If the tables of its binaries are at hand it is symbolized right away, else the
-addresses that it asks go to a spill file. Decode: each binary is decoded once, for the union of what is asked of it.
-Rewrite: the inputs that were put off are symbolized with these tables.
+Scan: every input is loaded and matched. If the tables of its binaries are there it is symbolized at once, else its
+addresses are written to a spill file. Fetch: files from debuginfod servers are fetched once, by the driver, and inputs
+that wait for them are scanned again. Decode: each binary is decoded once, for all addresses in spill files. Rewrite:
+the inputs that wait for tables are symbolized with them.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Final, TextIO
 
 from symbolize.batch.engines.engine import Engine, Failure, Limits, Outcome, Task
@@ -43,13 +43,13 @@ from symbolize.core.errors import OutputError, SymbolizeError
 from symbolize.core.reasons import Reason
 
 MAX_FETCHES: Final = 4
-"""Times that files are fetched: those that were fetched may show that others are wanted."""
-MAX_TOLD: Final = 4
+"""Times that files are fetched: those that were fetched may need others."""
+MAX_CACHE_PROBLEMS: Final = 4
 """Problems of caches that are reported, of all workers together."""
 UNREACHABLE_IN_A_ROW: Final = 16
-"""Inputs whose servers do not answer, one after the other, after which the others wait for the next run."""
-AT_ONCE: Final = 512
-"""Inputs that are taken into the manifest together."""
+"""Successive inputs without an answer of their servers after which the others wait for the next run."""
+INPUTS_AT_ONCE: Final = 512
+"""Inputs that are added to the manifest in one transaction."""
 
 
 @dataclass(frozen=True)
@@ -60,18 +60,18 @@ class Shard:
     parts: int = 1
 
     def takes(self, name: str) -> bool:
-        """Whether the input of this name is in this part; each is in one, and those of one name in the same."""
+        """Whether the input of this name is in this part."""
         return zlib.crc32(name.encode(errors="surrogateescape")) % self.parts == self.number
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A batch: what is read, where it goes, and how.
+    """A batch: its inputs, outputs and options.
 
-    `arguments` are files, folders, patterns and URLs, or - for a list in `listing`. `state` is the folder of the
-    manifest. `version` is that of the program: what another one did is done again. Inputs that were quarantined by
-    earlier runs are tried again with `retry_quarantined`, all inputs with `again`. `limits` are those of one input, of
-    which a task has up to `per_task`, and `decode_limits` those of one binary.
+    `arguments` are files, folders, patterns and URLs, or - for a list of names in `name_list`. `state` is the folder of
+    the manifest. `version` is that of the program; outputs of another version are made again. `retry_quarantined` tries
+    quarantined inputs again, `again` does all. `limits` are those of one input, of which a task has up to `per_task`,
+    `decode_limits` those of one binary.
     """
 
     arguments: Sequence[str]
@@ -81,18 +81,18 @@ class Plan:
     limits: Limits = Limits()
     decode_limits: Limits = Limits()
     shard: Shard = Shard()
-    listing: TextIO | None = None
+    name_list: TextIO | None = None
     retry_quarantined: bool = False
     again: bool = False
     per_task: int = 1
 
     @property
     def options(self) -> str:
-        """What an output depends on besides its input, as a checksum."""
+        """A checksum of everything besides the input that an output depends on."""
         config = asdict(self.config)
         for name in ("exchange", "run", "cache", "cache_limit", "hand_on_kept", "refresh_misses", "downloads"):
             del config[name]
-        if Storage.of(self.config.out).is_local:  # where it is seen whether an output is there
+        if Storage.of(self.config.out).is_local:  # whose outputs are checked
             del config["out"]
         loading = config["load_options"]  # in two parts, so that manifests of earlier versions stay valid
         config["choice"] = loading.pop("choice")
@@ -102,14 +102,15 @@ class Plan:
 
 
 def new_run() -> str:
-    """A name for this process's run, different from all others."""
+    """A unique name for a run."""
     return uuid.uuid4().hex
 
 
 class Batch:
-    """Runs a plan with an engine; see the module. `turn` numbers its inputs in the manifest.
+    """Runs a plan with an engine, as the module explains.
 
-    Once `is_stopping`, what is under way is brought to its end and nothing more is begun.
+    Once `is_stopping`, tasks that run are finished and no others are begun. `unlisted` counts the arguments whose
+    servers did not list what they hold.
     """
 
     def __init__(
@@ -130,77 +131,77 @@ class Batch:
         self._exchange = open_exchange(plan.config)
         self._epoch = 0
         self._spills = 0
-        self._told: set[str] = set()
+        self._missing: set[str] = set()
         self._cache_problems: set[str] = set()
         self._unreachable = 0
         self.unlisted = 0
-        self.turn = manifest.next_turn()
+        manifest.generation += 1
         self._has_begun = False
         for storage in (self._out, self._exchange):
             storage.sweep()
 
     @property
     def missing(self) -> int:
-        """How many names stood for no input; of `unlisted` of them the servers did not say what there is."""
-        return len(self._told)
+        """How many arguments and names matched no input."""
+        return len(self._missing)
 
     def run(self) -> dict[State, int]:
-        """Take in the inputs and do all that waits; how many are in each state at the end.
+        """Find the inputs and process them; how many are in each state at the end.
 
-        Raises OutputError when outputs cannot be written, or workers lack what all need; what is done stays done.
+        Raises OutputError when outputs cannot be written or workers cannot start; what is done stays recorded.
         """
         self.take_in()
         return self.work()
 
     def take_in(self, is_ready: Callable[[Input], bool] = lambda _: True) -> None:
-        """Look for inputs, and put those that are ready into the manifest."""
+        """Find inputs, and add those that are ready to the manifest."""
         plan, out = self._plan, self._out
         real = lru_cache(64)(os.path.realpath)
-        some: list[Input] = []
+        found: list[Input] = []
 
         def is_there(output: str, size: int) -> bool:
             return not out.is_local or out.size(output) == size
 
-        def keep() -> None:
+        def add() -> None:
             options, retry, again = plan.options, plan.retry_quarantined, plan.again
-            self._manifest.add(some, options, self.turn, retry=retry, again=again, is_there=is_there)
-            some.clear()
+            self._manifest.add(found, options, retry=retry, again=again, is_there=is_there)
+            found.clear()
 
-        for found in find_inputs(plan.arguments, plan.listing):
-            if isinstance(found, Problem):
-                if found.uri not in self._told:
-                    self._told.add(found.uri)
-                    self.unlisted += isinstance(found, NotListed)
-                    self._observer.problem(found.uri, found.sentence)
-            elif plan.shard.takes(found.name) and not is_below(found.uri, out, real) and is_ready(found):
-                some.append(found)
-                if len(some) >= AT_ONCE:
-                    keep()
-        keep()
+        for each in find_inputs(plan.arguments, plan.name_list):
+            if isinstance(each, Problem):
+                if each.uri not in self._missing:
+                    self._missing.add(each.uri)
+                    self.unlisted += isinstance(each, NotListed)
+                    self._observer.problem(each.uri, each.sentence)
+            elif plan.shard.takes(each.name) and not is_below(each.uri, out, real) and is_ready(each):
+                found.append(each)
+                if len(found) >= INPUTS_AT_ONCE:
+                    add()
+        add()
 
     def work(self) -> dict[State, int]:
-        """Do all that waits; how many inputs are in each state at the end."""
-        counts = self._manifest.count(self.turn)
+        """Process all inputs that are not done; how many are in each state at the end."""
+        counts = self._manifest.count()
         waiting = counts[State.NEW] + counts[State.SCANNED]
         if waiting or not self._has_begun:
             if not self._has_begun and not counts[State.SCANNED]:
-                self._manifest.forget_questions()
+                self._manifest.forget_requests()
                 for folder in (SPILLS, FOLDER, FETCHED):
                     self._clear(folder)
             self._has_begun = True
             self._observer.began(waiting, counts[State.DONE], counts[State.QUARANTINED])
         if not waiting:
             return counts
-        # Workers begin anew, as a process of its own would: binaries may have come or changed since they looked.
+        # Workers open everything again, as new processes would: binaries may have been added or changed since.
         self._config = replace(self._plan.config, run=new_run())
         self._scan()
         self._decode()
         self._symbolize("rewrite", State.SCANNED, may_defer=False)
         self._clean_up()
-        return self._manifest.count(self.turn)
+        return self._manifest.count()
 
     def _scan(self) -> None:
-        """Scan all that is new, fetch what is wanted and not at hand, and scan again what waits for it."""
+        """Scan new inputs, fetch the files that they want, and scan those that wait for files again."""
         if not self._config.debuginfod:
             self._symbolize("scan", State.NEW, may_defer=True)
             return
@@ -210,33 +211,32 @@ class Batch:
                 if not wanted or self._is_stopping():
                     return
                 self._observer.entered("fetch", sum(map(len, wanted.values())))
-                fetcher.fetch(
-                    {key: list(kinds) for key, kinds in wanted.items()}, self._observer.fetched, self._is_stopping
-                )
+                files = {build_id: list(kinds) for build_id, kinds in wanted.items()}
+                fetcher.fetch(files, self._observer.fetched, self._is_stopping)
 
     def _fetcher(self) -> Fetcher:
-        """What fetches from the servers."""
+        """The client of the servers."""
         config = self._config
         return Fetcher(
             config.debuginfod, config.refresh_misses, self._exchange, config.hand_on_kept, self._observer.problem
         )
 
     def retry_failed(self) -> None:
-        """Take up again the inputs whose servers did not answer, those that lack names because a binary was written to,
-        and those that lack some because a server failed, if one of the servers answers by now."""
-        self._manifest.retry_failed(self.turn, UNREACHABLE)
-        self._manifest.retry_failed(self.turn, Reason.CHANGED.code)
-        if self._config.debuginfod and self._manifest.has(self.turn, Reason.SERVER_FAILED.code):
+        """Retry inputs whose servers did not answer or whose binaries were written to, and those that lack names
+        because a debuginfod server failed, if one of these servers answers now."""
+        self._manifest.retry_failed(UNREACHABLE)
+        self._manifest.retry_failed(Reason.CHANGED.code)
+        if self._config.debuginfod and self._manifest.count_reasons(Reason.SERVER_FAILED.code):
             with self._fetcher() as fetcher:
                 if any(is_up for is_up, _ in fetcher.client.probe().values()):
-                    self._manifest.retry_failed(self.turn, Reason.SERVER_FAILED.code)
+                    self._manifest.retry_failed(Reason.SERVER_FAILED.code)
 
     def _symbolize(
         self, stage: str, state: State, may_defer: bool, may_want: bool = False
     ) -> dict[str, dict[Kind, None]]:
         """One pass over the inputs in `state`; the files to be fetched, by build id."""
         wanted: dict[str, dict[Kind, None]] = {}
-        total = self._manifest.count(self.turn)[state]
+        total = self._manifest.count()[state]
         if not total:
             return wanted
         self._observer.entered(stage, total)
@@ -244,23 +244,23 @@ class Batch:
         self._unreachable = 0
         again: deque[Item] = deque()
         size, limits = self._plan.per_task, self._plan.limits
-        chunks = in_chunks(self._manifest.items(state, self.turn), size)
+        chunks = in_chunks(self._manifest.items(state), size)
         if size > 1:
             limits = limits._replace(seconds=limits.seconds * size, waiting=limits.waiting * size, attempts=1)
         while True:
             tasks = (self._task(items, may_defer, may_want) for items in chunks)
             answered = takewhile(lambda _: self._unreachable < UNREACHABLE_IN_A_ROW, tasks)
             for outcome in self._engine.run(self._until_stopping(answered), limits):
-                again += self._keep(outcome)
+                again += self._record(outcome)
                 for build_id, kinds in outcome.value.wanted if outcome.failure is None else ():
                     wanted.setdefault(build_id, {}).update(dict.fromkeys(kinds))
             if not again or self._is_stopping():
                 return wanted
-            # The one that spoils a task is found by running its inputs one by one.
+            # The input that makes a task fail is found by running each of its inputs alone.
             chunks, limits = in_chunks([again.popleft() for _ in range(len(again))], 1), self._plan.limits
 
     def _until_stopping(self, tasks: Iterable[Task]) -> Iterator[Task]:
-        """The tasks as long as the batch is to go on."""
+        """The tasks until the batch is to stop."""
         return takewhile(lambda _: not self._is_stopping(), tasks)
 
     def _task(self, items: tuple[Item, ...], may_defer: bool, may_want: bool) -> Task:
@@ -272,32 +272,24 @@ class Batch:
         work = SymbolizeTask(self._config, self._epoch, items, spill, may_want)
         return Task(str(items[0].number), symbolize_inputs, work)
 
-    def _keep(self, outcome: Outcome) -> Sequence[Item]:
-        """Record what came of a task; the inputs to be tried one by one."""
+    def _record(self, outcome: Outcome) -> Sequence[Item]:
+        """Record the outcome of a task; the inputs that are to be tried one by one."""
         items: tuple[Item, ...] = outcome.task.argument.items
-        if outcome.failure is not None:
-            if len(items) > 1:
-                return items
-            failed = InputResult(
-                items[0].number,
-                State.QUARANTINED,
-                (),
-                outcome.failure.value,
-                outcome.detail,
-                outcome.seconds,
-                outcome.attempts,
-            )
-            done = TaskResult((failed,))
+        if outcome.failure is None:
+            done: TaskResult = outcome.value
+        elif len(items) > 1:
+            return items
         else:
-            done = outcome.value
-            done = done._replace(handled=tuple(each._replace(attempts=outcome.attempts) for each in done.handled))
+            failed = InputResult(items[0].number, State.QUARANTINED, (), outcome.failure.value, outcome.detail)
+            done = TaskResult((failed._replace(seconds=outcome.seconds),))
         if done.fatal:
             raise OutputError(done.fatal)
-        self._tell_cache(done.problems)
-        self._remove_superseded(done.handled)
-        self._manifest.record([each for each in done.handled if each.reason != FETCH], done.questions)
+        results = [each._replace(attempts=outcome.attempts) for each in done.results]
+        self._report_cache_problems(done.problems)
+        self._remove_superseded(results)
+        self._manifest.record([each for each in results if each.reason != FETCH], done.requests)
         by_number = {item.number: item for item in items}
-        for each in done.handled:
+        for each in results:
             self._unreachable = self._unreachable + 1 if each.is_unanswered else 0
             if self._unreachable == UNREACHABLE_IN_A_ROW:
                 text = f"servers of {self._unreachable} inputs in a row do not answer; the others wait for the next run"
@@ -306,32 +298,32 @@ class Batch:
             self._observer.handled(by_number[each.number], shown)
         return ()
 
-    def _tell_cache(self, problems: Sequence[str]) -> None:
-        """Tell what is wrong with the cache, once for all workers."""
+    def _report_cache_problems(self, problems: Sequence[str]) -> None:
+        """Report problems of the cache, each kind once for all workers."""
         for problem in problems:
-            kind = problem.partition(": ")[0]  # of a store, what each worker met there is one problem
-            if kind not in self._cache_problems and len(self._cache_problems) < MAX_TOLD:
+            kind = problem.partition(": ")[0]  # a store that fails is one problem, whatever each worker asked it for
+            if kind not in self._cache_problems and len(self._cache_problems) < MAX_CACHE_PROBLEMS:
                 self._cache_problems.add(kind)
                 self._observer.problem("table cache", problem)
 
-    def _remove_superseded(self, handled: Sequence[InputResult]) -> None:
-        """Remove outputs that the inputs had before they changed and have no more."""
-        for name, size in self._manifest.superseded(handled):
+    def _remove_superseded(self, results: Sequence[InputResult]) -> None:
+        """Remove outputs that inputs had before they changed and no longer have."""
+        for name, size in self._manifest.superseded(results):
             try:
                 if self._out.size(name) == size:
                     self._out.remove(name)
             except SymbolizeError as error:
-                self._observer.problem(name, f"is of what its input was before, and cannot be removed: {error}")
+                self._observer.problem(name, f"is of an earlier version of its input, and cannot be removed: {error}")
 
     def _decode(self) -> None:
         """Make the tables that the inputs wait for."""
-        waiting = self._manifest.unanswered()
+        waiting = self._manifest.pending_decodes()
         if not waiting:
             return
         self._observer.entered("decode", len(waiting))
         self._epoch += 1
         tasks = (
-            Task(key, decode_binary, DecodeTask(self._config, self._epoch, self._manifest.asked(key)), affinity=key)
+            Task(key, decode_binary, DecodeTask(self._config, self._epoch, self._manifest.decode_request(key)), key)
             for key, _ in waiting
         )
         for outcome in self._engine.run(self._until_stopping(tasks), self._plan.decode_limits):
@@ -340,22 +332,22 @@ class Batch:
                 reason = f"given up: {outcome.detail}"
                 if outcome.failure is not Failure.ERROR:
                     reason += f" ({outcome.attempts} attempts)"
-                path = outcome.task.argument.asked.files[0][0]
-                result = DecodeResult(outcome.task.key, 0, 0, outcome.seconds, f"{path}: {reason}")
+                path = outcome.task.argument.request.files[0][0]
+                result = DecodeResult(outcome.task.key, seconds=outcome.seconds, failure=f"{path}: {reason}")
                 RunTables(self._exchange, False).give_up(outcome.task.key, reason)
             if result.fatal:
                 raise OutputError(result.fatal)
-            self._tell_cache(result.problems)
-            self._manifest.answer(result.key, result.addresses, result.size, result.seconds, result.failure)
+            self._report_cache_problems(result.problems)
+            self._manifest.mark_decoded(result.key, result.addresses, result.size, result.seconds, result.failure)
             self._observer.decoded(result)
 
     def _clean_up(self) -> None:
-        """Remove what the passes left for one another."""
-        if self._is_stopping() or self._manifest.unanswered() or self._manifest.count(self.turn)[State.SCANNED]:
+        """Remove the files that workers shared."""
+        if self._is_stopping() or self._manifest.pending_decodes() or self._manifest.count()[State.SCANNED]:
             return
-        self._manifest.forget_questions()
+        self._manifest.forget_requests()
         self._clear(SPILLS)
-        # What was given up stays so until the next run begins.
+        # Binaries that were given up stay so until the next run begins.
         self._clear(FOLDER, but=GIVEN_UP)
 
     def _clear(self, folder: str, but: str | None = None) -> None:
@@ -366,7 +358,7 @@ class Batch:
 
 
 def is_below(uri: str, storage: Storage, real: Callable[[str], str] = os.path.realpath) -> bool:
-    """Whether an input lies in a storage, on whatever way links lead there; `real` resolves them."""
+    """Whether an input is in a storage, also by links, which `real` resolves."""
     path = local_path(uri)
     if path is None or not storage.is_local:
         return path is None and uri.startswith(storage.url.rstrip("/") + "/")
@@ -375,11 +367,6 @@ def is_below(uri: str, storage: Storage, real: Callable[[str], str] = os.path.re
 
 def in_chunks(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
     """The items in tuples of `size`."""
-    some: list[Item] = []
-    for item in items:
-        some.append(item)
-        if len(some) >= size:
-            yield tuple(some)
-            some.clear()
-    if some:
-        yield tuple(some)
+    rest = iter(items)
+    while chunk := tuple(islice(rest, size)):
+        yield chunk

@@ -1,7 +1,7 @@
-"""What is done of a batch: the inputs with their states, and what their binaries are still asked, in SQLite.
+"""The record of a batch in SQLite: the state of each input, and the addresses for which binaries are to be decoded.
 
-One process writes it. Whatever it is told is on disk before the next thing is begun, so that a batch that is killed
-goes on where it stopped; an output that was written and not recorded is written once more, with the same bytes.
+One process writes it. What it records is on disk before the next step begins, so that a batch that is killed continues
+where it stopped; an output that was written and not recorded is written again, with the same bytes.
 """
 
 import enum
@@ -21,13 +21,14 @@ from symbolize.core.files import os_error_text, require_regular
 from symbolize.core.reasons import Reason
 
 UNREACHABLE = "unreachable"
-"""The reason of inputs in quarantine that the next run tries without being told: a server did not answer."""
+"""The reason of quarantined inputs that every run tries again: a server did not answer."""
 
-INCOMPLETE = tuple(reason.code for reason in Reason if reason.is_failure)
-"""The reasons of inputs that are done, and that the next run does again: names are missing because something failed."""
+INCOMPLETE = (Reason.CHANGED.code, Reason.SERVER_FAILED.code, Reason.READ_FAILED.code)
+"""The reasons of inputs that are done and that the next run does again: names are missing because something failed.
+First those that `--watch` retries soonest; an input with several failures has the first of them."""
 
 FETCH = "fetch"
-"""The reason of inputs that are put off because files have to be fetched first. They stay new."""
+"""The reason of inputs that wait for files to be fetched. They stay new."""
 
 LAYOUT = 2
 """Raised when the tables change; a manifest of another layout is not continued."""
@@ -80,32 +81,24 @@ CREATE TABLE IF NOT EXISTS binaries (
     failure TEXT NOT NULL DEFAULT '',
     seal INTEGER
 ) WITHOUT ROWID;
-CREATE TEMP TABLE looks (
+CREATE TEMP TABLE scans (
     uri TEXT PRIMARY KEY,
     version TEXT NOT NULL,
-    look INTEGER NOT NULL
+    scan INTEGER NOT NULL
 ) WITHOUT ROWID;
 """
+"""`inputs.turn` is the generation in which an input was last found; `questions` are addresses to decode, in spill
+files."""
 
-SEALED = {
-    "inputs": (
-        *("number", "uri", "name", "size", "version", "options", "state"),
-        *("turn", "reason", "detail", "attempts", "seconds", "finished"),
-    ),
-    "profiles": ("input", "output", "size", "coverage"),
-    "questions": ("number", "key", "spill", "start", "count", "answered"),
-    "binaries": ("key", "files", "addresses", "size", "seconds", "failure"),
-}
-"""The columns of each table that the checksum in `seal` is of."""
-KEYS = {"inputs": ("number",), "profiles": ("input", "output"), "questions": ("number",), "binaries": ("key",)}
-"""By which columns a row is found."""
+SEALED = ("inputs", "profiles", "questions", "binaries")
+"""The tables whose rows have a checksum, in `seal`."""
 
 IS_FOLDER = "EXISTS (SELECT 1 FROM inputs AS other WHERE other.name > {0} || '/' AND other.name < {0} || '0')"
-"""Whether the outputs of other inputs are in the folder of this name; 0 comes behind the slash."""
+"""Whether the outputs of other inputs are in the folder of this name; 0 is the character after the slash."""
 
 
 class State(enum.IntEnum):
-    """How far an input is."""
+    """The state of an input."""
 
     NEW = 0
     SCANNED = 1
@@ -114,7 +107,7 @@ class State(enum.IntEnum):
 
 
 class ProfileRow(NamedTuple):
-    """What became of one profile: where it went, its bytes, and how much of it has names."""
+    """The output of one profile: its name, its bytes, and how much of the profile has names."""
 
     output: str
     size: int
@@ -122,9 +115,9 @@ class ProfileRow(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An input as a task takes it. Its output goes by `name`; if it has several, these are in the folder `folder`, in
-    which no others are. `before` are the outputs that an earlier run made of the same bytes, and that may stay; `asked`
-    is what it said when it was SCANNED (see `InputResult`)."""
+    """An input as a task takes it. Its output is called `name`; several outputs are in the folder `folder`, which holds
+    no others. `before` are the outputs that an earlier run made of the same bytes, and that may stay; `pending` is the
+    detail of its `InputResult` when it was SCANNED."""
 
     number: int
     uri: str
@@ -132,11 +125,11 @@ class Item(NamedTuple):
     size: int
     folder: str
     before: tuple[ProfileRow, ...] = ()
-    asked: str = ""
+    pending: str = ""
 
 
 class DecodeRequest(NamedTuple):
-    """A binary with the places of the addresses that are asked of it: spill file, first address, how many."""
+    """A binary to decode, and where its addresses are: spill file, number of the first address, count."""
 
     key: str
     files: tuple[tuple[str, str], ...]
@@ -144,7 +137,7 @@ class DecodeRequest(NamedTuple):
 
 
 class InputRow(NamedTuple):
-    """An input as it is on record; `finished` is when that was told last, in seconds since 1970 (0: never)."""
+    """An input as it is recorded; `finished` is the time of its last result, in seconds since 1970 (0: none)."""
 
     number: int
     uri: str
@@ -159,13 +152,13 @@ class InputRow(NamedTuple):
 
 
 class InputResult(NamedTuple):
-    """What came of one input in a worker.
+    """The result of one input in a worker.
 
-    `state` is DONE with `profiles`, SCANNED, or QUARANTINED with `reason` and `detail`. What is DONE has a reason
-    of INCOMPLETE if something failed that may have what is missing, what is SCANNED has FETCH if it waits for files,
-    and else says in `detail`, as the task can read it, which binaries it asks. `attempts` counts the runs of
-    its last task. `is_unanswered` is whether a server did not answer, which the next inputs may meet too; that it
-    refused or missed one object says nothing of the others.
+    `state` is DONE with `profiles`, SCANNED, or QUARANTINED with `reason` and `detail`. A DONE input has a reason of
+    INCOMPLETE if something failed that may have missing names. A SCANNED one has the reason FETCH if it waits for
+    files; else its `detail` lists the binaries that it needs, for the task that continues with it. `attempts` counts
+    the runs of its last task. `is_unanswered`: a server did not answer, so that the next inputs may fail too; an object
+    that is denied or missing does not count.
     """
 
     number: int
@@ -179,11 +172,15 @@ class InputResult(NamedTuple):
 
 
 class Manifest:
-    """The manifest in the file `path`; a context manager. Raises OutputError where it cannot be kept, and UsageError if
-    another batch is using it."""
+    """The manifest in the file `path`; a context manager. Raises OutputError if it cannot be written, and UsageError if
+    another batch is using it.
+
+    `generation` numbers the runs that looked for inputs; methods are about the inputs that were found in this one.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.generation = 0
         self._interrupts: list[KeyboardInterrupt] = []
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -191,7 +188,7 @@ class Manifest:
                 require_regular(path + ending)
             self._base = sqlite3.connect(path, timeout=1.0, isolation_level=None)
         except OSError as error:
-            raise OutputError(f"{path}: cannot be made: {os_error_text(error)}") from error
+            raise OutputError(f"{path}: cannot be created: {os_error_text(error)}") from error
         except sqlite3.Error as error:
             raise _failure(path, error) from error
         try:
@@ -203,32 +200,33 @@ class Manifest:
             raise
 
     def _begin(self) -> None:
-        """Take the file for this process, and check what it says."""
+        """Lock the file for this process, and check its contents."""
         self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = NORMAL")
         self._base.execute("BEGIN EXCLUSIVE")  # held from here on: one batch at a time
         layout = self._base.execute("PRAGMA user_version").fetchone()[0]
         if layout not in (0, LAYOUT):
-            raise UsageError(f"{self.path}: is of another version of symbolize; remove it to begin anew")
+            raise UsageError(f"{self.path}: is of another version of symbolize; remove it to start from the beginning")
         for statement in TABLES.split(";\n"):
             self._base.execute(statement)
         self._base.execute(f"PRAGMA user_version = {LAYOUT}")
         keep_sealed(self._base, self._interrupts)
         check(self._base)
         self._base.execute("COMMIT")
+        (self.generation,) = self._base.execute("SELECT coalesce(max(turn), 0) FROM inputs").fetchone()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Closes the file; what went wrong with it inside is raised as OutputError."""
+        """Close the file; an error of the database in the block is raised as OutputError."""
         self.close()
         if isinstance(error, sqlite3.Error):
             raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> BaseException:
-        """What to raise for an error of the database: the interrupt that it stands for, if there was one."""
+        """What to raise for an error of the database: the interrupt that caused it, if there was one."""
         return self._interrupts.pop() if self._interrupts else _failure(self.path, error)
 
     def close(self) -> None:
@@ -237,7 +235,7 @@ class Manifest:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it is on disk, or nothing."""
+        """One transaction."""
         try:
             self._base.execute("BEGIN")
             try:
@@ -254,27 +252,26 @@ class Manifest:
         self,
         inputs: Iterable[Input],
         options: str,
-        turn: int,
         *,
         retry: bool,
         again: bool,
         is_there: Callable[[str, int], bool] = lambda output, size: True,
     ) -> None:
-        """Take inputs in. One that is on record with the same version and `options` keeps its state, unless it is to be
-        done `again`, or is quarantined and to be tried once more (`retry`, or it could not be reached), or lacks names
-        because something failed (R285, names missed by failures), or an output of it is not there any more in the size
-        that it had (`is_there`)."""
+        """Add inputs. One that is recorded with the same version and `options` keeps its state, unless it is to be done
+        `again`, or is quarantined and to be retried (`retry`, or it could not be reached), or lacks names because
+        something failed (R285, names missed by failures), or an output of it is gone or has another size
+        (`is_there`)."""
         with self.writing() as base:
             for each in inputs:
                 known = base.execute(
                     "SELECT number, version, options, state, turn, reason FROM inputs WHERE uri = ?", (each.uri,)
                 ).fetchone()
                 if known is None:
-                    self._insert(base, each, options, turn)
+                    self._insert(base, each, options)
                     continue
-                number, version, before, state, seen, reason = known
+                number, version, before, state, generation, reason = known
                 is_other = (version, before) != (each.version, options)
-                if seen == turn and not is_other:
+                if generation == self.generation and not is_other:
                     continue
                 is_gone = state == State.DONE and not all(
                     is_there(output, size)
@@ -293,39 +290,38 @@ class Manifest:
                     )
                 base.execute(
                     "UPDATE inputs SET size = ?, version = ?, options = ?, state = ?, turn = ? WHERE number = ?",
-                    (each.size, each.version, options, state, turn, number),
+                    (each.size, each.version, options, state, self.generation, number),
                 )
 
-    def _insert(self, base: sqlite3.Connection, each: Input, options: str, turn: int) -> None:
-        """A new input, by the first of its names that is free."""
+    def _insert(self, base: sqlite3.Connection, each: Input, options: str) -> None:
+        """Add a new input under the first of its names that is free."""
         for name in alternative_names(each):
             if base.execute("SELECT 1 FROM profiles WHERE output = ?", (name + ENDING,)).fetchone():
                 continue  # it is one of several of another input
             try:
                 base.execute(
                     "INSERT INTO inputs (uri, name, size, version, options, state, turn) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (each.uri, name, each.size, each.version, options, State.NEW, turn),
+                    (each.uri, name, each.size, each.version, options, State.NEW, self.generation),
                 )
                 return
             except sqlite3.IntegrityError:
                 continue
 
-    def items(self, state: State, turn: int) -> Iterator[Item]:
-        """The inputs of this turn that are in `state` now, in the order in which they were found."""
+    def items(self, state: State) -> Iterator[Item]:
+        """The inputs that are in `state` now, in the order in which they were found."""
+        columns = f"number, uri, name, size, {IS_FOLDER.format('inputs.name')}, detail"
+        for number, uri, name, size, is_folder, detail in self._pages(columns, "AND state = ?", state):
+            before = tuple(row for row in self.profiles(number) if row.coverage)
+            item = Item(number, uri, name, size, name, before, detail if state == State.SCANNED else "")
+            yield item._replace(folder=self._free_folder(item)) if is_folder else item
+
+    def _pages(self, columns: str, condition: str = "", *values: object) -> Iterator[tuple[Any, ...]]:
+        """Columns of the inputs by number, the first of the columns; changes meanwhile are allowed."""
+        query = f"SELECT {columns} FROM inputs WHERE turn = ? AND number > ? {condition} ORDER BY number LIMIT ?"
         last = 0
-        while True:
-            rows = self._base.execute(
-                f"SELECT number, uri, name, size, {IS_FOLDER.format('inputs.name')}, detail FROM inputs "
-                "WHERE state = ? AND turn = ? AND number > ? ORDER BY number LIMIT ?",
-                (state, turn, last, ROWS_AT_ONCE),
-            ).fetchall()
-            if not rows:
-                return
-            for number, uri, name, size, is_folder, detail in rows:
-                before = [row for row in self.profiles(number) if row.coverage]
-                item = Item(number, uri, name, size, name, tuple(before), detail if state == State.SCANNED else "")
-                yield item._replace(folder=self._free_folder(item)) if is_folder else item
-            last = rows[-1][0]
+        while rows := self._base.execute(query, (self.generation, last, *values, ROWS_AT_ONCE)).fetchall():
+            yield from rows
+            last = rows[len(rows) - 1][0]
 
     def _free_folder(self, item: Item) -> str:
         """A name for a folder in which there are no outputs of other inputs."""
@@ -335,52 +331,46 @@ class Manifest:
                 break
         return name
 
-    def count(self, turn: int) -> dict[State, int]:
-        """How many inputs of this turn are in each state."""
-        rows = self._base.execute("SELECT state, count(*) FROM inputs WHERE turn = ? GROUP BY state", (turn,))
+    def count(self) -> dict[State, int]:
+        """How many inputs are in each state."""
+        query = "SELECT state, count(*) FROM inputs WHERE turn = ? GROUP BY state"
+        rows = self._base.execute(query, (self.generation,))
         return dict.fromkeys(State, 0) | {State(state): number for state, number in rows}
 
-    def count_failed(self, turn: int) -> int:
-        """How many inputs of this turn the next run does because something failed: a server that has them, or what may
-        have their names."""
-        reasons = UNREACHABLE, *INCOMPLETE
+    def count_reasons(self, *reasons: str) -> int:
+        """How many inputs have one of these reasons."""
         marks = ", ".join("?" * len(reasons))
         row = self._base.execute(
-            f"SELECT count(*) FROM inputs WHERE turn = ? AND reason IN ({marks})", (turn, *reasons)
+            f"SELECT count(*) FROM inputs WHERE turn = ? AND reason IN ({marks})", (self.generation, *reasons)
         )
         return int(row.fetchone()[0])
 
-    def retry_failed(self, turn: int, reason: str) -> None:
-        """Have the inputs of this turn tried again that have `reason`, UNREACHABLE or one of INCOMPLETE."""
+    def count_failed(self) -> int:
+        """How many inputs the next run does again because something failed: their server, or a source of names."""
+        return self.count_reasons(UNREACHABLE, *INCOMPLETE)
+
+    def retry_failed(self, reason: str) -> None:
+        """Make the inputs with `reason`, UNREACHABLE or one of INCOMPLETE, new again."""
         with self.writing() as base:
             base.execute(
                 "UPDATE inputs SET state = ?, reason = '', detail = '' WHERE turn = ? AND reason = ?",
-                (State.NEW, turn, reason),
+                (State.NEW, self.generation, reason),
             )
 
-    def has(self, turn: int, reason: str) -> bool:
-        """Whether there are inputs of this turn with a reason."""
-        found = self._base.execute("SELECT 1 FROM inputs WHERE turn = ? AND reason = ? LIMIT 1", (turn, reason))
-        return found.fetchone() is not None
-
-    def next_turn(self) -> int:
-        """A number for the inputs of one more look at the arguments, higher than all before."""
-        return int(self._base.execute("SELECT coalesce(max(turn), 0) + 1 FROM inputs").fetchone()[0])
-
-    def superseded(self, handled: Iterable[InputResult]) -> list[tuple[str, int]]:
+    def superseded(self, results: Iterable[InputResult]) -> list[tuple[str, int]]:
         """The outputs, with their sizes, that earlier versions of inputs had and those that were done now lack."""
         gone: list[tuple[str, int]] = []
-        for each in handled:
+        for each in results:
             if each.state == State.DONE:
                 made = {row.output for row in each.profiles}
                 before = self._base.execute("SELECT output, size FROM profiles WHERE input = ?", (each.number,))
                 gone += [row for row in before if row[0] not in made]
         return gone
 
-    def record(self, handled: Iterable[InputResult], questions: Iterable[DecodeRequest] = ()) -> None:
-        """Keep what came of inputs, together with what they ask."""
+    def record(self, results: Iterable[InputResult], requests: Iterable[DecodeRequest] = ()) -> None:
+        """Record the results of inputs, together with the binaries to decode for them."""
         with self.writing() as base:
-            for each in handled:
+            for each in results:
                 base.execute(
                     "UPDATE inputs SET state = ?, reason = ?, detail = ?, attempts = ?, seconds = seconds + ?, "
                     "finished = ? WHERE number = ?",
@@ -392,31 +382,32 @@ class Manifest:
                     "INSERT INTO profiles (input, output, size, coverage) VALUES (?, ?, ?, ?)",
                     [(each.number, row.output, row.size, json.dumps(row.coverage)) for row in each.profiles],
                 )
-            for asked in questions:
+            for request in requests:
                 base.execute(
-                    "INSERT OR IGNORE INTO binaries (key, files) VALUES (?, ?)", (asked.key, json.dumps(asked.files))
+                    "INSERT OR IGNORE INTO binaries (key, files) VALUES (?, ?)",
+                    (request.key, json.dumps(request.files)),
                 )
                 base.executemany(
                     "INSERT INTO questions (key, spill, start, count) VALUES (?, ?, ?, ?)",
-                    [(asked.key, *spill) for spill in asked.spills],
+                    [(request.key, *spill) for spill in request.spills],
                 )
 
-    def unanswered(self) -> list[tuple[str, int]]:
-        """The binaries that are asked something, the most addresses first: key and addresses, counted with repeats."""
+    def pending_decodes(self) -> list[tuple[str, int]]:
+        """The binaries to decode, the most addresses first: key, and addresses counted with repeats."""
         return self._base.execute(
             "SELECT key, sum(count) FROM questions WHERE answered = 0 GROUP BY key ORDER BY sum(count) DESC, key"
         ).fetchall()
 
-    def asked(self, key: str) -> DecodeRequest:
-        """What is asked of a binary now."""
+    def decode_request(self, key: str) -> DecodeRequest:
+        """What is to be decoded of a binary."""
         files = json.loads(self._base.execute("SELECT files FROM binaries WHERE key = ?", (key,)).fetchone()[0])
         spills = self._base.execute(
             "SELECT spill, start, count FROM questions WHERE key = ? AND answered = 0 ORDER BY number", (key,)
         )
         return DecodeRequest(key, tuple((path, build_id) for path, build_id in files), spills.fetchall())
 
-    def answer(self, key: str, addresses: int, size: int, seconds: float, failure: str) -> None:
-        """Keep that a binary's table was made, or why not; then its addresses are looked up where they are met."""
+    def mark_decoded(self, key: str, addresses: int, size: int, seconds: float, failure: str) -> None:
+        """Record that the table of a binary was made, or why not."""
         with self.writing() as base:
             base.execute("UPDATE questions SET answered = 1 WHERE key = ?", (key,))
             base.execute(
@@ -424,56 +415,53 @@ class Manifest:
                 (addresses, size, seconds, failure, key),
             )
 
-    def forget_questions(self) -> None:
-        """Drop what was asked. What waits for the answers still, as inputs that were not named this time, is new."""
+    def forget_requests(self) -> None:
+        """Remove all requests. Inputs that still wait for tables, as those that were not named this time, are new."""
         with self.writing() as base:
             base.execute("DELETE FROM questions")
             base.execute("UPDATE inputs SET state = ? WHERE state = ?", (State.NEW, State.SCANNED))
 
-    def is_settled(self, found: Input, look: int) -> bool:
-        """Whether an input is on record as it is, or was the same at the look before; it was seen at this one."""
+    def is_settled(self, found: Input, scan: int) -> bool:
+        """Whether an input is recorded as it is, or was the same at the scan before `scan`, which it is noted for."""
         key = found.uri, found.version
         if self._base.execute("SELECT 1 FROM inputs WHERE uri = ? AND version = ?", key).fetchone():
             return True
-        before = self._base.execute("SELECT 1 FROM looks WHERE uri = ? AND version = ?", key).fetchone()
-        self._base.execute("INSERT OR REPLACE INTO looks VALUES (?, ?, ?)", (*key, look))
+        before = self._base.execute("SELECT 1 FROM scans WHERE uri = ? AND version = ?", key).fetchone()
+        self._base.execute("INSERT OR REPLACE INTO scans VALUES (?, ?, ?)", (*key, scan))
         return before is not None
 
-    def end_look(self, look: int) -> None:
-        """Forget what was not seen at this look."""
-        self._base.execute("DELETE FROM looks WHERE look < ?", (look,))
+    def end_scan(self, scan: int) -> None:
+        """Forget what was not found by this scan."""
+        self._base.execute("DELETE FROM scans WHERE scan < ?", (scan,))
 
-    def rows(self, turn: int) -> Iterator[InputRow]:
-        """The inputs of this turn."""
-        last = 0
-        while True:
-            rows = self._base.execute(
-                "SELECT number, uri, name, size, state, reason, detail, attempts, seconds, finished FROM inputs "
-                "WHERE turn = ? AND number > ? ORDER BY number LIMIT ?",
-                (turn, last, ROWS_AT_ONCE),
-            ).fetchall()
-            if not rows:
-                return
-            yield from (InputRow._make((*row[:4], State(row[4]), *row[5:])) for row in rows)
-            last = rows[-1][0]
+    def rows(self) -> Iterator[InputRow]:
+        """The inputs."""
+        columns = "number, uri, name, size, state, reason, detail, attempts, seconds, finished"
+        return (InputRow._make((*row[:4], State(row[4]), *row[5:])) for row in self._pages(columns))
 
     def profiles(self, number: int) -> list[ProfileRow]:
-        """The profiles of an input, as it was when it was done last."""
+        """The profiles of an input when it was last done."""
         rows = self._base.execute(
             "SELECT output, size, coverage FROM profiles WHERE input = ? ORDER BY output", (number,)
         )
         return [ProfileRow(output, size, json.loads(coverage)) for output, size, coverage in rows]
 
     def binaries(self) -> list[tuple[str, str, int, int, float, str]]:
-        """The binaries that were asked: key, files (JSON), addresses, bytes of the table, seconds, failure."""
+        """The binaries that were to be decoded: key, files (JSON), addresses, bytes of the table, seconds, failure."""
         return self._base.execute(
             "SELECT key, files, addresses, size, seconds, failure FROM binaries ORDER BY key"
         ).fetchall()
 
 
+def sealed_columns(base: sqlite3.Connection, table: str) -> tuple[list[str], list[str]]:
+    """The columns of a table that its checksum covers, and those that identify a row."""
+    columns = base.execute(f"PRAGMA main.table_info({table})").fetchall()
+    return [name for _, name, *_ in columns if name != "seal"], [name for _, name, *_, key in columns if key]
+
+
 def keep_sealed(base: sqlite3.Connection, interrupts: list[KeyboardInterrupt]) -> None:
-    """Have a checksum written with each row from now on. SQLite makes an error of its own of a KeyboardInterrupt that
-    comes meanwhile, which is added to `interrupts`."""
+    """Write a checksum with each row from now on. SQLite turns a KeyboardInterrupt in it into an error of its own; the
+    interrupt is added to `interrupts`."""
 
     def sealed(*values: Any) -> int:
         try:
@@ -483,9 +471,10 @@ def keep_sealed(base: sqlite3.Connection, interrupts: list[KeyboardInterrupt]) -
             raise
 
     base.create_function("sealed", -1, sealed, deterministic=True)
-    for table, columns in SEALED.items():
+    for table in SEALED:
+        columns, keys = sealed_columns(base, table)
         values = ", ".join(f"NEW.{name}" for name in columns)
-        here = " AND ".join(f"{name} = NEW.{name}" for name in KEYS[table])
+        here = " AND ".join(f"{name} = NEW.{name}" for name in keys)
         for event in ("INSERT", f"UPDATE OF {', '.join(columns)}"):
             base.execute(
                 f"CREATE TEMP TRIGGER seal_{table}_{event[:6]} AFTER {event} ON main.{table} "
@@ -494,18 +483,19 @@ def keep_sealed(base: sqlite3.Connection, interrupts: list[KeyboardInterrupt]) -
 
 
 def check(base: sqlite3.Connection) -> None:
-    """Raise DamagedStore or sqlite3.Error if anything is not what was written (rule R283)."""
+    """Raise DamagedStore or sqlite3.Error if a row or the schema is damaged (R283, damaged manifests)."""
     check_consistency(base, TABLES)
-    for table, columns in SEALED.items():
-        question = f"SELECT 1 FROM {table} WHERE seal IS NOT sealed({', '.join(columns)}) LIMIT 1"
-        if base.execute(question).fetchone() is not None:
+    for table in SEALED:
+        columns, _ = sealed_columns(base, table)
+        query = f"SELECT 1 FROM {table} WHERE seal IS NOT sealed({', '.join(columns)}) LIMIT 1"
+        if base.execute(query).fetchone() is not None:
             raise DamagedStore(f"a row of {table} does not agree with its checksum")
 
 
 def _failure(path: str, error: Exception) -> OutputError | UsageError:
-    """What a person reads when the manifest cannot be used."""
+    """The error for a manifest that cannot be used."""
     if "locked" in str(error):
         return UsageError(f"{path}: another batch is writing to this folder; wait for it, or name another folder")
     if is_damage(error):
-        return OutputError(f"{path}: is damaged ({one_line(error)}); remove it to begin anew")
+        return OutputError(f"{path}: is damaged ({one_line(error)}); remove it to start from the beginning")
     return OutputError(f"{path}: {one_line(error)}")

@@ -7,15 +7,7 @@ import numpy as np
 from symbolize.batch.storage.backend import Storage
 from symbolize.core.arrays import UInt64
 from symbolize.core.errors import InputError
-from symbolize.symbols import (
-    Binary,
-    DamagedTable,
-    FailedTable,
-    SymbolTable,
-    read_table,
-    was_made_of,
-    write_table,
-)
+from symbolize.symbols import Binary, DamagedTable, FailedTable, SymbolTable, read_table, was_made_of, write_table
 
 FOLDER: Final = "tables"
 TABLE, ADDRESSES, WHOLE, GIVEN_UP = ".symtab", ".vaddrs", ".whole", ".failed"
@@ -25,9 +17,8 @@ MAX_REASON: Final = 1000
 class RunTables:
     """The tables of a batch, in the storage that its workers share.
 
-    A table comes with the addresses that it answers for, so that one that lacks some is not asked. With `whole_only` a
-    table for some addresses is no answer at all. A binary that was given up is not decoded again, so that it takes none
-    of the profiles with it.
+    A table is stored with the addresses that it covers, and is used only for these. With `whole_only` tables of some
+    addresses are not used at all. A binary that was given up is not decoded again, so that it costs no profile.
     """
 
     def __init__(self, storage: Storage, whole_only: bool) -> None:
@@ -37,18 +28,18 @@ class RunTables:
         self._known: dict[str, tuple[SymbolTable, UInt64 | None] | FailedTable | None] = {}
 
     def begin(self, epoch: int) -> None:
-        """Look again for tables that were not there or lacked something, if `epoch` is another than before."""
+        """Read the tables again, if `epoch` is new."""
         if epoch != self._epoch:
             self._epoch = epoch
             self.forget()
 
     def forget(self) -> None:
-        """Let go of the tables that were read."""
+        """Close the tables that were read."""
         self._known.clear()
 
     def find(self, binary: Binary, vaddrs: UInt64) -> SymbolTable | None:
-        """The table that answers for all of `vaddrs` (ascending), None if there is none. Raises FailedTable where the
-        binary was given up."""
+        """The table that covers all of `vaddrs` (ascending), None if there is none. Raises FailedTable if the binary
+        was given up."""
         if binary.has_whole:
             return None
         key = binary.key
@@ -66,26 +57,26 @@ class RunTables:
         return table if not self._whole_only and covers(asked, vaddrs) else None
 
     def write(self, binary: Binary, table: SymbolTable, vaddrs: UInt64 | None) -> int:
-        """Keep `table`, which answers for `vaddrs` (None: for all); its bytes. Raises OutputError and ReadFailure."""
+        """Store `table`, which covers `vaddrs` (None: all); its bytes. Raises OutputError and ReadFailure."""
         name = f"{FOLDER}/{binary.key}"
-        # What it answers for is written while there is no table: wherever this ends, no table answers for more than
-        # it was made for.
+        # The addresses are written while there is no table: if this is interrupted, no table is used for more
+        # addresses than it covers.
         for ending in (TABLE, WHOLE if vaddrs is not None else ADDRESSES):
             self._storage.remove(name + ending)
         with self._storage.write(name + (WHOLE if vaddrs is None else ADDRESSES)) as file:
             file.write((np.zeros(0, np.uint64) if vaddrs is None else vaddrs).tobytes())
         with self._storage.write(name + TABLE) as file:
             size = write_table(file, table, binary.facts_of_table)
-            table.check()  # what raises here is not kept
+            table.check()  # if it raises, the file is not stored
         return size
 
     def give_up(self, key: str, reason: str) -> None:
-        """Have nobody decode a binary again, because of `reason`. Raises OutputError."""
+        """Record why a binary is not to be decoded again. Raises OutputError."""
         with self._storage.write(f"{FOLDER}/{key}{GIVEN_UP}") as file:
             file.write(reason[:MAX_REASON].encode(errors="replace"))
 
     def addresses(self, key: str) -> UInt64:
-        """The addresses that the table of a binary answers for so far."""
+        """The addresses that the table of a binary covers so far."""
         name = f"{FOLDER}/{key}{ADDRESSES}"
         try:
             return read_addresses(self._storage.read_file(name), 0, -1)

@@ -1,4 +1,4 @@
-"""What the workers of a batch do: symbolize inputs, or put off what would have to be decoded, and decode it.
+"""The tasks of a batch: symbolize inputs, or request what has to be decoded for them, and decode it.
 
 A worker keeps its `Symbolizer`, so that binaries and tables stay open from task to task. Nothing here knows which
 engine runs it.
@@ -16,8 +16,17 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from symbolize.batch.fetching import AtHand, open_client
-from symbolize.batch.manifest import FETCH, UNREACHABLE, DecodeRequest, InputResult, Item, ProfileRow, State
+from symbolize.batch.fetching import WorkerServers, open_client
+from symbolize.batch.manifest import (
+    FETCH,
+    INCOMPLETE,
+    UNREACHABLE,
+    DecodeRequest,
+    InputResult,
+    Item,
+    ProfileRow,
+    State,
+)
 from symbolize.batch.run_tables import RunTables, read_addresses
 from symbolize.batch.storage.backend import Storage
 from symbolize.batch.storage.input_names import ENDING
@@ -31,32 +40,31 @@ from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
 from symbolize.load.open import load_all
 from symbolize.pipeline import Result, Symbolizer
 from symbolize.report.json import coverage
-from symbolize.resolve import Question
+from symbolize.resolve import PendingDecode
 from symbolize.symbols import TableCache, default_folder
 from symbolize.write import write
 from symbolize.write.files import check_inputs
 
 MAX_OPEN: Final = 512
-"""Binaries that a worker keeps open; with one more it begins anew."""
-MAX_NOTED: Final = 4 << 20
-"""Addresses that a worker knows to be on record already."""
+"""Binaries that a worker keeps open; with one more it closes all."""
+MAX_REQUESTED: Final = 4 << 20
+"""Requested addresses that a worker remembers."""
 SPILLS: Final = "asked"
 NAMING_ERRORS: Final = (
     *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.ELOOP),
     *(errno.EINVAL, errno.EILSEQ),
 )
-"""What the system says where a file stands in the way of a folder, a link leads astray, or a name is too long or none
-for the file system."""
+"""Errors of the system for one name: a file where a folder is needed, a loop of links, a name that is too long or
+invalid."""
 
 
 @dataclass(frozen=True)
 class WorkerConfig:
     """How profiles are read and symbolized, the same for all tasks of a batch.
 
-    `out` is where outputs go, `exchange` where the workers leave what others of them need. `cache` is a folder or URL,
-    empty for none; with `hand_on_kept` tables that are kept there are left for the others too, which may not have the
-    same folder. `downloads` is that of fetched files, empty for the one of each machine's user. `run` tells one process
-    that drives a batch from all others.
+    `out` is the storage of outputs, `exchange` that of files which workers share. `cache` is a folder or URL, empty for
+    none; with `hand_on_kept` the tables in it are shared too, for machines with another folder. `downloads` is the
+    folder of fetched files, empty for that of each machine's user. `run` identifies the process that drives the batch.
     """
 
     binaries: tuple[str, ...]
@@ -77,10 +85,9 @@ class WorkerConfig:
 
 
 class SymbolizeTask(NamedTuple):
-    """Inputs to symbolize. What has to be decoded first is put off to the file `spill`, if that is not empty.
+    """Inputs to symbolize. Those that need binaries decoded wait, unless `spill` is empty, the file for the addresses.
 
-    `epoch` grows when there are new tables or files. With `may_want` inputs for which files have to be fetched are put
-    off as well.
+    `epoch` grows when there are new tables or files. With `may_want` inputs that need files fetched wait as well.
     """
 
     config: WorkerConfig
@@ -91,14 +98,14 @@ class SymbolizeTask(NamedTuple):
 
 
 class TaskResult(NamedTuple):
-    """What came of a `SymbolizeTask`: of each input, and what has to be decoded for those that are put off.
+    """The result of a `SymbolizeTask`: for each input, and what has to be decoded for those that wait.
 
-    `fatal` says why nothing can be done, as when there is no space for outputs, which is no fault of the inputs.
-    `wanted` are the build ids of files to fetch, with their kinds; `problems` what is wrong with the cache.
+    `fatal` says why no input can be done, as when the disk is full. `wanted` are the build ids of files to fetch, with
+    their kinds; `problems` are those of the cache.
     """
 
-    handled: tuple[InputResult, ...]
-    questions: tuple[DecodeRequest, ...] = ()
+    results: tuple[InputResult, ...] = ()
+    requests: tuple[DecodeRequest, ...] = ()
     fatal: str = ""
     wanted: tuple[tuple[str, tuple[Kind, ...]], ...] = ()
     problems: tuple[str, ...] = ()
@@ -109,59 +116,59 @@ class DecodeTask(NamedTuple):
 
     config: WorkerConfig
     epoch: int
-    asked: DecodeRequest
+    request: DecodeRequest
 
 
 class DecodeResult(NamedTuple):
-    """What came of `DecodeTask`: how many addresses the table answers for, its bytes, or why there is none. `fatal` and
+    """The result of a `DecodeTask`: how many addresses the table has, its bytes, or why there is none. `fatal` and
     `problems` are as in `TaskResult`."""
 
     key: str
-    addresses: int
-    size: int
-    seconds: float
+    addresses: int = 0
+    size: int = 0
+    seconds: float = 0.0
     failure: str = ""
     fatal: str = ""
     problems: tuple[str, ...] = ()
 
 
-class Postponed(NamedTuple):
-    """What an input waits for: binaries to decode, or files to fetch, which may need to be decoded too. `asked` has
-    the number of a profile of it, and a mapping of that with path and key of its binary."""
+class Waiting(NamedTuple):
+    """What an input waits for: binaries to decode, or files to fetch, which may need to be decoded too. `mappings` has
+    the number of a profile, and a mapping of it with path and key of its binary."""
 
-    questions: list[Question]
+    decodes: list[PendingDecode]
     wanted: dict[str, list[Kind]]
-    asked: list[tuple[int, int, str, str]]
+    mappings: list[tuple[int, int, str, str]]
 
 
 class WrittenOutputs(NamedTuple):
-    """The outputs of an input, and what failed that may have more names, by server or file."""
+    """The outputs of an input, and the servers and files that failed, which may have more names."""
 
     profiles: tuple[ProfileRow, ...]
     failures: dict[str, Failure]
 
 
 class Worker:
-    """What a worker process keeps from task to task."""
+    """The state of a worker process."""
 
     def __init__(self, config: WorkerConfig) -> None:
         self.config = config
         self.out, self.exchange = Storage.of(config.out), open_exchange(config)
         self.tables = RunTables(self.exchange, config.nearest_line)
-        self.noted: dict[str, UInt64] = {}
+        self.requested: dict[str, UInt64] = {}
         self._epoch = -1
-        self._held = ExitStack()
-        self._told: set[str] = set()
+        self._open_files = ExitStack()
+        self._reported: set[str] = set()
         self.symbolizer = self._open()
 
     def _open(self) -> Symbolizer:
         config = self.config
         self.servers = None
         if config.debuginfod:
-            client = self._held.enter_context(
+            client = self._open_files.enter_context(
                 open_client(config.debuginfod, config.refresh_misses, folder=config.downloads)
             )
-            self.servers = AtHand(client, self.exchange)
+            self.servers = WorkerServers(client, self.exchange)
         self.cache = open_cache(config) if config.cache else None
         symbolizer = Symbolizer(
             config.binaries,
@@ -173,14 +180,14 @@ class Worker:
             annotate=config.annotate,
             tables=self.tables,
         )
-        return self._held.enter_context(symbolizer)
+        return self._open_files.enter_context(symbolizer)
 
     def begin(self, epoch: int) -> None:
-        """Make ready for a task."""
+        """Prepare for a task."""
         self.tables.begin(epoch)
         if epoch != self._epoch:
             self._epoch = epoch
-            self.noted.clear()
+            self.requested.clear()
         if self.symbolizer.open_binaries > MAX_OPEN:
             self.close()
             self.symbolizer = self._open()
@@ -189,37 +196,29 @@ class Worker:
             self.servers.take_wanted()
 
     def new_problems(self) -> tuple[str, ...]:
-        """What is wrong with the cache and was not told before."""
-        problems = tuple(each for each in (self.cache.problems if self.cache else ()) if each not in self._told)
-        self._told.update(problems)
+        """The problems of the cache that were not reported before."""
+        problems = tuple(each for each in (self.cache.problems if self.cache else ()) if each not in self._reported)
+        self._reported.update(problems)
         return problems
 
     def close(self) -> None:
         """Close all files."""
-        self._held.close()
+        self._open_files.close()
         self.tables.forget()
         gc.collect()
 
-    def new_addresses(self, questions: list[Question]) -> list[Question]:
-        """The questions without the addresses that this worker has put on record before."""
-        fresh = []
-        for question in questions:
-            known = self.noted.get(question.key)
-            vaddrs = question.vaddrs if known is None else np.setdiff1d(question.vaddrs, known, assume_unique=True)
-            if len(vaddrs) or known is None:
-                fresh.append(question._replace(vaddrs=vaddrs))
+    def request(self, key: str, vaddrs: UInt64) -> UInt64:
+        """Note that `vaddrs` of a binary are requested; those that this worker has not requested before."""
+        known = self.requested.get(key, vaddrs[:0])
+        fresh = np.setdiff1d(vaddrs, known, assume_unique=True)
+        self.requested[key] = distinct(np.concatenate((known, fresh)))
+        if sum(map(len, self.requested.values())) > MAX_REQUESTED:
+            self.requested.clear()
         return fresh
-
-    def note(self, questions: list[Question]) -> None:
-        """Remember which addresses are on record."""
-        for key, _, vaddrs, _ in questions:
-            self.noted[key] = distinct(np.concatenate((self.noted.get(key, vaddrs[:0]), vaddrs)))
-        if sum(map(len, self.noted.values())) > MAX_NOTED:
-            self.noted.clear()
 
 
 def open_cache(config: WorkerConfig) -> TableCache:
-    """The cache of symbol tables; with a URL, this machine's own in front of it."""
+    """The cache of symbol tables; for a URL, in front of it the cache of this machine."""
     if not is_url(config.cache):
         return TableCache(config.cache, config.cache_limit)
     from symbolize.batch.storage.shared_cache import open_shared_cache
@@ -228,7 +227,7 @@ def open_cache(config: WorkerConfig) -> TableCache:
 
 
 def open_exchange(config: WorkerConfig) -> Storage:
-    """The place that workers share; copies of remote files are shared by those of one machine."""
+    """The storage that workers share; those of one machine share their copies of remote files."""
     return Storage.of(config.exchange, os.path.join(default_folder(), "fetched"))
 
 
@@ -236,7 +235,7 @@ _worker: list[Worker] = []
 
 
 def worker_for(config: WorkerConfig, epoch: int) -> Worker:
-    """The worker of this process, made anew for another batch."""
+    """The worker of this process, a new one for another batch."""
     if not _worker or _worker[0].config != config:
         forget_worker()
         _worker.append(Worker(config))
@@ -245,87 +244,89 @@ def worker_for(config: WorkerConfig, epoch: int) -> Worker:
 
 
 def symbolize_inputs(work: SymbolizeTask) -> TaskResult:
-    """Symbolize inputs and write what comes of them; what needs binaries decoded may be put off."""
+    """Symbolize inputs and write their outputs, or request what has to be decoded or fetched for them."""
     try:
         worker = worker_for(work.config, work.epoch)
     except SymbolizeError as error:
-        return TaskResult((), (), str(error))
-    handled: list[InputResult] = []
-    questions: list[Question] = []
+        return TaskResult(fatal=str(error))
+    results: list[InputResult] = []
+    decodes: list[PendingDecode] = []
     wanted: dict[str, dict[Kind, None]] = {}
     for item in work.items:
         started = time.perf_counter()
+        result = InputResult(item.number, State.QUARANTINED)
         try:
             found = symbolize_input(worker, item, may_defer=bool(work.spill), may_want=work.may_want)
+        except Unreachable as error:
+            is_unanswered = not isinstance(error, Denied)
+            result = result._replace(reason=UNREACHABLE, detail=str(error), is_unanswered=is_unanswered)
         except InputError as error:
-            reason = UNREACHABLE if isinstance(error, Unreachable) else "unreadable"
-            silent = isinstance(error, Unreachable) and not isinstance(error, Denied)
-            result = InputResult(item.number, State.QUARANTINED, (), reason, str(error), is_unanswered=silent)
+            result = result._replace(reason="unreadable", detail=str(error))
         except (OutputError, UsageError) as error:
             if isinstance(error, OutputError) and not (worker.out.is_local and is_of_one_name(error)):
-                return TaskResult((), (), str(error))
-            result = InputResult(item.number, State.QUARANTINED, (), "unwritable", str(error))
+                return TaskResult(fatal=str(error))
+            result = result._replace(reason="unwritable", detail=str(error))
         except MemoryError:
             raise
-        except Exception:  # a fault of ours costs this input, and says where it is
-            result = InputResult(item.number, State.QUARANTINED, (), "error", traceback.format_exc(limit=-3))
+        except Exception:  # a bug costs this input only; the detail says where it is
+            result = result._replace(reason="error", detail=traceback.format_exc(limit=-3))
         else:
             if isinstance(found, WrittenOutputs):
-                said = "; ".join(f"{failure.place}: {failure.text}" for failure in found.failures.values())
-                reason = next((failure.reason.code for failure in found.failures.values()), "")
-                result = InputResult(item.number, State.DONE, found.profiles, reason, said)
+                detail = "; ".join(f"{failure.place}: {failure.text}" for failure in found.failures.values())
+                reasons = {failure.reason.code for failure in found.failures.values()}
+                reason = next((code for code in INCOMPLETE if code in reasons), "")
+                result = InputResult(item.number, State.DONE, found.profiles, reason, detail)
             else:
-                questions += found.questions
+                decodes += found.decodes
                 for build_id, kinds in found.wanted.items():
                     wanted.setdefault(build_id, {}).update(dict.fromkeys(kinds))
-                reason, detail = (FETCH, "") if found.wanted else ("", json.dumps(found.asked))
+                reason, detail = (FETCH, "") if found.wanted else ("", json.dumps(found.mappings))
                 result = InputResult(item.number, State.SCANNED, (), reason, detail)
-        handled.append(result._replace(seconds=time.perf_counter() - started))
+        results.append(result._replace(seconds=time.perf_counter() - started))
     try:
-        asked = put_off(worker, questions, work.spill)
-        files = tuple((build_id, tuple(kinds)) for build_id, kinds in wanted.items())
-        return TaskResult(tuple(handled), asked, wanted=files, problems=worker.new_problems())
+        requests = spill_addresses(worker, decodes, work.spill)
     except OutputError as error:
-        return TaskResult((), (), str(error))
+        return TaskResult(fatal=str(error))
+    files = tuple((build_id, tuple(kinds)) for build_id, kinds in wanted.items())
+    return TaskResult(tuple(results), requests, wanted=files, problems=worker.new_problems())
 
 
 def is_of_one_name(error: OutputError) -> bool:
-    """Whether an output cannot be written because of its name, which is no hindrance to others."""
+    """Whether an output cannot be written because of its name, which does not concern the others."""
     cause = error.__cause__
     return isinstance(cause, OSError) and cause.errno in NAMING_ERRORS
 
 
-def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool) -> WrittenOutputs | Postponed:
-    """Symbolize all profiles of an input; the outputs, or, if it may be put off, what would have to be decoded, or
-    fetched first."""
+def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool) -> WrittenOutputs | Waiting:
+    """Symbolize all profiles of an input; the outputs, or, if it may wait, what has to be decoded or fetched first."""
     with open_input(item.uri) as source:
         found = load_all(source, worker.config.load_options)
         single = found[0].profile if len(found) == 1 else None
         written = WrittenOutputs((), {})
         if may_defer:
-            put_off = Postponed([], {}, [])
+            waiting = Waiting([], {}, [])
             for number, each in enumerate(found):
                 profile = single or each.profile
                 matched = worker.symbolizer.match(profile)
-                for question in worker.symbolizer.open_questions(matched):
-                    put_off.questions.append(question)
-                    path, key = question.files[0][0], question.key
-                    put_off.asked.extend((number, mapping, path, key) for mapping in question.mappings)
+                for decode in worker.symbolizer.pending_decodes(matched):
+                    waiting.decodes.append(decode)
+                    path, key = decode.files[0][0], decode.key
+                    waiting.mappings.extend((number, mapping, path, key) for mapping in decode.mappings)
                 if worker.servers is not None:
-                    put_off.wanted.update(worker.servers.take_wanted() if may_want else {})
-                if single is not None and not any(put_off):
+                    waiting.wanted.update(worker.servers.take_wanted() if may_want else {})
+                if single is not None and not any(waiting):
                     return write_result(worker, item, each, worker.symbolizer.finish(single, matched), written)
-            if put_off.wanted:
-                return put_off._replace(questions=[])  # asked again when the files are there
-            if put_off.questions:
-                return put_off
-        asked: dict[int, dict[int, tuple[str, str]]] = {}
-        for number, mapping, path, key in json.loads(item.asked) if item.asked else ():
-            asked.setdefault(number, {})[mapping] = path, key
+            if waiting.wanted:
+                return waiting._replace(decodes=[])  # requested again when the files are there
+            if waiting.decodes:
+                return waiting
+        decoded: dict[int, dict[int, tuple[str, str]]] = {}
+        for number, mapping, path, key in json.loads(item.pending) if item.pending else ():
+            decoded.setdefault(number, {})[mapping] = path, key
         for number, each in enumerate(found):
             profile = single or each.profile
             matched = worker.symbolizer.match(profile)
-            matched.suspect(asked.get(number, {}))
+            matched.suspect(decoded.get(number, {}))
             written = write_result(worker, item, each, worker.symbolizer.finish(profile, matched), written)
         return written
 
@@ -333,15 +334,16 @@ def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool)
 def write_result(
     worker: Worker, item: Item, loaded: LoadedProfile, result: Result, written: WrittenOutputs
 ) -> WrittenOutputs:
-    """Write one profile where it belongs; returns `written` with its row and failures added."""
+    """Write one profile; returns `written` with its row and failures added."""
     failures = {failure.place: failure for failure in result.report.failures} | written.failures
     return WrittenOutputs((*written.profiles, write_profile(worker, item, loaded, result)), failures)
 
 
 def write_profile(worker: Worker, item: Item, loaded: LoadedProfile, result: Result) -> ProfileRow:
-    """Write one profile where it belongs; what is told of it.
+    """Write one profile; its row for the manifest.
 
-    One without any name does not replace what an earlier run made of the same input with names (rule R279).
+    One without any name does not replace an output with names that an earlier run made of the same input (R279, results
+    of earlier runs).
     """
     name = (f"{item.folder}/{loaded.name}" if loaded.name else item.name) + ENDING
     if not result.report.percent:
@@ -358,66 +360,72 @@ def write_profile(worker: Worker, item: Item, loaded: LoadedProfile, result: Res
 
 
 def output_size(out: Storage, name: str) -> int | None:
-    """The bytes of an output. A store that does not tell is one that cannot be written to: raises OutputError."""
+    """The bytes of an output, None if there is none. Raises OutputError if the store does not answer."""
     try:
         return out.size(name)
     except InputError as error:
         raise OutputError(str(error)) from error
 
 
-def put_off(worker: Worker, questions: list[Question], spill: str) -> tuple[DecodeRequest, ...]:
-    """Write the addresses that are asked and not on record yet; where they are."""
-    merged: dict[str, Question] = {}
-    for question in questions:
-        before = merged.get(question.key)
-        vaddrs = question.vaddrs if before is None else np.concatenate((before.vaddrs, question.vaddrs))
-        merged[question.key] = question._replace(vaddrs=vaddrs)
-    fresh = worker.new_addresses([each._replace(vaddrs=distinct(each.vaddrs)) for each in merged.values()])
-    if not fresh:
-        return ()
-    asked: list[DecodeRequest] = []
+def spill_addresses(worker: Worker, decodes: list[PendingDecode], spill: str) -> tuple[DecodeRequest, ...]:
+    """Write the addresses that this worker has not requested before to the file `spill`; the requests for them."""
+    merged: dict[str, list[PendingDecode]] = {}
+    for decode in decodes:
+        merged.setdefault(decode.key, []).append(decode)
+    requests: list[DecodeRequest] = []
+    pieces: list[UInt64] = []
     start = 0
-    with worker.exchange.write(f"{SPILLS}/{spill}") as file:
-        for key, files, vaddrs, _ in fresh:
-            file.write(vaddrs.tobytes())
-            asked.append(DecodeRequest(key, files, [(spill, start, len(vaddrs))]))
+    for key, same in merged.items():
+        vaddrs = worker.request(key, distinct(np.concatenate([decode.vaddrs for decode in same])))
+        if len(vaddrs):
+            requests.append(DecodeRequest(key, same[0].files, [(spill, start, len(vaddrs))]))
+            pieces.append(vaddrs)
             start += len(vaddrs)
-    worker.note(fresh)
-    return tuple(asked)
+    if pieces:
+        with worker.exchange.write(f"{SPILLS}/{spill}") as file:
+            file.writelines(vaddrs.tobytes() for vaddrs in pieces)
+    return tuple(requests)
 
 
 def decode_binary(work: DecodeTask) -> DecodeResult:
-    """Make the table of a binary for all addresses that are asked of it, where it is not kept as a whole."""
+    """Make the table of a binary for all requested addresses, and share it unless the cache has it as a whole."""
     started = time.perf_counter()
-    key, files, spills = work.asked
+    result = DecodeResult(work.request.key)
     try:
         worker = worker_for(work.config, work.epoch)
     except SymbolizeError as error:
-        return DecodeResult(key, 0, 0, time.perf_counter() - started, fatal=str(error))
+        return result._replace(fatal=str(error))
+    try:
+        result = decode(worker, work.request)
+    except ReadFailure as error:  # each profile tries for itself, and reports it
+        result = result._replace(failure=str(error))
+    except OutputError as error:
+        result = result._replace(fatal=str(error))
+    return result._replace(seconds=time.perf_counter() - started, problems=worker.new_problems())
+
+
+def decode(worker: Worker, request: DecodeRequest) -> DecodeResult:
+    """Make and share the table of a binary. Raises ReadFailure and OutputError."""
+    key, files, spills = request
     pieces = [worker.tables.addresses(key)]
     for spill, start, count in spills:
-        with suppress(OSError, InputError):  # what is lost is looked up where it is met
+        with suppress(OSError, InputError):  # the addresses of a lost file are looked up without the table
             pieces.append(read_addresses(worker.exchange.read_file(f"{SPILLS}/{spill}"), start, count))
     vaddrs = distinct(np.concatenate(pieces))
-    binary = worker.symbolizer.binary_of(Question(key, files, vaddrs))
+    binary = worker.symbolizer.binary_of(PendingDecode(key, files, vaddrs))
     if binary is None:
-        path = files[0][0] if files else ""
-        return DecodeResult(key, 0, 0, time.perf_counter() - started, f"{path}: is not there any more, or has changed")
+        return DecodeResult(key, failure=f"{files[0][0] if files else ''}: was removed, or has changed")
     try:
-        table = binary.table(None if work.config.nearest_line else vaddrs)
+        table = binary.table(None if worker.config.nearest_line else vaddrs)
         size = table.file_size
-        if not binary.is_kept or work.config.hand_on_kept:
+        if not binary.is_kept or worker.config.hand_on_kept:
             try:
                 size = worker.tables.write(binary, table, None if binary.has_whole else vaddrs)
             finally:
-                table.check()  # says why, if it is of a file that was truncated
-    except ReadFailure as error:  # each profile tries for itself, and says so
-        return DecodeResult(key, 0, 0, time.perf_counter() - started, str(error))
-    except OutputError as error:
-        return DecodeResult(key, 0, 0, time.perf_counter() - started, fatal=str(error))
+                table.check()  # raises the reason, if the table is of a file that was truncated
     finally:
         binary.forget()
-    return DecodeResult(key, len(vaddrs), size, time.perf_counter() - started, problems=worker.new_problems())
+    return DecodeResult(key, len(vaddrs), size)
 
 
 def forget_worker() -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from symbolize.batch.engines.engine import Engine
     from symbolize.batch.job import Batch, Plan, Shard
     from symbolize.batch.manifest import Manifest
+    from symbolize.batch.storage.backend import Storage
 
 STATE_FOLDER = ".symbolize"
 TASKS_ON_CLUSTER = 8
@@ -74,15 +75,15 @@ def run_batch(arguments: Sequence[str]) -> int:
                     manifest,
                     options.interval,
                     stopping,
-                    lambda: seen.list_quarantined(manifest, batch.turn, plan.state),
+                    lambda: seen.list_quarantined(manifest, plan.state),
                 )
             else:
                 batch.run()
         finally:
-            percent = seen.close_up(manifest, batch.turn, plan.state)
-        counts = manifest.count(batch.turn)
+            percent = seen.close_up(manifest, plan.state)
+        counts = manifest.count()
         is_waiting = counts[State.NEW] or counts[State.SCANNED]
-        unfinished = is_waiting or manifest.count_failed(batch.turn) or batch.unlisted
+        unfinished = is_waiting or manifest.count_failed() or batch.unlisted
     if unfinished and not options.watch:
         return EXIT_FAILED
     if counts[State.QUARANTINED] or (batch.missing and not options.watch):  # what is missing may still come
@@ -95,9 +96,9 @@ def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="symbolize batch",
         description="Symbolize many profiles: every binary is decoded once for all of them, on all cores or on a "
-        "cluster. Killed at any moment and started again, it goes on where it stopped.",
-        epilog="Exit codes: 0 done, 1 failed as a whole or a binary or server failed, 2 usage, 3 below --fail-under, "
-        "4 some inputs failed and are in quarantine, 130 interrupted.",
+        "cluster. A batch that was interrupted or killed continues when the same command is run again.",
+        epilog="Exit codes: 0 done; 1 the batch, a binary or a server failed, run it again; 2 usage; 3 below "
+        "--fail-under; 4 some inputs are missing or quarantined; 130 interrupted.",
     )
     result.add_argument(
         "inputs",
@@ -106,88 +107,110 @@ def parser() -> argparse.ArgumentParser:
         help="file, folder, pattern, or URL of one (s3://, gs://, file://); - for a list of names on standard input",
     )
     result.add_argument(
-        "--out", "-o", metavar="DIR", required=True, help="folder or URL to write to; names are those of the inputs"
+        "--out", "-o", metavar="DIR", required=True, help="folder or URL for the outputs, which are named as the inputs"
     )
     add_input_options(result)
     add_naming_options(result)
     add_cache_options(result)
-    where = result.add_argument_group("where it runs")
-    engine = where.add_mutually_exclusive_group()
-    engine.add_argument("--jobs", "-j", metavar="N", type=at_least_one, help="worker processes (default: one a core)")
-    engine.add_argument(
-        "--dask", metavar="ADDRESS", help="run the tasks on a dask.distributed cluster, as tcp://scheduler:8786"
-    )
-    where.add_argument(
-        "--shard",
-        metavar="I/N",
-        help="take only part I of N equal parts, from 0 on; N alone takes I from JOB_COMPLETION_INDEX",
-    )
-    where.add_argument(
-        "--state",
-        metavar="DIR",
-        help=f"local folder that remembers what is done (default: {STATE_FOLDER} in --out, or in the user's cache "
-        "folder if that is a URL)",
-    )
-    limits = result.add_argument_group("limits of one input; what reaches one is put into quarantine")
-    limits.add_argument(
-        "--time-limit",
-        metavar="SECONDS",
-        type=positive,
-        default=SECONDS,
-        help=f"time for one input (default: {SECONDS:.0f}); decoding a binary may take {DECODE_SECONDS:.0f} or this",
-    )
-    limits.add_argument(
-        "--memory-limit",
-        metavar="SIZE",
-        type=byte_size,
-        default=MEMORY,
-        help="private memory for one input, as 2G (default: 4G); decoding a binary may take 16G or this",
-    )
-    limits.add_argument(
-        "--attempts",
-        metavar="N",
-        type=at_least_one,
-        default=3,
-        help="how often an input is tried that kills its worker or reaches a limit (default: 3)",
-    )
-    limits.add_argument("--retry-quarantined", action="store_true", help="try again what is in quarantine")
-    limits.add_argument("--again", action="store_true", help="do everything again, also what is done")
-    watch = result.add_argument_group("new arrivals")
+    add_execution_options(result.add_argument_group("execution"))
+    add_limit_options(result.add_argument_group("limits of an input; an input that exceeds one is quarantined"))
+    watch = result.add_argument_group("watching for new inputs")
     watch.add_argument(
         "--watch",
         metavar="DIR",
         action="append",
         default=[],
-        help="take this input too, and keep looking for more in all inputs until interrupted; may be given several "
-        "times. A file is taken when it no longer changes",
+        help="also take this input, and scan all inputs for new files until interrupted; may be given several times. "
+        "A file is taken when it is unchanged between two scans",
     )
     watch.add_argument(
-        "--interval", metavar="SECONDS", type=positive, default=5.0, help="time between two looks (default: 5)"
+        "--interval", metavar="SECONDS", type=positive, default=5.0, help="time between two scans (default: 5)"
     )
-    seen = result.add_argument_group("what is told")
-    seen.add_argument("--report", choices=("text", "json"), default="text", help="form of the closing report")
-    seen.add_argument(
-        "--report-file", metavar="FILE", help="write the report here (default: standard error, JSON to standard output)"
+    add_report_options(result.add_argument_group("report, log and metrics"))
+    return result
+
+
+def add_execution_options(group: argparse._ArgumentGroup) -> None:
+    """The options for where the batch runs and keeps its state."""
+    engine = group.add_mutually_exclusive_group()
+    engine.add_argument(
+        "--jobs", "-j", metavar="N", type=at_least_one, help="worker processes (default: one for each core)"
     )
-    seen.add_argument("--metrics-file", metavar="FILE", help="keep Prometheus metrics in this file")
-    seen.add_argument("--metrics-port", metavar="PORT", type=port, help="serve Prometheus metrics at this port")
-    seen.add_argument(
+    engine.add_argument(
+        "--dask", metavar="ADDRESS", help="run on a dask.distributed cluster, for example tcp://scheduler:8786"
+    )
+    group.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="process only part I of N equal parts, from 0 on; with N alone, I is taken from JOB_COMPLETION_INDEX",
+    )
+    group.add_argument(
+        "--state",
+        metavar="DIR",
+        help=f"local folder for the record of what is done (default: {STATE_FOLDER} in --out, or in the user's cache "
+        "folder if --out is a URL)",
+    )
+
+
+def add_limit_options(group: argparse._ArgumentGroup) -> None:
+    """The options for limits, and for inputs that are done or quarantined."""
+    group.add_argument(
+        "--time-limit",
+        metavar="SECONDS",
+        type=positive,
+        default=SECONDS,
+        help=f"time for one input (default: {SECONDS:.0f}); decoding a binary may take {DECODE_SECONDS:.0f} s, or this "
+        "if it is more",
+    )
+    group.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        type=byte_size,
+        default=MEMORY,
+        help="private memory for one input, for example 2G (default: 4G); decoding a binary may take 16G, or this if "
+        "it is more",
+    )
+    group.add_argument(
+        "--attempts",
+        metavar="N",
+        type=at_least_one,
+        default=3,
+        help="how often to try an input that kills its worker or exceeds a limit (default: 3)",
+    )
+    group.add_argument("--retry-quarantined", action="store_true", help="try quarantined inputs again")
+    group.add_argument("--again", action="store_true", help="symbolize all inputs again, also those that are done")
+
+
+def add_report_options(group: argparse._ArgumentGroup) -> None:
+    """The options for what is reported of the batch, and where."""
+    group.add_argument("--report", choices=("text", "json"), default="text", help="format of the report at the end")
+    group.add_argument(
+        "--report-file",
+        metavar="FILE",
+        help="write the report to this file (default: text to standard error, JSON to standard output)",
+    )
+    group.add_argument("--metrics-file", metavar="FILE", help="write Prometheus metrics to this file every 5 seconds")
+    group.add_argument(
+        "--metrics-port", metavar="PORT", type=port, help="serve Prometheus metrics at this port; 0: any free one"
+    )
+    group.add_argument(
         "--metrics-address",
         metavar="ADDRESS",
         default="127.0.0.1",
         help="address of the metrics server (default: 127.0.0.1)",
     )
-    seen.add_argument("--log-json", metavar="FILE", help="append what happens to this file as JSON lines; - for output")
-    seen.add_argument(
+    group.add_argument(
+        "--log-json", metavar="FILE", help="append events to this file as JSON lines; - for standard output"
+    )
+    group.add_argument(
         "--fail-under",
         metavar="PERCENT",
         type=percentage,
-        help="exit with 3 when the profiles have names for less than this percentage of their frames, on average",
+        help="exit with 3 when on average less than this percentage of the frames of a profile has names",
     )
-    volume = seen.add_mutually_exclusive_group()
-    volume.add_argument("-v", "--verbose", action="store_true", help="also tell where binaries are looked for")
-    volume.add_argument("-q", "--quiet", action="store_true", help="nothing but errors")
-    return result
+    volume = group.add_mutually_exclusive_group()
+    volume.add_argument("-v", "--verbose", action="store_true", help="also print notes on folders with binaries")
+    volume.add_argument("-q", "--quiet", action="store_true", help="print errors only")
 
 
 def number(text: str, kind: type = int) -> Any:
@@ -226,43 +249,18 @@ def plan_of(options: argparse.Namespace) -> Plan:
     """The batch that the options ask for. Raises UsageError."""
     from symbolize import __version__
     from symbolize.batch.engines.engine import Limits
-    from symbolize.batch.job import Plan, is_below, new_run
-    from symbolize.batch.storage.backend import LocalStorage, Storage
-    from symbolize.batch.storage.inputs import local_path
+    from symbolize.batch.job import Plan, new_run
+    from symbolize.batch.storage.backend import Storage
     from symbolize.batch.storage.urls import is_url
     from symbolize.batch.tasks import WorkerConfig
     from symbolize.symbols import DEFAULT_LIMIT, default_folder
 
     inputs = [*options.inputs, *options.watch]
-    if not inputs:
-        raise UsageError("no inputs; name files, folders, patterns or URLs, or - for a list on standard input")
-    if "" in inputs or not options.out:
-        raise UsageError("an input or --out has an empty name")
-    if options.watch and "-" in inputs:
-        raise UsageError("a list on standard input cannot be watched")
-    for root in options.binaries:
-        if not os.path.exists(root):
-            raise UsageError(f"--binaries {root}: no such folder or file")
-    check_servers(options.debuginfod)
+    check_options(options, inputs)
     shard = shard_of(options.shard)
     out = Storage.of(options.out)
-    local = [local_path(argument) for argument in inputs]
-    for argument, path in zip(inputs, local, strict=True):
-        if path is not None and is_below(os.path.join(os.path.realpath(path), ""), out):
-            raise UsageError(f"{argument}: lies in --out {options.out}, where nothing is taken for an input")
     part = STATE_FOLDER if shard.parts == 1 else f"{STATE_FOLDER}/shard-{shard.number}-of-{shard.parts}"
-    if options.state:
-        if any(path is not None and is_below(os.path.join(options.state, ""), LocalStorage(path)) for path in local):
-            raise UsageError(f"--state {options.state}: lies in an input, where it would be taken for one")
-        state = os.path.join(os.path.abspath(options.state), part.removeprefix(STATE_FOLDER).lstrip("/"))
-    elif out.is_local:
-        state = os.path.join(out.url, part)
-    else:
-        folder = hashlib.sha256(out.url.encode()).hexdigest()[:16]
-        state = os.path.join(default_folder(), "batches", folder, part)
-    exchange = f"{out.url}/{part}/work" if options.dask else os.path.join(state, "work")
-    if options.cache == "":
-        raise UsageError("--cache has an empty name")
+    state = state_folder(options, inputs, out, part)
     cache = "" if options.no_cache else options.cache or default_folder()
     if cache and not is_url(cache):
         cache = os.path.abspath(cache)
@@ -274,7 +272,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     config = WorkerConfig(
         tuple(os.path.abspath(root) for root in binary_roots(options)),
         out.url,
-        exchange,
+        f"{out.url}/{part}/work" if options.dask else os.path.join(state, "work"),
         new_run(),
         cache=cache,
         cache_limit=DEFAULT_LIMIT if options.cache_limit is None else options.cache_limit,
@@ -289,7 +287,6 @@ def plan_of(options: argparse.Namespace) -> Plan:
         load_options=load_options(options),
     )
     seconds, memory, attempts = options.time_limit, options.memory_limit, options.attempts
-    per_task = TASKS_ON_CLUSTER if options.dask else 1
     waiting = STORE_SECONDS if "-" in inputs or any(map(is_url, (*inputs, options.out, cache))) else 0.0
     return Plan(
         inputs,
@@ -299,11 +296,48 @@ def plan_of(options: argparse.Namespace) -> Plan:
         limits=Limits(seconds, memory, attempts, waiting),
         decode_limits=Limits(max(seconds, DECODE_SECONDS), max(memory, DECODE_MEMORY), attempts, waiting),
         shard=shard,
-        listing=sys.stdin,
+        name_list=sys.stdin,
         retry_quarantined=options.retry_quarantined,
         again=options.again,
-        per_task=per_task,
+        per_task=TASKS_ON_CLUSTER if options.dask else 1,
     )
+
+
+def check_options(options: argparse.Namespace, inputs: Sequence[str]) -> None:
+    """Raise UsageError for options that are wrong by themselves."""
+    if not inputs:
+        raise UsageError("no inputs; name files, folders, patterns or URLs, or - for a list on standard input")
+    if "" in inputs or not options.out:
+        raise UsageError("an input or --out has an empty name")
+    if options.watch and "-" in inputs:
+        raise UsageError("a list on standard input cannot be watched")
+    for root in options.binaries:
+        if not os.path.exists(root):
+            raise UsageError(f"--binaries {root}: no such folder or file")
+    check_servers(options.debuginfod)
+    if options.cache == "":
+        raise UsageError("--cache has an empty name")
+
+
+def state_folder(options: argparse.Namespace, inputs: Sequence[str], out: Storage, part: str) -> str:
+    """The local folder for the manifest; `part` is its path below the outputs. Raises UsageError where inputs and
+    outputs overlap."""
+    from symbolize.batch.job import is_below
+    from symbolize.batch.storage.backend import LocalStorage
+    from symbolize.batch.storage.inputs import local_path
+    from symbolize.symbols import default_folder
+
+    local = [(argument, path) for argument in inputs if (path := local_path(argument)) is not None]
+    for argument, path in local:
+        if is_below(os.path.join(os.path.realpath(path), ""), out):
+            raise UsageError(f"{argument}: is inside --out {options.out}, where files are not taken as inputs")
+    if options.state:
+        if any(is_below(os.path.join(options.state, ""), LocalStorage(path)) for _, path in local):
+            raise UsageError(f"--state {options.state}: is inside an input, so its files would be taken as inputs")
+        return os.path.join(os.path.abspath(options.state), part.removeprefix(STATE_FOLDER).lstrip("/"))
+    if out.is_local:
+        return os.path.join(out.url, part)
+    return os.path.join(default_folder(), "batches", hashlib.sha256(out.url.encode()).hexdigest()[:16], part)
 
 
 def shard_of(text: str | None) -> Shard:
@@ -364,14 +398,14 @@ def keep_watching(
 
     failed = 0
     tried = time.monotonic()
-    for look in itertools.count():
+    for scan in itertools.count():
         if stopping.is_set():
             return
         if time.monotonic() - tried > RETRY_EVERY:
             tried = time.monotonic()
             batch.retry_failed()
-        batch.take_in(lambda found, look=look: manifest.is_settled(found, look))  # type: ignore[misc]
-        manifest.end_look(look)
+        batch.take_in(lambda found, scan=scan: manifest.is_settled(found, scan))  # type: ignore[misc]
+        manifest.end_scan(scan)
         counts = batch.work()
         if counts[State.QUARANTINED] != failed:
             failed = counts[State.QUARANTINED]

@@ -76,12 +76,12 @@ class BatchMonitor:
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
-    def list_quarantined(self, manifest: Manifest, turn: int, folder: str) -> str:
+    def list_quarantined(self, manifest: Manifest, folder: str) -> str:
         """Write the list of what is in quarantine in `folder`; its path, empty if there is nothing."""
         listing = os.path.join(folder, QUARANTINE)
-        return listing if write_quarantine(manifest, turn, listing) else ""
+        return listing if write_quarantine(manifest, listing) else ""
 
-    def close_up(self, manifest: Manifest, turn: int, folder: str) -> float:
+    def close_up(self, manifest: Manifest, folder: str) -> float:
         """List what is quarantined in `folder`, and report; the percentage of sample value that has names in a profile,
         on average.
 
@@ -89,8 +89,8 @@ class BatchMonitor:
         """
         options = self._options
         self._progress.close()
-        listing = self.list_quarantined(manifest, turn, folder)
-        with Summary(manifest, turn, self._tally, OPTION_HINTS, "--again") as summary:
+        listing = self.list_quarantined(manifest, folder)
+        with Summary(manifest, self._tally, OPTION_HINTS, "--again") as summary:
             if options.report == "json":
                 self._write(summary.json_pieces(), options.report_file or STANDARD_OUTPUT)
             else:

@@ -1,6 +1,6 @@
 """Which binary answers for a mapping, and the vaddr of each address in it. Knows no formats."""
 
 from symbolize.resolve.resolution import Resolution, Resolutions
-from symbolize.resolve.resolver import MappingResolver, Question
+from symbolize.resolve.resolver import MappingResolver, PendingDecode
 
-__all__ = ["MappingResolver", "Question", "Resolution", "Resolutions"]
+__all__ = ["MappingResolver", "PendingDecode", "Resolution", "Resolutions"]

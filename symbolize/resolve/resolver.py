@@ -43,9 +43,9 @@ MAX_ATTEMPTS = 2
 """How often a mapping is resolved whose files change meanwhile."""
 
 
-class Question(NamedTuple):
-    """What a profile asks of a binary: a name for its files by their contents, each path with the build id that it has
-    to have, the vaddrs, distinct and ascending, and for which mappings."""
+class PendingDecode(NamedTuple):
+    """A binary that has to be decoded for a profile: a key of the contents of its files, each path with the build id
+    that it has to have, the vaddrs, distinct and ascending, and the mappings."""
 
     key: str
     files: tuple[tuple[str, str], ...]
@@ -120,25 +120,27 @@ class MappingResolver:
         self._opened.close_unused()
         return result
 
-    def questions(self, resolutions: Resolutions, is_answered: Callable[[Binary, UInt64], bool]) -> list[Question]:
-        """What has to be decoded: of each binary without a table at hand the vaddrs that are asked, unless
-        `is_answered` for them."""
-        questions = []
+    def pending_decodes(
+        self, resolutions: Resolutions, is_answered: Callable[[Binary, UInt64], bool]
+    ) -> list[PendingDecode]:
+        """What has to be decoded: the binaries without a table in the cache, unless `is_answered` for their vaddrs."""
+        pending = []
         for binary, answered in resolutions.by_binary():
             files = self._opened.files_of(binary) if isinstance(binary, Binary) else None
             if not isinstance(binary, Binary) or files is None or binary.is_cached():
                 continue
             vaddrs = distinct(np.concatenate([each.vaddrs for each in answered]))
             if len(vaddrs) and not is_answered(binary, vaddrs):
-                questions.append(Question(binary.key, tuple(files), vaddrs, tuple(each.mapping for each in answered)))
-        return questions
+                mappings = tuple(each.mapping for each in answered)
+                pending.append(PendingDecode(binary.key, tuple(files), vaddrs, mappings))
+        return pending
 
-    def open_again(self, question: Question) -> Binary | None:
-        """The binary that a question is for; None if its files are not there any more or have changed."""
-        found = BinaryMatch([path for path, _ in question.files], expected=dict(question.files))
+    def open_again(self, pending: PendingDecode) -> Binary | None:
+        """The binary of a pending decode; None if its files are not there any more or have changed."""
+        found = BinaryMatch([path for path, _ in pending.files], expected=dict(pending.files))
         opened = self._opened.open(found)
         self._opened.use(found)
-        return next((binary for binary in opened.binaries if binary.key == question.key), None)
+        return next((binary for binary in opened.binaries if binary.key == pending.key), None)
 
     def close(self) -> None:
         """Close all binaries."""

@@ -180,5 +180,5 @@ def test_a_store_that_is_down_is_not_asked_for_each_input(
     assert (counts[State.QUARANTINED], counts[State.NEW]) == ((30, 0) if is_denied else (16, 14))
     assert bool([problem for problem in seen.problems if "16 inputs in a row" in problem]) != is_denied
     with Manifest(given.state + "/manifest.sqlite") as manifest:
-        assert manifest.count_failed(1) == counts[State.QUARANTINED]
+        assert manifest.count_failed() == counts[State.QUARANTINED]
     assert run_plan(given)[0][State.DONE] == 30

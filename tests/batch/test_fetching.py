@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch.fetching import ANSWERS, FOLDER, AtHand, Fetcher, NotAsked, open_client
+from symbolize.batch.fetching import ANSWERS, FOLDER, Fetcher, WorkerAnswer, WorkerServers, open_client
 from symbolize.batch.storage.backend import Storage
 from symbolize.binaries import Attempt
 from symbolize.binaries.debuginfod.cache import default_folder
@@ -35,7 +35,7 @@ class Client:
 
     def fetch(self, build_id: str, kind: str) -> Any:
         self.asked.append(build_id)
-        return NotAsked(None, [Attempt("debuginfod", "no build id")])
+        return WorkerAnswer(None, [Attempt("debuginfod", "no build id")])
 
 
 def leave(exchange: Storage, hand_on: bool, **fetched: Fetched) -> None:
@@ -43,13 +43,13 @@ def leave(exchange: Storage, hand_on: bool, **fetched: Fetched) -> None:
     fetcher = Fetcher.__new__(Fetcher)
     vars(fetcher).update(_exchange=exchange, _hand_on=hand_on, _answers={}, client=Client())
     for build_id, each in fetched.items():
-        fetcher._note(build_id, "debuginfo", each)
+        fetcher._record(build_id, "debuginfo", each)
     fetcher._write()
 
 
-def worker(exchange: Storage, **here: Any) -> AtHand:
+def worker(exchange: Storage, **here: Any) -> WorkerServers:
     """A worker that has looked once."""
-    result = AtHand(Client(**here), exchange)  # type: ignore[arg-type]
+    result = WorkerServers(Client(**here), exchange)  # type: ignore[arg-type]
     result.begin(1)
     return result
 
@@ -68,13 +68,13 @@ def test_files_for_workers_on_other_machines(hand_on: bool, exchange: Storage, t
         assert not answer.failures
     else:
         assert answer.path is None
-        assert "was fetched, and is gone" in answer.failures[0].outcome
+        assert "was fetched, and then removed" in answer.failures[0].outcome
 
 
 def test_what_a_worker_wants(exchange: Storage) -> None:
     """What is neither noted nor at hand, each kind once, until it is taken; what failed is not wanted again."""
     leave(exchange, False, cd=Fetched(None, "failed", [LOST], failures=[LOST]))
-    here = NotAsked("/file", ())
+    here = WorkerAnswer("/file", ())
     at_hand = worker(exchange, ab=here)
     assert at_hand.fetch("ab", "debuginfo") is here
     failed = at_hand.fetch("cd", "debuginfo")

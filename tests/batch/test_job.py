@@ -70,7 +70,7 @@ def test_each_binary_is_decoded_once(some: Path, tmp_path: Path) -> None:
     assert seen.stages == [("scan", 3), ("decode", binaries), ("rewrite", 3)]
     assert files_below(tmp_path / "out" / ".symbolize") == ["manifest.sqlite"]
     with Manifest(given.state + "/manifest.sqlite") as manifest:
-        seconds = [row.seconds for row in manifest.rows(1)] + [row[4] for row in manifest.binaries()]
+        seconds = [row.seconds for row in manifest.rows()] + [row[4] for row in manifest.binaries()]
     assert len(seconds) == 3 + binaries
     assert 0 < min(seconds) <= sum(seconds) < took
 
@@ -90,8 +90,8 @@ def test_addresses_are_put_on_record_once(some: Path, tmp_path: Path) -> None:
         with pytest.raises(KeyboardInterrupt):
             run_plan(given, DirectEngine(stop))
         with Manifest(given.state + "/manifest.sqlite") as manifest:
-            asked.append(dict(manifest.unanswered()))
-            spills = [manifest.asked(key).spills for key in asked[-1]]
+            asked.append(dict(manifest.pending_decodes()))
+            spills = [manifest.decode_request(key).spills for key in asked[-1]]
         assert sum(map(len, spills)) == len(asked[-1])
     assert asked[0] == asked[1]
     assert asked[1].items() < asked[2].items()
@@ -210,7 +210,7 @@ def test_shards(tmp_path: Path) -> None:
         seen_items: list[str] = []
         counts, _ = run_plan(given, engine)
         with Manifest(given.state + "/manifest.sqlite") as manifest:
-            seen_items = [row[1] for row in manifest.rows(1)]
+            seen_items = [row[1] for row in manifest.rows()]
         assert 0 < counts[State.DONE] == len(seen_items) < len(inputs)
         assert {name.split(".")[0] for name in seen_items}.isdisjoint(name.split(".")[0] for name in taken)
         taken += seen_items

@@ -37,7 +37,7 @@ def test_a_task_of_several_is_divided_to_find_the_bad_one(some: Path, tmp_path: 
     assert seen.reasons == {"b.prof": "crash"}
     assert engine.limits[:2] == [Limits(80, 0, 1), limits]
     with Manifest(given.state + "/manifest.sqlite") as manifest:
-        assert [row[7] for row in manifest.rows(2 - 1) if row[5]] == [3]
+        assert [row[7] for row in manifest.rows() if row[5]] == [3]
 
 
 def test_a_binary_that_goes_before_it_is_decoded(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_binary_that_goes_before_it_is_decoded(tmp_path: Path) -> None:
     given = plan(tmp_path / "in", tmp_path / "out", [tmp_path / "bin"])
     counts, seen = run_plan(given, DirectEngine(remove))
     assert counts == {**ALL_DONE, State.DONE: 1}
-    assert seen.failures == [f"{tmp_path}/bin/spectra: is not there any more, or has changed"]
+    assert seen.failures == [f"{tmp_path}/bin/spectra: was removed, or has changed"]
     with Manifest(given.state + "/manifest.sqlite") as manifest:
         assert [(row[2], row[3], row[5]) for row in manifest.binaries()] == [(0, 0, seen.failures[0])]
 
@@ -74,7 +74,7 @@ def test_attempts_are_on_record(engine: type[DirectEngine], attempts: int, tmp_p
     given = plan(tmp_path / "in", tmp_path / "out", [])
     run_plan(given, engine())
     with Manifest(given.state + "/manifest.sqlite") as manifest:
-        assert [(row.state, row.attempts) for row in manifest.rows(1)] == [
+        assert [(row.state, row.attempts) for row in manifest.rows()] == [
             (State.DONE, attempts),
             (State.QUARANTINED, attempts),
         ]
@@ -89,7 +89,7 @@ def test_a_binary_that_cannot_be_decoded(some: Path, tmp_path: Path) -> None:
     def fails(task: Task) -> Failure | None:
         if task.function is not batch_tasks.decode_binary:
             return None
-        if "ledger" in task.argument.asked.files[0][0]:
+        if "ledger" in task.argument.request.files[0][0]:
             tried.append(task.key)
             return Failure.CRASH
         return None
@@ -176,9 +176,9 @@ def test_a_server_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monke
         _, seen = run_plan(given)
         assert {*seen.reasons.values()} == {"unreachable"}
         with Manifest(given.state + "/manifest.sqlite") as manifest:
-            assert (manifest.count_failed(1), manifest.count(1)[State.QUARANTINED]) == (2, 2)
-            manifest.retry_failed(1, "unreachable")  # as while watching
-            assert (manifest.count_failed(1), manifest.count(1)[State.NEW]) == (0, 2)
+            assert (manifest.count_failed(), manifest.count()[State.QUARANTINED]) == (2, 2)
+            manifest.retry_failed("unreachable")  # as while watching
+            assert (manifest.count_failed(), manifest.count()[State.NEW]) == (0, 2)
         run_plan(given)
     counts, seen = run_plan(given)
     assert (counts[State.DONE], seen.reasons) == (1, {"bad": "unreadable"})
@@ -204,7 +204,7 @@ def test_trying_again_while_watching(tmp_path: Path, monkeypatch: pytest.MonkeyP
     given = plan(tmp_path / "in", tmp_path / "out", [], debuginfod=("http://127.0.0.1:1",))
     with Manifest(given.state + "/manifest.sqlite") as manifest, DirectEngine() as engine:
         batch = Batch(given, engine, manifest, Recorder())
-        manifest.add([Input(name, name, 1, "1") for name in "abc"], "", batch.turn, retry=False, again=False)
+        manifest.add([Input(name, name, 1, "1") for name in "abc"], "", retry=False, again=False)
         manifest.record(
             [
                 InputResult(1, State.QUARANTINED, (), UNREACHABLE),
@@ -215,7 +215,7 @@ def test_trying_again_while_watching(tmp_path: Path, monkeypatch: pytest.MonkeyP
         states = []
         for _ in range(3):
             batch.retry_failed()
-            states.append([row.state for row in manifest.rows(batch.turn)])
+            states.append([row.state for row in manifest.rows()])
         assert probed == []
     new, done, bad = State.NEW, State.DONE, State.QUARANTINED
     assert states == [[new, done, bad], [new, new, bad], [new, new, bad]]
@@ -274,7 +274,7 @@ def test_what_all_inputs_need_is_missing(some: Path, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"nowhere\.txt"):
         run_plan(given)
     with Manifest(given.state + "/manifest.sqlite") as manifest:
-        assert manifest.count(1)[State.NEW] == 3
+        assert manifest.count()[State.NEW] == 3
 
 
 def test_faults_of_ours(some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

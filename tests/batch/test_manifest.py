@@ -15,9 +15,9 @@ def test_settling(tmp_path: Path) -> None:
     with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
         assert [manifest.is_settled(each, look) for look, each in enumerate((one, other, one))] == [False] * 3
         assert manifest.is_settled(one, 3)
-        manifest.end_look(4)
+        manifest.end_scan(4)
         assert not manifest.is_settled(one, 5)
-        manifest.add([one], "", 1, retry=False, again=False)
+        manifest.add([one], "", retry=False, again=False)
         assert manifest.is_settled(one, 9)
         assert not manifest.is_settled(other, 9)
 
@@ -29,18 +29,20 @@ def test_many_inputs_are_read_by_and_by(tmp_path: Path, monkeypatch: pytest.Monk
     with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
         for turn in (1, 2):
             inputs = [Input(f"{name}.{turn}", f"{name}.{turn}", 1, "1") for name in names]
-            manifest.add(inputs, "", turn, retry=False, again=False)
+            manifest.generation = turn
+            manifest.add(inputs, "", retry=False, again=False)
         for turn in (1, 2):
+            manifest.generation = turn
             expected = [f"{name}.{turn}" for name in names]
-            assert [row.uri for row in manifest.rows(turn)] == expected
-            assert [item.uri for item in manifest.items(State.NEW, turn)] == expected
+            assert [row.uri for row in manifest.rows()] == expected
+            assert [item.uri for item in manifest.items(State.NEW)] == expected
         # What changes its state meanwhile is not met twice.
         met = []
-        for item in manifest.items(State.NEW, 2):
+        for item in manifest.items(State.NEW):
             met.append(item.uri)
             manifest.record([InputResult(item.number, State.SCANNED)])
         assert met == expected
-        assert [*manifest.items(State.NEW, 2)] == []
+        assert [*manifest.items(State.NEW)] == []
 
 
 ROWS_BEFORE = ProfileRow("a.pb.gz", 7, {"percent": 1}), ProfileRow("b.pb.gz", 8, {"percent": 2})
@@ -62,8 +64,8 @@ QUARANTINED_BEFORE = InputResult(1, State.QUARANTINED, (), "crash", "it died", 2
         (DONE_BEFORE, {"again": True}, True, True),
         (DONE_BEFORE, {"is_there": lambda output, size: (output, size) != ("a.pb.gz", 7)}, True, True),
         *((DONE_BEFORE._replace(reason=reason), {}, True, False) for reason in INCOMPLETE),
-        (DONE_BEFORE, {"turn": 1, "again": True, "retry": True}, False, False),
-        (DONE_BEFORE, {"turn": 1, "version": "2"}, True, True),
+        (DONE_BEFORE, {"generation": 0, "again": True, "retry": True}, False, False),
+        (DONE_BEFORE, {"generation": 0, "version": "2"}, True, True),
         (QUARANTINED_BEFORE, {}, False, False),
         (QUARANTINED_BEFORE, {"retry": True}, True, False),
         (QUARANTINED_BEFORE, {"again": True}, True, False),
@@ -79,21 +81,22 @@ def test_which_inputs_are_done_again(
     """What is new begins anew, and says whether outputs of an earlier run of the same bytes may stay."""
     found = Input("/in/a", "a", 5, "1")
     with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
-        manifest.add([found], "options", 1, retry=False, again=False)
+        manifest.add([found], "options", retry=False, again=False)
         manifest.record([before])
-        turn = given.pop("turn", 2)
+        manifest.generation = given.pop("generation", 1)
         version, options = given.pop("version", "1"), given.pop("options", "options")
         given = {"retry": False, "again": False} | given
-        manifest.add([found._replace(size=6, version=version)], options, turn, **given)
-        (row,) = manifest.rows(turn)
+        manifest.add([found._replace(size=6, version=version)], options, **given)
+        (row,) = manifest.rows()
         assert row.state == (State.NEW if is_new else before.state)
         result = ("", "", 0, 0.0) if is_new else (before.reason, before.detail, 3, 2.0)
         assert (row.reason, row.detail, row.attempts, row.seconds) == result
-        items = [*manifest.items(State.NEW, turn)]
+        items = [*manifest.items(State.NEW)]
         assert len(items) == is_new
         for item in items:
             assert (item.size, item.before) == (6, () if is_replaced else before.profiles)
         # The next look finds it as it is.
         manifest.record([before])
-        manifest.add([found._replace(version=version)], options, turn + 1, retry=False, again=False)
-        assert manifest.count(turn + 1)[State.NEW] == (before.reason in (*INCOMPLETE, UNREACHABLE))
+        manifest.generation += 1
+        manifest.add([found._replace(version=version)], options, retry=False, again=False)
+        assert manifest.count()[State.NEW] == (before.reason in (*INCOMPLETE, UNREACHABLE))

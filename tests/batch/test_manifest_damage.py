@@ -17,7 +17,7 @@ def path(tmp_path: Path) -> str:
     """A manifest with an input that is done."""
     path = str(tmp_path / "state" / "manifest.sqlite")
     with Manifest(path) as manifest:
-        manifest.add([Input("a.prof", "a", 5, "v")], "options", 1, retry=False, again=False)
+        manifest.add([Input("a.prof", "a", 5, "v")], "options", retry=False, again=False)
         manifest.record([InputResult(1, State.DONE, (ProfileRow("a.pb.gz", 7, {"percent": 1.0}),))])
     return path
 
@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> str:
 def test_a_sound_one(path: str) -> None:
     """What was written is read again."""
     with Manifest(path) as manifest:
-        assert [row.uri for row in manifest.rows(1)] == ["a.prof"]
+        assert [row.uri for row in manifest.rows()] == ["a.prof"]
         assert manifest.profiles(1) == [ProfileRow("a.pb.gz", 7, {"percent": 1.0})]
 
 
@@ -42,9 +42,9 @@ def test_an_interrupt_is_no_damage(path: str, monkeypatch: pytest.MonkeyPatch) -
     with Manifest(path) as manifest, monkeypatch.context() as patched:
         patched.setattr("symbolize.batch.manifest.seal", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            manifest.add([Input("b.prof", "b", 5, "v")], "options", 1, retry=False, again=False)
+            manifest.add([Input("b.prof", "b", 5, "v")], "options", retry=False, again=False)
     with Manifest(path) as manifest:
-        assert [row.uri for row in manifest.rows(1)] == ["a.prof"]
+        assert [row.uri for row in manifest.rows()] == ["a.prof"]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_rows_that_were_not_written(path: str, statement: str) -> None:
     connection.commit()
     connection.close()
     before = Path(path).read_bytes()
-    with pytest.raises(OutputError, match=r"manifest\.sqlite: is damaged .*remove it to begin anew"):
+    with pytest.raises(OutputError, match=r"manifest\.sqlite: is damaged .*remove it to start from the beginning"):
         Manifest(path)
     assert Path(path).read_bytes() == before
 
@@ -78,7 +78,7 @@ def test_one_of_another_version(path: str, layout: int) -> None:
     connection.execute(f"PRAGMA user_version = {layout}")
     connection.close()
     before = Path(path).read_bytes()
-    with pytest.raises(UsageError, match=r"manifest\.sqlite: is of another version .*remove it to begin anew"):
+    with pytest.raises(UsageError, match=r"manifest\.sqlite: is of another version .*remove it to start"):
         Manifest(path)
     assert Path(path).read_bytes() == before
 
@@ -112,13 +112,15 @@ def test_what_goes_wrong_while_it_is_open(path: str) -> None:
     with pytest.raises(KeyError), Manifest(path):
         raise KeyError
     with Manifest(path) as manifest:
-        assert (manifest.has(1, "x"), manifest.has(1, ""), manifest.has(2, "")) == (False, True, False)
+        assert (manifest.count_reasons("x"), manifest.count_reasons("x", "")) == (0, 1)
+        manifest.generation += 1
+        assert manifest.count_reasons("") == 0
 
 
 def test_no_folder_for_it(tmp_path: Path) -> None:
     """Nor a file where a folder is."""
     (tmp_path / "file").touch()
-    with pytest.raises(OutputError, match=r"manifest\.sqlite: cannot be made: "):
+    with pytest.raises(OutputError, match=r"manifest\.sqlite: cannot be created: "):
         Manifest(str(tmp_path / "file" / "manifest.sqlite"))
 
 
@@ -129,7 +131,7 @@ def test_a_damaged_manifest(some: Path, tmp_path: Path) -> None:
     path = Path(given.state) / "manifest.sqlite"
     data = path.read_bytes()
     path.write_bytes(data[:4096] + b"?" * (len(data) - 4096))
-    with pytest.raises(OutputError, match=r"manifest\.sqlite: is damaged .*remove it to begin anew"):
+    with pytest.raises(OutputError, match=r"manifest\.sqlite: is damaged .*remove it to start from the beginning"):
         run_plan(given)
     path.write_bytes(b"?" * 4096)
     with pytest.raises(OutputError, match=r"manifest\.sqlite: is damaged \(file is not a database\)"):

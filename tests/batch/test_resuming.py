@@ -216,7 +216,7 @@ def test_an_output_that_cannot_be_removed(tmp_path: Path, monkeypatch: pytest.Mo
     counts, seen = run_plan(plan(source.parent, out, []))
     assert counts == {**ALL_DONE, State.DONE: 1}
     (problem,) = seen.problems
-    assert "is of what its input was before, and cannot be removed: " in problem
+    assert "is of an earlier version of its input, and cannot be removed: " in problem
     assert len(outputs(out)) == 2
 
 
@@ -230,7 +230,7 @@ def test_a_run_that_names_nothing_keeps_what_is_better(some: Path, tmp_path: Pat
     with Manifest(wrong.state + "/manifest.sqlite") as manifest, DirectEngine() as engine:
         batch = Batch(wrong, engine, manifest, Recorder())
         assert batch.run() == {**ALL_DONE, State.DONE: 3}
-        with Summary(manifest, batch.turn, Tally()) as summary:
+        with Summary(manifest, Tally()) as summary:
             summary.read()
             assert "kept: 3 outputs of earlier runs" in summary.text()
             assert summary.figures()["outputs"]["kept"] == 3
@@ -249,7 +249,7 @@ def test_a_run_that_names_nothing_keeps_what_is_better(some: Path, tmp_path: Pat
     assert not any(data == before[name] for name, data in outputs(out).items())
     with (
         Manifest(wrong.state + "/manifest.sqlite") as manifest,
-        Summary(manifest, manifest.next_turn() - 1, Tally()) as summary,
+        Summary(manifest, Tally()) as summary,
     ):
         summary.read()
         assert "warning: NOTHING WAS SYMBOLIZED in 3 of 3 profiles" in summary.text()

@@ -104,23 +104,24 @@ def test_workers_open_a_limited_number_of_binaries(some: Path, tmp_path: Path, m
     """With more they begin anew, and the outputs are the same."""
     run_plan(plan(some, tmp_path / "whole", BINS))
     monkeypatch.setattr(batch_tasks, "MAX_OPEN", 0)
-    monkeypatch.setattr(batch_tasks, "MAX_NOTED", 0)
+    monkeypatch.setattr(batch_tasks, "MAX_REQUESTED", 0)
     opened: list[int] = []
-    noted: list[int] = []
-    begin, note = batch_tasks.Worker.begin, batch_tasks.Worker.note
+    requested: list[int] = []
+    begin, request = batch_tasks.Worker.begin, batch_tasks.Worker.request
 
     def noting(self: batch_tasks.Worker, epoch: int) -> None:
         begin(self, epoch)
         opened.append(self.symbolizer.open_binaries + len(self.tables._known))
 
-    def remembering(self: batch_tasks.Worker, questions: list[batch_tasks.Question]) -> None:
-        note(self, questions)
-        noted.append(len(self.noted))
+    def requesting(self: batch_tasks.Worker, key: str, vaddrs: Any) -> Any:
+        fresh = request(self, key, vaddrs)
+        requested.append(len(self.requested))
+        return fresh
 
     monkeypatch.setattr(batch_tasks.Worker, "begin", noting)
-    monkeypatch.setattr(batch_tasks.Worker, "note", remembering)
+    monkeypatch.setattr(batch_tasks.Worker, "request", requesting)
     run_plan(plan(some, tmp_path / "out", BINS))
-    assert {*opened} == {*noted} == {0}
+    assert {*opened} == {*requested} == {0}
     assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
     assert gzip.decompress(outputs(tmp_path / "out")["a.pb.gz"])
 

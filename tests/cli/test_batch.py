@@ -277,11 +277,11 @@ def test_shards_from_the_environment(tmp_path: Path) -> None:
         (["in", "--out", "out", "--shard", "3"], "JOB_COMPLETION_INDEX"),
         (["in", "--out", "out", "--time-limit", "0"], "above 0"),
         (["in", "--out", "out", "--jobs", "0"], "at least 1"),
-        (["in", "--out", "in"], "lies in --out"),
-        (["in/p000.prof", "--out", "in"], "lies in --out"),
+        (["in", "--out", "in"], "is inside --out"),
+        (["in/p000.prof", "--out", "in"], "is inside --out"),
         (["in", "--out", "out", "--jobs", "x"], "'x' is no whole number"),
         (["in", "--out", "out", "--interval", "x"], "'x' is no number"),
-        (["in", "--out", "out", "--state", "in/state"], "lies in an input"),
+        (["in", "--out", "out", "--state", "in/state"], "is inside an input"),
         (["-", "--watch", "in", "--out", "out"], "cannot be watched"),
         (["in", "--out", "ftp://x/y"], "ftp://x/y"),
     ],
@@ -337,7 +337,7 @@ def test_limits_of_a_plan() -> None:
     assert (plan.retry_quarantined, plan.again, plan.per_task, plan.shard) == (False, False, 1, Shard())
     plan = made_plan("--retry-quarantined", "--again", "--watch", "in", "--shard", "2/7")
     assert (plan.retry_quarantined, plan.again, plan.shard) == (True, True, Shard(2, 7))
-    assert (plan.arguments, plan.listing) == (["in"], sys.stdin)
+    assert (plan.arguments, plan.name_list) == (["in"], sys.stdin)
 
 
 def test_folders_of_a_plan(tmp_path: Path) -> None:
@@ -402,7 +402,7 @@ def test_looks_while_watching(monkeypatch: pytest.MonkeyPatch) -> None:
         retry_failed=lambda: events.append("retry"),
     )
     manifest: Any = SimpleNamespace(
-        is_settled=lambda found, look: (found, look), end_look=lambda look: events.append(("end", look))
+        is_settled=lambda found, look: (found, look), end_scan=lambda look: events.append(("end", look))
     )
     monkeypatch.setattr(time, "monotonic", lambda: 25 * stopping.looks)
     keep_watching(batch, manifest, 3.5, stopping, lambda: events.append("failed"))

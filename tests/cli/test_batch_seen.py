@@ -42,13 +42,13 @@ def run(seen: BatchMonitor, folder: Path, *results: InputResult) -> float:
     """A batch with these results; what `close_up` gives."""
     with Manifest(str(folder / "manifest.sqlite")) as manifest:
         inputs = [Input(f"/in/{each.number}.prof", str(each.number), 1000, "v") for each in results]
-        manifest.add(inputs, "options", 1, retry=False, again=False)
+        manifest.add(inputs, "options", retry=False, again=False)
         seen.observer.began(len(results), 0, 0)
         seen.observer.entered("scan", len(results))
         for each in results:
             manifest.record([each])
             seen.observer.handled(events.item(each.number), each)
-        return seen.close_up(manifest, 1, str(folder))
+        return seen.close_up(manifest, str(folder))
 
 
 HALF = events.coverage(events.mapping(misses=[("not-found", 5, 50.0)]))

@@ -108,7 +108,7 @@ def sound_manifest(process: int) -> tuple[Path, bytes, list[object]]:
     path = folder / "manifest.sqlite"
     with Manifest(str(path)) as manifest:
         inputs = [Input(f"/in/{number}.prof", str(number), number, "v") for number in range(INPUTS)]
-        manifest.add(inputs, "options", 1, retry=False, again=False)
+        manifest.add(inputs, "options", retry=False, again=False)
         manifest.record(
             InputResult(number, State.DONE, (ProfileRow(f"{number}.pb.gz", 7, {"percent": 1.0}),))
             for number in range(1, INPUTS // 2)
@@ -120,15 +120,15 @@ def sound_manifest(process: int) -> tuple[Path, bytes, list[object]]:
 
 def what_is_said(manifest: Manifest) -> list[object]:
     """All that a batch reads of a manifest."""
-    rows = list(manifest.rows(1))
+    rows = list(manifest.rows())
     return [
         *rows,
         *(manifest.profiles(row.number) for row in rows),
-        *(list(manifest.items(state, 1)) for state in State),
-        manifest.count(1),
-        manifest.unanswered(),
+        *(list(manifest.items(state)) for state in State),
+        manifest.count(),
+        manifest.pending_decodes(),
         manifest.binaries(),
-        manifest.next_turn(),
+        manifest.generation,
     ]
 
 

@@ -87,12 +87,9 @@ class Summary:
     about each reason, `again` how inputs that are done are done again.
     """
 
-    def __init__(
-        self, manifest: Manifest, turn: int, tally: Tally, hints: Hints = HINTS, again: str = "again=True"
-    ) -> None:
+    def __init__(self, manifest: Manifest, tally: Tally, hints: Hints = HINTS, again: str = "again=True") -> None:
         self._hints, self._again = hints, again
         self._manifest = manifest
-        self._turn = turn
         self.tally = tally
         self.states = dict.fromkeys(State, 0)
         self.reasons: dict[str, int] = {}
@@ -115,7 +112,7 @@ class Summary:
 
     def _read(self) -> Iterator[dict[str, Any]]:
         """Go over the inputs; each as the report has it."""
-        for number, uri, _, size, state, reason, detail, attempts, seconds, _ in self._manifest.rows(self._turn):
+        for number, uri, _, size, state, reason, detail, attempts, seconds, _ in self._manifest.rows():
             self.states[state] += 1
             self.incomplete += state == State.DONE and bool(reason)
             if state == State.QUARANTINED:
@@ -314,14 +311,14 @@ def text_of(code: str) -> str:
     return TEXTS[BY_CODE[code]] if code in BY_CODE else printable(code)
 
 
-def write_quarantine(manifest: Manifest, turn: int, path: str) -> int:
-    """Write the quarantined inputs of a turn to the file `path`, a JSON object a line; how many there are.
+def write_quarantine(manifest: Manifest, path: str) -> int:
+    """Write the quarantined inputs to the file `path`, a JSON object a line; how many there are.
 
     The file appears as a whole, empty if there are none. Raises OutputError.
     """
     count = 0
     with output_file(path) as file:
-        for row in manifest.rows(turn):
+        for row in manifest.rows():
             if row.state == State.QUARANTINED:
                 count += 1
                 entry = {

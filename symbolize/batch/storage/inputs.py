@@ -36,16 +36,16 @@ class _Missing(Exception):
     """Nothing goes by a name."""
 
 
-def find_inputs(arguments: Sequence[str], listing: TextIO | None) -> Iterator[Input | Problem]:
+def find_inputs(arguments: Sequence[str], name_list: TextIO | None) -> Iterator[Input | Problem]:
     """The inputs that `arguments` name, in the order of the arguments, of a folder in the order of the names.
 
     An argument is a file, a folder (of which every regular file is an input, however deep), a pattern if there is no
-    file of that name, a URL of one of these, or `-` for names in `listing`, divided by newlines or NULs. What is
+    file of that name, a URL of one of these, or `-` for names in `name_list`, divided by newlines or NULs. What is
     found twice is one input. Names of outputs may be equal: see `alternative_names`.
     """
     # Only what several arguments name can be found twice.
     seen: set[bytes] | None = set() if len(arguments) > 1 or LISTING in arguments else None
-    for found in itertools.chain.from_iterable(_named(argument, listing) for argument in arguments):
+    for found in itertools.chain.from_iterable(_named(argument, name_list) for argument in arguments):
         if seen is not None and isinstance(found, Input):
             digest = hashlib.blake2b(found.uri.encode(), digest_size=16).digest()
             if digest in seen:
@@ -97,14 +97,14 @@ def local_uri(path: str) -> str:
     return path
 
 
-def _named(argument: str, listing: TextIO | None) -> Iterator[Input | Problem]:
+def _named(argument: str, name_list: TextIO | None) -> Iterator[Input | Problem]:
     """What an argument of the command names."""
     if argument == LISTING:
-        if listing is None:
+        if name_list is None:
             yield Problem(LISTING, "is standard input, which is closed")
             return
         try:
-            for name in _names_in(listing):
+            for name in _names_in(name_list):
                 yield from _listed(name)
         except (OSError, ValueError) as error:
             yield Problem(LISTING, f"is no list of names: {os_error_text(error)}")
@@ -134,13 +134,13 @@ def _listed(name: str) -> Iterator[Input | Problem]:
         yield Problem(local_uri(path), "is missing")
 
 
-def _names_in(listing: TextIO) -> Iterator[str]:
+def _names_in(name_list: TextIO) -> Iterator[str]:
     """The names in a list, read piece by piece; a NUL in its beginning says that NULs divide it."""
-    if isinstance(listing, io.TextIOWrapper):
-        listing.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
-    rest = listing.read(PIECE)
+    if isinstance(name_list, io.TextIOWrapper):
+        name_list.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
+    rest = name_list.read(PIECE)
     divider = "\0" if "\0" in rest else "\n"
-    while piece := listing.read(PIECE):
+    while piece := name_list.read(PIECE):
         *names, rest = (rest + piece).split(divider)
         yield from filter(None, (_clean(name, divider) for name in names))
         if len(rest) > 1 << 20:

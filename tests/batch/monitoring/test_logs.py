@@ -34,9 +34,9 @@ def test_no_secrets(tmp_path: Path) -> None:
     with JsonLog(str(tmp_path / "log"), unexpected) as log:
         log.handled(events.item(1, url), events.done(1))
     with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
-        manifest.add([Input(url, "a", 1, "1")], "", 1, retry=False, again=False)
+        manifest.add([Input(url, "a", 1, "1")], "", retry=False, again=False)
         manifest.record([events.quarantined(1)])
-        write_quarantine(manifest, 1, str(tmp_path / "list"))
+        write_quarantine(manifest, str(tmp_path / "list"))
     for name in ("log", "list"):
         line = written(tmp_path / name)[0]
         assert line["input"] == "https://store.example/a.pb"

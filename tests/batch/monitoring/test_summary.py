@@ -29,22 +29,23 @@ def manifest(tmp_path: Path) -> Iterator[Manifest]:
         yield manifest
 
 
-def fill(manifest: Manifest, *results: InputResult, turn: int = 1) -> None:
+def fill(manifest: Manifest, *results: InputResult, generation: int = 0) -> None:
     """Take in an input for each result, and record it."""
     inputs = [Input(f"/in/{each.number}.prof", str(each.number), 1000, "v") for each in results]
-    manifest.add(inputs, "options", turn, retry=False, again=False)
+    manifest.generation = generation
+    manifest.add(inputs, "options", retry=False, again=False)
     manifest.record([each for each in results if each.state != State.NEW])
 
 
 def report(manifest: Manifest, tally: Tally | None = None) -> Any:
     """The report as JSON."""
-    with Summary(manifest, 1, tally or Tally()) as summary:
+    with Summary(manifest, tally or Tally()) as summary:
         return json.loads("".join(summary.json_pieces()))
 
 
 def text(manifest: Manifest, tally: Tally | None = None, quarantine: str = "") -> list[str]:
     """The summary as lines."""
-    with Summary(manifest, 1, tally or Tally()) as summary:
+    with Summary(manifest, tally or Tally()) as summary:
         summary.read()
         return summary.text(quarantine).splitlines()
 
@@ -105,11 +106,11 @@ def test_report_on_nothing(manifest: Manifest) -> None:
     assert text(manifest)[0] == "inputs: 0 done"
 
 
-def test_report_is_of_one_turn(manifest: Manifest) -> None:
+def test_report_is_of_one_generation(manifest: Manifest) -> None:
     """Inputs that an earlier run had, and this one was not asked for, are not in it."""
-    fill(manifest, events.done(1), turn=1)
-    fill(manifest, events.done(2), turn=2)
-    assert [each["input"] for each in report(manifest)["profiles"]] == ["/in/1.prof"]
+    fill(manifest, events.done(1), generation=1)
+    fill(manifest, events.done(2), generation=2)
+    assert [each["input"] for each in report(manifest)["profiles"]] == ["/in/2.prof"]
 
 
 def test_binaries_add_up_over_profiles(manifest: Manifest) -> None:
@@ -136,7 +137,7 @@ def test_binaries_add_up_over_profiles(manifest: Manifest) -> None:
         events.done(3, events.coverage(events.mapping("/usr/bin/app", "bb", 1, 1.0))),
     )
     manifest.record([], [DecodeRequest("app-key", (("/usr/bin/app", "aa"),), [("spill", 0, 3)])])
-    manifest.answer("app-key", 3, 5000, 2.5, "")
+    manifest.mark_decoded("app-key", 3, 5000, 2.5, "")
     app, bb, libc = report(manifest)["binaries"]
     assert app == {
         "name": "app",
@@ -223,7 +224,7 @@ def test_memory_does_not_grow_with_profiles(manifest: Manifest) -> None:
 
     fill(manifest, *results())
     size = 0
-    with Summary(manifest, 1, Tally()) as summary:
+    with Summary(manifest, Tally()) as summary:
         tracemalloc.start()
         for piece in summary.json_pieces():
             size += len(piece)
@@ -309,11 +310,11 @@ def test_heaviest_are_few(manifest: Manifest) -> None:
 def test_quarantine_is_listed(manifest: Manifest, tmp_path: Path) -> None:
     """A line an input, written anew each time, empty if there is none; no line has the rest of an older list."""
     path = tmp_path / "quarantine.jsonl"
-    assert write_quarantine(manifest, 1, str(path)) == 0
+    assert write_quarantine(manifest, str(path)) == 0
     assert path.read_bytes() == b""
     before = datetime.now(UTC) - timedelta(milliseconds=1)
     fill(manifest, events.done(1), events.quarantined(2, "error", "Traceback\nValueError: x"), events.quarantined(3))
-    assert write_quarantine(manifest, 1, str(path)) == 2
+    assert write_quarantine(manifest, str(path)) == 2
     entries = [json.loads(line) for line in path.read_text("ascii").splitlines()]
     assert all(before <= datetime.fromisoformat(entry.pop("time")) <= datetime.now(UTC) for entry in entries)
     assert entries == [
@@ -335,7 +336,7 @@ def test_quarantine_is_listed(manifest: Manifest, tmp_path: Path) -> None:
         },
     ]
     with pytest.raises(OutputError):
-        write_quarantine(manifest, 1, str(tmp_path / "no" / "list"))
+        write_quarantine(manifest, str(tmp_path / "no" / "list"))
 
 
 def test_full_temporary_disk_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
