@@ -74,9 +74,9 @@ class Symbolizer(Closeable):
     servers a profile is only checked and compacted. `demangle` is "default", "templates", "full" or "none", as pprof
     understands them. Symbol tables are kept in `cache`, a folder or a `TableCache`, from run to run. With
     `nearest_line` frames without a line get the nearest earlier one of their function, which the report counts
-    (R170, nearest line). Java methods get the names of the source by `proguard_maps`, each
-    "FILE" or "PACKAGE=FILE" (rules R171 to R174). `annotate` puts behind the names of Android's Java frames how their
-    code ran (rule R234). What `tables` answers for is not decoded. A context manager; `close` closes the binaries.
+    (R170, nearest line). Java methods get the names of the source by `proguard_maps`, each "FILE" or "PACKAGE=FILE"
+    (R171, Java methods). `annotate` appends to the names of Android's Java frames how their code ran (R234, suffixes of
+    Java frames). Binaries that `tables` covers are not decoded.
     Raises TypeError for an argument of another type, UsageError for a folder or server that cannot be.
     """
 

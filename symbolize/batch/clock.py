@@ -1,4 +1,4 @@
-"""The time of a task: its own, and that for which it waits for stores (rule R287, time of stores).
+"""The time of a task: its own, and that for which it waits for stores (R287, time of stores).
 
 A store that is frozen or slow is no fault of the input that is read from it. So the clock of a task stops while the
 task waits for a store; requests to stores have a time limit each, and all those of a task have one together.

@@ -85,7 +85,7 @@ def build_in_worker(task: tuple[bytes, list[tuple[str, str]]]) -> Built:
 def build_one(files: list[tuple[str, str]], index: BinaryIndex, cache: TableCache) -> Built:
     """Make the table of one binary, unless `cache` has it; `files` are paths with the build ids that they had.
 
-    Of several builds that share a build id each gets its table (rule R248). Files without code, such as split units,
+    Each of several builds has its own table (R248, one build id, several builds). Files without code, such as split units,
     have none.
     """
     paths = [path for path, _ in files]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from symbolize.batch.storage.input_names import STATE_FOLDER
 from symbolize.cli.options import (
     EXIT_BELOW,
     EXIT_DONE,
@@ -39,14 +40,14 @@ if TYPE_CHECKING:
     from symbolize.batch.manifest import Manifest
     from symbolize.batch.storage.backend import Storage
 
-STATE_FOLDER = ".symbolize"
 TASKS_ON_CLUSTER = 8
-"""Inputs that make one task of a cluster, where handing one over takes milliseconds."""
+"""Inputs in one task of a cluster, which takes milliseconds to send."""
 RETRY_EVERY = 60.0
-"""Seconds after which inputs are tried again while watching for which servers failed."""
+"""Seconds after which inputs are retried while watching."""
 SECONDS, DECODE_SECONDS = 600.0, 3600.0
 STORE_SECONDS = 3600.0
-"""Seconds that an input may wait for stores in all; each request to one has a limit of its own."""
+"""Seconds that an input may wait for stores in all; each request has a limit of its own."""
+MAX_PORT = 65535
 MEMORY, DECODE_MEMORY = 4 << 30, 16 << 30
 
 
@@ -60,14 +61,14 @@ def run_batch(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     plan = plan_of(options)
     check_overwritten(options, plan)
-    gc.enable()  # this command may run for days
+    gc.enable()  # the command may run for days
     warn_if_interpreted(options.quiet)
     with ExitStack() as held:
-        stopping = held.enter_context(told_to_stop(bool(options.watch)))
+        stopping = held.enter_context(stop_on_signals(bool(options.watch)))
         manifest = held.enter_context(Manifest(os.path.join(plan.state, "manifest.sqlite")))
-        seen = held.enter_context(BatchMonitor(options, __version__))
+        monitor = held.enter_context(BatchMonitor(options, __version__))
         engine = held.enter_context(open_engine(options))
-        batch = Batch(plan, engine, manifest, seen.observer, stopping.is_set)
+        batch = Batch(plan, engine, manifest, monitor.observer, stopping.is_set)
         try:
             if options.watch:
                 keep_watching(
@@ -75,18 +76,18 @@ def run_batch(arguments: Sequence[str]) -> int:
                     manifest,
                     options.interval,
                     stopping,
-                    lambda: seen.list_quarantined(manifest, plan.state),
+                    lambda: monitor.list_quarantined(manifest, plan.state),
                 )
             else:
                 batch.run()
         finally:
-            percent = seen.close_up(manifest, plan.state)
+            percent = monitor.report(manifest, plan.state)
         counts = manifest.count()
         is_waiting = counts[State.NEW] or counts[State.SCANNED]
         unfinished = is_waiting or manifest.count_failed() or batch.unlisted
     if unfinished and not options.watch:
         return EXIT_FAILED
-    if counts[State.QUARANTINED] or (batch.missing and not options.watch):  # what is missing may still come
+    if counts[State.QUARANTINED] or (batch.missing and not options.watch):  # missing inputs may still appear
         return EXIT_SOME
     return EXIT_BELOW if options.fail_under is not None and percent < options.fail_under else EXIT_DONE
 
@@ -218,11 +219,11 @@ def number(text: str, kind: type = int) -> Any:
     try:
         return kind(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no {'whole ' * (kind is int)}number") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a {'whole ' * (kind is int)}number") from error
 
 
 def at_least_one(text: str) -> int:
-    """A number of things that cannot be none."""
+    """A whole number above 0."""
     value: int = number(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not at least 1")
@@ -230,7 +231,7 @@ def at_least_one(text: str) -> int:
 
 
 def positive(text: str) -> float:
-    """A time span."""
+    """A number of seconds."""
     value: float = number(text, float)
     if not 0 < value < 1e9:
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
@@ -238,10 +239,10 @@ def positive(text: str) -> float:
 
 
 def port(text: str) -> int:
-    """A port to listen at; 0 lets the system choose."""
+    """A port to listen at."""
     value: int = number(text)
-    if not 0 <= value < 65536:
-        raise argparse.ArgumentTypeError(f"{text} is no port")
+    if not 0 <= value <= MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text} is not a port (0 to {MAX_PORT})")
     return value
 
 
@@ -368,9 +369,9 @@ def open_engine(options: argparse.Namespace) -> Engine:
 
 
 @contextmanager
-def told_to_stop(is_watching: bool) -> Iterator[threading.Event]:
-    """An event that is set when the process is told to end: while watching that is the way to end it in order, else it
-    interrupts."""
+def stop_on_signals(is_watching: bool) -> Iterator[threading.Event]:
+    """An event that is set by SIGTERM or SIGINT while watching. Without `is_watching`, and the second time, they raise
+    KeyboardInterrupt."""
     stopping = threading.Event()
 
     def stop(number: int, _: object) -> None:
@@ -390,9 +391,9 @@ def told_to_stop(is_watching: bool) -> Iterator[threading.Event]:
 def keep_watching(
     batch: Batch, manifest: Manifest, interval: float, stopping: threading.Event, when_failed: Callable[[], object]
 ) -> None:
-    """Do what there is, and look again until told to stop. What was still changing at a look waits for the next.
+    """Scan the inputs and process them, again and again until `stopping`. Files that change wait for the next scan.
 
-    `when_failed` is called when there is more in quarantine than before.
+    `when_failed` is called when the number of quarantined inputs has changed.
     """
     from symbolize.batch.manifest import State
 

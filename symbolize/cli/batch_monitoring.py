@@ -1,13 +1,12 @@
-"""What of a batch is seen while it runs and when it is over, as the options of `symbolize batch` say."""
+"""Progress, log, metrics and report of a batch, as the options of `symbolize batch` ask for."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from symbolize.batch.monitoring.logs import JsonLog
 from symbolize.batch.monitoring.observers import Observer, ObserverGroup
@@ -17,8 +16,9 @@ from symbolize.batch.storage.inputs import LISTING, find_inputs, local_path
 from symbolize.batch.storage.patterns import is_pattern, split_pattern
 from symbolize.cli.batch_progress import BatchProgress
 from symbolize.cli.hints import OPTION_HINTS
-from symbolize.cli.options import print_error
-from symbolize.core.errors import OutputError, UsageError, printable
+from symbolize.cli.options import print_error, print_output
+from symbolize.core.closing import Closeable
+from symbolize.core.errors import UsageError, printable
 from symbolize.write.files import check_inputs, output_file
 
 if TYPE_CHECKING:
@@ -32,11 +32,10 @@ FILES: Final = ("log_json", "metrics_file", "report_file")
 """The options that name a file to write."""
 
 
-class BatchMonitor:
-    """What looks on at a batch: `observer` is to be told of everything. A context manager.
+class BatchMonitor(Closeable):
+    """Monitors a batch through its `observer`.
 
-    Of `options` it takes quiet, log_json, metrics_file, metrics_port, metrics_address, report and report_file. Raises
-    OutputError or UsageError where something that was asked for cannot be begun.
+    Raises OutputError or UsageError if the log or the metrics cannot be written or served.
     """
 
     def __init__(self, options: argparse.Namespace, version: str = "") -> None:
@@ -68,48 +67,40 @@ class BatchMonitor:
                         print_error(f"symbolize: metrics at {server.url}")
                 held.enter_context(metrics)  # closed before the file is written a last time
             self.observer = ObserverGroup(observers)
-            self._held = held.pop_all()
+            self._open = held.pop_all()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
+    def close(self) -> None:
+        """End progress, log and metrics."""
+        self._open.close()
 
     def list_quarantined(self, manifest: Manifest, folder: str) -> str:
-        """Write the list of what is in quarantine in `folder`; its path, empty if there is nothing."""
-        listing = os.path.join(folder, QUARANTINE)
-        return listing if write_quarantine(manifest, listing) else ""
+        """List the quarantined inputs in a file in `folder`; its path, empty if there are none."""
+        path = os.path.join(folder, QUARANTINE)
+        return path if write_quarantine(manifest, path) else ""
 
-    def close_up(self, manifest: Manifest, folder: str) -> float:
-        """List what is quarantined in `folder`, and report; the percentage of sample value that has names in a profile,
-        on average.
-
-        The report is on all inputs of the turn, also those that earlier runs did. Raises OutputError.
-        """
+    def report(self, manifest: Manifest, folder: str) -> float:
+        """List the quarantined inputs in `folder`, and write the report on all inputs; the percentage of the sample
+        value of a profile that has names, on average. Raises OutputError."""
         options = self._options
         self._progress.close()
-        listing = self.list_quarantined(manifest, folder)
+        quarantine = self.list_quarantined(manifest, folder)
         with Summary(manifest, self._tally, OPTION_HINTS, "--again") as summary:
             if options.report == "json":
                 self._write(summary.json_pieces(), options.report_file or STANDARD_OUTPUT)
             else:
                 summary.read()
                 if options.report_file is not None:
-                    self._write([summary.text(listing)], options.report_file)
+                    self._write([summary.text(quarantine)], options.report_file)
             if not options.quiet and (options.report == "json" or options.report_file is None):
-                print_error(summary.text(listing).removesuffix("\n"))
+                print_error(summary.text(quarantine).removesuffix("\n"))
             return summary.percents.mean
 
     def _write(self, pieces: Iterable[str], name: str) -> None:
         """Write text to a file, or to standard output."""
         if name == STANDARD_OUTPUT:
-            try:
-                for piece in pieces:
-                    sys.stdout.write(piece)
-                sys.stdout.flush()
-            except (OSError, ValueError, AttributeError) as error:  # AttributeError: standard output is closed
-                raise OutputError(f"standard output: {getattr(error, 'strerror', None) or 'is closed'}") from error
+            for piece in pieces:
+                print_output(piece)
+            print_output("", flush=True)
             return
         with output_file(name) as file:
             for piece in pieces:
@@ -117,7 +108,8 @@ class BatchMonitor:
 
 
 def check_overwritten(options: argparse.Namespace, plan: Plan) -> None:
-    """Raise UsageError where what is told would go to an input, an output or the records of the batch (rule R278)."""
+    """Raise UsageError if a log or report would overwrite an input, an output or the state of the batch (R278, inputs
+    are kept)."""
     maps = [each.partition("=")[2] or each for each in options.proguard_map]
     out = local_path(plan.config.out)
     for option in FILES:
@@ -129,23 +121,23 @@ def check_overwritten(options: argparse.Namespace, plan: Plan) -> None:
         if name == STANDARD_OUTPUT or (os.path.exists(path) and not os.path.isfile(path)):
             continue
         if out is not None and is_in(path, out) and path.endswith(ENDING):
-            raise UsageError(f"{shown} {name}: is the name of an output; name another file")
+            raise UsageError(f"{shown} {name}: is the name of an output; choose another file")
         if is_in(path, plan.state):
-            raise UsageError(f"{shown} {name}: lies where the batch keeps its records; name another file")
+            raise UsageError(f"{shown} {name}: is in the folder with the state of the batch; choose another file")
         check_arguments(plan, path, f"{shown} {name}")
 
 
 def check_arguments(plan: Plan, path: str, shown: str) -> None:
-    """Raise UsageError if the file at `path`, which need not be there yet, is an input or would be taken for one."""
+    """Raise UsageError if the file at `path`, which may not exist yet, is an input or would be taken as one."""
     there = os.stat(path) if os.path.exists(path) else None
     for argument in plan.arguments:
         given = local_path(argument)
         if given is None or argument == LISTING:
             continue
         if os.path.isdir(given) and is_in(path, given):
-            raise UsageError(f"{shown}: lies in the input {argument}, where it would be taken for one")
+            raise UsageError(f"{shown}: is inside the input {argument}, and would be taken as an input")
         root = split_pattern(given)[0] or "." if is_pattern(given) else given
-        # What has one name only is found where that is.
+        # Only a file with several links can be an input by a name elsewhere.
         if there is None or not (there.st_nlink > 1 or is_in(path, root) or not os.path.isdir(root)):
             continue
         for found in find_inputs([argument], None):
@@ -156,12 +148,12 @@ def check_arguments(plan: Plan, path: str, shown: str) -> None:
 
 
 def is_in(path: str, folder: str) -> bool:
-    """Whether a path without links lies in a folder."""
+    """Whether a path without links is in a folder."""
     return path.startswith(os.path.realpath(folder).rstrip("/") + "/")
 
 
 def check_names(options: argparse.Namespace) -> None:
-    """Raise UsageError where two things that are told would go to the same place, or one has no name."""
+    """Raise UsageError if two of the log, metrics and report would go to one file, or one has no name."""
     named: dict[str, str] = {}
     for option in FILES:
         name, shown = getattr(options, option), "--" + option.replace("_", "-")

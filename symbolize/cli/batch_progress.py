@@ -1,4 +1,4 @@
-"""Shows how far a batch is: a bar on a terminal, now and then a line elsewhere."""
+"""The progress of a batch: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
 LINE_EVERY: Final = 10.0
 """Seconds between lines where there is no terminal."""
 TICK: Final = 1.0
-"""Seconds after which the bar is drawn anew although nothing happened, because time passes."""
-MAX_TOLD: Final = 20
-"""Quarantined inputs that are named above a bar; the list of all is written at the end."""
+"""Seconds after which the time in the bar is updated."""
+MAX_NAMED: Final = 20
+"""Quarantined inputs that are named above a bar; the list at the end has all."""
 
 UNITS: Final = {"scan": "inputs", "fetch": "files", "decode": "binaries", "rewrite": "inputs"}
 RESULTS: Final = {State.DONE: "symbolized", State.SCANNED: "put off", State.QUARANTINED: "quarantined"}
 
 
 class BatchProgress(Observer):
-    """Shows what happens in a batch on standard error.
+    """Shows the progress of a batch on standard error.
 
-    On a terminal that is one bar a pass, elsewhere a line at the begin and end of each pass and at most one in 10
-    seconds in between. Quarantined inputs and problems get a line each at once, also with `quiet`, which shows nothing
-    else; above a bar they are named up to MAX_TOLD.
+    On a terminal there is a bar for each pass; elsewhere a line when a pass begins and ends, and at most one in
+    10 seconds in between. Quarantined inputs, up to MAX_NAMED above a bar, and problems have a line each. With `quiet`
+    these lines are all.
     """
 
     def __init__(
         self, quiet: bool = False, is_terminal: bool | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._quiet = quiet
-        self._has_bar = (has_room_for_bar() if is_terminal is None else is_terminal) and not quiet
+        self._has_bar = (has_terminal() if is_terminal is None else is_terminal) and not quiet
         self._clock = clock
         self._stage, self._total, self._done = "", 0, 0
         self._entered = self._last = 0.0
@@ -60,7 +60,7 @@ class BatchProgress(Observer):
         self._has_begun = False
 
     def began(self, waiting: int, done: int, quarantined: int) -> None:
-        """Show what there is to do. A batch that keeps looking for inputs begins again and again."""
+        """Show how much there is to do, once if the batch watches for inputs."""
         if not waiting and self._has_begun:
             return
         self._has_begun = True
@@ -72,7 +72,7 @@ class BatchProgress(Observer):
         self._line(text)
 
     def warn(self, text: str) -> None:
-        """Show a warning; any thread may."""
+        """Show a warning; any thread may call this."""
         self._write(f"warning: {one_line(text)}")
 
     def problem(self, where: str, text: str) -> None:
@@ -90,7 +90,7 @@ class BatchProgress(Observer):
                 self._open_bar()
 
     def handled(self, item: Item, result: InputResult) -> None:
-        """Go on, and name what is quarantined."""
+        """Count an input, and name it if it is quarantined."""
         self._results[result.state] += 1
         if result.state == State.QUARANTINED:
             self._failed += 1
@@ -98,17 +98,17 @@ class BatchProgress(Observer):
         self._step()
 
     def fetched(self, result: FetchedFile) -> None:
-        """Go on."""
+        """Count a file."""
         self._step()
 
     def decoded(self, result: DecodeResult) -> None:
-        """Go on, and show which table could not be made."""
+        """Count a binary, and report it if it has no table."""
         if result.failure:
             self._write(f"no symbol table: {one_line(result.failure)}")
         self._step()
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._over.set()
         if self._ticker is not None:
             self._ticker.join()
@@ -117,13 +117,13 @@ class BatchProgress(Observer):
     def _show_quarantined(self, item: Item, result: InputResult) -> None:
         uri = printable(shown_uri(item.uri))
         detail = one_line(result.detail).removeprefix(f"{uri}: ")
-        if not self._has_bar or self._failed <= MAX_TOLD:
+        if not self._has_bar or self._failed <= MAX_NAMED:
             self._write(f"quarantined ({result.reason}): {uri}: {detail}")
-        elif self._failed == MAX_TOLD + 1:
+        elif self._failed == MAX_NAMED + 1:
             self._write("further quarantined inputs are counted only; all are listed at the end")
 
     def _step(self) -> None:
-        """One more is done in the pass."""
+        """Count one more as done."""
         self._done += 1
         with self._lock, suppress(OSError, ValueError):
             if self._bar is not None:
@@ -137,7 +137,7 @@ class BatchProgress(Observer):
             self._line(self._progress_text(now - self._entered))
 
     def _progress_text(self, elapsed: float) -> str:
-        """How far the pass is after so many seconds; `+` marks a time left without the passes to come."""
+        """The progress after so many seconds; `+` marks a time that does not include the passes after this one."""
         rate = self._done / elapsed
         is_last = self._stage == "rewrite" or (self._stage == "scan" and not self._results[State.SCANNED])
         text = f"{self._stage}: {self._done} of {self._total} {UNITS.get(self._stage, '')}, {rate_text(rate)}"
@@ -145,18 +145,18 @@ class BatchProgress(Observer):
         return text + (f", {self._failed} failed" if self._failed else "")
 
     def _pass_text(self, elapsed: float) -> str:
-        """What came of a pass that is over."""
+        """The result of a pass."""
         text = f"{self._stage}: done, {self._total} {UNITS.get(self._stage, '')} in {duration(elapsed)}"
         parts = [f"{self._results[state]} {word}" for state, word in RESULTS.items() if self._results[state]]
         return text + (f": {', '.join(parts)}" if parts else "")
 
     def _line(self, text: str) -> None:
-        """A line where there is no bar."""
+        """Print a line, unless there is a bar."""
         if not self._quiet and not self._has_bar:
             print_error(f"symbolize: {text}")
 
     def _write(self, text: str) -> None:
-        """A line in any case, above the bar if there is one."""
+        """Print a line, above the bar if there is one."""
         with self._lock:
             if self._bar is None:
                 print_error(f"symbolize: {text}")
@@ -183,15 +183,15 @@ class BatchProgress(Observer):
             self._bar = None
 
     def _tick(self) -> None:
-        """Let the time go on where nothing happens for long."""
+        """Update the time in the bar while nothing else does."""
         while not self._over.wait(TICK):
             with self._lock, suppress(OSError, ValueError):
                 if self._bar is not None:
                     self._bar.refresh()
 
 
-def has_room_for_bar() -> bool:
-    """Whether standard error is a terminal that tells its size; some serial and container consoles do not."""
+def has_terminal() -> bool:
+    """Whether standard error is a terminal with a known size; some serial and container consoles have none."""
     try:
         return sys.stderr is not None and os.get_terminal_size(sys.stderr.fileno()).columns > 0
     except (OSError, ValueError):

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, print_error
-from symbolize.core.errors import InputError, OutputError, UsageError, printable
-from symbolize.core.files import os_error_text
+from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, print_error, print_output
+from symbolize.core.errors import InputError, UsageError, printable
 
 if TYPE_CHECKING:
     from symbolize.inspection import Debug, Elf, Inspection, Listed
@@ -74,23 +71,12 @@ def run_inspect(arguments: Sequence[str]) -> int:
         if options.json:
             found.append(as_data(inspection))
         else:
-            write("\n".join(text(inspection)) + "\n")
+            print_output("\n".join(text(inspection)) + "\n", flush=True)
     if options.json:
         import json
 
-        write(json.dumps({"schema_version": 1, "files": found}, indent=1) + "\n")
+        print_output(json.dumps({"schema_version": 1, "files": found}, indent=1) + "\n", flush=True)
     return code
-
-
-def write(output: str) -> None:
-    """Write to standard output. Raises OutputError."""
-    try:
-        print(output, end="", flush=True)
-    except (OSError, ValueError) as error:
-        # What is left in the buffer would be written once more at the end.
-        with suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
-        raise OutputError(f"standard output: cannot be written: {os_error_text(error)}") from error
 
 
 def as_data(value: Any) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from symbolize.core.errors import UsageError, printable
+from symbolize.core.errors import OutputError, UsageError, printable
+from symbolize.core.files import os_error_text
 
 if TYPE_CHECKING:
     from symbolize.binaries.debuginfod import Debuginfod
@@ -22,6 +24,19 @@ def print_error(text: str) -> None:
     """Write a line to standard error; nothing if it is closed."""
     with suppress(OSError, AttributeError):
         print(text, file=sys.stderr)
+
+
+def print_output(text: str, flush: bool = False) -> None:
+    """Write to standard output. Raises OutputError."""
+    if sys.stdout is None:
+        raise OutputError("standard output: cannot be written: it is closed")
+    try:
+        print(text, end="", flush=flush)
+    except (OSError, ValueError) as error:
+        # What is left in the buffer would be written again at the end.
+        with suppress(OSError, ValueError, AttributeError), open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        raise OutputError(f"standard output: cannot be written: {os_error_text(error)}") from error
 
 
 def add_naming_options(parser: argparse.ArgumentParser) -> None:

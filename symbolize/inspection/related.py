@@ -68,7 +68,7 @@ def offers(entry: Entry) -> list[str]:
 
 
 def debug_links(image: ElfImage, index: BinaryIndex | None, entry: Entry | None) -> Iterator[Followed]:
-    """The link to a debug file by name and checksum (rule R141)."""
+    """The link to a debug file by name and checksum (R141, debug links)."""
     section = DEBUG_LINK
     if not has_bytes(image.find(section)):
         return
@@ -90,7 +90,7 @@ def debug_links(image: ElfImage, index: BinaryIndex | None, entry: Entry | None)
 
 
 def supplementary_links(image: ElfImage, companions: Companions | None, elf: Elf) -> Iterator[Followed]:
-    """The link to a supplementary file by build id or checksum (rule R91)."""
+    """The link to a supplementary file by build id or checksum (R91, supplementary files)."""
     section, link = ".gnu_debugaltlink", read_altlink(image.contents(".gnu_debugaltlink") or b"")
     if link is None:
         sup = read_sup(image.contents(".debug_sup") or b"", image.big_endian)
@@ -148,7 +148,7 @@ def package_units(path: str, big_endian: bool, problems: list[str]) -> set[int] 
 
 
 def find_splits(sources: Sources, image: ElfImage, companions: Companions | None, problems: list[str]) -> Splits:
-    """Which of the split units are there (rules R81, R88): by dwo id in a package, or in the file that is named."""
+    """Find split units by dwo id in packages and in the named files (R81, matching dwo ids; R88, search for split units)."""
     units = sources.main.reader.units
     rows = np.flatnonzero(sources.is_skeleton)
     signature = np.asarray(units.signature)

@@ -21,7 +21,7 @@ from symbolize.batch.engines.engine import Limits
 from symbolize.batch.job import Plan, Shard
 from symbolize.batch.manifest import State
 from symbolize.cli import main
-from symbolize.cli.batch import keep_watching, parser, plan_of, told_to_stop
+from symbolize.cli.batch import keep_watching, parser, plan_of, stop_on_signals
 from symbolize.core.errors import UsageError
 from symbolize.symbols import DEFAULT_LIMIT, default_folder
 from tests.support.batch_runs import (
@@ -279,8 +279,8 @@ def test_shards_from_the_environment(tmp_path: Path) -> None:
         (["in", "--out", "out", "--jobs", "0"], "at least 1"),
         (["in", "--out", "in"], "is inside --out"),
         (["in/p000.prof", "--out", "in"], "is inside --out"),
-        (["in", "--out", "out", "--jobs", "x"], "'x' is no whole number"),
-        (["in", "--out", "out", "--interval", "x"], "'x' is no number"),
+        (["in", "--out", "out", "--jobs", "x"], "'x' is not a whole number"),
+        (["in", "--out", "out", "--interval", "x"], "'x' is not a number"),
         (["in", "--out", "out", "--state", "in/state"], "is inside an input"),
         (["-", "--watch", "in", "--out", "out"], "cannot be watched"),
         (["in", "--out", "ftp://x/y"], "ftp://x/y"),
@@ -417,13 +417,13 @@ def test_looks_while_watching(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_told_to_end(number: signal.Signals) -> None:
     """While watching the first time is in order, the second at once, as without; later signals mean what they did."""
     before = signal.getsignal(number)
-    with told_to_stop(True) as stopping:
+    with stop_on_signals(True) as stopping:
         assert not stopping.is_set()
         os.kill(os.getpid(), number)
         assert stopping.is_set()
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
-    with told_to_stop(False) as stopping, pytest.raises(KeyboardInterrupt):
+    with stop_on_signals(False) as stopping, pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), number)
     assert not stopping.is_set()
     assert signal.getsignal(number) == before

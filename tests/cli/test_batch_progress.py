@@ -9,7 +9,7 @@ import termios
 
 import pytest
 
-from symbolize.cli.batch_progress import MAX_TOLD, BatchProgress
+from symbolize.cli.batch_progress import MAX_NAMED, BatchProgress
 from tests.support import batch_events as events
 
 
@@ -155,8 +155,8 @@ def test_bar_on_a_terminal() -> None:
 def test_failures_do_not_flood_a_terminal() -> None:
     """Some are named, all are counted."""
     text = on_terminal(100)
-    assert text.count("quarantined (unreadable)") == MAX_TOLD
-    assert text.count("\n") == MAX_TOLD + 1
+    assert text.count("quarantined (unreadable)") == MAX_NAMED
+    assert text.count("\n") == MAX_NAMED + 1
 
 
 def test_tqdm_is_not_imported_elsewhere() -> None:

@@ -1,1 +1,1 @@
-"""What is told of a batch: logs, metrics, the closing report. Looks on, and costs the batch nothing."""
+"""Monitoring of a batch: logs, metrics, the report at the end."""

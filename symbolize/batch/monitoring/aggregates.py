@@ -14,14 +14,14 @@ from symbolize.core.closing import Closeable
 from symbolize.core.errors import OutputError
 
 MAX_PENDING: Final = 4096
-"""Binaries whose sums are in memory; those of all are in a temporary database. Some megabytes."""
+"""Binaries whose sums are in memory, some megabytes; all are in a temporary database."""
 MAX_NAME: Final = 255
 MAX_BUILD_ID: Final = 160
 MAX_DETAIL: Final = 300
 MAX_LISTED: Final = 16
-"""Files, and types of values, that are told of one binary."""
+"""Files, and types of values, that are listed for a binary."""
 PARTS: Final = 100
-"""Parts of a percent in which coverage is told apart for medians."""
+"""Steps of a percent in which coverage is counted for medians."""
 
 TABLE: Final = (
     "CREATE TABLE binaries (name BLOB, build_id BLOB, missing REAL, share REAL, sums TEXT, "
@@ -31,7 +31,7 @@ TABLE: Final = (
 
 @dataclass
 class BinarySums:
-    """What profiles have of one binary. Shares are sums over profiles: the part of the value of each."""
+    """Sums over the profiles that use a binary. Shares are parts of the value of a profile, added up."""
 
     build_id: str
     name: str
@@ -47,7 +47,7 @@ class BinarySums:
 
     @property
     def key(self) -> tuple[bytes, bytes]:
-        """Name and build id, also halves of surrogate pairs, as the database orders them."""
+        """Name and build id as bytes, in which the database orders them."""
         name, build_id = (text.encode("utf-8", "surrogatepass") for text in (self.name, self.build_id))
         return name, build_id
 
@@ -65,13 +65,13 @@ class BinarySums:
         self.files = set(sorted(self.files | other.files)[:MAX_LISTED])
 
     def to_json(self) -> str:
-        """All of it as JSON."""
+        """The sums as JSON."""
         fields = vars(self) | {"amounts": [*self.amounts.items()], "files": [*self.files]}
         return json.dumps(fields)
 
     @classmethod
     def from_json(cls, text: str) -> BinarySums:
-        """What `to_json` wrote. Reasons of misses are in order of their share."""
+        """The sums that `to_json` wrote, with the misses in order of their share."""
         fields = json.loads(text)
         misses = sorted(fields["misses"].items(), key=lambda miss: (-miss[1][1], -miss[1][0], miss[0]))
         fields["misses"] = {reason: (count, share) for reason, (count, share) in misses}
@@ -87,15 +87,15 @@ def add_pairs(sums: dict[Any, Any], others: dict[Any, Any]) -> None:
 
 
 class Binaries(Closeable):
-    """The sums of every binary: of all mappings with the same build id and base name of a file. A context manager.
+    """The sums of every binary: of all mappings with the same build id and base name of a file.
 
-    Values of different types cannot be added up, so each type has a sum of its own. What all profiles have in common
-    are shares: the part of the value of a profile that is in a binary, or of its locations where all values are 0.
+    Each type of values has a sum of its own. Shares are comparable between all types: the part of the value of a
+    profile that is in a binary, or of its locations if all values are 0.
     """
 
     def __init__(self) -> None:
         self._pending: dict[tuple[str, str], BinarySums] = {}
-        self._base = sqlite3.connect("", isolation_level=None)  # a file of its own that is gone when closed
+        self._base = sqlite3.connect("", isolation_level=None)  # a temporary file, removed when closed
         for pragma in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE"):
             self._base.execute(f"PRAGMA {pragma}")
         self._base.execute(TABLE)
@@ -109,14 +109,14 @@ class Binaries(Closeable):
         by_value = coverage["value"] > 0
         whole = coverage["value"] if by_value else coverage["locations"]
         kind = coverage["sample_type"][:MAX_NAME], coverage["unit"][:MAX_NAME]
-        met = set()
+        counted = set()
         for mapping in coverage["mappings"]:
             key = mapping["build_id"][:MAX_BUILD_ID], base_name(mapping["name"])
             sums = self._pending.get(key)
             if sums is None:
                 sums = self._pending[key] = BinarySums(*key)
-            if key not in met:
-                met.add(key)
+            if key not in counted:
+                counted.add(key)
                 sums.profiles += 1
             amount, symbolized = mapping["value"], mapping["symbolized_value"]
             sums.locations += mapping["locations"]
@@ -137,11 +137,11 @@ class Binaries(Closeable):
 
     def _flush(self) -> None:
         """Add what is in memory to the database."""
-        with told_as_output_error():
+        with database_errors():
             self._base.execute("BEGIN")
             for sums in self._pending.values():
-                question = "SELECT sums FROM binaries WHERE name = ? AND build_id = ?"
-                before = self._base.execute(question, sums.key).fetchone()
+                query = "SELECT sums FROM binaries WHERE name = ? AND build_id = ?"
+                before = self._base.execute(query, sums.key).fetchone()
                 whole = BinarySums.from_json(before[0]) if before else BinarySums(sums.build_id, sums.name)
                 whole.add(sums)
                 self._base.execute(
@@ -152,17 +152,17 @@ class Binaries(Closeable):
         self._pending.clear()
 
     def rows(self, limit: int = -1) -> Iterator[BinarySums]:
-        """The binaries, or so many: those first that miss the most, then those with the largest share."""
+        """The binaries, at most `limit`: those that miss most first, then those with the largest share."""
         self._flush()
         order = "SELECT sums FROM binaries ORDER BY missing DESC, share DESC, name, build_id LIMIT ?"
-        with told_as_output_error():
+        with database_errors():
             for (text,) in self._base.execute(order, (limit,)):
                 yield BinarySums.from_json(text)
 
 
 @contextmanager
-def told_as_output_error() -> Iterator[None]:
-    """Have a full disk said in a line."""
+def database_errors() -> Iterator[None]:
+    """Raise errors of the database, as of a full disk, as OutputError."""
     try:
         yield
     except sqlite3.Error as error:
@@ -170,7 +170,7 @@ def told_as_output_error() -> Iterator[None]:
 
 
 class Percents:
-    """Percentages, to a hundredth, as how often each occurs."""
+    """A distribution of percentages, to a hundredth."""
 
     def __init__(self) -> None:
         self._counts = [0] * (100 * PARTS + 1)
@@ -186,11 +186,11 @@ class Percents:
 
     @property
     def mean(self) -> float:
-        """The mean; 100 of nothing."""
+        """The mean; 100 if there are none."""
         return self._sum / self.count if self.count else 100.0
 
     def reached_by(self, part: float) -> float:
-        """The percentage that this part of them has at least: the median for 0.5; 100 of nothing."""
+        """The percentage that this part of them reaches: the median for 0.5; 100 if there are none."""
         below, allowed = 0, (1 - part) * self.count + 1e-6
         for percent, count in enumerate(self._counts):
             below += count
@@ -200,5 +200,5 @@ class Percents:
 
 
 def base_name(path: str) -> str:
-    """The name of a mapping without folders, and without what the system appends to a file that is gone."""
+    """The file name of a mapping, without the mark of a deleted file."""
     return posixpath.basename(path.removesuffix(" (deleted)"))[:MAX_NAME]

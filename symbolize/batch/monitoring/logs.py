@@ -1,4 +1,4 @@
-"""What happens in a batch as JSON lines, for machines that collect logs."""
+"""The events of a batch as JSON lines."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from symbolize.batch.manifest import State
-from symbolize.batch.monitoring.observers import Observer, Warn
-from symbolize.batch.storage.urls import shown_uri
+from symbolize.batch.monitoring.observers import Observer, Warn, input_fields
 from symbolize.core.errors import OutputError
 from symbolize.core.files import os_error_text
 
@@ -21,17 +20,16 @@ if TYPE_CHECKING:
 
 STANDARD_OUTPUT: Final = "-"
 
-OF_COVERAGE: Final = ("samples", "locations", "symbolized_locations", "symbolized_percent")
-"""What a line tells of the coverage of an output; all of it is in the report."""
+COVERAGE_FIELDS: Final = ("samples", "locations", "symbolized_locations", "symbolized_percent")
+"""The fields of the coverage of an output that the log has; the report has all."""
 
 
 class JsonLog(Observer):
-    """Writes an object a line for each event to the file `name`, after what is in it, or to standard output for `-`.
+    """Writes one object a line for each event: appends to the file `name`, or writes to standard output for `-`.
 
     Every object has `time` (RFC 3339, UTC) and `event`: "began", "problem", "pass", "input", "fetch", "binary" or
-    "ended". Lines are ASCII and are in the file when the next thing is done. What cannot be written is lost, with one
-    warning at
-    the first such line and the number of lost lines at the end. Raises OutputError if there is no such file to write.
+    "ended". Lines are ASCII and are written before the batch continues. Lines that cannot be written are lost, with a
+    warning at the first one and their number at the end. Raises OutputError if the file cannot be opened.
     """
 
     def __init__(self, name: str, warn: Warn) -> None:
@@ -54,7 +52,7 @@ class JsonLog(Observer):
             raise OutputError(f"{self._name}: cannot be written: {reason}") from error
 
     def began(self, waiting: int, done: int, quarantined: int) -> None:
-        """The event "began", but not where a batch that keeps looking for inputs found nothing new."""
+        """The event "began", but not for a scan of `--watch` that found nothing."""
         if waiting or not self._has_begun:
             self._has_begun = True
             self._write("began", {"waiting": waiting, "done": done, "quarantined": quarantined})
@@ -74,24 +72,11 @@ class JsonLog(Observer):
             self._counts[result.state] += 1
         self._incomplete += result.state == State.DONE and bool(result.reason)
         outputs = [
-            {"path": row.output, "bytes": row.size, **{key: row.coverage.get(key) for key in OF_COVERAGE}}
+            {"path": row.output, "bytes": row.size, **{key: row.coverage.get(key) for key in COVERAGE_FIELDS}}
             for row in result.profiles
         ]
-        self._write(
-            "input",
-            {
-                "pass": self._stage,
-                "input": shown_uri(item.uri),
-                "name": item.name,
-                "bytes": item.size,
-                "state": state_text(result.state),
-                "reason": result.reason,
-                "detail": result.detail,
-                "attempts": result.attempts,
-                "seconds": round(result.seconds, 6),
-                "outputs": outputs,
-            },
-        )
+        first = {"pass": self._stage, "input": "", "name": item.name}
+        self._write("input", first | input_fields(item.uri, item.size, result) | {"outputs": outputs})
 
     def fetched(self, result: FetchedFile) -> None:
         """The event "fetch"."""
@@ -129,7 +114,7 @@ class JsonLog(Observer):
         os.close(self._file)
         self._file = -1
         if self._lost:
-            self._warn(f"{self._name}: {self._lost} lines of the log are lost")
+            self._warn(f"{self._name}: {self._lost} lines of the log could not be written")
 
     def _write(self, event: str, more: dict[str, Any]) -> None:
         line = json.dumps({"time": timestamp(), "event": event} | more).encode() + b"\n"
@@ -146,11 +131,6 @@ class JsonLog(Observer):
                 self._warn(f"{self._name}: the log cannot be written: {os_error_text(error)}")
 
 
-def state_text(state: State) -> str:
-    """The state of an input as machines read it: "new", "put-off", "done" or "quarantined"."""
-    return "put-off" if state == State.SCANNED else state.name.lower()
-
-
 def timestamp() -> str:
-    """Now, as `2026-11-21T08:15:30.123456Z`."""
+    """The current time, as `2026-11-21T08:15:30.123456Z`."""
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

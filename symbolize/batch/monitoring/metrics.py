@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 PREFIX: Final = "symbolize_"
 PASSES: Final = ("scan", "fetch", "decode", "rewrite")
 BUCKETS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-"""Seconds; an input takes from milliseconds to the limit of a task."""
+"""Seconds, from milliseconds to the time limit of an input."""
 
 MAX_LABELS: Final = 32
-"""Distinct values of a label that are kept where no closed set has them all."""
+"""Distinct values of a label whose values are not known beforehand."""
 MAX_TEXT: Final = 100
 """Characters of the value of a label."""
 OTHER: Final = "other"
-"""A reason beyond those."""
+"""The label of further reasons."""
 
 KINDS: Final = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
 
@@ -50,12 +50,7 @@ METRICS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
     ("inputs_total", "counter", "Inputs by what became of them; skipped: by an earlier run.", ("status",)),
     ("inputs_put_off_total", "counter", "Inputs that had to wait for symbol tables.", ()),
     ("quarantined_total", "counter", "Quarantined inputs by reason.", ("reason",)),
-    (
-        "incomplete_total",
-        "counter",
-        "Inputs that are done, and done again by the next run: something failed.",
-        (),
-    ),
+    ("incomplete_total", "counter", "Inputs that are done, and done again by the next run: something failed.", ()),
     (
         "debuginfod_fetches_total",
         "counter",
@@ -95,10 +90,10 @@ U = TypeVar("U")
 
 
 class Metrics(Observer, Collector):
-    """Counts what happens in a batch. `registry` may be read by any thread, at any time, and is consistent.
+    """Counts the events of a batch. Any thread may read `registry`, at any time; it is consistent.
 
-    No label tells builds or inputs apart: that is for the report. The types of sample values come from profiles, so of
-    types beyond the first MAX_LABELS the value is not counted.
+    Builds and inputs are no labels: they are in the report. The types of sample values come from profiles; the values
+    of types after the first MAX_LABELS are not counted.
     """
 
     def __init__(self, version: str = "", clock: Callable[[], float] = time.time) -> None:
@@ -122,7 +117,7 @@ class Metrics(Observer, Collector):
         self._set("up", 1)
         self._set("start_time_seconds", clock())
         self._set("last_progress_time_seconds", clock())
-        # Rates need a beginning: what may be counted is 0 before.
+        # Counters begin at 0, so that their rates are right from the first event on.
         reasons = (Reason.SYMBOLIZED.code, *(reason.code for reason in Reason if reason.is_miss))
         for name, values in (
             ("pass", PASSES),
@@ -150,11 +145,8 @@ class Metrics(Observer, Collector):
         metric = self._metrics[name]
         (metric.labels(*labels) if labels else metric).inc(amount)
 
-    def _progress(self) -> None:
-        self._set("last_progress_time_seconds", self._clock())
-
     def _task_done(self) -> None:
-        self._progress()
+        self._set("last_progress_time_seconds", self._clock())
         self._add("pass_tasks_finished", 1, self._stage)
 
     def close(self) -> None:
@@ -165,7 +157,7 @@ class Metrics(Observer, Collector):
                 self._set("pass", 0, stage)
 
     def began(self, waiting: int, done: int, quarantined: int) -> None:
-        """Count what waits, and what earlier runs did: all that is done and was not done by this one."""
+        """Count what waits, and what earlier runs did."""
         with self._lock:
             before = done - self._inputs["done"], quarantined - self._inputs["quarantined"]
             skipped = max(self._inputs["skipped"], sum(max(number, 0) for number in before))
@@ -174,7 +166,7 @@ class Metrics(Observer, Collector):
             self._waiting = waiting
             self._set("inputs_waiting", waiting)
             if waiting:
-                self._progress()
+                self._set("last_progress_time_seconds", self._clock())
 
     def problem(self, where: str, text: str) -> None:
         """Count a problem."""
@@ -189,7 +181,7 @@ class Metrics(Observer, Collector):
                 self._set("pass", each == stage, each)
             self._set("pass_tasks", total, stage)
             self._set("pass_tasks_finished", 0, stage)
-            self._progress()
+            self._set("last_progress_time_seconds", self._clock())
 
     def handled(self, item: Item, result: InputResult) -> None:
         """Count an input, with its profiles."""
@@ -234,7 +226,7 @@ class Metrics(Observer, Collector):
             self._add("table_addresses_total", result.addresses)
 
     def _add_coverage(self, coverage: dict[str, Any]) -> None:
-        """Count what has names in a profile."""
+        """Count the locations and values of a profile."""
         named = printable(coverage["sample_type"])[:MAX_TEXT], printable(coverage["unit"])[:MAX_TEXT]
         kind = limited(named, self._types, None)
         symbolized = Reason.SYMBOLIZED.code
@@ -251,7 +243,7 @@ class Metrics(Observer, Collector):
 
 
 def limited(value: T, known: set[T], other: U) -> T | U:
-    """`value`, or `other` if MAX_LABELS values are `known` and it is none of them; it is known from here on."""
+    """`value`, which is added to `known`, or `other` if MAX_LABELS other values are known."""
     if value not in known and len(known) >= MAX_LABELS:
         return other
     known.add(value)
@@ -259,7 +251,7 @@ def limited(value: T, known: set[T], other: U) -> T | U:
 
 
 def outcome_of(mapping: dict[str, Any]) -> str:
-    """What became of a mapping of a profile: "symbolized", "partly", or the code of its heaviest miss."""
+    """The outcome of a mapping: "symbolized", "partly", or the code of its heaviest miss."""
     if not mapping["misses"]:
         return Reason.SYMBOLIZED.code
     return "partly" if mapping["symbolized_locations"] else str(mapping["misses"][0]["reason"])

@@ -1,4 +1,4 @@
-"""Where the metrics of a batch are read: a file that is renewed, or a small web server."""
+"""The metrics of a batch in a file, or served over HTTP."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from symbolize.core.files import os_error_text
 from symbolize.write.files import output_file
 
 LOOPBACK: Final = "127.0.0.1"
-EVERY: Final = 5.0
-"""Seconds from one version of the file to the next."""
+INTERVAL: Final = 5.0
+"""Seconds between two versions of the file."""
 MAX_SECONDS: Final = 5.0
-"""How long a client may be silent in the middle of its request; it has twice as long in all."""
+"""Seconds that a client may be silent in a request; a request may take twice as long."""
 MAX_CLIENTS: Final = 8
-"""Requests that are answered at a time; further connections are closed."""
+"""Requests at a time; further connections are closed."""
 
 
 class MetricsFile(Observer):
-    """Writes the figures of `metrics` to the file `name` every few seconds, and when closed; never half of them.
+    """Writes `metrics` to the file `name` every few seconds, and when closed; each version whole.
 
-    Close it after `metrics`, so that the last version says that the batch is over. What cannot be written costs one
-    warning; but a file that cannot be written to begin with raises OutputError.
+    Close it after `metrics`, so that the last version reports that the batch is over. Raises OutputError if the file
+    cannot be written at first; later there is one warning.
     """
 
-    def __init__(self, metrics: Metrics, name: str, warn: Warn, every: float = EVERY) -> None:
+    def __init__(self, metrics: Metrics, name: str, warn: Warn, every: float = INTERVAL) -> None:
         self._metrics = metrics
         self._name = name
         self._warn = warn
@@ -69,11 +69,7 @@ class MetricsFile(Observer):
 
 
 class MetricsServer(Observer):
-    """Serves the metrics at every path.
-
-    `port` 0 takes any free one. `port` is the one taken, and `url` where the metrics are. Raises UsageError where it
-    cannot listen.
-    """
+    """Serves the metrics at every path of `url`. Port 0 takes any free one. Raises UsageError if it cannot listen."""
 
     def __init__(self, metrics: Metrics, port: int, address: str = LOOPBACK) -> None:
         try:
@@ -92,18 +88,19 @@ class MetricsServer(Observer):
 
 
 class _Handler(WSGIRequestHandler):
-    """Answers one request in limited time."""
+    """Answers one request, in limited time."""
+
+    timeout = MAX_SECONDS
 
     def setup(self) -> None:
-        """End the connection of a client that is not done in time, however often it sends a byte."""
+        """Limit the time of the whole request too, for a client that sends a byte now and then."""
         super().setup()
-        self.connection.settimeout(MAX_SECONDS)
         self._timer = threading.Timer(2 * MAX_SECONDS, self._end)
         self._timer.daemon = True
         self._timer.start()
 
     def finish(self) -> None:
-        """Stop the clock."""
+        """Stop the timer."""
         self._timer.cancel()
         super().finish()
 
@@ -129,13 +126,13 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().__init__((address, port), _Handler)
 
     def server_bind(self) -> None:
-        """Bind without looking for the name of the host, which asks servers."""
+        """Bind without looking up the name of the host, which could wait for DNS."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
         self.setup_environ()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Handle a request in a thread, if not too many are."""
+        """Handle a request in a thread, unless there are too many."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
@@ -153,4 +150,4 @@ class _Server(ThreadingMixIn, WSGIServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is not reported."""
+        """Errors of clients are not reported."""

@@ -1,37 +1,39 @@
-"""Observers of a batch: their interface, several as one, and the forms of what they show."""
+"""Observers of a batch: their interface, several as one, and the formats of what they show."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from symbolize.batch.manifest import State
+from symbolize.batch.storage.urls import shown_uri
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import printable
 
 if TYPE_CHECKING:
     from symbolize.batch.fetching import FetchedFile
-    from symbolize.batch.manifest import InputResult, Item
+    from symbolize.batch.manifest import InputResult, InputRow, Item
     from symbolize.batch.tasks import DecodeResult
 
 MAX_LINE: Final = 300
-"""Characters of a detail that are shown in one line."""
+"""Characters of a detail that are shown."""
 
 Warn = Callable[[str], None]
-"""Tells the person who runs the batch of something that costs it nothing but what is said."""
+"""Shows a warning to the person who runs the batch."""
 
 
 class Observer(Closeable):
-    """Is notified of what happens, in the process that drives the batch; a context manager. The base ignores it all."""
+    """Is notified of events by the driver of the batch; a context manager. The base ignores all of them."""
 
     def close(self) -> None:
         """The batch is over, however it ended."""
 
     def began(self, waiting: int, done: int, quarantined: int) -> None:
-        """So many inputs wait, and so many were done or quarantined by runs before."""
+        """So many inputs wait, and so many were done or quarantined by earlier runs."""
 
     def problem(self, where: str, text: str) -> None:
-        """Something is wrong that is no fault of one input."""
+        """A problem that does not concern one input only."""
 
     def entered(self, stage: str, total: int) -> None:
         """A pass began: "scan", "fetch", "decode" or "rewrite", over so many inputs, builds or binaries."""
@@ -46,15 +48,30 @@ class Observer(Closeable):
         """The table of a binary was made, or was not."""
 
 
+def _forwarded(event: str) -> Callable[..., None]:
+    """A method that notifies all observers of a group of an event."""
+
+    def notify(group: ObserverGroup, *values: object) -> None:
+        for observer in [*group.observers]:
+            if observer not in group.observers:  # it failed at the problem of another
+                continue
+            try:
+                getattr(observer, event)(*values)
+            except Exception as error:
+                group.observers.remove(observer)
+                group.problem(type(observer).__name__, f"failed, and is not used any more: {error!r}")
+
+    return notify
+
+
 class ObserverGroup(Observer):
     """Several observers as one, notified in their order, and closed in reverse.
 
-    An observer that fails is left out from then on, and the others are notified of the problem: observing costs no
-    batch.
+    An observer that fails is removed, and the others are notified of the problem, so that it does not stop the batch.
     """
 
     def __init__(self, observers: Sequence[Observer]) -> None:
-        self._observers = list(observers)
+        self.observers = list(observers)
         self._all = list(observers)
 
     def close(self) -> None:
@@ -62,44 +79,41 @@ class ObserverGroup(Observer):
             with suppress(Exception):
                 observer.close()
 
-    def began(self, waiting: int, done: int, quarantined: int) -> None:
-        self._notify(lambda observer: observer.began(waiting, done, quarantined))
+    began = _forwarded("began")
+    problem = _forwarded("problem")
+    entered = _forwarded("entered")
+    handled = _forwarded("handled")
+    fetched = _forwarded("fetched")
+    decoded = _forwarded("decoded")
 
-    def problem(self, where: str, text: str) -> None:
-        self._notify(lambda observer: observer.problem(where, text))
 
-    def entered(self, stage: str, total: int) -> None:
-        self._notify(lambda observer: observer.entered(stage, total))
+def state_text(state: State) -> str:
+    """The state of an input in JSON: "new", "put-off", "done" or "quarantined"."""
+    return "put-off" if state == State.SCANNED else state.name.lower()
 
-    def handled(self, item: Item, result: InputResult) -> None:
-        self._notify(lambda observer: observer.handled(item, result))
 
-    def fetched(self, result: FetchedFile) -> None:
-        self._notify(lambda observer: observer.fetched(result))
-
-    def decoded(self, result: DecodeResult) -> None:
-        self._notify(lambda observer: observer.decoded(result))
-
-    def _notify(self, call: Callable[[Observer], None]) -> None:
-        for observer in [*self._observers]:
-            if observer not in self._observers:  # it failed at the problem of another
-                continue
-            try:
-                call(observer)
-            except Exception as error:
-                self._observers.remove(observer)
-                self.problem(type(observer).__name__, f"is left out from here on: {error!r}")
+def input_fields(uri: str, size: int, result: InputResult | InputRow) -> dict[str, Any]:
+    """The fields of an input in JSON."""
+    return {
+        "input": shown_uri(uri),
+        "bytes": size,
+        "state": state_text(result.state),
+        "reason": result.reason,
+        "detail": result.detail,
+        "attempts": result.attempts,
+        "seconds": round(result.seconds, 6),
+    }
 
 
 def one_line(detail: str) -> str:
-    """The line of a detail that says what happened, which in a traceback is the last one, safe for a terminal."""
+    """The last line of a detail, which in a traceback is the message, safe for a terminal."""
     lines = [line for line in detail.splitlines() if line.strip()]
     text = printable(lines[-1].strip()) if lines else ""
     return text if len(text) <= MAX_LINE else text[: MAX_LINE - 1] + "…"
 
 
 def duration(seconds: float) -> str:
-    """A time span for reading: `0.4s`, `12s`, `3:05`, `2:03:05`, `4d 02:03`."""
+    """A time span: `0.4s`, `12s`, `3:05`, `2:03:05`, `4d 02:03`."""
     if seconds < 10:
         return f"{max(seconds, 0.0):.1f}s"
     whole = round(seconds)
@@ -114,7 +128,7 @@ def duration(seconds: float) -> str:
 
 
 def rate_text(rate: float) -> str:
-    """Things a second, or a minute or hour where they are few."""
+    """A rate per second, or per minute or hour if it is below one."""
     for factor, unit in ((1, "s"), (60, "min")):
         if rate * factor >= 1:
             return f"{rate * factor:.{0 if rate * factor >= 100 else 1}f}/{unit}"

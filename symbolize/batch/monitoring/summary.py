@@ -1,18 +1,17 @@
-"""What a batch achieved: for a person as a few lines, for machines as JSON that is written as it is read."""
+"""The report on a batch: a few lines of text, or JSON that is written while the manifest is read."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Self
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
 
 from symbolize.batch.manifest import Manifest, State
 from symbolize.batch.monitoring.aggregates import Binaries, BinarySums, Percents
-from symbolize.batch.monitoring.logs import state_text
-from symbolize.batch.monitoring.observers import Observer, duration, one_line, rate_text
-from symbolize.batch.storage.urls import shown_uri
+from symbolize.batch.monitoring.observers import Observer, duration, input_fields, one_line, rate_text
+from symbolize.core.closing import Closeable
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
 from symbolize.report import HINTS, TEXTS, Hints
@@ -26,17 +25,17 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 1
 HEAVIEST: Final = 10
-"""Binaries that the text names."""
+"""Binaries in the text."""
 MAX_DETAIL: Final = 120
-"""Characters of a detail that are shown with a binary."""
+"""Characters of a detail that are shown."""
 
 BY_CODE: Final = {reason.code: reason for reason in Reason}
 
 
 class Tally(Observer):
-    """Counts what one run of a batch did, which the manifest does not tell from what earlier ones did."""
+    """Counts what this run of a batch did; the manifest has the inputs of earlier runs too."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._started = clock()
         self._by_state = dict.fromkeys(State, 0)
@@ -50,16 +49,16 @@ class Tally(Observer):
 
     @property
     def seconds(self) -> float:
-        """How long it runs."""
+        """Seconds since the run began."""
         return self._clock() - self._started
 
     @property
     def finished(self) -> int:
-        """Inputs that it symbolized or put into quarantine."""
+        """Inputs that were symbolized or quarantined."""
         return self._by_state[State.DONE] + self._by_state[State.QUARANTINED]
 
     def began(self, waiting: int, done: int, quarantined: int) -> None:
-        """What is done by now and was not done by this run was done before."""
+        """What is done and was not done by this run was done by earlier ones."""
         self.done_before = max(self.done_before, done - self._by_state[State.DONE])
         self.quarantined_before = max(self.quarantined_before, quarantined - self._by_state[State.QUARANTINED])
 
@@ -80,11 +79,11 @@ class Tally(Observer):
         self.table_seconds += result.seconds
 
 
-class Summary:
-    """What became of the inputs of a turn, by this run and by those before; a context manager.
+class Summary(Closeable):
+    """The results of all inputs of a generation, by this run and by earlier ones.
 
-    It is made by going once over the manifest, with `read` or while `json_pieces` are written. `hints` says what to do
-    about each reason, `again` how inputs that are done are done again.
+    The manifest is read once, by `read` or while `json_pieces` are written. `hints` says what to do about each reason,
+    `again` how to do inputs again that are done.
     """
 
     def __init__(self, manifest: Manifest, tally: Tally, hints: Hints = HINTS, again: str = "again=True") -> None:
@@ -99,61 +98,49 @@ class Summary:
         self.binaries = Binaries()
         self._rows = self._read()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Remove the sums."""
         self.binaries.close()
 
     def read(self) -> None:
-        """Read what is not read yet."""
+        """Read the rest of the manifest."""
         for _ in self._rows:
             pass
 
     def _read(self) -> Iterator[dict[str, Any]]:
-        """Go over the inputs; each as the report has it."""
-        for number, uri, _, size, state, reason, detail, attempts, seconds, _ in self._manifest.rows():
-            self.states[state] += 1
-            self.incomplete += state == State.DONE and bool(reason)
-            if state == State.QUARANTINED:
-                self.reasons[reason] = self.reasons.get(reason, 0) + 1
+        """Read the inputs; each as the report has it."""
+        for row in self._manifest.rows():
+            self.states[row.state] += 1
+            self.incomplete += row.state == State.DONE and bool(row.reason)
+            if row.state == State.QUARANTINED:
+                self.reasons[row.reason] = self.reasons.get(row.reason, 0) + 1
             outputs = []
-            for row in self._manifest.profiles(number) if state == State.DONE else ():
+            for profile in self._manifest.profiles(row.number) if row.state == State.DONE else ():
                 self.outputs += 1
-                self.output_bytes += row.size
-                self.percents.add(row.coverage["symbolized_percent"])
-                self.nameless += not row.coverage["symbolized_percent"]
-                self.kept += row.coverage.get("kept", False)
-                self.binaries.add(row.coverage)
-                outputs.append({"path": row.output, "bytes": row.size, **row.coverage})
-            yield {
-                "input": shown_uri(uri),
-                "bytes": size,
-                "state": state_text(state),
-                "reason": reason,
-                "detail": "" if state == State.SCANNED else detail,
-                "attempts": attempts,
-                "seconds": round(seconds, 6),
-                "outputs": outputs,
-            }
+                self.output_bytes += profile.size
+                self.percents.add(profile.coverage["symbolized_percent"])
+                self.nameless += not profile.coverage["symbolized_percent"]
+                self.kept += profile.coverage.get("kept", False)
+                self.binaries.add(profile.coverage)
+                outputs.append({"path": profile.output, "bytes": profile.size, **profile.coverage})
+            shown = row._replace(detail="") if row.state == State.SCANNED else row
+            yield input_fields(row.uri, row.size, shown) | {"outputs": outputs}
 
     def json_pieces(self) -> Iterator[str]:
-        """The report as JSON, an input or a binary a line, without ever holding more than one of them.
+        """The report as JSON, an input or a binary a line; only one of them is in memory.
 
-        `profiles` are the inputs with all of their outputs, `binaries` sums over all profiles, those first that miss
-        the most. Shares are means over all profiles of the part that is in a binary, in percent.
+        `profiles` are the inputs with their outputs, `binaries` sums over all profiles, those that miss most first.
+        Shares are means over all profiles of the part that is in a binary, in percent.
         """
         yield f'{{"schema_version": {SCHEMA_VERSION},\n"profiles": [\n'
         yield from listed(self._rows)
         yield '],\n"binaries": [\n'
         tables = self._tables()
         yield from listed(self._binary(sums, tables) for sums in self.binaries.rows())
-        yield "],\n"
-        rest = json.dumps(self.figures())
-        yield rest[1:] + "\n"
+        yield "],\n" + json.dumps(self.figures())[1:] + "\n"
 
     def figures(self) -> dict[str, Any]:
-        """Everything that is told of the batch as a whole."""
+        """The totals of the batch."""
         tally = self.tally
         return {
             "inputs": {
@@ -188,7 +175,7 @@ class Summary:
         }
 
     def _tables(self) -> dict[str, dict[str, Any]]:
-        """What is known of symbol tables, by the files that they were made of and by build id."""
+        """The symbol tables, by the files that they were made of and by build id."""
         found: dict[str, dict[str, Any]] = {}
         for _, files, addresses, size, seconds, failure in self._manifest.binaries():
             table = {"addresses": addresses, "bytes": size, "seconds": round(seconds, 6), "failure": failure}
@@ -224,11 +211,11 @@ class Summary:
         }
 
     def _percent(self, share: float) -> float:
-        """The mean of shares that were added up, in percent."""
+        """The mean of a sum of shares, in percent."""
         return round(100 * share / self.outputs, 4) if self.outputs else 0.0
 
     def text(self, quarantine: str = "") -> str:
-        """The summary for a person; `quarantine` is the file that lists what is quarantined."""
+        """The report as text; `quarantine` is the file that lists the quarantined inputs."""
         return "".join(line + "\n" for line in self._lines(quarantine))
 
     def _lines(self, quarantine: str) -> Iterator[str]:
@@ -240,7 +227,7 @@ class Summary:
                 yield from self._missing(sums)
             if tally.done_before:
                 before = tally.done_before
-                yield f"{before} inputs were done by earlier runs: {self._again} looks for their binaries again"
+                yield f"{before} inputs were done by earlier runs: {self._again} searches for their binaries again"
             yield ""
         if self.outputs:
             half, most = self.percents.reached_by(0.5), self.percents.reached_by(0.9)
@@ -251,25 +238,25 @@ class Summary:
         if self.nameless:
             yield f"warning: NOTHING WAS SYMBOLIZED in {self.nameless} of {self.outputs} profiles"
         if self.kept:
-            kept = f"kept: {self.kept} outputs of earlier runs, where a later one named nothing"
+            kept = f"kept: {self.kept} outputs of earlier runs, because this run found no names"
             yield f"{kept}; {self._again} replaces them"
         text = f"inputs: {states[State.DONE]} done"
         if tally.done_before:
             text += f" ({tally.done_before} of them before)"
         if self.incomplete:
-            text += f", {self.incomplete} of them incomplete because something failed: the same command does them again"
+            text += f", {self.incomplete} of them incomplete because something failed: run the same command again"
         if states[State.QUARANTINED]:
             text += f", {states[State.QUARANTINED]} quarantined"
         unfinished = states[State.NEW] + states[State.SCANNED]
         if unfinished:
-            text += f", {unfinished} unfinished: the same command goes on with them"
+            text += f", {unfinished} unfinished: run the same command again"
         yield text
         if self.reasons:
             parts = sorted(self.reasons.items(), key=lambda pair: (-pair[1], pair[0]))
             text = "quarantined: " + ", ".join(f"{printable(reason)} {count}" for reason, count in parts)
             yield text + (f"; listed in {printable(quarantine)}" if quarantine else "")
         if tally.problems:
-            yield f"problems: {tally.problems}, told above"
+            yield f"problems: {tally.problems}, reported above"
         text = f"time: {duration(tally.seconds)}, {tally.finished} inputs"
         if tally.finished and tally.seconds > 0:
             text += f", {rate_text(tally.finished / tally.seconds)}"
@@ -302,12 +289,12 @@ def listed(objects: Iterator[dict[str, Any]]) -> Iterator[str]:
 
 
 def cut(text: str) -> str:
-    """The beginning of a detail."""
+    """A detail, shortened."""
     return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1] + "…"
 
 
 def text_of(code: str) -> str:
-    """What a reason says, from its code; a manifest may have one of another version."""
+    """The text of the reason with this code, which may be of another version of the program."""
     return TEXTS[BY_CODE[code]] if code in BY_CODE else printable(code)
 
 
@@ -321,14 +308,8 @@ def write_quarantine(manifest: Manifest, path: str) -> int:
         for row in manifest.rows():
             if row.state == State.QUARANTINED:
                 count += 1
-                entry = {
-                    "time": datetime.fromtimestamp(row.finished, UTC).isoformat(timespec="milliseconds"),
-                    "input": shown_uri(row.uri),
-                    "bytes": row.size,
-                    "reason": row.reason,
-                    "detail": row.detail,
-                    "attempts": row.attempts,
-                    "seconds": round(row.seconds, 6),
-                }
+                time = datetime.fromtimestamp(row.finished, UTC).isoformat(timespec="milliseconds")
+                entry = {"time": time} | input_fields(row.uri, row.size, row)
+                del entry["state"]
                 file.write(json.dumps(entry).encode() + b"\n")
     return count

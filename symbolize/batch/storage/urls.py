@@ -123,7 +123,7 @@ def files_at(url: str) -> Files:
 def ask(url: str, call: Callable[[], Result], size: int = 0, verb: str = "read") -> Result:
     """The result of a request about `url`, in which `size` bytes travel.
 
-    It may take ANSWER_TIME, and longer as SLOWEST allows for the bytes (rule R287, time of stores). What a library
+    It may take ANSWER_TIME, and longer as SLOWEST allows for the bytes (R287, time of stores). What a library
     raises becomes InputError, which says that the file cannot be `verb`; a missing file stays FileNotFoundError.
     """
     try:

@@ -168,7 +168,7 @@ def test_full_disk_costs_one_warning() -> None:
             log.entered("scan", 1)
     assert said == [
         "/dev/full: the log cannot be written: No space left on device",
-        "/dev/full: 4 lines of the log are lost",
+        "/dev/full: 4 lines of the log could not be written",
     ]
 
 
@@ -218,6 +218,6 @@ def test_standard_output() -> None:
         broken.stdin.close()
         assert broken.stderr.read().decode().splitlines() == [
             "standard output: the log cannot be written: Broken pipe",
-            "standard output: 2 lines of the log are lost",
+            "standard output: 2 lines of the log could not be written",
         ]
     assert broken.returncode == 0

@@ -45,7 +45,7 @@ def test_failing_watcher_costs_itself_only() -> None:
         observers.entered("decode", 1)
     assert bad.told == [("closed", "")]
     assert good.told == [
-        ("Recorder", "is left out from here on: ValueError('scan')"),
+        ("Recorder", "failed, and is not used any more: ValueError('scan')"),
         ("scan", "3"),
         ("decode", "1"),
         ("closed", ""),

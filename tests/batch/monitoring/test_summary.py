@@ -280,14 +280,14 @@ def test_text_of_a_batch(manifest: Manifest) -> None:
         "    10 locations, 25.0 %: address in no mapping: " + HINTS[Reason.NO_MAPPING],
         "app                                          abababababab        1    7.5 %",
         "    4 locations, 7.5 %: binary not found: " + HINTS[Reason.NOT_FOUND],
-        "2 inputs were done by earlier runs: again=True looks for their binaries again",
+        "2 inputs were done by earlier runs: again=True searches for their binaries again",
         "",
         "coverage: 67.5 % of the sample value of a profile has names on average; half of the profiles have at least "
         "100.0 %, nine tenths at least 0.0 %",
         "warning: NOTHING WAS SYMBOLIZED in 1 of 4 profiles",
-        "inputs: 4 done (2 of them before), 3 quarantined, 1 unfinished: the same command goes on with them",
+        "inputs: 4 done (2 of them before), 3 quarantined, 1 unfinished: run the same command again",
         "quarantined: time 2, unreadable 1; listed in /out/.symbolize/quarantine.jsonl",
-        "problems: 1, told above",
+        "problems: 1, reported above",
         "time: 1:30, 4 inputs, 2.7/min, read 3.91kB, wrote 1.37kB; 1 symbol tables took workers 1.5s",
     ]
 

@@ -39,7 +39,7 @@ def options(**more: Any) -> argparse.Namespace:
 
 
 def run(seen: BatchMonitor, folder: Path, *results: InputResult) -> float:
-    """A batch with these results; what `close_up` gives."""
+    """A batch with these results; what `report` gives."""
     with Manifest(str(folder / "manifest.sqlite")) as manifest:
         inputs = [Input(f"/in/{each.number}.prof", str(each.number), 1000, "v") for each in results]
         manifest.add(inputs, "options", retry=False, again=False)
@@ -48,7 +48,7 @@ def run(seen: BatchMonitor, folder: Path, *results: InputResult) -> float:
         for each in results:
             manifest.record([each])
             seen.observer.handled(events.item(each.number), each)
-        return seen.close_up(manifest, str(folder))
+        return seen.report(manifest, str(folder))
 
 
 HALF = events.coverage(events.mapping(misses=[("not-found", 5, 50.0)]))
@@ -133,7 +133,10 @@ def test_two_things_in_one_place(given: dict[str, Any], message: str) -> None:
 def test_report_to_a_closed_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A report that nobody can read is an error in a line."""
     monkeypatch.setattr(sys, "stdout", None)
-    with BatchMonitor(options(report="json")) as seen, pytest.raises(OutputError, match="standard output: is closed"):
+    with (
+        BatchMonitor(options(report="json")) as seen,
+        pytest.raises(OutputError, match="standard output: cannot be written: it is closed"),
+    ):
         run(seen, tmp_path, events.done(1))
 
 
@@ -174,13 +177,13 @@ def test_the_command_reports(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
         ("soft", "one.prof", "is the same file as the input"),
         ("hard", "in", "is the same file as the input"),
         ("in/a.prof", "in/*.prof", "is the same file as the input"),
-        ("in/a.prof", "in", "lies in the input in"),
-        ("in/new.log", "in", "lies in the input in"),
+        ("in/a.prof", "in", "is inside the input in"),
+        ("in/new.log", "in", "is inside the input in"),
         ("-", "in", "an input is never overwritten"),
         ("map.txt", "in", "an input is never overwritten"),
         ("app", "in", "an input is never overwritten"),
         ("out/a.pb.gz", "in", "is the name of an output"),
-        ("out/.symbolize/manifest.sqlite", "in", "keeps its records"),
+        ("out/.symbolize/manifest.sqlite", "in", "with the state of the batch"),
     ],
 )
 def test_no_input_or_output_is_overwritten(
