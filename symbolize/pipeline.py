@@ -76,8 +76,8 @@ class Symbolizer(Closeable):
     `nearest_line` frames without a line get the nearest earlier one of their function, which the report counts
     (R170, nearest line). Java methods get the names of the source by `proguard_maps`, each "FILE" or "PACKAGE=FILE"
     (R171, Java methods). `annotate` appends to the names of Android's Java frames how their code ran (R234, suffixes of
-    Java frames). Binaries that `tables` covers are not decoded.
-    Raises TypeError for an argument of another type, UsageError for a folder or server that cannot be.
+    Java frames). Binaries that `tables` covers are not decoded. Raises TypeError for an argument of another type,
+    UsageError for a folder or server that cannot be.
     """
 
     def __init__(

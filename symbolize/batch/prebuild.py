@@ -85,8 +85,8 @@ def build_in_worker(task: tuple[bytes, list[tuple[str, str]]]) -> Built:
 def build_one(files: list[tuple[str, str]], index: BinaryIndex, cache: TableCache) -> Built:
     """Make the table of one binary, unless `cache` has it; `files` are paths with the build ids that they had.
 
-    Each of several builds has its own table (R248, one build id, several builds). Files without code, such as split units,
-    have none.
+    Each of several builds has its own table (R248, one build id, several builds). Files without code, such as split
+    units, have none.
     """
     paths = [path for path, _ in files]
     cache.problems.clear()  # each is reported once, with the binary at which it occurred

@@ -12,7 +12,7 @@ from symbolize.batch.monitoring.logs import JsonLog
 from symbolize.batch.monitoring.observers import Observer, ObserverGroup
 from symbolize.batch.monitoring.summary import Summary, Tally, write_quarantine
 from symbolize.batch.storage.input_names import ENDING, Input
-from symbolize.batch.storage.inputs import LISTING, find_inputs, local_path
+from symbolize.batch.storage.inputs import NAME_LIST, find_inputs, local_path
 from symbolize.batch.storage.patterns import is_pattern, split_pattern
 from symbolize.cli.batch_progress import BatchProgress
 from symbolize.cli.hints import OPTION_HINTS
@@ -132,7 +132,7 @@ def check_arguments(plan: Plan, path: str, shown: str) -> None:
     there = os.stat(path) if os.path.exists(path) else None
     for argument in plan.arguments:
         given = local_path(argument)
-        if given is None or argument == LISTING:
+        if given is None or argument == NAME_LIST:
             continue
         if os.path.isdir(given) and is_in(path, given):
             raise UsageError(f"{shown}: is inside the input {argument}, and would be taken as an input")

@@ -72,7 +72,8 @@ def inspect_elf(image: ElfImage, size: int, index: BinaryIndex | None) -> Inspec
 
 
 def where_code_is(image: ElfImage) -> str:
-    """Whether the bytes of the code are "here", "elsewhere", as in a debug file (R103, code of debug files), or there is "none"."""
+    """Whether the bytes of the code are "here", "elsewhere", as in a debug file (R103, code of debug files), or there
+    is "none"."""
     return "here" if image.has_code else "elsewhere" if len(image.code_ranges[0]) else "none"
 
 

@@ -148,7 +148,8 @@ def package_units(path: str, big_endian: bool, problems: list[str]) -> set[int] 
 
 
 def find_splits(sources: Sources, image: ElfImage, companions: Companions | None, problems: list[str]) -> Splits:
-    """Find split units by dwo id in packages and in the named files (R81, matching dwo ids; R88, search for split units)."""
+    """Find split units by dwo id in packages and in the named files (R81, matching dwo ids; R88, search for split
+    units)."""
     units = sources.main.reader.units
     rows = np.flatnonzero(sources.is_skeleton)
     signature = np.asarray(units.signature)

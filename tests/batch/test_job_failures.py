@@ -157,7 +157,7 @@ def test_a_link_that_leads_out_of_the_place(some: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "deep").symlink_to(tmp_path / "elsewhere")
     counts, seen = run_plan(plan(some, tmp_path / "out", BINS))
     assert (counts[State.DONE], seen.reasons) == (3, {"d.prof": "unwritable"})
-    assert "a link on the way leads out of" in seen.details["d.prof"]
+    assert "a link in the path leads out of" in seen.details["d.prof"]
     assert not [*(tmp_path / "elsewhere").iterdir()]
 
 

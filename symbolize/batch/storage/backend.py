@@ -1,4 +1,4 @@
-"""Storage for outputs and for what tasks hand to one another: a folder, or a prefix in an object store."""
+"""Storage for outputs and for files that tasks share: a folder, or a prefix in an object store."""
 
 import errno
 import os
@@ -9,27 +9,16 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, BinaryIO, Final
 
+from symbolize.batch.storage import urls
 from symbolize.batch.storage.input_names import STATE_FOLDER
 from symbolize.batch.storage.inputs import local_path
-from symbolize.batch.storage.scratch import DEFAULT_LIMIT, Scratch
-from symbolize.batch.storage.urls import (
-    STORES,
-    ask,
-    entry_at,
-    everything,
-    files_at,
-    has_password,
-    open_url,
-    reason,
-    scheme_of,
-    shown,
-)
+from symbolize.batch.storage.scratch import Scratch
 from symbolize.core.errors import InputError, OutputError, UsageError
 from symbolize.core.files import CacheFolder, atomic_file, os_error_text, unfinished_path
 from symbolize.write.files import output_error
 
 UNFINISHED_FOLDER: Final = f"{STATE_FOLDER}/tmp"
-"""Where files grow below a folder before they get their names."""
+"""Where files below a folder are written before they get their names."""
 
 ONE_REQUEST: Final = 16 << 20
 """Bytes up to which a file is uploaded by one request."""
@@ -39,33 +28,33 @@ PIECE: Final = 1 << 20
 
 class Storage(ABC):
     """Files by name, below a folder or a URL. Names are relative, divided by slashes; a name that would lead out of
-    the place raises OutputError. Can be pickled."""
+    the storage raises OutputError. Can be pickled."""
 
     url: str
     is_local: bool
 
     @property
     def shown(self) -> str:
-        """The place as anybody may see it."""
-        return shown(self.url)
+        """The URL without secrets."""
+        return urls.shown(self.url)
 
     @classmethod
-    def of(cls, text: str, scratch: str | None = None, limit: int = DEFAULT_LIMIT) -> "Storage":
-        """The place that `text` names: a path or a URL. Nothing is made or asked for yet.
+    def of(cls, text: str, scratch: str | None = None) -> "Storage":
+        """The storage at a path or URL; nothing is created or read yet.
 
-        `scratch` is a local folder for copies of remote files, together about `limit` bytes; processes may share it.
-        Without one each place has its own until the process ends. Raises UsageError for what is no place to write to.
+        `scratch` is a local folder for copies of remote files, which processes may share; by default each storage has
+        its own until the process ends. Raises UsageError for a URL that cannot be written to.
         """
         path = local_path(text)
-        return ObjectStorage(text, scratch, limit) if path is None else LocalStorage(path)
+        return ObjectStorage(text, scratch) if path is None else LocalStorage(path)
 
     @abstractmethod
     def open(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """The file as a stream, to be read once from its beginning. Raises InputError, reading too."""
+        """The file as a stream, to be read once. Raises InputError, reading too."""
 
     @abstractmethod
     def read_file(self, name: str) -> str:
-        """A local path at which the file can be read or mapped now; it is not to be written to. Raises InputError."""
+        """A local path at which the file can be read or mapped now. Raises InputError."""
 
     @abstractmethod
     def write(self, name: str) -> AbstractContextManager[BinaryIO]:
@@ -77,31 +66,29 @@ class Storage(ABC):
         """Write a copy of the local file at `path`. Raises OutputError."""
 
     def exists(self, name: str) -> bool:
-        """Whether there is a file of this name. Raises InputError if that cannot be told."""
+        """Whether there is a file of this name. Raises InputError if that is unknown."""
         return self.size(name) is not None
 
     @abstractmethod
     def size(self, name: str) -> int | None:
-        """The bytes of a file, None if there is none. Raises InputError if that cannot be told."""
+        """The bytes of a file, None if there is none. Raises InputError if that is unknown."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there. Raises OutputError."""
+        """Remove a file, if there is one. Raises OutputError."""
 
     @abstractmethod
     def names(self, prefix: str = "") -> Iterator[str]:
-        """The names of all files below the folder `prefix`; all but those of the run's state without one.
-
-        In no particular order. Raises InputError.
-        """
+        """The names of all files below the folder `prefix`, by default all but those of the state of batches, in no
+        particular order. Raises InputError."""
 
     @abstractmethod
     def sweep(self) -> int:
-        """Remove what killed processes left unfinished over an hour ago; how many files that were. Never raises."""
+        """Remove what killed processes left unfinished over an hour ago; how many files. Never raises."""
 
 
 class LocalStorage(Storage):
-    """A folder, made when something is written."""
+    """A folder, which is created when something is written."""
 
     is_local = True
 
@@ -184,7 +171,7 @@ class LocalStorage(Storage):
         return os.path.join(self.url, _checked(name, self.url))
 
     def _make_folder_of(self, path: str) -> None:
-        """The folder of a file, made if need be; no link on the way there leads out of the place."""
+        """Create the folder of a file. Raises OutputError if a link on the path leads out of the storage."""
         folder = os.path.dirname(path)
         existing = folder
         while not os.path.lexists(existing):
@@ -192,75 +179,74 @@ class LocalStorage(Storage):
         root = os.path.realpath(self.url)
         real = os.path.realpath(existing)
         if real != root and not real.startswith(root.rstrip("/") + "/"):
-            cause = OSError(errno.ELOOP, f"a link on the way leads out of {self.url}")
+            cause = OSError(errno.ELOOP, f"a link in the path leads out of {self.url}")
             raise output_error(path, cause) from cause
         os.makedirs(folder, exist_ok=True)
 
 
 class ObjectStorage(Storage):
-    """A prefix in an object store. What is written grows in a local file and is uploaded when it is complete, which
-    makes it visible at once; several megabytes go up in parts, which nobody sees before the last."""
+    """A prefix in an object store. A file is written locally and uploaded when it is complete; it becomes visible with
+    the end of the upload."""
 
     is_local = False
 
-    def __init__(self, url: str, scratch: str | None, limit: int) -> None:
+    def __init__(self, url: str, scratch: str | None) -> None:
         self.url = url.rstrip("/")
-        if scheme_of(url) not in STORES:
-            raise UsageError(
-                f"{shown(url)}: nothing can be written there; object stores are {', '.join(sorted(STORES))}"
-            )
-        if has_password(url):
-            raise UsageError(f"{shown(url)}: has a password in it; credentials belong into the environment")
+        if urls.scheme_of(url) not in urls.STORES:
+            stores = ", ".join(sorted(urls.STORES))
+            raise UsageError(f"{urls.shown(url)}: cannot be written to; object stores are {stores}")
+        if urls.has_password(url):
+            raise UsageError(f"{urls.shown(url)}: contains a password; give credentials in the environment")
         if not self.url.partition("://")[2]:
-            raise UsageError(f"{shown(url)}: names no bucket")
-        self._scratch = Scratch(scratch, limit)
+            raise UsageError(f"{urls.shown(url)}: names no bucket")
+        self._scratch = Scratch(scratch)
 
     def __reduce__(self) -> Any:
-        return ObjectStorage, (self.url, self._scratch.given, self._scratch.limit)
+        return ObjectStorage, (self.url, self._scratch.given)
 
     def open(self, name: str) -> AbstractContextManager[BinaryIO]:
-        return open_url(self._at(name))
+        return urls.open_url(self._at(name))
 
     def read_file(self, name: str) -> str:
         url = self._at(name)
-        entry = entry_at(files_at(url))
+        entry = urls.entry_at(urls.files_at(url))
         if entry is None or entry.is_folder:
-            raise InputError(shown(url), "is missing")
+            raise InputError(urls.shown(url), "is missing")
         identity = f"{url}\n{entry.version}"
         try:
             path = self._scratch.find(identity)
-            if path is not None:
-                return path
-            with open_url(url) as stream, self._scratch.write() as file:
-                if copy(stream, file, entry.size) != entry.size:
-                    raise InputError(shown(url), "changed while it was read")
-                return self._scratch.keep(file, identity)
+            if path is None:
+                path = self._scratch.path(identity)
+                with urls.open_url(url) as stream, self._scratch.copy(identity) as file:
+                    if copy(stream, file, entry.size) != entry.size:
+                        raise InputError(urls.shown(url), "changed while it was read")
         except OSError as error:
-            raise InputError(shown(url), f"cannot be copied here: {os_error_text(error)}") from error
+            raise InputError(urls.shown(url), f"cannot be copied here: {os_error_text(error)}") from error
+        return path
 
     @contextmanager
     def write(self, name: str) -> Iterator[BinaryIO]:
         url = self._at(name)
         try:
-            with self._scratch.write() as file:
+            with self._scratch.temporary() as file:
                 yield file
                 file.flush()
                 self._upload(url, file.name)
         except OSError as error:
-            raise output_error(shown(url), error) from error
+            raise output_error(urls.shown(url), error) from error
 
     def put(self, name: str, path: str) -> None:
         self._upload(self._at(name), path)
 
     def size(self, name: str) -> int | None:
-        entry = entry_at(files_at(self._at(name)))
+        entry = urls.entry_at(urls.files_at(self._at(name)))
         return None if entry is None or entry.is_folder else entry.size
 
     def remove(self, name: str) -> None:
         url = self._at(name)
         try:
-            files = files_at(url)
-            ask(url, lambda: files.system.rm_file(files.path), verb="removed")
+            files = urls.files_at(url)
+            urls.ask(url, lambda: files.system.rm_file(files.path), verb="removed")
         except FileNotFoundError:
             pass
         except InputError as error:
@@ -269,7 +255,7 @@ class ObjectStorage(Storage):
     def names(self, prefix: str = "") -> Iterator[str]:
         folder = _checked(prefix.rstrip("/"), self.url) if prefix.rstrip("/") else ""
         with suppress(FileNotFoundError):
-            for entry in everything(files_at(self.url), folder):
+            for entry in urls.everything(urls.files_at(self.url), folder):
                 if prefix or not entry.path.startswith(STATE_FOLDER + "/"):
                     yield entry.path
 
@@ -277,34 +263,33 @@ class ObjectStorage(Storage):
         return self._scratch.sweep()
 
     def _upload(self, url: str, path: str) -> None:
-        """Make the local file the one at `url`. Not by a file opened for writing: that becomes visible half-written
-        when something fails."""
+        """Upload a local file. A remote file opened for writing would be visible half-written when something fails."""
         try:
-            files, size = files_at(url), os.path.getsize(path)
+            files, size = urls.files_at(url), os.path.getsize(path)
             if size <= ONE_REQUEST:
                 with open(path, "rb") as file:
                     data = file.read()
-                ask(url, lambda: files.system.pipe_file(files.path, data), size, "written")
+                urls.ask(url, lambda: files.system.pipe_file(files.path, data), size, "written")
             else:
-                ask(url, lambda: files.system.put_file(path, files.path), size, "written")
+                urls.ask(url, lambda: files.system.put_file(path, files.path), size, "written")
         except InputError as error:
             raise OutputError(str(error)) from error
         except OSError as error:  # of the local file, or the bucket is missing
-            raise OutputError(f"{shown(url)}: cannot be written: {reason(error)}") from error
+            raise OutputError(f"{urls.shown(url)}: cannot be written: {urls.reason(error)}") from error
 
     def _at(self, name: str) -> str:
-        return f"{self.url}/{_checked(name, shown(self.url))}"
+        return f"{self.url}/{_checked(name, urls.shown(self.url))}"
 
 
 def _checked(name: str, url: str) -> str:
-    """`name`, if it is one that cannot lead out of a place."""
+    """`name`, if it cannot lead out of a storage."""
     if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
-        raise OutputError(f"{name!r} is no name for a file below {url}")
+        raise OutputError(f"{name!r} is not a valid name for a file below {url}")
     return name
 
 
 def copy(source: BinaryIO, target: BinaryIO, limit: int) -> int:
-    """Copy a stream, at most a piece more than `limit` bytes; how many there were."""
+    """Copy a stream, at most `limit` bytes and one piece; how many bytes were copied."""
     size = 0
     while size <= limit and (piece := source.read(PIECE)):
         target.write(piece)

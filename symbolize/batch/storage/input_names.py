@@ -1,4 +1,4 @@
-"""What an input is, and the name of its output: relative, safe in any folder or bucket, and not too long."""
+"""Inputs, and the names of their outputs: relative, valid in any folder or bucket, and not too long."""
 
 import hashlib
 import posixpath
@@ -9,29 +9,29 @@ from typing import Final, NamedTuple
 from symbolize.load.extensions import without_endings
 
 STATE_FOLDER: Final = ".symbolize"
-"""The folder of a run's own state below its place; no output goes there and no input comes from there."""
+"""The folder below the outputs for the state of a batch; it has neither inputs nor outputs."""
 
 UNFINISHED: Final = (".tmp", ".part")
-"""Endings of files that somebody is still writing; they are no inputs unless named."""
+"""Endings of files that are still being written; they are inputs only if they are named."""
 
 ENDING: Final = ".pb.gz"
-"""What outputs are called behind the names of their inputs."""
+"""The ending of outputs."""
 
 MAX_COMPONENT: Final = 200
-"""Bytes of a name between two slashes. File systems allow 255, of which the endings of outputs take some."""
+"""Bytes of a part of a name between slashes. File systems allow 255, with the ending."""
 
 MAX_NAME: Final = 800
-"""Bytes of a whole name. Object stores allow 1024 for a key, of which the prefix of the place takes some."""
+"""Bytes of a whole name. Object stores allow 1024, with the prefix."""
 
 UNSAFE: Final = re.compile("[?\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""What is in no name of an output: control characters, bytes that are no text, and what begins a query in URLs."""
+"""Characters that are escaped in names: control characters, bytes that are no text, and `?`, which begins a query."""
 
 
 class Input(NamedTuple):
     """A profile to be symbolized.
 
-    `uri` is an absolute path or a URL, always text that can be stored; `name` the name of its output below the place
-    for outputs, without ending; `size` in bytes, -1 where unknown; `version` differs when the content does.
+    `uri` is an absolute path or a URL, always valid text; `name` the name of its output without ending; `size` is in
+    bytes, -1: unknown; `version` changes with the content.
     """
 
     uri: str
@@ -41,30 +41,26 @@ class Input(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What was named and is no input, and why: a sentence about it without its name."""
+    """A name that is no input, and why: a sentence about it without the name."""
 
     uri: str
     sentence: str
 
 
 class NotListed(Problem):
-    """What may be or hold inputs, but its server did not say."""
+    """A name that may have inputs, but its server did not list them."""
 
 
 def output_name(parts: Sequence[str]) -> str:
-    """The name of the output for an input with the path `parts` below its root, without the endings of profiles.
-
-    Whatever `parts` hold, the name is relative, stays below where it is put, is UTF-8 and not too long.
-    """
+    """The name of the output for an input with the path `parts` below its root, without the endings of profiles. It is
+    relative, cannot lead out of a folder, is UTF-8 and not too long, whatever `parts` hold."""
     folders = [_component(part) for part in parts[:-1] if part]
     return _joined(folders, _component(without_endings(parts[-1])))
 
 
 def alternatives(name: str, file_name: str, identity: str) -> Iterator[str]:
-    """Names for an input in the order in which they are to be tried until one is free.
-
-    First `name`, then with all of `file_name`, then told apart by `identity`, which no other input has.
-    """
+    """Names for an input, to be tried until one is free: `name`, one with all of `file_name`, and those with a hash of
+    its unique `identity`."""
     yield name
     folders = name.split("/")[:-1]
     full = _joined(folders, _component(file_name))
@@ -85,7 +81,7 @@ def _joined(folders: Sequence[str], last: str) -> str:
 
 
 def _component(raw: str) -> str:
-    """A part of a path as a part of a name."""
+    """A part of a path, escaped and shortened."""
     text = UNSAFE.sub(_escaped, raw.replace("/", "%2f"))
     if text in ("", ".", "..", STATE_FOLDER):
         text = text.replace(".", "%2e") or "%"

@@ -24,27 +24,28 @@ from symbolize.batch.storage.urls import is_url, open_url
 from symbolize.core.errors import InputError
 from symbolize.core.files import os_error_text
 
-LISTING: Final = "-"
-"""The argument that stands for a list of names on standard input."""
+NAME_LIST: Final = "-"
+"""The argument for a list of names on standard input."""
 
 FILE_URL: Final = "file://"
 PIECE: Final = 1 << 16
 """Characters of a list that are read at once."""
+MAX_LISTED_NAME: Final = 1 << 20
 
 
 class _Missing(Exception):
-    """Nothing goes by a name."""
+    """There is nothing of this name."""
 
 
 def find_inputs(arguments: Sequence[str], name_list: TextIO | None) -> Iterator[Input | Problem]:
-    """The inputs that `arguments` name, in the order of the arguments, of a folder in the order of the names.
+    """The inputs that `arguments` name, in the order of the arguments, and in a folder in the order of the names.
 
-    An argument is a file, a folder (of which every regular file is an input, however deep), a pattern if there is no
-    file of that name, a URL of one of these, or `-` for names in `name_list`, divided by newlines or NULs. What is
-    found twice is one input. Names of outputs may be equal: see `alternative_names`.
+    An argument is a file, a folder (with every regular file below it), a pattern if there is no file of that name, a
+    URL of one of these, or `-` for names in `name_list`, divided by newlines or NULs. Each input is found once. Inputs
+    may have the same name of the output: see `alternative_names`.
     """
-    # Only what several arguments name can be found twice.
-    seen: set[bytes] | None = set() if len(arguments) > 1 or LISTING in arguments else None
+    # Only several arguments can find an input twice.
+    seen: set[bytes] | None = set() if len(arguments) > 1 or NAME_LIST in arguments else None
     for found in itertools.chain.from_iterable(_named(argument, name_list) for argument in arguments):
         if seen is not None and isinstance(found, Input):
             digest = hashlib.blake2b(found.uri.encode(), digest_size=16).digest()
@@ -55,10 +56,8 @@ def find_inputs(arguments: Sequence[str], name_list: TextIO | None) -> Iterator[
 
 
 def alternative_names(found: Input) -> Iterator[str]:
-    """The names that the output of an input may have, in the order in which they are to be tried: the last is its own.
-
-    They depend on the input alone, not on when it was found.
-    """
+    """The names that the output of an input may have, in the order in which they are tried; the last one is unique.
+    They depend on the input alone."""
     path = local_path(found.uri)
     whole = found.uri.split("?")[0] if path is None and found.uri.startswith("http") else path or found.uri
     return alternatives(found.name, whole.rsplit("/", 1)[-1], found.uri)
@@ -66,12 +65,12 @@ def alternative_names(found: Input) -> Iterator[str]:
 
 @contextmanager
 def open_input(uri: str) -> Iterator[str | BinaryIO]:
-    """What a loader reads: the path of a local file, or a stream that is closed at the end. Raises InputError."""
+    """The path of a local file, or a stream, for a loader. Raises InputError."""
     path = local_path(uri)
     if path is not None:
         try:
-            if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for
-                raise InputError(local_uri(path), "is no file any more")
+            if not stat.S_ISREG(os.stat(path).st_mode):  # reading a pipe would block
+                raise InputError(local_uri(path), "is not a file any more")
         except OSError as error:
             raise InputError(local_uri(path), f"cannot be read: {os_error_text(error)}") from error
         yield path
@@ -89,7 +88,7 @@ def local_path(uri: str) -> str | None:
 
 
 def local_uri(path: str) -> str:
-    """The URI of an absolute path: itself, or a file URL if its bytes are no text."""
+    """The URI of an absolute path: itself, or a file URL if it is not valid UTF-8."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -98,44 +97,37 @@ def local_uri(path: str) -> str:
 
 
 def _named(argument: str, name_list: TextIO | None) -> Iterator[Input | Problem]:
-    """What an argument of the command names."""
-    if argument == LISTING:
+    """The inputs that an argument names."""
+    if argument == NAME_LIST:
         if name_list is None:
-            yield Problem(LISTING, "is standard input, which is closed")
+            yield Problem(NAME_LIST, "is standard input, which is closed")
             return
         try:
             for name in _names_in(name_list):
-                yield from _listed(name)
+                yield from _find(name, is_listed=True)
         except (OSError, ValueError) as error:
-            yield Problem(LISTING, f"is no list of names: {os_error_text(error)}")
+            yield Problem(NAME_LIST, f"cannot be read as a list of names: {os_error_text(error)}")
         return
-    path = local_path(argument)
+    yield from _find(argument, is_listed=False)
+
+
+def _find(name: str, is_listed: bool) -> Iterator[Input | Problem]:
+    """The inputs of a name; in a list names are no patterns, and outputs keep all folders of the path."""
+    path = local_path(name)
     if path is None:
-        yield from find_at_url(argument, is_listed=False)
+        yield from find_at_url(name, is_listed=is_listed)
         return
     try:
-        yield from _exactly(path, mirrored=False)
+        yield from _exactly(path, mirrored=is_listed)
     except _Missing:
-        if is_pattern(path):
+        if is_pattern(path) and not is_listed:
             yield from _matching(path)
         else:
             yield Problem(local_uri(path), "is missing")
 
 
-def _listed(name: str) -> Iterator[Input | Problem]:
-    """What a name in a list means: a file or folder, no pattern."""
-    path = local_path(name)
-    if path is None:
-        yield from find_at_url(name, is_listed=True)
-        return
-    try:
-        yield from _exactly(path, mirrored=True)
-    except _Missing:
-        yield Problem(local_uri(path), "is missing")
-
-
 def _names_in(name_list: TextIO) -> Iterator[str]:
-    """The names in a list, read piece by piece; a NUL in its beginning says that NULs divide it."""
+    """The names in a list, read piece by piece; they are divided by NULs if there is one in the first piece."""
     if isinstance(name_list, io.TextIOWrapper):
         name_list.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
     rest = name_list.read(PIECE)
@@ -143,8 +135,8 @@ def _names_in(name_list: TextIO) -> Iterator[str]:
     while piece := name_list.read(PIECE):
         *names, rest = (rest + piece).split(divider)
         yield from filter(None, (_clean(name, divider) for name in names))
-        if len(rest) > 1 << 20:
-            raise ValueError("a name is longer than any name can be")
+        if len(rest) > MAX_LISTED_NAME:
+            raise ValueError("a name is too long")
     yield from filter(None, (_clean(name, divider) for name in rest.split(divider)))
 
 
@@ -153,10 +145,8 @@ def _clean(name: str, divider: str) -> str:
 
 
 def _exactly(path: str, *, mirrored: bool) -> Iterator[Input | Problem]:
-    """The file at `path`, or the files of the folder there. Raises _Missing before anything is found.
-
-    `mirrored` outputs keep the folders of the path, as of many files in a list; others have the name of the file.
-    """
+    """The file at `path`, or the files in the folder there; `mirrored` outputs keep the folders of the path. Raises
+    _Missing."""
     try:
         status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -169,7 +159,8 @@ def _exactly(path: str, *, mirrored: bool) -> Iterator[Input | Problem]:
         return
     prefix = [part for part in os.path.normpath(path).split("/") if part not in ("", ".", "..")] if mirrored else []
     if stat.S_ISDIR(status.st_mode):
-        yield from _in_folder(_absolute(path), prefix)
+        root = _absolute(path)
+        yield from _or_problem(_walk(root, prefix, None), Problem(local_uri(root), "holds no files"))
     elif stat.S_ISREG(status.st_mode):
         yield _local_input(_absolute(path), prefix or [os.path.basename(path)], status)
     else:
@@ -177,30 +168,21 @@ def _exactly(path: str, *, mirrored: bool) -> Iterator[Input | Problem]:
 
 
 def _matching(path: str) -> Iterator[Input | Problem]:
-    """The files that a pattern means."""
+    """The files that match a pattern; a problem if there are none."""
     root, pattern = split_pattern(path)
-    empty = True
-    if os.path.isdir(root or "."):
-        for found in _walk(_absolute(root or "."), [], pattern):
-            empty = False
-            yield found
-    if empty:
-        yield Problem(local_uri(path), "is missing, and as a pattern matches no file")
+    found = _walk(_absolute(root or "."), [], pattern) if os.path.isdir(root or ".") else iter(())
+    return _or_problem(found, Problem(local_uri(path), "is missing, and as a pattern matches no file"))
 
 
-def _in_folder(root: str, prefix: Sequence[str]) -> Iterator[Input | Problem]:
-    """The files of a folder; a problem if there are none."""
-    empty = True
-    for found in _walk(root, prefix, None):
-        empty = False
-        yield found
-    if empty:
-        yield Problem(local_uri(root), "holds no files")
+def _or_problem(found: Iterator[Input | Problem], problem: Problem) -> Iterator[Input | Problem]:
+    """What was found, `problem` if that is nothing."""
+    first = next(found, problem)
+    return itertools.chain([first], found)
 
 
 class _Folder(NamedTuple):
-    """A folder that is still to be listed: its path, the names below the root, what is left of the pattern (None: all
-    is wanted), and whether a link led there."""
+    """A folder to list: its path, the names below the root, the state of the pattern (None: all files match), and
+    whether it was reached by a link."""
 
     path: str
     below: tuple[str, ...]
@@ -209,9 +191,9 @@ class _Folder(NamedTuple):
 
 
 def _walk(root: str, prefix: Sequence[str], pattern: Pattern | None) -> Iterator[Input | Problem]:
-    """The files below `root` that the pattern means, or all; a folder's files come before those of its folders.
+    """The files below `root` that match the pattern, or all; the files of a folder come before those of its folders.
 
-    Links are followed where they lead to something below `root` that is not found without them.
+    Links are followed to what is below `root` and is not found without them.
     """
     real_root = os.path.realpath(root)
     start = pattern.start() if pattern else None
@@ -224,7 +206,7 @@ def _walk(root: str, prefix: Sequence[str], pattern: Pattern | None) -> Iterator
             if folder.linked and not _is_new(folder.path, entered):
                 continue
             with os.scandir(folder.path) as listed:
-                names = sorted(entry.name for entry in listed)  # nothing more of each: there may be millions
+                names = sorted(entry.name for entry in listed)  # names only: there may be millions
         except FileNotFoundError:
             if not folder.below:
                 yield Problem(local_uri(root), "is missing")
@@ -235,9 +217,9 @@ def _walk(root: str, prefix: Sequence[str], pattern: Pattern | None) -> Iterator
         inner = []
         for name in names:
             path = f"{folder.path}/{name}"
-            state, meant = folder.state, False
+            state, is_named = folder.state, False
             if pattern and folder.state is not None:
-                state, meant = pattern.step(folder.state, name)
+                state, is_named = pattern.step(folder.state, name)
                 if not state:
                     continue
                 if pattern.is_matched(state):
@@ -254,7 +236,7 @@ def _walk(root: str, prefix: Sequence[str], pattern: Pattern | None) -> Iterator
                     if not _is_below(target, real_root):
                         outside += 1
                         continue
-                    if not meant and _is_found_anyway(target, real_root):
+                    if not is_named and _is_found_anyway(target, real_root):
                         continue
                     linked = True
                     status = os.stat(path)
@@ -269,11 +251,11 @@ def _walk(root: str, prefix: Sequence[str], pattern: Pattern | None) -> Iterator
         folders += reversed(inner)
     if outside:
         links = "a link" if outside == 1 else f"{outside} links"
-        yield Problem(local_uri(root), f"holds {links} to what is not below it, not followed; name what is wanted")
+        yield Problem(local_uri(root), f"holds {links} to files outside of it, not followed; name their targets")
 
 
 def _is_new(path: str, entered: set[tuple[int, int]]) -> bool:
-    """Whether a folder is met for the first time; from now on it was."""
+    """Whether a folder was not entered before; it is added to `entered`."""
     status = os.stat(path)
     key = status.st_dev, status.st_ino
     if key in entered:
@@ -287,7 +269,7 @@ def _is_below(path: str, root: str) -> bool:
 
 
 def _is_found_anyway(path: str, root: str) -> bool:
-    """Whether a walk of `root` comes to `path` without links: no folder on the way there is hidden."""
+    """Whether a walk of `root` finds `path` without links: no part of it is hidden."""
     parts = path[len(root) :].strip("/").split("/")
     return not any(part.startswith(".") or part.endswith(UNFINISHED) for part in parts)
 
@@ -298,7 +280,7 @@ def _local_input(path: str, parts: Sequence[str], status: os.stat_result) -> Inp
 
 
 def _absolute(path: str) -> str:
-    """The absolute path, with the last name as it is: a link there stays a link."""
+    """The absolute path; a link at its end is not resolved."""
     if ".." not in path.split("/"):
         return os.path.abspath(path)
     folder, name = os.path.split(path.rstrip("/"))

@@ -1,4 +1,4 @@
-"""Glob patterns, matched name by name while a tree is walked, so that nothing is visited that cannot match."""
+"""Glob patterns, matched name by name while folders are walked, so that only what may match is visited."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -9,15 +9,15 @@ ANY_FOLDERS: Final = "**"
 
 
 def is_pattern(text: str) -> bool:
-    """Whether `text` has characters that mean something in a pattern."""
+    """Whether `text` has wildcards."""
     return not MAGIC.isdisjoint(text)
 
 
 class Pattern(NamedTuple):
-    """A pattern in its parts between slashes; `**` stands for any number of folders.
+    """The parts of a pattern between slashes; `**` matches any number of folders.
 
-    A state is the set of the parts that may come next; `len(parts)` in it means that all were matched, by this
-    file or by a folder, of which everything is then wanted.
+    A state is the set of the parts that may match next; `len(parts)` in it means that all have matched, this file or a
+    folder, of which all files match then.
     """
 
     parts: tuple[str, ...]
@@ -27,14 +27,12 @@ class Pattern(NamedTuple):
         return self._closed([0])
 
     def is_matched(self, state: frozenset[int]) -> bool:
-        """Whether the path that led to `state` is one that the pattern means."""
+        """Whether the path that led to `state` matches the pattern."""
         return len(self.parts) in state
 
     def step(self, state: frozenset[int], name: str) -> tuple[frozenset[int], bool]:
-        """The state behind `name`, empty if nothing there can match; and whether a part other than `**` meant it.
-
-        Hidden names are matched by parts only that begin with a dot themselves.
-        """
+        """The state after `name`, empty if nothing below can match, and whether a part other than `**` matched it.
+        Hidden names are matched only by parts that begin with a dot."""
         hidden = name.startswith(".")
         found = [
             row + 1
@@ -44,13 +42,13 @@ class Pattern(NamedTuple):
             and (not hidden or self.parts[row].startswith("."))
             and fnmatchcase(name, self.parts[row])
         ]
-        meant = bool(found)
+        is_named = bool(found)
         if not hidden:
             found += [row for row in state if row < len(self.parts) and self.parts[row] == ANY_FOLDERS]
-        return self._closed(found), meant
+        return self._closed(found), is_named
 
     def _closed(self, rows: Iterable[int]) -> frozenset[int]:
-        """`rows`, and what follows a `**`, which may stand for no folder."""
+        """`rows`, and those after a `**`, which may match no folder."""
         found = set()
         for row in rows:
             found.add(row)
@@ -61,12 +59,12 @@ class Pattern(NamedTuple):
 
 
 def literal_start(part: str) -> str:
-    """What every name begins with that a part of a pattern matches."""
+    """The common start of all names that a part of a pattern matches."""
     return part[: min((part.find(each) for each in MAGIC if each in part), default=len(part))]
 
 
 def split_pattern(path: str) -> tuple[str, Pattern]:
-    """The path of the folder in which a pattern begins to mean something, and the pattern below it."""
+    """The folder before the first wildcard of a path, and the pattern below it."""
     parts = path.split("/")
     fixed = next(row for row, part in enumerate(parts) if is_pattern(part))
     root = "/".join(parts[:fixed])

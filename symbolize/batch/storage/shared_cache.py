@@ -1,4 +1,4 @@
-"""Symbol tables that many machines share through an object store, in front of which each has its own folder."""
+"""Symbol tables that machines share through an object store; each machine has its own folder in front of it."""
 
 import os
 from typing import Final
@@ -11,7 +11,7 @@ from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.table_file import FORMAT, DamagedTable, Facts, read_table
 
 MAX_FAILURES: Final = 3
-"""Requests that may fail before the store is not asked any more."""
+"""Failed requests after which the store is not used any more."""
 
 
 class _OtherFiles(Exception):
@@ -25,17 +25,16 @@ def open_shared_cache(url: str, folder: str, limit: int = DEFAULT_LIMIT) -> Tabl
     """
     storage = Storage.of(url)
     if isinstance(storage, LocalStorage) and os.path.realpath(storage.url) == os.path.realpath(folder):
-        raise UsageError(f"{url}: is the folder of this machine's own tables; name another")
+        raise UsageError(f"{url}: is the folder of the tables of this machine; choose another one")
     return SharedCache(storage, folder, limit)
 
 
 class SharedCache(TableCache):
-    """A cache that asks `storage` for what it does not have, and puts there what it makes.
+    """A cache that reads tables that it lacks from `storage`, and writes the tables that it makes there.
 
     Names below `storage` are those of the cache: they follow from the build id and the files that a table was made of.
-    Only tables with a build id are shared; without one, files have an identity on one machine only. What comes from
-    `storage` is checked as if it were hostile. A place that fails costs time, not answers, and not much: after
-    MAX_FAILURES it is left alone.
+    Only tables with a build id are shared: other files are identified on one machine only. Tables from `storage` are
+    checked as hostile input. A storage that fails costs time only, until MAX_FAILURES.
     """
 
     def __init__(self, storage: Storage, folder: str, limit: int = DEFAULT_LIMIT) -> None:
@@ -45,7 +44,7 @@ class SharedCache(TableCache):
         self._failures = 0
 
     def load(self, facts: Facts) -> SymbolTable | None:
-        """The table of the own folder, else the one of the place, None if there is none in both."""
+        """The table from the own folder, else from the storage, None if there is none in both."""
         table = super().load(facts)
         if table is not None or not self._fetch(facts):
             return table
@@ -65,11 +64,11 @@ class SharedCache(TableCache):
         return True
 
     def _fetch(self, facts: Facts) -> bool:
-        """Copy a table from the place into the own folder, if there is a sound one; whether there was."""
+        """Copy a table from the storage to the own folder; whether there is a sound one."""
         name = self._name(facts)
         if not name or name in self._missing or self._failures >= MAX_FAILURES:
             return False
-        self._missing.add(name)  # whatever comes of it, once is enough
+        self._missing.add(name)  # it is tried once
         path = self._path(facts, ENDING)
         try:
             size = self.storage.size(name)
@@ -103,10 +102,10 @@ class SharedCache(TableCache):
         if self._failures == 1:
             self._note(f"shared tables: {error}")
         elif self._failures == MAX_FAILURES:
-            self._note(f"shared tables: {self.storage.shown} is not asked any more after {MAX_FAILURES} failures")
+            self._note(f"shared tables: {self.storage.shown} is not used any more after {MAX_FAILURES} failures")
 
     def _name(self, facts: Facts) -> str:
-        """The name of a table below the place, empty if it is not to be shared."""
+        """The name of a table in the storage, empty if it is not to be shared."""
         if not facts.build_id.strip("0"):
             return ""
         return f"tables-{FORMAT}/{os.path.basename(self._path(facts, ENDING))}"

@@ -1,7 +1,4 @@
-"""Files at URLs, through fsspec: what they are called, what is below a prefix, and their bytes.
-
-fsspec and its libraries are imported when a URL is met, and errors of theirs become InputError here.
-"""
+"""Files at URLs, through fsspec, which is imported when it is needed; errors of its libraries become InputError."""
 
 import io
 import re
@@ -19,24 +16,24 @@ QUERY: Final = re.compile(r"(https?://[^?\s]*)\?\S*")
 
 EXTRA: Final = "pip install 'symbolize[cloud]'"
 BLOCK: Final = 8 << 20
-"""Bytes that are asked for at once while a file is read from its beginning to its end."""
+"""Bytes in a request while a file is read."""
 
 ANSWER_TIME: Final = 60.0
-"""Seconds that a request to a store may take with all that its library does to repeat it, besides the bytes."""
+"""Seconds that a request to a store may take, with retries by its library, besides the time for the bytes."""
 SLOWEST: Final = 100_000
-"""Bytes a second that a store has to send or take."""
+"""Bytes a second at which a store has to send or receive."""
 
 STORES: Final = frozenset(["s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"])
-"""Schemes of object stores, where a file is there when all of it is there."""
+"""Schemes of object stores, where files appear whole."""
 
 PAGED: Final = frozenset(["s3", "s3a"])
-"""Schemes whose listings come page by page here, so that they may be of any length."""
+"""Schemes whose folders are listed page by page, so that they may be of any length."""
 
 VERSIONS: Final = (
     *("ETag", "etag", "generation", "md5Hash", "content_md5", "checksum", "mtime", "LastModified", "last_modified"),
     *("updated", "modified", "created"),
 )
-"""What file systems call that which differs when a file does, the best first."""
+"""Names of fields that change with the content of a file, the best first."""
 
 MAX_REASON: Final = 300
 
@@ -44,7 +41,7 @@ Result = TypeVar("Result")
 
 
 def is_url(text: str) -> bool:
-    """Whether `text` is a URL and no path."""
+    """Whether `text` is a URL, not a path."""
     return URL.match(text) is not None
 
 
@@ -55,12 +52,12 @@ def scheme_of(url: str) -> str:
 
 
 def shown(url: str) -> str:
-    """A URL, or a text with URLs in it, as anybody may see it: without users, passwords and signed queries."""
+    """A URL, or a text with URLs, without users, passwords and queries, which may be secrets."""
     return QUERY.sub(r"\1", CREDENTIALS.sub("", url))
 
 
 def shown_uri(uri: str) -> str:
-    """An input as anybody may see it: a path as it is, a URL without secrets."""
+    """An input without secrets: a path as it is, a URL as `shown`."""
     return shown(uri) if is_url(uri) else uri
 
 
@@ -98,7 +95,7 @@ def files_at(url: str) -> Files:
     """The file system of a URL. Raises InputError if the URL cannot be used, UsageError if a library is missing."""
     scheme = scheme_of(url)
     if has_password(url):
-        raise InputError(shown(url), "has a password in it; credentials belong into the environment")
+        raise InputError(shown(url), "contains a password; give credentials in the environment")
     try:
         import fsspec
     except ImportError as error:
@@ -109,7 +106,7 @@ def files_at(url: str) -> Files:
         raise InputError(shown(url), f"is of a kind that is not known: {scheme}://") from error
     except ImportError as error:
         raise UsageError(f"{shown(url)}: {scheme}:// needs a library that is not installed: {EXTRA}") from error
-    # Listings are read once here, and a remembered one would hide what other machines write.
+    # A cached list of files would hide what other machines write.
     options = {"use_listings_cache": False} if scheme in STORES else {}
 
     def files() -> Files:
@@ -121,10 +118,10 @@ def files_at(url: str) -> Files:
 
 
 def ask(url: str, call: Callable[[], Result], size: int = 0, verb: str = "read") -> Result:
-    """The result of a request about `url`, in which `size` bytes travel.
+    """The result of a request about `url`, which transfers `size` bytes.
 
-    It may take ANSWER_TIME, and longer as SLOWEST allows for the bytes (R287, time of stores). What a library
-    raises becomes InputError, which says that the file cannot be `verb`; a missing file stays FileNotFoundError.
+    It may take ANSWER_TIME and the time for the bytes at SLOWEST (R287, time of stores). Errors of libraries become
+    InputError: the file cannot be `verb`. A missing file stays FileNotFoundError.
     """
     try:
         return wait_for(ANSWER_TIME + size / SLOWEST, call)
@@ -137,7 +134,7 @@ def ask(url: str, call: Callable[[], Result], size: int = 0, verb: str = "read")
 
 
 def reason(error: BaseException) -> str:
-    """What an error of a library says, in a line without secrets."""
+    """The message of an error of a library, in one line without secrets."""
     text = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
     return printable(shown(str(text)))[:MAX_REASON]
 
@@ -151,7 +148,7 @@ def entry_at(files: Files) -> Entry | None:
 
 
 def everything(files: Files, folder: str = "") -> Iterator[Entry]:
-    """All files below a folder. Raises InputError, in the midst of it too; FileNotFoundError if there is no bucket."""
+    """All files below a folder. Raises InputError, at any time, and FileNotFoundError if there is no bucket."""
     if scheme_of(files.url) in PAGED:
         yield from _pages(files, _inside(folder), "")
         return
@@ -167,7 +164,7 @@ def everything(files: Files, folder: str = "") -> Iterator[Entry]:
 
 
 def children(files: Files, folder: str, start: str = "") -> Iterator[Entry]:
-    """The files and folders right in a folder whose names begin with `start`, or more. Raises as `everything` does."""
+    """The files and folders in a folder, at least those whose names begin with `start`. Raises as `everything` does."""
     if scheme_of(files.url) in PAGED:
         yield from _pages(files, _inside(folder) + start, "/")
         return
@@ -180,7 +177,7 @@ def children(files: Files, folder: str, start: str = "") -> Iterator[Entry]:
 
 
 def _pages(files: Files, start: str, delimiter: str) -> Iterator[Entry]:
-    """The keys below an S3 prefix that go on with `start`, a page of a thousand at a time."""
+    """The keys below an S3 prefix that begin with `start`, a page of a thousand at a time."""
     bucket, key, _ = files.system.split_path(files.path)
     prefix = _inside(key or "")
     more: dict[str, str] = {}
@@ -198,7 +195,7 @@ def _pages(files: Files, start: str, delimiter: str) -> Iterator[Entry]:
 
 
 def _inside(folder: str) -> str:
-    """What the paths of what is in `folder` begin with."""
+    """The prefix of paths in `folder`."""
     return folder and folder + "/"
 
 
@@ -211,7 +208,7 @@ def _entry(path: str, info: dict[str, Any]) -> Entry:
 
 @contextmanager
 def open_url(url: str, block: int = BLOCK) -> Iterator[BinaryIO]:
-    """The file at a URL, read from its beginning to its end, a block at a time. Raises InputError, reading too."""
+    """The file at a URL as a stream, read a block at a time. Raises InputError, reading too."""
     files = files_at(url)
     try:
         file = ask(url, lambda: files.system.open(files.path, "rb", block_size=block, cache_type="readahead"))
@@ -222,7 +219,7 @@ def open_url(url: str, block: int = BLOCK) -> Iterator[BinaryIO]:
 
 
 class _Stream(io.RawIOBase):
-    """A file of fsspec that raises InputError, goes by a name without secrets, and is read only."""
+    """A file of fsspec that raises InputError and has a name without secrets; it is read only."""
 
     def __init__(self, file: Any, url: str) -> None:
         self.name = shown(url)
@@ -239,7 +236,7 @@ class _Stream(io.RawIOBase):
             data: bytes = ask(self._url, lambda: self._file.read(size), max(most, BLOCK))
             return data
         except FileNotFoundError as error:
-            raise Denied(self.name, "vanished while it was read") from error
+            raise Denied(self.name, "was removed while it was read") from error
 
     def readinto(self, buffer: Any) -> int:
         """Fill `buffer`; how many bytes there were."""

@@ -64,22 +64,23 @@ def test_links_are_no_files_of_a_place(tmp_path: Path) -> None:
     assert [*place.names("tables")] == [*place.names()] == ["tables/y"]
 
 
-def test_copies_are_found_again(tmp_path: Path) -> None:
+def test_copies_are_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what they are copies of, until they have to make room; one that was just asked for stays."""
-    scratch = Scratch(str(tmp_path), 10)
+    monkeypatch.setattr("symbolize.batch.storage.scratch.LIMIT", 10)
+    scratch = Scratch(str(tmp_path))
     for identity in "abc":
-        with scratch.write() as file:
+        with scratch.copy(identity) as file:
             file.write(identity.encode() * 4)
             assert scratch.find(identity) is None
-            path = scratch.keep(file, identity)
+        path = scratch.path(identity)
         assert Path(path).read_bytes() == identity.encode() * 4
         assert scratch.find(identity) == path
     assert len(files_below(tmp_path)) == 3
     for age, identity in ((100, "c"), (200, "b"), (300, "a")):
         os.utime(str(scratch.find(identity)), (time.time() - age, time.time() - age))
     assert scratch.find("a") is not None
-    with scratch.write() as file:
-        scratch.keep(file, "d")
+    with scratch.copy("d"):
+        pass
     assert [identity for identity in "abcd" if scratch.find(identity)] == ["a", "c", "d"]
 
 
@@ -128,7 +129,7 @@ def test_nothing_of_a_failed_write(tmp_path: Path) -> None:
 def test_names_that_lead_out(tmp_path: Path, name: str) -> None:
     """No name leads out of a place, in whatever is asked."""
     place = Storage.of(str(tmp_path / "out"))
-    with pytest.raises(OutputError, match="is no name for a file"):
+    with pytest.raises(OutputError, match="is not a valid name for a file"):
         write(place, name, b"")
     for ask in (place.read_file, place.size, place.remove):
         with pytest.raises(OutputError):

@@ -77,7 +77,7 @@ def test_links(tmp_path: Path) -> None:
     results = found(root)
     assert names([each for each in results if isinstance(each, Input)]) == ["p", "a/q", "a/b/r", "again/p"]
     assert [sentence for _, sentence in problems(results)] == [
-        "holds a link to what is not below it, not followed; name what is wanted"
+        "holds a link to files outside of it, not followed; name their targets"
     ]
 
 
@@ -131,8 +131,8 @@ def test_lists_that_are_none(tmp_path: Path) -> None:
     tree(tmp_path, "a.pb")
     named = f"{tmp_path}/a.pb\n"
     for listing, count, told in (
-        (io.StringIO(named + "x" * (3 << 20)), 1, "is no list of names: a name is longer than any name can be"),
-        (Broken(), 0, "is no list of names: Input/output error"),
+        (io.StringIO(named + "x" * (3 << 20)), 1, "cannot be read as a list of names: a name is too long"),
+        (Broken(), 0, "cannot be read as a list of names: Input/output error"),
     ):
         *inputs, problem = find_inputs(["-"], listing)
         assert (problem.uri, problem.sentence) == ("-", told)  # type: ignore[union-attr]

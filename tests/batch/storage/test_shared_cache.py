@@ -161,8 +161,8 @@ def test_table_that_leads_out_of_itself_is_not_used(
 def test_table_larger_than_the_cache_is_not_fetched(ledger: Path, bucket: Bucket, tmp_path: Path) -> None:
     """The store does not fill the disk."""
     expected = ask(ledger, None)
-    ask(ledger, SharedCache(ObjectStorage(bucket.url, None, 0), str(tmp_path / "a")))
-    cache = SharedCache(ObjectStorage(bucket.url, None, 0), str(tmp_path / "b"), 1000)
+    ask(ledger, SharedCache(ObjectStorage(bucket.url, None), str(tmp_path / "a")))
+    cache = SharedCache(ObjectStorage(bucket.url, None), str(tmp_path / "b"), 1000)
     assert ask(ledger, cache) == expected
     assert "more than all tables here may have" in cache.problems[0]
 
@@ -184,7 +184,7 @@ def test_store_that_fails_is_left_alone(
         assert cache.store(table, other) and cache.load(other) is not None
     assert len(cache.problems) == 2
     assert cache.problems[0].startswith(f"shared tables: {cache.storage.url}/tables-")
-    assert cache.problems[1].endswith(f"is not asked any more after {MAX_FAILURES} failures")
+    assert cache.problems[1].endswith(f"is not used any more after {MAX_FAILURES} failures")
 
 
 def test_binary_without_build_id_is_not_shared(

@@ -166,8 +166,8 @@ def test_what_is_no_input(bucket: Bucket) -> None:
         Problem(f"{bucket.url}/gone/", "holds no files"),
         Problem(f"{bucket.url}/gone*", "is missing, or holds no files"),
         Problem("s3://no-such-bucket/", "is missing"),
-        Problem("s3://*/x", "is a pattern for buckets; name one"),
-        Problem("s3://bucket/x", "has a password in it; credentials belong into the environment"),
+        Problem("s3://*/x", "is a pattern for buckets; name one bucket"),
+        Problem("s3://bucket/x", "contains a password; give credentials in the environment"),
         Problem("strange://x/y", "is of a kind that is not known: strange://"),
     ]
     assert names(results[-1:]) == ["a"]
@@ -234,5 +234,5 @@ def test_shown(url: str, expected: str) -> None:
 
 def test_passwords_are_refused() -> None:
     """A URL with a password cannot be used: it would be kept with the run."""
-    with pytest.raises(InputError, match=r"^ftp://host/x: has a password in it"):
+    with pytest.raises(InputError, match=r"^ftp://host/x: contains a password"):
         files_at("ftp://me:secret@host/x")
