@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from symbolize.batch.storage.input_names import STATE_FOLDER
 from symbolize.cli.options import (
@@ -24,11 +24,14 @@ from symbolize.cli.options import (
     EXIT_SOME,
     add_cache_options,
     add_input_options,
+    add_list,
     add_naming_options,
+    at_least_one,
     binary_roots,
     byte_size,
     check_servers,
     load_options,
+    number,
     percentage,
     warn_if_interpreted,
 )
@@ -116,11 +119,10 @@ def parser() -> argparse.ArgumentParser:
     add_execution_options(result.add_argument_group("execution"))
     add_limit_options(result.add_argument_group("limits of an input; an input that exceeds one is quarantined"))
     watch = result.add_argument_group("watching for new inputs")
-    watch.add_argument(
+    add_list(
+        watch,
         "--watch",
         metavar="DIR",
-        action="append",
-        default=[],
         help="also take this input, and scan all inputs for new files until interrupted; may be given several times. "
         "A file is taken when it is unchanged between two scans",
     )
@@ -212,22 +214,6 @@ def add_report_options(group: argparse._ArgumentGroup) -> None:
     volume = group.add_mutually_exclusive_group()
     volume.add_argument("-v", "--verbose", action="store_true", help="also print notes on folders with binaries")
     volume.add_argument("-q", "--quiet", action="store_true", help="print errors only")
-
-
-def number(text: str, kind: type = int) -> Any:
-    """A number of a kind."""
-    try:
-        return kind(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a {'whole ' * (kind is int)}number") from error
-
-
-def at_least_one(text: str) -> int:
-    """A whole number above 0."""
-    value: int = number(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return value
 
 
 def positive(text: str) -> float:

@@ -1,4 +1,4 @@
-"""`symbolize cache`: manage what is kept on disk: symbol tables, the index, decompressed files."""
+"""`symbolize cache`: manage the cache folder: symbol tables, the index, decompressed files."""
 
 import argparse
 from collections.abc import Sequence
@@ -10,12 +10,15 @@ from symbolize.core.errors import printable
 
 def run_cache(arguments: Sequence[str]) -> int:
     """Run the command with `arguments`; the exit code: 1 if `verify` found damage or `gc` cannot use the index."""
-    parser = argparse.ArgumentParser(prog="symbolize cache", description="Manage the kept symbol tables.")
+    parser = argparse.ArgumentParser(
+        prog="symbolize cache",
+        description="Manage the cache of symbol tables.",
+    )
     parser.add_argument(
         "action",
         choices=("stats", "verify", "gc", "path"),
-        help="stats: how many and how large; verify: read every table and the index and remove the damaged ones; gc: "
-        "remove what exceeds the limit or was left by dead processes; path: print the folder",
+        help="stats: print numbers and sizes; verify: check all tables and the index, and remove damaged ones; gc: "
+        "remove what exceeds the limit or was left by killed processes; path: print the folder",
     )
     add_cache_options(parser, may_be_off=False)
     options = parser.parse_args(arguments)
@@ -48,7 +51,7 @@ def run_cache(arguments: Sequence[str]) -> int:
             code = EXIT_FAILED
         removed = cache.collect() + unpacked
         stats = cache.stats()
-        print(f"{removed} files removed; {stats.tables} tables, {megabytes(stats.size)} are left")
+        print(f"{removed} files removed; {stats.tables} tables, {megabytes(stats.size)} remain")
     return code
 
 

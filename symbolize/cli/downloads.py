@@ -6,27 +6,27 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Never
 
+from symbolize.cli.options import shows_progress
+from symbolize.core.closing import Closeable
+
 if TYPE_CHECKING:
     from tqdm import tqdm
 
     from symbolize.binaries.debuginfod import Progress
 
 
-class Downloads:
-    """A tqdm bar over the bytes of all files that are being fetched; a context manager. Threads may call it."""
+class Downloads(Closeable):
+    """A tqdm bar over the bytes of all files that are being fetched. Threads may call it."""
 
     def __init__(self, quiet: bool) -> None:
-        self._wanted = not quiet and sys.stderr is not None and sys.stderr.isatty()
+        self._is_shown = shows_progress(quiet)
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], tuple[int, int]] = {}
         self._bar: tqdm[Never] | None = None
 
-    def __enter__(self) -> Downloads:
-        return self
-
     def __call__(self, progress: Progress) -> None:
         """Show the progress of one download."""
-        if not self._wanted:
+        if not self._is_shown:
             return
         with self._lock:
             if self._bar is None:
@@ -39,6 +39,7 @@ class Downloads:
             self._bar.set_postfix_str(f"{progress.kind} {progress.build_id[:12]}", refresh=False)
             self._bar.update(sum(done for done, _ in self._known.values()) - self._bar.n)
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()

@@ -1,4 +1,4 @@
-"""`symbolize index DIR...`: build symbol tables ahead."""
+"""`symbolize index DIR...`: build symbol tables in advance."""
 
 import argparse
 import os
@@ -7,7 +7,16 @@ import time
 from collections.abc import Sequence
 
 from symbolize.cli.cache import megabytes
-from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, EXIT_SOME, add_cache_options, open_cache, print_error
+from symbolize.cli.options import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_SOME,
+    add_cache_options,
+    at_least_one,
+    open_cache,
+    print_error,
+    shows_progress,
+)
 from symbolize.core.errors import OutputError, printable
 
 
@@ -17,8 +26,8 @@ def run_index(arguments: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(
         prog="symbolize index",
-        description="Build the symbol tables of all binaries below the given folders, so that profiles find them "
-        "ready. Tables that are there already are left; an interrupted run goes on where it stopped.",
+        description="Build the symbol tables of all binaries below the given folders in advance. Existing tables are "
+        "kept; an interrupted run continues where it stopped.",
         epilog="Exit codes: 0 done, 1 all failed, 2 usage, 4 some failed.",
     )
     parser.add_argument("binaries", metavar="DIR", nargs="+", help="folder (or file) with binaries and debug files")
@@ -27,15 +36,13 @@ def run_index(arguments: Sequence[str]) -> int:
         "--jobs",
         "-j",
         metavar="N",
-        type=int,
+        type=at_least_one,
         default=len(os.sched_getaffinity(0)),
-        help="binaries to work on at a time (default: one a processor)",
+        help="binaries to read at a time (default: one for each core)",
     )
-    parser.add_argument("-v", "--verbose", action="store_true", help="a line for every binary")
-    parser.add_argument("-q", "--quiet", action="store_true", help="nothing but errors")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print a line for every binary")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
     options = parser.parse_args(arguments)
-    if options.jobs < 1:
-        parser.error("--jobs must be at least 1")
     cache = open_cache(options)
     if not cache.is_writable():
         raise OutputError(cache.problems[-1])
@@ -44,15 +51,15 @@ def run_index(arguments: Sequence[str]) -> int:
     count = len(index.binaries())
     for problem in index.problems:
         print_error(f"symbolize: {printable(problem)}")
-    made = present = nameless = unkept = failed = size = 0
+    made = present = nameless = unstored = failed = size = 0
     bar = None
-    if not options.quiet and sys.stderr is not None and sys.stderr.isatty():
+    if shows_progress(options.quiet):
         from tqdm import tqdm
 
         bar = tqdm(total=count, unit="binary", leave=False, file=sys.stderr)
     for built in prebuild(index, cache, options.jobs):
         made += built.is_new and built.is_stored
-        unkept += not built.is_stored
+        unstored += not built.is_stored
         present += not built.is_new and built.has_names
         nameless += not built.has_names and not built.failure
         failed += bool(built.failure)
@@ -60,25 +67,24 @@ def run_index(arguments: Sequence[str]) -> int:
         lines = [f"symbolize: {printable(built.failure)}"] if built.failure else []
         lines += [f"symbolize: {printable(problem)}" for problem in built.problems if not options.quiet]
         if options.verbose and not built.failure:
-            state = "was there" if not built.is_new else "made" if built.is_stored else "not kept, files are missing"
+            state = "was there" if not built.is_new else "made" if built.is_stored else "not stored, files are missing"
             state = state if built.has_names else "no symbols in it"
             lines.append(f"{printable(built.paths[0])}: {state}, {built.seconds:.2f} s")
         if bar is not None:
             bar.clear()
+            bar.update()
         for line in lines:
             print_error(line)
-        if bar is not None:
-            bar.update()
     if bar is not None:
         bar.close()
     if size > cache.limit and not options.quiet:
         print_error(
             f"symbolize: the tables of these binaries take {megabytes(size)}, more than the limit of "
-            f"{megabytes(cache.limit)}, so that some were removed again; give --cache-limit {-(-size // (1 << 20))}M"
+            f"{megabytes(cache.limit)}, so some were removed; use --cache-limit {-(-size // (1 << 20))}M"
         )
     if not options.quiet:
         stats = cache.stats()
-        without = f"{unkept} not kept, files are missing; " if unkept else ""
+        without = f"{unstored} not stored, files are missing; " if unstored else ""
         print_error(
             f"{count} binaries: {made} tables made, {present} were there, {failed} failed; {without}{nameless} have no "
             f"symbols; {time.perf_counter() - started:.1f} s\n"

@@ -1,4 +1,4 @@
-"""`symbolize inspect FILE...`: what a binary offers."""
+"""`symbolize inspect FILE...`: what a binary contains."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, print_error, print_output
+from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, add_list, print_error, print_output
 from symbolize.core.errors import InputError, UsageError, printable
 
 if TYPE_CHECKING:
@@ -31,19 +31,18 @@ def run_inspect(arguments: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(
         prog="symbolize inspect",
-        description="Show what a binary, a debug file or a list of symbols offers: symbols, debug information, links "
-        "to other files and whether these exist, and what symbolize would get from it.",
+        description="Show what a binary, a debug file or a list of symbols contains: symbols, debug information, links "
+        "to other files and whether these exist, and what symbolize uses of it.",
         epilog="Exit codes: 0 done, 1 a file could not be read, 2 usage.",
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="binary, debug file or list of symbols")
-    parser.add_argument(
+    add_list(
+        parser,
         "--binaries",
         "-b",
         metavar="DIR",
-        action="append",
-        default=[],
-        help="folder to search for files that belong to FILE; may be given several times (default: the folder of FILE, "
-        "and those in it)",
+        help="folder to search for files that belong to FILE; may be given several times (default: the folder of FILE "
+        "and its subfolders)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
@@ -54,18 +53,17 @@ def run_inspect(arguments: Sequence[str]) -> int:
             raise UsageError(f"{folder}: no such folder or file")
     code, found = EXIT_DONE, []
     for path in options.files:
+        problem = ""
         try:
             inspection = inspect(path, options.binaries, default_folder() if options.binaries else None)
         except InputError as error:
-            print_error(f"symbolize: {error}")
-            code = EXIT_FAILED
-            continue
+            problem = str(error)
         except MemoryError:
-            print_error(f"symbolize: {printable(path)}: out of memory")
-            code = EXIT_FAILED
-            continue
+            problem = f"{path}: out of memory"
         except Exception as error:  # one file must not stop the others
-            print_error(f"symbolize: {printable(f'{path}: {type(error).__name__}: {error}')}")
+            problem = f"{path}: {type(error).__name__}: {error}"
+        if problem:
+            print_error(f"symbolize: {printable(problem)}")
             code = EXIT_FAILED
             continue
         if options.json:
@@ -122,7 +120,7 @@ def text(inspection: Inspection) -> Iterator[str]:
 
 
 def elf_rows(elf: Elf) -> Iterator[tuple[str, str]]:
-    """The facts about an ELF file, each with its title."""
+    """The rows of an ELF file: title and text."""
     yield "type", f"{TYPES.get(elf.type, elf.type)}, {elf.machine}, {elf.bits}-bit, {elf.byte_order}"
     yield "build id", elf.build_id or "none"
     for segment in elf.segments:
@@ -178,7 +176,7 @@ def debug_text(debug: Debug) -> str:
 
 
 def listed_rows(listed: Listed) -> Iterator[tuple[str, str]]:
-    """The facts about a list of functions, each with its title."""
+    """The rows of a list of functions: title and text."""
     yield from listed.about.items()
     yield "functions", f"{listed.functions:,}"
     if listed.end:

@@ -39,8 +39,18 @@ def print_output(text: str, flush: bool = False) -> None:
         raise OutputError(f"standard output: cannot be written: {os_error_text(error)}") from error
 
 
+def shows_progress(quiet: bool) -> bool:
+    """Whether a command shows a bar: on a terminal, unless it is to be quiet."""
+    return not quiet and sys.stderr is not None and sys.stderr.isatty()
+
+
+def add_list(group: argparse._ActionsContainer, *flags: str, help: str, **more: Any) -> None:
+    """Add an option that may be given several times."""
+    group.add_argument(*flags, action="append", default=[], help=help, **more)
+
+
 def add_naming_options(parser: argparse.ArgumentParser) -> None:
-    """The options for the names that are shown."""
+    """Add the options for names."""
     parser.add_argument(
         "--demangle",
         choices=("default", "templates", "full", "none"),
@@ -51,14 +61,13 @@ def add_naming_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nearest-line",
         action="store_true",
-        help="where the compiler gave an instruction no line, take the nearest earlier one of the function; the report "
-        "counts such lines as approximate",
+        help="give an instruction without a line the nearest earlier line of its function; the report counts these "
+        "lines as approximate",
     )
-    parser.add_argument(
+    add_list(
+        parser,
         "--proguard-map",
         metavar="FILE",
-        action="append",
-        default=[],
         help="mapping file of ProGuard or R8 to restore the names, files and lines of Java methods; may be given "
         "several times, and as PACKAGE=FILE",
     )
@@ -71,21 +80,19 @@ def add_naming_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
-    """The options for reading profiles and finding their binaries."""
-    parser.add_argument(
+    """Add the options for reading profiles and finding their binaries."""
+    add_list(
+        parser,
         "--binaries",
         "-b",
         metavar="DIR",
-        action="append",
-        default=[],
-        help="folder (or file) with the binaries and debug files; may be given several times, the first wins. "
-        "Without it and --debuginfod the profile is converted and checked, and nothing is looked up",
+        help="folder (or file) with binaries and debug files; may be given several times, the first match is used. "
+        "Without it and --debuginfod the profile is only converted and checked",
     )
-    parser.add_argument(
+    add_list(
+        parser,
         "--debuginfod",
         metavar="URL",
-        action="append",
-        default=[],
         help="server to fetch missing binaries and debug files from, by build id; may be given several times. "
         "env: the servers of DEBUGINFOD_URLS",
     )
@@ -95,18 +102,18 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep-trampolines",
         action="store_true",
-        help="do not remove the frame that an old gperftools signal handler left in every stack",
+        help="keep the frame that signal handlers of old gperftools versions add to every stack",
     )
     parser.add_argument(
         "--trace-offcpu",
         choices=("on-cpu", "off-cpu", "on-off-cpu", "mixed-on-off-cpu"),
-        help="samples to take from a simpleperf recording with the time off the processor: of either kind, of both as "
-        "events of their own, or of both as one event (default: mixed-on-off-cpu)",
+        help="which samples of an off-CPU simpleperf recording to keep: on-cpu, off-cpu, both as separate events, or "
+        "both merged (default: mixed-on-off-cpu)",
     )
     parser.add_argument(
         "--show-art-frames",
         action="store_true",
-        help="do not hide the frames of Android's runtime next to Java frames of a simpleperf report",
+        help="keep the frames of Android's runtime next to the Java frames of a simpleperf report",
     )
     add_choice_options(parser)
 
@@ -120,41 +127,48 @@ def load_options(options: argparse.Namespace) -> LoadOptions:
 
 
 def add_choice_options(parser: argparse.ArgumentParser) -> None:
-    """The options for choosing among the profiles of a trace."""
-    group = parser.add_argument_group("profiles of a Perfetto trace, each may be given several times")
-    group.add_argument("--pid", metavar="PID", action="append", type=int, default=[], help="process to take")
-    group.add_argument(
-        "--process", metavar="NAME", action="append", default=[], help="name of the process to take, may have wildcards"
-    )
-    group.add_argument("--heap", metavar="NAME", action="append", default=[], help="heap to take, such as libc.malloc")
-    group.add_argument(
-        "--kind", choices=("heap", "cpu", "chromium"), action="append", default=[], help="kind of profiles to take"
-    )
-    group.add_argument(
-        "--merge",
-        choices=("processes", "dumps"),
-        action="append",
-        default=[],
-        help="one profile for all processes, or for all dumps of a heap",
-    )
+    """Add the options for choosing among the profiles of a trace."""
+    group = parser.add_argument_group("profiles of a Perfetto trace; each option may be given several times")
+    add_list(group, "--pid", metavar="PID", type=int, help="process to take")
+    add_list(group, "--process", metavar="NAME", help="name of the process to take, may have wildcards")
+    add_list(group, "--heap", metavar="NAME", help="heap to take, such as libc.malloc")
+    add_list(group, "--kind", choices=("heap", "cpu", "chromium"), help="kind of profiles to take")
+    merge = "make one profile of all processes, or of all dumps of a heap"
+    add_list(group, "--merge", choices=("processes", "dumps"), help=merge)
 
 
 def add_cache_options(parser: argparse.ArgumentParser, may_be_off: bool = True) -> None:
-    """The options for the cache of symbol tables."""
+    """Add the options for the cache of symbol tables."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--cache",
         metavar="DIR",
-        help="folder in which symbol tables are kept from run to run (default: symbolize in the user's cache folder)",
+        help="folder for symbol tables, which later runs use (default: symbolize in the user's cache folder)",
     )
     if may_be_off:
-        group.add_argument("--no-cache", action="store_true", help="neither read nor write symbol tables on disk")
+        group.add_argument("--no-cache", action="store_true", help="do not read or write symbol tables on disk")
     parser.add_argument(
         "--cache-limit",
         metavar="SIZE",
         type=byte_size,
-        help="size that the kept tables may reach, as 500M or 8G (default: 8G); the least recently used are removed",
+        help="size of all stored tables, for example 500M or 8G (default: 8G); the least recently used are removed",
     )
+
+
+def number(text: str, kind: type = int) -> Any:
+    """A number of a kind."""
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a {'whole ' * (kind is int)}number") from error
+
+
+def at_least_one(text: str) -> int:
+    """A whole number above 0."""
+    value: int = number(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return value
 
 
 def byte_size(text: str) -> int:
@@ -180,7 +194,7 @@ def open_cache(options: argparse.Namespace) -> TableCache:
     if options.cache == "":
         raise UsageError("--cache has an empty name")
     if options.cache and "://" in options.cache:
-        raise UsageError(f"--cache {options.cache}: is a URL; tables at URLs are for symbolize batch")
+        raise UsageError(f"--cache {options.cache}: is a URL, which only symbolize batch supports")
     limit = DEFAULT_LIMIT if options.cache_limit is None else options.cache_limit
     return TableCache(options.cache or default_folder(), limit)
 
@@ -200,7 +214,7 @@ def check_servers(urls: Sequence[str]) -> None:
     """Raise UsageError for an invalid server, without passwords in its text."""
     if "env" in urls:
         if len(urls) > 1:
-            raise UsageError("--debuginfod env excludes other servers; list all in DEBUGINFOD_URLS or name them")
+            raise UsageError("--debuginfod env cannot be combined with other servers; list all in DEBUGINFOD_URLS")
     elif urls:
         from symbolize.binaries.debuginfod.server import parse_servers
 
@@ -227,7 +241,7 @@ def debuginfod_client(options: argparse.Namespace) -> Iterator[Debuginfod | None
         if "env" in options.debuginfod:
             client = Debuginfod.from_environment(**more)
             if not client.servers:
-                report("--debuginfod env: DEBUGINFOD_URLS names no server that may be asked")
+                report("--debuginfod env: DEBUGINFOD_URLS names no valid server")
         else:
             client = Debuginfod(options.debuginfod, **more)
         with client:
@@ -235,7 +249,7 @@ def debuginfod_client(options: argparse.Namespace) -> Iterator[Debuginfod | None
 
 
 def warn_if_interpreted(quiet: bool) -> None:
-    """Warn before a long run that the compiled modules are missing, which the report on one profile has anyway."""
+    """Warn before a long run that the compiled modules are missing."""
     from symbolize.core.cursor import uncompiled
 
     if not quiet and (warning := uncompiled()) is not None:

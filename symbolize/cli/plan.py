@@ -58,13 +58,13 @@ def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="symbolize plan",
         description="Show which binaries and debug files would be used for a profile, which would be fetched and which "
-        "are missing, without looking up anything and without the network.",
+        "are missing, without symbolizing it and without the network.",
         epilog="Exit codes: 0 done, 1 a profile cannot be read, 2 usage.",
     )
     result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
     add_input_options(result)
     add_cache_options(result)
-    result.add_argument("--json", action="store_true", help="one line of JSON a profile")
+    result.add_argument("--json", action="store_true", help="print a line of JSON for each profile")
     result.add_argument("-v", "--verbose", action="store_true", help="also list all attempts, and unused mappings")
     return result
 

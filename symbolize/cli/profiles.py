@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -22,7 +23,9 @@ from symbolize.cli.options import (
     open_cache,
     percentage,
     print_error,
+    shows_progress,
 )
+from symbolize.core.closing import Closeable
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.core.files import os_error_text
 from symbolize.write.files import check_inputs, check_terminal
@@ -48,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 done, 1 input, output, binary or server failed, 2 usage, 3 below --fail-under, "
         "130 interrupted. Other commands: symbolize batch INPUT... does this for thousands of profiles, symbolize plan "
         "PROFILE... shows which binaries would be used and which are missing, symbolize index DIR... builds symbol "
-        "tables in advance, symbolize cache manages them, symbolize inspect FILE... shows what a binary offers.",
+        "tables in advance, symbolize cache manages them, symbolize inspect FILE... shows what a binary contains.",
     )
     result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
     add_input_options(result)
@@ -67,17 +70,16 @@ def parser() -> argparse.ArgumentParser:
     )
     add_naming_options(result)
     add_cache_options(result)
-    result.add_argument("--report", choices=("text", "json"), default="text", help="form of the report")
+    result.add_argument("--report", choices=("text", "json"), default="text", help="format of the report")
     result.add_argument(
         "--missing",
         metavar="FILE",
-        help="write which binaries and debug files are missing, the heaviest first, as commands that fetch them",
+        help="write the missing binaries and debug files to this file, the heaviest first, as commands that fetch them",
     )
     result.add_argument(
         "--folded-report",
         metavar="FILE",
-        help="write as JSON which functions share code by identical code folding, so that the time shown for one may "
-        "belong to another",
+        help="write as JSON which functions share code by identical code folding; time of one may belong to others",
     )
     result.add_argument(
         "--fail-under",
@@ -87,7 +89,7 @@ def parser() -> argparse.ArgumentParser:
     )
     volume = result.add_mutually_exclusive_group()
     volume.add_argument("-v", "--verbose", action="store_true", help="also list all attempts, and unused mappings")
-    volume.add_argument("-q", "--quiet", action="store_true", help="nothing but errors")
+    volume.add_argument("-q", "--quiet", action="store_true", help="print errors only")
     result.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     return result
 
@@ -96,7 +98,7 @@ class Version(argparse.Action):
     """Prints the version, and whether the hot loops run interpreted, and exits."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Find that out only now: it takes a compiled module to be imported."""
+        """Import a compiled module only now, to see whether it is one."""
         from symbolize import __version__
         from symbolize.core.cursor import COMPILED
 
@@ -145,27 +147,27 @@ def run_profiles(arguments: Sequence[str]) -> int:
                 code = EXIT_FAILED
                 continue
             if len(options.profiles) > 1:
-                collect()
+                free_memory()
             if options.fail_under is not None and percent < options.fail_under and code == EXIT_DONE:
                 code = EXIT_BELOW
     if not are_read:
-        return code  # outputs of earlier runs are kept
+        return code  # the reports of earlier runs are kept
     if options.folded_report is not None:
-        write_json({"schema_version": 1, "profiles": folded}, options.folded_report)
+        text = json.dumps({"schema_version": 1, "profiles": folded}, indent=1)
+        write_text(text + "\n", options.folded_report)
     if options.missing is not None:
         write_text(missing.text(), options.missing)
     return code
 
 
-def collect() -> None:
-    """Free what a profile left, and exclude what is still in use from later collections, so that they do not become
-    slower with the number of profiles."""
+def free_memory() -> None:
+    """Collect garbage, and exclude what is in use from later collections, so that these do not become slower."""
     gc.collect()
     gc.freeze()
 
 
 def check_outputs(options: argparse.Namespace, outputs: Sequence[str]) -> None:
-    """Raise UsageError where an output or report would destroy an input, or a report has no name of its own."""
+    """Raise UsageError if an output or report would overwrite an input or another one, or a report has no name."""
     inputs = [*options.profiles, *options.binaries, *options.proguard_map]
     inputs += [each.partition("=")[2] for each in options.proguard_map]
     for each in outputs:
@@ -193,16 +195,6 @@ def write_text(text: str, name: str) -> None:
         file.write(text.encode(errors="backslashreplace"))
 
 
-def write_json(data: object, name: str) -> None:
-    """Write plain data to the file `name`."""
-    import json
-
-    from symbolize.write.files import output_file
-
-    with output_file(name) as file:
-        file.write(json.dumps(data, indent=1).encode() + b"\n")
-
-
 def symbolize_one(
     symbolizer: Symbolizer,
     source: str,
@@ -211,11 +203,8 @@ def symbolize_one(
     folded: list[dict[str, object]],
     missing: Missing,
 ) -> tuple[float, bool]:
-    """Load, symbolize, write and report on the profiles of one input; the least percent of sample value symbolized, and
-    whether nothing failed that may have more names.
-
-    Its code that several functions share is added to `folded`, if that is asked for, and what is still wanted to
-    `missing`.
+    """Symbolize the profiles of one input; the lowest percentage of sample value symbolized, and whether nothing failed
+    that may have more names. Its shared code is added to `folded`, if wanted, and missing files to `missing`.
     """
     from symbolize.load.open import load_all
 
@@ -237,7 +226,7 @@ def symbolize_one(
         report = symbolize_profile(symbolizer, each.profile, name, path, options, folded, missing, heading, symbols)
         percent, is_complete = min(percent, report.percent), is_complete and not report.failures
         if len(found) > 1:
-            collect()
+            free_memory()
     if symbols is not None:
         symbols.write(output)
         if not options.quiet and options.report == "text":
@@ -256,12 +245,12 @@ def symbolize_profile(
     heading: bool,
     symbols: ModuleSymbols | None,
 ) -> Report:
-    """Symbolize, write and report on one profile. With `symbols`, what was found is added to those instead of
-    written. Failures are printed even with --quiet."""
+    """Symbolize, write and report on one profile. With `symbols`, what was found is added to these instead of written.
+    Failures are printed even with --quiet."""
     from symbolize.write import write
 
-    with ProgressBar(options.quiet) as progress:
-        result = symbolizer.finish(profile, symbolizer.match(profile), progress)  # unlike symbolize, without a copy
+    with ProgressBar(options.quiet) as bar:  # unlike `symbolize`, `finish` makes no copy
+        result = symbolizer.finish(profile, symbolizer.match(profile), bar)
     if symbols is None:
         write(result.profile, output)
     else:
@@ -271,37 +260,33 @@ def symbolize_profile(
 
         folded.append(folded_code(result.report, source))
     missing.add(result.report)
-    if not options.quiet:
-        if options.report == "json":
-            from symbolize.report.json import render as render_json
-
-            text = render_json(result.report, source, output)
-        else:
-            from symbolize.cli.hints import OPTION_HINTS
-            from symbolize.report.text import render
-
-            colour = sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ
-            table = render(result.report, verbose=options.verbose, colour=colour, hints=OPTION_HINTS)
-            text = (f"{printable(source)}:\n" if heading else "") + table
-            if symbols is None:
-                text += f"wrote {printable(output)}\n"
-            if not result.report.percent:
-                hint = "" if options.binaries or options.debuginfod else "; name a folder with --binaries"
-                text += (
-                    f"symbolize: warning: {printable(source)}: NOTHING WAS SYMBOLIZED, the result has no names{hint}\n"
-                )
-        print_error(text.removesuffix("\n"))
-    else:
+    if options.quiet:
         for failure in result.report.failures:
             print_error(f"symbolize: {printable(source)}: {printable(failure.sentence)}; run again")
+    elif options.report == "json":
+        from symbolize.report.json import render as render_json
+
+        print_error(render_json(result.report, source, output).removesuffix("\n"))
+    else:
+        from symbolize.cli.hints import OPTION_HINTS
+        from symbolize.report.text import render
+
+        colour = sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ
+        table = render(result.report, verbose=options.verbose, colour=colour, hints=OPTION_HINTS).removesuffix("\n")
+        print_error((f"{printable(source)}:\n" if heading else "") + table)
+        if symbols is None:
+            print_error(f"wrote {printable(output)}")
+        if not result.report.percent:
+            hint = "" if options.binaries or options.debuginfod else "; name a folder with --binaries"
+            warning = f"{printable(source)}: NOTHING WAS SYMBOLIZED, the result has no names{hint}"
+            print_error(f"symbolize: warning: {warning}")
     return result.report
 
 
 def paths_of_all(names: Sequence[str], output: str, options: argparse.Namespace) -> list[str]:
     """The output paths of the profiles of one input, which have `names`; `output` is that of a single one.
 
-    Several are written to a folder: the named one, if there is no other input, else one beside `output`. It is created
-    if necessary.
+    Several are written to a folder, which is created: the one of -o for a single input, else one beside `output`.
     """
     into = options.output is not None and (options.output.endswith("/") or os.path.isdir(options.output))
     if names == [""] or (len(names) == 1 and not (into and len(options.profiles) == 1)):
@@ -316,7 +301,7 @@ def paths_of_all(names: Sequence[str], output: str, options: argparse.Namespace)
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {os_error_text(error)}") from error
+        raise OutputError(f"{folder}: cannot be created: {os_error_text(error)}") from error
     paths = [os.path.join(folder, name + ".pb.gz") for name in names]
     check_outputs(options, paths)
     return paths
@@ -359,18 +344,17 @@ def stem(profile: str) -> str:
     return without_endings(os.path.basename(profile))
 
 
-class ProgressBar:
-    """A tqdm bar over the mappings of a profile, on a terminal only; a context manager that yields the callback."""
+class ProgressBar(Closeable):
+    """A tqdm bar over the mappings of a profile, on a terminal only."""
 
     def __init__(self, quiet: bool) -> None:
-        self._wanted = not quiet and sys.stderr is not None and sys.stderr.isatty()
+        self._is_shown = shows_progress(quiet)
         self._bar: tqdm[Never] | None = None
-
-    def __enter__(self) -> ProgressBar | None:
-        return self if self._wanted else None
 
     def __call__(self, done: int, total: int, name: str) -> None:
         """Show that `done` of `total` mappings are done and `name` is next."""
+        if not self._is_shown:
+            return
         if self._bar is None:
             from tqdm import tqdm
 
@@ -378,6 +362,7 @@ class ProgressBar:
         self._bar.set_postfix_str(printable(os.path.basename(name)), refresh=False)
         self._bar.update(done - self._bar.n)
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()

@@ -307,7 +307,7 @@ def test_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
 
     def fails(task: Task) -> Failure | None:
-        if task.function is decode_binary and task.argument.asked.files[0][0].endswith("spectra") and len(tried) < 1:
+        if task.function is decode_binary and task.argument.request.files[0][0].endswith("spectra") and len(tried) < 1:
             tried.append(task.key)
             return Failure.MEMORY
         return None

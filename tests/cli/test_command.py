@@ -360,16 +360,15 @@ def test_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
     with ProgressBar(quiet=False) as progress:
-        assert progress is not None
         progress(0, 2, "/bin/\x1b]0;owned\x07")
         progress._bar.refresh()
     assert "\\x1b]0;owned\\x07" in shown.getvalue()
     assert "\x1b]" not in shown.getvalue()
-    with ProgressBar(quiet=True) as progress:
-        assert progress is None
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with ProgressBar(quiet=False) as progress:
-        assert progress is None
+    for quiet, stream in ((True, shown), (False, io.StringIO())):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with ProgressBar(quiet) as progress:
+            progress(0, 2, "name")
+            assert progress._bar is None
 
 
 def test_terminal() -> None:

@@ -221,7 +221,7 @@ def test_table_with_missing_parts_is_not_counted(tmp_path: Path, capsys: pytest.
     *missing, summary, stats = capsys.readouterr().err.splitlines()
     assert missing
     assert all(line.startswith(f"symbolize: {binary}: split unit ") for line in missing)
-    assert summary.startswith("1 binaries: 0 tables made, 0 were there, 0 failed; 1 not kept, files are missing; ")
+    assert summary.startswith("1 binaries: 0 tables made, 0 were there, 0 failed; 1 not stored, files are missing; ")
     assert ": 0 tables" in stats
 
 
@@ -249,12 +249,12 @@ def test_limit_that_is_too_small_is_told(tmp_path: Path, capsys: pytest.CaptureF
     """Tables that make room for one another are made in vain; the size that is named is enough."""
     arguments = ["index", str(BINARIES / "gcc-o0"), str(BINARIES / "gcc-pie"), "-j", "1"]
     assert main([*arguments, "--cache", str(tmp_path / "small"), "--cache-limit", "50K"]) == 0
-    (told,) = (line for line in capsys.readouterr().err.splitlines() if "removed again" in line)
+    (told,) = (line for line in capsys.readouterr().err.splitlines() if "so some were removed" in line)
     limit = told.rpartition(" ")[2]
     assert "more than the limit of 0.1 MB, " in told
     for _ in range(2):
         assert main([*arguments, "--cache", str(tmp_path / "large"), "--cache-limit", limit]) == 0
-        assert "removed again" not in capsys.readouterr().err
+        assert "so some were removed" not in capsys.readouterr().err
     made, kept = (TableCache(tmp_path / name).stats().tables for name in ("small", "large"))
     assert made < kept == len(index_binaries(arguments[1:3]).binaries())
 
