@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from symbolize.enrich.deobfuscate import Deobfuscator
 
 Progress = Callable[[int, int, str], None]
-"""Called before each binary is asked: the mapping it is first needed for, of how many, and the name of that mapping."""
+"""Called before each lookup: the first mapping of the binary, the number of mappings, and the name of that mapping."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Symbolizer(Closeable):
     `binaries` is a path or several, the first that fits wins. What is missing there is fetched by build id from
     `servers`: a URL, several, or a client such as `symbolize.binaries.debuginfod.Debuginfod`. Without folders and
     servers a profile is only checked and compacted. `demangle` is "default", "templates", "full" or "none", as pprof
-    understands them. Symbol tables are kept in `cache`, a folder or a `TableCache`, from run to run. With
+    understands them. Symbol tables are stored in `cache`, a folder or a `TableCache`. With
     `nearest_line` frames without a line get the nearest earlier one of their function, which the report counts
     (R170, nearest line). Java methods get the names of the source by `proguard_maps`, each "FILE" or "PACKAGE=FILE"
     (R171, Java methods). `annotate` appends to the names of Android's Java frames how their code ran (R234, suffixes of
@@ -166,7 +166,7 @@ class Symbolizer(Closeable):
 
     @property
     def open_binaries(self) -> int:
-        """How many binaries, and other files with names, are open or kept in memory."""
+        """How many binaries and other files with names are open or in memory."""
         return self._resolver.open_count
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""The time of a task: its own, and that for which it waits for stores (R287, time of stores).
+"""The time limits of a task: its own, and that for which it waits for stores (R287, time of stores).
 
-A store that is frozen or slow is no fault of the input that is read from it. So the clock of a task stops while the
-task waits for a store; requests to stores have a time limit each, and all those of a task have one together.
+The clock of a task stops while it waits for a store, because a slow store is no fault of its input. Each request to a
+store has a time limit, and all requests of a task have one together.
 """
 
 import math
@@ -16,7 +16,7 @@ from symbolize.core.parallel import call_within
 Result = TypeVar("Result")
 
 OVERDUE: Final = signal.SIGALRM
-"""The signal that ends the process of a task that is overdue, whatever it does."""
+"""The signal that ends the process of a task that is overdue."""
 
 _left = [math.inf]
 """Seconds for which the task of this process may still wait for stores."""
@@ -24,8 +24,8 @@ _left = [math.inf]
 
 @contextmanager
 def own_time(seconds: float, waiting: float) -> Iterator[None]:
-    """End this process by OVERDUE once the body has taken `seconds`, without the time for which it waited for stores;
-    that is at most `waiting` seconds in all. Without these nothing is limited here."""
+    """End this process by OVERDUE when the block has taken `seconds`, without the time for which it waits for stores,
+    at most `waiting` seconds. Without one of these there is no limit."""
     if not seconds or not waiting:
         yield
         return
@@ -39,13 +39,13 @@ def own_time(seconds: float, waiting: float) -> Iterator[None]:
 
 
 def wait_for(seconds: float, call: Callable[[], Result]) -> Result:
-    """The result of a request to a store, or its exception; TimeoutError after `seconds`, or if the task has waited for
-    stores for too long in all. The clock of the task stands still meanwhile."""
+    """The result or exception of a request to a store, while the clock of the task stops. Raises TimeoutError after
+    `seconds`, or if the task has waited for stores for too long in all."""
     own, _ = signal.setitimer(signal.ITIMER_REAL, 0)
     began = time.monotonic()
     try:
         if _left[0] <= 0:
-            raise TimeoutError("too slow: the task has waited for stores for as long as it may")
+            raise TimeoutError("too slow: the task has waited for stores for too long")
         return call_within(min(seconds, _left[0]), call)
     finally:
         _left[0] -= time.monotonic() - began

@@ -50,11 +50,11 @@ class RunTables:
             raise FailedTable(known.source, known.problem)
         if known is None or known[0].has_changed:
             return None
-        table, asked = known
-        if asked is None:
+        table, covered = known
+        if covered is None:
             binary.adopt(table)
             return table
-        return table if not self._whole_only and covers(asked, vaddrs) else None
+        return table if not self._whole_only and covers(covered, vaddrs) else None
 
     def write(self, binary: Binary, table: SymbolTable, vaddrs: UInt64 | None) -> int:
         """Store `table`, which covers `vaddrs` (None: all); its bytes. Raises OutputError and ReadFailure."""
@@ -106,9 +106,9 @@ def read_addresses(path: str, start: int, count: int) -> UInt64:
     return np.fromfile(path, np.uint64, count, offset=8 * start)
 
 
-def covers(asked: UInt64, vaddrs: UInt64) -> bool:
-    """Whether all of `vaddrs` are among `asked`; both ascend."""
-    if not len(asked):
+def covers(covered: UInt64, vaddrs: UInt64) -> bool:
+    """Whether all of `vaddrs` are among `covered`; both ascend."""
+    if not len(covered):
         return not len(vaddrs)
-    row = np.minimum(np.searchsorted(asked, vaddrs), len(asked) - 1)
-    return bool((asked[row] == vaddrs).all())
+    row = np.minimum(np.searchsorted(covered, vaddrs), len(covered) - 1)
+    return bool((covered[row] == vaddrs).all())

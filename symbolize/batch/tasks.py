@@ -141,11 +141,18 @@ class Waiting(NamedTuple):
     mappings: list[tuple[int, int, str, str]]
 
 
-class WrittenOutputs(NamedTuple):
-    """The outputs of an input, and the servers and files that failed, which may have more names."""
+class Outputs(NamedTuple):
+    """The outputs of an input, and by server or file the failures that may have cost names."""
 
-    profiles: tuple[ProfileRow, ...]
+    profiles: list[ProfileRow]
     failures: dict[str, Failure]
+
+    def result(self, number: int) -> InputResult:
+        """The result of the input with this number."""
+        detail = "; ".join(f"{failure.place}: {failure.text}" for failure in self.failures.values())
+        reasons = {failure.reason.code for failure in self.failures.values()}
+        reason = next((code for code in INCOMPLETE if code in reasons), "")
+        return InputResult(number, State.DONE, tuple(self.profiles), reason, detail)
 
 
 class Worker:
@@ -271,11 +278,8 @@ def symbolize_inputs(work: SymbolizeTask) -> TaskResult:
         except Exception:  # a bug costs this input only; the detail says where it is
             result = result._replace(reason="error", detail=traceback.format_exc(limit=-3))
         else:
-            if isinstance(found, WrittenOutputs):
-                detail = "; ".join(f"{failure.place}: {failure.text}" for failure in found.failures.values())
-                reasons = {failure.reason.code for failure in found.failures.values()}
-                reason = next((code for code in INCOMPLETE if code in reasons), "")
-                result = InputResult(item.number, State.DONE, found.profiles, reason, detail)
+            if isinstance(found, Outputs):
+                result = found.result(item.number)
             else:
                 decodes += found.decodes
                 for build_id, kinds in found.wanted.items():
@@ -297,12 +301,12 @@ def is_of_one_name(error: OutputError) -> bool:
     return isinstance(cause, OSError) and cause.errno in NAMING_ERRORS
 
 
-def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool) -> WrittenOutputs | Waiting:
+def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool) -> Outputs | Waiting:
     """Symbolize all profiles of an input; the outputs, or, if it may wait, what has to be decoded or fetched first."""
     with open_input(item.uri) as source:
         found = load_all(source, worker.config.load_options)
         single = found[0].profile if len(found) == 1 else None
-        written = WrittenOutputs((), {})
+        outputs = Outputs([], {})
         if may_defer:
             waiting = Waiting([], {}, [])
             for number, each in enumerate(found):
@@ -315,7 +319,8 @@ def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool)
                 if worker.servers is not None:
                     waiting.wanted.update(worker.servers.take_wanted() if may_want else {})
                 if single is not None and not any(waiting):
-                    return write_result(worker, item, each, worker.symbolizer.finish(single, matched), written)
+                    write_profile(worker, item, each, worker.symbolizer.finish(single, matched), outputs)
+                    return outputs
             if waiting.wanted:
                 return waiting._replace(decodes=[])  # requested again when the files are there
             if waiting.decodes:
@@ -327,42 +332,37 @@ def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool)
             profile = single or each.profile
             matched = worker.symbolizer.match(profile)
             matched.suspect(decoded.get(number, {}))
-            written = write_result(worker, item, each, worker.symbolizer.finish(profile, matched), written)
-        return written
+            write_profile(worker, item, each, worker.symbolizer.finish(profile, matched), outputs)
+        return outputs
 
 
-def write_result(
-    worker: Worker, item: Item, loaded: LoadedProfile, result: Result, written: WrittenOutputs
-) -> WrittenOutputs:
-    """Write one profile; returns `written` with its row and failures added."""
-    failures = {failure.place: failure for failure in result.report.failures} | written.failures
-    return WrittenOutputs((*written.profiles, write_profile(worker, item, loaded, result)), failures)
+def write_profile(worker: Worker, item: Item, loaded: LoadedProfile, result: Result, outputs: Outputs) -> None:
+    """Write one profile, and add it to `outputs`.
 
-
-def write_profile(worker: Worker, item: Item, loaded: LoadedProfile, result: Result) -> ProfileRow:
-    """Write one profile; its row for the manifest.
-
-    One without any name does not replace an output with names that an earlier run made of the same input (R279, results
-    of earlier runs).
+    One without any name does not replace an output with names that an earlier run made of the same input (R279,
+    results of earlier runs).
     """
+    for failure in result.report.failures:
+        outputs.failures.setdefault(failure.place, failure)
     name = (f"{item.folder}/{loaded.name}" if loaded.name else item.name) + ENDING
     if not result.report.percent:
         for row in item.before:
-            if row.output == name and row.coverage["symbolized_percent"] and output_size(worker.out, name) == row.size:
-                return row._replace(coverage=row.coverage | {"kept": True})
+            if row.output == name and row.coverage["symbolized_percent"] and has_size(worker.out, name, row.size):
+                outputs.profiles.append(row._replace(coverage=row.coverage | {"kept": True}))
+                return
     path = local_path(item.uri)
     if path is not None and worker.out.is_local:
         check_inputs([path], [os.path.join(worker.out.url, name)])
     with worker.out.write(name) as file:
         write(result.profile, file)
         size = file.tell()
-    return ProfileRow(name, size, coverage(result.report))
+    outputs.profiles.append(ProfileRow(name, size, coverage(result.report)))
 
 
-def output_size(out: Storage, name: str) -> int | None:
-    """The bytes of an output, None if there is none. Raises OutputError if the store does not answer."""
+def has_size(out: Storage, name: str, size: int) -> bool:
+    """Whether an output is there and has this size. Raises OutputError if the store does not answer."""
     try:
-        return out.size(name)
+        return out.size(name) == size
     except InputError as error:
         raise OutputError(str(error)) from error
 

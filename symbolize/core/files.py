@@ -1,6 +1,6 @@
-"""Files of any package: regular ones only, written whole or not at all, kept in bounded folders, locked.
+"""Reading regular files, writing files whole or not at all, folders of bounded size, locks.
 
-Regular files only: a FIFO in the place of a file would be waited for without end, a device may do anything.
+Other files are refused: opening a FIFO would block, a device may do anything.
 """
 
 import errno
@@ -20,7 +20,7 @@ READ_AT_ONCE: Final = 1 << 20
 
 
 def is_regular(status: os.stat_result) -> bool:
-    """Whether `stat` says that something is a regular file."""
+    """Whether this is the status of a regular file."""
     return stat.S_ISREG(status.st_mode)
 
 
@@ -49,7 +49,7 @@ def require_regular(path: str) -> None:
 def read_limited(path: str | os.PathLike[str], limit: int) -> bytes | None:
     """The contents of the regular file at `path`; None if it has more than `limit` bytes. Raises OSError.
 
-    What is asked for is allocated, so the limit is not; files of /proc have no size, others may grow.
+    The size is read first, so that the limit is not allocated; files of /proc have no size, others may grow.
     """
     with open(open_regular(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -65,7 +65,7 @@ def no_file(path: str | os.PathLike[str]) -> OSError:
 
 
 def os_error_text(error: BaseException) -> str:
-    """What the system says of an error, without number and path; the message of an error that is not the system's."""
+    """The message of an error of the system, without number and path, or of any other error."""
     return str(getattr(error, "strerror", None) or error)
 
 
@@ -93,7 +93,7 @@ def unfinished_path(path: str) -> str:
 
 
 def is_unfinished(path: str) -> bool:
-    """Whether a file goes by a name of `unfinished_path`."""
+    """Whether a file has a name of `unfinished_path`."""
     return os.path.basename(path).startswith(".")
 
 
@@ -124,7 +124,7 @@ def sync_folder(folder: str) -> None:
 
 
 def mark_used(path: str | os.PathLike[str], status: os.stat_result, interval: float = 0) -> None:
-    """Set the time of the last access of a kept file, unless that was done in the last `interval` seconds.
+    """Set the access time of a cached file, unless that was done in the last `interval` seconds.
 
     Mounts may not keep it by themselves. Its time of modification stays: who has it mapped would take it for changed
     (R280, files that change). Raises OSError.
@@ -134,7 +134,7 @@ def mark_used(path: str | os.PathLike[str], status: os.stat_result, interval: fl
 
 
 def last_used(status: os.stat_result) -> float:
-    """When a kept file was last made or used, in seconds since the epoch."""
+    """When a cached file was last written or used, in seconds since 1970."""
     return max(status.st_atime, status.st_mtime)
 
 

@@ -1,4 +1,4 @@
-"""What symbolize would get from a binary, and how to get what is missing, in a sentence."""
+"""A sentence on what symbolize gets from a binary, and how to get what is missing."""
 
 import os
 
@@ -6,7 +6,7 @@ from symbolize.inspection.model import Elf
 from symbolize.inspection.related import CODE_HERE, DEBUG_LINK, HAS_DWARF
 
 MOST = 0.5
-"""Where less of the code is described, that is said. Some of each program comes without debug information."""
+"""A smaller share of described code is reported. Parts of each program have no debug information."""
 ALL = "functions, lines and inlined calls"
 
 
@@ -29,7 +29,7 @@ def conclude(elf: Elf) -> str:
             )
         lost = [link for link in elf.links if link.section != DEBUG_LINK and not link.resolved]
         if lost:
-            text += f"; names that lie in the supplementary file {os.path.basename(lost[0].name)} are missing"
+            text += f"; names in the supplementary file {os.path.basename(lost[0].name)} are missing"
             text += f": {fetch('debuginfo', lost[0].identifier)}" if lost[0].section == ".gnu_debugaltlink" else ""
         if elf.code == "elsewhere" and not any(CODE_HERE in other.offers for other in elf.same_build):
             wanted = f": {fetch('executable', elf.build_id)}" if elf.build_id else ""
@@ -57,7 +57,7 @@ def poor(elf: Elf) -> str:
 
 
 def how_to_get(elf: Elf) -> str:
-    """Where the debug information may be had."""
+    """How to get the debug information."""
     link = next((link for link in elf.links if link.section == DEBUG_LINK), None)
     named = f" {link.name}" if link is not None else ""
     if elf.build_id:

@@ -1,4 +1,4 @@
-"""What an ELF file offers."""
+"""Inspection of ELF files."""
 
 import os
 from typing import Any
@@ -108,14 +108,14 @@ def read_go(image: ElfImage) -> Go | None:
 
 
 def read_debug(image: ElfImage, problems: list[str]) -> tuple[Sources | None, Debug | None]:
-    """The units of a file, and what their headers and roots say; None without any."""
+    """The units of a file, and what their headers and roots contain; None without any."""
     name = next((n for n in (".debug_info", ".debug_info.dwo") if has_bytes(image.find_debug(n))), "")
     if not name:
         return None, None
     is_split = name.endswith(".dwo")
     sections = split_sections(image, b"".join) if is_split else debug_sections(image)
     sources = None if is_split else Sources(sections, None, problems)
-    # The roots of the units in a package could only be read with the index of it; their headers tell enough.
+    # The roots of the units in a package could only be read with its index; their headers are enough.
     units = sources.main.reader.units if sources is not None else read_headers(sections.info, image.big_endian)
     good = np.asarray(units.bad) == 0
     kind, version = np.asarray(units.kind)[good], np.asarray(units.version)[good]
@@ -142,7 +142,7 @@ def read_debug(image: ElfImage, problems: list[str]) -> tuple[Sources | None, De
 
 
 def share_of_code(sources: Sources, image: ElfImage) -> float | None:
-    """Of how much of the code its units say that they describe it; None if there is none or some do not say it."""
+    """The share of the code in the ranges of units; None if there is no code or units have no ranges."""
     units, (begin, end, unit) = sources.main.reader.units, sources.claims
     holds_code = np.isin(np.asarray(units.kind), CODE_UNITS) & (np.asarray(units.bad) == 0)
     holds_code[unit] = False
@@ -156,7 +156,7 @@ def share_of_code(sources: Sources, image: ElfImage) -> float | None:
 
 
 def read_headers(info: Buffer, big_endian: bool) -> Any:
-    """The units of a section, as their headers alone tell of them."""
+    """The units of a section, from their headers alone."""
     units = Units(scan_headers(info, big_endian, False, Units(0), False))
     scan_headers(info, big_endian, False, units, True)
     return units

@@ -1,4 +1,4 @@
-"""Which kind of source of names a file is; the rooms beside this module look into it."""
+"""The inspection of a file of any kind."""
 
 import os
 from collections.abc import Sequence
@@ -9,20 +9,18 @@ from symbolize.core.errors import InputError
 from symbolize.core.files import os_error_text
 from symbolize.elf import ElfImage
 from symbolize.inspection.binary import inspect_elf
-from symbolize.inspection.lists import inspect_archive, inspect_listing, listing_readers
+from symbolize.inspection.lists import inspect_archive, inspect_list, list_readers
 from symbolize.inspection.model import Inspection
 
 HEAD = 4096
 MAX_PACKED, MAX_UNPACKED = 256 << 20, 1 << 30
-"""Bytes of the largest compressed file that is read, and of what may come out of it."""
+"""Bytes of the largest compressed file that is read, and of its content."""
 
 
 def inspect(path: str, folders: Sequence[str] = (), cache_folder: str | None = None) -> Inspection:
-    """What the file at `path` offers, with the other files of its build below `folders`.
-
-    Without folders that of the file and those in it are searched. Raises InputError if it cannot be read or is no
-    source of names. `cache_folder` remembers what is known of the files below `folders`.
-    """
+    """What the file at `path` offers, with the other files of its build below `folders`, by default its own folder and
+    the subfolders. Raises InputError if it cannot be read or has no names. `cache_folder` is for the index of
+    `folders`."""
     files = SpecialFiles(BinaryIndex(()))
     head = files.head(path, HEAD)
     if files.problems:
@@ -31,7 +29,11 @@ def inspect(path: str, folders: Sequence[str] = (), cache_folder: str | None = N
         raise InputError(path, "the file is empty")
     size = os.stat(path).st_size
     if head.startswith(b"\x7fELF"):
-        with open_image(path) as image:
+        try:
+            image = ElfImage.open(path)
+        except OSError as error:
+            raise InputError(path, os_error_text(error)) from error
+        with image:
             index = index_for(path, folders, cache_folder)
             try:
                 result = inspect_elf(image, size, index)
@@ -45,32 +47,23 @@ def inspect(path: str, folders: Sequence[str] = (), cache_folder: str | None = N
         return inspect_packed(path, files)
     if head.startswith(b"PK"):
         return inspect_archive(path, size)
-    for kind, limit, reader in listing_readers(os.path.basename(path), head):
+    for kind, limit, reader in list_readers(os.path.basename(path), head):
         data = files.read(path, limit)
         if data is None:
             raise InputError(path, files.problems[0].removeprefix(f"{path}: "))
-        listing, about = reader(data)
-        return inspect_listing(path, kind, len(data), listing, about)
-    raise InputError(path, "is neither ELF nor a list of symbols of a known kind")
-
-
-def open_image(path: str) -> ElfImage:
-    """The ELF file at `path`. Raises InputError."""
-    try:
-        return ElfImage.open(path)
-    except OSError as error:
-        raise InputError(path, os_error_text(error)) from error
+        return inspect_list(path, kind, len(data), *reader(data))
+    raise InputError(path, "is neither an ELF file nor a list of symbols of a known kind")
 
 
 def index_for(path: str, folders: Sequence[str], cache_folder: str | None) -> BinaryIndex:
-    """The files that may belong to the one at `path`, which is among them."""
+    """The index of the files that may belong to the one at `path`, which is among them."""
     if folders:
         return BinaryIndex([*folders, path], cache_folder)
     return BinaryIndex([os.path.dirname(path) or ".", path], depth=1)
 
 
 def inspect_packed(path: str, files: SpecialFiles) -> Inspection:
-    """A file that is compressed as a whole, as kernel modules and the files of symbol stores are."""
+    """Inspect a file that is compressed as a whole, as kernel modules and files of symbol stores are."""
     data = files.read(path, MAX_PACKED)
     if data is None:
         raise InputError(path, files.problems[0].removeprefix(f"{path}: "))

@@ -1,4 +1,4 @@
-"""What lists of functions and archives of libraries offer."""
+"""Inspection of lists of functions, and of archives of libraries."""
 
 from collections.abc import Callable, Iterator
 
@@ -27,17 +27,17 @@ from symbolize.symbol_files.kallsyms import looks_like_kallsyms
 MAX_BREAKPAD, MAX_DUMP, MAX_MAP, MAX_KERNEL = 4 << 30, 1 << 30, 128 << 20, 64 << 20
 """Bytes of the largest list of each kind that is read, as for profiles."""
 MAX_MEMBERS = 256
-"""Libraries of an archive that are looked into."""
+"""Libraries of an archive that are inspected."""
 MAX_MEMBER_BYTES = 1 << 30
-"""Bytes that the deflated ones of them may take together."""
+"""Decompressed bytes of all libraries."""
 TOP = (1 << 64) - 1
 
 
 Reader = Callable[[bytes], tuple[SymbolList, dict[str, str]]]
 
 
-def listing_readers(name: str, head: bytes) -> Iterator[tuple[str, int, Reader]]:
-    """The kinds of list that a file called `name` with this beginning is, with a limit and what reads it."""
+def list_readers(name: str, head: bytes) -> Iterator[tuple[str, int, Reader]]:
+    """The kind of list that a file of this name and beginning is: its title, limit of bytes, and reader."""
     is_map = name.startswith("perf-") and name.endswith(".map")
     lines = head.rpartition(b"\n")[0] or head
     if is_jitdump(head):
@@ -53,7 +53,7 @@ def listing_readers(name: str, head: bytes) -> Iterator[tuple[str, int, Reader]]
 
 
 def read_kernel(symbols: Kallsyms) -> tuple[SymbolList, dict[str, str]]:
-    """The functions of a list of kernel symbols, and what else it tells."""
+    """The functions of a list of kernel symbols, and facts about it."""
     begin, end = symbols.anchors.core
     about = {"kernel code": f"{begin:#x}-{end:#x}"} if end else {}
     if symbols.restricted:
@@ -61,18 +61,18 @@ def read_kernel(symbols: Kallsyms) -> tuple[SymbolList, dict[str, str]]:
     return symbols.listing, about
 
 
-def inspect_listing(path: str, kind: str, size: int, listing: SymbolList, about: dict[str, str]) -> Inspection:
+def inspect_list(path: str, kind: str, size: int, symbols: SymbolList, about: dict[str, str]) -> Inspection:
     """What a list of functions offers."""
-    covered = np.flatnonzero(listing.node >= 0)
-    begin = int(listing.start[covered[0]]) if len(covered) else 0
+    covered = np.flatnonzero(symbols.node >= 0)
+    begin = int(symbols.start[covered[0]]) if len(covered) else 0
     last = int(covered[-1]) + 1 if len(covered) else 0
-    end = int(listing.start[last]) if last < len(listing.start) else begin and TOP
+    end = int(symbols.start[last]) if last < len(symbols.start) else begin and TOP
     listed = Listed(
-        int((listing.node_parent < 0).sum()),
+        int((symbols.node_parent < 0).sum()),
         begin,
         end,
-        bool((listing.row_line > 0).any()),
-        bool((listing.node_parent >= 0).any()),
+        bool((symbols.row_line > 0).any()),
+        bool((symbols.node_parent >= 0).any()),
         {key: value for key, value in about.items() if value},
     )
     if "addresses" in listed.about:
@@ -81,11 +81,11 @@ def inspect_listing(path: str, kind: str, size: int, listing: SymbolList, about:
         conclusion = "symbolize gets nothing from it: it lists no functions"
     else:
         conclusion = f"symbolize gets {what(listed.has_lines, listed.has_inlined)} from it"
-    return Inspection(path, kind, size, listed=listed, conclusion=conclusion, problems=listing.problems)
+    return Inspection(path, kind, size, listed=listed, conclusion=conclusion, problems=symbols.problems)
 
 
 def what(lines: bool, inlined: bool) -> str:
-    """Functions, and what else there is."""
+    """What a list offers."""
     if lines and inlined:
         return ALL
     return "functions and lines" if lines else "functions and inlined calls" if inlined else "functions, no lines"
@@ -95,13 +95,11 @@ def inspect_archive(path: str, size: int) -> Inspection:
     """What the libraries in an archive offer."""
     try:
         members = read_members(path, (".so",))
-    except ValueError as error:
-        raise InputError(path, str(error)) from error
-    except OSError as error:
+    except (ValueError, OSError) as error:
         raise InputError(path, os_error_text(error)) from error
     problems = []
     if len(members) > MAX_MEMBERS:
-        problems.append(f"has {len(members)} libraries, of which {MAX_MEMBERS} are looked into")
+        problems.append(f"has {len(members)} libraries, of which {MAX_MEMBERS} are inspected")
     left = MAX_MEMBER_BYTES
     libraries = []
     for member in members[:MAX_MEMBERS]:
@@ -120,15 +118,13 @@ def inspect_member(path: str, member: Member, may_inflate: bool) -> Library:
         if member.is_stored:
             image = ElfImage.open_part(path, member.offset, member.size, name)
         elif not may_inflate:
-            return result._replace(problem="not looked into, the libraries are too large together")
+            return result._replace(problem="not inspected, the libraries are too large together")
         else:
             data = inflate(read_member(path, member, MAX_MEMBER_BYTES), member.size, MAX_MEMBER_BYTES, name)
             image = ElfImage.parse(memoryview(data), name)
     except InputError as error:
         return result._replace(problem=error.problem)
-    except ValueError as error:
-        return result._replace(problem=str(error))
-    except OSError as error:
+    except (ValueError, OSError) as error:
         return result._replace(problem=os_error_text(error))
     with image:
         result = result._replace(

@@ -11,11 +11,10 @@ from symbolize.elf import Segment
 class Debug(NamedTuple):
     """The debug information in one file.
 
-    `section` is where its units stand, `versions` how many of them there are of each version of DWARF. Of the `units`
-    so many are partial, type units or skeletons of `split` units. `size` are the bytes of all debug sections in the
-    file, `units_size` those of the units, decompressed; `compression` how sections are compressed, empty if none is.
-    `described` is the share of the code that units claim, 0 to 1; None where that cannot be told, because there is no
-    code or some units claim none.
+    `section` has the units, `versions` is the number of units of each version of DWARF. Of the `units` so many are
+    partial, type units or skeletons of `split` units. `size` is the bytes of all debug sections in the file,
+    `units_size` those of the units, decompressed; `compression` how sections are compressed. `described` is the share
+    of the code in the ranges of units, 0 to 1; None if there is no code or units have no ranges.
     """
 
     section: str
@@ -32,8 +31,7 @@ class Debug(NamedTuple):
 
 
 class Go(NamedTuple):
-    """The line table of Go: its layout is that of which release, and how many functions it has; and the build id of
-    Go's linker, empty if there is none."""
+    """The line table of Go: the release of its layout, its functions, and the build id of Go's linker (empty: none)."""
 
     layout: str
     functions: int
@@ -41,10 +39,8 @@ class Go(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """A link in `section` to the file `name`, whose checksum or build id is `identifier`: where it led, or did not.
-
-    `resolved` is the path of the file, empty if there is none, `offers` what it offers if it is a debug file.
-    """
+    """A link in `section` to the file `name` with the checksum or build id `identifier`. `resolved` is the path of the
+    file, empty if there is none, `offers` what it offers if it is a debug file."""
 
     section: str
     name: str
@@ -55,7 +51,7 @@ class Followed(NamedTuple):
 
 
 class Splits(NamedTuple):
-    """How many of the split units there are, of which names some are missing, and which files gave them."""
+    """The split units: how many are needed and found, names of missing ones, and the number of files."""
 
     needed: int
     found: int
@@ -72,10 +68,10 @@ class Other(NamedTuple):
 
 @dataclass(eq=False)
 class Elf:
-    """What an ELF file says of itself, and what was found for it.
+    """An ELF file, and the files that were found for it.
 
-    `code` is "here", "elsewhere" (a debug file) or "none". `functions` has the number of functions in each symbol
-    table. `packages` are packages of split units called after the file, and how many units each has.
+    `code` is "here", "elsewhere" (a debug file) or "none". `functions` is the number of functions in each symbol table.
+    `packages` are paths of packages of split units named after the file, with the number of their units.
     """
 
     type: str
@@ -96,7 +92,7 @@ class Elf:
 
 
 class Listed(NamedTuple):
-    """Functions of a source that lists them itself: how many, where the first begins and the last ends."""
+    """A list of functions: how many, where the first begins and the last ends."""
 
     functions: int
     begin: int
@@ -107,7 +103,7 @@ class Listed(NamedTuple):
 
 
 class Library(NamedTuple):
-    """A library in an archive; `problem` says why nothing is known of it."""
+    """A library in an archive; `problem` is why it could not be read."""
 
     name: str
     size: int
@@ -120,10 +116,8 @@ class Library(NamedTuple):
 
 @dataclass(eq=False)
 class Inspection:
-    """What the file at `path` offers. One of `elf`, `listed` and `libraries` says what is in it, as `kind` tells.
-
-    `conclusion` says in a sentence what symbolize gets from it and what is missing, `problems` what could not be read.
-    """
+    """What the file at `path` offers; depending on `kind`, one of `elf`, `listed` and `libraries` is set. `conclusion`
+    is a sentence on what symbolize uses of it and what is missing, `problems` are what could not be read."""
 
     path: str
     kind: str

@@ -1,4 +1,4 @@
-"""The other files that belong to a binary: where its links lead, and where its split units are."""
+"""The other files of a binary: those that its links name, and its split units."""
 
 import os
 from collections.abc import Iterator
@@ -33,9 +33,9 @@ from symbolize.inspection.model import Elf, Followed, Splits
 from symbolize.symbols.split_dwarf_files import identity, split_sections
 
 MAX_SPLIT = 1 << 16
-"""Split units that are looked for."""
+"""Split units that are searched for."""
 MAX_MISSING = 16
-"""Missing split units that are named."""
+"""Missing split units that are listed."""
 
 UNASKED = "is compressed as a whole or damaged, so the link is not followed"
 
@@ -55,7 +55,7 @@ OFFERS = {
 
 
 def own_entry(index: BinaryIndex, path: str) -> Entry | None:
-    """What the index knows of the file at `path`."""
+    """The entry of the file at `path` in the index."""
     status = os.stat(path)
     identity = signed(status.st_ino), signed(status.st_dev)
     names = dict.fromkeys((os.path.basename(path), os.path.basename(os.path.realpath(path))))
@@ -63,7 +63,7 @@ def own_entry(index: BinaryIndex, path: str) -> Entry | None:
 
 
 def offers(entry: Entry) -> list[str]:
-    """What a file offers, in words."""
+    """What a file offers."""
     return [text for bit, text in OFFERS.items() if entry.offers & bit]
 
 
@@ -120,16 +120,14 @@ def why_not_supplementary(path: str, link: Link) -> str:
     try:
         with ElfImage.open(path) as image:
             own = identity(image, link)
-    except InputError as error:
-        return error.problem
-    except OSError as error:
-        return os_error_text(error)
+    except (InputError, OSError) as error:
+        return getattr(error, "problem", None) or os_error_text(error)
     kind = "checksum" if link.is_checksum else "build id"
     return "" if own == link.identifier else f"has the {kind} {own.hex() or 'of none'}, wanted {link.identifier.hex()}"
 
 
 def packages(companions: Companions, image: ElfImage, problems: list[str]) -> Iterator[tuple[str, int]]:
-    """The packages called after a file, and the number of their units."""
+    """The packages named after a file, and the number of their units."""
     for path in companions.packages():
         signatures = package_units(path, image.big_endian, problems)
         if signatures is not None:
@@ -158,7 +156,7 @@ def find_splits(sources: Sources, image: ElfImage, companions: Companions | None
         packed |= package_units(path, image.big_endian, []) or set()
     known: dict[str, set[int]] = {}
     if len(rows) > MAX_SPLIT:
-        problems.append(f"of {len(rows)} split units only {MAX_SPLIT} are looked for")
+        problems.append(f"of {len(rows)} split units only {MAX_SPLIT} are searched for")
     found, missing, used = 0, list[str](), set[str]()
     for row in rows[:MAX_SPLIT].tolist():
         dwo_id = int(signature[row])

@@ -1,4 +1,4 @@
-"""Coverage: what was symbolized, what was not, and why. Knows nothing of how it was found out."""
+"""Reports: what was symbolized, what was not, and why."""
 
 from symbolize.report.heaviest import TopFunction, heaviest, weights_of
 from symbolize.report.model import FoldedCode, MappingOutcome, MappingRow, Report, build_report

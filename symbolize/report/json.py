@@ -7,6 +7,8 @@ from symbolize.report.model import MappingRow, Report
 from symbolize.report.reason_texts import TEXTS
 
 SCHEMA_VERSION = 1
+DETAILS = ("approximate_lines", "tried", "wanted")
+"""The fields of a mapping that the report on many profiles leaves out."""
 
 
 def as_dict(report: Report, profile: str, output: str) -> dict[str, object]:
@@ -44,19 +46,7 @@ def coverage(report: Report) -> dict[str, object]:
         "symbolized_value": report.symbolized_value,
         "symbolized_percent": round(report.percent, 4),
         "mappings": [
-            {
-                "name": row.name,
-                "build_id": row.build_id,
-                "files": row.files,
-                "verified": row.verified,
-                "locations": row.locations,
-                "symbolized_locations": row.symbolized_locations,
-                "value": row.value,
-                "symbolized_value": row.symbolized_value,
-                "misses": misses(row),
-                "detail": row.detail,
-                "problems": row.problems,
-            }
+            {field: value for field, value in mapping(row).items() if field not in DETAILS}
             for row in report.mappings
             if row.locations
         ],
@@ -135,7 +125,7 @@ def server_failures(report: Report) -> list[dict[str, str]]:
 
 
 def misses(row: MappingRow) -> list[dict[str, object]]:
-    """Why locations of a mapping stayed without names, as plain data."""
+    """Why locations of a mapping have no names, as plain data."""
     return [
         {"reason": reason.code, "text": TEXTS[reason], "locations": locations, "value": value}
         for reason, locations, value in row.misses

@@ -1,4 +1,4 @@
-"""What is still wanted, as a file that a person reads and a shell runs."""
+"""The missing files as a shell script with comments."""
 
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
@@ -16,11 +16,11 @@ UNIDENTIFIED = (
     Reason.UNREADABLE,
     Reason.SERVER_FAILED,
 )
-"""What another file would help against, though there is no build id to ask for."""
+"""Reasons that another file would help against, though its build id is not known."""
 
 
 class Missing:
-    """What the reports on some profiles say is wanted, each file once, with the value of the frames in its mappings."""
+    """The files that the reports on some profiles want, each with the value of the frames in its mappings."""
 
     def __init__(self, hints: Hints = HINTS) -> None:
         self._hints = hints
@@ -29,7 +29,7 @@ class Missing:
         self._names: dict[str, tuple[float, str]] = {}
 
     def add(self, report: Report) -> None:
-        """Take in what one report says."""
+        """Add the files of a report."""
         self._total += report.value
         for row in report.mappings:
             if not row.locations:
@@ -45,7 +45,7 @@ class Missing:
                 self._names[row.name] = value + row.value, TEXTS[reason] + hint
 
     def text(self) -> str:
-        """A command a line, the heaviest first, and comments; names from files stand in comments only."""
+        """A command a line, the heaviest first; names from files are in comments only."""
         lines = ["# What is missing, heaviest first. Run this file, or let symbolize ask a debuginfod server."]
         files = sorted(self._files.items(), key=lambda item: (-item[1][0], item[0]))
         for (build_id, kind), (value, name, reason) in files:
@@ -61,7 +61,7 @@ class Missing:
 
 
 def why(row: MappingRow, kind: str) -> str:
-    """What a file that is wanted would give."""
+    """What a missing file would add."""
     if row.symbolized_locations and kind == "debuginfo":
         return "would add lines and inlined functions, and names of functions that are not exported"
     if not row.files:

@@ -16,12 +16,11 @@ TOP_FUNCTIONS = 10
 
 
 class MappingOutcome(Protocol):
-    """What happened to one mapping of the profile, or to what lies in none (NONE).
+    """The result for one mapping of the profile, or for the locations without one (NONE).
 
-    `tried` are places with what came of them; `detail` says why no file was used. `wanted` says what of the binary with
-    the build id `wanted_id` is still missing: "executable", "debuginfo". `state` tells of a binary that was not asked
-    whether its symbol table is there. `failures` are servers that may have what is missing and failed, and files that
-    could not be read to the end.
+    `tried` are paths and servers with their outcome; `detail` says why no file was used. `wanted` are the files of the
+    binary with the build id `wanted_id` that are missing: "executable", "debuginfo". `state` of a plan says whether the
+    symbol table is there. `failures` are servers and files that may have missing names and failed.
     """
 
     @property
@@ -50,8 +49,8 @@ class MappingOutcome(Protocol):
 class MappingRow:
     """One mapping in the report. Values are sums of sample values over the frames in the mapping.
 
-    `misses` holds reason, locations and value of what stayed without names, the heaviest first. `approximate_lines` are
-    the locations whose line is the nearest earlier one instead of their own, `approximate_value` their value.
+    `misses` has reason, number and value of locations without names, the heaviest first. `approximate_lines` counts the
+    locations with the nearest earlier line instead of their own, `approximate_value` is their value.
     """
 
     name: str
@@ -76,11 +75,11 @@ class MappingRow:
 
 @dataclass(eq=False)
 class FoldedCode:
-    """Code of a binary, vaddrs `[begin, end)`, that several functions share: the time may belong to any of them.
+    """Code of a binary, vaddrs `[begin, end)`, that several functions share: its time may belong to any of them.
 
-    `functions` has readable name, linked name, path and line of each (empty and 0: unknown); `evidence` says what
-    tells. `rows` are the locations of the profile in it, at least one, `shown` the name that the first of them got
-    (empty: none) and `value` their sample value.
+    `functions` has readable name, linked name, path and line of each (empty and 0: unknown), `evidence` how that is
+    known. `rows` are the locations of the profile in it, at least one, `shown` is the name of the first of them
+    (empty: none), `value` their sample value.
     """
 
     binary: str
@@ -131,7 +130,7 @@ class Report:
 
     @property
     def failures(self) -> list[Failure]:
-        """What failed, each server or file with what happened first: without that, more might have names or lines."""
+        """The first failure of each server or file that may have missing names or lines."""
         failures: dict[str, Failure] = {}
         for row in self.mappings:
             for failure in row.failures if row.locations else ():
@@ -149,7 +148,7 @@ def build_report(
 ) -> Report:
     """Group the outcomes of all locations that samples use by mapping and reason, weighted by sample value.
 
-    `approximate` tells which locations have a line that is not their own.
+    `approximate` marks the locations whose line is not their own.
     """
     strings, locations = profile.strings, profile.locations
     weights = weights_of(profile)

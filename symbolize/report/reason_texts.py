@@ -1,4 +1,4 @@
-"""What a person reads about the reasons: what happened, and what helps."""
+"""The texts of the reasons: what happened, and what helps."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from symbolize.core.reasons import Reason
 
 Hints = Mapping[Reason, str]
-"""What a person can do about a reason; none where nothing helps."""
+"""What to do about each reason that something helps against."""
 
 TEXTS: Final[Mapping[Reason, str]] = {
     Reason.SYMBOLIZED: "symbolized",
@@ -56,7 +56,7 @@ HINTS: Final[Hints] = {
     Reason.CHANGED: "run again when nothing writes to it",
     Reason.READ_FAILED: "run again; the detail says what failed",
 }
-"""What the library advises. The command has its own for those that one of its options helps against."""
+"""The hints of the library. The command has its own, with names of options."""
 
 
 def advice(reason: Reason, hints: Hints = HINTS) -> str:

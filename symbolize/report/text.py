@@ -52,7 +52,7 @@ def mapping_table(report: Report, verbose: bool, hints: Hints) -> Iterator[str]:
 
 
 def summary(report: Report, colour: bool) -> str:
-    """One line that says how much of the sample value has names."""
+    """A line on how much of the sample value has names."""
     what = f"{printable(report.sample_type) or 'sample'} value"
     text = (
         f"{report.percent:.1f} % of {what} symbolized: {report.symbolized_locations} of {report.locations} locations, "
@@ -102,7 +102,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def how_sure(row: MappingRow) -> str:
-    """What to say of files that nothing proves to be those that ran; lists of symbols have no build id."""
+    """The mark of files that may not be those that ran."""
     if row.verified:
         return ""
     return " (unverified)" if row.build_id else " (unverified: no build id)"

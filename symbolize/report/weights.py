@@ -20,7 +20,7 @@ def weigh(  # type: ignore[no-untyped-def]
 ):
     """Add each sample's value to its locations and to the functions on its stack.
 
-    `names` is the name of each line's function. A location counts as often as it stands on a stack, a function
+    `names` is the name of each line's function. A location counts as often as it is on a stack, a function
     once a stack in `cumulative`, and in `flat` when it is the leaf. `last_sample` (a row a name, filled with
     -1) remembers where a name was counted last.
     """

@@ -312,4 +312,4 @@ def test_inputs_that_are_gone_or_no_files_any_more(some: Path, tmp_path: Path) -
     assert (counts[State.DONE], counts[State.QUARANTINED]) == (2, 2)
     assert seen.reasons == dict.fromkeys(["a.prof", "b.prof"], "unreadable")
     assert "No such file" in seen.details["a.prof"]
-    assert "is no file any more" in seen.details["b.prof"]
+    assert "is not a file any more" in seen.details["b.prof"]

@@ -183,7 +183,7 @@ def test_supplementary_file(name: str, tmp_path: Path, capsys: pytest.CaptureFix
     found = inspected(path, capsys=capsys)
     (link,) = (link for link in found["elf"]["links"] if link["section"] != ".gnu_debuglink")
     assert not link["resolved"]
-    assert "names that lie in the supplementary file common.dwz are missing" in found["conclusion"]
+    assert "names in the supplementary file common.dwz are missing" in found["conclusion"]
     identifier = bytes.fromhex(link["identifier"])
     other = (folder / "common.dwz").read_bytes()
     assert identifier in other

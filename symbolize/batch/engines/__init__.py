@@ -1,1 +1,1 @@
-"""What runs tasks in other processes: of this machine, or of a cluster. Knows nothing of profiles."""
+"""Engines run tasks in other processes, of this machine or of a cluster. They know nothing of profiles."""

@@ -1,9 +1,9 @@
 """The engine of a cluster: tasks go to the workers of a dask scheduler.
 
-Dask tries the tasks of a worker that died again by itself, counts queued and ended ones as suspects too, and knows no
-deadline. So each task notes its start with the scheduler before it begins, and its reply when it ends. From these
-notes the attempts are counted, the driver sees which worker to kill when a task is overdue, and a reply outlives
-its worker. The places of the notes are used again: the scheduler holds one for each task in flight.
+Dask retries the tasks of a dead worker by itself, counts queued and ended ones as suspects too, and has no deadlines.
+So each task writes a note to the scheduler before it begins, and its reply when it ends. The notes count the attempts,
+tell the driver which worker to kill when a task is overdue, and keep the reply of a worker that dies. The scheduler has
+a slot for the note of each running task.
 """
 
 import contextlib
@@ -27,11 +27,11 @@ from symbolize.core.closing import Closeable
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.core.parallel import call_within
 
-LOOK = 1.0
-"""Seconds between two looks at the notes of the running tasks and at the workers."""
+CHECK_INTERVAL = 1.0
+"""Seconds between two checks of the workers and the notes of running tasks."""
 
 SHORT = 2.0
-"""Mean seconds of tasks below which each worker has a second one waiting, so that it need not wait for the driver."""
+"""Mean seconds of tasks below which each worker has a second one queued."""
 
 PATIENCE = 300.0
 """Seconds for which a cluster may be without workers during a run."""
@@ -40,17 +40,17 @@ SILENCE = 60.0
 """Seconds after which a scheduler that does not answer counts as lost."""
 
 GOODBYE = 5.0
-"""The same for what is asked of it when a run ends, which is no more than tidying up."""
+"""The same for requests when a run ends."""
 
 MAX_ASKED = 32
-"""New workers that are asked at a time."""
+"""New workers that are checked at a time."""
 
 LOSSES = 10
-"""Times that a task may get lost before it began, until it counts as failed."""
+"""Times that a task may be lost before it begins."""
 
 
 class Flight(NamedTuple):
-    """A task on the cluster: its packed call, its future, key and place of its note, and where and when it was sent."""
+    """A task on the cluster: its packed call, its future, key and slot of its note, and where and when it was sent."""
 
     task: Task
     call: bytes
@@ -63,7 +63,7 @@ class Flight(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What a task notes: its key, how often it has been started, where it was last, and in the end its reply."""
+    """The note of a task: its key, how often it was started, where it was last, and its reply."""
 
     key: str
     starts: int
@@ -73,7 +73,7 @@ class Note(NamedTuple):
 
     @classmethod
     def read(cls, entry: Any, key: str) -> "Note":
-        """The note in an entry of the scheduler; an empty one if there is none, or one of another task."""
+        """The note in a slot, an empty one if there is none of this task."""
         if not entry or entry[0] != key:
             return cls(key, 0, "", 0)
         _, starts, worker, process, reply = entry
@@ -84,18 +84,18 @@ class Note(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """The note of an attempt, when it was first seen, and when it cannot have begun earlier."""
+    """The note of an attempt, when it was first read, and the earliest time at which it may have begun."""
 
     note: Note
-    seen: float
+    read: float
     earliest: float
 
 
 class DaskEngine(Closeable):
     """Runs tasks on the workers of the dask scheduler at `address`, as `tcp://host:8786`.
 
-    TLS and its certificates are taken from dask's own configuration. Workers have one thread each and the same
-    version of this package; deadlines need their nannies. They may come and go during a run.
+    TLS is configured by dask's own configuration. Workers have one thread each and the same version of this package;
+    deadlines need their nannies. They may come and go during a run.
     """
 
     def __init__(self, address: str, patience: float = 30.0) -> None:
@@ -110,7 +110,7 @@ class DaskEngine(Closeable):
             from distributed.comm.registry import get_backend
         except ImportError:
             raise UsageError("a dask cluster needs the package distributed: pip install 'symbolize[dask]'") from None
-        # What it logs of a lost connection are tracebacks, and the line that ends the run says it.
+        # It logs tracebacks of a lost connection, which the message at the end of the run reports.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self.address = address
         self._addresses: dict[str, bool] = {}
@@ -120,10 +120,10 @@ class DaskEngine(Closeable):
         self._is_lost = False
         self._patience = SILENCE
         self._mute: dict[str, float] = {}
-        try:  # a client that does not come so far waits for good when the process ends
-            scheme, place = parse_address(address)
+        try:  # a client with a bad address blocks when the process ends
+            scheme, location = parse_address(address)
             get_backend(scheme)
-            parse_host_port(place)
+            parse_host_port(location)
         except (ValueError, TypeError, ImportError) as error:
             raise UsageError(f"{address}: not the address of a dask scheduler: {one_line(error)}") from error
         try:
@@ -138,18 +138,18 @@ class DaskEngine(Closeable):
             self.close()
             raise SymbolizeError(f"{address}: the dask scheduler has no workers") from error
         try:
-            self._look_at_workers()
+            self.update_workers()
         except BaseException:
             self.close()
             raise
 
     @property
     def workers(self) -> int:
-        """Workers at present."""
+        """The number of workers at present."""
         return len(self._addresses)
 
     def close(self) -> None:
-        """Leave the cluster, whose workers stay."""
+        """Disconnect from the cluster."""
         with contextlib.suppress(Exception):
             call_within(2 * GOODBYE, lambda: self._client.close(timeout=GOODBYE))
 
@@ -157,12 +157,12 @@ class DaskEngine(Closeable):
         """See `Engine.run`. Raises SymbolizeError when the scheduler is lost or no workers are left."""
         return Run(self, limits).outcomes(tasks)
 
-    def _look_at_workers(self) -> None:
-        """Learn which workers there are. Raises UsageError for one that does not fit."""
+    def update_workers(self) -> None:
+        """Update the workers. Raises UsageError for one of another version or with several threads."""
         info = self._asked(self._client.scheduler_info)["workers"]
         self._mute = {address: until for address, until in self._mute.items() if until > time.monotonic()}
         new = sorted(info.keys() - self._fit - self._mute.keys())
-        with ThreadPoolExecutor(MAX_ASKED) as pool:  # one that is frozen costs the others no time
+        with ThreadPoolExecutor(MAX_ASKED) as pool:  # in parallel, as one may be frozen
             answers = list(pool.map(lambda address: self._asked_there(address, describe_here, on_error="return"), new))
         for address, answer in zip(new, answers, strict=True):
             if answer is None or isinstance(answer, OSError):
@@ -183,8 +183,8 @@ class DaskEngine(Closeable):
             raise SymbolizeError(f"{self.address}: the dask scheduler has no workers left; the run can be continued")
 
     def _asked(self, function: Any, *arguments: Any, **options: Any) -> Any:
-        """What a call to the scheduler returns. Raises SymbolizeError if the connection is lost, or the scheduler is
-        silent for SILENCE; it is not asked again then."""
+        """The result of a call to the scheduler. Raises SymbolizeError if the connection is lost, or the scheduler does
+        not answer for SILENCE, and from then on."""
         what = "the connection to the dask scheduler is lost"
         if self._client.status == "running" and not self._is_lost:
             try:
@@ -198,7 +198,7 @@ class DaskEngine(Closeable):
 
     @contextlib.contextmanager
     def hurrying(self, is_wanted: bool) -> Iterator[None]:
-        """While this lasts, the scheduler counts as lost after GOODBYE."""
+        """In the block, the scheduler counts as lost after GOODBYE."""
         if is_wanted:
             self._patience = GOODBYE
         try:
@@ -207,7 +207,7 @@ class DaskEngine(Closeable):
             self._patience = SILENCE
 
     def _asked_there(self, worker: str, *call: Any, **options: Any) -> Any:
-        """What a call in a worker returns; None if it does not answer, after which it is not asked for SILENCE."""
+        """The result of a call in a worker; None if it does not answer, after which it is not called for SILENCE."""
         try:
             return call_within(GOODBYE, lambda: self._client.run(*call, workers=[worker], **options)).get(worker)
         except OSError:
@@ -231,7 +231,7 @@ class Run:
         self.ended: deque[Outcome] = deque()
         self.started: dict[str, Begun] = {}
         self.left: set[str] = set()
-        self.looked = time.monotonic()
+        self.checked = time.monotonic()
 
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[Outcome]:
         """Run `tasks`; see `Engine.run`."""
@@ -269,8 +269,7 @@ class Run:
     def free_worker(self, affinity: str) -> str:
         """A worker that may have one more task, empty if there is none.
 
-        With an affinity it is the first in an order of the workers that is the same each time, and changes
-        little when workers come and go (rendezvous hashing).
+        With an affinity it is chosen by rendezvous hashing, so that it changes little when workers come and go.
         """
         depth = 2 if 0 < self.engine._mean < SHORT else 1
         free = [worker for worker in self.engine._addresses if self.loads[worker] < depth]
@@ -280,9 +279,8 @@ class Run:
 
     def send(self, task: Task, call: bytes, key: str, slot: str, worker: str, losses: int) -> None:
         """Send a task to a worker; `key` names it in its note at `slot`."""
-        # Only what the standard library has: a worker without this package must live to be refused. For the same
-        # reason each task prefers a worker that fits.
-        place = [worker] if worker else None
+        # The call has only objects of the standard library, so that a worker without this package can be refused.
+        preferred = [worker] if worker else None
         future = self.client.submit(
             perform_noted,
             call,
@@ -290,11 +288,11 @@ class Run:
             key,
             self.limits.attempts,
             self.limits.private_bytes,
-            # The clock of a task ends its process, which only a nanny starts again; the scheduler may choose another.
+            # The clock of a task ends its process, which only a nanny starts again; any worker may be chosen.
             self.limits.own if all(self.engine._addresses.values()) else (0.0, 0.0),
             key=f"{self.name}-{key}-{next(self.numbers)}",
-            workers=place,
-            allow_other_workers=place is not None,
+            workers=preferred,
+            allow_other_workers=preferred is not None,
             pure=False,
             retries=0,
         )
@@ -303,16 +301,16 @@ class Run:
         future.add_done_callback(self.events.put)
 
     def send_again(self, flight: Flight, losses: int) -> None:
-        """Send a task that did not come to an end."""
+        """Send a task again that did not end."""
         worker = self.free_worker(flight.task.affinity)
         self.send(flight.task, flight.call, flight.key, flight.slot, worker, losses)
 
     def wait(self) -> None:
-        """Wait for tasks to end, and look after those that run from time to time."""
-        rest = self.looked + LOOK - time.monotonic()
+        """Wait for tasks to end, and check the running ones from time to time."""
+        rest = self.checked + CHECK_INTERVAL - time.monotonic()
         if rest <= 0:
-            self.look()
-            rest = LOOK
+            self.check()
+            rest = CHECK_INTERVAL
         try:
             future = self.events.get(timeout=rest)
         except Empty:
@@ -326,19 +324,19 @@ class Run:
             future = self.events.get_nowait()
 
     def take(self, flight: Flight) -> None:
-        """Forget a flight, and what the cluster keeps of it."""
+        """Remove a task from those that run."""
         del self.busy[flight.future.key]
         self.loads[flight.worker] -= 1
 
     def land(self, flight: Flight) -> None:
-        """Take what came of a task whose future is done."""
+        """Process a task whose future is done."""
         self.take(flight)
         flight.future.release()
         note = Note.read(self.engine._asked(self.client.get_metadata, [self.name, flight.slot], None), flight.key)
         if note.reply is not None:
             self.finish(flight, note.reply, note.starts)
             return
-        # It died with its worker, running or queued, or does so for the last time; or a stranger restarted the cluster.
+        # It died with its worker, running or queued, or somebody restarted the cluster.
         losses = flight.losses + (note.starts == 0)
         if note.starts < self.limits.attempts and losses < LOSSES:
             self.send_again(flight, losses)
@@ -364,12 +362,12 @@ class Run:
         self.free_slots.append(flight.slot)
         self.ended.append(outcome_of(flight.task, reply, min(max(starts, 1), self.limits.attempts)))
 
-    def look(self) -> None:
-        """Look at the workers, for tasks that take too long, and for those that wait for a worker that has left."""
-        before, self.looked = self.looked, time.monotonic()
-        self.engine._look_at_workers()
+    def check(self) -> None:
+        """Check for tasks that are overdue, and for those that wait for a worker that has left."""
+        before, self.checked = self.checked, time.monotonic()
+        self.engine.update_workers()
         present = self.engine._addresses
-        # Dask leaves a task waiting for good if there was no worker at all when the one that it preferred left.
+        # Dask never runs a task whose preferred worker left when there was no other one.
         left = {flight.key for flight in self.busy.values() if flight.worker not in present}
         if not left and not self.limits.seconds:
             self.left = left
@@ -381,34 +379,36 @@ class Run:
                 continue
             note = Note.read(notes.get(flight.slot), flight.key)
             if note.reply is not None:
-                if flight.key in left & self.left:  # its worker died between the reply and telling that it is done
-                    self.take(flight)
-                    self.engine._asked(self.client.cancel, [flight.future], force=True)
+                if flight.key in left & self.left:  # its worker died before dask knew that the task was done
+                    self.cancel(flight)
                     self.finish(flight, note.reply, note.starts)
                 continue
             if note.worker not in present:
                 if flight.key in left & self.left:
-                    self.take(flight)
-                    self.engine._asked(self.client.cancel, [flight.future], force=True)
+                    self.cancel(flight)
                     self.send_again(flight, flight.losses)
                 continue
             begun = self.started.get(flight.slot)
             if begun is None or begun.note != note:
                 self.started[flight.slot] = Begun(note, now, before)
-            elif self.limits.seconds and now - begun.seen > self.limits.longest:
-                self.take(flight)
-                self.engine._asked(self.client.cancel, [flight.future], force=True)
+            elif self.limits.seconds and now - begun.read > self.limits.longest:
+                self.cancel(flight)
                 self.kill(note)
-                self.finish(flight, Reply(b"", Failure.TIME, self.limits.overdue, now - begun.seen), note.starts)
+                self.finish(flight, Reply(b"", Failure.TIME, self.limits.overdue, now - begun.read), note.starts)
         self.left = left
 
+    def cancel(self, flight: Flight) -> None:
+        """Cancel a task."""
+        self.take(flight)
+        self.engine._asked(self.client.cancel, [flight.future], force=True)
+
     def kill(self, note: Note) -> None:
-        """Kill the worker of a task that runs, which its nanny then replaces."""
+        """Kill the worker of a running task, which its nanny replaces."""
         if note.reply is None and self.engine._addresses.get(note.worker):
             self.engine._asked_there(note.worker, kill_process, note.process, nanny=True, on_error="ignore")
 
     def stop(self) -> None:
-        """End the tasks that are still on the cluster, and remove what it keeps of this run."""
+        """Cancel the tasks that are still on the cluster, and remove the notes of this run."""
         flights = [flight for flight in self.busy.values() if not flight.future.done()]
         self.busy.clear()
         with self.engine.hurrying(bool(flights)), contextlib.suppress(Exception):
@@ -421,30 +421,30 @@ class Run:
 
 
 def describe_here() -> tuple[str, str]:
-    """What driver and workers must have in common: the version of this package, and that of Python, for pickles."""
+    """The versions of this package and of Python, which driver and workers must have in common."""
     return __version__, ".".join(platform.python_version_tuple()[:2])
 
 
 def kill_process(process: int, dask_worker: Any) -> None:
-    """In a nanny: kill its worker if that is still the process with this number."""
+    """In a nanny: kill its worker, if it is still this process."""
     if dask_worker.process is not None and dask_worker.process.pid == process:
         os.kill(process, signal.SIGKILL)
 
 
 def perform_noted(
-    call: bytes, place: tuple[str, str], key: str, attempts: int, private_bytes: int, own: tuple[float, float]
+    call: bytes, slot: tuple[str, str], key: str, attempts: int, private_bytes: int, own: tuple[float, float]
 ) -> None:
-    """In a worker: run a task, and keep a note of it at `place`; not if it was started too often or has a reply."""
+    """In a worker: run a task, with a note at `slot`, unless it was started too often or has a reply."""
     from distributed import get_worker
     from distributed.utils import sync
 
     worker = get_worker()
 
     async def read() -> Note:
-        return Note.read(await worker.scheduler.get_metadata(keys=place, default=None), key)
+        return Note.read(await worker.scheduler.get_metadata(keys=slot, default=None), key)
 
     async def write(note: Note) -> None:
-        await worker.scheduler.set_metadata(keys=place, value=tuple(note))
+        await worker.scheduler.set_metadata(keys=slot, value=tuple(note))
 
     note = sync(worker.loop, read)
     has_ended = note.reply is not None and note.reply.failure in (None, Failure.ERROR)

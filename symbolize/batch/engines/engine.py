@@ -1,7 +1,6 @@
-"""Tasks of a batch job, their limits and outcomes, and what every engine that runs them does.
+"""Tasks of a batch, their limits and outcomes, and the interface of engines, which run them in other processes.
 
-An engine runs module-level functions in other processes. What travels there and back is pickled here, once, so that
-no engine has to guess what its library makes of an argument or a result that cannot be pickled.
+Calls and results are pickled here, so that all engines treat those alike that cannot be pickled.
 """
 
 import enum
@@ -20,21 +19,18 @@ class Failure(enum.StrEnum):
     """Why a task has no value."""
 
     CRASH = "crash"
-    """Its worker process died: by a signal, by the kernel's out-of-memory killer, or because native code ended it."""
+    """Its worker process died."""
     TIME = "time"
-    """It ran longer than `Limits.seconds`, and its worker was killed."""
+    """It exceeded `Limits.seconds`, and its worker was killed."""
     MEMORY = "memory"
-    """It ran into `Limits.private_bytes`, or the machine had no memory for it."""
+    """It exceeded `Limits.private_bytes`, or the memory of the machine."""
     ERROR = "error"
-    """It raised an exception. It would do so again, so it is not tried again."""
+    """It raised an exception; it is not tried again."""
 
 
 class Task(NamedTuple):
-    """A call of `function(argument)` in a worker.
-
-    `key` names the task for the caller. `function` is module-level; it and `argument` can be pickled. Tasks of equal
-    `affinity` are best run by the same worker; an engine may ignore it.
-    """
+    """A call of the module-level `function` with an `argument` that can be pickled. `key` names the task for the
+    caller. An engine may run tasks of equal `affinity` in the same worker."""
 
     key: str
     function: Callable[[Any], Any]
@@ -43,13 +39,12 @@ class Task(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What every task may use; 0 is no limit.
+    """The limits of a task; 0 is no limit.
 
-    `seconds` is the time of one attempt from its start in a worker. With `waiting` that is its own time, and for so
-    long it may wait for stores besides (`wait_for`). `private_bytes` are bytes of writable private
-    memory that a task may reserve on top of what its worker had before: mapped files do not count. A task that
-    reaches it meets MemoryError; native code that does not expect malloc to fail may crash there instead, which is
-    `Failure.CRASH`. `attempts` is how often a task that ends by CRASH, TIME or MEMORY is run in all, at least 1.
+    `seconds` is the time of an attempt. With `waiting` it does not include the time for which the task waits for stores
+    (`wait_for`), which has this limit. `private_bytes` is writable private memory that a task may reserve beyond what
+    its worker has: mapped files do not count. A task that exceeds it gets a MemoryError, or crashes in native code.
+    `attempts` is how often a task that ends by CRASH, TIME or MEMORY is run in all, at least 1.
     """
 
     seconds: float = 0
@@ -59,17 +54,17 @@ class Limits(NamedTuple):
 
     @property
     def longest(self) -> float:
-        """Seconds after which an attempt is overdue, whatever it does."""
+        """Seconds after which an attempt is overdue."""
         return self.seconds and self.seconds + self.waiting
 
     @property
     def own(self) -> tuple[float, float]:
-        """The time limits that the worker itself sees to: `seconds` and `waiting`."""
+        """The time limits that the worker itself enforces: `seconds` and `waiting`."""
         return self.seconds, self.waiting
 
     @property
     def overdue(self) -> str:
-        """What to say of a task that was."""
+        """The detail of a task that was overdue."""
         return f"took longer than {self.seconds:g} s"
 
 
@@ -97,12 +92,12 @@ class Engine(Protocol):
     def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
         """Run `tasks` and yield one outcome for each, in the order in which they end.
 
-        Tasks are taken from the iterable as workers become free, at most twice the number of workers ahead of the
-        outcomes, so it may be endless. Closing the iterator stops the tasks in flight. One run at a time.
+        Tasks are taken as workers become free, at most twice the number of workers ahead of the outcomes, so `tasks`
+        may be endless. Closing the iterator stops running tasks. One run at a time.
         """
 
     def close(self) -> None:
-        """Stop all workers at once, whatever they do; a closed engine runs nothing more."""
+        """Stop all workers at once; a closed engine cannot run tasks."""
 
     def __enter__(self) -> Self: ...
 
@@ -110,7 +105,7 @@ class Engine(Protocol):
 
 
 class Reply(NamedTuple):
-    """What a worker answers for an attempt: the pickled value, or why there is none."""
+    """The answer of a worker to an attempt: the pickled value, or why there is none."""
 
     data: bytes
     failure: Failure | None
@@ -119,7 +114,7 @@ class Reply(NamedTuple):
 
 
 def one_line(error: BaseException) -> str:
-    """An exception as one line: those for users as they are, others behind their type."""
+    """An exception as one line, with its type unless it is an error for users."""
     if isinstance(error, SymbolizeError):
         return str(error)
     text = " ".join(str(error).split())
@@ -127,13 +122,13 @@ def one_line(error: BaseException) -> str:
 
 
 def packed(task: Task) -> bytes:
-    """A task's call as bytes for `perform`. Raises what pickle raises, which depends on the argument."""
+    """The pickled call of a task, for `perform`. Raises what pickle raises, which depends on the argument."""
     return pickle.dumps((task.function, task.argument), pickle.HIGHEST_PROTOCOL)
 
 
 def perform(call: bytes, private_bytes: int, own: tuple[float, float] = (0, 0)) -> Reply:
-    """Run a call of `packed` in a worker, with at most `private_bytes` more private memory, and within its `own` time
-    (`Limits.own`), after which this process ends. Never raises."""
+    """Run a call of `packed` in a worker, with `private_bytes` and `own` of `Limits`; the process ends when it is
+    overdue. Never raises."""
     started = time.perf_counter()
     data, failure, detail = b"", None, ""
     try:
@@ -161,7 +156,7 @@ def outcome_of(task: Task, reply: Reply, attempts: int) -> Outcome:
 
 
 def memory_line(error: MemoryError, private_bytes: int) -> str:
-    """What to say of a task that had too little memory."""
+    """The detail of a task that ran out of memory."""
     limit = f" of {private_bytes / 1e6:,.0f} MB" if private_bytes else ""
     text = " ".join(str(error).split())
     return printable(f"out of memory{limit}: {text}" if text else f"out of memory{limit}")

@@ -19,20 +19,20 @@ from symbolize.core.errors import SymbolizeError
 from symbolize.core.parallel import end_with_parent
 
 PRELOADED = ["symbolize.batch.tasks", "symbolize.pipeline"]
-"""Modules that workers have from their start, imported once for all of them."""
+"""Modules that are imported once for all workers."""
 
-LOOK_AGAIN = 1.0
-"""Seconds without an answer after which the engine looks whether its workers live."""
+CHECK_INTERVAL = 1.0
+"""Seconds without an answer after which the engine checks whether its workers are alive."""
 
 GRACE = 60.0
-"""Seconds beyond its time after which a task is ended even if pebble did not end it."""
+"""Seconds beyond its limit after which a task is ended if pebble did not end it."""
 
 LOSSES = 5
-"""Times in a row that a worker may fail to start, or that a task may vanish before it began."""
+"""Times in a row that a worker may fail to start, or that a task may be lost before it began."""
 
 
 class Attempt(NamedTuple):
-    """A task on its way: its packed call, which run of it this is, and how often it vanished before it began."""
+    """A run of a task: its packed call, the number of the run, and how often it was lost before it began."""
 
     task: Task
     call: bytes
@@ -43,10 +43,9 @@ class Attempt(NamedTuple):
 class LocalEngine(Closeable):
     """Runs tasks in `workers` processes of this machine, by default one for each core that it may use.
 
-    Every worker is a pebble pool of its own with one task in flight. So the engine knows which task a worker died
-    of, a lock that a killed worker held stops no other, and no task waits behind a long one. A worker that did not
-    answer is replaced together with its pool. Affinity is not used: binaries are tasks large enough to be worth a
-    worker each, and what a predecessor has mapped is in the page cache for all.
+    Each worker is a pebble pool of its own that runs one task at a time. So the engine knows of which task a worker
+    died, a lock of a killed worker blocks no other, and no task waits for a long one. A worker that does not answer is
+    replaced with its pool. Affinity is not used: binaries are large tasks, and mapped files are in the page cache.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -128,7 +127,7 @@ class LocalEngine(Closeable):
 
 
 class Lane:
-    """One worker process, in a pebble pool of its own, and the attempt that it runs."""
+    """A worker process in a pebble pool, and the attempt that it runs."""
 
     def __init__(self) -> None:
         from pebble import ProcessPool
@@ -141,7 +140,7 @@ class Lane:
         self.sent = 0.0
         self.latest = math.inf
         self.is_good = True
-        # Workers, and the server that forks them, inherit the mask: Ctrl-C is for this process alone.
+        # Workers, and the server that forks them, inherit the mask: only this process handles Ctrl-C.
         resource_tracker.ensure_running()  # which would clear the mask when it starts
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -159,7 +158,7 @@ class Lane:
         return self.future
 
     def end(self, limits: Limits) -> tuple[Attempt, Outcome | None]:
-        """The attempt that has ended, and how; without an outcome if it did not begin, which is no fault of its own."""
+        """The attempt that has ended, with its outcome, None if it did not begin."""
         from pebble import ProcessExpired
 
         attempt, future = self.attempt, self.future
@@ -187,11 +186,11 @@ class Lane:
         return attempt, Outcome(attempt.task, None, failure, detail, attempt.number, seconds)
 
     def has_started(self) -> bool:
-        """Whether the worker came so far as to take tasks."""
+        """Whether the worker has started."""
         return self.hello.done() and self.hello.exception() is None
 
     def is_alive(self) -> bool:
-        """Whether an answer may still come: in time, from a working pool with the worker that it had at the start."""
+        """Whether an answer may still come: in time, and from the worker with which the pool began."""
         if self.attempt is not None and time.monotonic() > self.latest:
             return False
         if not self.pool.active or (self.hello.done() and not self.has_started()):
@@ -206,13 +205,13 @@ class Lane:
 
 
 def ended(events: "SimpleQueue[Future[Any]]", busy: dict[Future[Any], Lane]) -> list[Future[Any]]:
-    """The futures of `busy` that are done, at least one, or whose worker is gone without pebble's noticing."""
+    """The futures of `busy` that are done, at least one, or whose worker died unnoticed by pebble."""
     suspects: list[Future[Any]] = []
     while True:
         try:
-            future = events.get(timeout=LOOK_AGAIN)
+            future = events.get(timeout=CHECK_INTERVAL)
         except Empty:
-            # pebble tells of a death within its 0.1 s; what is dead at two looks was missed.
+            # pebble notices a dead worker within 0.1 s; one that is dead at two checks was missed.
             gone = [future for future, lane in busy.items() if not future.done() and not lane.is_alive()]
             missed = [future for future in gone if future in suspects]
             if missed:
@@ -228,7 +227,7 @@ def ended(events: "SimpleQueue[Future[Any]]", busy: dict[Future[Any], Lane]) -> 
 
 
 def stop(lanes: list[Lane]) -> None:
-    """End the workers of `lanes` at once, whatever they do."""
+    """End the workers of `lanes` at once."""
     for lane in lanes:
         lane.pool.stop()  # type: ignore[no-untyped-call]
     for lane in lanes:
@@ -236,7 +235,7 @@ def stop(lanes: list[Lane]) -> None:
 
 
 def ending(status: int) -> str:
-    """In words how a process with this exit status ended."""
+    """How a process with this exit status ended, in words."""
     if status >= 0:
         return f"ended with exit status {status}"
     try:

@@ -238,7 +238,7 @@ class Summary(Closeable):
         if self.nameless:
             yield f"warning: NOTHING WAS SYMBOLIZED in {self.nameless} of {self.outputs} profiles"
         if self.kept:
-            kept = f"kept: {self.kept} outputs of earlier runs, because this run found no names"
+            kept = f"kept: {self.kept} outputs of earlier runs, because a later run found no names"
             yield f"{kept}; {self._again} replaces them"
         text = f"inputs: {states[State.DONE]} done"
         if tally.done_before:

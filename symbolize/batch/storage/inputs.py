@@ -45,13 +45,13 @@ def find_inputs(arguments: Sequence[str], name_list: TextIO | None) -> Iterator[
     may have the same name of the output: see `alternative_names`.
     """
     # Only several arguments can find an input twice.
-    seen: set[bytes] | None = set() if len(arguments) > 1 or NAME_LIST in arguments else None
+    known: set[bytes] | None = set() if len(arguments) > 1 or NAME_LIST in arguments else None
     for found in itertools.chain.from_iterable(_named(argument, name_list) for argument in arguments):
-        if seen is not None and isinstance(found, Input):
+        if known is not None and isinstance(found, Input):
             digest = hashlib.blake2b(found.uri.encode(), digest_size=16).digest()
-            if digest in seen:
+            if digest in known:
                 continue
-            seen.add(digest)
+            known.add(digest)
         yield found
 
 

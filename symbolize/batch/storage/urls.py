@@ -67,7 +67,7 @@ def has_password(url: str) -> bool:
 
 
 class Unreachable(InputError):
-    """What is at a URL could not be read now, which says nothing of what is there."""
+    """A URL could not be read now; the file may exist."""
 
 
 class Denied(Unreachable):

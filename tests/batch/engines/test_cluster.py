@@ -118,36 +118,36 @@ def test_cluster_that_loses_its_workers(
     workers: dict[str, dict[str, Any]], dask_engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They may come back for some time, after which the run ends."""
-    dask_engine._look_at_workers()
+    dask_engine.update_workers()
     assert dask_engine.workers == 3
     kept = dict(workers)
     workers.clear()
-    dask_engine._look_at_workers()
+    dask_engine.update_workers()
     assert dask_engine.workers == 0
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + 301)
     with pytest.raises(SymbolizeError, match=r"^tcp://x:1: .* has no workers left; the run can be continued"):
-        dask_engine._look_at_workers()
+        dask_engine.update_workers()
     workers.update(kept)
-    dask_engine._look_at_workers()
+    dask_engine.update_workers()
     assert dask_engine.workers == 3
     workers.clear()
     monkeypatch.setattr(time, "monotonic", lambda: now + 600)
-    dask_engine._look_at_workers()
+    dask_engine.update_workers()
     workers["d"] = {"nthreads": 2, "nanny": True}
     with pytest.raises(UsageError, match="dask worker d has 2 threads"):
-        dask_engine._look_at_workers()
+        dask_engine.update_workers()
 
 
 def test_no_clock_ends_a_worker_without_a_nanny(workers: dict[str, dict[str, Any]], dask_engine: Any) -> None:
     """Nobody would start it again; the driver's own limit stays."""
     from symbolize.batch.engines.cluster import Run
 
-    dask_engine._look_at_workers()
+    dask_engine.update_workers()
     run = Run(dask_engine, Limits(5.0, waiting=9.0))
     run.send(Task("", batch_tasks.double, 4), b"", "task-0", "slot-0", "a", 0)
     workers["b"]["nanny"] = False
-    dask_engine._look_at_workers()
+    dask_engine.update_workers()
     run.send(Task("", batch_tasks.double, 4), b"", "task-1", "slot-1", "a", 0)
     assert dask_engine._client.clocks == [Limits(5.0, waiting=9.0).own, (0.0, 0.0)]
     assert all(dask_engine._client.clocks[0])
@@ -157,7 +157,7 @@ def test_which_worker_of_a_cluster_is_next(workers: dict[str, dict[str, Any]], d
     """The one with the least to do; with an affinity always the same; with short tasks each has a second one."""
     from symbolize.batch.engines.cluster import Run
 
-    dask_engine._look_at_workers()
+    dask_engine.update_workers()
     run = Run(dask_engine, Limits())
     run.loads["a"] = 1
     assert run.free_worker("") in ("b", "c")
@@ -173,7 +173,7 @@ def test_which_worker_of_a_cluster_is_next(workers: dict[str, dict[str, Any]], d
         assert run.free_worker("") == name
         run.loads[name] += 1
     del workers["b"]
-    dask_engine._look_at_workers()
+    dask_engine.update_workers()
     run.loads.update("ac")
     assert run.free_worker("") == ""
 
@@ -185,13 +185,13 @@ def test_a_task_of_a_cluster_that_takes_too_long(dask_engine: Any, monkeypatch: 
     clock = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     client = dask_engine._client
-    dask_engine._look_at_workers()
+    dask_engine.update_workers()
     run = Run(dask_engine, Limits(seconds=10, attempts=2))
     run.send(Task("", batch_tasks.double, 1), b"", "task", "slot", "a", 0)
 
     def look(seconds: float) -> tuple[int, list[tuple[int, list[str]]], int]:
         clock[0] += seconds
-        run.look()
+        run.check()
         return client.cancelled, client.killed, len(client.sent)
 
     assert look(11) == (0, [], 1)  # it has not begun
@@ -213,17 +213,17 @@ def test_a_worker_of_a_cluster_that_has_left(workers: dict[str, dict[str, Any]],
     from symbolize.batch.engines.cluster import Run
 
     client = dask_engine._client
-    dask_engine._look_at_workers()
+    dask_engine.update_workers()
     run = Run(dask_engine, Limits())
     for name in ("lost", "moved", "answered", "waiting"):
         run.send(Task(name, batch_tasks.double, 1), b"", name, name, "b" if name == "waiting" else "a", 0)
     client.notes["moved"] = ("moved", 1, "c", 77, None)
     client.notes["answered"] = ("answered", 1, "a", 76, (pickle.dumps(5), None, "", 0.1))
-    run.look()
+    run.check()
     del workers["a"]
     for _ in range(2):
         assert (client.sent, client.cancelled) == (["a", "a", "a", "b"], 0)
-        run.look()
+        run.check()
     assert (client.sent[4:], client.cancelled, client.killed) == (["c"], 2, [])
     assert [(outcome.task.key, outcome.value, outcome.failure) for outcome in run.ended] == [("answered", 5, None)]
     assert sorted((flight.task.key, flight.worker) for flight in run.busy.values()) == [
@@ -244,7 +244,7 @@ def test_a_task_of_a_cluster_that_dies(
     from symbolize.batch.engines.cluster import Run
 
     client = dask_engine._client
-    dask_engine._look_at_workers()
+    dask_engine.update_workers()
     run = Run(dask_engine, Limits())
     run.send(Task("", batch_tasks.double, 1), b"", "task", "slot", "a", 0)
     for number in starts:
@@ -273,7 +273,7 @@ def test_what_a_run_leaves_on_a_cluster(dask_engine: Any) -> None:
     from symbolize.batch.engines.cluster import Run
 
     client = dask_engine._client
-    dask_engine._look_at_workers()
+    dask_engine.update_workers()
     run = Run(dask_engine, Limits())
     for name in ("running", "waiting", "answered"):
         run.send(Task(name, batch_tasks.double, 1), b"", name, name, "a", 0)

@@ -67,7 +67,7 @@ def lane(seconds: float, process: int | None, losses: int = 0) -> Lane:
 
 def test_workers_that_pebble_does_not_miss(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task ends whose worker is gone at two looks, or that is long overdue; no other."""
-    monkeypatch.setattr(local, "LOOK_AGAIN", 0.01)
+    monkeypatch.setattr(local, "CHECK_INTERVAL", 0.01)
     gone = subprocess.Popen(["true"])
     gone.wait()
     here = os.getpid()
