@@ -25,7 +25,7 @@ from symbolize.enrich.frames import (
 )
 from symbolize.names import MODES, Mode
 from symbolize.profile import NONE, Profile, compact, used_locations
-from symbolize.report import FoldedCode, Report, TopFunction, build_report, heaviest, weights_of
+from symbolize.report import Report, SharedCode, TopFunction, build_report, heaviest, weights_of
 from symbolize.resolve import MappingResolver, PendingDecode, Resolution, Resolutions
 from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_paths, as_roots, as_servers
 from symbolize.resolve.name_agreement import unconfirmed
@@ -185,10 +185,10 @@ class Symbolizer(Closeable):
 
     def _look_up_all(
         self, profile: Profile, resolutions: Resolutions, progress: Progress | None
-    ) -> tuple[list[tuple[LookupResult, list[Resolution]]], list[FoldedCode]]:
+    ) -> tuple[list[tuple[LookupResult, list[Resolution]]], list[SharedCode]]:
         """Ask each binary for all its addresses at once: what was found, for which mappings, and shared code."""
         lookups: list[tuple[LookupResult, list[Resolution]]] = []
-        folded: list[FoldedCode] = []
+        folded: list[SharedCode] = []
         for binary, answered in resolutions.by_binary():
             if progress is not None:
                 first = answered[0].mapping
@@ -205,7 +205,7 @@ class Symbolizer(Closeable):
 
     def _look_up(
         self, binary: Binary | SymbolListBinary, answered: Sequence[Resolution], resolutions: Resolutions
-    ) -> tuple[LookupResult, list[FoldedCode]]:
+    ) -> tuple[LookupResult, list[SharedCode]]:
         """Look up all addresses of one binary at once. Raises ReadFailure if the answer cannot be known, as when a file
         of the binary changed meanwhile."""
         counts = [len(each.rows) for each in answered]
@@ -228,7 +228,7 @@ class Symbolizer(Closeable):
             resolutions.reasons[rows] = np.where(found, Reason.SYMBOLIZED, missed)
             paths = [image.path for image in binary.images]
             folded = [
-                FoldedCode(paths[0], *code[:3], shown_functions(code.functions, self._mode), rows[here])
+                SharedCode(paths[0], *code[:3], shown_functions(code.functions, self._mode), rows[here])
                 for code, here in table.folded(vaddrs)
             ]
         finally:

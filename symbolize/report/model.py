@@ -74,7 +74,7 @@ class MappingRow:
 
 
 @dataclass(eq=False)
-class FoldedCode:
+class SharedCode:
     """Code of a binary, vaddrs `[begin, end)`, that several functions share: its time may belong to any of them.
 
     `functions` has readable name, linked name, path and line of each (empty and 0: unknown), `evidence` how that is
@@ -110,7 +110,7 @@ class Report:
     unit: str
     top: list[TopFunction]
     warnings: list[str]
-    folded: list[FoldedCode] = field(default_factory=list)
+    folded: list[SharedCode] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return (
@@ -143,7 +143,7 @@ def build_report(
     reasons: UInt8,
     outcomes: Sequence[MappingOutcome],
     warnings: list[str],
-    folded: Sequence[FoldedCode] = (),
+    folded: Sequence[SharedCode] = (),
     approximate: Bool | None = None,
 ) -> Report:
     """Group the outcomes of all locations that samples use by mapping and reason, weighted by sample value.
@@ -225,7 +225,7 @@ def mapping_rows(
     return rows
 
 
-def with_weight(code: FoldedCode, profile: Profile, weights: Weights) -> FoldedCode:
+def with_weight(code: SharedCode, profile: Profile, weights: Weights) -> SharedCode:
     """Shared code with the name that its first location got, and its sample value."""
     begin, end = profile.locations.line_offsets[code.rows[0] : code.rows[0] + 2].tolist()
     shown = profile.strings.text(int(weights.names[end - 1])) if begin < end else ""

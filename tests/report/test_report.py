@@ -10,7 +10,7 @@ import pytest
 
 from symbolize.core.reasons import Reason
 from symbolize.load import pprof as loader
-from symbolize.report import HINTS, TEXTS, FoldedCode, Report, build_report
+from symbolize.report import HINTS, TEXTS, Report, SharedCode, build_report
 from symbolize.report.json import render as render_json
 from symbolize.report.missing import Missing
 from symbolize.report.text import quantity, render
@@ -262,7 +262,7 @@ def test_folded_code() -> None:
     made = loader.load(memoryview(profile(MAPPINGS, STACKS)), "test")
     rows = {address: np.array([row]) for row, address in enumerate(made.locations.address.tolist())}
     codes = np.full(len(made.locations), Reason.SYMBOLIZED, np.uint8)
-    folded = [FoldedCode("app", place.address, 1, "", [], rows[place.address]) for place in (LOST, RAW, LEAF, ROOT)]
+    folded = [SharedCode("app", place.address, 1, "", [], rows[place.address]) for place in (LOST, RAW, LEAF, ROOT)]
     result = build_report(made, codes, [Resolution(mapping=0)], [], folded)
     assert [(code.begin, code.shown, code.value) for code in result.folded] == [
         (ROOT.address, "main", 16),
