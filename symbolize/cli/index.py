@@ -15,8 +15,8 @@ from symbolize.cli.options import (
     at_least_one,
     open_cache,
     print_error,
-    shows_progress,
 )
+from symbolize.cli.progress import shows_progress
 from symbolize.core.errors import OutputError, printable
 
 

@@ -39,11 +39,6 @@ def print_output(text: str, flush: bool = False) -> None:
         raise OutputError(f"standard output: cannot be written: {os_error_text(error)}") from error
 
 
-def shows_progress(quiet: bool) -> bool:
-    """Whether a command shows a bar: on a terminal, unless it is to be quiet."""
-    return not quiet and sys.stderr is not None and sys.stderr.isatty()
-
-
 def add_list(group: argparse._ActionsContainer, *flags: str, help: str, **more: Any) -> None:
     """Add an option that may be given several times."""
     group.add_argument(*flags, action="append", default=[], help=help, **more)
@@ -229,7 +224,7 @@ def debuginfod_client(options: argparse.Namespace) -> Iterator[Debuginfod | None
         yield None
         return
     from symbolize.binaries.debuginfod import Debuginfod
-    from symbolize.cli.downloads import Downloads
+    from symbolize.cli.progress import Downloads
 
     def report(line: str) -> None:
         if not options.quiet:

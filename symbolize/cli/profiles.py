@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from symbolize.cli.options import (
     EXIT_BELOW,
@@ -23,16 +23,13 @@ from symbolize.cli.options import (
     open_cache,
     percentage,
     print_error,
-    shows_progress,
 )
-from symbolize.core.closing import Closeable
+from symbolize.cli.progress import ProgressBar
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.core.files import os_error_text
 from symbolize.write.files import check_inputs, check_terminal
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
-
     from symbolize.pipeline import Symbolizer
     from symbolize.profile import Profile
     from symbolize.report import Report
@@ -342,27 +339,3 @@ def stem(profile: str) -> str:
     from symbolize.load.extensions import without_endings
 
     return without_endings(os.path.basename(profile))
-
-
-class ProgressBar(Closeable):
-    """A tqdm bar over the mappings of a profile, on a terminal only."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._is_shown = shows_progress(quiet)
-        self._bar: tqdm[Never] | None = None
-
-    def __call__(self, done: int, total: int, name: str) -> None:
-        """Show that `done` of `total` mappings are done and `name` is next."""
-        if not self._is_shown:
-            return
-        if self._bar is None:
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=total, unit="mapping", leave=False, file=sys.stderr)
-        self._bar.set_postfix_str(printable(os.path.basename(name)), refresh=False)
-        self._bar.update(done - self._bar.n)
-
-    def close(self) -> None:
-        """Remove the bar."""
-        if self._bar is not None:
-            self._bar.close()

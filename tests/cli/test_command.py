@@ -16,7 +16,7 @@ import pytest
 
 import symbolize
 from symbolize.cli import main
-from symbolize.cli.profiles import ProgressBar
+from symbolize.cli.progress import ProgressBar
 from symbolize.core.cursor import uncompiled
 from symbolize.proto import profile_pb2
 from tests.support import fixture_files as fixtures

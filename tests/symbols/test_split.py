@@ -14,7 +14,7 @@ import pytest
 from symbolize.batch.prebuild import build_one, index_binaries
 from symbolize.binaries import Companions
 from symbolize.core.cursor import COMPILED
-from symbolize.elf import ElfImage
+from symbolize.elf import ElfImage, read_build_id
 from symbolize.symbols import Binary, TableCache, build_table
 from symbolize.symbols.table import SymbolTable
 from tests.support.fixture_files import BINARIES, PARTS
@@ -286,7 +286,8 @@ def test_tables_without_companions_are_not_kept(tmp_path: Path, cache: TableCach
 @pytest.mark.parametrize("name", ["gcc-dwarf5", "gcc-dwarf4", "dwz", "dwz-dwarf5"])
 def test_tables_made_ahead_have_the_companions(name: str, cache: TableCache) -> None:
     """`symbolize index` finds them below the folders that it is given (rules R88, R91)."""
-    built = build_one([(str(PARTS / name / "ledger.debug"), "")], index_binaries([str(PARTS / name)]), cache)
+    path = str(PARTS / name / "ledger.debug")
+    built = build_one([(path, str(read_build_id(path) or ""))], index_binaries([str(PARTS / name)]), cache)
     assert built.failure == ""
     assert built.problems == ()
     assert len(kept(cache)) == 1
