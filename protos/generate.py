@@ -1,21 +1,24 @@
 """Regenerate the committed protobuf modules: `python protos/generate.py [OUTPUT_DIRECTORY]` (needs grpcio-tools).
 
-Besides protoc's modules each schema gives `NAME_tags.py` and `NAME_tags.pxi`, the tags of its fields for interpreted
-and for compiled modules: `SAMPLE_VALUE` is the tag of the field `value` of the message `Sample`, `SAMPLE_VALUE_PACKED`
-that of a packed list of integers, and `LAST_SAMPLE` the highest field number of the message.
+Each schema also gives `NAME_tags.py` and `NAME_tags.pxi`, constants for interpreted and for compiled modules:
+`SAMPLE_VALUE` is the tag of the field `value` of the message `Sample`, `SAMPLE_VALUE_PACKED` that of a packed list of
+integers, and `LAST_SAMPLE` the highest field number of the message. Values of enumerations have their own names.
 """
 
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 from grpc_tools import protoc
 
 HERE = Path(__file__).resolve().parent
 COMMITTED = HERE.parent / "symbolize" / "proto"
 
+TAGS_ONLY = "perfetto_trace.proto"
+"""Traces are read field by field and written by nobody, so their messages have no modules."""
 VARINT, BYTES = 0, 2
 BYTES_TYPES = FieldDescriptorProto.TYPE_STRING, FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.TYPE_MESSAGE
 
@@ -23,35 +26,53 @@ BYTES_TYPES = FieldDescriptorProto.TYPE_STRING, FieldDescriptorProto.TYPE_BYTES,
 def generate(output: Path) -> None:
     """Write the modules of every `.proto` file beside this script into `output`."""
     for source in sorted(HERE.glob("*.proto")):
-        described = output / "descriptors"
-        arguments = ["protoc", f"-I{HERE}", f"--python_out={output}", f"--pyi_out={output}", str(source)]
-        if protoc.main([*arguments, f"--descriptor_set_out={described}"]) != 0:
-            raise SystemExit(f"protoc failed for {source.name}")
-        messages = FileDescriptorSet.FromString(described.read_bytes()).file[0].message_type
-        described.unlink()
-        tags = [each for message in messages for each in tags_of(message)]
+        if source.name != TAGS_ONLY:
+            compile_schema(source, f"--python_out={output}", f"--pyi_out={output}")
+        schema = read_schema(source)
+        names = {message.name for message in schema.message_type}
+        constants = [(value.name, value.number) for enum in schema.enum_type for value in enum.value if value.number]
+        for message in schema.message_type:
+            constants += constants_of(message, message.name, names, source.name != TAGS_ONLY)
         module = output / f"{source.stem}_tags.py"
-        head = f"Tags of the fields of {source.name} and the highest field numbers; made by protos/generate.py."
-        lines = [f"{name} = {tag:#x}" for name, tag in tags]
+        head = f"Constants of {source.name}; made by protos/generate.py."
+        lines = [f"{name} = {value:#x}" for name, value in constants]
         module.write_text("\n".join((f'"""{head}"""', "", *lines)) + "\n")
         lines = [f"# {head}", "cdef enum:", *(f"    {line}" for line in lines)]
         module.with_suffix(".pxi").write_text("\n".join(lines) + "\n")
 
 
-def tags_of(message: DescriptorProto) -> Iterator[tuple[str, int]]:
-    """The tags of a message and of those inside it."""
-    prefix = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", message.name).upper()
+def compile_schema(source: Path, *outputs: str) -> None:
+    """Run protoc on one schema."""
+    if protoc.main(["protoc", f"-I{HERE}", *outputs, str(source)]) != 0:
+        raise SystemExit(f"protoc failed for {source.name}")
+
+
+def read_schema(source: Path) -> FileDescriptorProto:
+    """The descriptors of a schema."""
+    with tempfile.NamedTemporaryFile() as compiled:
+        compile_schema(source, f"--descriptor_set_out={compiled.name}")
+        return FileDescriptorSet.FromString(Path(compiled.name).read_bytes()).file[0]
+
+
+def constants_of(message: DescriptorProto, name: str, names: set[str], last: bool) -> Iterator[tuple[str, int]]:
+    """The constants of a message and of those in it, with the highest field numbers if `last`.
+
+    A message inside another has the name of that in front only if its own is one of `names`.
+    """
+    yield from ((value.name, value.number) for enum in message.enum_type for value in enum.value if value.number)
+    prefix = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
     for field in message.field:
-        name = f"{prefix}_{field.name.upper()}"
+        tag = f"{prefix}_{field.name.upper()}"
         if field.type in BYTES_TYPES:
-            yield name, field.number << 3 | BYTES
+            yield tag, field.number << 3 | BYTES
             continue
-        yield name, field.number << 3 | VARINT
+        yield tag, field.number << 3 | VARINT
         if field.label == FieldDescriptorProto.LABEL_REPEATED:
-            yield f"{name}_PACKED", field.number << 3 | BYTES
-    yield f"LAST_{prefix}", max(field.number for field in message.field)
+            yield f"{tag}_PACKED", field.number << 3 | BYTES
+    if last:
+        yield f"LAST_{prefix}", max(field.number for field in message.field)
     for inner in message.nested_type:
-        yield from tags_of(inner)
+        yield from constants_of(inner, f"{name}_{inner.name}" if inner.name in names else inner.name, names, last)
 
 
 if __name__ == "__main__":

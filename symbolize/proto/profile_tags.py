@@ -1,4 +1,4 @@
-"""Tags of the fields of profile.proto and the highest field numbers; made by protos/generate.py."""
+"""Constants of profile.proto; made by protos/generate.py."""
 
 PROFILE_SAMPLE_TYPE = 0xa
 PROFILE_SAMPLE = 0x12

@@ -1,4 +1,4 @@
-# Tags of the fields of report_sample.proto and the highest field numbers; made by protos/generate.py.
+# Constants of report_sample.proto; made by protos/generate.py.
 cdef enum:
     RECORD_SAMPLE = 0xa
     RECORD_LOST = 0x12
@@ -14,11 +14,22 @@ cdef enum:
     SAMPLE_EVENT_TYPE_ID = 0x28
     SAMPLE_UNWINDING_RESULT = 0x32
     LAST_SAMPLE = 0x6
+    INTERPRETED_JVM_METHOD = 0x1
+    JIT_JVM_METHOD = 0x2
+    ART_METHOD = 0x3
     CALL_CHAIN_ENTRY_VADDR_IN_FILE = 0x8
     CALL_CHAIN_ENTRY_FILE_ID = 0x10
     CALL_CHAIN_ENTRY_SYMBOL_ID = 0x18
     CALL_CHAIN_ENTRY_EXECUTION_TYPE = 0x20
     LAST_CALL_CHAIN_ENTRY = 0x4
+    UNKNOWN = 0x1
+    NOT_ENOUGH_STACK = 0x2
+    MEMORY_INVALID = 0x3
+    UNWIND_INFO = 0x4
+    INVALID_MAP = 0x5
+    MAX_FRAME_EXCEEDED = 0x6
+    REPEATED_FRAME = 0x7
+    INVALID_ELF = 0x8
     UNWINDING_RESULT_RAW_ERROR_CODE = 0x8
     UNWINDING_RESULT_ERROR_ADDR = 0x10
     UNWINDING_RESULT_ERROR_CODE = 0x18

@@ -11,7 +11,7 @@ from symbolize.core.arrays import Bool, Int64, UInt8, UInt64, distinct_inverse, 
 from symbolize.core.errors import UsageError
 from symbolize.core.protobuf import LAST_BYTE, field
 from symbolize.profile.model import Profile
-from symbolize.proto import perfetto_tags as tags
+from symbolize.proto import perfetto_trace_tags as tags
 from symbolize.write.files import write_pieces
 
 MAX_PACKET: Final = 4 << 20
@@ -81,8 +81,8 @@ class ModuleSymbols:
 
 def _packet(path: bytes, build_id: bytes, symbols: bytes) -> bytes:
     """A packet with symbols of a module, whose name and build id are those of the trace."""
-    content = field(tags.ModuleSymbols_path, path) + field(tags.ModuleSymbols_build_id, build_id) + symbols
-    return field(tags.Trace_packet, field(tags.TracePacket_module_symbols, content))
+    content = field(tags.MODULE_SYMBOLS_PATH, path) + field(tags.MODULE_SYMBOLS_BUILD_ID, build_id) + symbols
+    return field(tags.TRACE_PACKET, field(tags.TRACE_PACKET_MODULE_SYMBOLS, content))
 
 
 class _Lines:
@@ -125,22 +125,22 @@ class _Lines:
         whole = 1 + _varint_size(content) + content
         at = np.cumsum(whole) - whole
         out = np.empty(int(whole.sum()), np.uint8)
-        out[at] = tags.ModuleSymbols_address_symbols
+        out[at] = tags.MODULE_SYMBOLS_ADDRESS_SYMBOLS
         _put_varints(out, at + 1, content)
-        out[at + 1 + _varint_size(content)] = tags.AddressSymbols_address
+        out[at + 1 + _varint_size(content)] = tags.ADDRESS_SYMBOLS_ADDRESS
         _put_varints(out, at + 2 + _varint_size(content), address)
         counts = self.offsets[rows + 1] - self.offsets[rows]
         line = ranges(self.offsets[rows], counts)
         pos = np.repeat(at + head - self.ends[self.offsets[rows]], counts) + self.ends[line]
         size = self.size[line]
-        out[pos] = tags.AddressSymbols_lines
+        out[pos] = tags.ADDRESS_SYMBOLS_LINES
         _put_varints(out, pos + 1, size)
         pos = pos + 1 + _varint_size(size)
         function, length = self.function[line], self.text_size[line]
         out[ranges(pos, length)] = self.texts[ranges(self.text_offsets[function], length)]
         numbered = self.line[line] > 0
         pos = (pos + length)[numbered]
-        out[pos] = tags.Line_line_number
+        out[pos] = tags.LINE_LINE_NUMBER
         _put_varints(out, pos + 1, self.line[line][numbered])
         return out.tobytes()
 
@@ -148,8 +148,8 @@ class _Lines:
 def _names(profile: Profile, name: int, file: int) -> bytes:
     """The fields of a function: its name and its file, if that is known."""
     strings = profile.strings
-    text = field(tags.Line_function_name, _utf8(strings[name]))
-    return text + field(tags.Line_source_file_name, _utf8(strings[file])) if file else text
+    text = field(tags.LINE_FUNCTION_NAME, _utf8(strings[name]))
+    return text + field(tags.LINE_SOURCE_FILE_NAME, _utf8(strings[file])) if file else text
 
 
 def _utf8(text: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """The clocks of a trace, as its first snapshot relates them."""
 
-from symbolize.proto.perfetto_tags import (
+from symbolize.proto.perfetto_trace_tags import (
     BUILTIN_CLOCK_BOOTTIME,
     BUILTIN_CLOCK_MAX_ID,
     BUILTIN_CLOCK_MONOTONIC,

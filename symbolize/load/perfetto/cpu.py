@@ -13,7 +13,7 @@ if not cython.compiled:
     from symbolize.load.perfetto.packet_reader import PacketReader
     from symbolize.load.perfetto.samples import Samples
     from symbolize.load.perfetto.sequences import Sequence
-    from symbolize.proto.perfetto_tags import *
+    from symbolize.proto.perfetto_trace_tags import *
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
@@ -61,30 +61,30 @@ class CpuReader:
         reader.numbers_count = 0
         while reader.field():
             tag = reader.tag
-            if tag == PerfSample_cpu:
+            if tag == PERF_SAMPLE_CPU:
                 cpu = (reader.value & MASK32) + 1
-            elif tag == PerfSample_pid:
+            elif tag == PERF_SAMPLE_PID:
                 pid = (reader.value & MASK32) + 1
-            elif tag == PerfSample_tid:
+            elif tag == PERF_SAMPLE_TID:
                 tid = reader.value & MASK32
                 has_tid = True
-            elif tag == PerfSample_callstack_iid:
+            elif tag == PERF_SAMPLE_CALLSTACK_IID:
                 iid = reader.value
-            elif tag == PerfSample_cpu_mode:
+            elif tag == PERF_SAMPLE_CPU_MODE:
                 mode = reader.value & MASK32
-            elif tag == PerfSample_timebase_count:
+            elif tag == PERF_SAMPLE_TIMEBASE_COUNT:
                 total = reader.value
                 timed = True
-            elif tag in (PerfSample_follower_counts, PerfSample_follower_counts_packed):
+            elif tag in (PERF_SAMPLE_FOLLOWER_COUNTS, PERF_SAMPLE_FOLLOWER_COUNTS_PACKED):
                 reader.take_numbers(MAX_FOLLOWERS)
-            elif tag == PerfSample_unwind_error:
+            elif tag == PERF_SAMPLE_UNWIND_ERROR:
                 error = reader.value & MASK32
-            elif tag == PerfSample_kernel_records_lost:
+            elif tag == PERF_SAMPLE_KERNEL_RECORDS_LOST:
                 lost = reader.value
-            elif tag == PerfSample_sample_skipped_reason:
+            elif tag == PERF_SAMPLE_SAMPLE_SKIPPED_REASON:
                 reason = reader.value
                 skipped = True
-            elif tag == PerfSample_producer_event:
+            elif tag == PERF_SAMPLE_PRODUCER_EVENT:
                 event = True
         if reader.bad:
             return
@@ -183,7 +183,7 @@ class CpuReader:
         reader.numbers_count = 0
         while reader.field():
             tag = reader.tag
-            if tag in (StreamingProfilePacket_timestamp_delta_us, StreamingProfilePacket_timestamp_delta_us_packed):
+            if tag in (STREAMING_PROFILE_PACKET_TIMESTAMP_DELTA_US, STREAMING_PROFILE_PACKET_TIMESTAMP_DELTA_US_PACKED):
                 reader.take_numbers(MAX_TIMES)
         deltas = min(reader.numbers_count, MAX_TIMES)
         if self.deltas.shape[0] < deltas:
@@ -193,7 +193,7 @@ class CpuReader:
         reader.numbers_count = 0
         reader.pos = begin
         while reader.field():
-            if reader.tag in (StreamingProfilePacket_callstack_iid, StreamingProfilePacket_callstack_iid_packed):
+            if reader.tag in (STREAMING_PROFILE_PACKET_CALLSTACK_IID, STREAMING_PROFILE_PACKET_CALLSTACK_IID_PACKED):
                 reader.take_numbers(MAX_TIMES)
         if reader.bad:
             return

@@ -13,7 +13,7 @@ from symbolize.load.perfetto.clocks import Clocks
 from symbolize.load.perfetto.constants import EMPTY, MISSING
 from symbolize.load.perfetto.processes import Processes, instance_of
 from symbolize.load.perfetto.totals import Totals
-from symbolize.proto import perfetto_tags as tags
+from symbolize.proto import perfetto_trace_tags as tags
 
 ROW_COST: Final = 80
 """Bytes that each callstack of a heap takes beside its changes."""
@@ -25,11 +25,11 @@ MAX_CHANGE_BYTES: Final = 1 << 28
 MAX_DUMPS: Final = 1 << 14
 
 FLAGS: Final = {
-    tags.ProcessHeapSamples_rejected_concurrent: "was not profiled because another session profiled it",
-    tags.ProcessHeapSamples_disconnected: "ended or closed its connection before the profiling did",
-    tags.ProcessHeapSamples_buffer_overran: "overran the buffer, so that allocations are missing",
-    tags.ProcessHeapSamples_buffer_corrupted: "has a corrupted buffer: allocations are missing or wrong",
-    tags.ProcessHeapSamples_hit_guardrail: "reached a limit of CPU or memory, so that profiling stopped early",
+    tags.PROCESS_HEAP_SAMPLES_REJECTED_CONCURRENT: "was not profiled because another session profiled it",
+    tags.PROCESS_HEAP_SAMPLES_DISCONNECTED: "ended or closed its connection before the profiling did",
+    tags.PROCESS_HEAP_SAMPLES_BUFFER_OVERRAN: "overran the buffer, so that allocations are missing",
+    tags.PROCESS_HEAP_SAMPLES_BUFFER_CORRUPTED: "has a corrupted buffer: allocations are missing or wrong",
+    tags.PROCESS_HEAP_SAMPLES_HIT_GUARDRAIL: "reached a limit of CPU or memory, so that profiling stopped early",
 }
 """What is missing where one of these fields is true."""
 
@@ -144,10 +144,10 @@ class HeapDumps:
     def dump(self, seq: Any, machine: int, header: dict[int, Any]) -> int:
         """The row of the dump of a ProcessHeapSamples with the fields `header`; past all rows if there are too many. A
         dump without a time has that of its first packet."""
-        pid = header.get(tags.ProcessHeapSamples_pid)
-        given = header.get(tags.ProcessHeapSamples_timestamp, 0)
+        pid = header.get(tags.PROCESS_HEAP_SAMPLES_PID)
+        given = header.get(tags.PROCESS_HEAP_SAMPLES_TIMESTAMP, 0)
         time = given or seq.dump_time
-        name = header.get(tags.ProcessHeapSamples_heap_name, b"").decode("utf-8", "backslashreplace")[:256]
+        name = header.get(tags.PROCESS_HEAP_SAMPLES_HEAP_NAME, b"").decode("utf-8", "backslashreplace")[:256]
         instance = instance_of(machine, 0)
         if pid is not None:
             began = self._clocks.boottime(given, tags.BUILTIN_CLOCK_MONOTONIC_COARSE) or seq.dump_time
@@ -160,9 +160,9 @@ class HeapDumps:
         heap = self._heaps.get(key)
         if heap is None:
             heap = self._heaps[key] = Heap(instance, pid, name, self._mixer)
-        heap.interval = header.get(tags.ProcessHeapSamples_sampling_interval_bytes) or heap.interval
+        heap.interval = header.get(tags.PROCESS_HEAP_SAMPLES_SAMPLING_INTERVAL_BYTES) or heap.interval
         heap.notes.update(what for tag, what in FLAGS.items() if header.get(tag))
-        if error := header.get(tags.ProcessHeapSamples_client_error):
+        if error := header.get(tags.PROCESS_HEAP_SAMPLES_CLIENT_ERROR):
             heap.notes[CLIENT_ERRORS.get(error) or f"had error {min(error, 100)} in the profiled process"] += 1
         if row is None:
             row = self._row_of[(*key, time)] = len(self.dumps)

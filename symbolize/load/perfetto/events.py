@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from symbolize.load.perfetto.constants import MAX_FOLLOWERS
 from symbolize.load.perfetto.wire import fields, message, signed
-from symbolize.proto import perfetto_tags as tags
+from symbolize.proto import perfetto_trace_tags as tags
 
 COUNTERS: Final = (
     "", "cpu-clock", "page-faults", "task-clock", "context-switches", "cpu-migrations", "minor-faults", "major-faults",
@@ -48,9 +48,23 @@ class EventTags(NamedTuple):
     modifiers_packed: int
 
 
-TIMEBASE_TAGS: Final = EventTags(*(getattr(tags, f"Timebase_{field}") for field in EventTags._fields))
-FOLLOWER_TAGS: Final = EventTags(*(getattr(tags, f"FollowerEvent_{field}") for field in EventTags._fields))
-RAW_EVENT: Final = tags.RawEvent_type, tags.RawEvent_config, tags.RawEvent_config1, tags.RawEvent_config2
+TIMEBASE_TAGS: Final = EventTags(
+    tags.TIMEBASE_COUNTER,
+    tags.TIMEBASE_TRACEPOINT,
+    tags.TIMEBASE_RAW_EVENT,
+    tags.TIMEBASE_NAME,
+    tags.TIMEBASE_MODIFIERS,
+    tags.TIMEBASE_MODIFIERS_PACKED,
+)
+FOLLOWER_TAGS: Final = EventTags(
+    tags.FOLLOWER_EVENT_COUNTER,
+    tags.FOLLOWER_EVENT_TRACEPOINT,
+    tags.FOLLOWER_EVENT_RAW_EVENT,
+    tags.FOLLOWER_EVENT_NAME,
+    tags.FOLLOWER_EVENT_MODIFIERS,
+    tags.FOLLOWER_EVENT_MODIFIERS_PACKED,
+)
+RAW_EVENT: Final = tags.RAW_EVENT_TYPE, tags.RAW_EVENT_CONFIG, tags.RAW_EVENT_CONFIG1, tags.RAW_EVENT_CONFIG2
 MODIFIERS: Final = "ukh"
 """Letters of perf for PerfEvents.EventModifier, from 1 on: user space, kernel, hypervisor."""
 
@@ -72,11 +86,11 @@ def read_timebase(data: bytes) -> tuple[Session, int]:
     event, unit = "cpu-clock", "nanoseconds"
     followers: list[tuple[str, str]] = []
     for tag, value in fields(data):
-        if tag == tags.PerfSampleDefaults_timebase:
+        if tag == tags.PERF_SAMPLE_DEFAULTS_TIMEBASE:
             timebase, (event, unit) = message(value), event_of(value, TIMEBASE_TAGS)
-        elif tag == tags.PerfSampleDefaults_followers and len(followers) < MAX_FOLLOWERS:
+        elif tag == tags.PERF_SAMPLE_DEFAULTS_FOLLOWERS and len(followers) < MAX_FOLLOWERS:
             followers.append(event_of(value, FOLLOWER_TAGS))
-    period, frequency = timebase.get(tags.Timebase_period, 0), timebase.get(tags.Timebase_frequency, 0)
+    period, frequency = timebase.get(tags.TIMEBASE_PERIOD, 0), timebase.get(tags.TIMEBASE_FREQUENCY, 0)
     if not period and frequency and unit == "nanoseconds":
         period = 10**9 // frequency
     period = min(period, MAX_PERIOD)
@@ -91,7 +105,7 @@ def event_of(data: bytes, numbers: EventTags) -> tuple[str, str]:
         event = COUNTERS[counter]
         unit = UNITS.get(event, "count")
     elif tracepoint := values.get(numbers.tracepoint):
-        event = text_of(message(tracepoint), tags.Tracepoint_name)
+        event = text_of(message(tracepoint), tags.TRACEPOINT_NAME)
     elif numbers.raw_event in values:
         raw = message(values[numbers.raw_event])
         event = "raw" + "".join(f".{raw.get(each, 0):#x}" for each in RAW_EVENT)
@@ -113,9 +127,9 @@ def read_stack_defaults(data: bytes) -> tuple[Event, list[Event]]:
     event = SAMPLES
     followers: list[Event] = []
     for tag, value in fields(data):
-        if tag == tags.StackSampleDefaults_primary_descriptor:
+        if tag == tags.STACK_SAMPLE_DEFAULTS_PRIMARY_DESCRIPTOR:
             event = read_descriptor(value)[1]
-        elif tag == tags.StackSampleDefaults_follower_descriptors and len(followers) < MAX_FOLLOWERS:
+        elif tag == tags.STACK_SAMPLE_DEFAULTS_FOLLOWER_DESCRIPTORS and len(followers) < MAX_FOLLOWERS:
             followers.append(read_descriptor(value)[1])
     return event, followers
 
@@ -123,14 +137,14 @@ def read_stack_defaults(data: bytes) -> tuple[Event, list[Event]]:
 def read_descriptor(data: bytes) -> tuple[int, Event]:
     """Id and event of a CounterDescriptor; a multiplier that is not positive is 1 (R237, multiplied weights)."""
     values = message(data)
-    unit = values.get(tags.CounterDescriptor_unit, 0)
+    unit = values.get(tags.COUNTER_DESCRIPTOR_UNIT, 0)
     known = STACK_UNITS[unit] if unit < len(STACK_UNITS) else "count"
     event = (
-        text_of(values, tags.CounterDescriptor_name)[:256] or "samples",
-        text_of(values, tags.CounterDescriptor_unit_str)[:64] or known,
-        max(signed(values.get(tags.CounterDescriptor_unit_multiplier, 0)), 1),
+        text_of(values, tags.COUNTER_DESCRIPTOR_NAME)[:256] or "samples",
+        text_of(values, tags.COUNTER_DESCRIPTOR_UNIT_STR)[:64] or known,
+        max(signed(values.get(tags.COUNTER_DESCRIPTOR_UNIT_MULTIPLIER, 0)), 1),
     )
-    return values.get(tags.CounterDescriptor_iid, 0), event
+    return values.get(tags.COUNTER_DESCRIPTOR_IID, 0), event
 
 
 def text_of(values: dict[int, Any], tag: int) -> str:

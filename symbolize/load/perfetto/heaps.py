@@ -11,11 +11,12 @@ import numpy as np
 from symbolize.core.arrays import extended
 
 if not cython.compiled:
+    from symbolize.core.protobuf import BYTES, NUMBER, VARINT, WIRE_TYPE
     from symbolize.load.perfetto.constants import MASK32, MAX_INT64
     from symbolize.load.perfetto.interned_state import InternedState
     from symbolize.load.perfetto.packet_reader import PacketReader
     from symbolize.load.perfetto.sequences import Sequence
-    from symbolize.proto.perfetto_tags import *
+    from symbolize.proto.perfetto_trace_tags import *
 
 
 MAX_PENDING = 1 << 20
@@ -62,13 +63,13 @@ class HeapReader:
         reader.end = end
         while reader.field():
             tag = reader.tag
-            if tag == ProfilePacket_continued:
+            if tag == PROFILE_PACKET_CONTINUED:
                 continued = reader.value != 0
-            elif tag == ProfilePacket_index:
+            elif tag == PROFILE_PACKET_INDEX:
                 index = reader.value
-            elif tag & 7 == BYTES:
+            elif tag & WIRE_TYPE == BYTES:
                 outer = reader.enter()
-                if tag == ProfilePacket_process_dumps:
+                if tag == PROFILE_PACKET_PROCESS_DUMPS:
                     self.heap_samples(seq, reader.pos, reader.end)
                 else:
                     self.intern(seq, tag)
@@ -87,13 +88,13 @@ class HeapReader:
         inline: InternedState = seq.inline
         if inline is None:
             inline = seq.inline = InternedState(self.reader, True)
-        if tag == ProfilePacket_strings:
+        if tag == PROFILE_PACKET_STRINGS:
             inline.read_string(inline.functions)
-        elif tag == ProfilePacket_frames:
+        elif tag == PROFILE_PACKET_FRAMES:
             inline.read_frame()
-        elif tag == ProfilePacket_callstacks:
+        elif tag == PROFILE_PACKET_CALLSTACKS:
             inline.read_stack()
-        elif tag == ProfilePacket_mappings:
+        elif tag == PROFILE_PACKET_MAPPINGS:
             inline.read_mapping()
 
     def heap_samples(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
@@ -104,15 +105,15 @@ class HeapReader:
         damaged: cython.bint = False
         header: dict[int, Any] = {}
         while reader.field():
-            if reader.tag != ProcessHeapSamples_samples and reader.tag < LAST_TAG:
-                header[reader.tag] = reader.value if reader.tag & 7 == VARINT else reader.content()
+            if reader.tag != PROCESS_HEAP_SAMPLES_SAMPLES and reader.tag < LAST_TAG:
+                header[reader.tag] = reader.value if reader.tag & WIRE_TYPE == VARINT else reader.content()
         if reader.bad:
             return
-        counts_max = header.get(ProcessHeapSamples_orig_sampling_interval_bytes, 0) != 0
+        counts_max = header.get(PROCESS_HEAP_SAMPLES_ORIG_SAMPLING_INTERVAL_BYTES, 0) != 0
         dump = reader.trace.heaps.dump(seq, reader.machine, header)
         reader.pos = begin
         while reader.field():
-            if reader.tag == ProcessHeapSamples_samples:
+            if reader.tag == PROCESS_HEAP_SAMPLES_SAMPLES:
                 self.heap_sample(seq, dump, counts_max)
                 if reader.bad:
                     damaged = True
@@ -130,15 +131,15 @@ class HeapReader:
         reader.read_small(reader.begin, reader.pos)
         if reader.bad:
             return 0
-        if reader.small[0] >> (HeapSample_self_max >> 3) & 1:
-            size = reader.small[HeapSample_self_max >> 3]
-            count = reader.small[HeapSample_self_max_count >> 3] if counts_max else 0
+        if reader.small[0] >> (HEAP_SAMPLE_SELF_MAX >> NUMBER) & 1:
+            size = reader.small[HEAP_SAMPLE_SELF_MAX >> NUMBER]
+            count = reader.small[HEAP_SAMPLE_SELF_MAX_COUNT >> NUMBER] if counts_max else 0
             freed = frees = 0
         else:
-            size = reader.small[HeapSample_self_allocated >> 3]
-            count = reader.small[HeapSample_alloc_count >> 3]
-            freed = reader.small[HeapSample_self_freed >> 3]
-            frees = reader.small[HeapSample_free_count >> 3]
+            size = reader.small[HEAP_SAMPLE_SELF_ALLOCATED >> NUMBER]
+            count = reader.small[HEAP_SAMPLE_ALLOC_COUNT >> NUMBER]
+            freed = reader.small[HEAP_SAMPLE_SELF_FREED >> NUMBER]
+            frees = reader.small[HEAP_SAMPLE_FREE_COUNT >> NUMBER]
         if size > MAX_INT64 or freed > MAX_INT64 or count > MAX_INT64 or frees > MAX_INT64:
             self.out_of_range += 1
             return 0
@@ -152,7 +153,7 @@ class HeapReader:
         if at + PENDING_WORDS > seq.pending.shape[0]:
             seq.pending = extended(seq.pending, at + PENDING_WORDS)
         seq.pending[at] = dump
-        seq.pending[at + 1] = reader.small[HeapSample_callstack_id >> 3]
+        seq.pending[at + 1] = reader.small[HEAP_SAMPLE_CALLSTACK_ID >> NUMBER]
         seq.pending[at + 2] = count
         seq.pending[at + 3] = size
         seq.pending[at + 4] = frees

@@ -15,9 +15,10 @@ from symbolize.load.perfetto.events import read_descriptor
 
 if not cython.compiled:
     from symbolize.core.interning import Table
+    from symbolize.core.protobuf import BYTES, NUMBER, WIRE_TYPE
     from symbolize.load.perfetto.constants import EMPTY, MASK32, MAX_DEPTH, MAX_KEPT
     from symbolize.load.perfetto.packet_reader import PacketReader
-    from symbolize.proto.perfetto_tags import *
+    from symbolize.proto.perfetto_trace_tags import *
 
 
 MAX_PATH_PARTS = cython.declare(cython.Py_ssize_t, 256)
@@ -97,28 +98,28 @@ class InternedState:
         reader.end = end
         while reader.field():
             tag = reader.tag
-            if tag & 7 != BYTES:
+            if tag & WIRE_TYPE != BYTES:
                 continue
             outer = reader.enter()
-            if tag == InternedData_frames:
+            if tag == INTERNED_DATA_FRAMES:
                 self.read_frame()
-            elif tag == InternedData_callstacks:
+            elif tag == INTERNED_DATA_CALLSTACKS:
                 self.read_stack()
-            elif tag == InternedData_function_names:
+            elif tag == INTERNED_DATA_FUNCTION_NAMES:
                 self.read_string(self.functions)
-            elif tag == InternedData_build_ids:
+            elif tag == INTERNED_DATA_BUILD_IDS:
                 self.read_string(self.builds)
-            elif tag == InternedData_mapping_paths:
+            elif tag == INTERNED_DATA_MAPPING_PATHS:
                 self.read_string(self.paths)
-            elif tag == InternedData_source_paths:
+            elif tag == INTERNED_DATA_SOURCE_PATHS:
                 self.read_string(self.sources)
-            elif tag == InternedData_mappings:
+            elif tag == INTERNED_DATA_MAPPINGS:
                 self.read_mapping()
-            elif tag == InternedData_stack_sample_task_contexts:
+            elif tag == INTERNED_DATA_STACK_SAMPLE_TASK_CONTEXTS:
                 self.read_context(self.tasks, False)
-            elif tag == InternedData_stack_sample_execution_contexts:
+            elif tag == INTERNED_DATA_STACK_SAMPLE_EXECUTION_CONTEXTS:
                 self.read_context(self.executions, True)
-            elif tag == InternedData_stack_sample_counter_descriptors and len(self.descriptors) < MAX_KEPT:
+            elif tag == INTERNED_DATA_STACK_SAMPLE_COUNTER_DESCRIPTORS and len(self.descriptors) < MAX_KEPT:
                 iid, descriptor = read_descriptor(reader.data[reader.pos : reader.end])
                 if iid not in self.descriptors and self.takes(0):
                     self.descriptors[iid] = descriptor
@@ -134,9 +135,9 @@ class InternedState:
         begin: cython.Py_ssize_t = 0
         end: cython.Py_ssize_t = 0
         while reader.field():
-            if reader.tag == InternedString_iid:
+            if reader.tag == INTERNED_STRING_IID:
                 iid = reader.value
-            elif reader.tag == InternedString_str:
+            elif reader.tag == INTERNED_STRING_STR:
                 begin = reader.begin
                 end = reader.pos
         if not reader.bad and table.find(iid) < 0 and self.takes(0):
@@ -152,9 +153,9 @@ class InternedState:
         reader.read_small(reader.pos, reader.end)
         reader.numbers_count = 0
         while reader.field():
-            if reader.tag in (Mapping_path_string_ids, Mapping_path_string_ids_packed):
+            if reader.tag in (MAPPING_PATH_STRING_IDS, MAPPING_PATH_STRING_IDS_PACKED):
                 reader.take_numbers(MAX_PATH_PARTS)
-        iid = reader.small[Mapping_iid >> 3]
+        iid = reader.small[MAPPING_IID >> NUMBER]
         count = min(reader.numbers_count, MAX_PATH_PARTS)
         if reader.bad or self.mappings.find(iid) >= 0 or not self.takes(count):
             return
@@ -168,13 +169,13 @@ class InternedState:
             self.path_ids = extended(self.path_ids, self.path_used + count)
         for i in range(count):
             self.path_ids[self.path_used + i] = reader.numbers[i]
-        self.mapping_words[at] = reader.small[Mapping_build_id >> 3]
-        self.mapping_words[at + 1] = reader.small[Mapping_start_offset >> 3]
-        self.mapping_words[at + 2] = reader.small[Mapping_start >> 3]
-        self.mapping_words[at + 3] = reader.small[Mapping_end >> 3]
-        self.mapping_words[at + 4] = reader.small[Mapping_load_bias >> 3]
-        self.mapping_words[at + 5] = reader.small[Mapping_exact_offset >> 3]
-        self.mapping_words[at + 6] = reader.small[0] >> (Mapping_exact_offset >> 3) & 1
+        self.mapping_words[at] = reader.small[MAPPING_BUILD_ID >> NUMBER]
+        self.mapping_words[at + 1] = reader.small[MAPPING_START_OFFSET >> NUMBER]
+        self.mapping_words[at + 2] = reader.small[MAPPING_START >> NUMBER]
+        self.mapping_words[at + 3] = reader.small[MAPPING_END >> NUMBER]
+        self.mapping_words[at + 4] = reader.small[MAPPING_LOAD_BIAS >> NUMBER]
+        self.mapping_words[at + 5] = reader.small[MAPPING_EXACT_OFFSET >> NUMBER]
+        self.mapping_words[at + 6] = reader.small[0] >> (MAPPING_EXACT_OFFSET >> NUMBER) & 1
         self.path_used += count
         self.mapping_words[at + 7] = self.path_used
         self.mapping_rows[self.mapping_count] = NOT_TRIED
@@ -186,7 +187,7 @@ class InternedState:
         iid: cython.ulonglong
         at: cython.Py_ssize_t
         reader.read_small(reader.pos, reader.end)
-        iid = reader.small[Frame_iid >> 3]
+        iid = reader.small[FRAME_IID >> NUMBER]
         if reader.bad or self.frames.find(iid) >= 0 or not self.takes(0):
             return
         self.frames.put(iid, self.frame_count)
@@ -195,12 +196,12 @@ class InternedState:
             self.frame_words = extended(self.frame_words, at + FRAME_WORDS)
         if self.frame_count == self.frame_rows.shape[0]:
             self.frame_rows = extended(self.frame_rows, self.frame_count + 1)
-        self.frame_words[at] = reader.small[Frame_function_name_id >> 3]
-        self.frame_words[at + 1] = reader.small[Frame_mapping_id >> 3]
-        self.frame_words[at + 2] = reader.small[Frame_rel_pc >> 3]
-        self.frame_words[at + 3] = reader.small[Frame_source_path_iid >> 3]
-        self.frame_words[at + 4] = reader.small[Frame_line_number >> 3] & MASK32
-        self.frame_words[at + 5] = reader.small[0] >> (Frame_source_path_iid >> 3) & 1
+        self.frame_words[at] = reader.small[FRAME_FUNCTION_NAME_ID >> NUMBER]
+        self.frame_words[at + 1] = reader.small[FRAME_MAPPING_ID >> NUMBER]
+        self.frame_words[at + 2] = reader.small[FRAME_REL_PC >> NUMBER]
+        self.frame_words[at + 3] = reader.small[FRAME_SOURCE_PATH_IID >> NUMBER]
+        self.frame_words[at + 4] = reader.small[FRAME_LINE_NUMBER >> NUMBER] & MASK32
+        self.frame_words[at + 5] = reader.small[0] >> (FRAME_SOURCE_PATH_IID >> NUMBER) & 1
         self.frame_rows[self.frame_count] = -1
         self.frame_count += 1
 
@@ -212,10 +213,10 @@ class InternedState:
         i: cython.Py_ssize_t
         reader.numbers_count = 0
         while reader.field():
-            if reader.tag == Callstack_iid:
+            if reader.tag == CALLSTACK_IID:
                 iid = reader.value
-                reader.take_run(Callstack_frame_ids, MAX_DEPTH)
-            elif reader.tag == Callstack_frame_ids or reader.tag == Callstack_frame_ids_packed:
+                reader.take_run(CALLSTACK_FRAME_IDS, MAX_DEPTH)
+            elif reader.tag == CALLSTACK_FRAME_IDS or reader.tag == CALLSTACK_FRAME_IDS_PACKED:
                 reader.take_numbers(MAX_DEPTH)
         if reader.bad or self.stacks.find(iid) >= 0:
             return
@@ -262,14 +263,14 @@ class InternedState:
         mode: cython.ulonglong
         reader.read_small(reader.pos, reader.end)
         if execution:
-            mode = reader.small[ExecutionContext_mode >> 3]
-            self.context_iid = reader.small[ExecutionContext_iid >> 3]
-            self.context_first = self.one_more(ExecutionContext_cpu >> 3)
+            mode = reader.small[EXECUTION_CONTEXT_MODE >> NUMBER]
+            self.context_iid = reader.small[EXECUTION_CONTEXT_IID >> NUMBER]
+            self.context_first = self.one_more(EXECUTION_CONTEXT_CPU >> NUMBER)
             self.context_second = CPU_MODES[mode] if mode < len(CPU_MODES) else 0
         else:
-            self.context_iid = reader.small[TaskContext_iid >> 3]
-            self.context_first = self.one_more(TaskContext_pid >> 3)
-            self.context_second = self.one_more(TaskContext_tid >> 3)
+            self.context_iid = reader.small[TASK_CONTEXT_IID >> NUMBER]
+            self.context_first = self.one_more(TASK_CONTEXT_PID >> NUMBER)
+            self.context_second = self.one_more(TASK_CONTEXT_TID >> NUMBER)
 
     def one_more(self, number: cython.Py_ssize_t) -> cython.ulonglong:
         """The field of a message that `read_small` read, of 32 bits, plus 1; 0 if it is not there."""

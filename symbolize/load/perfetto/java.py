@@ -10,7 +10,7 @@ import numpy as np
 
 from symbolize.load.perfetto.wire import Damaged, fields, message, spans
 from symbolize.profile.obfuscation import ClassMap, ClassNames, JavaNames, Obfuscation
-from symbolize.proto import perfetto_tags as tags
+from symbolize.proto import perfetto_trace_tags as tags
 
 MAX_BYTES: Final = 1 << 28
 """Bytes of all packets with names."""
@@ -34,10 +34,10 @@ SHARED_CODE: Final = b"/memfd:"
 TOO_MANY: Final = "packets of names for obfuscated Java code were left out because the trace has too many"
 
 LINES: Final = (
-    tags.ObfuscatedMember_obfuscated_line_start,
-    tags.ObfuscatedMember_obfuscated_line_end,
-    tags.ObfuscatedMember_source_line_start,
-    tags.ObfuscatedMember_source_line_end,
+    tags.OBFUSCATED_MEMBER_OBFUSCATED_LINE_START,
+    tags.OBFUSCATED_MEMBER_OBFUSCATED_LINE_END,
+    tags.OBFUSCATED_MEMBER_SOURCE_LINE_START,
+    tags.OBFUSCATED_MEMBER_SOURCE_LINE_END,
 )
 
 
@@ -81,13 +81,13 @@ class PackageNames:
 
     def _read(self, name: bytes, record: bytes, into: ClassMap) -> None:
         """Add a class."""
-        known = message(record).get(tags.ObfuscatedClass_deobfuscated_name)
+        known = message(record).get(tags.OBFUSCATED_CLASS_DEOBFUSCATED_NAME)
         if not known or len(known) > MAX_NAME:
             return
         added = into.add(name, known)
         try:
             for tag, value in fields(record, is_strict=True):
-                if tag == tags.ObfuscatedClass_obfuscated_methods:
+                if tag == tags.OBFUSCATED_CLASS_OBFUSCATED_METHODS:
                     if self._methods[0] <= 0:
                         if not added.has_gaps:
                             into.problems.append(f"{self.source}: absurdly many methods in the classes asked for")
@@ -102,8 +102,8 @@ class PackageNames:
 def _read_method(data: bytes, into: ClassNames) -> None:
     """Add an ObfuscatedMember: names, and lines where it has any."""
     values = message(data)
-    obfuscated = values.get(tags.ObfuscatedMember_obfuscated_name)
-    name = values.get(tags.ObfuscatedMember_deobfuscated_name)
+    obfuscated = values.get(tags.OBFUSCATED_MEMBER_OBFUSCATED_NAME)
+    name = values.get(tags.OBFUSCATED_MEMBER_DEOBFUSCATED_NAME)
     if not obfuscated or not name or len(obfuscated) > MAX_NAME or len(name) > MAX_NAME:
         into.has_gaps = True
         return
@@ -113,7 +113,7 @@ def _read_method(data: bytes, into: ClassNames) -> None:
 
 def _name_of(record: bytes) -> bytes:
     """The obfuscated name in an ObfuscatedClass."""
-    return next((name for tag, name in fields(record) if tag == tags.ObfuscatedClass_obfuscated_name), b"")
+    return next((name for tag, name in fields(record) if tag == tags.OBFUSCATED_CLASS_OBFUSCATED_NAME), b"")
 
 
 class Java:
@@ -152,9 +152,9 @@ class Java:
     def packages(self, data: bytes) -> None:
         """A PackagesList packet: which packages an app has."""
         for tag, value in fields(data):
-            if tag == tags.PackagesList_packages:
+            if tag == tags.PACKAGES_LIST_PACKAGES:
                 package = message(value)
-                name, uid = package.get(tags.PackageInfo_name), package.get(tags.PackageInfo_uid)
+                name, uid = package.get(tags.PACKAGE_INFO_NAME), package.get(tags.PACKAGE_INFO_UID)
                 if name and len(name) <= MAX_NAME and self._app_count < MAX_APPS and uid is not None:
                     self._app_count += 1
                     self._apps.setdefault(uid % APP_IDS, set()).add(name)
@@ -208,9 +208,9 @@ def _index(data: bytes, limit: int) -> tuple[bytes, list[tuple[int, int, int]], 
     try:
         for tag, begin, end in islice(spans(data), max(limit, 0)):
             count += 1
-            if tag == tags.DeobfuscationMapping_obfuscated_classes:
+            if tag == tags.DEOBFUSCATION_MAPPING_OBFUSCATED_CLASSES:
                 classes.append((hash(_name_of(data[begin:end])), begin, end))
-            elif tag == tags.DeobfuscationMapping_package_name:
+            elif tag == tags.DEOBFUSCATION_MAPPING_PACKAGE_NAME:
                 package = data[begin:end][:MAX_NAME]
     except Damaged:
         return package, classes, count, False

@@ -24,7 +24,7 @@ from symbolize.load.perfetto.stack_samples import TEXT_ERROR
 from symbolize.load.perfetto.trace import Trace
 from symbolize.load.perfetto.wire import signed
 from symbolize.profile.model import Profile, ValueType
-from symbolize.proto import perfetto_tags as tags
+from symbolize.proto import perfetto_trace_tags as tags
 
 MAX_PACKET: Final = 16 << 20
 """Bytes of the largest packet that is read; larger ones are passed over."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 from symbolize.core.compression import ZLIB_OR_GZIP, ZSTD, CompressionError, MissingCodec, first_bytes
 from symbolize.load.perfetto.trace import MAX_PATH, SymbolLine, Trace
 from symbolize.load.perfetto.wire import fields, message, signed
-from symbolize.proto import perfetto_tags as tags
+from symbolize.proto import perfetto_trace_tags as tags
 
 MAX_INFLATED: Final = 16 << 20
 """Bytes in one compressed packet; Perfetto's own have less than 512 KiB before they are compressed."""
@@ -43,7 +43,7 @@ class Packets:
         self._deflated += len(data)
         packed = self._deflated if self._packed is None else min(self._deflated, self._packed())
         limit = min(MAX_INFLATED, max(FREE_INFLATED, MAX_INFLATED_RATIO * packed) - self._inflated)
-        codec = ZLIB_OR_GZIP if tag == tags.TracePacket_compressed_packets else ZSTD
+        codec = ZLIB_OR_GZIP if tag == tags.TRACE_PACKET_COMPRESSED_PACKETS else ZSTD
         problem = " because they expand as only bombs do"
         inflated, is_cut = b"", False
         try:
@@ -67,23 +67,23 @@ class Packets:
         """Read the field of a packet that the scanner does not read itself. `seq` is the state of its sequence, or
         None."""
         trace = self._trace
-        if tag == tags.TracePacket_process_tree:
+        if tag == tags.TRACE_PACKET_PROCESS_TREE:
             self._process_tree(data, machine)
-        elif tag == tags.TracePacket_clock_snapshot:
+        elif tag == tags.TRACE_PACKET_CLOCK_SNAPSHOT:
             self._clocks(data)
-        elif tag == tags.TracePacket_process_descriptor:
+        elif tag == tags.TRACE_PACKET_PROCESS_DESCRIPTOR:
             self._process(message(data), machine)
-        elif tag == tags.TracePacket_thread_descriptor:
+        elif tag == tags.TRACE_PACKET_THREAD_DESCRIPTOR:
             self._thread(message(data), machine, seq)
-        elif tag == tags.TracePacket_track_descriptor:
+        elif tag == tags.TRACE_PACKET_TRACK_DESCRIPTOR:
             track = message(data)
-            if (process := track.get(tags.TrackDescriptor_process)) is not None:
+            if (process := track.get(tags.TRACK_DESCRIPTOR_PROCESS)) is not None:
                 self._process(message(process), machine)
-            if (thread := track.get(tags.TrackDescriptor_thread)) is not None:
+            if (thread := track.get(tags.TRACK_DESCRIPTOR_THREAD)) is not None:
                 self._thread(message(thread), machine, seq)
-        elif tag == tags.TracePacket_module_symbols:
+        elif tag == tags.TRACE_PACKET_MODULE_SYMBOLS:
             self._module_symbols(data)
-        elif tag == tags.TracePacket_deobfuscation_mapping:
+        elif tag == tags.TRACE_PACKET_DEOBFUSCATION_MAPPING:
             trace.java.mapping(data)
         else:
             trace.java.packages(data)
@@ -92,34 +92,34 @@ class Packets:
         clocks = self._trace.clocks
         if not clocks:
             for tag, value in fields(data):
-                if tag == tags.ClockSnapshot_clocks:
+                if tag == tags.CLOCK_SNAPSHOT_CLOCKS:
                     clock = message(value)
-                    clocks.add(clock.get(tags.Clock_clock_id, 0), clock.get(tags.Clock_timestamp, 0))
+                    clocks.add(clock.get(tags.CLOCK_CLOCK_ID, 0), clock.get(tags.CLOCK_TIMESTAMP, 0))
 
     def _process_tree(self, data: bytes, machine: int) -> None:
         processes = self._trace.processes
         for tag, value in fields(data):
-            if tag not in (tags.ProcessTree_processes, tags.ProcessTree_threads):
+            if tag not in (tags.PROCESS_TREE_PROCESSES, tags.PROCESS_TREE_THREADS):
                 continue
             if not processes.takes():
                 return
-            if tag == tags.ProcessTree_processes:
+            if tag == tags.PROCESS_TREE_PROCESSES:
                 self._tree_process(value, machine)
                 continue
             thread = message(value)
-            if name := thread.get(tags.Thread_name):
-                processes.name(processes.threads, (machine, thread.get(tags.Thread_tid, 0)), name)
+            if name := thread.get(tags.THREAD_NAME):
+                processes.name(processes.threads, (machine, thread.get(tags.THREAD_TID, 0)), name)
 
     def _tree_process(self, data: bytes, machine: int) -> None:
         process = message(data)
-        command = list(islice((value for tag, value in fields(data) if tag == tags.Process_cmdline), 2))
-        pid = process.get(tags.Process_pid, 0)
-        instance = self._described(machine, pid, process.get(tags.Process_process_start_from_boot, 0))
-        if (uid := process.get(tags.Process_uid)) is not None:
+        command = list(islice((value for tag, value in fields(data) if tag == tags.PROCESS_CMDLINE), 2))
+        pid = process.get(tags.PROCESS_PID, 0)
+        instance = self._described(machine, pid, process.get(tags.PROCESS_PROCESS_START_FROM_BOOT, 0))
+        if (uid := process.get(tags.PROCESS_UID)) is not None:
             self._trace.java.user(instance, pid, uid)
         if command and command[0]:
             name = command[0].partition(b" ")[0] if len(command) == 1 else command[0]
-            if process.get(tags.Process_ppid) == KTHREADD:
+            if process.get(tags.PROCESS_PPID) == KTHREADD:
                 name = name.removesuffix(b"-workqueue")
             self._trace.processes.name(self._trace.processes.names, (instance, pid), name)
 
@@ -134,39 +134,39 @@ class Packets:
     def _process(self, process: dict[int, Any], machine: int) -> None:
         """Read a ProcessDescriptor."""
         processes = self._trace.processes
-        name = process.get(tags.ProcessDescriptor_process_name) or process.get(tags.ProcessDescriptor_cmdline)
-        pid = process.get(tags.ProcessDescriptor_pid)
+        name = process.get(tags.PROCESS_DESCRIPTOR_PROCESS_NAME) or process.get(tags.PROCESS_DESCRIPTOR_CMDLINE)
+        pid = process.get(tags.PROCESS_DESCRIPTOR_PID)
         if pid is not None and processes.takes():
             pid &= 0xFFFFFFFF
-            instance = self._described(machine, pid, process.get(tags.ProcessDescriptor_start_timestamp_ns, 0))
+            instance = self._described(machine, pid, process.get(tags.PROCESS_DESCRIPTOR_START_TIMESTAMP_NS, 0))
             if name and (instance, pid) not in processes.names:
                 processes.name(processes.names, (instance, pid), name)
 
     def _thread(self, thread: dict[int, Any], machine: int, seq: Any) -> None:
         """Read a ThreadDescriptor: a name, and the thread and the reference time of Chromium's samples."""
         processes = self._trace.processes
-        pid, tid = thread.get(tags.ThreadDescriptor_pid), thread.get(tags.ThreadDescriptor_tid)
-        name = thread.get(tags.ThreadDescriptor_thread_name)
+        pid, tid = thread.get(tags.THREAD_DESCRIPTOR_PID), thread.get(tags.THREAD_DESCRIPTOR_TID)
+        name = thread.get(tags.THREAD_DESCRIPTOR_THREAD_NAME)
         if name and tid is not None and (machine, tid) not in processes.threads and processes.takes():
             processes.name(processes.threads, (machine, tid), name)
         if seq is not None:
             seq.pid = 0 if pid is None else (pid & 0xFFFFFFFF) + 1
             seq.tid, seq.has_tid = tid or 0, tid is not None
-            if (time := thread.get(tags.ThreadDescriptor_reference_timestamp_us)) is not None:
+            if (time := thread.get(tags.THREAD_DESCRIPTOR_REFERENCE_TIMESTAMP_US)) is not None:
                 seq.time_us = max(min(signed(time), MAX_TIME), -MAX_TIME)
                 seq.has_time = True
 
     def _module_symbols(self, data: bytes) -> None:
         """Read a ModuleSymbols; what comes later about an address replaces what came before."""
         values = message(data)
-        path, build_id = values.get(tags.ModuleSymbols_path, b""), values.get(tags.ModuleSymbols_build_id, b"")
+        path, build_id = values.get(tags.MODULE_SYMBOLS_PATH, b""), values.get(tags.MODULE_SYMBOLS_BUILD_ID, b"")
         module = path[:MAX_PATH], build_id[:MAX_PATH]
         if self._has_too_many_symbols():
             return
         self._symbol_count += module not in self._trace.symbols
         found = self._trace.symbols.setdefault(module, {})
         for tag, value in fields(data):
-            if tag == tags.ModuleSymbols_address_symbols:
+            if tag == tags.MODULE_SYMBOLS_ADDRESS_SYMBOLS:
                 address, lines = self._address_symbols(value)
                 self._symbol_count += 1 + len(lines)
                 if self._has_too_many_symbols():
@@ -187,14 +187,14 @@ class Packets:
         address = 0
         lines: list[SymbolLine] = []
         for tag, value in fields(data):
-            if tag == tags.AddressSymbols_address:
+            if tag == tags.ADDRESS_SYMBOLS_ADDRESS:
                 address = value
-            elif tag == tags.AddressSymbols_lines and len(lines) < MAX_LINES:
+            elif tag == tags.ADDRESS_SYMBOLS_LINES and len(lines) < MAX_LINES:
                 line = message(value)
-                source = line.get(tags.Line_source_file_name, b"")
+                source = line.get(tags.LINE_SOURCE_FILE_NAME, b"")
                 if source == b"??":
                     source = b""
-                if name := line.get(tags.Line_function_name):
-                    row = line.get(tags.Line_line_number, 0) & 0xFFFFFFFF if source else 0
+                if name := line.get(tags.LINE_FUNCTION_NAME):
+                    row = line.get(tags.LINE_LINE_NUMBER, 0) & 0xFFFFFFFF if source else 0
                     lines.append(SymbolLine(self._trace.string(name), self._trace.string(source), row))
         return address, lines

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 if not cython.compiled:
     from symbolize.core.interning import Table
+    from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, MAX_TAG, NUMBER, VARINT, WIRE_TYPE
     from symbolize.load.perfetto.constants import MASK32, MAX_INT64
     from symbolize.load.perfetto.cpu import CpuReader
     from symbolize.load.perfetto.heaps import HeapReader
     from symbolize.load.perfetto.packet_reader import PacketReader
     from symbolize.load.perfetto.sequences import Sequence
     from symbolize.load.perfetto.stack_samples import StackReader
-    from symbolize.proto.perfetto_tags import *
+    from symbolize.proto.perfetto_trace_tags import *
 
 
-MAX_TAG = cython.declare(cython.Py_ssize_t, 5)
 MAX_HEAD = cython.declare(cython.Py_ssize_t, 20)
-"""Bytes of a tag, and of a tag and a length that are padded as far as varints may be."""
+"""Bytes of a tag and a length that are padded as far as varints may be."""
 
 MAX_SEQUENCES = 1 << 13
 """Sequences that a trace has at most: one a thread that writes packets with state."""
@@ -78,14 +78,14 @@ class Scanner:
         while reader.pos < reader.end:
             start = reader.pos
             tag = reader.varint()
-            if not reader.bad and tag & 7 == BYTES and tag >> 3 != 0 and tag >> 32 == 0:
+            if not reader.bad and tag & WIRE_TYPE == BYTES and tag >> NUMBER != 0 and tag >> 32 == 0:
                 size = reader.varint()
                 if not reader.bad and size > cython.cast(cython.ulonglong, reader.end - reader.pos):
                     # No file is as large, and the sum must not wrap.
                     self.wanted = reader.pos - start + min(size, MAX_INT64 >> 1)
                     reader.pos = start
                     break
-                if not reader.bad and tag == Trace_packet:
+                if not reader.bad and tag == TRACE_PACKET:
                     self.packet(reader.pos + cython.cast(cython.Py_ssize_t, size), depth)
                 elif not reader.bad:
                     reader.pos += cython.cast(cython.Py_ssize_t, size)
@@ -106,7 +106,7 @@ class Scanner:
         tag: cython.ulonglong = reader.varint()
         if reader.forgive():
             return reader.end - start > MAX_TAG
-        return tag >> 3 == 0 or tag >> 32 != 0 or tag & 7 not in (VARINT, FIXED64, BYTES, FIXED32)
+        return tag >> NUMBER == 0 or tag >> 32 != 0 or tag & WIRE_TYPE not in (VARINT, FIXED64, BYTES, FIXED32)
 
     def sequence(self, number: cython.ulonglong) -> Sequence:
         """The state of a sequence; None for 0, and for more sequences than any trace has."""
@@ -161,39 +161,39 @@ class Scanner:
         self.interned = self.defaults = -1
         while reader.field():
             tag = reader.tag
-            if tag & 7 == BYTES:
-                if tag == TracePacket_interned_data:
+            if tag & WIRE_TYPE == BYTES:
+                if tag == TRACE_PACKET_INTERNED_DATA:
                     self.interned, self.interned_end = reader.begin, reader.pos
-                elif tag == TracePacket_trace_packet_defaults:
+                elif tag == TRACE_PACKET_TRACE_PACKET_DEFAULTS:
                     self.defaults, self.defaults_end = reader.begin, reader.pos
                 elif tag in (
-                    TracePacket_perf_sample, TracePacket_profile_packet, TracePacket_stack_sample,
-                    TracePacket_streaming_profile_packet, TracePacket_compressed_packets,
-                    TracePacket_zstd_compressed_packets, TracePacket_process_tree, TracePacket_clock_snapshot,
-                    TracePacket_process_descriptor, TracePacket_thread_descriptor, TracePacket_track_descriptor,
-                    TracePacket_packages_list, TracePacket_module_symbols, TracePacket_deobfuscation_mapping,
+                    TRACE_PACKET_PERF_SAMPLE, TRACE_PACKET_PROFILE_PACKET, TRACE_PACKET_STACK_SAMPLE,
+                    TRACE_PACKET_STREAMING_PROFILE_PACKET, TRACE_PACKET_COMPRESSED_PACKETS,
+                    TRACE_PACKET_ZSTD_COMPRESSED_PACKETS, TRACE_PACKET_PROCESS_TREE, TRACE_PACKET_CLOCK_SNAPSHOT,
+                    TRACE_PACKET_PROCESS_DESCRIPTOR, TRACE_PACKET_THREAD_DESCRIPTOR, TRACE_PACKET_TRACK_DESCRIPTOR,
+                    TRACE_PACKET_PACKAGES_LIST, TRACE_PACKET_MODULE_SYMBOLS, TRACE_PACKET_DEOBFUSCATION_MAPPING,
                 ):  # fmt: skip
                     kind, begin, stop = tag, reader.begin, reader.pos
-                elif tag == TracePacket_track_event:
+                elif tag == TRACE_PACKET_TRACK_EVENT:
                     event, event_end = reader.begin, reader.pos
-                elif tag == TracePacket_heap_graph:
+                elif tag == TRACE_PACKET_HEAP_GRAPH:
                     self.heap_graphs += 1
-            elif tag == TracePacket_trusted_packet_sequence_id:
+            elif tag == TRACE_PACKET_TRUSTED_PACKET_SEQUENCE_ID:
                 number = reader.value & MASK32
-            elif tag == TracePacket_timestamp:
+            elif tag == TRACE_PACKET_TIMESTAMP:
                 reader.timestamp = reader.value
                 reader.has_time = True
-            elif tag == TracePacket_sequence_flags:
+            elif tag == TRACE_PACKET_SEQUENCE_FLAGS:
                 flags = reader.value
-            elif tag == TracePacket_incremental_state_cleared:
+            elif tag == TRACE_PACKET_INCREMENTAL_STATE_CLEARED:
                 cleared = reader.value != 0
-            elif tag == TracePacket_previous_packet_dropped:
+            elif tag == TRACE_PACKET_PREVIOUS_PACKET_DROPPED:
                 dropped = reader.value
-            elif tag == TracePacket_first_packet_on_sequence:
+            elif tag == TRACE_PACKET_FIRST_PACKET_ON_SEQUENCE:
                 first = reader.value != 0
-            elif tag == TracePacket_timestamp_clock_id:
+            elif tag == TRACE_PACKET_TIMESTAMP_CLOCK_ID:
                 reader.clock = reader.value
-            elif tag == TracePacket_machine_id:
+            elif tag == TRACE_PACKET_MACHINE_ID:
                 reader.machine = reader.value & MASK32
         if reader.forgive():
             reader.damaged += 1
@@ -204,7 +204,7 @@ class Scanner:
         seq = self.update(number, flags, dropped, first)
         if event >= 0:
             self.track_event(event, event_end)
-        if kind in (TracePacket_compressed_packets, TracePacket_zstd_compressed_packets):
+        if kind in (TRACE_PACKET_COMPRESSED_PACKETS, TRACE_PACKET_ZSTD_COMPRESSED_PACKETS):
             if depth > 0:
                 self.nested += 1
             else:
@@ -256,7 +256,7 @@ class Scanner:
         reader.pos = begin
         reader.end = end
         while reader.field():
-            if reader.tag == TrackEvent_callstack or reader.tag == TrackEvent_callstack_iid:
+            if reader.tag == TRACK_EVENT_CALLSTACK or reader.tag == TRACK_EVENT_CALLSTACK_IID:
                 self.track_stacks += 1
                 break
 
@@ -285,16 +285,16 @@ class Scanner:
         reader: PacketReader = self.reader
         seq: Sequence = self.sequence(number)
         if tag in (
-            TracePacket_perf_sample, TracePacket_stack_sample, TracePacket_profile_packet,
-            TracePacket_streaming_profile_packet,
+            TRACE_PACKET_PERF_SAMPLE, TRACE_PACKET_STACK_SAMPLE, TRACE_PACKET_PROFILE_PACKET,
+            TRACE_PACKET_STREAMING_PROFILE_PACKET,
         ):  # fmt: skip
             if seq is None:
                 self.invalid_state += 1
-            elif tag == TracePacket_perf_sample:
+            elif tag == TRACE_PACKET_PERF_SAMPLE:
                 self.cpu.perf_sample(seq, begin, end)
-            elif tag == TracePacket_stack_sample:
+            elif tag == TRACE_PACKET_STACK_SAMPLE:
                 self.stack_samples.stack_sample(seq, begin, end)
-            elif tag == TracePacket_profile_packet:
+            elif tag == TRACE_PACKET_PROFILE_PACKET:
                 self.heaps.heap_packet(seq, begin, end)
             else:
                 self.cpu.streaming(seq, begin, end)

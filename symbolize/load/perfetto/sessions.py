@@ -14,7 +14,7 @@ from symbolize.load.perfetto.events import (
 )
 from symbolize.load.perfetto.samples import Samples
 from symbolize.load.perfetto.wire import message
-from symbolize.proto import perfetto_tags as tags
+from symbolize.proto import perfetto_trace_tags as tags
 
 MAX_DEFAULTS: Final = 1 << 14
 """Bytes of TracePacketDefaults."""
@@ -49,11 +49,11 @@ class Sessions:
             self._notes["defaults were left out because they are larger than any real ones"] += 1
             return
         values = message(data)
-        seq.clock = values.get(tags.TracePacketDefaults_timestamp_clock_id, 0)
-        if (stack_defaults := values.get(tags.TracePacketDefaults_stack_sample_defaults)) is not None:
+        seq.clock = values.get(tags.TRACE_PACKET_DEFAULTS_TIMESTAMP_CLOCK_ID, 0)
+        if (stack_defaults := values.get(tags.TRACE_PACKET_DEFAULTS_STACK_SAMPLE_DEFAULTS)) is not None:
             seq.stack_defaults = stack_defaults
             seq.stack_events = read_stack_defaults(stack_defaults)
-        if (perf_defaults := values.get(tags.TracePacketDefaults_perf_sample_defaults)) is not None:
+        if (perf_defaults := values.get(tags.TRACE_PACKET_DEFAULTS_PERF_SAMPLE_DEFAULTS)) is not None:
             self.use(seq, perf_defaults)
 
     def use(self, seq: Any, data: bytes) -> None:

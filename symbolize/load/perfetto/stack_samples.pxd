@@ -1,5 +1,5 @@
 include "constants.pxi"
-include "../../proto/perfetto_tags.pxi"
+include "../../proto/perfetto_trace_tags.pxi"
 from symbolize.load.perfetto.packet_reader cimport PacketReader
 from symbolize.load.perfetto.interned_state cimport InternedState
 from symbolize.load.perfetto.samples cimport Samples

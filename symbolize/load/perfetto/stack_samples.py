@@ -12,7 +12,7 @@ if not cython.compiled:
     from symbolize.load.perfetto.packet_reader import PacketReader
     from symbolize.load.perfetto.samples import Samples
     from symbolize.load.perfetto.sequences import Sequence
-    from symbolize.proto.perfetto_tags import *
+    from symbolize.proto.perfetto_trace_tags import *
 
 
 MAX_EVENT = cython.declare(cython.Py_ssize_t, 1 << 12)
@@ -106,41 +106,41 @@ class StackReader:
         reader.end = end
         while reader.field():
             tag = reader.tag
-            if tag == StackSample_task_context:
+            if tag == STACK_SAMPLE_TASK_CONTEXT:
                 outer = reader.enter()
                 state.parse_context(False)
                 reader.leave(outer)
                 self.pid, self.tid = state.context_first, state.context_second
-            elif tag == StackSample_execution_context:
+            elif tag == STACK_SAMPLE_EXECUTION_CONTEXT:
                 outer = reader.enter()
                 state.parse_context(True)
                 reader.leave(outer)
                 self.cpu, self.mode = state.context_first, state.context_second
-            elif tag == StackSample_task_context_iid:
+            elif tag == STACK_SAMPLE_TASK_CONTEXT_IID:
                 self.task = reader.value
-            elif tag == StackSample_execution_context_iid:
+            elif tag == STACK_SAMPLE_EXECUTION_CONTEXT_IID:
                 self.execution = reader.value
-            elif tag == StackSample_callstack:
+            elif tag == STACK_SAMPLE_CALLSTACK:
                 self.inline_begin, self.inline_end = reader.begin, reader.pos
-            elif tag == StackSample_callstack_iid:
+            elif tag == STACK_SAMPLE_CALLSTACK_IID:
                 self.iid = reader.value
-            elif tag == StackSample_unwind_error:
+            elif tag == STACK_SAMPLE_UNWIND_ERROR:
                 self.error = TEXT_ERROR + reader.trace.string(reader.content()[:MAX_ERROR])
-            elif tag == StackSample_primary_descriptor:
+            elif tag == STACK_SAMPLE_PRIMARY_DESCRIPTOR:
                 self.described = reader.content()[:MAX_EVENT]
-            elif tag == StackSample_primary_descriptor_iid:
+            elif tag == STACK_SAMPLE_PRIMARY_DESCRIPTOR_IID:
                 self.primary = reader.value
-            elif tag == StackSample_primary_weight:
+            elif tag == STACK_SAMPLE_PRIMARY_WEIGHT:
                 self.weight = reader.value
-            elif tag == StackSample_follower_descriptors:
+            elif tag == STACK_SAMPLE_FOLLOWER_DESCRIPTORS:
                 if len(self.followed) < MAX_FOLLOWERS:
                     self.followed.append(reader.content()[:MAX_EVENT])
-            elif tag in (StackSample_follower_descriptor_iids, StackSample_follower_descriptor_iids_packed):
+            elif tag in (STACK_SAMPLE_FOLLOWER_DESCRIPTOR_IIDS, STACK_SAMPLE_FOLLOWER_DESCRIPTOR_IIDS_PACKED):
                 if len(self.followed) < MAX_FOLLOWERS:
                     reader.numbers_count = 0
                     reader.take_numbers(MAX_FOLLOWERS)
                     self.followed += np.asarray(reader.numbers)[: reader.numbers_count].tolist()
-            elif tag in (StackSample_follower_weights, StackSample_follower_weights_packed):
+            elif tag in (STACK_SAMPLE_FOLLOWER_WEIGHTS, STACK_SAMPLE_FOLLOWER_WEIGHTS_PACKED):
                 reader.numbers_count = 0
                 reader.take_numbers(MAX_FOLLOWERS)
                 taken = min(reader.numbers_count, MAX_FOLLOWERS - self.given)
@@ -180,17 +180,17 @@ class StackReader:
         reader.pos = begin
         reader.end = end
         while reader.field():
-            if reader.tag != InlineCallstack_frames:
+            if reader.tag != INLINE_CALLSTACK_FRAMES:
                 continue
             outer = reader.enter()
             function = source = 0
             line = 0
             while reader.field():
-                if reader.tag == InlineCallstack_Frame_function_name:
+                if reader.tag == INLINE_CALLSTACK_FRAME_FUNCTION_NAME:
                     function = reader.trace.string(reader.content())
-                elif reader.tag == InlineCallstack_Frame_source_file:
+                elif reader.tag == INLINE_CALLSTACK_FRAME_SOURCE_FILE:
                     source = reader.trace.string(reader.content())
-                elif reader.tag == InlineCallstack_Frame_line_number:
+                elif reader.tag == INLINE_CALLSTACK_FRAME_LINE_NUMBER:
                     line = reader.value & MASK32
             reader.leave(outer)
             key[0] = key[1] = 0

@@ -1,4 +1,5 @@
-include "../../proto/perfetto_tags.pxi"
+include "../../core/protobuf.pxi"
+include "../../proto/perfetto_trace_tags.pxi"
 cimport cython
 
 

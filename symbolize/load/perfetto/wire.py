@@ -14,7 +14,8 @@ from symbolize.core.arrays import extended
 if not cython.compiled:
     SMALL_FIELDS = 16
     """Fields whose tags have one byte have numbers below this one."""
-    from symbolize.proto.perfetto_tags import *
+    from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, NUMBER, VARINT, WIRE_TYPE
+    from symbolize.proto.perfetto_trace_tags import *
 
 LAST_TAG = 1 << 10
 """Tags of the fields that `message` returns are below this one; no message that is read here has more."""
@@ -84,11 +85,11 @@ class MessageReader:
         if tag > 0x7F:
             tag = self.varint()
             pos = self.pos
-        if tag >> 3 == 0 or tag >> 32 != 0:
+        if tag >> NUMBER == 0 or tag >> 32 != 0:
             self.bad = True
             return False
         self.tag = tag
-        if tag & 7 == VARINT or tag & 7 == BYTES:
+        if tag & WIRE_TYPE == VARINT or tag & WIRE_TYPE == BYTES:
             # As `varint`, which costs a third more here.
             while True:
                 if pos >= end or shift > 63:
@@ -101,14 +102,14 @@ class MessageReader:
                     break
                 shift += 7
             self.value = value
-            if tag & 7 == VARINT:
+            if tag & WIRE_TYPE == VARINT:
                 self.pos = pos
                 return True
-        elif tag & 7 == FIXED64:
+        elif tag & WIRE_TYPE == FIXED64:
             value = 8
-        elif tag & 7 == FIXED32:
+        elif tag & WIRE_TYPE == FIXED32:
             value = 4
-        if tag & 7 not in (BYTES, FIXED64, FIXED32) or value > cython.cast(cython.ulonglong, end - pos):
+        if tag & WIRE_TYPE not in (BYTES, FIXED64, FIXED32) or value > cython.cast(cython.ulonglong, end - pos):
             self.bad = True
             return False
         self.begin = pos
@@ -136,7 +137,7 @@ class MessageReader:
             self.small[number] = 0
         while pos < end:
             tag = self.view[pos]
-            if tag & 7 != VARINT or tag >> 3 == 0 or tag > 0x7F:
+            if tag & WIRE_TYPE != VARINT or tag >> NUMBER == 0 or tag > 0x7F:
                 pos = self.pass_over(pos, end)
                 continue
             pos += 1
@@ -152,7 +153,7 @@ class MessageReader:
                 if byte < 0x80:
                     break
                 shift += 7
-            number = cython.cast(cython.Py_ssize_t, tag >> 3)
+            number = cython.cast(cython.Py_ssize_t, tag >> NUMBER)
             self.small[number] = value
             present |= cython.cast(cython.ulonglong, 1) << number
         self.small[0] = present
@@ -194,7 +195,7 @@ class MessageReader:
         """Add what the field that was read has, a number or packed ones, to `numbers`; up to one more than `limit`."""
         outer: cython.Py_ssize_t
         value: cython.ulonglong
-        if self.tag & 7 == VARINT:
+        if self.tag & WIRE_TYPE == VARINT:
             if self.numbers_count <= limit:
                 self.add_number(self.value)
             return
@@ -238,7 +239,7 @@ def spans(data: bytes) -> Iterator[tuple[int, int, int]]:
     """Tag, begin and end of the content of each field; numbers have none. Raises Damaged at the first damaged one."""
     reader: MessageReader = MessageReader(data)
     while reader.field():
-        yield reader.tag, reader.pos if reader.tag & 7 == VARINT else reader.begin, reader.pos
+        yield reader.tag, reader.pos if reader.tag & WIRE_TYPE == VARINT else reader.begin, reader.pos
     if reader.bad:
         raise Damaged
 
@@ -248,7 +249,7 @@ def fields(data: bytes, is_strict: bool = False) -> Iterator[tuple[int, Any]]:
     `is_strict`. Fixed-size numbers are bytes."""
     reader: MessageReader = MessageReader(data)
     while reader.field():
-        if reader.tag & 7 == VARINT:
+        if reader.tag & WIRE_TYPE == VARINT:
             yield reader.tag, reader.value
         else:
             yield reader.tag, reader.content()
