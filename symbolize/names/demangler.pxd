@@ -21,7 +21,6 @@ cdef class Demangler:
     cdef int enter(self) except -1
     cdef int count_steps(self, int count) except -1
     cdef bint eat(self, unsigned char byte) except -1
-    cdef bint eat_code(self, unsigned char first, unsigned char second) except -1
     cdef int length(self) except -1
     cdef int reserve(self, Py_ssize_t size) except -1
     cdef int put(self, unsigned char byte) except -1

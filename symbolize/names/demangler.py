@@ -1,4 +1,4 @@
-# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# cython: boundscheck=True, wraparound=False, initializedcheck=False, infer_types=True
 """What the demanglers of C++ and Rust share: a linkage name that is read, a text that is printed, and their limits."""
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ class Demangler:
 
     def load(self, name: bytes) -> cython.int:
         """Start with a name of at most MAX_NAME bytes."""
-        i: cython.Py_ssize_t
-        size: cython.Py_ssize_t = len(name)
+        size = len(name)
         if size + _PADDING > len(self.text):
             self.text = memoryview(bytearray(2 * size + _PADDING))
         for i in range(size):
@@ -64,31 +63,24 @@ class Demangler:
         return not self.bad
 
     def count_steps(self, count: cython.int) -> cython.int:
-        """Give up where a small name expands to too much."""
+        """Give up where a small name stands for too much."""
         self.steps += count
         if self.steps > MAX_STEPS:
             self.refuse()
         return 0
 
     def eat(self, byte: cython.uchar) -> cython.bint:
-        """Go on behind a character, if it comes next."""
+        """Pass a character if it is there."""
         if self.text[self.at] != byte:
             return False
         self.at += 1
         return True
 
-    def eat_code(self, first: cython.uchar, second: cython.uchar) -> cython.bint:
-        """Go on behind two characters, if they come next."""
-        if self.text[self.at] != first or self.text[self.at + 1] != second:
-            return False
-        self.at += 2
-        return True
-
     def length(self) -> cython.int:
         """The length in front of an identifier: decimal digits without leading zeros."""
-        byte: cython.uchar = self.text[self.at]
+        byte = self.text[self.at]
         value: cython.int = byte - ord("0")
-        if not ord("0") <= byte <= ord("9"):
+        if not 0 <= value <= ord("9") - ord("0"):
             return self.fail()
         self.at += 1
         byte = self.text[self.at]
@@ -102,7 +94,7 @@ class Demangler:
 
     def reserve(self, size: cython.Py_ssize_t) -> cython.int:
         """Make the output large enough for so many bytes more."""
-        wanted: cython.Py_ssize_t = self.used + size
+        wanted = self.used + size
         if wanted > len(self.out):
             if wanted > _MAX_OUTPUT:
                 return self.refuse()
@@ -122,9 +114,8 @@ class Demangler:
 
     def put_word(self, text: bytes) -> cython.int:
         """Print a word of the language."""
-        i: cython.Py_ssize_t
-        at: cython.Py_ssize_t = self.used
-        size: cython.Py_ssize_t = len(text)
+        at = self.used
+        size = len(text)
         if at + size > len(self.out):
             self.reserve(size)
             if self.bad:
@@ -136,8 +127,7 @@ class Demangler:
 
     def put_slice(self, start: cython.int, end: cython.int) -> cython.int:
         """Print a part of the linkage name."""
-        i: cython.int
-        at: cython.int = self.used
+        at = self.used
         if at + end - start > len(self.out):
             self.reserve(end - start)
             if self.bad:

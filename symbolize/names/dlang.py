@@ -1,7 +1,7 @@
 """Names of D functions and data (https://dlang.org/spec/abi.html#name_mangling), spelled as c++filt spells them.
 
 Read are names of compilers of today, with back references, and of those up to 2.076, with lengths of template
-instances. What back references expand to is limited (R260).
+instances. What back references stand for is limited (R260).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable
 MAX_OUTPUT = 1 << 20
 _MAX_DEPTH = 120
 _MAX_STEPS = 1 << 15
-_MAX_DIGITS = 19
 
 _NUMBER = re.compile(rb"[0-9]{1,9}(?![0-9])")
 _BACK_REFERENCE = re.compile(rb"Q([A-Z]{0,6})([a-z])")
@@ -46,8 +45,8 @@ _SPECIAL = {
     b"__ModuleInfoZ": b"ModuleInfo for ",
 }
 _METHODS = {b"__ctor": b"this", b"__dtor": b"~this"}
-_POSTBLIT_NAME = b"__postblit"
-_POSTBLIT = b"__postblitMFZ"
+_POSTBLIT, _POSTBLIT_SIZE = b"__postblitMFZ", len(b"__postblit")
+_MAX_DIGITS = 19  # of a value of 64 bits
 _SUFFIXES = {ord("h"): b"u", ord("t"): b"u", ord("k"): b"u", ord("l"): b"L", ord("m"): b"uL"}
 _CHARACTERS = {ord("a"): (b"\\x", 2), ord("u"): (b"\\u", 4), ord("w"): (b"\\U", 8)}
 _ESCAPES = {ord("\t"): b"\\t", ord("\n"): b"\\n", ord("\r"): b"\\r", ord("\f"): b"\\f", ord("\v"): b"\\v"}
@@ -58,7 +57,7 @@ class _MalformedError(Exception):
 
 
 def demangle(name: bytes, parameters: bool = True, arguments: bool = True) -> bytes | None:
-    """Return the text of a name that starts with `_D`, or None if it is malformed or expands to too much (R260).
+    """Return the text of a name that starts with `_D`, or None if it is malformed or stands for too much (R260).
 
     Without `parameters` those of the function are left out, and those of functions around it are empty; without
     `arguments` those of templates are left out.
@@ -107,6 +106,18 @@ class _Reader:
         """The next character, 0 at the end."""
         return self.name[self.at] if self.at < len(self.name) else 0
 
+    def eat(self, byte: int) -> bool:
+        """Pass a character if it is there."""
+        if self.peek() != byte:
+            return False
+        self.at += 1
+        return True
+
+    def expect(self, condition: object) -> None:
+        """Stop if a condition of the grammar does not hold."""
+        if not condition:
+            raise _MalformedError
+
     def take(self, table: dict[bytes, bytes]) -> bytes | None:
         """The text of the next one or two characters by a table; None, and nothing passed, if they are not in it."""
         size = 2 if self.peek() == ord("N") else 1
@@ -132,8 +143,7 @@ class _Reader:
         for digit in found[1]:
             distance = 26 * distance + digit - ord("A")
         distance = 26 * distance + found[2][0] - ord("a")
-        if not 0 < distance <= self.at:
-            raise _MalformedError
+        self.expect(0 < distance <= self.at)
         target = self.at - distance
         self.at = found.end()
         return target
@@ -154,13 +164,10 @@ class _Reader:
 
     def mangled(self, parameters: bool) -> bytes:
         """`_D`, a qualified name, and its type, which is not shown, or `Z`."""
-        if not self.name.startswith(b"_D", self.at):
-            raise _MalformedError
+        self.expect(self.name.startswith(b"_D", self.at))
         self.at += 2
         text = self.qualified(True, parameters)
-        if self.peek() == ord("Z"):
-            self.at += 1
-        else:
+        if not self.eat(ord("Z")):
             self.type()
         return text
 
@@ -174,8 +181,7 @@ class _Reader:
             while self.peek() == ord("0"):  # anonymous
                 self.at += 1
             if not self.at_name():
-                if not count or self.name[self.at - 1] != ord("0"):
-                    raise _MalformedError
+                self.expect(count and self.name[self.at - 1] == ord("0"))
                 break
             if count:
                 # Parameters of a function around another name are left out with those of the last.
@@ -219,10 +225,7 @@ class _Reader:
 
     def called(self) -> tuple[bytes, ...]:
         """The parameters of a function, and the modifiers of what it is called for."""
-        modifiers = b""
-        if self.peek() == ord("M"):
-            self.at += 1
-            modifiers = self.modifiers()
+        modifiers = self.modifiers() if self.eat(ord("M")) else b""
         return self.function()[2], modifiers
 
     def tried(self, read: Callable[[], tuple[bytes, ...]]) -> tuple[bytes, ...] | None:
@@ -271,22 +274,18 @@ class _Reader:
             self.at += 2
         parameters: list[bytes] = []
         while True:
-            byte = self.peek()
-            if byte == ord("X"):
-                self.at += 1
-                return convention, attributes, b"(" + b", ".join(parameters) + b"...)"
-            if byte == ord("Y"):
-                self.at += 1
-                parameters.append(b"...")
-                break
-            if byte == ord("Z"):
+            kind = self.peek()
+            if kind in b"XYZ" and kind:
                 self.at += 1
                 break
             storage = b""
             while (word := self.take(_STORAGE)) is not None:
                 storage += word
             parameters.append(storage + self.type())
-        return convention, attributes, self.bounded(b"(" + b", ".join(parameters) + b")")
+        if kind == ord("Y"):
+            parameters.append(b"...")
+        end = b"...)" if kind == ord("X") else b")"
+        return convention, attributes, self.bounded(b"(" + b", ".join(parameters) + end)
 
     def function_type(self) -> bytes:
         """A function with the type that it returns."""
@@ -307,8 +306,8 @@ class _Reader:
         if size >= len(b"__T1a") and _TEMPLATE.match(self.name, self.at):
             return self.template(size)
         fake = _FAKE_PARENT.match(self.name, self.at, self.at + size)
-        if fake is not None and size >= len(b"__S0") and fake.end() == self.at + size:
-            # What distinguishes equal names in one function.
+        if fake is not None and size >= len(b"__S1") and fake.end() == self.at + size:
+            # What tells equal names in one function apart.
             self.at += size
             self.enter()
             text = self.identifier()
@@ -320,7 +319,7 @@ class _Reader:
         """An identifier of some characters."""
         if not size:
             raise _MalformedError
-        if size == len(_POSTBLIT_NAME) and self.name.startswith(_POSTBLIT, self.at):
+        if size == _POSTBLIT_SIZE and self.name.startswith(_POSTBLIT, self.at):
             self.at += len(_POSTBLIT)
             return b"this(this)"
         text = self.raw(size)
@@ -341,22 +340,18 @@ class _Reader:
         self.enter()
         start = self.at
         self.at += 3
-        if not self.at_name():
-            raise _MalformedError
+        self.expect(self.at_name())
         text = self.identifier()
         arguments: list[bytes] = []
-        while self.peek() != ord("Z"):
+        while not self.eat(ord("Z")):
             arguments.append(self.template_argument())
-        self.at += 1
-        if size is not None and self.at - start != size:
-            raise _MalformedError
+        self.expect(size is None or self.at - start == size)
         self.depth -= 1
         return self.bounded(text + b"!(" + b", ".join(arguments) + b")") if self.arguments else text
 
     def template_argument(self) -> bytes:
         """A type, value, symbol, or name of another language."""
-        if self.peek() == ord("H"):  # specialized
-            self.at += 1
+        self.eat(ord("H"))  # specialized
         kind = self.peek()
         self.at += 1
         if kind == ord("T"):
@@ -365,8 +360,7 @@ class _Reader:
             return self.symbol()
         if kind == ord("X"):
             return self.raw(self.number())
-        if kind != ord("V"):
-            raise _MalformedError
+        self.expect(kind == ord("V"))
         of = self.peek()
         if of == ord("Q"):
             start = self.at
@@ -403,8 +397,7 @@ class _Reader:
         """A symbol without a length in front of it."""
         if self.name.startswith(b"_D", self.at):
             return (self.mangled(True),)
-        if not self.at_name():
-            raise _MalformedError
+        self.expect(self.at_name())
         return (self.qualified(False),)
 
     def type(self) -> bytes:
@@ -459,15 +452,13 @@ class _Reader:
     def counted(self) -> range:
         """As many elements as a number says, and no more than there are characters."""
         count = self.number()
-        if count > len(self.name):
-            raise _MalformedError
+        self.expect(count <= len(self.name))
         return range(count)
 
     def referenced(self, is_function: bool) -> bytes:
         """The type that a back reference leads to; references in it lead further back, or they would never end."""
         start, last = self.at, self.last_reference
-        if start >= last:
-            raise _MalformedError
+        self.expect(start < last)
         self.enter()
         target = self.reference()
         end = self.at
@@ -494,27 +485,22 @@ class _Reader:
         self.at += 1
         if kind == ord("n"):
             return b"null"
-        if kind == ord("N"):
-            return b"-" + self.integer(of)
-        if kind == ord("i"):
-            return self.integer(of)
+        if kind in b"Ni" and kind:
+            return (b"-" if kind == ord("N") else b"") + self.integer(of)
         if kind == ord("e"):
             return self.real()
         if kind == ord("c"):
             text = self.real()
-            if self.peek() != ord("c"):
-                raise _MalformedError
-            self.at += 1
+            self.expect(self.eat(ord("c")))
             return text + b"+" + self.real() + b"i"
         if kind in b"awd" and kind:
             return self.string(kind)
-        if kind == ord("A"):
-            if of == ord("H"):
-                pairs = [self.value(b"", 0) + b":" + self.value(b"", 0) for _ in self.counted()]
-                return b"[" + b", ".join(pairs) + b"]"
-            return b"[" + b", ".join([self.value(b"", 0) for _ in self.counted()]) + b"]"
-        if kind == ord("S"):
-            return name + b"(" + b", ".join([self.value(b"", 0) for _ in self.counted()]) + b")"
+        if kind == ord("A") and of == ord("H"):
+            pairs = [self.value(b"", 0) + b":" + self.value(b"", 0) for _ in self.counted()]
+            return b"[" + b", ".join(pairs) + b"]"
+        if kind in b"AS" and kind:
+            values = b", ".join([self.value(b"", 0) for _ in self.counted()])
+            return b"[" + values + b"]" if kind == ord("A") else name + b"(" + values + b")"
         if kind == ord("f"):
             return self.mangled(True)
         raise _MalformedError
@@ -526,8 +512,7 @@ class _Reader:
             self.at += 1
         digits = self.name[start : self.at]
         if of in _CHARACTERS or of == ord("b"):
-            if not 0 < len(digits) <= _MAX_DIGITS:
-                raise _MalformedError
+            self.expect(0 < len(digits) <= _MAX_DIGITS)
             value = int(digits)
             if of == ord("b"):
                 return b"true" if value else b"false"
@@ -555,8 +540,7 @@ class _Reader:
         size = self.number()
         start = self.at + 1
         digits = self.name[start : start + 2 * size]
-        if self.peek() != ord("_") or len(digits) < 2 * size:
-            raise _MalformedError
+        self.expect(self.peek() == ord("_") and len(digits) == 2 * size)
         self.at = start + 2 * size
         text = bytearray(b'"')
         try:

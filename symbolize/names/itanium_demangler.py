@@ -1,9 +1,9 @@
-# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# cython: boundscheck=True, wraparound=False, initializedcheck=False, infer_types=True
 """The text of an Itanium C++ linkage name, spelled as the C++ runtime of GCC spells it.
 
 What is newer than that runtime is spelled as by c++filt of binutils 2.40 and, where that is too old as well, as by
 llvm-cxxfilt 19. A text is made straight from the tree in each mode: template arguments and parameters that a mode
-leaves out are not printed, whatever they denote (R117).
+leaves out are not printed, whatever they stand for (R117).
 """
 
 from __future__ import annotations
@@ -22,16 +22,13 @@ DEFAULT = 0
 TEMPLATES = 1
 FULL = 2
 
-
-_SHORTEST = cython.declare(cython.int, len("_Z1f"))
-_LEFT_FOLD = cython.declare(cython.int, 1)
-_RIGHT_FOLD = cython.declare(cython.int, 2)
+_MIN_NAME = cython.declare(cython.int, len("_Z1a"))
 _GLOBAL = cython.declare(cython.int, word(b"::"))
 _AND = cython.declare(cython.int, word(b"&"))
 _GREATER = cython.declare(cython.int, word(b">"))
 _BOOL = cython.declare(cython.int, word(b"bool"))
 _INT = cython.declare(cython.int, word(b"int"))
-# What follows the digits of a number of each type.
+# What stands behind the digits of a number of each type.
 _number_suffixes = {
     word(b"unsigned int"): b"u",
     word(b"long"): b"l",
@@ -50,12 +47,9 @@ class CppDemangler(Printer):
 
     def demangle(self, name: bytes, mode: cython.int) -> bytes | None:
         """The text of a name that starts with `_Z` in a mode; None if it is malformed, unknown or costs too much."""
-        node: cython.int
-        size: cython.Py_ssize_t = len(name)
+        size = len(name)
         self.refused = size > MAX_NAME
-        if size < _SHORTEST or self.refused or name[0] != ord("_") or name[1] != ord("Z"):
-            return None
-        if is_legacy(name):
+        if size < _MIN_NAME or self.refused or name[0] != ord("_") or name[1] != ord("Z") or is_legacy(name):
             return None
         self.load(name)
         self.reading = 0
@@ -79,20 +73,11 @@ class CppDemangler(Printer):
         """Whether the last name was refused for what it costs."""
         return self.refused
 
-    def show_operand(self, node: cython.int) -> cython.int:
-        """Print an operand, in parentheses unless it is a plain name."""
-        kind: cython.int
-        node = self.strip(node)
-        kind = self.kind(node)
-        if kind in (NAME, NESTED, MEMBER, BRACED, ARGUMENT):
-            return self.show(node)
-        return self.enclose(ord("("), node, ord(")"))
-
     def show_expression(self, node: cython.int, kind: cython.int) -> cython.int:
-        """Print one of the usual expressions."""
-        a: cython.int = self.nodes[node + 1]
-        b: cython.int = self.nodes[node + 2]
-        c: cython.int = self.nodes[node + 3]
+        """Print an expression."""
+        a = self.nodes[node + 1]
+        b = self.nodes[node + 2]
+        c = self.nodes[node + 3]
         if kind == LITERAL:
             return self.show_literal(a, b, self.nodes[node] >> EXTRA != 0)
         if kind == UNARY:
@@ -107,7 +92,9 @@ class CppDemangler(Printer):
             return self.put(ord(")")) if self.nodes[a + 1] == _GREATER else 0
         if kind == CALL:
             self.show_operand(self.nodes[a + 1] if self.kind(a) == ENCODING else a)
-            return self.enclose_list(ord("("), b, ord(")"))
+            self.put(ord("("))
+            self.show_list(b)
+            return self.put(ord(")"))
         if kind == ARGUMENT:
             if not a:
                 return self.put_word(b"this")
@@ -119,7 +106,9 @@ class CppDemangler(Printer):
             return self.left(a)
         if kind == INDEX:
             self.show_operand(a)
-            return self.enclose(ord("["), b, ord("]"))
+            self.put(ord("["))
+            self.show(b)
+            return self.put(ord("]"))
         if kind == CONDITION:
             self.show_operand(a)
             self.put(ord("?"))
@@ -127,26 +116,29 @@ class CppDemangler(Printer):
             self.put_word(b" : ")
             return self.show_operand(c)
         if kind == CAST:
-            self.enclose(ord("("), a, ord(")"))
+            self.put(ord("("))
+            self.show(a)
+            self.put(ord(")"))
             return self.show_operand(b)
         if kind == NAMED_CAST:
             self.left(a)
             if self.keep_arguments:
-                self.enclose(ord("<"), b, ord(">"))
-            return self.enclose(ord("("), c, ord(")"))
-        if kind == BRACED:
-            if a:
-                self.show(a)
-            return self.enclose_list(ord("{"), b, ord("}"))
+                self.put(ord("<"))
+                self.show(b)
+                self.put(ord(">"))
+            self.put(ord("("))
+            self.show(c)
+            return self.put(ord(")"))
         if kind == FOLD:
             return self.show_fold(a, b, c, self.nodes[node] >> EXTRA)
-        return self.show_new(a, b, c)
+        if kind == NEW:
+            return self.show_new(a, b, c)
+        return self.show_rare_expression(node, kind)
 
     def show_unary(self, node: cython.int) -> cython.int:
         """Print an operator in front of its operand."""
-        operator: cython.int = self.nodes[node + 1]
-        operand: cython.int = self.nodes[node + 2]
-        name: cython.int
+        operator = self.nodes[node + 1]
+        operand = self.nodes[node + 2]
         if self.nodes[operator + 1] == _AND and self.kind(operand) == ENCODING:
             # A function is named without its parameters.
             name = self.nodes[operand + 1]
@@ -156,13 +148,15 @@ class CppDemangler(Printer):
         if self.nodes[operator + 1] == _GLOBAL:
             return self.show(operand)
         if self.nodes[node] >> EXTRA:
-            return self.enclose(ord("("), operand, ord(")"))
+            self.put(ord("("))
+            self.show(operand)
+            return self.put(ord(")"))
         return self.show_operand(operand)
 
     def show_fold(self, operator: cython.int, a: cython.int, b: cython.int, side: cython.int) -> cython.int:
         """Print a fold expression."""
         self.put(ord("("))
-        if side == _LEFT_FOLD:
+        if side == LEFT_FOLD:
             self.put_word(b"...")
             self.left(operator)
             self.show_operand(a)
@@ -170,7 +164,7 @@ class CppDemangler(Printer):
             self.show_operand(a)
             self.left(operator)
             self.put_word(b"...")
-            if side != _RIGHT_FOLD:
+            if side != RIGHT_FOLD:
                 self.left(operator)
                 self.show_operand(b)
         return self.put(ord(")"))
@@ -190,8 +184,8 @@ class CppDemangler(Printer):
     def show_literal(self, of: cython.int, value: cython.int, negative: cython.bint) -> cython.int:
         """Print a value with its type, which the suffix of a number says for some."""
         suffix: bytes | None = None
-        index: cython.int = self.nodes[of + 1] if self.kind(of) == WORD else -1
-        start: cython.int = self.nodes[value + 1]
+        index = self.nodes[of + 1] if self.kind(of) == WORD else -1
+        start = self.nodes[value + 1]
         if index == _BOOL and self.nodes[value + 2] == start + 1 and not negative:
             if self.text[start] == ord("0"):
                 return self.put_word(b"false")
@@ -200,7 +194,9 @@ class CppDemangler(Printer):
         if index >= 0:
             suffix = _NUMBER_SUFFIXES.get(index)
         if index != _INT and suffix is None:
-            self.enclose(ord("("), of, ord(")"))
+            self.put(ord("("))
+            self.show(of)
+            self.put(ord(")"))
         if negative:
             self.put(ord("-"))
         if index in _FLOATS:
@@ -212,12 +208,8 @@ class CppDemangler(Printer):
 
     def show_rare_expression(self, node: cython.int, kind: cython.int) -> cython.int:
         """Print one of the expressions that few names have."""
-        a: cython.int = self.nodes[node + 1]
-        b: cython.int = self.nodes[node + 2]
-        if kind == MEMBER:
-            self.show(a)
-            self.put_word(b"::")
-            return self.left(b)
+        a = self.nodes[node + 1]
+        b = self.nodes[node + 2]
         if kind == PACK_SIZE:
             return self.show_pack_size(a)
         if kind == LIST_SIZE:
@@ -226,34 +218,24 @@ class CppDemangler(Printer):
             return self.show_requirements(a, b)
         if kind == SUBOBJECT:
             return self.show_subobject(a, b, self.nodes[node + 3])
-        if kind == VENDOR_CALL:
-            self.left(a)
-            return self.enclose_list(ord("("), b, ord(")"))
         if kind in (DESIGNATED, DESIGNATED_RANGE):
             return self.show_designated(node, kind)
-        if kind == STRING:
-            self.put_word(b'"<')
-            self.show(a)
-            return self.put_word(b'>"')
-        if kind == ARGUMENTS:
-            return self.show_list(a)
-        if kind == LAMBDA_VALUE:
-            self.show(a)
-            return self.put_word(b"{}")
-        return self.show_requirement(node, kind)
+        if kind == NEEDS_EXPRESSION:
+            return self.show_requirement(node)
+        return self.show_spelled(node, kind)
 
     def show_pack_size(self, operand: cython.int) -> cython.int:
         """Print how many elements a pack has, if that is known."""
-        pack: cython.int = self.find_pack(operand)
+        pack = self.find_pack(operand)
         if pack:
             return self.put_number(self.pack_length(pack))
-        self.put_word(b"sizeof...")
-        return self.enclose(ord("("), operand, ord(")"))
+        self.put_word(b"sizeof...(")
+        self.show(operand)
+        return self.put(ord(")"))
 
     def list_size(self, node: cython.int) -> cython.int:
         """The number of items with packs expanded."""
-        count: cython.int = 0
-        item: cython.int
+        count = 0
         while node and not self.bad:
             item = self.nodes[node + 1]
             if self.kind(item) == EXPANSION:
@@ -267,7 +249,7 @@ class CppDemangler(Printer):
 
     def show_subobject(self, of: cython.int, operand: cython.int, offset: cython.int) -> cython.int:
         """Print a part of an object by its type and offset."""
-        start: cython.int = self.nodes[offset + 1]
+        start = self.nodes[offset + 1]
         self.show(operand)
         self.put_word(b".<")
         self.show(of)
@@ -283,9 +265,9 @@ class CppDemangler(Printer):
 
     def show_designated(self, node: cython.int, kind: cython.int) -> cython.int:
         """Print the initializer of a member or of elements."""
-        a: cython.int = self.nodes[node + 1]
-        b: cython.int = self.nodes[node + 2]
-        value: cython.int = self.nodes[node + 3]
+        a = self.nodes[node + 1]
+        b = self.nodes[node + 2]
+        value = self.nodes[node + 3]
         if kind == DESIGNATED and a:
             self.put(ord("."))
             self.show(b)
@@ -315,25 +297,17 @@ class CppDemangler(Printer):
             node = self.nodes[node + 2]
         return self.put_word(b" }")
 
-    def show_requirement(self, node: cython.int, kind: cython.int) -> cython.int:
-        """Print a requirement of a requires expression."""
-        a: cython.int = self.nodes[node + 1]
-        b: cython.int = self.nodes[node + 2]
-        compound: cython.bint = b != 0 or self.nodes[node] >> EXTRA != 0
-        if kind == NEEDS_TYPE:
-            self.put_word(b" typename ")
-        elif kind == NEEDS_CONSTRAINT:
-            self.put_word(b" requires ")
-        elif compound:
-            self.put_word(b" {")
-        else:
-            self.put(ord(" "))
-        self.show(a)
-        if kind == NEEDS_EXPRESSION and compound:
+    def show_requirement(self, node: cython.int) -> cython.int:
+        """Print an expression that a requires expression needs."""
+        constraint = self.nodes[node + 2]
+        noexcept = self.nodes[node] >> EXTRA
+        self.put_word(b" {" if constraint or noexcept else b" ")
+        self.show(self.nodes[node + 1])
+        if constraint or noexcept:
             self.put(ord("}"))
-            if self.nodes[node] >> EXTRA:
-                self.put_word(b" noexcept")
-            if b:
-                self.put_word(b" -> ")
-                self.show(b)
+        if noexcept:
+            self.put_word(b" noexcept")
+        if constraint:
+            self.put_word(b" -> ")
+            self.show(constraint)
         return self.put(ord(";"))

@@ -14,7 +14,7 @@ cdef class NameParser(TypeParser):
     cdef int special_name(self) except -1
     cdef int construction(self) except -1
     cdef int reference_temporary(self) except -1
-    cdef int offset(self, unsigned char kind) except -1
+    cdef int offset(self) except -1
     cdef int signed(self) except -1
     cdef int resolve_forwards(self) except -1
     cdef int module(self, int module) except -1

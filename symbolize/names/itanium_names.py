@@ -1,4 +1,4 @@
-# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# cython: boundscheck=True, wraparound=False, initializedcheck=False, infer_types=True
 """Names of Itanium C++ linkage names.
 
 Itanium C++ ABI: 5.1.2 General Structure, 5.1.3 Operator Encodings, 5.1.4 Other Special Functions and Entities, and
@@ -39,15 +39,18 @@ OPERATORS = {
 _OPERATOR_WORDS = cython.declare(
     dict, {code: word(b"operator" + b" " * text[:1].isalpha() + text) for code, text in OPERATORS.items()}
 )
+# What special names are of, by the letters of `operand`.
 _special = {
-    code[0] << 8 | code[1]: word(text)
-    for code, text in (
-        (b"TV", b"vtable for "), (b"TT", b"VTT for "), (b"TI", b"typeinfo for "), (b"TS", b"typeinfo name for "),
-        (b"TF", b"typeinfo fn for "), (b"TJ", b"java Class for "), (b"TA", b"template parameter object for "),
-        (b"TH", b"TLS init function for "), (b"TW", b"TLS wrapper function for "), (b"Th", b"non-virtual thunk to "),
-        (b"Tv", b"virtual thunk to "), (b"Tc", b"covariant return thunk to "), (b"GV", b"guard variable for "),
-        (b"GA", b"hidden alias for "), (b"Gt", b"transaction clone for "), (b"Gn", b"non-transaction clone for "),
-        (b"GI", b"initializer for module "),
+    code[0] << 8 | code[1]: (word(text), of[0])
+    for code, of, text in (
+        (b"TV", b"t", b"vtable for "), (b"TT", b"t", b"VTT for "), (b"TI", b"t", b"typeinfo for "),
+        (b"TS", b"t", b"typeinfo name for "), (b"TF", b"t", b"typeinfo fn for "), (b"TJ", b"t", b"java Class for "),
+        (b"TA", b"a", b"template parameter object for "), (b"TH", b"n", b"TLS init function for "),
+        (b"TW", b"n", b"TLS wrapper function for "), (b"Th", b"f", b"non-virtual thunk to "),
+        (b"Tv", b"f", b"virtual thunk to "), (b"Tc", b"f", b"covariant return thunk to "),
+        (b"GV", b"n", b"guard variable for "), (b"GA", b"f", b"hidden alias for "),
+        (b"Gt", b"f", b"transaction clone for "), (b"Gn", b"f", b"non-transaction clone for "),
+        (b"GI", b"m", b"initializer for module "),
     )
 }  # fmt: skip
 _SPECIAL = cython.declare(dict, _special)
@@ -59,7 +62,7 @@ class NameParser(TypeParser):
 
     def parse(self) -> cython.int:
         """The node of the whole name behind its `_Z`; 0 if it is wrong or costs too much."""
-        node: cython.int = self.parse_whole()
+        node = self.parse_whole()
         while self.bad and self.ambiguous and not self.refused and self.reading < LAST_READING:
             self.reading += 1
             self.reset()
@@ -68,7 +71,6 @@ class NameParser(TypeParser):
 
     def parse_whole(self) -> cython.int:
         """The same in one of the readings that a name may have (see `unresolved`)."""
-        node: cython.int
         self.at = 2
         node = self.encoding(True)
         if self.at != self.size:
@@ -77,7 +79,7 @@ class NameParser(TypeParser):
 
     def suffix(self) -> cython.int:
         """What compilers append to a name, behind a dot; versions of symbols are another matter (R114)."""
-        byte: cython.uchar = self.text[self.at + 1]
+        byte = self.text[self.at + 1]
         if self.text[self.at] != ord(".") or byte == 0 or byte == ord("."):
             return self.fail()
         while self.at < self.size:
@@ -88,27 +90,20 @@ class NameParser(TypeParser):
 
     def encoding(self, top: cython.bint) -> cython.int:
         """A function with its signature, a variable, or what the compiler makes for one of them (5.1.2)."""
-        node: cython.int
-        byte: cython.uchar = self.text[self.at]
-        params: cython.int = self.params
-        outer: cython.int = self.outer
-        forwards: cython.int = self.forwards
-        quals: cython.int = self.quals
-        templated: cython.bint = self.templated
-        special: cython.bint = self.special
-        forwarding: cython.bint = self.forwarding
-        generic: cython.bint = self.generic
-        leveled: cython.bint = self.leveled
+        byte = self.text[self.at]
+        params, outer, forwards, quals = self.params, self.outer, self.forwards, self.quals
+        templated, special, forwarding = self.templated, self.special, self.forwarding
+        generic, leveled = self.generic, self.leveled
         self.enter()
         self.params = self.outer = self.forwards = self.quals = 0
         self.templated = self.special = self.forwarding = self.generic = self.leveled = False
-        if byte == ord("T") or byte == ord("G"):
+        if byte in b"TG":
             node = self.special_name()
         else:
             node = self.a_name(True)
             self.resolve_forwards()
             byte = self.text[self.at]
-            if not self.bad and not (byte == 0 or byte == ord("E") or byte == ord(".") or byte == ord("_")):
+            if not self.bad and byte not in b"\0E._":
                 node = self.function(node, top)
         self.params, self.outer, self.forwards, self.quals = params, outer, forwards, quals
         self.templated, self.special, self.forwarding = templated, special, forwarding
@@ -118,48 +113,36 @@ class NameParser(TypeParser):
 
     def function(self, name: cython.int, top: cython.bint) -> cython.int:
         """The return type and the parameters behind the name of a function."""
-        returned: cython.int = 0
-        head: cython.int = 0
-        tail: cython.int = 0
-        constraint: cython.int = 0
-        byte: cython.uchar
-        quals: cython.int = self.quals
-        templated: cython.bint = self.templated and not self.special
-        if self.eat_code(ord("U"), ord("a")):
+        returned = 0
+        head = 0
+        constraint = 0
+        quals = self.quals
+        templated = self.templated and not self.special
+        if self.text[self.at] == ord("U") and self.text[self.at + 1] == ord("a"):
+            self.at += 2
             name = self.enable_if(name)
         if templated:
             returned = self.a_type()
             # The return type of a local function would read as that of the function around it.
             if not top and self.kind(name) == LOCAL:
                 returned = 0
-        byte = self.text[self.at]
-        if byte == ord("v"):
-            self.at += 1
-            byte = self.text[self.at]
-        else:
-            while not self.bad:
-                tail = self.append(tail, self.a_type())
-                head = head or tail
-                byte = self.text[self.at]
-                if byte == 0 or byte == ord("E") or byte == ord(".") or byte == ord("_") or byte == ord("Q"):
-                    break
-        if byte == ord("Q"):
+        if not self.eat(ord("v")):
+            head = self.append(0, self.a_type())
+            while self.text[self.at] not in b"\0E._Q" and not self.bad:
+                head = self.append(head, self.a_type())
+        if self.text[self.at] == ord("Q"):
             constraint = self.constraint()
         return self.node(ENCODING, name, returned, self.node(SIGNATURE | quals << EXTRA, head, constraint, 0))
 
     def enable_if(self, name: cython.int) -> cython.int:
         """`Ua9enable_if` template arguments: Clang's attribute."""
         self.slice()
-        if self.text[self.at] != ord("I"):
-            return self.fail()
-        return self.node(ENABLE_IF, name, self.arguments(False), 0)
+        return self.node(ENABLE_IF, name, self.arguments(False), 0) if self.text[self.at] == ord("I") else self.fail()
 
     def special_name(self) -> cython.int:
         """What the compiler makes for a class, function or variable (5.1.4)."""
-        node: cython.int
-        text: cython.int
-        group: cython.uchar = self.text[self.at]
-        letter: cython.uchar = self.text[self.at + 1]
+        group = self.text[self.at]
+        letter = self.text[self.at + 1]
         self.at += 2
         if group == ord("T") and letter == ord("C"):
             return self.construction()
@@ -171,51 +154,36 @@ class NameParser(TypeParser):
         found = _SPECIAL.get(group << 8 | letter)
         if found is None:
             return self.fail()
-        text = self.node(WORD, found, 0, 0)
-        if (letter == ord("V") and group == ord("G")) or letter == ord("H") or letter == ord("W"):
-            node = self.a_name(False)
-        elif letter == ord("I") and group == ord("G"):
-            node = self.module(0)
-        elif letter == ord("A") and group == ord("T"):
-            node = self.argument()
-        elif letter == ord("h") or letter == ord("v"):
-            self.offset(letter)
-            node = self.encoding(False)
+        if letter in b"hv":
+            self.at -= 1
+            self.offset()
         elif letter == ord("c"):
-            self.at += 1
-            self.offset(self.text[self.at - 1])
-            self.at += 1
-            self.offset(self.text[self.at - 1])
-            node = self.encoding(False)
-        elif group == ord("G"):
-            node = self.encoding(False)
-        else:
-            node = self.a_type()
-        return self.node(PREFIXED, text, node, 0)
+            self.offset()
+            self.offset()
+        return self.node(PREFIXED, self.node(WORD, found[0], 0, 0), self.operand(found[1]), 0)
 
     def construction(self) -> cython.int:
         """A vtable for the construction of a base."""
-        node: cython.int = self.a_type()
+        node = self.a_type()
         self.number()
         self.expect(ord("_"))
         return self.node(CONSTRUCTION, self.a_type(), node, 0)
 
     def reference_temporary(self) -> cython.int:
         """The object that a reference with a name extends the life of; old names have a plain number."""
-        node: cython.int = self.a_name(False)
-        number: cython.int = 0
+        node = self.a_name(False)
+        number = 0
         if self.text[self.at] and self.text[self.at] != ord("."):
             number = self.number() if self.text[self.size - 1] != ord("_") else self.sequence()
-        return self.node(REFERENCE_TEMPORARY, node, self.node(NUMBER, number, 0, 0), 0)
+        return self.node(REFERENCE_TEMPORARY, self.node(NUMBER, number, 0, 0), node, 0)
 
-    def offset(self, kind: cython.uchar) -> cython.int:
+    def offset(self) -> cython.int:
         """What a thunk adjusts by: behind `h` one number, behind `v` two."""
-        if kind != ord("h") and kind != ord("v"):
-            return self.fail()
-        self.signed()
-        if kind == ord("v"):
+        if self.eat(ord("v")):
             self.signed()
-        return 0
+        else:
+            self.expect(ord("h"))
+        return self.signed()
 
     def signed(self) -> cython.int:
         """A number with an underscore behind it that may be negative."""
@@ -225,7 +193,7 @@ class NameParser(TypeParser):
 
     def resolve_forwards(self) -> cython.int:
         """Give the parameters in the type of a conversion operator the arguments that followed it."""
-        node: cython.int = self.forwards
+        node = self.forwards
         while node and not self.bad:
             self.nodes[node + 2] = self.lookup(self.params, self.nodes[node + 1])
             if not self.nodes[node + 2]:
@@ -236,10 +204,10 @@ class NameParser(TypeParser):
 
     def a_name(self, state: cython.bint) -> cython.int:
         """A name; with `state`, that of a function, of which `params`, `quals`, `templated` and `special` are set."""
-        node: cython.int = 0
-        scope: cython.int = 0
-        module: cython.int = 0
-        byte: cython.uchar = self.text[self.at]
+        node = 0
+        scope = 0
+        module = 0
+        byte = self.text[self.at]
         if byte == ord("N"):
             return self.nested(state)
         if byte == ord("Z"):
@@ -251,11 +219,9 @@ class NameParser(TypeParser):
             node = self.substitution()
             if self.kind(node) == MODULE:
                 module = node
-            elif self.bad or scope:
+            elif self.bad or scope or self.text[self.at] != ord("I"):
                 return self.fail()
             else:
-                if self.text[self.at] != ord("I"):
-                    return self.fail()
                 return self.template(node, state)
         node = self.unqualified(state, scope, module)
         if self.text[self.at] != ord("I") or self.bad:
@@ -265,15 +231,12 @@ class NameParser(TypeParser):
 
     def unqualified(self, state: cython.bint, scope: cython.int, module: cython.int) -> cython.int:
         """A name without scopes, put into the one given."""
-        node: cython.int
-        byte: cython.uchar
-        friend: cython.bint = False
+        friend = False
         byte = self.text[self.at]
         if not ord("1") <= byte <= ord("9"):
             if byte == ord("W"):
                 module = self.module(module)
-            if self.eat(ord("F")):
-                friend = True
+            friend = self.eat(ord("F"))
             self.eat(ord("L"))
             byte = self.text[self.at]
         if ord("1") <= byte <= ord("9"):
@@ -282,14 +245,14 @@ class NameParser(TypeParser):
             node = self.unnamed(state)
         elif byte == ord("D") and self.text[self.at + 1] == ord("C"):
             node = self.binding()
-        elif byte == ord("C") or byte == ord("D"):
+        elif byte in b"CD":
             if not scope or module:
                 return self.fail()
             node = self.structor(state)
         else:
             node = self.operator_name(state)
         if module:
-            node = self.node(ENTITY, module, node, 0)
+            node = self.node(ENTITY, node, module, 0)
         if self.text[self.at] == ord("B"):
             node = self.tags(node)
         if friend:
@@ -298,23 +261,21 @@ class NameParser(TypeParser):
 
     def module(self, module: cython.int) -> cython.int:
         """`W` names of a module and its partitions."""
-        partition: cython.bint
-        while not self.bad and self.eat(ord("W")):
+        while self.eat(ord("W")) and not self.bad:
             partition = self.eat(ord("P"))
             module = self.add(self.node(MODULE | partition << EXTRA, module, self.source_name(), 0))
         return module
 
     def structor(self, state: cython.bint) -> cython.int:
         """A constructor, one inherited from the class that follows, or a destructor."""
-        tilde: cython.int = 0
-        byte: cython.uchar = self.text[self.at + 1]
-        if self.text[self.at] == ord("D"):
+        tilde = 0
+        byte = self.text[self.at + 1]
+        self.at += 2
+        if self.text[self.at - 2] == ord("D"):
             tilde = self.node(WORD, _TILDE, 0, 0)
-            self.at += 2
-            if not ord("0") <= byte <= ord("5") or byte == ord("3"):
+            if byte not in b"01245":
                 return self.fail()
         else:
-            self.at += 2
             if byte == ord("I"):
                 byte = self.text[self.at]
                 self.at += 1
@@ -329,26 +290,19 @@ class NameParser(TypeParser):
 
     def binding(self) -> cython.int:
         """`DC` names `E`: a structured binding."""
-        head: cython.int = 0
-        tail: cython.int = 0
+        head = 0
         self.at += 2
-        while self.text[self.at] != ord("E") and not self.bad:
-            tail = self.append(tail, self.source_name())
-            head = head or tail
-        self.expect(ord("E"))
+        while not self.eat(ord("E")) and not self.bad:
+            head = self.append(head, self.source_name())
         return self.node(BINDING, head, 0, 0)
 
     def operator_name(self, state: cython.bint) -> cython.int:
         """An operator, conversion or literal (5.1.3)."""
-        node: cython.int
-        converting: cython.bint
-        forwarding: cython.bint
-        byte: cython.uchar = self.text[self.at]
-        next_byte: cython.uchar = self.text[self.at + 1]
+        byte = self.text[self.at]
+        next_byte = self.text[self.at + 1]
         if byte == ord("c") and next_byte == ord("v"):
             self.at += 2
-            converting = self.converting
-            forwarding = self.forwarding
+            converting, forwarding = self.converting, self.forwarding
             self.converting = True
             self.forwarding = forwarding or state
             node = self.a_type()
@@ -356,14 +310,10 @@ class NameParser(TypeParser):
             if state:
                 self.special = True
             return self.join(CONVERSION, node, 0, 0)
-        if byte == ord("l") and next_byte == ord("i"):
+        if (byte == ord("l") and next_byte == ord("i")) or (byte == ord("v") and ord("0") <= next_byte <= ord("9")):
             self.at += 2
-            node = self.source_name()
-            return self.node(PREFIXED, self.node(WORD, _LITERAL_OPERATOR, 0, 0), node, 0)
-        if byte == ord("v") and ord("0") <= next_byte <= ord("9"):
-            self.at += 2
-            node = self.source_name()
-            return self.node(PREFIXED, self.node(WORD, _OPERATOR, 0, 0), node, 0)
+            node = self.node(WORD, _LITERAL_OPERATOR if byte == ord("l") else _OPERATOR, 0, 0)
+            return self.node(PREFIXED, node, self.source_name(), 0)
         found = _OPERATOR_WORDS.get(byte << 8 | next_byte)
         if found is None:
             return self.fail()
@@ -372,8 +322,7 @@ class NameParser(TypeParser):
 
     def unnamed(self, state: cython.bint) -> cython.int:
         """The type of a lambda, another unnamed type, or a block."""
-        byte: cython.uchar = self.text[self.at + 1]
-        number: cython.int
+        byte = self.text[self.at + 1]
         self.at += 2
         if state:
             # Parameters in what follows are those of its own arguments.
@@ -384,28 +333,22 @@ class NameParser(TypeParser):
             return self.closure()
         if byte != ord("b"):
             return self.fail()
-        number = self.ordinal()
-        return self.node(WORD, _BLOCK, number, 0)
+        return self.node(WORD, _BLOCK, self.ordinal(), 0)
 
     def closure(self) -> cython.int:
         """The type of a lambda: its template parameters, constraints and parameters, `E` and a number."""
-        generic: cython.bint = self.generic
-        templates: cython.int = 0
-        head: cython.int = 0
-        tail: cython.int = 0
-        constraint: cython.int = 0
-        leveled: cython.bint = self.leveled
+        head = 0
+        constraint = 0
+        generic, leveled = self.generic, self.leveled
         self.enter()
         self.generic = True
         self.leveled = False
-        while self.at_declaration() and not self.bad:
-            tail = self.append(tail, self.declaration())
-            templates = templates or tail
-        self.close(templates)
+        templates = self.declarations()
         if self.text[self.at] == ord("Q"):
             constraint = self.constraint()
         if not self.eat(ord("v")):
-            head = self.types(ord("E"))
+            while self.text[self.at] not in b"EQ" and not self.bad:
+                head = self.append(head, self.a_type())
         if self.text[self.at] == ord("Q"):
             constraint = self.constraint()
         self.expect(ord("E"))
@@ -416,17 +359,10 @@ class NameParser(TypeParser):
 
     def nested(self, state: cython.bint) -> cython.int:
         """`N` qualifiers, scopes and a name `E`."""
-        node: cython.int = 0
-        module: cython.int
-        quals: cython.int = 0
-        byte: cython.uchar
+        node = 0
         self.at += 1
         self.enter()
-        if self.text[self.at] == ord("H"):
-            self.at += 1
-            quals = EXPLICIT_OBJECT
-        else:
-            quals = self.qualifiers()
+        quals = EXPLICIT_OBJECT if self.eat(ord("H")) else self.qualifiers()
         if state:
             self.quals = quals
         while not self.bad:
@@ -440,14 +376,10 @@ class NameParser(TypeParser):
                 if not node or self.kind(node) == TEMPLATE:
                     return self.fail()
                 node = self.template(node, state)
-            elif byte == ord("T"):
+            elif byte == ord("T") or (byte == ord("D") and self.text[self.at + 1] in b"tT"):
                 if node:
                     return self.fail()
-                node = self.parameter()
-            elif byte == ord("D") and (self.text[self.at + 1] == ord("t") or self.text[self.at + 1] == ord("T")):
-                if node:
-                    return self.fail()
-                node = self.decltype()
+                node = self.parameter() if byte == ord("T") else self.decltype()
             else:
                 if byte == ord("S"):
                     if self.text[self.at + 1] == ord("t"):
@@ -464,8 +396,7 @@ class NameParser(TypeParser):
                 if self.ambiguous and self.repeats(node):
                     return self.fail()
             self.add(node)
-            if self.text[self.at] == ord("M"):
-                self.at += 1
+            self.eat(ord("M"))
         self.expect(ord("E"))
         self.depth -= 1
         if not node or not self.substitutions:
@@ -476,12 +407,7 @@ class NameParser(TypeParser):
 
     def repeats(self, node: cython.int) -> cython.bint:
         """Whether a name in a scope could have been referred back to instead, had it been read as it should be."""
-        i: cython.int
-        k: cython.int
-        other: cython.int
-        at: cython.int
-        size: cython.int
-        name: cython.int = self.nodes[node + 2]
+        name = self.nodes[node + 2]
         if self.reading == CLANG_READING or self.kind(node) != NESTED or self.kind(name) != NAME:
             return False
         at = self.nodes[name + 1]
@@ -504,10 +430,8 @@ class NameParser(TypeParser):
 
     def local(self, state: cython.bint) -> cython.int:
         """`Z` a function `E` and what is in it, or `s` for a string literal."""
-        around: cython.int
-        node: cython.int
-        params: cython.int = self.params
-        default: cython.int = 0
+        params = self.params
+        default = 0
         self.at += 1
         around = self.encoding(False)
         self.expect(ord("E"))
@@ -525,8 +449,8 @@ class NameParser(TypeParser):
         return self.node(LOCAL, around, node, default)
 
     def discriminator(self) -> cython.int:
-        """What distinguishes things of one name in a function, `_` a digit or `__` a number `_`; not printed."""
-        at: cython.int = self.at
+        """What tells things of one name in a function apart, `_` a digit or `__` a number `_`; not printed."""
+        at = self.at
         if self.text[at] != ord("_"):
             return 0
         if ord("0") <= self.text[at + 1] <= ord("9"):

@@ -68,7 +68,6 @@ cdef enum:
     NEEDS_TYPE = 77
     NEEDS_CONSTRAINT = 78
     SUBOBJECT = 79
-    VENDOR_CALL = 80
     DESIGNATED = 81
     DESIGNATED_RANGE = 82
     MEMBER = 83
@@ -78,6 +77,8 @@ cdef enum:
     CLANG_READING = 1
     OLD_READING = 2
     LAST_READING = 2
+    LEFT_FOLD = 1
+    RIGHT_FOLD = 2
     CONST = 1
     VOLATILE = 2
     RESTRICT = 4

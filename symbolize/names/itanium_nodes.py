@@ -19,13 +19,13 @@ PREFIXED = 10  # WORD, node
 LAMBDA = 11  # LIST of template parameters, SIGNATURE, NUMBER
 UNNAMED = 12  # NUMBER
 BINDING = 13  # LIST
-ENTITY = 14  # MODULE, name
+ENTITY = 14  # name, MODULE
 MODULE = 15  # MODULE, name; in EXTRA whether it is a partition
 FRIEND = 16  # scope, name
 CONSTRUCTION = 17  # type, type
-REFERENCE_TEMPORARY = 18  # name, NUMBER
+REFERENCE_TEMPORARY = 18  # NUMBER, name
 ENABLE_IF = 19  # name, LIST
-LIST = 20  # item, LIST
+LIST = 20  # item, LIST of those behind it, in the head the last LIST
 SIGNATURE = 21  # LIST of parameters, constraint, exception specification; in EXTRA the qualifiers
 NUMBER = 22  # #value
 # Template arguments.
@@ -45,7 +45,7 @@ VENDOR_QUALIFIED = 38  # type, name, LIST
 VECTOR = 39  # type, dimension
 EXPANSION = 40  # pattern
 ENCLOSED = 41  # WORD, node: the word, the node and a parenthesis
-TRANSFORMED = 42  # name, LIST
+TRANSFORMED = 42  # name, LIST: what a vendor computes
 CONSTRAINED = 43  # constraint, WORD
 SELECTED = 44  # pattern, index
 # Template parameters of lambdas.
@@ -63,7 +63,7 @@ CONDITION = 65  # operand, operand, operand
 CAST = 66  # type, operand
 NAMED_CAST = 67  # WORD, type, operand
 NEW = 68  # WORD, SIGNATURE of placement and initializer, type; in EXTRA whether there is an initializer
-FOLD = 69  # WORD, operand, operand; in EXTRA whether it is a left fold
+FOLD = 69  # WORD, operand, operand; in EXTRA its side if it has one operand
 BRACED = 70  # type, LIST
 ARGUMENT = 71  # #number, 0 is `this`
 LITERAL = 72  # type, NAME; in EXTRA whether it is negative
@@ -74,7 +74,6 @@ NEEDS_EXPRESSION = 76  # operand, type constraint; in EXTRA whether it is noexce
 NEEDS_TYPE = 77  # type
 NEEDS_CONSTRAINT = 78  # operand
 SUBOBJECT = 79  # type, operand, NAME of the offset
-VENDOR_CALL = 80  # name, LIST
 DESIGNATED = 81  # WORD or none, name or index, value
 DESIGNATED_RANGE = 82  # index, index, value
 MEMBER = 83  # scope, name: a qualified name in an expression
@@ -86,6 +85,10 @@ LAMBDA_VALUE = 86  # type
 CLANG_READING = 1
 OLD_READING = 2
 LAST_READING = 2
+
+# The sides of fold expressions with one operand.
+LEFT_FOLD = 1
+RIGHT_FOLD = 2
 
 # Qualifiers.
 CONST = 1

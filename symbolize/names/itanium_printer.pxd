@@ -15,13 +15,11 @@ cdef class Printer(ExpressionParser):
 
     cdef int show_operand(self, int node) except -1
     cdef int show_expression(self, int node, int kind) except -1
-    cdef int show_rare_expression(self, int node, int kind) except -1
+    cdef int show_spelled(self, int node, int kind) except -1
     cdef int put_number(self, int value) except -1
     cdef int last(self) except -1
     cdef int show(self, int node) except -1
     cdef int show_list(self, int node) except -1
-    cdef int enclose(self, unsigned char opening, int node, unsigned char closing) except -1
-    cdef int enclose_list(self, unsigned char opening, int node, unsigned char closing) except -1
     cdef int show_arguments(self, int node) except -1
     cdef int left(self, int node) except -1
     cdef int show_name(self, int node, int kind) except -1

@@ -1,4 +1,4 @@
-# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# cython: boundscheck=True, wraparound=False, initializedcheck=False, infer_types=True
 """The text of names and types in Itanium C++ linkage names, made from their nodes."""
 
 from __future__ import annotations
@@ -13,7 +13,34 @@ if not cython.compiled:
     from symbolize.names.itanium_nodes import *
 
 _WORDS = cython.declare(list, WORDS)
+_BASE = cython.declare(cython.int, 10)  # of numbers
 _NO_SHAPE = cython.declare(cython.int, 0)
+# Nodes that are their first two fields with words in front of, between, and behind them.
+_spellings = {
+    STRUCTOR: (b"", b"", b""),
+    TAGGED: (b"", b"[abi:", b"]"),
+    CONVERSION: (b"operator ", b"", b""),
+    PREFIXED: (b"", b"", b""),
+    UNNAMED: (b"{unnamed type#", b"", b"}"),
+    BINDING: (b"[", b"", b"]"),
+    ENTITY: (b"", b"@", b""),
+    CONSTRUCTION: (b"construction vtable for ", b"-in-", b""),
+    REFERENCE_TEMPORARY: (b"reference temporary #", b" for ", b""),
+    SUFFIXED: (b"", b"", b""),
+    ENCLOSED: (b"", b"", b")"),
+    VECTOR: (b"", b" __vector(", b")"),
+    TRANSFORMED: (b"", b"(", b")"),
+    CONSTRAINED: (b"", b" ", b""),
+    SELECTED: (b"", b"...[", b"]"),
+    BRACED: (b"", b"{", b"}"),
+    NEEDS_TYPE: (b" typename ", b"", b";"),
+    NEEDS_CONSTRAINT: (b" requires ", b"", b";"),
+    MEMBER: (b"", b"::", b""),
+    STRING: (b'"<', b"", b'>"'),
+    ARGUMENTS: (b"", b"", b""),
+    LAMBDA_VALUE: (b"", b"", b"{}"),
+}
+_SPELLINGS = cython.declare(list, [_spellings.get(kind) for kind in range(KIND + 1)])
 
 
 @cython.cclass
@@ -26,35 +53,13 @@ class Printer(ExpressionParser):
         self.keep_arguments = self.full = False
         self.dropped = -1
 
-    def show_operand(self, node: cython.int) -> cython.int:
-        """Print an operand."""
-        return self.fail()
-
     def show_expression(self, node: cython.int, kind: cython.int) -> cython.int:
-        """Print one of the usual expressions."""
+        """Print an expression."""
         return self.fail()
-
-    def show_rare_expression(self, node: cython.int, kind: cython.int) -> cython.int:
-        """Print one of the other expressions."""
-        return self.fail()
-
-    def enclose(self, opening: cython.uchar, node: cython.int, closing: cython.uchar) -> cython.int:
-        """Print a node in brackets."""
-        self.put(opening)
-        self.show(node)
-        return self.put(closing)
-
-    def enclose_list(self, opening: cython.uchar, node: cython.int, closing: cython.uchar) -> cython.int:
-        """Print a list in brackets."""
-        self.put(opening)
-        self.show_list(node)
-        return self.put(closing)
 
     def put_number(self, value: cython.int) -> cython.int:
         """Print a number."""
-        if value <= ord("9") - ord("0"):
-            return self.put(ord("0") + value)
-        return self.put_word(b"%d" % value)
+        return self.put(ord("0") + value) if value < _BASE else self.put_word(b"%d" % value)
 
     def last(self) -> cython.int:
         """The last character that was printed."""
@@ -69,9 +74,7 @@ class Printer(ExpressionParser):
 
     def show_list(self, node: cython.int) -> cython.int:
         """Print items with commas between them; a pack without elements is no item."""
-        before: cython.int
-        start: cython.int
-        first: cython.bint = True
+        first = True
         while node and not self.bad:
             before = self.used
             if not first:
@@ -99,7 +102,6 @@ class Printer(ExpressionParser):
 
     def left(self, node: cython.int) -> cython.int:
         """Print a node, of a type what is written in front of the name."""
-        kind: cython.int
         if self.bad:
             return 0
         self.steps += 1
@@ -130,50 +132,45 @@ class Printer(ExpressionParser):
             self.left_of_type(node, kind)
         elif kind <= PACK_OF_PARAMETERS:
             self.show_declaration(node, kind, 0)
-        elif kind <= LITERAL:
-            self.show_expression(node, kind)
         else:
-            self.show_rare_expression(node, kind)
+            self.show_expression(node, kind)
         self.depth -= 1
         return 0
 
+    def show_spelled(self, node: cython.int, kind: cython.int) -> cython.int:
+        """Print a node by `_SPELLINGS`; nothing if it is none."""
+        spelling = _SPELLINGS[kind]
+        if spelling is None:
+            return 0
+        self.put_word(spelling[0])
+        self.show(self.nodes[node + 1])
+        self.put_word(spelling[1])
+        self.show(self.nodes[node + 2])
+        return self.put_word(spelling[2])
+
+    def show_operand(self, node: cython.int) -> cython.int:
+        """Print an operand, in parentheses unless it is a plain name."""
+        node = self.strip(node)
+        if self.kind(node) in (NAME, NESTED, MEMBER, BRACED, ARGUMENT):
+            return self.show(node)
+        self.put(ord("("))
+        self.show(node)
+        return self.put(ord(")"))
+
     def show_name(self, node: cython.int, kind: cython.int) -> cython.int:
         """Print a name that is not just an identifier."""
-        a: cython.int = self.nodes[node + 1]
-        b: cython.int = self.nodes[node + 2]
+        a = self.nodes[node + 1]
+        b = self.nodes[node + 2]
         if kind == LOCAL:
             return self.show_local(a, b, self.nodes[node + 3])
         if kind == ENCODING:
             return self.show_encoding(node)
-        if kind == STRUCTOR:
-            if a:
-                self.left(a)
-            return self.left(b)
         if kind == LAMBDA:
             return self.show_lambda(a, b, self.nodes[node + 3])
-        if kind == TAGGED:
-            self.left(a)
-            self.put_word(b"[abi:")
-            self.left(b)
-            return self.put(ord("]"))
-        if kind == CONVERSION:
-            self.put_word(b"operator ")
-            return self.show(a)
-        if kind == PREFIXED:
-            self.left(a)
-            return self.show(b)
-        if kind == UNNAMED:
-            self.put_word(b"{unnamed type#")
-            self.put_number(self.nodes[a + 1])
-            return self.put(ord("}"))
         if kind == LIST:
             return self.show_list(node)
-        if kind == BINDING:
-            return self.enclose_list(ord("["), a, ord("]"))
-        if kind == ENTITY:
-            self.left(b)
-            self.put(ord("@"))
-            return self.left(a)
+        if kind == NUMBER:
+            return self.put_number(a)
         if kind == MODULE:
             if a:
                 self.left(a)
@@ -188,32 +185,20 @@ class Printer(ExpressionParser):
                 self.put_word(b"::")
             self.put_word(b"friend ")
             return self.left(b)
-        if kind == CONSTRUCTION:
-            self.put_word(b"construction vtable for ")
-            self.show(a)
-            self.put_word(b"-in-")
-            return self.show(b)
-        if kind == REFERENCE_TEMPORARY:
-            self.put_word(b"reference temporary #")
-            self.put_number(self.nodes[b + 1])
-            self.put_word(b" for ")
-            return self.show(a)
-        if kind == ENABLE_IF:
-            return self.left(a)
-        return 0
+        return self.left(a) if kind == ENABLE_IF else self.show_spelled(node, kind)
 
     def arguments_of(self, node: cython.int) -> cython.int:
         """The template arguments at the end of a function's name."""
-        kind: cython.int = self.kind(node)
+        kind = self.kind(node)
         while kind in (LOCAL, NESTED, TAGGED, ENABLE_IF, ENTITY, FRIEND):
-            node = self.nodes[node + 1] if kind in (TAGGED, ENABLE_IF) else self.nodes[node + 2]
+            node = self.nodes[node + 1] if kind in (TAGGED, ENABLE_IF, ENTITY) else self.nodes[node + 2]
             kind = self.kind(node)
         return self.nodes[node + 2] if kind == TEMPLATE else 0
 
     def show_local(self, around: cython.int, node: cython.int, default: cython.int) -> cython.int:
         """Print what is in a function; of that the parameters are left out where they are of others."""
-        generics: cython.int = self.generics
-        closures: cython.int = self.closures
+        generics = self.generics
+        closures = self.closures
         if self.kind(around) == ENCODING:
             self.generics = self.arguments_of(self.nodes[around + 1])
             self.closures = 0
@@ -230,17 +215,17 @@ class Printer(ExpressionParser):
         self.put_word(b"::")
         if default:
             self.put_word(b"{default arg#")
-            self.put_number(self.nodes[default + 1])
+            self.show(default)
             self.put_word(b"}::")
         return self.left(node)
 
     def show_encoding(self, node: cython.int) -> cython.int:
         """Print a function with its return type and parameters."""
-        name: cython.int = self.nodes[node + 1]
-        returned: cython.int = self.nodes[node + 2]
-        signature: cython.int = self.nodes[node + 3]
-        generics: cython.int = self.generics
-        closures: cython.int = self.closures
+        name = self.nodes[node + 1]
+        returned = self.nodes[node + 2]
+        signature = self.nodes[node + 3]
+        generics = self.generics
+        closures = self.closures
         self.generics = self.arguments_of(name)
         self.closures = 0
         if returned:
@@ -287,7 +272,7 @@ class Printer(ExpressionParser):
 
     def show_lambda(self, templates: cython.int, signature: cython.int, number: cython.int) -> cython.int:
         """Print the type of a lambda; constraints are not a part of it."""
-        heads: cython.int = self.heads
+        heads = self.heads
         self.put_word(b"{lambda")
         self.closures += 1
         self.heads = templates
@@ -305,7 +290,7 @@ class Printer(ExpressionParser):
 
     def show_declarations(self, node: cython.int, named: cython.bint) -> cython.int:
         """Print the declarations of template parameters, those of a lambda with names made up for them."""
-        index: cython.int = 0
+        index = 0
         while node and not self.bad:
             if index:
                 self.put_word(b", ")
@@ -316,18 +301,15 @@ class Printer(ExpressionParser):
 
     def show_declaration(self, node: cython.int, kind: cython.int, number: cython.int) -> cython.int:
         """Print the declaration of a template parameter; 0 is the number of one without a name."""
-        a: cython.int = self.nodes[node + 1]
+        a = self.nodes[node + 1]
         pack: cython.bint = kind == PACK_OF_PARAMETERS
         if pack:
             node = a
             kind = self.kind(node)
             a = self.nodes[node + 1]
-        if kind == TYPE_PARAMETER:
-            if a:
-                self.show(a)
-            else:
-                self.put_word(b"typename")
-        elif kind == VALUE_PARAMETER:
+        if kind == TYPE_PARAMETER and not a:
+            self.put_word(b"typename")
+        elif kind in (TYPE_PARAMETER, VALUE_PARAMETER):
             self.show(a)
         elif kind == TEMPLATE_PARAMETER:
             self.put_word(b"template<")
@@ -346,8 +328,7 @@ class Printer(ExpressionParser):
         return self.put_number(index)
 
     def show_argument(self, node: cython.int, kind: cython.int) -> cython.int:
-        """Print a pack, or the argument of a template parameter."""
-        found: cython.int
+        """Print a pack, or what a template parameter stands for."""
         if kind == PACK:
             return self.show_list(self.nodes[node + 1])
         found = self.strip(node)
@@ -355,13 +336,8 @@ class Printer(ExpressionParser):
             return self.left(found)
         if kind in (PACK, FORWARD):
             return 0
-        found = self.heads if self.closures else 0
-        kind = self.nodes[node + 1]
-        while found and kind:
-            found = self.nodes[found + 2]
-            kind -= 1
+        found = self.item(self.heads, self.nodes[node + 1]) if self.closures else 0
         if found:
-            found = self.nodes[found + 1]
             if self.kind(found) == PACK_OF_PARAMETERS:
                 found = self.nodes[found + 1]
             return self.show_parameter_name(self.kind(found), self.nodes[node + 1])
@@ -369,7 +345,7 @@ class Printer(ExpressionParser):
         return self.put_number(self.nodes[node + 1] + 1)
 
     def bound(self, node: cython.int, kind: cython.int) -> cython.int:
-        """The argument of a parameter, which may be a whole pack; 0 if it is not known."""
+        """The argument that a parameter stands for, which may be a whole pack; 0 if it is not known."""
         if kind == FORWARD:
             return self.nodes[node + 2]
         if self.closures:
@@ -378,9 +354,8 @@ class Printer(ExpressionParser):
         return kind if kind else self.nodes[node + 2]
 
     def strip(self, node: cython.int) -> cython.int:
-        """What a node denotes, if it is a template parameter; of a pack the current element."""
-        kind: cython.int = self.kind(node)
-        found: cython.int
+        """What a node stands for, if it is a template parameter; of a pack the element whose turn it is."""
+        kind = self.kind(node)
         while (kind in (PARAMETER, FORWARD, PACK)) and not self.bad:
             self.count_steps(1)
             if kind == PACK:
@@ -395,9 +370,8 @@ class Printer(ExpressionParser):
 
     def find_pack(self, node: cython.int) -> cython.int:
         """The pack that a pattern is repeated for; 0 if it is not known."""
-        kind: cython.int
-        found: cython.int = 0
-        field: cython.int = 1
+        found = 0
+        field = 1
         if not self.nodes[node] & PACKED or self.bad:
             return 0
         self.enter()
@@ -407,7 +381,7 @@ class Printer(ExpressionParser):
             if self.kind(found) != PACK:
                 found = 0
         else:
-            while not found and field <= 3:
+            while not found and field <= (2 if kind == LIST else 3):
                 found = self.find_pack(self.nodes[node + field])
                 field += 1
         self.depth -= 1
@@ -415,10 +389,8 @@ class Printer(ExpressionParser):
 
     def show_expansion(self, pattern: cython.int) -> cython.int:
         """Print a pattern once for each element of its pack."""
-        i: cython.int
-        index: cython.int = self.pack_index
-        pack: cython.int = self.find_pack(pattern)
-        count: cython.int
+        index = self.pack_index
+        pack = self.find_pack(pattern)
         if not pack:
             self.show_operand(pattern)
             return self.put_word(b"...")
@@ -435,7 +407,7 @@ class Printer(ExpressionParser):
 
     def shape(self, node: cython.int) -> cython.int:
         """ARRAY or FUNCTION if that is what a type is, qualified or not."""
-        kind: cython.int = 0
+        kind = 0
         while self.nodes[node] & SHAPED and not self.bad:
             node = self.strip(node)
             kind = self.kind(node)
@@ -448,7 +420,6 @@ class Printer(ExpressionParser):
 
     def opens(self, node: cython.int) -> cython.bint:
         """Whether what is written in front of the name ends in an open parenthesis and what is inside of it."""
-        kind: cython.int
         while self.nodes[node] & SHAPED and not self.bad:
             node = self.strip(node)
             kind = self.kind(node)
@@ -463,7 +434,6 @@ class Printer(ExpressionParser):
 
     def target(self, node: cython.int) -> cython.int:
         """What a reference refers to, where references to references are one."""
-        kind: cython.int
         node = self.strip(self.nodes[node + 1])
         kind = self.kind(node)
         while (kind in (REFERENCE, RVALUE_REFERENCE)) and not self.bad:
@@ -474,7 +444,7 @@ class Printer(ExpressionParser):
 
     def refers_to_value(self, node: cython.int) -> cython.bint:
         """Whether a reference, and all those that it is one with, is `&&`."""
-        kind: cython.int = self.kind(node)
+        kind = self.kind(node)
         while kind == RVALUE_REFERENCE and not self.bad:
             self.count_steps(1)
             node = self.strip(self.nodes[node + 1])
@@ -483,8 +453,8 @@ class Printer(ExpressionParser):
 
     def left_of_type(self, node: cython.int, kind: cython.int) -> cython.int:
         """Print what is written of a type in front of the name."""
-        a: cython.int = self.nodes[node + 1]
-        b: cython.int = self.nodes[node + 2]
+        a = self.nodes[node + 1]
+        b = self.nodes[node + 2]
         if kind in (REFERENCE, RVALUE_REFERENCE):
             a = self.target(node)
             self.left(a)
@@ -510,41 +480,17 @@ class Printer(ExpressionParser):
             return self.put_word(b"::*")
         if kind == EXPANSION:
             return self.show_expansion(a)
-        if kind == SUFFIXED:
-            self.show(a)
-            return self.left(b)
-        if kind == ENCLOSED:
-            self.left(a)
-            self.show(b)
-            return self.put(ord(")"))
         if kind == VENDOR_QUALIFIED:
             self.left(a)
             self.put(ord(" "))
             self.left(b)
             b = self.nodes[node + 3]
             return self.show_arguments(b) if b and self.keep_arguments else 0
-        if kind == VECTOR:
-            self.show(a)
-            self.put_word(b" __vector(")
-            self.show(b)
-            return self.put(ord(")"))
-        if kind == TRANSFORMED:
-            self.left(a)
-            return self.enclose_list(ord("("), b, ord(")"))
-        if kind == CONSTRAINED:
-            self.show(a)
-            self.put(ord(" "))
-            return self.left(b)
-        if kind == SELECTED:
-            self.show(a)
-            self.put_word(b"...[")
-            self.show(b)
-            return self.put(ord("]"))
-        return 0
+        return self.show_spelled(node, kind)
 
     def open(self, node: cython.int, spaced: cython.bint) -> cython.int:
         """Print a parenthesis between a function or array and what points to it."""
-        shape: cython.int = self.shape(node)
+        shape = self.shape(node)
         if shape == ARRAY or (spaced and not shape):
             self.put(ord(" "))
         return self.put(ord("(")) if shape else 0
@@ -561,20 +507,15 @@ class Printer(ExpressionParser):
 
     def right(self, node: cython.int) -> cython.int:
         """Print what is written of a type behind the name."""
-        kind: cython.int
-        signature: cython.int
-        if self.bad:
+        if not self.enter():
             return 0
-        self.enter()
         node = self.strip(node)
         kind = self.kind(node)
         if kind in (POINTER, REFERENCE, RVALUE_REFERENCE, MEMBER_POINTER):
-            if kind == POINTER:
-                node = self.nodes[node + 1]
-            elif kind == MEMBER_POINTER:
-                node = self.nodes[node + 2]
-            else:
+            if kind in (REFERENCE, RVALUE_REFERENCE):
                 node = self.target(node)
+            else:
+                node = self.nodes[node + 1] if kind == POINTER else self.nodes[node + 2]
             if self.shape(node):
                 self.put(ord(")"))
             if self.nodes[node] & SHAPED:

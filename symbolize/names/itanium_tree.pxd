@@ -29,8 +29,7 @@ cdef class Tree(Demangler):
     cdef int node(self, int kind, int a, int b, int c) except -1
     cdef int join(self, int kind, int a, int b, int c) except -1
     cdef int kind(self, int node) except -1
-    cdef int append(self, int tail, int item) except -1
-    cdef int close(self, int head) except -1
+    cdef int append(self, int head, int item) except -1
     cdef int item(self, int node, int index) except -1
     cdef int pack_length(self, int pack) except -1
     cdef int add(self, int node) except -1

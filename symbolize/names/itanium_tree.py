@@ -1,13 +1,13 @@
-# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# cython: boundscheck=True, wraparound=False, initializedcheck=False, infer_types=True
 """The tree of an Itanium C++ linkage name (Itanium C++ ABI, chapter 5.1).
 
 A `Tree` holds the nodes; `itanium_types`, `itanium_names` (names) and `itanium_expressions` make them,
 `itanium_printer` (names and types) and `itanium_demangler` (expressions) print them. A node is the offset of four
 numbers in one array: its kind with its flags, and three fields. 0 is no node. A back reference is the node itself, so a
-small name can expand to a text without bounds: parsing takes steps in proportion to the name, and what prints has
+small name can stand for a text without bounds: parsing takes steps in proportion to the name, and what prints has
 limits of its own (R117).
 
-What a template parameter (`PARAMETER`) denotes depends on where it is printed, as compilers take the first
+What a template parameter (`PARAMETER`) stands for depends on where it is printed, as compilers take the first
 parameters of all templates for one type that can be referred back to: the arguments of the function around it count, in
 the signature of a generic lambda it is `auto`, and elsewhere it is what it was where it was read. The arguments for the
 type of a conversion operator follow it (`FORWARD`).
@@ -65,11 +65,9 @@ class Tree(Demangler):
 
     def node(self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int) -> cython.int:
         """A node whose fields are not all nodes."""
-        at: cython.int = self.count
+        at = self.count
         if at + 4 > len(self.nodes):
-            grown = array("i", self.nodes)
-            grown.frombytes(bytes(4 * len(self.nodes)))
-            self.nodes = memoryview(grown)
+            self.nodes = memoryview(array("i", self.nodes) * 2)
         self.nodes[at] = kind
         self.nodes[at + 1] = a
         self.nodes[at + 2] = b
@@ -85,22 +83,15 @@ class Tree(Demangler):
         """What a node is."""
         return self.nodes[node] & KIND
 
-    def append(self, tail: cython.int, item: cython.int) -> cython.int:
-        """The LIST node that holds an item, linked to the one in front of it."""
-        node: cython.int = self.node(LIST | self.nodes[item] & PACKED, item, 0, 0)
-        if tail:
-            self.nodes[tail + 2] = node
-        return node
-
-    def close(self, head: cython.int) -> cython.int:
-        """A list that is complete; its head holds a pack if one of its items does."""
-        flags: cython.int = 0
-        node: cython.int = head
-        while node:
-            flags |= self.nodes[node]
-            node = self.nodes[node + 2]
+    def append(self, head: cython.int, item: cython.int) -> cython.int:
+        """The list with one more item; its head holds a pack if one of the items does."""
+        node = self.node(LIST | self.nodes[item] & PACKED, item, 0, 0)
         if head:
-            self.nodes[head] |= flags & PACKED
+            self.nodes[self.nodes[head + 3] + 2] = node
+            self.nodes[head] |= self.nodes[node]
+        else:
+            head = node
+        self.nodes[head + 3] = node
         return head
 
     def item(self, node: cython.int, index: cython.int) -> cython.int:
@@ -113,8 +104,8 @@ class Tree(Demangler):
 
     def pack_length(self, pack: cython.int) -> cython.int:
         """The number of elements of a pack."""
-        count: cython.int = 0
-        node: cython.int = self.nodes[pack + 1]
+        count = 0
+        node = self.nodes[pack + 1]
         while node:
             count += 1
             node = self.nodes[node + 2]
@@ -124,24 +115,19 @@ class Tree(Demangler):
     def add(self, node: cython.int) -> cython.int:
         """Take a component up among those that can be referred back to."""
         if self.substitutions == len(self.subs):
-            grown = array("i", self.subs)
-            grown.frombytes(bytes(4 * len(self.subs)))
-            self.subs = memoryview(grown)
+            self.subs = memoryview(array("i", self.subs) * 2)
         self.subs[self.substitutions] = node
         self.substitutions += 1
         return node
 
     def expect(self, byte: cython.uchar) -> cython.int:
         """Pass a character that must be there."""
-        if self.text[self.at] != byte:
-            return self.fail()
-        self.at += 1
-        return 0
+        return 0 if self.eat(byte) else self.fail()
 
     def number(self) -> cython.int:
         """Decimal digits, at least one."""
-        value: cython.int = 0
-        byte: cython.uchar = self.text[self.at]
+        value = 0
+        byte = self.text[self.at]
         if not ord("0") <= byte <= ord("9"):
             return self.fail()
         while ord("0") <= byte <= ord("9"):
@@ -154,7 +140,7 @@ class Tree(Demangler):
 
     def ordinal(self) -> cython.int:
         """`_` is 0, `0_` is 1 and so on."""
-        value: cython.int = 0
+        value = 0
         if self.text[self.at] != ord("_"):
             value = self.number() + 1
         self.expect(ord("_"))
@@ -162,14 +148,11 @@ class Tree(Demangler):
 
     def sequence(self) -> cython.int:
         """The same with digits of base 36, `0` to `9` and `A` to `Z`."""
-        value: cython.int = 0
-        byte: cython.uchar = self.text[self.at]
+        value = 0
+        byte = self.text[self.at]
         if byte == ord("_"):
             self.at += 1
             return 0
-        if self.text[self.at + 1] == ord("_") and byte <= ord("Z"):
-            self.at += 2
-            return byte - ord("0") + 1 if byte <= ord("9") else byte - ord("A") + 11
         while True:
             if ord("0") <= byte <= ord("9"):
                 value = value * 36 + byte - ord("0")
@@ -186,8 +169,8 @@ class Tree(Demangler):
 
     def slice(self) -> cython.int:
         """The length of an identifier and the identifier."""
-        size: cython.int = self.length()
-        start: cython.int = self.at
+        size = self.length()
+        start = self.at
         if not size or size > self.size - start:
             return self.fail()
         self.at = start + size
@@ -195,8 +178,8 @@ class Tree(Demangler):
 
     def source_name(self) -> cython.int:
         """An identifier, which constructors behind it are named by; `_GLOBAL__N_1` is an anonymous namespace."""
-        node: cython.int = self.slice()
-        start: cython.int = self.nodes[node + 1]
+        node = self.slice()
+        start = self.nodes[node + 1]
         if (
             self.text[start] == ord("_")
             and self.nodes[node + 2] - start >= _ANONYMOUS_SIZE
@@ -216,31 +199,33 @@ class Tree(Demangler):
 
     def tags(self, node: cython.int) -> cython.int:
         """ABI tags, `B` an identifier each."""
-        while self.text[self.at] == ord("B") and not self.bad:
-            self.at += 1
+        while self.eat(ord("B")) and not self.bad:
             node = self.node(TAGGED | self.nodes[node] & PACKED, node, self.slice(), 0)
         return node
 
     def qualifiers(self) -> cython.int:
         """The qualifiers of the object that a member function is called for."""
-        quals: cython.int = 0
-        if ord("0") <= self.text[self.at] <= ord("9"):  # as in most names
-            return 0
-        if self.eat(ord("r")):
+        quals = 0
+        if self.text[self.at] == ord("r"):
+            self.at += 1
             quals |= RESTRICT
-        if self.eat(ord("V")):
+        if self.text[self.at] == ord("V"):
+            self.at += 1
             quals |= VOLATILE
-        if self.eat(ord("K")):
+        if self.text[self.at] == ord("K"):
+            self.at += 1
             quals |= CONST
-        if self.eat(ord("R")):
+        if self.text[self.at] == ord("R"):
+            self.at += 1
             quals |= LVALUE
-        elif self.eat(ord("O")):
+        elif self.text[self.at] == ord("O"):
+            self.at += 1
             quals |= RVALUE
         return quals
 
     def digits(self) -> cython.int:
         """Decimal digits as they are written."""
-        start: cython.int = self.at
+        start = self.at
         while ord("0") <= self.text[self.at] <= ord("9"):
             self.at += 1
         return self.node(NAME, start, self.at, 0)

@@ -7,13 +7,13 @@ cdef class TypeParser(Tree):
     cdef int a_name(self, bint state) except -1
     cdef int unqualified(self, bint state, int scope, int module) except -1
     cdef int expression(self) except -1
-    cdef int literal(self) except -1
+    cdef int operand(self, unsigned char of) except -1
     cdef int lookup(self, int node, int index) except -1
     cdef int parameter(self) except -1
-    cdef int types(self, unsigned char end) except -1
     cdef int arguments(self, bint state) except -1
     cdef int argument(self) except -1
     cdef bint at_declaration(self) except -1
+    cdef int declarations(self) except -1
     cdef int declaration(self) except -1
     cdef int constraint(self) except -1
     cdef int a_type(self) except -1
@@ -23,6 +23,7 @@ cdef class TypeParser(Tree):
     cdef int parameter_type(self) except -1
     cdef int qualified_type(self) except -1
     cdef int function_type(self) except -1
+    cdef int dimension(self) except -1
     cdef int array_type(self) except -1
     cdef int vendor_type(self) except -1
     cdef int decltype(self) except -1

@@ -1,4 +1,4 @@
-# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# cython: boundscheck=True, wraparound=False, initializedcheck=False, infer_types=True
 """Types and template arguments of Itanium C++ linkage names (Itanium C++ ABI, 5.1.5 Type Encodings, Compression)."""
 
 from __future__ import annotations
@@ -43,23 +43,21 @@ _MORE_BUILTIN = {
 _BUILTIN_WORDS = cython.declare(list, [word(_BUILTIN[i]) if i in _BUILTIN else -1 for i in range(256)])
 _MORE_BUILTIN_WORDS = cython.declare(list, [word(_MORE_BUILTIN[i]) if i in _MORE_BUILTIN else -1 for i in range(256)])
 _CHARACTERS = b"char, std::char_traits<char>"
-# The text, and in front of a constructor or destructor the template, its arguments and the name of the class.
+# The abbreviated text, and in front of a constructor or destructor the name of the class and its template arguments.
 _ABBREVIATIONS = {
-    ord("a"): (b"std::allocator", b"std::allocator", b"", b"allocator"),
-    ord("b"): (b"std::basic_string", b"std::basic_string", b"", b"basic_string"),
-    ord("s"): (b"std::string", b"std::basic_string", _CHARACTERS + b", std::allocator<char>", b"basic_string"),
-    ord("i"): (b"std::istream", b"std::basic_istream", _CHARACTERS, b"basic_istream"),
-    ord("o"): (b"std::ostream", b"std::basic_ostream", _CHARACTERS, b"basic_ostream"),
-    ord("d"): (b"std::iostream", b"std::basic_iostream", _CHARACTERS, b"basic_iostream"),
+    ord("a"): (b"std::allocator", b"allocator", b""),
+    ord("b"): (b"std::basic_string", b"basic_string", b""),
+    ord("s"): (b"std::string", b"basic_string", _CHARACTERS + b", std::allocator<char>"),
+    ord("i"): (b"std::istream", b"basic_istream", _CHARACTERS),
+    ord("o"): (b"std::ostream", b"basic_ostream", _CHARACTERS),
+    ord("d"): (b"std::iostream", b"basic_iostream", _CHARACTERS),
 }
-_abbreviated = [
-    [word(_ABBREVIATIONS[i][column]) if i in _ABBREVIATIONS and _ABBREVIATIONS[i][column] else -1 for i in range(256)]
-    for column in range(4)
-]
-_ABBREVIATED_TEXTS = cython.declare(list, _abbreviated[0])
-_ABBREVIATED_TEMPLATES = cython.declare(list, _abbreviated[1])
-_ABBREVIATED_ARGUMENTS = cython.declare(list, _abbreviated[2])
-_ABBREVIATED_CLASSES = cython.declare(list, _abbreviated[3])
+# The words of the text, the class, the class with its scope, and the arguments.
+_abbreviated = {
+    letter: (word(text), word(name), word(b"std::" + name), word(arguments) if arguments else -1)
+    for letter, (text, name, arguments) in _ABBREVIATIONS.items()
+}
+_ABBREVIATED = cython.declare(list, [_abbreviated.get(i) for i in range(256)])
 _ELABORATED = cython.declare(
     dict, {letter: word(text) for letter, text in ((ord("s"), b"struct "), (ord("u"), b"union "), (ord("e"), b"enum "))}
 )
@@ -81,8 +79,8 @@ class TypeParser(Tree):
         """An expression."""
         return self.fail()
 
-    def literal(self) -> cython.int:
-        """A value between `L` and `E`."""
+    def operand(self, of: cython.uchar) -> cython.int:
+        """A part of a special name or an expression."""
         return self.fail()
 
     def lookup(self, node: cython.int, index: cython.int) -> cython.int:
@@ -92,10 +90,7 @@ class TypeParser(Tree):
         self.lookups += index + 1
         if self.lookups > MAX_LOOKUPS:
             return self.refuse()
-        while index and node:
-            node = self.nodes[node + 2]
-            index -= 1
-        return self.nodes[node + 1]
+        return self.item(node, index)
 
     def parameter(self) -> cython.int:
         """`T_`, `T0_` and so on: a template parameter.
@@ -103,10 +98,9 @@ class TypeParser(Tree):
         In constraints and declarations of parameters those of templates around the innermost one are `T_`, its own
         `TL0__` and so on.
         """
-        node: cython.int = 0
-        kind: cython.int = PARAMETER | PACKED | SHAPED
-        level: cython.int = 0
-        index: cython.int
+        node = 0
+        kind = PARAMETER | PACKED | SHAPED
+        level = 0
         self.at += 1
         if self.eat(ord("L")):
             level = self.number() + 1
@@ -126,21 +120,10 @@ class TypeParser(Tree):
             return self.fail()
         return self.node(kind, index, node, 0)
 
-    def types(self, end: cython.uchar) -> cython.int:
-        """Types up to a character, or to a constraint."""
-        head: cython.int = 0
-        tail: cython.int = 0
-        while self.text[self.at] != end and self.text[self.at] != ord("Q") and not self.bad:
-            tail = self.append(tail, self.a_type())
-            head = head or tail
-        return self.close(head)
-
     def arguments(self, state: cython.bint) -> cython.int:
-        """`I` or `J`, template arguments, `E`; with `state` they are what parameters denote from here on."""
-        head: cython.int = 0
-        tail: cython.int = 0
-        flags: cython.int = 0
-        last_name: cython.int = self.last_name
+        """`I` or `J`, template arguments, `E`; with `state` they are what parameters stand for from here on."""
+        head = 0
+        last_name = self.last_name
         self.at += 1
         self.enter()
         if state:
@@ -150,15 +133,10 @@ class TypeParser(Tree):
             if self.text[self.at] == ord("Q"):
                 self.constraint()
                 break
-            tail = self.append(tail, self.argument())
-            flags |= self.nodes[tail]
-            if not head:
-                head = tail
-                if state:
-                    self.params = head
+            head = self.append(head, self.argument())
+            if state:
+                self.params = head
         self.expect(ord("E"))
-        if head:
-            self.nodes[head] |= flags & PACKED
         self.depth -= 1
         self.last_name = last_name
         return head
@@ -171,43 +149,42 @@ class TypeParser(Tree):
         return node
 
     def argument(self) -> cython.int:
-        """A type, a value, an expression, or a pack of them, with the declaration of its parameter if there is one."""
-        node: cython.int
-        byte: cython.uchar = self.text[self.at]
+        """A type, a value, an expression, or a pack of them, with the declaration of its parameter if that is told."""
+        byte = self.text[self.at]
         if byte == ord("L"):
-            return self.literal()
+            return self.expression()
         if byte == ord("X"):
             self.at += 1
             node = self.expression()
             self.expect(ord("E"))
             return node
-        if byte == ord("J") or byte == ord("I"):
+        if byte in b"IJ":
             node = self.arguments(False)
             return self.node(PACK | self.nodes[node] & PACKED, node, 0, 0)
         if self.at_declaration():
-            leveled: cython.bint = self.leveled
+            leveled = self.leveled
             self.leveled = True
             self.declaration()
             self.leveled = leveled
-            self.enter()
-            node = self.argument() if not self.bad else 0
+            node = self.argument() if self.enter() else 0
             self.depth -= 1
             return node
         return self.a_type()
 
     def at_declaration(self) -> cython.bint:
         """Whether the declaration of a template parameter follows, and not the use of one."""
-        byte: cython.uchar = self.text[self.at + 1]
-        return self.text[self.at] == ord("T") and (
-            byte == ord("y") or byte == ord("n") or byte == ord("t") or byte == ord("p") or byte == ord("k")
-        )
+        return self.text[self.at] == ord("T") and self.text[self.at + 1] in b"ykntp"
+
+    def declarations(self) -> cython.int:
+        """The declarations of template parameters that follow."""
+        head = 0
+        while self.at_declaration() and not self.bad:
+            head = self.append(head, self.declaration())
+        return head
 
     def declaration(self) -> cython.int:
         """The declaration of a template parameter: a type, constrained or not, a value, a template, or a pack."""
-        head: cython.int = 0
-        tail: cython.int = 0
-        node: cython.int = 0
-        byte: cython.uchar = self.text[self.at + 1]
+        byte = self.text[self.at + 1]
         self.enter()
         self.at += 2
         if byte == ord("y"):
@@ -221,21 +198,17 @@ class TypeParser(Tree):
                 return self.fail()
             node = self.join(PACK_OF_PARAMETERS, self.declaration(), 0, 0)
         else:
-            while self.at_declaration() and not self.bad:
-                tail = self.append(tail, self.declaration())
-                head = head or tail
+            node = self.node(TEMPLATE_PARAMETER, self.declarations(), 0, 0)
             if self.text[self.at] == ord("Q"):
                 self.constraint()
             self.expect(ord("E"))
-            node = self.node(TEMPLATE_PARAMETER, head, 0, 0)
         self.depth -= 1
         return node
 
     def constraint(self) -> cython.int:
         """`Q` an expression: a requires-clause."""
-        generic: cython.bint = self.generic
-        leveled: cython.bint = self.leveled
-        node: cython.int
+        generic = self.generic
+        leveled = self.leveled
         self.at += 1
         self.generic = self.leveled = True
         node = self.expression()
@@ -244,11 +217,10 @@ class TypeParser(Tree):
 
     def a_type(self) -> cython.int:
         """A type (5.1.5)."""
-        node: cython.int
-        byte: cython.uchar = self.text[self.at]
+        byte = self.text[self.at]
         # Simple types first: they need no more.
-        if ord("a") <= byte <= ord("z") and byte != ord("r") and byte != ord("u"):
-            node = _BUILTIN_WORDS[byte]
+        if ord("a") <= byte <= ord("z") and byte not in b"ru":
+            node: cython.int = _BUILTIN_WORDS[byte]
             if node < 0:
                 return self.fail()
             self.at += 1
@@ -257,24 +229,17 @@ class TypeParser(Tree):
             return 0
         if byte == ord("S"):
             node = self.substituted_type()
-        elif byte == ord("P"):
+        elif byte in b"PRO":
             self.at += 1
-            node = self.add(self.wrap(POINTER, self.a_type()))
-        elif byte == ord("R"):
-            self.at += 1
-            node = self.add(self.wrap(REFERENCE, self.a_type()))
-        elif byte == ord("O"):
-            self.at += 1
-            node = self.add(self.wrap(RVALUE_REFERENCE, self.a_type()))
-        elif byte == ord("K") or byte == ord("V") or byte == ord("r"):
+            kind = POINTER if byte == ord("P") else REFERENCE if byte == ord("R") else RVALUE_REFERENCE
+            node = self.add(self.wrap(kind, self.a_type()))
+        elif byte in b"KVr":
             node = self.add(self.qualified_type())
         elif byte == ord("U"):
             byte = self.text[self.at + 1]
             node = self.add(self.qualified_type() if ord("1") <= byte <= ord("9") else self.a_name(False))
         elif byte == ord("T"):
             node = self.parameter_type()
-        elif byte == ord("N") or byte == ord("Z") or ord("1") <= byte <= ord("9"):
-            node = self.add(self.a_name(False))
         elif byte == ord("D"):
             node = self.more_types()
         elif byte == ord("F"):
@@ -283,16 +248,11 @@ class TypeParser(Tree):
             node = self.add(self.array_type())
         elif byte == ord("M"):
             self.at += 1
-            node = self.a_type()
-            node = self.join(MEMBER_POINTER, node, self.a_type(), 0)
-            self.nodes[node] |= SHAPED
-            self.add(node)
-        elif byte == ord("C") or byte == ord("G"):
+            node = self.add(self.join(MEMBER_POINTER | SHAPED, self.a_type(), self.a_type(), 0))
+        elif byte in b"CG":
             self.at += 1
-            node = self.a_type()
-            node = self.add(
-                self.join(SUFFIXED, node, self.node(WORD, _COMPLEX if byte == ord("C") else _IMAGINARY, 0, 0), 0)
-            )
+            kind = _COMPLEX if byte == ord("C") else _IMAGINARY
+            node = self.add(self.join(SUFFIXED, self.a_type(), self.node(WORD, kind, 0, 0), 0))
         elif byte == ord("u"):
             node = self.add(self.vendor_type())
         else:
@@ -306,7 +266,6 @@ class TypeParser(Tree):
 
     def substituted_type(self) -> cython.int:
         """A type that begins with `S`."""
-        node: cython.int
         if self.text[self.at + 1] == ord("t"):
             return self.add(self.a_name(False))
         node = self.substitution()
@@ -321,7 +280,7 @@ class TypeParser(Tree):
 
     def may_be_template(self, node: cython.int) -> cython.bint:
         """Whether template arguments can follow; else a pack does, which old releases of GCC begin with `I` as well."""
-        kind: cython.int = self.kind(node)
+        kind = self.kind(node)
         if kind in (PARAMETER, FORWARD):
             # Behind the type of a conversion operator its own arguments follow.
             if self.converting:
@@ -331,7 +290,6 @@ class TypeParser(Tree):
 
     def parameter_type(self) -> cython.int:
         """A template parameter, a template that is one, or a class with the word in front of it."""
-        node: cython.int
         if ord("a") <= self.text[self.at + 1] <= ord("z"):
             found = _ELABORATED.get(self.text[self.at + 1])
             if found is None:
@@ -346,36 +304,21 @@ class TypeParser(Tree):
 
     def qualified_type(self) -> cython.int:
         """A type with qualifiers, all of which together are one candidate for back references."""
-        node: cython.int
-        name: cython.int
-        arguments: cython.int = 0
-        quals: cython.int
-        start: cython.int = self.at
-        byte: cython.uchar = self.text[self.at]
+        arguments = 0
+        start = self.at
+        byte = self.text[self.at]
         if byte == ord("U"):
             self.at += 1
             name = self.slice()
             if self.text[self.at] == ord("I"):
                 arguments = self.arguments(False)
-            self.enter()
-            node = self.qualified_type() if not self.bad else 0
+            node = self.qualified_type() if self.enter() else 0
             self.depth -= 1
             return self.join(VENDOR_QUALIFIED, node, name, arguments)
-        while byte == ord("r") or byte == ord("V") or byte == ord("K"):
+        while byte in b"rVK":
             self.at += 1
             byte = self.text[self.at]
-        if self.at > start and (
-            byte == ord("F")
-            or (
-                byte == ord("D")
-                and (
-                    self.text[self.at + 1] == ord("o")
-                    or self.text[self.at + 1] == ord("O")
-                    or self.text[self.at + 1] == ord("w")
-                    or self.text[self.at + 1] == ord("x")
-                )
-            )
-        ):
+        if self.at > start and (byte == ord("F") or (byte == ord("D") and self.text[self.at + 1] in b"oOwx")):
             # Qualifiers of what the function is called for.
             self.at = start
             return self.function_type()
@@ -390,80 +333,59 @@ class TypeParser(Tree):
 
     def function_type(self) -> cython.int:
         """Qualifiers, exception specification, `F`, the return type and the parameters, `E`."""
-        quals: cython.int
-        node: cython.int
-        head: cython.int = 0
-        tail: cython.int = 0
-        exceptions: cython.int = 0
-        safe: cython.int = 0
-        byte: cython.uchar
+        head = 0
+        exceptions = 0
         quals = self.qualifiers()
-        if self.text[self.at] == ord("D"):
-            byte = self.text[self.at + 1]
-            if byte == ord("o"):
-                self.at += 2
-                exceptions = self.node(WORD, _NOEXCEPT, 0, 0)
-            elif byte == ord("O"):
-                self.at += 2
-                node = self.expression()
-                self.expect(ord("E"))
-                exceptions = self.join(ENCLOSED, self.node(WORD, _NOEXCEPT_IF, 0, 0), node, 0)
-            elif byte == ord("w"):
-                self.at += 2
-                head = self.types(ord("E"))
-                self.expect(ord("E"))
-                exceptions = self.join(ENCLOSED, self.node(WORD, _THROW, 0, 0), head, 0)
-        if self.eat_code(ord("D"), ord("x")):
+        byte = self.text[self.at + 1] if self.text[self.at] == ord("D") else 0
+        if byte in b"oOw":
+            self.at += 2
+        if byte == ord("o"):
+            exceptions = self.node(WORD, _NOEXCEPT, 0, 0)
+        elif byte == ord("O"):
+            exceptions = self.join(ENCLOSED, self.node(WORD, _NOEXCEPT_IF, 0, 0), self.expression(), 0)
+            self.expect(ord("E"))
+        elif byte == ord("w"):
+            while not self.eat(ord("E")) and not self.bad:
+                exceptions = self.append(exceptions, self.a_type())
+            exceptions = self.join(ENCLOSED, self.node(WORD, _THROW, 0, 0), exceptions, 0)
+        if self.text[self.at] == ord("D") and self.text[self.at + 1] == ord("x"):
+            self.at += 2
             safe = self.node(WORD, _TRANSACTION_SAFE, 0, 0)
             exceptions = self.join(SUFFIXED, exceptions, safe, 0) if exceptions else safe
         self.expect(ord("F"))
         self.eat(ord("Y"))
-        node = self.a_type()
-        head = tail = 0
-        while self.text[self.at] != ord("E") and not self.bad:
-            byte = self.text[self.at + 1]
-            if self.text[self.at] == ord("v"):
+        returned = self.a_type()
+        while not self.eat(ord("E")) and not self.bad:
+            byte = self.text[self.at]
+            if byte == ord("v"):
                 self.at += 1
-            elif byte == ord("E") and (self.text[self.at] == ord("R") or self.text[self.at] == ord("O")):
-                quals |= LVALUE if self.text[self.at] == ord("R") else RVALUE
+            elif byte in b"RO" and self.text[self.at + 1] == ord("E"):
+                quals |= LVALUE if byte == ord("R") else RVALUE
                 self.at += 1
             else:
-                tail = self.append(tail, self.a_type())
-                head = head or tail
-        self.expect(ord("E"))
-        tail = self.join(SIGNATURE, self.close(head), 0, exceptions)
-        self.nodes[tail] |= quals << EXTRA
-        node = self.join(FUNCTION, node, tail, 0)
-        self.nodes[node] |= SHAPED
+                head = self.append(head, self.a_type())
+        return self.join(FUNCTION | SHAPED, returned, self.join(SIGNATURE | quals << EXTRA, head, 0, exceptions), 0)
+
+    def dimension(self) -> cython.int:
+        """A number or an expression, `_`."""
+        node = self.digits() if ord("0") <= self.text[self.at] <= ord("9") else self.expression()
+        self.expect(ord("_"))
         return node
 
     def array_type(self) -> cython.int:
         """`A`, a number, an expression or nothing, `_`, the type of the elements."""
-        size: cython.int = 0
         self.at += 1
-        if ord("0") <= self.text[self.at] <= ord("9"):
-            size = self.digits()
-        elif self.text[self.at] != ord("_"):
-            size = self.expression()
-        self.expect(ord("_"))
-        size = self.join(ARRAY, size, self.a_type(), 0)
-        self.nodes[size] |= SHAPED
-        return size
+        size = 0 if self.eat(ord("_")) else self.dimension()
+        return self.join(ARRAY | SHAPED, size, self.a_type(), 0)
 
     def vendor_type(self) -> cython.int:
         """`u`, an identifier, and arguments of a type that the compiler computes."""
-        name: cython.int
-        head: cython.int
         self.at += 1
         name = self.slice()
-        if self.text[self.at] != ord("I"):
-            return name
-        head = self.arguments(False)
-        return self.join(TRANSFORMED, name, head, 0)
+        return self.join(TRANSFORMED, name, self.arguments(False), 0) if self.text[self.at] == ord("I") else name
 
     def decltype(self) -> cython.int:
         """`Dt` or `DT`, an expression, `E`."""
-        node: cython.int
         self.at += 2
         # Clang 19 has no encoding for an element of a pack and leaves the expression out.
         node = self.expression() if self.text[self.at] != ord("E") else self.node(LIST, 0, 0, 0)
@@ -472,87 +394,70 @@ class TypeParser(Tree):
 
     def more_types(self) -> cython.int:
         """Types that begin with `D`."""
-        node: cython.int
-        found: cython.int
-        byte: cython.uchar = self.text[self.at + 1]
-        if byte == ord("p"):
-            self.at += 2
-            node = self.a_type()
-            return self.add(self.node(EXPANSION, node, 0, 0))
-        if byte == ord("t") or byte == ord("T"):
+        byte = self.text[self.at + 1]
+        if byte in b"tT":
             return self.add(self.decltype())
-        if byte == ord("v"):
-            return self.add(self.vector_type())
-        if byte == ord("o") or byte == ord("O") or byte == ord("w") or byte == ord("x"):
+        if byte in b"oOwx":
             return self.add(self.function_type())
         self.at += 2
+        if byte == ord("p"):
+            return self.add(self.node(EXPANSION, self.a_type(), 0, 0))
+        if byte == ord("v"):
+            return self.add(self.vector_type())
         if byte == ord("F"):
             return self.float_type()
-        if byte == ord("B") or byte == ord("U"):
-            node = self.digits() if ord("0") <= self.text[self.at] <= ord("9") else self.expression()
-            self.expect(ord("_"))
-            found = self.node(WORD, _BIT_INT if byte == ord("B") else _UNSIGNED_BIT_INT, 0, 0)
-            return self.add(self.join(ENCLOSED, found, node, 0))
-        if byte == ord("k") or byte == ord("K"):
-            node = self.a_name(False)
-            found = self.node(WORD, _AUTO if byte == ord("k") else _DECLTYPE_AUTO, 0, 0)
-            return self.join(CONSTRAINED, node, found, 0)
+        if byte in b"BU":
+            found: cython.int = _BIT_INT if byte == ord("B") else _UNSIGNED_BIT_INT
+            return self.add(self.join(ENCLOSED, self.node(WORD, found, 0, 0), self.dimension(), 0))
+        if byte in b"kK":
+            found = _AUTO if byte == ord("k") else _DECLTYPE_AUTO
+            return self.join(CONSTRAINED, self.a_name(False), self.node(WORD, found, 0, 0), 0)
         if byte == ord("y"):
-            node = self.a_type()
-            return self.add(self.join(SELECTED, node, self.expression(), 0))
+            return self.add(self.join(SELECTED, self.a_type(), self.expression(), 0))
         found = _MORE_BUILTIN_WORDS[byte]
         return self.node(WORD, found, 0, 0) if found >= 0 else self.fail()
 
     def float_type(self) -> cython.int:
         """Behind `DF`: a floating-point type of so many bits, with an `x` of more, with a `b` bfloat16."""
-        start: cython.int = self.at
+        start = self.at
         self.number()
+        end = self.at
         if self.eat(ord("b")):
             return self.node(WORD, _BFLOAT, 0, 0)
         if self.eat(ord("x")):
-            return self.node(PREFIXED, self.node(WORD, _FLOAT_N, 0, 0), self.node(NAME, start, self.at, 0), 0)
-        self.expect(ord("_"))
-        return self.node(PREFIXED, self.node(WORD, _FLOAT_N, 0, 0), self.node(NAME, start, self.at - 1, 0), 0)
+            end = self.at
+        else:
+            self.expect(ord("_"))
+        return self.node(PREFIXED, self.node(WORD, _FLOAT_N, 0, 0), self.node(NAME, start, end, 0), 0)
 
     def vector_type(self) -> cython.int:
-        """`Dv`, a number, an expression or nothing, `_`, the type of the elements, or `p` for pixels."""
-        size: cython.int = 0
-        self.at += 2
+        """Behind `Dv`: a number or an expression, `_`, the type of the elements, or `p` for pixels."""
         if ord("1") <= self.text[self.at] <= ord("9"):
             size = self.digits()
-        elif self.text[self.at] == ord("_"):
-            # The digit of an expression would read as a number.
-            self.at += 1
-            size = self.expression()
         else:
+            self.eat(ord("_"))  # in front of an expression that begins with a digit
             size = self.expression()
         self.expect(ord("_"))
-        if self.eat(ord("p")):
-            return self.join(VECTOR, self.node(WORD, _PIXEL, 0, 0), size, 0)
-        return self.join(VECTOR, self.a_type(), size, 0)
+        of = self.node(WORD, _PIXEL, 0, 0) if self.eat(ord("p")) else self.a_type()
+        return self.join(VECTOR, of, size, 0)
 
     def substitution(self) -> cython.int:
         """`S` what has been read before, or a class of the standard library."""
-        index: cython.int
-        node: cython.int
-        byte: cython.uchar
         self.at += 1
         byte = self.text[self.at]
         if byte == ord("_") or ord("0") <= byte <= ord("9") or ord("A") <= byte <= ord("Z"):
             index = self.sequence()
             return self.subs[index] if index < self.substitutions else self.fail()
-        index = _ABBREVIATED_TEXTS[byte]
-        if index < 0:
+        found = _ABBREVIATED[byte]
+        if found is None:
             return self.fail()
         self.at += 1
-        node = _ABBREVIATED_CLASSES[byte]
-        self.last_name = self.node(WORD, node, 0, 0)
-        if self.text[self.at] == ord("C") or (
-            self.text[self.at] == ord("D") and ord("0") <= self.text[self.at + 1] <= ord("9")
-        ):
-            index = _ABBREVIATED_TEMPLATES[byte]
-            node = self.node(WORD, index, 0, 0)
-            index = _ABBREVIATED_ARGUMENTS[byte]
-            return node if index < 0 else self.node(TEMPLATE, node, self.append(0, self.node(WORD, index, 0, 0)), 0)
-        node = self.node(WORD, index, 0, 0)
-        return self.add(self.tags(node)) if self.text[self.at] == ord("B") else node
+        self.last_name = self.node(WORD, found[1], 0, 0)
+        byte = self.text[self.at]
+        if byte == ord("C") or (byte == ord("D") and ord("0") <= self.text[self.at + 1] <= ord("9")):
+            node = self.node(WORD, found[2], 0, 0)
+            if found[3] < 0:
+                return node
+            return self.node(TEMPLATE, node, self.append(0, self.node(WORD, found[3], 0, 0)), 0)
+        node = self.node(WORD, found[0], 0, 0)
+        return self.add(self.tags(node)) if byte == ord("B") else node

@@ -1,7 +1,6 @@
-"""ProGuard and R8 mapping files: from the names and lines of an obfuscated program to those of its source.
+"""ProGuard and R8 mapping files: from obfuscated names and lines to those of the source (R171 to R174).
 
-Rules R171 to R174. A `ProguardMap` may be read from a file (`read_map`) or filled by what has the same facts in another
-form.
+A `ProguardMap` is read from a file (`read_map`), or filled by a loader that has the same facts in another form.
 """
 
 import json
@@ -12,23 +11,23 @@ from functools import partial
 from typing import BinaryIO, NamedTuple
 
 from symbolize.core.errors import InputError
-from symbolize.core.files import os_error_text
 
 MAX_LINE = 1 << 16
-"""Longer lines of a file are passed over: the few that R8 writes list places of outlined code, which are not used."""
+"""Longer lines are skipped: the few that R8 writes list call sites of outlined code, which are not used."""
 MAX_MEMBERS = 1 << 22
-"""How many methods and line ranges of the classes that are asked for are kept."""
+"""Methods and line ranges of the wanted classes."""
 MAX_INLINED = 256
-"""Methods that are inlined into one another at one place; more are no real ones, and denote nothing."""
+"""Methods that are inlined into one another at one line; a longer chain is not believed."""
 MAX_CANDIDATES = 8
-"""Of more methods than this that a name may denote none is named."""
-MAX_TOLD = 3
-"""So many bad lines are reported with their number; the others are counted."""
+"""A name that may be more methods than these is not translated."""
+MAX_REPORTED = 3
+"""Bad lines that are reported with their number; the others are counted."""
 
 CLASS = re.compile(rb"(\S+) -> (\S+):")
 MEMBER = re.compile(
     rb"(?:(\d{1,10}):(\d{1,10}):)?(\S+)\s+([^\s(:]+)(?:\(([^()\s]*)\))?(?::(\d{1,10})(?::(\d{1,10}))?)?\s+->\s+(\S+)"
 )
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SOURCE_FILE, SYNTHESIZED = b"sourceFile", b"com.android.tools.r8.synthesized"
 
 NAME = re.compile(rb"(?:(?P<type>[^\s()]+) )?(?P<path>[^\s()]+)\.(?P<method>[^\s().]+)(?:\((?P<arguments>[^()]*)\))?")
@@ -37,7 +36,7 @@ DEDUPLICATED = b" [DEDUPED]"
 
 
 class JavaName(NamedTuple):
-    """The name of a Java method: class with package, method, arguments (None: not known), and a suffix for people."""
+    """The name of a Java method: class with package, method, arguments (None: unknown), and a suffix for readers."""
 
     owner: bytes
     method: bytes
@@ -48,8 +47,8 @@ class JavaName(NamedTuple):
 class Range(NamedTuple):
     """A line of the map: lines `first` to `last` of an obfuscated method are these of the method `owner.name`.
 
-    Without lines `first` is -1, and `source_first` where the source has none known. `source_last` is -1 where one line
-    stands for all.
+    Without lines `first` is -1, and `source_first` where those of the source are unknown. `source_last` is -1 where all
+    are one line of the source.
     """
 
     first: int
@@ -73,7 +72,7 @@ class SourceFrame(NamedTuple):
 class JavaClass:
     """A class: its name in the source, and the ranges of its methods by obfuscated name, in the order of the file.
 
-    `synthesized` are the methods (owner, name, arguments) that the compiler made up; `has_gaps` means that lines of the
+    `synthesized` are the methods (owner, name, arguments) that the compiler generated; with `has_gaps`, lines of the
     class could not be read.
     """
 
@@ -85,7 +84,7 @@ class JavaClass:
     def add(self, obfuscated: bytes, name: bytes, arguments: bytes = b"", *numbers: int) -> Range:
         """Add a method or a line range of it; `numbers` are the lines as in `Range`, from `first` on.
 
-        A `name` with a dot says the class that the method was inlined from (rule R171).
+        A `name` with a dot has the class that the method was inlined from (R171, Java names).
         """
         owner, _, plain = name.rpartition(b".")
         first, last, source_first, source_last = (*numbers, *(-1, -1, -1, -1)[len(numbers) :])
@@ -99,7 +98,7 @@ class ProguardMap:
     """The classes of a program by obfuscated name, and the files of classes by their names in the source.
 
     `ambiguous` are obfuscated names that several classes have. `problems` lists what could not be read. `looked_at`
-    counts the ranges that `frames` went over.
+    counts the ranges that `frames` compared.
     """
 
     source: str
@@ -110,16 +109,16 @@ class ProguardMap:
     looked_at: int = 0
 
     def add(self, obfuscated: bytes, name: bytes) -> JavaClass:
-        """Add a class; another one with the same obfuscated name makes both ambiguous (rule R174)."""
+        """Add a class; another one with the same obfuscated name makes both ambiguous (R174)."""
         if obfuscated in self.classes and obfuscated not in self.ambiguous:
             self.ambiguous.add(obfuscated)
             shown = obfuscated.decode(errors="backslashreplace")
-            self.problems.append(f"{self.source}: class {shown} is declared twice and is not used")
+            self.problems.append(f"{self.source}: class {shown} occurs twice, so that it is not translated")
         added = self.classes[obfuscated] = JavaClass(name)
         return added
 
     def frames(self, name: JavaName, line: int) -> list[SourceFrame]:
-        """What a frame with this name and line (0: unknown) denotes, innermost first; empty if that is not known."""
+        """The frames of the source for a name and line (0: unknown), innermost first; empty if they are unknown."""
         java_class = self.classes.get(name.owner)
         if java_class is None or name.owner in self.ambiguous:
             return []
@@ -138,7 +137,7 @@ class ProguardMap:
                 return []
             written = [method for method in chain if method[2:5] not in java_class.synthesized] or chain
             return [self._frame(method, line) for method in written]
-        # Nothing says which of the methods with this name it is, nor its line (rule R173).
+        # Which of the methods with this name it is remains unknown, and so does its line (R173).
         outer = [group[-1] for group in here or (without if line > 0 else groups) or groups]
         outer = [method for method in outer if method[2:5] not in java_class.synthesized] or outer
         methods = sorted({(method.owner, method.name) for method in outer})
@@ -149,7 +148,7 @@ class ProguardMap:
         return [SourceFrame(b" | ".join(names), files.pop() if len(files) == 1 else b"", 0)]
 
     def _of_overload(self, groups: list[list[Range]], arguments: bytes | None) -> list[list[Range]]:
-        """The groups of the method with these obfuscated arguments, if any has them (rule R173)."""
+        """The groups of the method with these obfuscated arguments, if any has them (R173)."""
         if arguments is None:
             return groups
         wanted = re.sub(rb"[^\s,\[\]]+", lambda found: self._type(found[0]), arguments.replace(b" ", b""))
@@ -161,7 +160,7 @@ class ProguardMap:
         return known.name if known is not None and obfuscated not in self.ambiguous else obfuscated
 
     def _frame(self, method: Range, line: int) -> SourceFrame:
-        """The frame of one method at a line of its obfuscated form (rule R172)."""
+        """The frame of one method at a line of its obfuscated form (R172)."""
         if method.source_first < 0:
             source = line
         elif method.source_last < 0 or method.source_first == method.source_last:
@@ -175,9 +174,9 @@ class ProguardMap:
 
 
 def chains(ranges: Iterable[Range]) -> list[list[Range]]:
-    """The ranges of one obfuscated name, each with the methods that it was inlined into behind it (rule R172).
+    """The ranges of one obfuscated name, each with the methods that it was inlined into behind it (R172).
 
-    What follows with the same lines is the caller, if it is at one line. Methods without lines denote themselves.
+    What follows with the same lines is the caller, if it is at one line. Methods without lines are chains of their own.
     """
     found: list[list[Range]] = []
     for method in ranges:
@@ -190,7 +189,7 @@ def chains(ranges: Iterable[Range]) -> list[list[Range]]:
 
 
 def parse_name(name: bytes) -> JavaName | None:
-    """The parts of a name as profilers of Android write it, None if it is no name of a Java method (rule R171).
+    """The parts of a name as profilers of Android write it, None if it is no name of a Java method (R171).
 
     A result type before it is left out; arguments and the mark of code that several methods share are kept apart.
     """
@@ -202,14 +201,14 @@ def parse_name(name: bytes) -> JavaName | None:
 
 
 def classes_in(name: JavaName) -> Iterator[bytes]:
-    """The classes that a name speaks of: its own, and those of its arguments."""
+    """The classes in a name: its own, and those of its arguments."""
     yield name.owner
     if name.arguments:
         yield from re.findall(rb"[^\s,\[\]]+", name.arguments)
 
 
 def read_map(path: str, wanted: Collection[bytes]) -> ProguardMap:
-    """Read the classes with the obfuscated names `wanted` from a mapping file; all else is passed over.
+    """Read the classes with the obfuscated names `wanted` from a mapping file.
 
     Raises InputError, with the number of the line, if the file cannot be read or is none.
     """
@@ -217,14 +216,14 @@ def read_map(path: str, wanted: Collection[bytes]) -> ProguardMap:
     try:
         with open(path, "rb") as file:
             _read_classes(file, result, wanted)
-            # Files are recorded with the class of a method, which may come before or after the one it was inlined into.
+            # The file of a method is given with its class, which may precede or follow the one it was inlined into.
             owners = {method.owner for known in result.classes.values() for r in known.methods.values() for method in r}
             owners -= {known.name for known in result.classes.values()}
             if owners and file.seekable():
                 file.seek(0)
                 _read_files(file, result, owners)
     except OSError as error:
-        raise InputError(path, os_error_text(error)) from error
+        raise InputError(path, error.strerror or str(error)) from error
     return result
 
 
@@ -234,61 +233,49 @@ def _read_classes(file: BinaryIO, result: ProguardMap, wanted: Collection[bytes]
     member: Range | None = None
     any_class, kept, bad = False, 0, []
     for number, line in _lines(file):
-        start = line[:1]
-        if start in (b" ", b"\t"):
+        indented = line[:1] in (b" ", b"\t")
+        if indented and current is None and any_class:
+            continue  # a member of a class that is not wanted
+        text = line.strip()
+        if text.startswith(b"#"):
+            if current is not None and b'"id"' in (text := text.replace(b"'", b'"')):
+                _read_comment(text, result, current, member)
+        elif text and not indented:
+            found = CLASS.fullmatch(text.removeprefix(BYTE_ORDER_MARK))
+            if found is None:
+                what = "is no class, and not indented as a member is" if any_class else "is no class"
+                raise InputError(result.source, f"is not a ProGuard map: line {number} {what}")
+            any_class, member = True, None
+            current = result.add(found[2], found[1]) if found[2] in wanted else None
+        elif text and current is None:
+            raise InputError(result.source, f"is not a ProGuard map: line {number} precedes any class")
+        elif text and current is not None:
+            member = None
             is_cut = len(line) == MAX_LINE and line[-1] != ord("\n")
-            if current is None:
-                if not any_class and line.strip() and not line.strip().startswith(b"#"):
-                    raise InputError(result.source, f"is not a ProGuard map: line {number} is before any class")
-                continue
-            line = line.strip()
-            if not line.startswith(b"#"):
-                if not line:
-                    continue
-                found = MEMBER.fullmatch(line) if not is_cut else None
-                if found is None:
-                    bad.append(number)
-                    current.has_gaps = True
-                    member = None
-                elif found[5] is not None:  # the others are fields
-                    if kept >= MAX_MEMBERS:
-                        raise InputError(
-                            result.source, f"line {number}: absurdly many methods in the classes asked for"
-                        )
-                    kept += 1
-                    member = _add_member(current, found)
-                else:
-                    member = None
-                continue
-        if line.startswith(b"#"):
-            if current is not None and b'"id"' in (line := line.replace(b"'", b'"')):
-                _read_comment(line, result, current, member)
-            continue
-        line = line.strip()
-        if not line:
-            continue
-        class_line = CLASS.fullmatch(line.removeprefix(b"\xef\xbb\xbf"))
-        if class_line is None:
-            what = "is no class, and not indented as a member is" if any_class else "is no class"
-            raise InputError(result.source, f"is not a ProGuard map: line {number} {what}")
-        any_class, current, member = True, None, None
-        if class_line[2] in wanted:
-            current = result.add(class_line[2], class_line[1])
+            found = MEMBER.fullmatch(text) if not is_cut else None
+            if found is None:
+                bad.append(number)
+                current.has_gaps = True
+            elif found[5] is not None:  # the others are fields
+                kept += 1
+                if kept > MAX_MEMBERS:
+                    raise InputError(result.source, f"line {number}: too many methods in the classes asked for")
+                member = _add_member(current, found)
     if bad:
-        more = f" and {len(bad) - MAX_TOLD} more" if len(bad) > MAX_TOLD else ""
-        told = ", ".join(map(str, bad[:MAX_TOLD]))
-        result.problems.append(f"{result.source}: unreadable members in lines {told}{more} are left out")
+        more = f" and {len(bad) - MAX_REPORTED} more" if len(bad) > MAX_REPORTED else ""
+        first = ", ".join(map(str, bad[:MAX_REPORTED]))
+        result.problems.append(f"{result.source}: unreadable members in lines {first}{more} are left out")
 
 
 def _add_member(current: JavaClass, found: re.Match[bytes]) -> Range:
-    """Add what a line says of a method."""
+    """Add the method of a line."""
     first, last, _, name, arguments, source_first, source_last, obfuscated = found.groups()
     numbers = [int(digits) if digits is not None else -1 for digits in (first, last, source_first, source_last)]
     return current.add(obfuscated, name, arguments, *numbers)
 
 
 def _read_comment(line: bytes, result: ProguardMap, current: JavaClass, member: Range | None) -> None:
-    """Take over what a comment of R8 says of the class or the method before it, if it is of use (rule R172)."""
+    """Take over a comment of R8 on the class or the method before it (R172)."""
     if SYNTHESIZED in line:
         if member is not None:
             current.synthesized.add(member[2:5])
@@ -297,7 +284,7 @@ def _read_comment(line: bytes, result: ProguardMap, current: JavaClass, member: 
 
 
 def _file_name(line: bytes) -> bytes:
-    """The name in a comment that says the source file of a class."""
+    """The source file of a class by a comment; empty if it has none."""
     try:
         facts = json.loads(line[line.index(b"{") :])
         if facts["id"] == SOURCE_FILE.decode():

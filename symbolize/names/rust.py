@@ -1,28 +1,28 @@
-# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# cython: boundscheck=True, wraparound=False, initializedcheck=False, infer_types=True
 """Rust names, spelled as rustc-demangle spells them: v0 (RFC 2603) and the legacy scheme (R116, Rust names)."""
 
 from __future__ import annotations
 
 import re
+import sys
 
 import cython
 
 if not cython.compiled:
     from symbolize.names.demangler import MAX_NAME, Demangler
 
+_MIN_NAME = cython.declare(cython.Py_ssize_t, len("_R0a"))
+_MAX_ESCAPE = cython.declare(cython.Py_ssize_t, len("u10ffff$"))
+_MAX_CODE_POINT = cython.declare(cython.Py_ssize_t, sys.maxunicode)
+_LETTERS = cython.declare(cython.Py_ssize_t, 26)  # names of lifetimes
+_DIGITS_32, _DIGITS_64 = 8, 16  # hexadecimal digits of numbers
 _MAX_LIFETIMES = cython.declare(cython.Py_ssize_t, 256)
 _MAX_INTEGER = cython.declare(cython.Py_ssize_t, 1 << 56)
-# How many steps a character of Punycode counts for, which takes Python's codec to decode.
+# Steps that a character of Punycode counts for, which takes Python's codec to decode.
 _PUNYCODE_STEPS = cython.declare(cython.int, 32)
 # 16 characters of an identifier count for a step.
 _STEP_SHIFT = cython.declare(cython.int, 4)
 _HASH_SIZE = cython.declare(cython.int, len("17h0123456789abcdefE"))
-_SHORTEST = cython.declare(cython.int, len("_RC0"))
-# Between two `$` of a legacy name.
-_LONGEST_ESCAPE = cython.declare(cython.int, 8)
-_DIGITS_OF_64_BITS = cython.declare(cython.int, 16)
-_DIGITS_OF_CHARACTER = cython.declare(cython.int, 8)
-_LAST_CHARACTER = cython.declare(cython.Py_ssize_t, 0x10FFFF)
 _LLVM, _HEX_DIGITS = b".llvm.", b"0123456789abcdefABCDEF"
 
 _BASIC = {
@@ -44,10 +44,8 @@ _CHARACTER_ESCAPES = {ord("\t"): b"\\t", ord("\r"): b"\\r", ord("\n"): b"\\n", o
 @cython.ccall
 @cython.exceptval(-1, check=True)
 def is_legacy(name: bytes) -> cython.bint:
-    """Whether a name is nested and ends in Rust's hash: `17h`, 16 digits, `E`."""
-    i: cython.Py_ssize_t
-    byte: cython.uchar
-    size: cython.Py_ssize_t = len(name)
+    """Whether a name is nested and ends in the component that tells Rust's from C++ names: `17h`, 16 digits, `E`."""
+    size = len(name)
     if size < _HASH_SIZE + 4 or name[size - 1] != ord("E") or name[size - 18] != ord("h"):
         return False
     if name[size - 19] != ord("7") or name[size - 20] != ord("1") or name[2] != ord("N"):
@@ -78,8 +76,8 @@ class RustDemangler(Demangler):
         The hash of a legacy name is left out; without `generics` so are the generic arguments of a v0 name, of which
         the brackets stay, as in pprof. A vendor suffix (`.llvm.`) is passed over.
         """
-        size: cython.Py_ssize_t = len(name)
-        if size < _SHORTEST or size > MAX_NAME or name[0] != ord("_"):
+        size = len(name)
+        if size < _MIN_NAME or size > MAX_NAME or name[0] != ord("_"):
             return None
         if name[1] == ord("Z"):
             if name[size - 1] != ord("E"):
@@ -87,7 +85,7 @@ class RustDemangler(Demangler):
                 if size < 0 or size + len(_LLVM) == len(name) or name[size + len(_LLVM) :].strip(_HEX_DIGITS):
                     return None
                 name = name[:size]
-            # What has the form of a clone suffix (R115) or a version (R114) is one.
+            # What looks like a clone suffix (R115) or a version (R114) is one.
             if not is_legacy(name) or b"@" in name or name.startswith(b".arch_", name.rfind(b".")):
                 return None
             self.load(name)
@@ -115,7 +113,6 @@ class RustDemangler(Demangler):
 
     def legacy(self, end: cython.int) -> cython.int:
         """Lengths and components up to the one of the hash."""
-        size: cython.int
         while self.at < end and not self.bad:
             size = self.length()
             if not size or size > end - self.at:
@@ -128,8 +125,6 @@ class RustDemangler(Demangler):
 
     def component(self, at: cython.int, end: cython.int) -> cython.int:
         """A component with its escapes undone."""
-        start: cython.int
-        size: cython.int
         # An identifier cannot begin with an escape; the compiler puts an underscore in front.
         if end - at > 1 and self.text[at] == ord("_") and self.text[at + 1] == ord("$"):
             at += 1
@@ -153,10 +148,10 @@ class RustDemangler(Demangler):
 
     def escape(self, at: cython.int, end: cython.int) -> cython.int:
         """Print what is meant by the characters behind a `$`; return how many they are, 0 if it is no escape."""
-        close: cython.int = at
+        close = at
         if self.text[at] == ord("$"):
             return 0
-        while close < end and self.text[close] != ord("$") and close - at < _LONGEST_ESCAPE:
+        while close < end and self.text[close] != ord("$") and close - at < _MAX_ESCAPE:
             close += 1
         if close >= end or self.text[close] != ord("$"):
             return 0
@@ -174,8 +169,7 @@ class RustDemangler(Demangler):
 
     def integer(self) -> cython.Py_ssize_t:
         """A base-62 number, at most `_MAX_INTEGER`: the disambiguators of crates are larger, but not printed."""
-        value: cython.Py_ssize_t = 0
-        byte: cython.uchar
+        value = 0
         if self.eat(ord("_")):
             return 0
         while True:
@@ -200,7 +194,6 @@ class RustDemangler(Demangler):
 
     def identifier(self) -> cython.int:
         """Read the bounds of an identifier, which is between `start` and `at` then; return its size."""
-        size: cython.int
         self.is_punycode = self.eat(ord("u"))
         size = self.length()
         self.eat(ord("_"))
@@ -212,7 +205,6 @@ class RustDemangler(Demangler):
 
     def put_identifier(self) -> cython.int:
         """Print the identifier that was read last."""
-        i: cython.int
         used: cython.int = self.used
         byte: cython.uchar = ord("_")
         # A back reference may print one again and again, and the text of arguments may be dropped again.
@@ -249,10 +241,10 @@ class RustDemangler(Demangler):
             return self.fail()
 
     def follow(self) -> cython.int:
-        """Go to what a back reference, whose `B` is read, refers to; return where to go on, 0 if it is not followed."""
-        start: cython.int = self.at - 3
-        target: cython.Py_ssize_t = self.integer()
-        end: cython.int = self.at
+        """Go to the target of a back reference, behind its `B`; return where to continue, 0 if it is not followed."""
+        start = self.at - 3
+        target = self.integer()
+        end = self.at
         if target >= start:
             return self.fail()
         if self.muted or self.bad:
@@ -262,18 +254,17 @@ class RustDemangler(Demangler):
 
     def put_lifetime(self, index: cython.Py_ssize_t) -> cython.int:
         """Print a lifetime by its De Bruijn index; 0 is one that is erased."""
-        depth: cython.Py_ssize_t = self.lifetimes - index
+        depth = self.lifetimes - index
         if index == 0:
             return self.put_word(b"'_")
         if depth < 0:
             return self.fail()
         self.put(ord("'"))
-        return self.put(ord("a") + depth) if depth <= ord("z") - ord("a") else self.put_word(b"_%d" % depth)
+        return self.put(ord("a") + depth) if depth < _LETTERS else self.put_word(b"_%d" % depth)
 
     def path(self, in_value: cython.bint) -> cython.int:
         """A path; `in_value` it has `::` in front of its generic arguments."""
-        end: cython.int
-        byte: cython.uchar = self.text[self.at]
+        byte = self.text[self.at]
         if not self.enter():
             return 0
         self.at += 1
@@ -293,7 +284,7 @@ class RustDemangler(Demangler):
             if end:
                 self.path(in_value)
                 self.at = end
-        elif byte == ord("M") or byte == ord("X") or byte == ord("Y"):
+        elif byte in b"MXY":
             if byte != ord("Y"):
                 self.tagged_integer(ord("s"))
                 self.muted_path()
@@ -310,8 +301,8 @@ class RustDemangler(Demangler):
 
     def muted_path(self) -> cython.int:
         """A path that is not printed."""
-        used: cython.int = self.used
-        muted: cython.bint = self.muted
+        used = self.used
+        muted = self.muted
         self.muted = True
         self.path(False)
         self.muted = muted
@@ -320,9 +311,7 @@ class RustDemangler(Demangler):
 
     def nested(self, in_value: cython.bint) -> cython.int:
         """A namespace, the path around it, a disambiguator, and an identifier."""
-        number: cython.Py_ssize_t
-        size: cython.int
-        namespace: cython.uchar = self.text[self.at]
+        namespace = self.text[self.at]
         if not (ord("A") <= namespace <= ord("Z") or ord("a") <= namespace <= ord("z")):
             return self.fail()
         self.at += 1
@@ -347,13 +336,12 @@ class RustDemangler(Demangler):
 
     def generic_arguments(self) -> cython.int:
         """Lifetimes, constants and types up to `E`, whose text is dropped without `generics`."""
-        used: cython.int = self.used
-        first: cython.bint = True
+        used = self.used
+        separator = b""
         while not self.bad and not self.eat(ord("E")):
             self.count_steps(1)
-            if not first:
-                self.put_word(b", ")
-            first = False
+            self.put_word(separator)
+            separator = b", "
             if self.eat(ord("L")):
                 self.put_lifetime(self.integer())
             elif self.eat(ord("K")):
@@ -366,30 +354,27 @@ class RustDemangler(Demangler):
 
     def type(self) -> cython.int:
         """A type."""
-        end: cython.int
-        index: cython.Py_ssize_t
-        count: cython.int = 0
-        byte: cython.uchar = self.text[self.at]
+        count = 0
+        byte = self.text[self.at]
         if not self.enter():
             return 0
         basic = _BASIC_TYPES[byte]
         self.at += 1
         if basic is not None:
             self.put_word(basic)
-        elif byte == ord("R") or byte == ord("Q"):
+        elif byte in b"RQ":
             self.put(ord("&"))
-            if self.eat(ord("L")):
-                index = self.integer()
-                if index:
-                    self.put_lifetime(index)
-                    self.put(ord(" "))
+            index = self.integer() if self.eat(ord("L")) else 0
+            if index:
+                self.put_lifetime(index)
+                self.put(ord(" "))
             if byte == ord("Q"):
                 self.put_word(b"mut ")
             self.type()
-        elif byte == ord("P") or byte == ord("O"):
+        elif byte in b"PO":
             self.put_word(b"*const " if byte == ord("P") else b"*mut ")
             self.type()
-        elif byte == ord("A") or byte == ord("S"):
+        elif byte in b"AS":
             self.put(ord("["))
             self.type()
             if byte == ord("A"):
@@ -405,16 +390,14 @@ class RustDemangler(Demangler):
                 count += 1
             self.put_word(b",)" if count == 1 else b")")
         elif byte == ord("F"):
-            count = self.lifetimes
-            self.binder()
+            lifetimes = self.binder()
             self.function_type()
-            self.lifetimes = count
+            self.lifetimes = lifetimes
         elif byte == ord("D"):
             self.put_word(b"dyn ")
-            count = self.lifetimes
-            self.binder()
+            lifetimes = self.binder()
             self.trait_bounds()
-            self.lifetimes = count
+            self.lifetimes = lifetimes
             if not self.eat(ord("L")):
                 return self.fail()
             index = self.integer()
@@ -433,47 +416,43 @@ class RustDemangler(Demangler):
         return 0
 
     def binder(self) -> cython.int:
-        """The lifetimes of a higher-ranked type."""
-        i: cython.Py_ssize_t
-        count: cython.Py_ssize_t = self.tagged_integer(ord("G"))
+        """The lifetimes of a higher-ranked type; return how many were bound before."""
+        before = self.lifetimes
+        count = self.tagged_integer(ord("G"))
         if count > _MAX_LIFETIMES:
             return self.refuse()
         if count:
             self.count_steps(count)
             self.put_word(b"for<")
             for i in range(count):
-                if i:
-                    self.put_word(b", ")
+                self.put_word(b", " if i else b"")
                 self.lifetimes += 1
                 self.put_lifetime(1)
             self.put_word(b"> ")
-        return 0
+        return before
 
     def function_type(self) -> cython.int:
         """`U` if it is unsafe, `K` and the ABI, parameters, `E`, what it returns."""
-        i: cython.int
-        used: cython.int
-        first: cython.bint = True
+        separator = b""
         if self.eat(ord("U")):
             self.put_word(b"unsafe ")
         if self.eat(ord("K")):
             self.put_word(b'extern "')
+            used = self.used
             if self.eat(ord("C")):
                 self.put(ord("C"))
+            elif not self.identifier() or self.is_punycode:
+                return self.fail()
             else:
-                if not self.identifier() or self.is_punycode:
-                    return self.fail()
-                used = self.used
                 self.put_identifier()
-                for i in range(used, self.used):
-                    if self.out[i] == ord("_"):
-                        self.out[i] = ord("-")
+            for i in range(used, self.used):
+                if self.out[i] == ord("_"):
+                    self.out[i] = ord("-")
             self.put_word(b'" ')
         self.put_word(b"fn(")
         while not self.bad and not self.eat(ord("E")):
-            if not first:
-                self.put_word(b", ")
-            first = False
+            self.put_word(separator)
+            separator = b", "
             self.type()
         self.put(ord(")"))
         if not self.eat(ord("u")):
@@ -483,8 +462,7 @@ class RustDemangler(Demangler):
 
     def open_path(self) -> cython.bint:
         """The path of a trait. True if it has generic arguments, whose closing bracket is left out then."""
-        end: cython.int
-        opened: cython.bint = False
+        opened = False
         if not self.enter():
             return False
         if self.eat(ord("B")):
@@ -504,14 +482,11 @@ class RustDemangler(Demangler):
 
     def trait_bounds(self) -> cython.int:
         """Traits and their associated types up to `E`."""
-        opened: cython.bint
-        used: cython.int
-        first: cython.bint = True
+        separator = b""
         while not self.bad and not self.eat(ord("E")):
             self.count_steps(1)
-            if not first:
-                self.put_word(b" + ")
-            first = False
+            self.put_word(separator)
+            separator = b" + "
             opened = self.open_path()
             used = self.used
             while not self.bad and self.eat(ord("p")):
@@ -530,8 +505,7 @@ class RustDemangler(Demangler):
 
     def constant(self) -> cython.int:
         """The value of a constant: its type and hexadecimal digits, `p` for one that is not known."""
-        end: cython.int
-        byte: cython.uchar = self.text[self.at]
+        byte = self.text[self.at]
         if not self.enter():
             return 0
         self.at += 1
@@ -565,16 +539,15 @@ class RustDemangler(Demangler):
         digits = self.nibbles()
         if self.bad:
             return 0
-        return self.put_word(b"0x" + digits if len(digits) > _DIGITS_OF_64_BITS else b"%d" % int(digits, 16))
+        return self.put_word(b"0x" + digits if len(digits) > _DIGITS_64 else b"%d" % int(digits, 16))
 
     def character(self) -> cython.int:
         """A character, escaped unless it is one of ASCII that prints as itself."""
         digits = self.nibbles()
-        value: cython.Py_ssize_t
-        if self.bad or len(digits) > _DIGITS_OF_CHARACTER:
+        if self.bad or len(digits) > _DIGITS_32:
             return self.fail()
-        value = int(digits, 16)
-        if value > _LAST_CHARACTER:
+        value: cython.Py_ssize_t = int(digits, 16)
+        if value > _MAX_CODE_POINT:
             return self.fail()
         text = _CHARACTER_ESCAPES.get(value)
         if text is None:
@@ -583,8 +556,8 @@ class RustDemangler(Demangler):
 
     def nibbles(self) -> bytes:
         """Hexadecimal digits, at least one, with a `_` behind them."""
-        start: cython.int = self.at
-        byte: cython.uchar = self.text[start]
+        start = self.at
+        byte = self.text[start]
         while ord("0") <= byte <= ord("9") or ord("a") <= byte <= ord("f"):
             self.at += 1
             byte = self.text[self.at]

@@ -229,7 +229,7 @@ def test_what_is_said_twice() -> None:
     twice = trace_of() + NAMES + w.deobfuscation([w.java_class("a.a.a", "Other")], "com.acme.app")
     ((profile,), warnings) = profiles(twice)
     assert names_of(profile) == [*OBFUSCATED[:-1], *SOURCE[-1:]]
-    assert any("class a.a.a is declared twice" in text for text in warnings)
+    assert any("class a.a.a occurs twice" in text for text in warnings)
 
 
 def test_several_traces_with_one_symbolizer() -> None:

@@ -279,6 +279,12 @@ def test_no_name_costs_much(name: bytes, mode: int) -> None:
     assert text is None or len(text) <= 1 << 20
 
 
+def test_a_mistake_in_front_of_an_unresolved_name_counts() -> None:
+    """Reading an `sr` name in another way does not hide that what precedes it is malformed."""
+    assert read(b"_Z1fUa9enable_ifIXdt1xsr1aIiE1bEEv", FULL) == b"f() [enable_if:x.a<int>::b]"
+    assert read(b"_Z1fUa9enable_ifIXdtT_sr1aIiE1bEEv", FULL) is None  # there is no template parameter
+
+
 def test_what_costs_too_much_is_told_from_what_is_wrong() -> None:
     """The C++ runtime is not asked for a name that was refused for its cost (R117)."""
     reader = itanium_demangler.CppDemangler()

@@ -140,7 +140,7 @@ def test_classes_of_two_names(tmp_path: Path) -> None:
     known = read(tmp_path, "A -> a:\nB -> b:\nC -> a:\n", "a", "b")
     assert frames(known, "a.x") == []
     assert frames(known, "b.x") == [("B.x", "", 0)]
-    assert known.problems == [f"{known.source}: class a is declared twice and is not used"]
+    assert known.problems == [f"{known.source}: class a occurs twice, so that it is not translated"]
 
 
 def test_what_is_not_asked_for_is_not_kept(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_what_is_not_asked_for_is_not_kept(tmp_path: Path) -> None:
     [
         ("hello\n", "line 1 is no class"),
         ("A -> a:\nB - b\n", "line 2 is no class, and not indented as a member is"),
-        ("# comment\n\n    int x -> a\n", "line 3 is before any class"),
+        ("# comment\n\n    int x -> a\n", "line 3 precedes any class"),
         (b"\x7fELF\x02\x01\x01\0\0\0", "line 1 is no class"),
     ],
 )
