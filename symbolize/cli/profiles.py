@@ -25,7 +25,7 @@ from symbolize.cli.options import (
     print_error,
 )
 from symbolize.cli.progress import ProgressBar
-from symbolize.core.errors import InputError, OutputError, UsageError, printable
+from symbolize.core.errors import InputError, OutputError, UsageError, first_names, printable
 from symbolize.core.files import os_error_text
 from symbolize.write.files import check_inputs, check_terminal
 
@@ -289,9 +289,8 @@ def paths_of_all(names: Sequence[str], output: str, options: argparse.Namespace)
     if names == [""] or (len(names) == 1 and not (into and len(options.profiles) == 1)):
         return [output]
     if options.output is not None and not into:
-        some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
         raise UsageError(
-            f"-o {options.output} is one file for {len(names)} profiles ({some}); name a folder, or choose with --pid, "
+            f"-o {options.output} is one file for {len(names)} profiles ({first_names(names)}); name a folder, or choose with --pid, "
             "--process, --heap, --kind or --merge"
         )
     folder = options.output if into and len(options.profiles) == 1 else output.removesuffix(".pb.gz")

@@ -1,9 +1,21 @@
 """What can go wrong for a user, as exceptions that print as one line."""
 
+from collections.abc import Iterable
+from itertools import islice
+
+MAX_LISTED = 10
+"""Names that a message lists."""
+
 
 def printable(text: str) -> str:
     """`text` without control characters, with which the name of a file could steer a terminal."""
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def first_names(names: Iterable[str]) -> str:
+    """The first names of a list for a message, `...` for more."""
+    first = list(islice(names, MAX_LISTED + 1))
+    return ", ".join([*first[:MAX_LISTED], "..."] if len(first) > MAX_LISTED else first)
 
 
 class SymbolizeError(Exception):

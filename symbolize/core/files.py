@@ -98,19 +98,25 @@ def is_unfinished(path: str) -> bool:
 
 
 @contextmanager
-def atomic_file(path: str, unfinished: str = "") -> Iterator[BinaryIO]:
+def atomic_file(path: str, unfinished: str = "", durable: bool = False) -> Iterator[BinaryIO]:
     """A file to write, which becomes `path` when the block ends and is removed when it raises.
 
-    It is written at `unfinished`, by default beside `path`. Raises OSError.
+    It is written at `unfinished`, by default beside `path`. A `durable` file outlives a loss of power after the block.
+    Raises OSError.
     """
     unfinished = unfinished or unfinished_path(path)
     try:
         with open(unfinished, "xb") as file:
             yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(unfinished, path)
     except BaseException:
         remove(unfinished)
         raise
+    if durable:
+        sync_folder(os.path.dirname(path))
 
 
 def sync_folder(folder: str) -> None:

@@ -209,7 +209,7 @@ def set_split_bases(units: Units) -> None:
     """Set the bases of split units behind the headers of the tables, which DWARF 4 has not (R78, bases of split
     units)."""
     wide = np.asarray(units.offset_size) == 8
-    modern = np.asarray(units.version) >= 5
+    modern = np.asarray(units.version) >= DWARF_5
     units.str_offsets_base = memoryview(np.where(modern, np.where(wide, 16, 8), 0).astype(np.uint64))
     units.rnglists_base = memoryview(np.where(wide, 20, 12).astype(np.uint64))
 

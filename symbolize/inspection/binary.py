@@ -29,7 +29,7 @@ from symbolize.inspection.related import (
     packages,
     supplementary_links,
 )
-from symbolize.symbol_files.gopclntab import read_header
+from symbolize.symbol_files.gopclntab import RELEASES, read_header
 from symbolize.symbols.split_dwarf_files import debug_sections, split_sections
 
 CODE_UNITS = (1, 4)
@@ -104,7 +104,7 @@ def read_go(image: ElfImage) -> Go | None:
         return None
     notes = image.contents(GO_NOTE.decode()) or b""
     build_id = go_build_id(memoryview(notes), image.big_endian)
-    return Go(f"{header.layout // 100}.{header.layout % 100}", header.functions, build_id)
+    return Go(RELEASES[header.layout], header.functions, build_id)
 
 
 def read_debug(image: ElfImage, problems: list[str]) -> tuple[Sources | None, Debug | None]:

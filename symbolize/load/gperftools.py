@@ -182,7 +182,7 @@ def _end_without_marker(
 
 def _is_memory_map(text: bytes) -> bool:
     """Whether what is found instead of a record is text, and text that contains mappings."""
-    is_text = not any(byte < 0x20 and byte not in b"\t\n\r" for byte in set(text))
+    is_text = not any(byte < ord(" ") and byte not in b"\t\n\r" for byte in set(text))
     return is_text and bool(memory_map.parse(text).rows)
 
 

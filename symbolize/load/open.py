@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 from symbolize.core.compression import Counted
-from symbolize.core.errors import InputError
+from symbolize.core.errors import InputError, first_names
 from symbolize.load.compression import decompressed
 from symbolize.load.detect import FORMATS, describe, is_trace
 from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
@@ -46,7 +46,7 @@ def load_one(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) ->
     """The profile of an input that has only one."""
     found = load_all(source, options)
     if len(found) > 1:
-        names = ", ".join(each.name for each in found[:10]) + (", ..." if len(found) > 10 else "")
+        names = first_names(each.name for each in found)
         raise InputError(source_name(source), f"holds {len(found)} profiles: {names}")
     return found[0].profile
 

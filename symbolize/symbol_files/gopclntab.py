@@ -18,6 +18,8 @@ Buffer = bytes | memoryview
 
 GO_1_2, GO_1_16, GO_1_18, GO_1_20 = range(4)
 """Layouts, by the release of Go that introduced them."""
+RELEASES = ("1.2", "1.16", "1.18", "1.20")
+"""Those releases, by layout."""
 LAYOUTS = {0xFFFFFFFB: GO_1_2, 0xFFFFFFFA: GO_1_16, 0xFFFFFFF0: GO_1_18, 0xFFFFFFF1: GO_1_20}
 """The layouts by the first word of the table."""
 FUNCTION_SIZES = (32, 36, 36, 40)

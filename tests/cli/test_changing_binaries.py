@@ -5,7 +5,7 @@ import importlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from symbolize.batch.engines.engine import Failure, Task
 from symbolize.batch.tasks import decode_binary, forget_worker, symbolize_inputs
-from symbolize.binaries import BinaryIndex
+from symbolize.binaries.index_update import IndexUpdate
 from symbolize.cli import main
 from symbolize.core.page_faults import COMPILED
 from symbolize.elf import ElfImage
@@ -196,15 +196,16 @@ def test_names_that_are_read_late(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 def between(monkeypatch: pytest.MonkeyPatch, harm: Callable[[], object]) -> None:
     """Do harm behind the first walk, before any file is opened."""
-    walk, done = BinaryIndex._walk, list[bool]()
+    run, done = IndexUpdate.run, list[bool]()
 
-    def walked(self: BinaryIndex) -> None:
-        walk(self)
+    def walked(self: IndexUpdate, roots: Sequence[str], depth: int | None) -> dict[int, int]:
+        order = run(self, roots, depth)
         if not done:
             done.append(True)
             harm()
+        return order
 
-    monkeypatch.setattr(BinaryIndex, "_walk", walked)
+    monkeypatch.setattr(IndexUpdate, "run", walked)
 
 
 @pytest.mark.parametrize("harm", (HARM | GONE).values(), ids=HARM | GONE)

@@ -26,6 +26,9 @@ MAX_NAME: Final = 800
 UNSAFE: Final = re.compile("[?\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Characters that are escaped in names: control characters, bytes that are no text, and `?`, which begins a query."""
 
+ESCAPED_BYTES: Final = range(0xDC80, 0xDD00)
+"""Characters that Python has for bytes of a name that are no text (PEP 383)."""
+
 
 class Input(NamedTuple):
     """A profile to be symbolized.
@@ -94,7 +97,7 @@ def _component(raw: str) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
-    data = bytes([code - 0xDC00]) if 0xDC80 <= code <= 0xDCFF else match[0].encode("utf-8", "surrogatepass")
+    data = bytes([code & 0xFF]) if code in ESCAPED_BYTES else match[0].encode("utf-8", "surrogatepass")
     return "".join(f"%{byte:02x}" for byte in data)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import NONE, Int64, distinct_inverse, offsets_of
 from symbolize.core.compression import CutShort
-from symbolize.core.errors import InputError, printable
+from symbolize.core.errors import InputError, first_names, printable
 from symbolize.load.model import ALL, Choice, LoadedProfile
 from symbolize.load.perfetto.build import MODES, UNWIND_ERRORS, Label, Part, build
 from symbolize.load.perfetto.constants import EMPTY, MISSING
@@ -148,8 +148,7 @@ def _nothing(trace: Trace, choice: Choice, warnings: list[str]) -> str:
     if choice != ALL:
         everything = [*_heaps(trace, ALL), *_samples(trace, ALL)]
         if everything:
-            names = ", ".join(each.name for each in everything[:10]) + (", ..." if len(everything) > 10 else "")
-            return f"the trace has no such profile; it has {names}"
+            return f"the trace has no such profile; it has {first_names(each.name for each in everything)}"
     why = f" ({'; '.join(warnings)})" if warnings else ""
     return f"is a Perfetto trace without heap profiles, CPU samples or samples of Chromium{why}"
 

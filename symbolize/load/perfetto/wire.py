@@ -14,7 +14,7 @@ from symbolize.core.arrays import extended
 if not cython.compiled:
     SMALL_FIELDS = 16
     """Fields whose tags have one byte have numbers below this one."""
-    from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, NUMBER, VARINT, WIRE_TYPE
+    from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, LAST_BYTE, MAX_VARINT, NUMBER, VARINT, WIRE_TYPE
     from symbolize.proto.perfetto_trace_tags import *
 
 LAST_TAG = 1 << 10
@@ -54,11 +54,11 @@ class MessageReader:
         byte: cython.ulonglong
         shift: cython.int = 0
         pos: cython.Py_ssize_t = self.pos
-        while pos < self.end and shift < 70:
+        while pos < self.end and shift < 7 * MAX_VARINT:
             byte = self.view[pos]
             pos += 1
             value |= ((byte & 0x7F) << shift) & MASK64
-            if byte < 0x80:
+            if byte < LAST_BYTE:
                 self.pos = pos
                 return value
             shift += 7
@@ -82,7 +82,7 @@ class MessageReader:
             return False
         tag = self.view[pos]
         pos += 1
-        if tag > 0x7F:
+        if tag >= LAST_BYTE:
             tag = self.varint()
             pos = self.pos
         if tag >> NUMBER == 0 or tag >> 32 != 0:
@@ -98,7 +98,7 @@ class MessageReader:
                 byte = self.view[pos]
                 pos += 1
                 value |= ((byte & 0x7F) << shift) & MASK64
-                if byte < 0x80:
+                if byte < LAST_BYTE:
                     break
                 shift += 7
             self.value = value
@@ -137,7 +137,7 @@ class MessageReader:
             self.small[number] = 0
         while pos < end:
             tag = self.view[pos]
-            if tag & WIRE_TYPE != VARINT or tag >> NUMBER == 0 or tag > 0x7F:
+            if tag & WIRE_TYPE != VARINT or tag >> NUMBER == 0 or tag >= LAST_BYTE:
                 pos = self.pass_over(pos, end)
                 continue
             pos += 1
@@ -150,7 +150,7 @@ class MessageReader:
                 byte = self.view[pos]
                 pos += 1
                 value |= ((byte & 0x7F) << shift) & MASK64
-                if byte < 0x80:
+                if byte < LAST_BYTE:
                     break
                 shift += 7
             number = cython.cast(cython.Py_ssize_t, tag >> NUMBER)

@@ -1,0 +1,89 @@
+"""What CONTRIBUTING asks of the code and a program can check: lengths, names for numbers, tests apart from tests."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = sorted(path for path in (ROOT / "symbolize").rglob("*.py") if path.parent.name != "proto")
+MAX_MODULE = 600
+MAX_FUNCTION = 80
+HOT_LOOPS = {
+    "core/range_kernels.py:sweep",
+    "dwarf/abbrevs.py:fill_tables",
+    "dwarf/die_walk.py:read_code_die",
+    "dwarf/die_walk.py:walk_unit",
+    "dwarf/lines.py:run",
+    "symbol_files/breakpad_scan.py:read_records",
+    "symbols/range_table.py:lookup",
+}
+"""Loops whose state is in local variables: a function of its own for a part would pass most of it."""
+PLAIN = {0, 1, 2, 3, 4, 8, 10, 63, 64, 100}
+"""Numbers that need no name: counts of parts and steps, bytes and bits of a word, powers of ten."""
+
+
+def name_of(path: Path) -> str:
+    """A module as the messages of these tests name it."""
+    return str(path.relative_to(ROOT / "symbolize"))
+
+
+def bare_numbers(source: str) -> Iterator[tuple[int, str]]:
+    """Comparisons with a number that has no name, `match` included: their lines and texts."""
+    for node in ast.walk(ast.parse(source)):
+        operands: list[ast.expr] = []
+        if isinstance(node, ast.Compare):
+            for each in (node.left, *node.comparators):
+                operands += each.elts if isinstance(each, ast.Tuple | ast.Set | ast.List) else [each]
+        elif isinstance(node, ast.MatchValue):
+            operands = [node.value]
+        for operand in operands:
+            if isinstance(operand, ast.Constant) and type(operand.value) is int and operand.value not in PLAIN:
+                yield operand.lineno, ast.unparse(node)
+
+
+def test_modules_are_short() -> None:
+    """Generated ones aside."""
+    assert {name_of(path) for path in SOURCES if path.read_text().count("\n") > MAX_MODULE} == set()
+
+
+def test_functions_are_short() -> None:
+    """Hot loops aside."""
+    long = {
+        f"{name_of(path)}:{node.name}"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno >= MAX_FUNCTION
+    }
+    assert long == HOT_LOOPS
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_numbers_have_names(path: Path) -> None:
+    """What a specification names is compared by that name."""
+    assert list(bare_numbers(path.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [("x == 0x1a", 1), ("x in (6, FORM, 5)", 2), ("x < 3 or x == FORM", 0), ("match x:\n    case 7:\n        pass", 1)],
+)
+def test_reader_of_comparisons(source: str, count: int) -> None:
+    """Numbers in comparisons are found, small ones and names are not."""
+    assert len(list(bare_numbers(source))) == count
+
+
+def test_no_test_imports_a_test() -> None:
+    """What tests share is in tests/support."""
+    found = {
+        f"{path.relative_to(ROOT)}: {module}"
+        for folder in ("tests", "tools", "benchmarks", "fixtures")
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        for module in [node.module or "", *(f"{node.module}.{each.name}" for each in node.names)]
+        if module.startswith("tests.") and module.rpartition(".")[2].startswith(("test_", "conftest"))
+    }
+    assert found == set()
