@@ -290,8 +290,8 @@ def paths_of_all(names: Sequence[str], output: str, options: argparse.Namespace)
         return [output]
     if options.output is not None and not into:
         raise UsageError(
-            f"-o {options.output} is one file for {len(names)} profiles ({first_names(names)}); name a folder, or choose with --pid, "
-            "--process, --heap, --kind or --merge"
+            f"-o {options.output} is one file for {len(names)} profiles ({first_names(names)}); name a folder, or "
+            "choose with --pid, --process, --heap, --kind or --merge"
         )
     folder = options.output if into and len(options.profiles) == 1 else output.removesuffix(".pb.gz")
     try:
