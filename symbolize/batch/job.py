@@ -94,7 +94,7 @@ class Plan:
             del config[name]
         if Storage.of(self.config.out).is_local:  # whose outputs are checked
             del config["out"]
-        loading = config["load_options"]  # in two parts, so that manifests of earlier versions stay valid
+        loading = config["load_options"]  # in two parts, as existing manifests have them
         config["choice"] = loading.pop("choice")
         config["load_options"] = sorted(loading.items())
         text = json.dumps([self.version, config], sort_keys=True, default=list)

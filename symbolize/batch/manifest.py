@@ -321,7 +321,7 @@ class Manifest:
         last = 0
         while rows := self._base.execute(query, (self.generation, last, *values, ROWS_AT_ONCE)).fetchall():
             yield from rows
-            last = rows[len(rows) - 1][0]
+            last = rows[-1][0]
 
     def _free_folder(self, item: Item) -> str:
         """A name for a folder in which there are no outputs of other inputs."""

@@ -214,14 +214,15 @@ class Worker:
         self.tables.forget()
         gc.collect()
 
-    def request(self, key: str, vaddrs: UInt64) -> UInt64:
-        """Note that `vaddrs` of a binary are requested; those that this worker has not requested before."""
-        known = self.requested.get(key, vaddrs[:0])
-        fresh = np.setdiff1d(vaddrs, known, assume_unique=True)
-        self.requested[key] = distinct(np.concatenate((known, fresh)))
+    def not_requested(self, key: str, vaddrs: UInt64) -> UInt64:
+        """Those of `vaddrs` of a binary that this worker has not requested before."""
+        return np.setdiff1d(vaddrs, self.requested.get(key, vaddrs[:0]), assume_unique=True)
+
+    def note_requested(self, key: str, vaddrs: UInt64) -> None:
+        """Note that `vaddrs` of a binary are requested."""
+        self.requested[key] = distinct(np.concatenate((self.requested.get(key, vaddrs[:0]), vaddrs)))
         if sum(map(len, self.requested.values())) > MAX_REQUESTED:
             self.requested.clear()
-        return fresh
 
 
 def open_cache(config: WorkerConfig) -> TableCache:
@@ -376,7 +377,7 @@ def spill_addresses(worker: Worker, decodes: list[PendingDecode], spill: str) ->
     pieces: list[UInt64] = []
     start = 0
     for key, same in merged.items():
-        vaddrs = worker.request(key, distinct(np.concatenate([decode.vaddrs for decode in same])))
+        vaddrs = worker.not_requested(key, distinct(np.concatenate([decode.vaddrs for decode in same])))
         if len(vaddrs):
             requests.append(DecodeRequest(key, same[0].files, [(spill, start, len(vaddrs))]))
             pieces.append(vaddrs)
@@ -384,6 +385,8 @@ def spill_addresses(worker: Worker, decodes: list[PendingDecode], spill: str) ->
     if pieces:
         with worker.exchange.write(f"{SPILLS}/{spill}") as file:
             file.writelines(vaddrs.tobytes() for vaddrs in pieces)
+    for request, vaddrs in zip(requests, pieces, strict=True):  # not before they are written
+        worker.note_requested(request.key, vaddrs)
     return tuple(requests)
 
 

@@ -162,7 +162,8 @@ class IndexUpdate:
                 ident = identify_open(opened.fileno(), path, head)
                 if ident is None and file.name == LIST_NAME and file.status.st_size <= MAX_LIST_BYTES:
                     what = store.LIST
-                    entries = list(listed(head + opened.readall()[: MAX_LIST_BYTES - len(head)]))
+                    with open(os.dup(opened.fileno()), "rb") as rest:
+                        entries = list(listed(head + rest.read(MAX_LIST_BYTES - len(head))))
         except ElfError as error:
             problem = error.problem if error.offset is None else f"{error.problem} at offset {error.offset:#x}"
             self._problems.tell(f"{path}: {problem}")

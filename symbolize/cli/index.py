@@ -72,9 +72,10 @@ def run_index(arguments: Sequence[str]) -> int:
             lines.append(f"{printable(built.paths[0])}: {state}, {built.seconds:.2f} s")
         if bar is not None:
             bar.clear()
-            bar.update()
         for line in lines:
             print_error(line)
+        if bar is not None:
+            bar.update()
     if bar is not None:
         bar.close()
     if size > cache.limit and not options.quiet:

@@ -177,7 +177,7 @@ def byte_size(text: str) -> int:
 def percentage(text: str) -> float:
     """A number from 0 to 100."""
     value = float(text)
-    if not 0 <= value / 100 <= 1:
+    if not 0 <= value <= 100:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 100")
     return value
 

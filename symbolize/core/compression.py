@@ -217,9 +217,8 @@ def inflate_exact(data: bytes | memoryview, codec: Codec, size: int, source: str
 def first_bytes(
     data: bytes | memoryview, codec: Codec, count: int, source: str = "", at_once: int = READ_AT_ONCE
 ) -> tuple[bytes, bool]:
-    """The first `count` bytes, or all, of what the stream `data` of ZLIB, ZLIB_OR_GZIP, DEFLATE or ZSTD holds, and
-    whether it goes on behind them or is cut short, which is unknown of ZSTD: False. `at_once` bytes are allocated at a
-    time. Raises CompressionError."""
+    """The first `count` bytes, at least 1, of the stream `data`, and whether it has more or is cut short (always False
+    for ZSTD, which does not report it). ZSTD is read `at_once` bytes at a time. Raises CompressionError."""
     try:
         if codec is ZSTD:
             zstandard = _needed("zstandard", "zstd", source)
@@ -230,7 +229,7 @@ def first_bytes(
                 left -= len(piece)
             return b"".join(pieces), False
         decoder = codec.decoder(source)
-        return bytes(decoder.decompress(data, count)), not decoder.eof
+        return bytes(decoder.decompress(data, max(count, 1))), not decoder.eof
     except (CompressionError, MemoryError):
         raise
     except Exception as error:  # each library has its own

@@ -21,18 +21,18 @@ MAX_LAYERS: Final = 2
 CODECS: Final = (GZIP, ZSTD, LZ4)
 
 
-def decompressed(pieces: Iterable[bytes | memoryview], source: str, size: int) -> Iterator[bytes | memoryview]:
+def decompressed(pieces: Iterable[bytes], source: str, size: int) -> Iterator[bytes]:
     """The content of `pieces`, which gzip, zstd or lz4 may have compressed, at most `size` bytes then.
 
     Concatenated streams are one input (RFC 1952 §2.2), zeros may pad the end, and a layer may hold another. Offsets in
     errors count in the compressed input. Pieces that are not compressed come as they are.
     """
-    packed = pieces if isinstance(pieces, Counted) else Counted(pieces)  # type: ignore[arg-type]
-    unread: Iterator[bytes | memoryview] = packed
+    packed = pieces if isinstance(pieces, Counted) else Counted(pieces)
+    unread: Iterator[bytes] = packed
     for layer in range(MAX_LAYERS + 1):
-        head: bytes | memoryview = b""
+        head: bytes = b""
         while len(head) < MAGIC_SIZE and (piece := next(unread, b"")):
-            head = bytes(head) + piece if head else piece
+            head += piece
         codec = codec_of(head, CODECS)
         unread = _joined(head, unread)
         if codec is None:
@@ -44,7 +44,7 @@ def decompressed(pieces: Iterable[bytes | memoryview], source: str, size: int) -
     yield from unread
 
 
-def _joined(head: bytes | memoryview, pieces: Iterator[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+def _joined(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     if head:
         yield head
     yield from pieces

@@ -4,16 +4,15 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
-from symbolize.core.compression import Counted
 from symbolize.core.errors import InputError, first_names
 from symbolize.load.compression import decompressed
 from symbolize.load.detect import FORMATS, describe, is_trace
 from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
-from symbolize.load.streams import HEAD, MAX_STREAM, STANDARD_INPUT, chunks, limited, peeked, source_name
+from symbolize.load.streams import HEAD, MAX_STREAM, STANDARD_INPUT, Limited, chunks, peeked, source_name
 from symbolize.profile.model import Profile
 
 MAX_INPUT: Final = 4 << 30
-"""Bytes after decompression that no profile reaches: what keeps a pipe without end from filling the memory."""
+"""Bytes, also after decompression, that no profile has: a pipe without end does not fill the memory."""
 
 STREAMED: Final = b"SIMPLEPERF"
 """How a simpleperf report begins, which is read piece by piece."""
@@ -32,13 +31,14 @@ def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = D
 def _load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) -> list[LoadedProfile]:
     """The profiles of an input, which may be compressed; offsets in errors about them count in what it holds."""
     name = source_name(source)
-    packed = Counted(chunks(source, name))
+    packed = Limited(chunks(source, name), name, MAX_INPUT)
     head, content = peeked(decompressed(packed, name, MAX_STREAM), HEAD)
     if is_trace(head):
         from symbolize.load.perfetto.load import load
 
-        return load(limited(content, name, MAX_STREAM), name, options.choice, lambda: packed.size)
-    profile = _load_single(head, limited(content, name, MAX_INPUT), name, options)
+        packed.limit = MAX_STREAM
+        return load(Limited(content, name, MAX_STREAM), name, options.choice, lambda: packed.size)
+    profile = _load_single(head, Limited(content, name, MAX_INPUT), name, options)
     return [LoadedProfile("", lambda: profile)]
 
 
@@ -51,7 +51,7 @@ def load_one(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) ->
     return found[0].profile
 
 
-def _load_single(head: bytes, content: Iterator[bytes | memoryview], name: str, options: LoadOptions) -> Profile:
+def _load_single(head: bytes, content: Iterator[bytes], name: str, options: LoadOptions) -> Profile:
     """The profile in `content`, which begins with `head`, of a format that has one profile in a file."""
     if head.startswith(STREAMED):
         from symbolize.load import simpleperf

@@ -76,7 +76,7 @@ class Report:
     lost: "schema.LostSituation | None" = None
     files: "dict[int, schema.File]" = field(default_factory=dict)
     threads: dict[int, tuple[int, bytes]] = field(default_factory=dict)
-    """Process and name by thread, as unsigned """
+    """Process and name by thread; both ids as unsigned numbers."""
     scan: Any = field(default_factory=lambda: scanning.Scan(int.from_bytes(os.urandom(8), "little")))
     records: int = 0
     """Records read other than samples."""

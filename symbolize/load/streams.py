@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import BinaryIO, Final
 
+from symbolize.core.compression import Counted
 from symbolize.core.errors import InputError
 from symbolize.core.files import os_error_text
 
@@ -56,27 +57,34 @@ def _opened(source: str | os.PathLike[str] | BinaryIO, name: str) -> AbstractCon
     return open(source, "rb")
 
 
-def limited(pieces: Iterable[bytes | memoryview], name: str, limit: int) -> Iterator[bytes | memoryview]:
-    """The same pieces, of at most `limit` bytes."""
-    size = 0
-    for piece in pieces:
-        size += len(piece)
-        if size > limit:
-            raise InputError(name, f"is larger than {limit} bytes")
-        yield piece
+class Limited(Counted):
+    """The same pieces, of at most `limit` bytes, which may be changed meanwhile; more raise InputError."""
+
+    def __init__(self, pieces: Iterable[bytes], name: str, limit: int) -> None:
+        super().__init__(pieces)
+        self.limit = limit
+        self._name = name
+
+    def __next__(self) -> bytes:
+        piece = super().__next__()
+        if self.size > self.limit:
+            raise InputError(self._name, f"holds more than {self.limit} bytes")
+        return piece
 
 
-def peeked(pieces: Iterator[bytes | memoryview], size: int) -> tuple[bytes, Iterator[bytes | memoryview]]:
+def peeked(pieces: Iterator[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
     """The first `size` bytes or more, as far as they can be read, and all pieces. An error is raised by these."""
-    first: list[bytes | memoryview] = []
+    first: list[bytes] = []
     failures: list[InputError] = []
+    have = 0
     try:
-        while sum(map(len, first)) < size and (piece := next(pieces, b"")):
+        while have < size and (piece := next(pieces, b"")):
             first.append(piece)
+            have += len(piece)
     except InputError as error:
         failures.append(error)
 
-    def all_pieces() -> Iterator[bytes | memoryview]:
+    def all_pieces() -> Iterator[bytes]:
         yield from first
         for error in failures:
             raise error

@@ -275,7 +275,7 @@ class _Reader:
         parameters: list[bytes] = []
         while True:
             kind = self.peek()
-            if kind in b"XYZ" and kind:
+            if kind in b"XYZ":
                 self.at += 1
                 break
             storage = b""
@@ -418,7 +418,7 @@ class _Reader:
         self.at += 1
         if kind in _TYPES:
             return _TYPES[kind]
-        if kind in b"CSEIT" and kind:
+        if kind in b"CSEIT":
             return self.qualified(False)
         if kind == ord("A"):
             return self.type() + b"[]"
@@ -485,7 +485,7 @@ class _Reader:
         self.at += 1
         if kind == ord("n"):
             return b"null"
-        if kind in b"Ni" and kind:
+        if kind in b"Ni":
             return (b"-" if kind == ord("N") else b"") + self.integer(of)
         if kind == ord("e"):
             return self.real()
@@ -493,12 +493,12 @@ class _Reader:
             text = self.real()
             self.expect(self.eat(ord("c")))
             return text + b"+" + self.real() + b"i"
-        if kind in b"awd" and kind:
+        if kind in b"awd":
             return self.string(kind)
         if kind == ord("A") and of == ord("H"):
             pairs = [self.value(b"", 0) + b":" + self.value(b"", 0) for _ in self.counted()]
             return b"[" + b", ".join(pairs) + b"]"
-        if kind in b"AS" and kind:
+        if kind in b"AS":
             values = b", ".join([self.value(b"", 0) for _ in self.counted()])
             return b"[" + values + b"]" if kind == ord("A") else name + b"(" + values + b")"
         if kind == ord("f"):

@@ -1,7 +1,6 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
 # mypy: disable-error-code="valid-type", no-warn-unused-ignores
-# mypy: disable-error-code="valid-type"
 """The tables of Go by program counter: file, line and inlined call of each address (R121, Go line table).
 
 A table of values is a run of pairs of LEB128 numbers: the change of the value, with its sign in the lowest bit, and for
@@ -22,7 +21,7 @@ MAX_DEPTH = cython.declare(cython.int, 1 << 10)
 CALL_SIZE = cython.declare(cython.int, 16)
 OLD_CALL_SIZE = cython.declare(cython.int, 20)
 """Bytes of an inlined call since Go 1.20 and before."""
-NO_PARENT = cython.declare(cython.ulonglong, 0x8000)
+FIRST_NEGATIVE = cython.declare(cython.ulonglong, 0x8000)
 """Parents of inlined calls before Go 1.20 are signed numbers of 16 bits; negative ones are none."""
 
 
@@ -236,7 +235,7 @@ class Walk:
             value = self.trees.uint(2)
             if not self.trees.need(OLD_CALL_SIZE - 2):
                 return -1
-            return cython.cast(cython.int, value) if value < NO_PARENT else -1
+            return cython.cast(cython.int, value) if value < FIRST_NEGATIVE else -1
         self.trees.seek(position + 8)
         value = self.trees.uint(4)
         if not self.trees.need(4):

@@ -1,13 +1,15 @@
 """Finds functions that share their code, not those that merely have several names (R119, folded locations).
 
-Where several names stand at one address, in this order:
+Where several names are at one address, in this order:
 
 1. Names that are spellings of one function count once (`function_key`; R114, symbol versions; R115, clone suffixes;
-R149, constructor variants; R151, thunks and stubs). 2. Two names that say the types of their functions, as C++ and Rust
-names do, are two functions (R157, names with types). 3. Other names, as in C, may be aliases. Where DWARF has the
-function, each name with a definition of its own is a function, and names without are aliases of those that have one
-(R155, definitions decide; R156, local functions of one name). 4. Elsewhere names and bindings decide (R152, internal
-names of C libraries; R153, weak names; R154, local names of exports).
+   R149, constructor variants; R151, thunks and stubs).
+2. Two names with the types of their functions, as in C++ and Rust, are two functions (R157, names with types).
+3. Other names, as in C, may be aliases. Where DWARF has the function, each name with a definition of its own is a
+   function, and names without are aliases of those that have one (R155, definitions decide; R156, local functions of
+   one name).
+4. Elsewhere names and bindings decide (R152, internal names of C libraries; R153, weak names; R154, local names of
+   exports).
 
 Functions whose symbols are gone are looked for in DWARF (R158, functions without symbols).
 """

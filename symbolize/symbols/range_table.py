@@ -145,9 +145,10 @@ class InlineTree:
         self.grow()
 
     def grow(self):  # type: ignore[no-untyped-def]
-        """Enlarge the columns four times, and the slots to twice as many."""
+        """Make the columns four times as long, and twice as many slots as rows."""
+        size = max(4 * len(self.parent), FIRST_ROWS)
         for name in ("parent", "function", "file", "line", "column"):
-            setattr(self, name, extended(getattr(self, name), max(4 * self.count, FIRST_ROWS)))
+            setattr(self, name, extended(getattr(self, name), size))
         self.slots = memoryview(np.zeros(2 * len(self.parent), np.int32))
         rows, self.count = self.count, 0
         for i in range(rows):
@@ -161,7 +162,7 @@ class InlineTree:
         line: cython.ulonglong,
         column: cython.ulonglong,
     ) -> cython.longlong:
-        """The row of a node, made if it is new."""
+        """The row of a node, made if it is new; the columns have room for it."""
         mixed: cython.ulonglong = cython.cast(cython.ulonglong, parent + 1)
         mixed = ((mixed << 32) ^ cython.cast(cython.ulonglong, function)) & MASK64
         mixed = (mixed * self.mixer) & MASK64
@@ -182,10 +183,6 @@ class InlineTree:
             slot += 1
             if slot == len(self.slots):
                 slot = 0
-        if self.count == len(self.parent):
-            with cython.gil:
-                self.grow()
-            return self.row(parent, function, file, line, column)
         known = self.count
         self.slots[slot] = cython.cast(cython.int, known + 1)
         self.parent[known] = cython.cast(cython.int, parent)
@@ -241,6 +238,9 @@ def chain_nodes(  # type: ignore[no-untyped-def]
             if tree.count >= tree.limit and depth > 0 and row < 0:
                 tree.cut_off = True
                 depth = 0
+            while len(tree.parent) - tree.count <= depth:
+                with cython.gil:
+                    tree.grow()
             if depth == 0 and row < 0:
                 row = tree.row(-1, outer, -1, 0, 0)
             while depth > 0:
@@ -274,7 +274,7 @@ def put_uleb(data: cython.uchar[::1], position: cython.Py_ssize_t, value: cython
 def put_sleb(data: cython.uchar[::1], position: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
     """Write a signed LEB128 number; the position behind it."""
     while value > 63 or value < -64:
-        data[position] = cython.cast(cython.uchar, (value & 0x7F) | 0x80)
+        data[position] = cython.cast(cython.uchar, (value & (LEB_MORE - 1)) | LEB_MORE)
         position += 1
         value >>= 7
     data[position] = cython.cast(cython.uchar, value & (LEB_MORE - 1))

@@ -13,6 +13,7 @@ import pytest
 from symbolize.core.errors import InputError
 from symbolize.load import load
 from symbolize.load import open as front_end
+from symbolize.load.streams import peeked
 from symbolize.profile import Profile, Strings, ValueType
 from symbolize.write import encode, write
 
@@ -85,7 +86,20 @@ def test_permission(tmp_path: Path) -> None:
 def test_input_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Input without end is refused."""
     monkeypatch.setattr(front_end, "MAX_INPUT", 3)
-    assert "is larger than 3 bytes" in refused(io.BytesIO(RAW))
+    assert "holds more than 3 bytes" in refused(io.BytesIO(RAW))
+
+
+def test_padding_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So are zeros without end behind a compressed input, of which nothing comes out."""
+    monkeypatch.setattr(front_end, "MAX_INPUT", 1 << 20)
+    assert "holds more than 1048576 bytes" in refused(io.BytesIO(gzip.compress(RAW) + bytes(5 << 20)))
+
+
+def test_many_small_pieces() -> None:
+    """What decides the format is read in one pass, however small its pieces are: each of these is a gzip stream."""
+    head, pieces = peeked(iter([b"x"] * 200_000), 100_000)
+    assert head == b"x" * 100_000
+    assert sum(map(len, pieces)) == 200_000
 
 
 @pytest.mark.parametrize(

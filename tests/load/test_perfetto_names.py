@@ -20,6 +20,14 @@ def test_addresses() -> None:
     assert sorted(each - BASE + 0x1000 + 0x3000 for each in address) == [0x4100, 0x4200]
 
 
+def test_padded_tags() -> None:
+    """A tag may take more bytes than it needs (protobuf encoding): the field counts."""
+    padded = [frame.replace(b"\x10", b"\x90\x00", 1) for frame in NAMES["frames"]]
+    assert [len(frame) for frame in padded] == [len(frame) + 1 for frame in NAMES["frames"]]
+    trace = w.packet(1, w.CLEARED, w.interned(**NAMES | {"frames": padded})) + w.perf_sample(2)
+    assert stack_names(only(trace)) == stack_names(only(SOUND))
+
+
 def test_frames_without_code() -> None:
     """Errors of the unwinder, kernel frames and frames without mapping keep names and have no address."""
     names = NAMES | {

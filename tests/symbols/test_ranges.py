@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symbolize.core.arrays import views
+from symbolize.symbols import range_table
 from symbolize.symbols.range_table import BLOCK_SIZE, InlineTree, chain_nodes, encode, lookup, merge_layers
 
 TOP = (1 << 64) - 1
@@ -107,6 +108,25 @@ def test_chains_are_kept_and_each_node_once(data: st.DataObject) -> None:
             assert made[row][0] < row
             row = made[row][0]
         assert chain == expected(leaf, outermost)
+
+
+def test_a_tree_that_cannot_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exhausted memory ends the work; no range gets the row of another one."""
+    count = 70_000
+    outer, no_nodes = np.arange(count, dtype=np.int32), np.zeros(0, np.int32)
+    columns_in = [np.full(count, -1, np.int32), outer, np.zeros(0, np.int64), no_nodes, no_nodes]
+    columns_in += [np.zeros(0, np.uint32)] * 2
+    node = np.empty(count, np.int32)
+    chain_nodes(*views(*columns_in), InlineTree(count, 12345), *views(node))
+    assert node.tolist() == outer.tolist()
+    tree = InlineTree(count, 12345)
+
+    def exhausted(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(range_table, "extended", exhausted)
+    with pytest.raises(MemoryError):
+        chain_nodes(*views(*columns_in), tree, *views(node))
 
 
 @pytest.mark.parametrize("count", [0, 1, BLOCK_SIZE, BLOCK_SIZE + 1, 5 * BLOCK_SIZE])

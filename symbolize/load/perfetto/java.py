@@ -141,9 +141,7 @@ class Java:
         known = self._packages.get(package)
         if known is None:
             if len(self._packages) >= MAX_PACKAGES:
-                self._notes[
-                    "packets of names for obfuscated Java code were left out because the trace has too many"
-                ] += 1
+                self._notes[TOO_MANY] += 1
                 return
             known = self._packages[package] = PackageNames(package, self._methods)
         self._bytes_left -= len(data)

@@ -437,6 +437,6 @@ def _cpu_profile(trace: Trace, rows: Int64) -> Profile:
     processes = dict.fromkeys((int(contexts[row, 1]), _known(int(contexts[row, 2]))) for row in rows)
     _take_java_names(profile, trace, list(processes))
     profile.comments = [
-        add(f"samples of {session.event} of {_about(trace, *instance)}".encode()) for instance in list(processes)[:1000]
+        add(f"samples of {session.event} of {_about(trace, *process)}".encode()) for process in list(processes)[:1000]
     ]
     return profile

@@ -125,7 +125,8 @@ class StackReader:
             elif tag == STACK_SAMPLE_CALLSTACK_IID:
                 self.iid = reader.value
             elif tag == STACK_SAMPLE_UNWIND_ERROR:
-                self.error = TEXT_ERROR + reader.trace.string(reader.content()[:MAX_ERROR])
+                self.error = reader.trace.string(reader.content()[:MAX_ERROR])
+                self.error = TEXT_ERROR + self.error if self.error else 0
             elif tag == STACK_SAMPLE_PRIMARY_DESCRIPTOR:
                 self.described = reader.content()[:MAX_EVENT]
             elif tag == STACK_SAMPLE_PRIMARY_DESCRIPTOR_IID:

@@ -139,6 +139,11 @@ class MessageReader:
             tag = self.view[pos]
             if tag & WIRE_TYPE != VARINT or tag >> NUMBER == 0 or tag >= LAST_BYTE:
                 pos = self.pass_over(pos, end)
+                # A tag of one byte may be padded to more.
+                if tag >= LAST_BYTE and not self.bad and self.tag < LAST_BYTE and self.tag & WIRE_TYPE == VARINT:
+                    number = cython.cast(cython.Py_ssize_t, self.tag >> NUMBER)
+                    self.small[number] = self.value
+                    present |= cython.cast(cython.ulonglong, 1) << number
                 continue
             pos += 1
             value = 0

@@ -51,7 +51,7 @@ STEPS = (1 << 21, 1 << 16)
 
 
 def is_kernel(filename: str) -> bool:
-    """Whether a recorded name denotes the kernel itself, and not for one of its modules."""
+    """Whether a recorded name denotes the kernel itself, not one of its modules."""
     return NAME.fullmatch(filename) is not None
 
 
