@@ -29,7 +29,7 @@ def module_prefix(text: str) -> str:
     """The first 16 bytes, in hex, of the build id that a module id of Chromium is made of; "" for other text.
 
     A module id has the bytes of the three numbers of a GUID in the other order, and a zero behind: 33 digits, which
-    no build id has. A shorter build id is padded with zeros (rule R240).
+    no build id has. A shorter build id is padded with zeros (R240, module ids of Chromium).
     """
     if not _MODULE_ID.fullmatch(text):
         return ""
@@ -38,7 +38,8 @@ def module_prefix(text: str) -> str:
 
 
 def same_build_id(a: str, b: str) -> bool:
-    """Whether two build ids are the same but for case and zero padding, one of them maybe as module id (rule R240)."""
+    """Whether two build ids are the same but for case and zero padding, one of them maybe as module id (R240, module
+    ids of Chromium)."""
     key, other = build_id_key(a), build_id_key(b)
     if key == other or len(a) != _MODULE_ID_DIGITS != len(b):
         return key == other

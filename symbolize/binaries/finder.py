@@ -58,11 +58,12 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool
     """The files for a mapping with the given build id and recorded file name (either may be empty).
 
     With a build id only files with that id count, or files without any that lie where a layout by build ids has them
-    (rule R138). Without one the full recorded path below a root counts, then the base name, then a debug file called
-    after it, and the match stays unverified (rule R144). Of several builds all are candidates, and where they were
-    found in the same way none of them is the answer. The recorded path itself is never opened. Files that share the
-    build id of a match belong to it, and so does the debug file that it names (rule R139). What is missing then is
-    fetched from the servers of the index, if it has any, unless `fetch` is false.
+    (R138, build id first). Without one the full recorded path below a root counts, then the base name, then a debug
+    file called after it, and the match stays unverified (R144, unverified matches). Of several builds all are
+    candidates, and where they were found in the same way none of them is the answer. The recorded path itself is never
+    opened. Files that share the build id of a match belong to it, and so does the debug file that it names (R139,
+    search for debug information). What is missing then is fetched from the servers of the index, if it has any, unless
+    `fetch` is false.
     """
     found = _by_build_id(index, build_id, filename) if build_id else _by_name(index, filename)
     # Servers know whole build ids only.
@@ -87,7 +88,8 @@ def find_candidates(index: BinaryIndex, filename: str) -> Candidates:
     """All builds that a recorded path without a build id may denote.
 
     The full path below a root comes before the base name, alone or behind a build id as layouts have it, and that
-    before debug files called after it (rule R165). What a caller chooses is completed by `fetch_missing`.
+    before debug files called after it (R165, candidates without a build id). What a caller chooses is completed by
+    `fetch_missing`.
     """
     name = filename.rpartition("/")[2].rpartition("!")[2]
     return _candidates(index, filename, name, index.behind_build_id(name)) if name else Candidates([], [], [])
@@ -297,8 +299,8 @@ def ranked(entries: list[Entry], filename: str = "") -> list[Entry]:
     """The files of one build that are worth opening, in their order: of many copies those that offer most.
 
     Files that are called as the recorded `filename` come first, because others with the same build id may be of another
-    build (rule R248). Debug information beats symbols, and one file with code is always kept: it has the
-    segments.
+    build (R248, one build id, several builds). Debug information beats symbols, and one file with code is always kept:
+    it has the segments.
     """
     if len(entries) <= MAX_FILES:
         return entries

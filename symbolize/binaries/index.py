@@ -97,8 +97,8 @@ class BinaryIndex:
             self._connection = None
 
     def with_build_id(self, build_id: str) -> list[Entry]:
-        """The files with this build id, or with the one of which a module id has the beginning (rule R240), in order
-        of the roots."""
+        """The files with this build id, or with the one of which a module id has the beginning (R240, module ids of
+        Chromium), in order of the roots."""
         where, parameters = of_build("f.key", build_id)
         return self._entries(f"{IS_ELF} AND {where}", parameters)
 

@@ -1,8 +1,8 @@
 """The debug file that a stripped binary names in `.gnu_debuglink`: where it may lie, and whether it belongs.
 
 The name comes out of the binary and is not trusted. It is only looked up in the index, so that nothing outside of the
-roots is opened. A candidate is taken if its contents have the checksum in the link (rule R141); any other is a reason
-in the report, and the search goes on (rule R143).
+roots is opened. A candidate is taken if its contents have the checksum in the link (R141, debug links); any other is a
+reason in the report, and the search goes on (R143, rejected candidates).
 """
 
 import posixpath
@@ -24,7 +24,7 @@ def linked_files(index: BinaryIndex, entries: Sequence[Entry], filename: str = "
 
     Nothing is looked for where one of the files has debug information itself. `filename` is the recorded name of the
     binary, whose folder is one of the places. Chains are followed; each file is visited once, also one that names
-    itself (rule R146).
+    itself (R146, circular links).
     """
     found: list[Entry] = []
     tried: list[Attempt] = []
@@ -69,7 +69,7 @@ def is_plain_name(name: str) -> bool:
 
 
 def candidates_for(index: BinaryIndex, entry: Entry, filename: str) -> list[Entry]:
-    """The files that may be the debug file of `entry`, those in the usual places first (rule R141)."""
+    """The files that may be the debug file of `entry`, those in the usual places first (R141, debug links)."""
     own = posixpath.dirname(entry.relative)
     recorded = posixpath.dirname(posixpath.normpath("/" + filename)).strip("/")
     places = [posixpath.join(own, entry.link), posixpath.join(own, ".debug", entry.link)]

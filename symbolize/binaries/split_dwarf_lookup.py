@@ -27,19 +27,21 @@ class Companions:
     paths: Sequence[str]
 
     def packages(self) -> list[str]:
-        """Packages: `<file>.dwp`, of a debug file also under the name of its binary (rule R88)."""
+        """Packages: `<file>.dwp`, of a debug file also under the name of its binary (R88, search for split units)."""
         names = []
         for name in map(os.path.basename, self.paths):
             names += [name + ".dwp", *(name.removesuffix(s) + ".dwp" for s in DEBUG_SUFFIXES if name.endswith(s))]
         return self._ranked(unique(names), "")
 
     def split(self, name: str, comp_dir: str) -> list[str]:
-        """Files that may be the `.dwo` file recorded as `name` in `comp_dir`, the likeliest first (rule R88)."""
+        """Files that may be the `.dwo` file recorded as `name` in `comp_dir`, the likeliest first (R88, search for
+        split units)."""
         recorded = posixpath.normpath(posixpath.join(comp_dir, name))
         return self._ranked([posixpath.basename(recorded)], recorded)
 
     def supplementary(self, name: str, identifier: str) -> list[str]:
-        """Files that may be the supplementary file `name` with a build id or checksum, in hexadecimal (rule R91)."""
+        """Files that may be the supplementary file `name` with a build id or checksum, in hexadecimal (R91,
+        supplementary files)."""
         same = [entry.path for entry in self.index.with_build_id(identifier)]
         if not same and self.index.servers is not None and is_build_id(identifier):
             fetched = self.index.servers.fetch(identifier, "debuginfo").path

@@ -125,7 +125,7 @@ def check_consistency(connection: sqlite3.Connection, schema: str) -> None:
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Raise DamagedStore or sqlite3.Error if anything is not what was written (rule R281)."""
+    """Raise DamagedStore or sqlite3.Error if anything is not what was written (R281, damaged caches)."""
     check_consistency(connection, SCHEMA)
     for table, columns in SEALED.items():
         for row in connection.execute(f"SELECT seal, {', '.join(columns)} FROM {table}"):

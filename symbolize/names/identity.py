@@ -10,10 +10,10 @@ from symbolize.names.rust import is_legacy
 from symbolize.names.suffixes import split_suffix, strip_version
 
 THUNKS = (b"non-virtual thunk to ", b"virtual thunk to ", b"covariant return thunk to ")
-"""How the text of an adjusting entry into a C++ function begins (rule R151)."""
+"""How the text of an adjusting entry into a C++ function begins (R151, thunks and stubs)."""
 
 _INTERNAL = re.compile(rb"(?:(?:__GI_|__libc_|__new_|__old_|_IO_new_|_IO_old_|_IO_)(?=.))*", re.DOTALL)
-"""What C libraries put before names for their own use (rule R152)."""
+"""What C libraries put before names for their own use (R152, internal names of C libraries)."""
 
 LINKER_MADE = (
     b"__AArch64ADRPThunk_",
@@ -37,7 +37,7 @@ _STRUCTOR = re.compile(rb"(?<=[CD])[0-5](?=[EI])")
 
 
 def is_linker_made(name: bytes) -> bool:
-    """Whether a symbol names a stub of the linker, a way to a function and no function (rule R151)."""
+    """Whether a symbol names a stub of the linker, a way to a function and no function (R151, thunks and stubs)."""
     return name.startswith(LINKER_MADE) or name.endswith(LINKER_MADE_ENDS)
 
 
@@ -49,10 +49,10 @@ def is_mangled(name: bytes) -> bool:
 def function_key(name: bytes) -> bytes:
     """What two linkage names of one function have in common.
 
-    Versions and clone suffixes are dropped (rules R114, R115). Of C++ names the full text counts, which the
-    variants of a constructor or destructor share (rule R149) and, without its first words, an adjusting thunk
-    (rule R151). Rust's v0 names count without the crate that made the copy (rule R150), legacy ones as they are:
-    their text leaves out what distinguishes instances.
+    Versions and clone suffixes are dropped (R114, symbol versions; R115, clone suffixes). Of C++ names the full text
+    counts, which the variants of a constructor or destructor share (R149, constructor variants) and, without its first
+    words, an adjusting thunk (R151, thunks and stubs). Rust's v0 names count without the crate that made the copy
+    (R150, instances in Rust crates), legacy ones as they are: their text leaves out what distinguishes instances.
     """
     base, _ = split_suffix(strip_version(name))
     if base.startswith(b"_R"):
@@ -66,7 +66,8 @@ def function_key(name: bytes) -> bytes:
 
 
 def encodes(symbol: bytes, name: bytes) -> bool:
-    """Whether a symbol is an encoding of the plain name of a function with its scopes or types (rule R262).
+    """Whether a symbol is an encoding of the plain name of a function with its scopes or types (R262, fuller symbol
+    names).
 
     That is so where the name is a component of the symbol: as it is or in capitals, between signs that belong to no
     identifier, as Crystal (`*Box#area<Int32>:Int32`) and Pascal (`P$SHAPES$_$TBOX_$__$$_AREA$LONGINT$$LONGINT`) have
@@ -108,7 +109,8 @@ def may_be_local(name: bytes) -> bool:
 
 
 def _without_crate(name: bytes) -> bytes:
-    """A v0 name without the crate at its end, in which an instance of a generic function was made (rule R150)."""
+    """A v0 name without the crate at its end, in which an instance of a generic function was made (R150, instances in
+    Rust crates)."""
     for root in _CRATE.finditer(name):
         if len(name) - root.end() == int(root[1]):
             return name[: root.start()]
@@ -117,7 +119,8 @@ def _without_crate(name: bytes) -> bytes:
 
 
 def public_name(name: bytes) -> bytes:
-    """The name of a C function as its users write it, without what marks internal names (rule R152)."""
+    """The name of a C function as its users write it, without what marks internal names (R152, internal names of C
+    libraries)."""
     internal = _INTERNAL.match(name)
     name = name[internal.end() :] if internal is not None else name
     name = name.lstrip(b"_") or name
@@ -128,7 +131,8 @@ def public_name(name: bytes) -> bytes:
 
 
 def variants(name: bytes) -> list[bytes]:
-    """Names that the other variants of a constructor or destructor may have, and the name itself (rule R149)."""
+    """Names that the other variants of a constructor or destructor may have, and the name itself (R149, constructor
+    variants)."""
     if not name.startswith((b"_Z", b"__Z")) or not _STRUCTOR.search(name):
         return [name]
     key = function_key(name)

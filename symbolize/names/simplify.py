@@ -99,7 +99,8 @@ def drop_template_arguments(name: bytes) -> bytes:
 
 
 def simplify_plain(name: bytes, keep_templates: bool) -> bytes:
-    """Simplify a qualified name out of DWARF, which has parameters only where it is local to a function (rule R264)."""
+    """Simplify a qualified name out of DWARF, which has parameters only where it is local to a function (R264, local
+    classes and lambdas)."""
     if _ENCLOSING.search(name):
         try:
             groups, operators = _match_brackets(name)

@@ -99,10 +99,11 @@ def to_vaddrs(
 ) -> MappedAddresses:
     """ELF vaddrs of the runtime addresses in one mapping, and which of them lie in a segment at all.
 
-    Each address is converted on its own (rules R125, R127): address - start + file_offset is an offset in the file;
-    the segment that holds this offset, an executable one before others, turns it into a vaddr:
-    offset - p_offset + p_vaddr. For a position-dependent file (ET_EXEC, `relocatable` false) whose segments
-    hold the address as it is, it is the vaddr (R126, fixed addresses): there the mapping may have lost its offset.
+    Each address is converted on its own (R125, file offsets to vaddrs; R127, offset of each address): address - start +
+    file_offset is an offset in the file; the segment that holds this offset, an executable one before others, turns it
+    into a vaddr: offset - p_offset + p_vaddr. For a position-dependent file (ET_EXEC, `relocatable` false) whose
+    segments hold the address as it is, it is the vaddr (R126, fixed addresses): there the mapping may have lost its
+    offset.
     """
     offset = address - np.uint64(start) + np.uint64(file_offset)
     vaddr = np.zeros(len(address), np.uint64)
@@ -128,8 +129,8 @@ def map_module_addresses(
     """The vaddrs of the runtime addresses in the mapping of a kernel module, and which lie in `text`.
 
     The kernel lays the code out from the start of the mapping on, `text` first; where it put the other sections the
-    mapping does not tell, and without a known address they have no symbols (rule R96). None if the mapping is not
-    that of a module.
+    mapping does not tell, and without a known address they have no symbols (R96, sections of kernel modules). None if
+    the mapping is not that of a module.
     """
     whole = file_offset == 0 and start > 0 and start % PAGE == 0
     if text is None or not whole or (limit and limit - start < text.size):
@@ -140,7 +141,8 @@ def map_module_addresses(
 
 
 def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> int | None:
-    """The file offset of a mapping whose memory map may have lost it; None if it is not known (rule R147).
+    """The file offset of a mapping whose memory map may have lost it; None if it is not known (R147, brief memory
+    maps).
 
     Maps in the brief form leave offsets out, which then read as 0. Where code does not begin at offset 0 of the
     file, a mapping as long as exactly one executable segment, rounded to pages, is that segment; one that
@@ -160,10 +162,10 @@ def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset
 def load_segments(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> list[Segment] | None:
     """The segments of a debug file as its binary has them, as far as this mapping shows; None if it does not.
 
-    objcopy keeps vaddrs and memory sizes in a debug file and loses file offsets and sizes (rule R103). A
-    mapping that is as long as exactly one executable segment, rounded to pages, is that segment. A shorter one
-    is placed only if the segment begins on a page, as it does where file offsets run like vaddrs from the
-    first segment on.
+    objcopy keeps vaddrs and memory sizes in a debug file and loses file offsets and sizes (R103, code of debug files).
+    A mapping that is as long as exactly one executable segment, rounded to pages, is that segment. A shorter one is
+    placed only if the segment begins on a page, as it does where file offsets run like vaddrs from the first segment
+    on.
     """
     code = [segment for segment in segments if segment.executable and segment.memory_size]
     first_vaddr = min((segment.vaddr for segment in segments), default=0)
@@ -213,7 +215,8 @@ class Shift(NamedTuple):
 
 
 def kernel_shifts(anchor: str, start: int, file_offset: int, anchors: Mapping[str, int]) -> list[Shift]:
-    """How far the kernel may have been moved from where it was linked, the likeliest first (rule R124).
+    """How far the kernel may have been moved from where it was linked, the likeliest first (R124, symbols of the
+    kernel).
 
     `anchors` are the vaddrs of `_stext` and `_text`, as far as they are known; a mapping of the kernel begins at one of
     them. Its name may say at which: then that is `anchor`. The address of the anchor may be recorded as the
@@ -260,7 +263,8 @@ def candidate_bases(segments: Sequence[Segment]) -> list[AddressBase]:
 
 
 def in_code(vaddrs: UInt64, segments: Sequence[Segment]) -> Bool:
-    """Which of `vaddrs` lie in executable segments, by their sizes in memory, which a debug file keeps (rule R103)."""
+    """Which of `vaddrs` lie in executable segments, by their sizes in memory, which a debug file keeps (R103, code of
+    debug files)."""
     result = np.zeros(len(vaddrs), np.bool_)
     for segment in segments:
         if segment.executable:

@@ -98,8 +98,8 @@ def ordered(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def select_build(candidates: Iterable[Candidate], judge: Callable[[Binary], BuildMatch]) -> Selection:
-    """The candidate that the evidence speaks for (rules R165, R247): names that came along, then call sites, then where
-    it was found.
+    """The candidate that the evidence speaks for (R165, candidates without a build id; R247, choice among builds):
+    names that came along, then call sites, then where it was found.
 
     Builds that nothing distinguishes are ambiguous, unless they have the same code (R249, equal code).
     """

@@ -81,8 +81,8 @@ class Header(NamedTuple):
 def compose(executable: ElfImage, sections: Mapping[str, str], out: BinaryIO) -> None:
     """Write an ELF file to `out`: the sections, each in a file at a path, and what `executable` has in memory.
 
-    Loaded sections keep their index, address, size and flags, without bytes (rule R103), save the build id; PT_LOAD
-    segments are those of the executable. Raises NotComposable, OSError.
+    Loaded sections keep their index, address, size and flags, without bytes (R103, code of debug files), save the build
+    id; PT_LOAD segments are those of the executable. Raises NotComposable, OSError.
     """
     table = section_table(executable, sections)
     headers = Headers(lambda offset, size: executable.data[offset : offset + size])
