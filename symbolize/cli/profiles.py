@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -24,7 +23,6 @@ from symbolize.cli.options import (
     percentage,
     print_error,
 )
-from symbolize.cli.progress import ProgressBar
 from symbolize.core.errors import InputError, OutputError, UsageError, first_names, printable
 from symbolize.core.files import os_error_text
 from symbolize.write.files import check_inputs, check_terminal
@@ -150,6 +148,8 @@ def run_profiles(arguments: Sequence[str]) -> int:
     if not are_read:
         return code  # the reports of earlier runs are kept
     if options.folded_report is not None:
+        import json
+
         text = json.dumps({"schema_version": 1, "profiles": folded}, indent=1)
         write_text(text + "\n", options.folded_report)
     if options.missing is not None:
@@ -244,6 +244,7 @@ def symbolize_profile(
 ) -> Report:
     """Symbolize, write and report on one profile. With `symbols`, what was found is added to these instead of written.
     Failures are printed even with --quiet."""
+    from symbolize.cli.progress import ProgressBar
     from symbolize.write import write
 
     with ProgressBar(options.quiet) as bar:  # unlike `symbolize`, `finish` makes no copy
