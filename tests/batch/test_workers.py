@@ -107,19 +107,18 @@ def test_workers_open_a_limited_number_of_binaries(some: Path, tmp_path: Path, m
     monkeypatch.setattr(batch_tasks, "MAX_REQUESTED", 0)
     opened: list[int] = []
     requested: list[int] = []
-    begin, request = batch_tasks.Worker.begin, batch_tasks.Worker.request
+    begin, note_requested = batch_tasks.Worker.begin, batch_tasks.Worker.note_requested
 
     def noting(self: batch_tasks.Worker, epoch: int) -> None:
         begin(self, epoch)
         opened.append(self.symbolizer.open_binaries + len(self.tables._known))
 
-    def requesting(self: batch_tasks.Worker, key: str, vaddrs: Any) -> Any:
-        fresh = request(self, key, vaddrs)
+    def requesting(self: batch_tasks.Worker, key: str, vaddrs: Any) -> None:
+        note_requested(self, key, vaddrs)
         requested.append(len(self.requested))
-        return fresh
 
     monkeypatch.setattr(batch_tasks.Worker, "begin", noting)
-    monkeypatch.setattr(batch_tasks.Worker, "request", requesting)
+    monkeypatch.setattr(batch_tasks.Worker, "note_requested", requesting)
     run_plan(plan(some, tmp_path / "out", BINS))
     assert {*opened} == {*requested} == {0}
     assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
