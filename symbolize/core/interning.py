@@ -61,7 +61,7 @@ class Table:
         if 0 < key <= self.numbered:
             return cython.cast(cython.int, key - 1)
         if key < cython.cast(cython.ulonglong, self.dense.shape[0]):
-            # Rows plus 1; what is not here may have come before there was room for it.
+            # Rows plus 1; what is not here may have come before `dense` reached so far.
             row = self.dense[cython.cast(cython.Py_ssize_t, key)]
         if row == 0 and self.hashed > 0 and key != 0:
             slot = self.slot(key)
@@ -237,7 +237,7 @@ class Tuples(HashedRows):
         return self.count - 1
 
     def extend_words(self, size: cython.Py_ssize_t) -> cython.int:
-        """Make room for `size` words."""
+        """Grow `words` to at least `size`."""
         self.words = extended(self.words, size)
         return 0
 
@@ -275,7 +275,7 @@ class Lists(HashedRows):
         return 0
 
     def extend_items(self) -> cython.int:
-        """Make room for a quarter more items; in place, since they are most of the memory."""
+        """Grow `items` by a quarter, in place, since they are most of the memory."""
         count: cython.Py_ssize_t = self.items.shape[0]
         self.items = NO_ROWS  # nothing may refer to the memory while it moves
         self.items_array.resize(count + count // 4, refcheck=False)
@@ -319,7 +319,7 @@ class Lists(HashedRows):
         return self.count - 1
 
     def extend_offsets(self) -> cython.int:
-        """Make room for one more list."""
+        """Grow `offsets` for one more list."""
         self.offsets = extended(self.offsets, self.count + 2)
         return 0
 

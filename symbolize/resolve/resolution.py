@@ -33,9 +33,9 @@ class Resolution:
     """What a mapping of the profile is resolved to, or what is in none (NONE).
 
     `binary` answers for it, if there is one, and consists of `files`; `address_map` leads to its vaddrs (None: its
-    segments do). `verified` means that a build id, or names that came with the profile, prove it. `reason` and
-    `detail` say why there is none, `tried` are places and what came of them. `wanted` says what of the binary with the
-    build id `wanted_id` is still missing: "executable", "debuginfo".
+    segments do). `verified` means that a build id, or names that came with the profile, prove it. If there is none,
+    `reason` and `detail` explain why. `tried` are files and servers with their outcomes. `wanted` lists what is still
+    missing of the binary with the build id `wanted_id`: "executable", "debuginfo".
 
     `locations` are all rows of the mapping; `rows` those that are code of the binary, `vaddrs` theirs, and `names` the
     functions they came with, if these are to be compared with what is found. Of addresses in a file `load_bias` is what

@@ -162,7 +162,7 @@ class InlineTree:
         line: cython.ulonglong,
         column: cython.ulonglong,
     ) -> cython.longlong:
-        """The row of a node, made if it is new; the columns have room for it."""
+        """The row of a node, made if it is new; the columns are long enough for it."""
         mixed: cython.ulonglong = cython.cast(cython.ulonglong, parent + 1)
         mixed = ((mixed << 32) ^ cython.cast(cython.ulonglong, function)) & MASK64
         mixed = (mixed * self.mixer) & MASK64
