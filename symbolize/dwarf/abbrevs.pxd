@@ -35,7 +35,7 @@ cdef class AbbrevTables:
     cdef public unsigned short[::1] attribute_read
     cdef public long long[::1] attribute_constant
     cdef Py_ssize_t find(self, Py_ssize_t table, unsigned long long code) noexcept nogil
-    cdef void need(self, Py_ssize_t table) noexcept nogil
+    cdef int need(self, Py_ssize_t table) except -1 nogil
 
 cpdef fill_tables(AbbrevTables tables, const long long[::1] selected)
 cdef int read_operation(unsigned long long name, unsigned long long form, int skipped) noexcept nogil

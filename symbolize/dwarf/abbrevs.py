@@ -182,11 +182,12 @@ class AbbrevTables:
                 codes[run] = np.sort(codes[run], kind="stable")
             ready[wanted] = 1
 
-    def need(self, table: cython.Py_ssize_t) -> cython.void:
+    def need(self, table: cython.Py_ssize_t) -> cython.int:
         """Make `table` ready."""
         if not self.ready[table]:
             with cython.gil:
                 self.compile(np.array([table], np.int64))
+        return 0
 
     def find(self, table: cython.Py_ssize_t, code: cython.ulonglong) -> cython.Py_ssize_t:
         """The abbreviation of `code` in `table`, -1 if there is none; codes may be sparse (R71, abbreviation codes)."""

@@ -6,7 +6,7 @@ cdef class Ranges:
     cdef public long long[::1] owner
     cdef public Py_ssize_t count
     cdef Py_ssize_t capacity
-    cdef void append(self, unsigned long long begin, unsigned long long end, long long owner) noexcept nogil
+    cdef int append(self, unsigned long long begin, unsigned long long end, long long owner) except -1 nogil
     cpdef grow(self)
 
 @cython.final
@@ -21,5 +21,5 @@ cdef class Nodes:
     cdef public unsigned int[::1] call_column
     cdef public Py_ssize_t count
     cdef Py_ssize_t capacity
-    cdef Py_ssize_t add(self) noexcept nogil
+    cdef Py_ssize_t add(self) except -1 nogil
     cpdef grow(self)

@@ -31,7 +31,7 @@ class Ranges:
         self.count = self.capacity = 0
         self.grow()
 
-    def append(self, begin: cython.ulonglong, end: cython.ulonglong, owner: cython.longlong) -> cython.void:
+    def append(self, begin: cython.ulonglong, end: cython.ulonglong, owner: cython.longlong) -> cython.int:
         """Add one range."""
         if self.count == self.capacity:
             with cython.gil:
@@ -40,6 +40,7 @@ class Ranges:
         self.end[self.count] = end
         self.owner[self.count] = owner
         self.count += 1
+        return 0
 
     def grow(self):  # type: ignore[no-untyped-def]
         """Enlarge the columns."""

@@ -16,7 +16,7 @@ if not cython.compiled:
 
 def read_definition(
     reader: Reader, tables: AbbrevTables, abbreviation: cython.Py_ssize_t, die: cython.ulonglong, found: Ranges
-) -> cython.void:
+) -> cython.int:
     """Read the DIE of a subprogram and add it, unless it is a declaration, an inline function without code, or
     unreadable."""
     i: cython.int
@@ -50,7 +50,7 @@ def read_definition(
         elif name == DW_AT_inline:
             inlined = v
     if reader.info.bad or declaration:
-        return
+        return 0
     if position != NOWHERE:
         if entry == NOWHERE:  # R5, entry of a function
             entry = low
@@ -62,11 +62,11 @@ def read_definition(
                 high_is_length = is_first = False
     if low == NOWHERE or high == NOWHERE:
         if inlined >= DW_INL_declared_not_inlined:
-            return
+            return 0
         low = high = NOWHERE
     elif high_is_length:
         high = (low + high) & MASK64
-    found.append(low, high, cython.cast(cython.longlong, die))
+    return found.append(low, high, cython.cast(cython.longlong, die))
 
 
 @cython.ccall

@@ -5,4 +5,4 @@ from symbolize.dwarf.columns cimport Nodes, Ranges
 from symbolize.dwarf.reader cimport Reader, Units, is_address_form
 
 cdef bint is_c(int language) noexcept nogil
-cdef long long read_code_die(const unsigned char[::1] data, Reader reader, AbbrevTables tables, Py_ssize_t abbreviation, long long parent, Nodes nodes, Ranges ranges) noexcept nogil
+cdef long long read_code_die(const unsigned char[::1] data, Reader reader, AbbrevTables tables, Py_ssize_t abbreviation, long long parent, Nodes nodes, Ranges ranges) except -2 nogil

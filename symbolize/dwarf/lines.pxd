@@ -41,13 +41,13 @@ cdef class LineTables:
     cdef unsigned long long[::1] advances
     cdef unsigned long long[::1] line_advances
 
-    cdef void add_sequence(self, Py_ssize_t first_row, unsigned long long end, long long program, int unsorted) noexcept nogil
-    cdef void add_entry(self, unsigned long long name, unsigned int directory) noexcept nogil
+    cdef int add_sequence(self, Py_ssize_t first_row, unsigned long long end, long long program, int unsorted) except -1 nogil
+    cdef int add_entry(self, unsigned long long name, unsigned int directory) except -1 nogil
     cpdef grow_rows(self)
     cpdef grow_sequences(self)
     cpdef grow_entries(self)
 
 cdef unsigned long long entry_value(Cursor c, unsigned long long form, int offset_size, Reader reader) noexcept nogil
-cdef void read_entries(Cursor c, Reader reader, LineTables tables) noexcept nogil
-cdef void read_string_tables(Cursor c, LineTables tables) noexcept nogil
+cdef int read_entries(Cursor c, Reader reader, LineTables tables) except -1 nogil
+cdef int read_string_tables(Cursor c, LineTables tables) except -1 nogil
 cdef bint read_header(Cursor c, LineTables tables) noexcept nogil

@@ -61,10 +61,10 @@ class LineTables:
 
     def add_sequence(
         self, first_row: cython.Py_ssize_t, end: cython.ulonglong, program: cython.longlong, unsorted: cython.int
-    ) -> cython.void:
+    ) -> cython.int:
         """Close the rows from `first_row` as a sequence that ends at `end`; without rows there is none."""
         if first_row == self.row_count:
-            return
+            return 0
         if self.sequence_count == self.sequence_capacity:
             with cython.gil:
                 self.grow_sequences()
@@ -75,8 +75,9 @@ class LineTables:
         self.program[self.sequence_count] = program
         self.unsorted[self.sequence_count] = unsorted
         self.sequence_count += 1
+        return 0
 
-    def add_entry(self, name: cython.ulonglong, directory: cython.uint) -> cython.void:
+    def add_entry(self, name: cython.ulonglong, directory: cython.uint) -> cython.int:
         """Add a file or a directory."""
         if self.entry_count == self.entry_capacity:
             with cython.gil:
@@ -84,6 +85,7 @@ class LineTables:
         self.name[self.entry_count] = name
         self.directory[self.entry_count] = directory
         self.entry_count += 1
+        return 0
 
 
 def entry_value(c: Cursor, form: cython.ulonglong, offset_size: cython.int, reader: Reader) -> cython.ulonglong:
@@ -122,7 +124,7 @@ def entry_value(c: Cursor, form: cython.ulonglong, offset_size: cython.int, read
     return 0
 
 
-def read_entries(c: Cursor, reader: Reader, tables: LineTables) -> cython.void:
+def read_entries(c: Cursor, reader: Reader, tables: LineTables) -> cython.int:
     """Read a DWARF 5 table of directories or files: entry formats, then entries (R47, described header fields)."""
     formats: cython.ulonglong[::1] = tables.formats  # at most 255 pairs of content type and form
     fields: cython.Py_ssize_t = c.uint(1)
@@ -150,9 +152,10 @@ def read_entries(c: Cursor, reader: Reader, tables: LineTables) -> cython.void:
                 directory = v
         tables.add_entry(name, directory if directory < MASK32 else 0)
         i += 1
+    return 0
 
 
-def read_string_tables(c: Cursor, tables: LineTables) -> cython.void:
+def read_string_tables(c: Cursor, tables: LineTables) -> cython.int:
     """Read the directories and files of a header before DWARF 5 (DWARF 4 §6.2.4), which are strings."""
     first: cython.Py_ssize_t = tables.entry_count
     name: cython.ulonglong
@@ -169,6 +172,7 @@ def read_string_tables(c: Cursor, tables: LineTables) -> cython.void:
         c.uleb()
         c.uleb()
         tables.add_entry(name, directory if directory < MASK32 else 0)
+    return 0
 
 
 @cython.ccall

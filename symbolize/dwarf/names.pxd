@@ -22,7 +22,7 @@ cdef class Ancestors:
     cdef Py_ssize_t limit
     cdef public bint cut_off
     cdef Py_ssize_t capacity
-    cdef void append(self, unsigned long long die, long long target) noexcept nogil
+    cdef int append(self, unsigned long long die, long long target) except -1 nogil
     cpdef grow(self)
 
 cdef unsigned long long sibling(Reader reader, Py_ssize_t abbreviation) noexcept nogil

@@ -215,7 +215,7 @@ class Ancestors:
         self.target = memoryview(np.zeros(0, np.int64))
         self.grow()
 
-    def append(self, die: cython.ulonglong, target: cython.longlong) -> cython.void:
+    def append(self, die: cython.ulonglong, target: cython.longlong) -> cython.int:
         """Add one scope."""
         if self.count == self.capacity:
             with cython.gil:
@@ -223,6 +223,7 @@ class Ancestors:
         self.die[self.count] = die
         self.target[self.count] = target
         self.count += 1
+        return 0
 
     def grow(self):  # type: ignore[no-untyped-def]
         """Enlarge the columns."""

@@ -53,8 +53,8 @@ cdef class Reader:
     cdef public unsigned long long range_begin
     cdef public unsigned long long range_end
 
-    cdef void enter(self, Py_ssize_t unit) noexcept nogil
-    cdef Py_ssize_t enter_die(self, Py_ssize_t unit, unsigned long long offset) noexcept nogil
+    cdef int enter(self, Py_ssize_t unit) except -1 nogil
+    cdef Py_ssize_t enter_die(self, Py_ssize_t unit, unsigned long long offset) except -2 nogil
     cdef void set_unit(self, Py_ssize_t unit) noexcept nogil
     cdef Py_ssize_t unit_at(self, unsigned long long offset) noexcept nogil
     cdef unsigned long long value(self, int form, long long constant) noexcept nogil

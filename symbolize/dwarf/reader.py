@@ -65,10 +65,10 @@ class Reader:
         self.unit = -1
         self.refill()
 
-    def enter(self, unit: cython.Py_ssize_t) -> cython.void:
+    def enter(self, unit: cython.Py_ssize_t) -> cython.int:
         """Read DIEs in the context of `unit` from now on; the position of `info` stays."""
         self.set_unit(unit)
-        self.tables.need(self.table)
+        return self.tables.need(self.table)
 
     def enter_die(self, unit: cython.Py_ssize_t, offset: cython.ulonglong) -> cython.Py_ssize_t:
         """Enter `unit` and go to the attributes of its DIE at section offset `offset`; its abbreviation, or -1."""
