@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from symbolize.core.arrays import NONE, Int32, UInt8, UInt64
 from symbolize.core.errors import InputError
 from symbolize.core.interning import Table
+from symbolize.core.protobuf import NUMBER
 from symbolize.load import pprof_columns as columns
 from symbolize.load import pprof_scan
 from symbolize.profile.model import (
@@ -25,6 +26,7 @@ from symbolize.profile.model import (
     ValueType,
 )
 from symbolize.profile.strings import Strings
+from symbolize.proto import profile_tags as tags
 
 MAX_MAPPINGS: Final = 1 << 18
 """Merged profiles of a fleet have 200,000; each is a row of the report and takes about 1 KiB there."""
@@ -53,8 +55,13 @@ MAX_COST_RATIO: Final = 8
 """Tables may take so much in any case, and beyond it so many times the size of the profile (R276, size of tables).
 Those of profiles with a span id a sample, or a dozen sample types of which most are 0, take 4 to 6 times their size."""
 
-DROP_FRAMES, KEEP_FRAMES, TIME_NANOS, DURATION_NANOS, PERIOD, DEFAULT_SAMPLE_TYPE, DOC_URL = 7, 8, 9, 10, 12, 14, 15
-"""Fields of Profile."""
+DROP_FRAMES: Final = tags.PROFILE_DROP_FRAMES >> NUMBER
+KEEP_FRAMES: Final = tags.PROFILE_KEEP_FRAMES >> NUMBER
+TIME_NANOS: Final = tags.PROFILE_TIME_NANOS >> NUMBER
+DURATION_NANOS: Final = tags.PROFILE_DURATION_NANOS >> NUMBER
+PERIOD: Final = tags.PROFILE_PERIOD >> NUMBER
+DEFAULT_SAMPLE_TYPE: Final = tags.PROFILE_DEFAULT_SAMPLE_TYPE >> NUMBER
+DOC_URL: Final = tags.PROFILE_DOC_URL >> NUMBER
 
 STRINGS_AT_ONCE: Final = 1 << 16
 """How many string offsets become Python integers at a time."""

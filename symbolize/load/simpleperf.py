@@ -41,6 +41,7 @@ from symbolize.profile.model import (
     Samples,
     ValueType,
 )
+from symbolize.proto import report_sample_tags as tags
 
 if TYPE_CHECKING:
     from symbolize.proto import report_sample_pb2 as schema
@@ -70,8 +71,7 @@ LINUX_EVENT: Final = re.compile(rb"cycles(?:\Z|:)|[\w-]+/|.*:[a-zA-Z]*[pP][a-zA-
 SWITCH_EVENT: Final = b"sched_switch"
 
 EXECUTION: Final = (b"native", b"interpreted", b"jit", b"art")
-INTERPRETED, JIT, ART_METHOD = 1, 2, 3
-"""Execution types of frames."""
+"""Execution types of frames, by number."""
 
 ERRORS: Final = (
     b"NONE",
@@ -298,7 +298,7 @@ def _hide_art(report: Report, frames: Frames, hidden: UInt8) -> None:
     if not len(of_file):
         return
     kinds = np.where(execution == numbers.NO_EXECUTION, of_file[frames.file], np.uint8(numbers.NATIVE))
-    kinds[(execution == INTERPRETED) | (execution == JIT)] = numbers.JAVA
+    kinds[(execution == tags.INTERPRETED_JVM_METHOD) | (execution == tags.JIT_JVM_METHOD)] = numbers.JAVA
     trampolines = [
         file << 32 | symbol
         for file, record in enumerate(frames.files)
@@ -313,8 +313,8 @@ def _hide_art(report: Report, frames: Frames, hidden: UInt8) -> None:
         marked = np.zeros_like(hidden)
         if scanning.mark_art(scan, kinds.data, marked.data):
             hidden |= marked
-    if (execution == ART_METHOD).any():
-        scanning.mark_frames(scan, (execution == ART_METHOD).view(np.uint8).data, hidden.data)
+    if (execution == tags.ART_METHOD).any():
+        scanning.mark_frames(scan, (execution == tags.ART_METHOD).view(np.uint8).data, hidden.data)
 
 
 def _runtime_kind(file: "schema.File | None") -> int:

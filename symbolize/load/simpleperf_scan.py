@@ -152,7 +152,7 @@ def read_frame(s: Scan, c: Cursor) -> cython.int:
             symbol = c.varint() & MASK32
         elif tag == CALL_CHAIN_ENTRY_EXECUTION_TYPE:
             value = c.varint()
-            if value <= 3:
+            if value <= ART_METHOD:
                 execution = value
         else:
             skip_unknown(c, tag, LAST_CALL_CHAIN_ENTRY)

@@ -71,7 +71,12 @@ class HeapReader:
                 outer = reader.enter()
                 if tag == PROFILE_PACKET_PROCESS_DUMPS:
                     self.heap_samples(seq, reader.pos, reader.end)
-                else:
+                elif tag in (
+                    PROFILE_PACKET_STRINGS,
+                    PROFILE_PACKET_FRAMES,
+                    PROFILE_PACKET_CALLSTACKS,
+                    PROFILE_PACKET_MAPPINGS,
+                ):
                     self.intern(seq, tag)
                 reader.leave(outer)
                 damaged |= reader.forgive()
@@ -84,7 +89,7 @@ class HeapReader:
         reader.bad = damaged
 
     def intern(self, seq: Sequence, tag: cython.ulonglong):
-        """Enter what a packet has in tables of its own, as those of Android 10 do."""
+        """Enter a string, frame, callstack or mapping that is in the packet itself, as those of Android 10 are."""
         inline: InternedState = seq.inline
         if inline is None:
             inline = seq.inline = InternedState(self.reader, True)
@@ -94,7 +99,7 @@ class HeapReader:
             inline.read_frame()
         elif tag == PROFILE_PACKET_CALLSTACKS:
             inline.read_stack()
-        elif tag == PROFILE_PACKET_MAPPINGS:
+        else:
             inline.read_mapping()
 
     def heap_samples(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
