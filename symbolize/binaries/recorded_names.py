@@ -9,7 +9,7 @@ from symbolize.binaries.remote import Attempt
 from symbolize.core.reasons import Reason
 
 NOT_FILES = ("[", "//anon", "/dev/", "/memfd:", "/anon_hugepage", "/SYSV", "anon_inode:", "linux-vdso", "linux-gate")
-"""Beginnings of recorded names that stand for memory without a file."""
+"""Beginnings of recorded names that denote memory without a file."""
 
 MAX_NAMES = 8
 """So many forms of a name are looked for."""

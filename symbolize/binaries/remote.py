@@ -18,7 +18,7 @@ class Attempt(NamedTuple):
 
 
 class Answer(Protocol):
-    """What came of a request: a file, or what each place said."""
+    """The result of a request: a file, or the answer of each cache and server."""
 
     @property
     def path(self) -> str | None:

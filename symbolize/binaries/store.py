@@ -119,9 +119,9 @@ def check_consistency(connection: sqlite3.Connection, schema: str) -> None:
     tables and indexes do not agree with one another."""
     if connection.execute(OBJECTS).fetchall() != objects(schema):
         raise DamagedStore("its tables are not those that were made")
-    said = connection.execute("PRAGMA integrity_check(1)").fetchall()
-    if said != [("ok",)]:
-        raise DamagedStore(str(said[0][0]) if said else "nothing is said of its integrity")
+    result = connection.execute("PRAGMA integrity_check(1)").fetchall()
+    if result != [("ok",)]:
+        raise DamagedStore(str(result[0][0]) if result else "its integrity cannot be checked")
 
 
 def check(connection: sqlite3.Connection) -> None:

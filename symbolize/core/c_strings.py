@@ -88,7 +88,7 @@ def texts_of_lengths(data, offsets, lengths) -> StringArray:  # type: ignore[no-
 
 
 def texts_at(data, offsets, problems) -> StringArray:  # type: ignore[no-untyped-def]
-    """The strings in `data` at `offsets` (int64[n]), empty where an offset lies outside.
+    """The strings in `data` at `offsets` (int64[n]), empty where an offset is out of range.
 
     What is wrong is added to the list `problems`.
     """

@@ -82,7 +82,7 @@ def call_within(seconds: float, call: Callable[[], Result]) -> Result:
 
 
 def end_with_parent() -> None:
-    """Make this process, started by multiprocessing, end with its parent, and at once when it is told to.
+    """Make this process, started by multiprocessing, end with its parent, and at once on SIGTERM.
 
     The parent holds the other end of a pipe; the kernel kills this process when it closes, even in a loop that holds
     the interpreter's lock. (PR_SET_PDEATHSIG would follow the thread, or the fork server, that started the worker.)

@@ -63,7 +63,7 @@ class Demangler:
         return not self.bad
 
     def count_steps(self, count: cython.int) -> cython.int:
-        """Give up where a small name stands for too much."""
+        """Give up where a small name expands to too much."""
         self.steps += count
         if self.steps > MAX_STEPS:
             self.refuse()

@@ -1,7 +1,7 @@
 """Names of D functions and data (https://dlang.org/spec/abi.html#name_mangling), spelled as c++filt spells them.
 
 Read are names of compilers of today, with back references, and of those up to 2.076, with lengths of template
-instances. What back references stand for is limited (R260).
+instances. The text of back references is limited (R260).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _MalformedError(Exception):
 
 
 def demangle(name: bytes, parameters: bool = True, arguments: bool = True) -> bytes | None:
-    """Return the text of a name that starts with `_D`, or None if it is malformed or stands for too much (R260).
+    """Return the text of a name that starts with `_D`, or None if it is malformed or expands to too much (R260).
 
     Without `parameters` those of the function are left out, and those of functions around it are empty; without
     `arguments` those of templates are left out.

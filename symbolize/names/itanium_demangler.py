@@ -3,7 +3,7 @@
 
 What is newer than that runtime is spelled as by c++filt of binutils 2.40 and, where that is too old as well, as by
 llvm-cxxfilt 19. A text is made straight from the tree in each mode: template arguments and parameters that a mode
-leaves out are not printed, whatever they stand for (R117).
+leaves out are not printed, whatever they expand to (R117).
 """
 
 from __future__ import annotations

@@ -328,7 +328,7 @@ class Printer(ExpressionParser):
         return self.put_number(index)
 
     def show_argument(self, node: cython.int, kind: cython.int) -> cython.int:
-        """Print a pack, or what a template parameter stands for."""
+        """Print a pack, or the argument of a template parameter."""
         if kind == PACK:
             return self.show_list(self.nodes[node + 1])
         found = self.strip(node)
@@ -345,7 +345,7 @@ class Printer(ExpressionParser):
         return self.put_number(self.nodes[node + 1] + 1)
 
     def bound(self, node: cython.int, kind: cython.int) -> cython.int:
-        """The argument that a parameter stands for, which may be a whole pack; 0 if it is not known."""
+        """The argument of a parameter, which may be a whole pack; 0 if it is not known."""
         if kind == FORWARD:
             return self.nodes[node + 2]
         if self.closures:
@@ -354,7 +354,7 @@ class Printer(ExpressionParser):
         return kind if kind else self.nodes[node + 2]
 
     def strip(self, node: cython.int) -> cython.int:
-        """What a node stands for, if it is a template parameter; of a pack the element whose turn it is."""
+        """The argument of a node that is a template parameter; of a pack the current element."""
         kind = self.kind(node)
         while (kind in (PARAMETER, FORWARD, PACK)) and not self.bad:
             self.count_steps(1)

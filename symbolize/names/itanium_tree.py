@@ -4,10 +4,10 @@
 A `Tree` holds the nodes; `itanium_types`, `itanium_names` (names) and `itanium_expressions` make them,
 `itanium_printer` (names and types) and `itanium_demangler` (expressions) print them. A node is the offset of four
 numbers in one array: its kind with its flags, and three fields. 0 is no node. A back reference is the node itself, so a
-small name can stand for a text without bounds: parsing takes steps in proportion to the name, and what prints has
+small name can expand to a text without bounds: parsing takes steps in proportion to the name, and what prints has
 limits of its own (R117).
 
-What a template parameter (`PARAMETER`) stands for depends on where it is printed, as compilers take the first
+The argument of a template parameter (`PARAMETER`) depends on where it is printed, as compilers take the first
 parameters of all templates for one type that can be referred back to: the arguments of the function around it count, in
 the signature of a generic lambda it is `auto`, and elsewhere it is what it was where it was read. The arguments for the
 type of a conversion operator follow it (`FORWARD`).

@@ -121,7 +121,7 @@ class TypeParser(Tree):
         return self.node(kind, index, node, 0)
 
     def arguments(self, state: cython.bint) -> cython.int:
-        """`I` or `J`, template arguments, `E`; with `state` they are what parameters stand for from here on."""
+        """`I` or `J`, template arguments, `E`; with `state` they are the arguments of parameters from here on."""
         head = 0
         last_name = self.last_name
         self.at += 1

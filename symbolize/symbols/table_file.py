@@ -5,7 +5,7 @@ bytes 8-11    FORMAT
 bytes 12-15   size of the header
 bytes 16-23   size of the file
 bytes 24-27   CRC-32 of everything behind byte 31
-from byte 32  header, JSON: facts about the table, and where each column lies
+from byte 32  header, JSON: facts about the table, and the position of each column
 then          the columns, each at a multiple of 64
 """
 

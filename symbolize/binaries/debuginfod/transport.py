@@ -206,7 +206,7 @@ class Answer:
         announced = self.announced
         if announced is not None and announced > limit:
             raise TooLarge(f"{announced:,} bytes announced, {limit:,} allowed")
-        # What is encoded may be longer than what it stands for, by a little.
+        # Encoded content may be a little longer than the file.
         raw = self._raw(limit + (limit >> 8) + CHUNK, answer_time, stall_time, min_rate, total)
         came = Counted(raw)
         count = self.begin or 0
