@@ -14,10 +14,12 @@ FOUNDATION = {"core"}
 """What every package may use."""
 
 ALLOWED = {
+    "analysis": {"profile"},
     "batch": {"__init__", "binaries", "elf", "load", "pipeline", "profile", "report", "resolve", "symbols", "write"},
     "binaries": {"elf"},
     "cli": {
         "__init__",
+        "analysis",
         "batch",
         "binaries",
         "inspection",
@@ -37,11 +39,11 @@ ALLOWED = {
     "names": set(),
     "profile": set(),
     "proto": set(),
-    "report": {"profile"},
+    "report": {"analysis", "profile"},
     "resolve": {"binaries", "elf", "names", "profile", "symbol_files", "symbols"},
     "symbol_files": set(),
     "symbols": {"dwarf", "elf", "names", "symbol_files"},
-    "write": {"profile", "proto"},
+    "write": {"analysis", "profile", "proto"},
 }
 """For each package those that it may import besides the foundation. `pipeline`, which knows the order of the stages,
 and the project's own `__init__` and `__main__` may import any."""

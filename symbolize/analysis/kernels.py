@@ -1,0 +1,98 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="valid-type", no-warn-unused-ignores
+"""One pass over the stacks: sums of values, and the call tree."""
+
+import secrets
+
+import cython
+import numpy as np
+
+from symbolize.core.arrays import Int64
+
+if not cython.compiled:
+    from symbolize.core.interning import Tuples
+
+NODE_WORDS = cython.declare(cython.Py_ssize_t, 3)
+"""Words of a node in the table: parent, key, flags."""
+
+
+@cython.ccall
+def weigh(  # type: ignore[no-untyped-def]
+    values: cython.const[cython.double][::1],
+    location_offsets: cython.const[cython.longlong][::1],
+    locations: cython.const[cython.int][::1],
+    frame_offsets: cython.const[cython.longlong][::1],
+    keys: cython.const[cython.int][::1],
+    by_location: cython.double[::1],
+    flat: cython.double[::1],
+    cumulative: cython.double[::1],
+    last_sample: cython.longlong[::1],
+):
+    """Add each sample's value to its locations and to the keys of the frames on its stack.
+
+    `keys` has the key of each frame. A location counts as often as it is on a stack, a key once a stack in
+    `cumulative`, and in `flat` when it is the leaf. `last_sample` (a row a key, filled with -1) remembers where a key
+    was counted last.
+    """
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    is_leaf: cython.bint
+    value: cython.double
+    with cython.nogil:
+        for i in range(len(values)):
+            value = values[i]
+            is_leaf = True
+            for j in range(location_offsets[i], location_offsets[i + 1]):
+                by_location[locations[j]] += value
+                for k in range(frame_offsets[locations[j]], frame_offsets[locations[j] + 1]):
+                    if is_leaf:
+                        flat[keys[k]] += value
+                        is_leaf = False
+                    if last_sample[keys[k]] != i:
+                        last_sample[keys[k]] = i
+                        cumulative[keys[k]] += value
+
+
+def grow_tree(
+    location_offsets: cython.const[cython.longlong][::1],
+    locations: cython.const[cython.int][::1],
+    frame_offsets: cython.const[cython.longlong][::1],
+    keys: cython.const[cython.int][::1],
+    flags: cython.const[cython.uchar][::1],
+    leaves: cython.longlong[::1],
+) -> Int64:
+    """Merge the stacks into a tree from the root on: parent, key and flags of each node, int64[n, 3].
+
+    Node 0 is the root, whose own row is 0. `leaves` is filled with the node of each stack.
+    """
+    nodes: Tuples = Tuples(2, secrets.randbits(64), 1)
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    node: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(len(leaves)):
+            node = 0
+            for j in range(location_offsets[i + 1] - 1, location_offsets[i] - 1, -1):
+                for k in range(frame_offsets[locations[j] + 1] - 1, frame_offsets[locations[j]] - 1, -1):
+                    nodes.key[0] = node
+                    nodes.key[1] = keys[k]
+                    node = nodes.add() + 1
+                    nodes.words[(node - 1) * NODE_WORDS + 2] |= flags[k]
+            leaves[i] = node
+    tree = np.zeros((nodes.count + 1, NODE_WORDS), np.int64)
+    tree[1:] = nodes.array()
+    return tree
+
+
+@cython.ccall
+def add_to_parents(parent: cython.const[cython.int][::1], totals: cython.double[:, ::1]):  # type: ignore[no-untyped-def]
+    """Add the values of each node to its parent, which comes before it: own values become totals."""
+    node: cython.Py_ssize_t
+    column: cython.Py_ssize_t
+    with cython.nogil:
+        for node in range(len(parent) - 1, 0, -1):
+            for column in range(totals.shape[1]):
+                totals[parent[node], column] += totals[node, column]

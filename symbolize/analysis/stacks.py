@@ -1,0 +1,83 @@
+"""The samples of a profile as stacks of shown frames."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.analysis.filters import Filters, filtered
+from symbolize.analysis.frames import FrameNames, shown_frames
+from symbolize.core.arrays import Int32, Int64, UInt8
+from symbolize.core.errors import UsageError
+from symbolize.profile import Profile
+
+Float64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Stacks:
+    """Stacks of frames with their values, as two layers of CSR: a stack has locations, a location has frames.
+
+    Stacks run from the leaf to the root, frames of a location from the innermost to the outermost. `frames` are rows of
+    `names`, `flags` their `FrameFlag`s; `sources` and `lines` are file (a row of `files`) and line of each, 0 where
+    unknown. `values` is float64[n, k], exact to 2^53, with a column for each sample type (`types`: name and unit);
+    `default` is the column that a viewer shows first.
+    """
+
+    names: FrameNames
+    frame_offsets: Int64
+    frames: Int32
+    flags: UInt8
+    files: list[str]
+    sources: Int32
+    lines: Int64
+    location_offsets: Int64
+    locations: Int32
+    values: Float64
+    types: list[tuple[str, str]]
+    default: int
+
+    def __len__(self) -> int:
+        return len(self.location_offsets) - 1
+
+    def totals(self) -> Float64:
+        """The sum of all values by sample type, without their signs: what percentages are of, as pprof has it."""
+        return np.asarray(np.abs(self.values).sum(axis=0), np.float64)
+
+    def with_default(self, name: str) -> "Stacks":
+        """The same with the sample type `name` shown first. Raises UsageError for one that is not there."""
+        for column, (kind, _) in enumerate(self.types):
+            if kind == name:
+                return replace(self, default=column)
+        known = ", ".join(kind for kind, _ in self.types) or "none"
+        raise UsageError(f"no sample type is called {name!r}; the profile has {known}")
+
+
+def stacks_of(profile: Profile, filters: Filters | None = None) -> Stacks:
+    """The stacks of `profile`, those that `filters` leave."""
+    shown, samples = shown_frames(profile), profile.samples
+    strings, functions, profile_lines = profile.strings, profile.functions, profile.locations.lines
+    has_line = shown.lines >= 0
+    known: dict[str, int] = {"": 0}
+    file_of = np.array(
+        [known.setdefault(strings.text(row), len(known)) for row in functions.filename.tolist()], np.int32
+    )
+    sources, lines = np.zeros(len(shown.frames), np.int32), np.zeros(len(shown.frames), np.int64)
+    sources[has_line] = file_of[profile_lines.function[shown.lines[has_line]]]
+    lines[has_line] = profile_lines.line[shown.lines[has_line]]
+    types = [(strings.text(each.type), strings.text(each.unit)) for each in profile.sample_types]
+    stacks = Stacks(
+        shown.names,
+        shown.offsets,
+        shown.frames,
+        shown.flags,
+        list(known),
+        sources,
+        lines,
+        samples.location_offsets,
+        samples.locations,
+        samples.values.astype(np.float64),
+        types,
+        max(profile.weight_column(), 0),
+    )
+    return stacks if filters is None else filtered(stacks, shown, profile, filters)

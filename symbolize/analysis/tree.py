@@ -1,0 +1,49 @@
+"""The call tree: stacks with the same callers merged."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from symbolize.analysis.frames import FrameNames
+from symbolize.analysis.kernels import add_to_parents, grow_tree
+from symbolize.analysis.stacks import Float64, Stacks
+from symbolize.core.arrays import Int32, UInt8, views
+from symbolize.profile import NONE
+
+
+@dataclass(frozen=True, eq=False)
+class CallTree:
+    """A tree of frames: node 0 is the root, which is no frame; parents come before their children.
+
+    By node: `parent` and `frame`, a row of `frames` (NONE for the root); `flags`, the `FrameFlag`s that its calls have
+    together; `values`, those of the stacks that end there: float64[n, k].
+    """
+
+    frames: FrameNames
+    parent: Int32
+    frame: Int32
+    flags: UInt8
+    values: Float64
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def totals(self) -> Float64:
+        """The values of each node and all below it: float64[n, k]."""
+        totals = self.values.copy()
+        add_to_parents(self.parent.data, totals.data)
+        return totals
+
+
+def call_tree(stacks: Stacks, keys: Int32 | None = None) -> CallTree:
+    """The tree of all stacks. With `keys`, a number for each frame of `stacks`, frames are the same where these are;
+    `frame` of a node is then such a number."""
+    leaves = np.zeros(len(stacks), np.int64)
+    keys = stacks.frames if keys is None else keys
+    columns = (stacks.location_offsets, stacks.locations, stacks.frame_offsets, keys, stacks.flags)
+    nodes = grow_tree(*views(*columns, leaves))
+    parent, frame = nodes[:, 0].astype(np.int32), nodes[:, 1].astype(np.int32)
+    parent[0] = frame[0] = NONE
+    own = [np.bincount(leaves, column, minlength=len(nodes)) for column in stacks.values.T]
+    values = np.ascontiguousarray(np.array(own, np.float64).reshape(len(own), len(nodes)).T)
+    return CallTree(stacks.names, parent, frame, nodes[:, 2].astype(np.uint8), values)
