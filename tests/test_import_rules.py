@@ -43,7 +43,7 @@ ALLOWED = {
     "resolve": {"binaries", "elf", "names", "profile", "symbol_files", "symbols"},
     "symbol_files": set(),
     "symbols": {"dwarf", "elf", "names", "symbol_files"},
-    "write": {"analysis", "profile", "proto"},
+    "write": {"analysis", "profile", "proto", "symbol_files"},
 }
 """For each package those that it may import besides the foundation. `pipeline`, which knows the order of the stages,
 and the project's own `__init__` and `__main__` may import any."""

@@ -30,7 +30,7 @@ class FrameNames:
     """Distinct frames: a function of a module, or the unnamed code of a module.
 
     `names` are those of functions or `[module]`; `files` their source files and `modules` the base names of the files
-    they are in, both empty if unknown. A row of `functions` is that of its name in the sorted distinct names: int32[n].
+    they are in, both empty if unknown.
     """
 
     names: list[str]

@@ -62,10 +62,12 @@ def grow_tree(
     keys: cython.const[cython.int][::1],
     flags: cython.const[cython.uchar][::1],
     leaves: cython.longlong[::1],
+    inverted: cython.bint,
 ) -> Int64:
-    """Merge the stacks into a tree from the root on: parent, key and flags of each node, int64[n, 3].
+    """Merge the stacks into a tree: parent, key and flags of each node, int64[n, 3].
 
-    Node 0 is the root, whose own row is 0. `leaves` is filled with the node of each stack.
+    Node 0 is the root, whose own row is 0; stacks begin there with their outermost frame, or with their innermost if
+    the tree is `inverted`. `leaves` is filled with the node at which each stack ends.
     """
     nodes: Tuples = Tuples(2, secrets.randbits(64), 1)
     i: cython.Py_ssize_t
@@ -75,16 +77,32 @@ def grow_tree(
     with cython.nogil:
         for i in range(len(leaves)):
             node = 0
-            for j in range(location_offsets[i + 1] - 1, location_offsets[i] - 1, -1):
-                for k in range(frame_offsets[locations[j] + 1] - 1, frame_offsets[locations[j]] - 1, -1):
-                    nodes.key[0] = node
-                    nodes.key[1] = keys[k]
-                    node = nodes.add() + 1
-                    nodes.words[(node - 1) * NODE_WORDS + 2] |= flags[k]
+            if inverted:
+                for j in range(location_offsets[i], location_offsets[i + 1]):
+                    for k in range(frame_offsets[locations[j]], frame_offsets[locations[j] + 1]):
+                        node = child(nodes, node, keys[k], flags[k])
+            else:
+                for j in range(location_offsets[i + 1] - 1, location_offsets[i] - 1, -1):
+                    for k in range(frame_offsets[locations[j] + 1] - 1, frame_offsets[locations[j]] - 1, -1):
+                        node = child(nodes, node, keys[k], flags[k])
             leaves[i] = node
     tree = np.zeros((nodes.count + 1, NODE_WORDS), np.int64)
     tree[1:] = nodes.array()
     return tree
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(-1)
+def child(nodes: Tuples, node: cython.Py_ssize_t, key: cython.int, flags: cython.uchar) -> cython.Py_ssize_t:
+    """The child of `node` with `key`, which is added if it is new; it gets `flags` too."""
+    row: cython.Py_ssize_t
+    nodes.key[0] = node
+    nodes.key[1] = key
+    row = nodes.add()
+    nodes.words[row * NODE_WORDS + 2] |= flags
+    return row + 1
 
 
 @cython.ccall

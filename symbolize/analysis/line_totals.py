@@ -1,42 +1,62 @@
 """Values by source line."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from symbolize.analysis.stacks import Float64, Stacks
-from symbolize.analysis.top import sums
-from symbolize.core.arrays import Int32, Int64, distinct_inverse, pair, unpair
+from symbolize.analysis.top import totals_by_key
+from symbolize.core.arrays import Int32, Int64, distinct_inverse, first_of_runs, pair, unpair
 
 
 @dataclass(frozen=True, eq=False)
 class LineTotals:
     """Values by line of a source file: `file` is a row of `files`, `flat` and `cumulative` are float64[m, k].
 
-    Rows are ordered by file, then line. Frames without a file or line are left out.
+    Rows are ordered by `function`, then file and line. `function` is a row of the names of functions, or 0 where totals
+    are not by function. Frames without a file or line are left out.
     """
 
     files: list[str]
+    function: Int32
     file: Int32
     line: Int64
     flat: Float64
     cumulative: Float64
 
+    def __len__(self) -> int:
+        return len(self.line)
 
-def line_totals(stacks: Stacks) -> LineTotals:
-    """The values of all source lines of `stacks`, in all sample types: a line counts once a stack."""
-    has_line = (stacks.sources > 0) & (stacks.lines > 0) & (stacks.lines < 1 << 31)
-    keys, rows = distinct_inverse(pair(np.where(has_line, stacks.sources, 0), np.where(has_line, stacks.lines, 0)))
-    columns = [
-        sums(stacks, rows.astype(np.int32), len(keys), np.ascontiguousarray(column)) for column in stacks.values.T
-    ]
-    file, line = unpair(keys)
-    known = np.flatnonzero(file > 0)
-    shape = (len(columns), len(keys))
-    return LineTotals(
-        stacks.files,
-        file[known],
-        line[known].astype(np.int64),
-        np.array([each.flat for each in columns]).reshape(shape).T[known],
-        np.array([each.cumulative for each in columns]).reshape(shape).T[known],
-    )
+    def by_file(self) -> Iterator["LineTotals"]:
+        """The lines of each file, or of each function in a file."""
+        edges = np.flatnonzero(first_of_runs(pair(self.function, self.file))).tolist() if len(self) else []
+        for begin, end in zip(edges, [*edges[1:], len(self)], strict=True):
+            rows = slice(begin, end)
+            yield LineTotals(
+                self.files,
+                self.function[rows],
+                self.file[rows],
+                self.line[rows],
+                self.flat[rows],
+                self.cumulative[rows],
+            )
+
+
+def line_totals(stacks: Stacks, functions: Int32 | None = None) -> LineTotals:
+    """The values of all source lines of `stacks`, in all sample types: a line counts once a stack.
+
+    With `functions`, the function of each frame (negative: left out), they are by function too.
+    """
+    has_line = (stacks.sources > 0) & (stacks.lines > 0) & (stacks.lines <= np.iinfo(np.int32).max)
+    if functions is None:
+        functions = np.zeros(len(has_line), np.int32)
+    has_line &= functions >= 0
+    # Row 0 takes the frames without a line.
+    files, file_of = distinct_inverse(np.where(has_line, pair(functions, stacks.sources), -1))
+    keys, rows = distinct_inverse(pair(file_of, np.where(has_line, stacks.lines, 0)))
+    flat, cumulative = totals_by_key(stacks, rows.astype(np.int32), len(keys))
+    number, line = unpair(keys)
+    known = np.flatnonzero(line > 0)
+    function, file = unpair(files[number[known]])
+    return LineTotals(stacks.files, function, file, line[known].astype(np.int64), flat[known], cumulative[known])

@@ -40,6 +40,10 @@ class Stacks:
     def __len__(self) -> int:
         return len(self.location_offsets) - 1
 
+    def location_of_frames(self) -> Int64:
+        """The location of each frame: int64[m]."""
+        return np.repeat(np.arange(len(self.frame_offsets) - 1), np.diff(self.frame_offsets))
+
     def totals(self) -> Float64:
         """The sum of all values by sample type, without their signs: what percentages are of, as pprof has it."""
         return np.asarray(np.abs(self.values).sum(axis=0), np.float64)

@@ -49,25 +49,41 @@ class FunctionTotals:
     flat: Float64
     cumulative: Float64
 
-    def heaviest(self, column: int, count: int | None = None) -> list[FunctionRow]:
-        """The rows with the largest own value in a column, then total, then by name; those without any are left out."""
+    def heaviest(self, column: int, count: int | None = None, by_total: bool = False) -> list[FunctionRow]:
+        """The rows with the largest own value in a column, then total, then by name; those without any are left out.
+
+        With `by_total` the total decides before the own value.
+        """
         flat, cumulative = self.flat[:, column], self.cumulative[:, column]
+        first, second = (cumulative, flat) if by_total else (flat, cumulative)
+        rows = np.flatnonzero((cumulative != 0) | (flat != 0)).tolist()
+        rows.sort(key=lambda row: (-abs(first[row]), -abs(second[row]), self.names[row]))
+        return [self.row(row, column) for row in rows[:count]]
+
+    def most_changed(self, column: int, base: int, count: int | None = None) -> list[tuple[FunctionRow, FunctionRow]]:
+        """The rows that differ most between two columns, by own value, then by total, each in both columns."""
+        flat, cumulative = (each[:, column] - each[:, base] for each in (self.flat, self.cumulative))
         rows = np.flatnonzero((cumulative != 0) | (flat != 0)).tolist()
         rows.sort(key=lambda row: (-abs(flat[row]), -abs(cumulative[row]), self.names[row]))
-        return [FunctionRow(self.names[row], float(flat[row]), float(cumulative[row])) for row in rows[:count]]
+        return [(self.row(row, column), self.row(row, base)) for row in rows[:count]]
+
+    def row(self, row: int, column: int) -> FunctionRow:
+        """One function in one sample type."""
+        return FunctionRow(self.names[row], float(self.flat[row, column]), float(self.cumulative[row, column]))
 
 
 def function_totals(stacks: Stacks) -> FunctionTotals:
     """The totals of all functions of `stacks`, in all sample types."""
     names, name_of = stacks.names.by_name()
     keys = name_of[stacks.frames]
-    columns = [sums(stacks, keys, len(names), np.ascontiguousarray(column)) for column in stacks.values.T]
     flags = np.zeros(len(names), np.uint8)
     np.bitwise_or.at(flags, keys, stacks.flags)
-    shape = (len(columns), len(names))
-    return FunctionTotals(
-        names,
-        flags,
-        np.array([each.flat for each in columns]).reshape(shape).T,
-        np.array([each.cumulative for each in columns]).reshape(shape).T,
-    )
+    return FunctionTotals(names, flags, *totals_by_key(stacks, keys, len(names)))
+
+
+def totals_by_key(stacks: Stacks, keys: Int32, count: int) -> tuple[Float64, Float64]:
+    """The values by key, flat and cumulative, in all sample types: float64[count, k] each."""
+    flat, cumulative = (np.zeros((count, stacks.values.shape[1])) for _ in range(2))
+    for column, values in enumerate(stacks.values.T):
+        _, flat[:, column], cumulative[:, column] = sums(stacks, keys, count, values)
+    return flat, cumulative

@@ -7,7 +7,7 @@ import numpy as np
 from symbolize.analysis.frames import FrameNames
 from symbolize.analysis.kernels import add_to_parents, grow_tree
 from symbolize.analysis.stacks import Float64, Stacks
-from symbolize.core.arrays import Int32, UInt8, views
+from symbolize.core.arrays import Int32, Int64, UInt8, views
 from symbolize.profile import NONE
 
 
@@ -34,14 +34,30 @@ class CallTree:
         add_to_parents(self.parent.data, totals.data)
         return totals
 
+    def children(self, weights: Float64, least: float) -> dict[int, list[int]]:
+        """The children of each node, the heaviest first, without those whose weight is below `least` or 0."""
+        shown = np.flatnonzero(weights >= max(least, np.finfo(np.float64).tiny))
+        children: dict[int, list[int]] = {}
+        for node in shown[np.argsort(-weights[shown], kind="stable")].tolist():
+            if node:
+                children.setdefault(int(self.parent[node]), []).append(node)
+        return children
 
-def call_tree(stacks: Stacks, keys: Int32 | None = None) -> CallTree:
-    """The tree of all stacks. With `keys`, a number for each frame of `stacks`, frames are the same where these are;
-    `frame` of a node is then such a number."""
+    def leaves(self) -> Int64:
+        """The nodes at which stacks with values end, in their order."""
+        return np.flatnonzero(self.values.any(axis=1) & (self.parent != NONE))
+
+
+def call_tree(stacks: Stacks, keys: Int32 | None = None, inverted: bool = False) -> CallTree:
+    """The tree of all stacks, from the roots on, or from the leaves on if it is `inverted`.
+
+    With `keys`, a number for each frame of `stacks`, frames are the same where these are; `frame` of a node is then
+    such a number.
+    """
     leaves = np.zeros(len(stacks), np.int64)
     keys = stacks.frames if keys is None else keys
-    columns = (stacks.location_offsets, stacks.locations, stacks.frame_offsets, keys, stacks.flags)
-    nodes = grow_tree(*views(*columns, leaves))
+    offsets, locations, frame_offsets = views(stacks.location_offsets, stacks.locations, stacks.frame_offsets)
+    nodes = grow_tree(offsets, locations, frame_offsets, *views(keys, stacks.flags), leaves.data, inverted)
     parent, frame = nodes[:, 0].astype(np.int32), nodes[:, 1].astype(np.int32)
     parent[0] = frame[0] = NONE
     own = [np.bincount(leaves, column, minlength=len(nodes)) for column in stacks.values.T]

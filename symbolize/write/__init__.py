@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 if TYPE_CHECKING:
     from symbolize.core.arrays import Bool
     from symbolize.profile import Profile
+    from symbolize.write.outputs import View
 
 __all__ = ["encode", "write", "write_module_symbols"]
 
@@ -28,18 +29,35 @@ def encode(profile: "Profile") -> bytes:
     return pprof.encode(profile)
 
 
-def write(profile: "Profile", destination: str | os.PathLike[str] | BinaryIO) -> None:
-    """Write the profile as gzipped pprof to a path, to `-` (standard output) or to a binary file object.
+def write(
+    profile: "Profile",
+    destination: str | os.PathLike[str] | BinaryIO,
+    *,
+    emit: str | None = None,
+    view: "View | None" = None,
+) -> None:
+    """Write the profile to a path, to `-` (standard output) or to a binary file object.
 
-    A file appears at its path whole or not at all; equal profiles give equal bytes. Raises OutputError, and UsageError
-    for a terminal and for the file that the profile was read from.
+    The ending of the path decides what is written: gzipped pprof without one, or a view of the profile as for
+    `cpu.html`, `cpu.svg`, `cpu.folded`, `cpu.speedscope.json`, `cpu.firefox.json`, `cpu.txt`, `cpu.csv` and
+    `cpu.parquet`; `emit` ("pprof", "html", "svg", "folded", "speedscope", "firefox", "text", "csv", "parquet")
+    overrides it. `view` says what a view shows; a pprof file has everything. A file appears at its path whole or not at
+    all; equal profiles give equal bytes. Raises OutputError, and UsageError for another ending, for a terminal that
+    would get a binary file, and for the file that the profile was read from.
     """
-    from symbolize.write import pprof
-    from symbolize.write.files import check_inputs
+    from symbolize.write.files import check_inputs, write_pieces
+    from symbolize.write.outputs import PPROF, View, output_of, view_pieces
 
-    if profile.source and isinstance(destination, str | os.PathLike):
-        check_inputs([profile.source], [os.fspath(destination)])
-    pprof.write(profile, destination)
+    path = os.fspath(destination) if isinstance(destination, str | os.PathLike) else ""
+    if profile.source and path:
+        check_inputs([profile.source], [path])
+    output = output_of(path, emit, PPROF)
+    if output.name == PPROF:
+        from symbolize.write import pprof
+
+        pprof.write(profile, destination)
+    else:
+        write_pieces(view_pieces(output, profile, view or View()), destination, output.is_binary)
 
 
 def write_module_symbols(results: Iterable[Resolved], destination: str | os.PathLike[str] | BinaryIO) -> int:

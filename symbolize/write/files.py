@@ -64,12 +64,15 @@ def _is_terminal(output: str) -> bool:
         os.close(device)
 
 
-def write_pieces(pieces: Iterable[bytes], destination: str | os.PathLike[str] | BinaryIO) -> None:
+def write_pieces(
+    pieces: Iterable[bytes], destination: str | os.PathLike[str] | BinaryIO, is_binary: bool = True
+) -> None:
     """Write bytes to a path, to `-` (standard output) or to a binary file object.
 
-    A file appears at its path whole or not at all. Raises OutputError, and UsageError for a terminal.
+    A file appears at its path whole or not at all. Raises OutputError, and UsageError for a terminal that would get
+    what is no text.
     """
-    if isinstance(destination, str | os.PathLike):
+    if is_binary and isinstance(destination, str | os.PathLike):
         check_terminal(os.fspath(destination))
     if not isinstance(destination, str | os.PathLike):
         name = getattr(destination, "name", None)

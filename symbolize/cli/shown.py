@@ -1,0 +1,144 @@
+"""What the commands that show profiles share: their options, loading, and symbolizing on the way."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from symbolize.cli.options import (
+    add_cache_options,
+    add_input_options,
+    add_list,
+    add_naming_options,
+    binary_roots,
+    debuginfod_client,
+    load_options,
+    open_cache,
+    print_error,
+)
+from symbolize.core.errors import UsageError, printable
+
+if TYPE_CHECKING:
+    from symbolize.analysis import Filters, Sources, Stacks
+    from symbolize.pipeline import Symbolizer
+    from symbolize.profile import Profile
+
+
+class Shown(NamedTuple):
+    """A profile to show: what it is called in `titles`, its `name` in a trace (empty: the only one of its input), and
+    whether nothing failed that may have more names."""
+
+    title: str
+    name: str
+    profile: Profile
+    is_complete: bool
+
+
+def add_show_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the commands that show profiles."""
+    add_input_options(parser)
+    group = parser.add_argument_group("what is shown")
+    group.add_argument("--sample-type", metavar="NAME", default="", help="sample type to show, such as alloc_space")
+    group.add_argument("--focus", metavar="REGEX", default="", help="only samples with a matching frame on the stack")
+    group.add_argument("--ignore", metavar="REGEX", default="", help="no samples with a matching frame on the stack")
+    group.add_argument("--hide", metavar="REGEX", default="", help="leave out matching frames")
+    group.add_argument("--show", metavar="REGEX", default="", help="show matching frames only")
+    add_naming_options(parser)
+    add_cache_options(parser)
+    volume = parser.add_mutually_exclusive_group()
+    volume.add_argument("-v", "--verbose", action="store_true", help="also report skipped binaries")
+    volume.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+
+
+def add_source_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for finding source files."""
+    group = parser.add_argument_group("source files")
+    add_list(group, "--source", metavar="DIR", help="folder with source files; may be given several times")
+    add_list(
+        group,
+        "--path-map",
+        metavar="OLD=NEW",
+        help="take sources recorded below the folder OLD from the folder NEW; may be given several times",
+    )
+
+
+def filters_of(options: argparse.Namespace) -> Filters | None:
+    """The filters that the options give; None without any."""
+    from symbolize.analysis import Filters
+
+    return Filters(options.focus, options.ignore, options.hide, options.show) or None
+
+
+def sources_of(options: argparse.Namespace) -> Sources:
+    """Where source files are found."""
+    from symbolize.analysis import Sources
+
+    pairs = [each.partition("=") for each in options.path_map]
+    for old, equals, new in pairs:
+        if not (old and equals and new):
+            raise UsageError(f"--path-map {old}{equals}{new}: has to be OLD=NEW")
+    return Sources(options.source, [(old, new) for old, _, new in pairs])
+
+
+@contextmanager
+def symbolizer_of(options: argparse.Namespace) -> Iterator[Symbolizer | None]:
+    """What symbolizes with the binaries and servers of the options; None if they name none."""
+    binaries = binary_roots(options)
+    if not (binaries or options.debuginfod):
+        yield None
+        return
+    from symbolize.pipeline import Symbolizer
+
+    with (
+        debuginfod_client(options) as servers,
+        Symbolizer(
+            binaries,
+            demangle=options.demangle,
+            cache=None if options.no_cache else open_cache(options),
+            servers=servers,
+            nearest_line=options.nearest_line,
+            proguard_maps=options.proguard_map,
+            annotate=options.annotate,
+        ) as symbolizer,
+    ):
+        yield symbolizer
+
+
+def shown_profiles(options: argparse.Namespace, source: str, symbolizer: Symbolizer | None) -> Iterator[Shown]:
+    """The profiles of an input, symbolized where there are binaries. Raises InputError."""
+    from symbolize.cli.progress import ProgressBar
+    from symbolize.load.open import load_all
+
+    found = load_all(source, load_options(options))
+    for each in found:
+        title = f"{source} ({each.name})" if len(found) > 1 else source
+        name = each.name if len(found) > 1 else ""
+        if symbolizer is None:
+            yield Shown(title, name, each.profile, True)
+            continue
+        with ProgressBar(options.quiet) as bar:
+            result = symbolizer.finish(each.profile, symbolizer.match(each.profile), bar)
+        for failure in result.report.failures:
+            print_error(f"symbolize: {printable(title)}: {printable(failure.sentence)}; run again")
+        yield Shown(title, name, result.profile, not result.report.failures)
+
+
+def the_profile(options: argparse.Namespace, source: str, symbolizer: Symbolizer | None) -> Shown:
+    """The only profile of an input. Raises UsageError if it has several, InputError."""
+    found = [*shown_profiles(options, source, symbolizer)]
+    if len(found) > 1:
+        names = ", ".join(each.name for each in found)
+        raise UsageError(
+            f"{source} has {len(found)} profiles ({names}); choose one with --pid, --process, --heap, --kind or --merge"
+        )
+    return found[0]
+
+
+def stacks_to_show(options: argparse.Namespace, profile: Profile) -> Stacks:
+    """The stacks of a profile that the options ask for."""
+    from symbolize.analysis import stacks_of
+
+    stacks = stacks_of(profile, filters_of(options))
+    return stacks.with_default(options.sample_type) if options.sample_type else stacks

@@ -1,0 +1,159 @@
+"""`symbolize top`, `tree`, `list` and `diff`: profiles as tables in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, at_least_one, percentage, print_error, print_output
+from symbolize.cli.shown import (
+    add_show_options,
+    add_source_options,
+    shown_profiles,
+    sources_of,
+    stacks_to_show,
+    symbolizer_of,
+    the_profile,
+)
+from symbolize.core.errors import InputError, UsageError, printable
+
+if TYPE_CHECKING:
+    from symbolize.analysis import Stacks
+
+BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+ROWS = 30
+HEADING_LINES = 2
+
+
+def top_parser() -> argparse.ArgumentParser:
+    """The arguments of `symbolize top`."""
+    result = argparse.ArgumentParser(
+        prog="symbolize top", description="Print the functions with the most value of their own, as pprof -top does."
+    )
+    result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
+    result.add_argument("-n", "--count", metavar="N", type=at_least_one, default=ROWS, help=f"rows (default: {ROWS})")
+    result.add_argument("--cum", action="store_true", help="order by total value instead of own value")
+    add_show_options(result)
+    return result
+
+
+def run_top(arguments: Sequence[str]) -> int:
+    """Print the functions of each profile. The exit code."""
+    options = top_parser().parse_args(arguments)
+    from symbolize.analysis.text import top_lines
+
+    return print_each(options, lambda stacks: top_lines(stacks, options.count, options.cum))
+
+
+def tree_parser() -> argparse.ArgumentParser:
+    """The arguments of `symbolize tree`."""
+    result = argparse.ArgumentParser(
+        prog="symbolize tree",
+        description="Print the call tree, the heaviest branch first, from the root or the leaves on.",
+    )
+    result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
+    result.add_argument("--callers", action="store_true", help="begin with the leaves and show who called them")
+    result.add_argument(
+        "--min", metavar="PERCENT", type=percentage, default=1.0, help="leave out smaller branches (default: 1)"
+    )
+    add_show_options(result)
+    return result
+
+
+def run_tree(arguments: Sequence[str]) -> int:
+    """Print the call tree of each profile. The exit code."""
+    options = tree_parser().parse_args(arguments)
+    from symbolize.analysis.text import tree_lines
+
+    return print_each(options, lambda stacks: tree_lines(stacks, options.min / 100, options.callers))
+
+
+def list_parser() -> argparse.ArgumentParser:
+    """The arguments of `symbolize list`."""
+    result = argparse.ArgumentParser(
+        prog="symbolize list", description="Print the source lines of the functions that match REGEX with their values."
+    )
+    result.add_argument("regex", metavar="REGEX", help="regular expression that is searched in names of functions")
+    result.add_argument("profile", metavar="PROFILE", help="profile to read, - for standard input")
+    add_source_options(result)
+    add_show_options(result)
+    return result
+
+
+def run_list(arguments: Sequence[str]) -> int:
+    """Print the lines of the functions that match, the heaviest function first. The exit code."""
+    options = list_parser().parse_args(arguments)
+    sources = sources_of(options)
+    try:
+        pattern = re.compile(options.regex)
+    except re.error as error:
+        raise UsageError(f"{options.regex!r} is not a regular expression: {error}") from error
+    with symbolizer_of(options) as symbolizer:
+        shown = the_profile(options, options.profile, symbolizer)
+    from symbolize.analysis.text import list_lines
+
+    if not print_lines(list_lines(stacks_to_show(options, shown.profile), pattern, sources)):
+        raise InputError(shown.title, f"has no function with source lines that matches {options.regex!r}")
+    return EXIT_DONE if shown.is_complete else EXIT_FAILED
+
+
+def diff_parser() -> argparse.ArgumentParser:
+    """The arguments of `symbolize diff`."""
+    result = argparse.ArgumentParser(
+        prog="symbolize diff", description="Print the functions whose value changed most between two profiles."
+    )
+    result.add_argument("base", metavar="BASE", help="profile to compare with")
+    result.add_argument("new", metavar="NEW", help="profile that changed")
+    result.add_argument("-n", "--count", metavar="N", type=at_least_one, default=ROWS, help=f"rows (default: {ROWS})")
+    add_show_options(result)
+    return result
+
+
+def run_diff(arguments: Sequence[str]) -> int:
+    """Print what changed. The exit code."""
+    options = diff_parser().parse_args(arguments)
+    with symbolizer_of(options) as symbolizer:
+        base, new = (the_profile(options, each, symbolizer) for each in (options.base, options.new))
+    from symbolize.analysis import difference
+    from symbolize.analysis.text import difference_lines
+
+    stacks = difference(*(stacks_to_show(options, each.profile) for each in (new, base)))
+    print_lines(difference_lines(stacks, options.count))
+    return EXIT_DONE if base.is_complete and new.is_complete else EXIT_FAILED
+
+
+def print_each(options: argparse.Namespace, lines: Callable[[Stacks], Iterator[str]]) -> int:
+    """Print each profile; one that cannot be read does not stop the others. The exit code."""
+    code = EXIT_DONE
+    with symbolizer_of(options) as symbolizer:
+        for source in options.profiles:
+            try:
+                for shown in shown_profiles(options, source, symbolizer):
+                    if not shown.is_complete:
+                        code = EXIT_FAILED
+                    stacks = stacks_to_show(options, shown.profile)
+                    if shown.name or len(options.profiles) > 1:
+                        print_output(f"{printable(shown.title)}:\n")
+                    print_lines(lines(stacks))
+            except InputError as error:
+                print_error(f"symbolize: {error}")
+                code = EXIT_FAILED
+    return code
+
+
+def print_lines(lines: Iterable[str]) -> int:
+    """Print lines, in a terminal cut to its width and with the first ones bold; how many they were."""
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns
+    count = 0
+    for count, line in enumerate(lines, start=1):
+        if is_terminal and len(line) > width:
+            line = line[: width - 1] + "…"
+        is_bold = is_terminal and count <= HEADING_LINES and "NO_COLOR" not in os.environ
+        print_output(f"{BOLD}{line}{PLAIN}\n" if is_bold else f"{line}\n")
+    return count

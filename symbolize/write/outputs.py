@@ -1,0 +1,113 @@
+"""The kinds of files that a profile can be written as, by the ending of their names."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from symbolize.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from symbolize.analysis import Filters, Sources
+    from symbolize.profile import Profile
+
+PPROF: Final = "pprof"
+"""The kind that keeps all of a profile. The others are views of it."""
+
+
+class Output(NamedTuple):
+    """A kind of output: its name, the endings of its files (the first is that of default names), whether it is no text,
+    and whether it shows the difference from a base."""
+
+    name: str
+    endings: tuple[str, ...]
+    is_binary: bool = False
+    has_base: bool = False
+
+
+OUTPUTS: Final = (
+    Output(PPROF, (".pb.gz", ".pb", ".pprof", ".gz", ".proto", ".prof", ".profile"), True),
+    Output("html", (".html", ".htm"), has_base=True),
+    Output("svg", (".svg",)),
+    Output("folded", (".folded", ".collapsed")),
+    Output("speedscope", (".speedscope.json",)),
+    Output("firefox", (".firefox.json",)),
+    Output("text", (".txt",), has_base=True),
+    Output("csv", (".csv",)),
+    Output("parquet", (".parquet",), True),
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a view shows of a profile: its `title`, the sample type that comes first (empty: the profile's own), the
+    samples and frames that `filters` leave, the `base` that it is compared with, where `sources` are found, and a
+    `note` on how much of the profile has names."""
+
+    title: str = "profile"
+    sample_type: str = ""
+    filters: "Filters | None" = None
+    base: "Profile | None" = None
+    sources: "Sources | None" = None
+    note: str = ""
+
+
+def output_of(path: str, emit: str | None, default: str) -> Output:
+    """The kind of the file at `path`: `emit` if it is given, else by its ending, `default` for a name without one.
+
+    Raises UsageError for an ending that no kind has.
+    """
+    by_name = {output.name: output for output in OUTPUTS}
+    if emit is not None:
+        return by_name[emit]
+    name = os.path.basename(path).lower()
+    for output in reversed(OUTPUTS):
+        if name.endswith(output.endings):
+            return output
+    ending = os.path.splitext(name)[1]
+    if ending:
+        known = ", ".join(output.endings[0] for output in OUTPUTS)
+        raise UsageError(f"{path}: no format has the ending {ending}; the endings are {known}")
+    return by_name[default]
+
+
+def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[bytes]:
+    """The bytes of a view of `profile`. Raises UsageError for a base or sample type that cannot be shown."""
+    from symbolize import analysis
+
+    stacks = analysis.stacks_of(profile, view.filters)
+    if view.sample_type:
+        stacks = stacks.with_default(view.sample_type)
+    if view.base is not None:
+        if not output.has_base:
+            kinds = ", ".join(each.name for each in OUTPUTS if each.has_base)
+            raise UsageError(f"{output.name} shows one profile; a difference can be shown as {kinds}")
+        stacks = analysis.difference(stacks, analysis.stacks_of(view.base, view.filters))
+    if output.name == "html":
+        from symbolize.write.page import page
+
+        return page.pieces(stacks, view)
+    if output.name == "svg":
+        from symbolize.write import svg
+
+        return svg.pieces(stacks, view.title)
+    if output.name == "folded":
+        from symbolize.write import folded
+
+        return folded.pieces(stacks)
+    if output.name == "speedscope":
+        from symbolize.write import speedscope
+
+        return speedscope.pieces(stacks, view.title)
+    if output.name == "firefox":
+        from symbolize.write import firefox
+
+        return firefox.pieces(stacks, profile, view.title)
+    if output.name == "text":
+        from symbolize.analysis.text import difference_lines, top_lines
+
+        lines = top_lines(stacks) if view.base is None else difference_lines(stacks)
+        return (f"{line}\n".encode(errors="backslashreplace") for line in lines)
+    from symbolize.write import table
+
+    return table.csv_pieces(stacks) if output.name == "csv" else table.parquet_pieces(stacks)
