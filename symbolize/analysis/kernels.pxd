@@ -1,1 +1,1 @@
-from symbolize.core.interning cimport Tuples
+from symbolize.core.interning cimport Lists, Tuples

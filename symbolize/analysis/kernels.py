@@ -11,7 +11,7 @@ import numpy as np
 from symbolize.core.arrays import Int64
 
 if not cython.compiled:
-    from symbolize.core.interning import Tuples
+    from symbolize.core.interning import Lists, Tuples
 
 NODE_WORDS = cython.declare(cython.Py_ssize_t, 3)
 """Words of a node in the table: parent, key, flags."""
@@ -70,12 +70,25 @@ def grow_tree(
     the tree is `inverted`. `leaves` is filled with the node at which each stack ends.
     """
     nodes: Tuples = Tuples(2, secrets.randbits(64), 1)
+    stacks: Lists = Lists(secrets.randbits(64))
+    leaf_of: cython.longlong[::1] = memoryview(np.zeros(len(leaves), np.int64))
+    known: cython.Py_ssize_t
+    stack: cython.Py_ssize_t
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
     node: cython.Py_ssize_t
     with cython.nogil:
         for i in range(len(leaves)):
+            # Most stacks recur, and a list is found faster than a path.
+            known = stacks.count
+            stacks.size = 0
+            for j in range(location_offsets[i], location_offsets[i + 1]):
+                stacks.append(locations[j])
+            stack = stacks.add()
+            if stack < known:
+                leaves[i] = leaf_of[stack]
+                continue
             node = 0
             if inverted:
                 for j in range(location_offsets[i], location_offsets[i + 1]):
@@ -85,7 +98,7 @@ def grow_tree(
                 for j in range(location_offsets[i + 1] - 1, location_offsets[i] - 1, -1):
                     for k in range(frame_offsets[locations[j] + 1] - 1, frame_offsets[locations[j]] - 1, -1):
                         node = child(nodes, node, keys[k], flags[k])
-            leaves[i] = node
+            leaves[i] = leaf_of[stack] = node
     tree = np.zeros((nodes.count + 1, NODE_WORDS), np.int64)
     tree[1:] = nodes.array()
     return tree

@@ -7,7 +7,7 @@ import numpy as np
 
 from symbolize.analysis.stacks import Float64, Stacks
 from symbolize.analysis.top import totals_by_key
-from symbolize.core.arrays import Int32, Int64, distinct_inverse, first_of_runs, pair, unpair
+from symbolize.core.arrays import Int32, Int64, distinct, distinct_inverse, first_of_runs, pair, unpair
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +27,10 @@ class LineTotals:
 
     def __len__(self) -> int:
         return len(self.line)
+
+    def used_files(self) -> list[str]:
+        """The files that have lines."""
+        return [self.files[row] for row in distinct(self.file).tolist()]
 
     def by_file(self) -> Iterator["LineTotals"]:
         """The lines of each file, or of each function in a file."""

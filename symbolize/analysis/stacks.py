@@ -21,7 +21,7 @@ class Stacks:
     Stacks run from the leaf to the root, frames of a location from the innermost to the outermost. `frames` are rows of
     `names`, `flags` their `FrameFlag`s; `sources` and `lines` are file (a row of `files`) and line of each, 0 where
     unknown. `values` is float64[n, k], exact to 2^53, with a column for each sample type (`types`: name and unit);
-    `default` is the column that a viewer shows first.
+    `default` is the column that a viewer shows first. There is at least one.
     """
 
     names: FrameNames
@@ -70,6 +70,9 @@ def stacks_of(profile: Profile, filters: Filters | None = None) -> Stacks:
     sources[has_line] = file_of[profile_lines.function[shown.lines[has_line]]]
     lines[has_line] = profile_lines.line[shown.lines[has_line]]
     types = [(strings.text(each.type), strings.text(each.unit)) for each in profile.sample_types]
+    values = samples.values.astype(np.float64)
+    if not types:  # only a profile without samples has none
+        types, values = [("samples", "count")], np.zeros((len(samples), 1))
     stacks = Stacks(
         shown.names,
         shown.offsets,
@@ -80,7 +83,7 @@ def stacks_of(profile: Profile, filters: Filters | None = None) -> Stacks:
         lines,
         samples.location_offsets,
         samples.locations,
-        samples.values.astype(np.float64),
+        values,
         types,
         max(profile.weight_column(), 0),
     )

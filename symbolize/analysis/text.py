@@ -22,17 +22,16 @@ CONTEXT: Final = 3
 
 def total_line(stacks: Stacks) -> str:
     """What all percentages are of; of a difference, both totals."""
-    kind, unit = stacks.types[stacks.default] if stacks.types else ("samples", "")
-    totals = [quantity(total, unit) for total in stacks.totals()[stacks.default :: max(len(stacks.types), 1)].tolist()]
-    return printable(f"{kind}: {', base '.join(totals) or '0'}")
+    kind, unit = stacks.types[stacks.default]
+    totals = [quantity(total, unit) for total in stacks.totals()[stacks.default :: len(stacks.types)].tolist()]
+    return printable(f"{kind}: {', base '.join(totals)}")
 
 
 def top_lines(stacks: Stacks, count: int | None = None, by_total: bool = False) -> Iterator[str]:
     """A row a function, those with the largest own value first, as `pprof -top` has them."""
     yield total_line(stacks)
-    if stacks.types:
-        rows = function_totals(stacks).heaviest(stacks.default, count, by_total)
-        yield from function_lines(rows, float(stacks.totals()[stacks.default]), stacks.types[stacks.default][1])
+    rows = function_totals(stacks).heaviest(stacks.default, count, by_total)
+    yield from function_lines(rows, float(stacks.totals()[stacks.default]), stacks.types[stacks.default][1])
 
 
 def function_lines(rows: Sequence[FunctionRow], total: float, unit: str) -> Iterator[str]:
@@ -50,8 +49,6 @@ def function_lines(rows: Sequence[FunctionRow], total: float, unit: str) -> Iter
 def difference_lines(stacks: Stacks, count: int | None = None) -> Iterator[str]:
     """A row a function of a `difference`, those whose own value changed most first. Percentages are of the base."""
     yield total_line(stacks)
-    if not stacks.types:
-        return
     unit, base_column = stacks.types[stacks.default][1], stacks.default + len(stacks.types)
     total = float(stacks.totals()[base_column])
     yield f"{'change':>11} {'change%':>8} {'base':>10} {'new':>10} {'cum change':>11}  function"
@@ -76,8 +73,6 @@ def tree_lines(stacks: Stacks, least: float, callers: bool = False) -> Iterator[
     What is the only callee is not indented further, so that deep stacks stay readable.
     """
     yield total_line(stacks)
-    if not stacks.types:
-        return
     unit, tree = stacks.types[stacks.default][1], call_tree(stacks, inverted=callers)
     totals, own = (each[:, stacks.default] for each in (tree.totals(), tree.values))
     total = float(stacks.totals()[stacks.default])
@@ -100,7 +95,7 @@ def list_lines(stacks: Stacks, pattern: re.Pattern[str], sources: Sources) -> It
     names, name_of = stacks.names.by_name()
     matching = {name: row for row, name in enumerate(filter(pattern.search, names))}
     rows = np.array([matching.get(name, NONE) for name in names], np.int32)
-    if not stacks.types or not matching:
+    if not matching:
         return
     yield total_line(stacks)
     found = [*line_totals(stacks, rows[name_of][stacks.frames]).by_file()]

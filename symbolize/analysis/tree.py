@@ -56,8 +56,9 @@ def call_tree(stacks: Stacks, keys: Int32 | None = None, inverted: bool = False)
     """
     leaves = np.zeros(len(stacks), np.int64)
     keys = stacks.frames if keys is None else keys
-    offsets, locations, frame_offsets = views(stacks.location_offsets, stacks.locations, stacks.frame_offsets)
-    nodes = grow_tree(offsets, locations, frame_offsets, *views(keys, stacks.flags), leaves.data, inverted)
+    columns = (stacks.location_offsets, stacks.locations, stacks.frame_offsets, keys, stacks.flags)
+    offsets, locations, frame_offsets, frames, flags = views(*columns)
+    nodes = grow_tree(offsets, locations, frame_offsets, frames, flags, leaves.data, inverted)
     parent, frame = nodes[:, 0].astype(np.int32), nodes[:, 1].astype(np.int32)
     parent[0] = frame[0] = NONE
     own = [np.bincount(leaves, column, minlength=len(nodes)) for column in stacks.values.T]

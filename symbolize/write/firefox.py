@@ -78,7 +78,7 @@ def libraries(profile: Profile) -> list[Table]:
 
 def thread(stacks: Stacks, profile: Profile) -> Table:
     """The thread that has all samples. Frames are those of the locations, so that each keeps its address."""
-    kind, unit = stacks.types[stacks.default] if stacks.types else ("", "")
+    kind, unit = stacks.types[stacks.default]
     tree = call_tree(stacks, np.arange(len(stacks.frames), dtype=np.int32))
     parents, frames, leaves = tree.parent[1:], tree.frame[1:], tree.leaves()
     category = categories(stacks)
@@ -90,11 +90,11 @@ def thread(stacks: Stacks, profile: Profile) -> Table:
         "registerTime": 0,
         "unregisterTime": None,
         "pausedRanges": [],
-        "name": kind or "samples",
+        "name": kind,
         "isMainThread": True,
         "pid": "0",
         "tid": 0,
-        "samples": samples(leaves - 1, tree.values[leaves, stacks.default : stacks.default + 1].sum(axis=1), unit),
+        "samples": samples(leaves - 1, tree.values[leaves, stacks.default], unit),
         "markers": table(data=[], name=[], startTime=[], endTime=[], phase=[], category=[]),
         "stackTable": table(
             frame=frames.tolist(),

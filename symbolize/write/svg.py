@@ -29,13 +29,12 @@ STYLE: Final = (
 
 def pieces(stacks: Stacks, title: str) -> Iterator[bytes]:
     """The picture of the default sample type, the root at the bottom and the heaviest callee on the left."""
-    unit = stacks.types[stacks.default][1] if stacks.types else ""
+    kind, unit = stacks.types[stacks.default]
     tree = call_tree(stacks)
-    totals = np.abs(tree.totals()[:, stacks.default]) if stacks.types else np.zeros(len(tree))
+    totals = np.abs(tree.totals()[:, stacks.default])
     boxes = layout(tree, totals)
     rows = 1 + max((depth for _, _, depth in boxes), default=0)
     height = HEADING + rows * ROW + MARGIN
-    kind = stacks.types[stacks.default][0] if stacks.types else "samples"
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">\n'
         f'<style>{STYLE}</style>\n<rect width="{WIDTH}" height="{height}" fill="#fff"/>\n'

@@ -1,0 +1,74 @@
+"""Where the commands write: the path of each output, and what it must not overwrite."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from symbolize.core.errors import OutputError, UsageError, first_names
+from symbolize.core.files import os_error_text
+
+
+def output_paths(profiles: Sequence[str], output: str | None, suffix: str) -> list[str]:
+    """The output path of each input, by default its name with `suffix` in the current folder; raises UsageError if two
+    would be the same."""
+    if "" in profiles or output == "":
+        raise UsageError("a profile or an output has an empty name")
+    if profiles.count("-") > 1:
+        raise UsageError("standard input can be read once only")
+    if output is not None and not is_folder(output):
+        if len(profiles) > 1:
+            raise UsageError(f"-o {output} is one file for {len(profiles)} profiles; name a folder")
+        return [output]
+    folder = output or "."
+    if not os.path.isdir(folder):
+        raise UsageError(f"-o {output}: no such folder")
+    paths = [os.path.normpath(os.path.join(folder, stem(profile) + suffix)) for profile in profiles]
+    known: set[str] = set()
+    for path in paths:
+        if path in known:
+            raise UsageError(f"several profiles would be written to {path}; rename one or name different folders")
+        known.add(path)
+    return paths
+
+
+def paths_of_all(names: Sequence[str], path: str, output: str | None, is_alone: bool, ending: str) -> list[str]:
+    """The output paths of the profiles of one input, which have `names`; `path` is that of a single one.
+
+    Several are written to a folder, which is created: the one of `-o output` for an input that `is_alone`, else one
+    beside `path`. Their names end with `ending`.
+    """
+    into = output is not None and is_folder(output)
+    if names == [""] or (len(names) == 1 and not (into and is_alone)):
+        return [path]
+    if output is not None and not into:
+        raise UsageError(
+            f"-o {output} is one file for {len(names)} profiles ({first_names(names)}); name a folder, or "
+            "choose with --pid, --process, --heap, --kind or --merge"
+        )
+    folder = output if output is not None and is_alone else path.removesuffix(ending)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be created: {os_error_text(error)}") from error
+    return [os.path.join(folder, name + ending) for name in names]
+
+
+def is_folder(output: str) -> bool:
+    """Whether `-o output` means a folder."""
+    return output.endswith("/") or os.path.isdir(output)
+
+
+def is_same_file(a: str, b: str) -> bool:
+    """Whether writing `a` would overwrite what was written to `b`; devices and pipes take both."""
+    path = os.path.realpath(a)
+    return b != "-" and path == os.path.realpath(b) and (os.path.isfile(path) or not os.path.exists(path))
+
+
+def stem(profile: str) -> str:
+    """The base name of a profile without its extensions."""
+    if profile == "-":
+        return "stdin"
+    from symbolize.load.extensions import without_endings
+
+    return without_endings(os.path.basename(profile))

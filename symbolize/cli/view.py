@@ -1,0 +1,120 @@
+"""`symbolize view`: profiles as pictures, by default one self-contained page each."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, print_error
+from symbolize.cli.outputs import is_folder, output_paths, paths_of_all
+from symbolize.cli.shown import (
+    add_show_options,
+    add_source_options,
+    filters_of,
+    shown_profiles,
+    sources_of,
+    symbolizer_of,
+    the_profile,
+)
+from symbolize.core.errors import InputError, OutputError, UsageError, printable
+from symbolize.write.files import STANDARD_OUTPUT, check_inputs, check_terminal
+from symbolize.write.outputs import OUTPUTS, View, output_of
+
+if TYPE_CHECKING:
+    from symbolize.pipeline import Symbolizer
+    from symbolize.write.outputs import Output
+
+HTML = "html"
+
+
+def view_parser() -> argparse.ArgumentParser:
+    """The arguments of `symbolize view`."""
+    endings = " ".join(output.endings[0] for output in OUTPUTS)
+    result = argparse.ArgumentParser(
+        prog="symbolize view",
+        description="Write a page with a flame graph, a table of functions and source lines. It needs no network.",
+    )
+    result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
+    result.add_argument(
+        "--output",
+        "-o",
+        metavar="OUT",
+        help="file to write, - for standard output, or a folder (default: NAME.html in the current folder). Its ending "
+        f"chooses the format: {endings}",
+    )
+    result.add_argument(
+        "--emit", choices=[output.name for output in OUTPUTS], help="format, whatever the ending of OUT"
+    )
+    result.add_argument("--open", action="store_true", help="open the result in the browser")
+    result.add_argument("--base", metavar="FILE", help="profile to compare with: what grew and what shrank")
+    add_source_options(result)
+    add_show_options(result)
+    return result
+
+
+def run_view(arguments: Sequence[str]) -> int:
+    """Write the picture of each profile; one that cannot be read does not stop the others. The exit code."""
+    options = view_parser().parse_args(arguments)
+    named = options.output if options.output is not None and not is_folder(options.output) else ""
+    output = output_of(named, options.emit, HTML)
+    paths = output_paths(options.profiles, options.output, output.endings[0])
+    check(options, output, paths)
+    view = View(
+        sample_type=options.sample_type,
+        filters=filters_of(options),
+        sources=sources_of(options) if options.source or options.path_map else None,
+    )
+    code = EXIT_DONE
+    with symbolizer_of(options) as symbolizer:
+        if options.base is not None:
+            base = the_profile(options, options.base, symbolizer)
+            view = replace(view, base=base.profile, base_title=base.title)
+        for source, path in zip(options.profiles, paths, strict=True):
+            try:
+                if not write_views(options, source, path, output, view, symbolizer):
+                    code = EXIT_FAILED
+            except (InputError, OutputError) as error:
+                print_error(f"symbolize: {error}")
+                code = EXIT_FAILED
+    return code
+
+
+def check(options: argparse.Namespace, output: Output, paths: Sequence[str]) -> None:
+    """Raise UsageError if an output would overwrite an input or cannot be opened."""
+    for path in paths if output.is_binary else ():
+        check_terminal(path)
+    check_inputs([*options.profiles, *options.binaries, *filter(None, [options.base])], paths)
+    if options.open and STANDARD_OUTPUT in paths:
+        raise UsageError("--open needs a file: standard output cannot be opened")
+
+
+def write_views(
+    options: argparse.Namespace, source: str, path: str, output: Output, view: View, symbolizer: Symbolizer | None
+) -> bool:
+    """Write the pictures of the profiles of one input; whether nothing failed that may have more names."""
+    from symbolize.write import write
+
+    shown = [*shown_profiles(options, source, symbolizer)]
+    names = [each.name for each in shown]
+    paths = paths_of_all(names, path, options.output, len(options.profiles) == 1, output.endings[0])
+    check(options, output, paths)
+    for each, to in zip(shown, paths, strict=True):
+        exists = os.path.exists(to)
+        write(each.profile, to, emit=output.name, view=replace(view, title=each.title))
+        if not options.quiet and to != STANDARD_OUTPUT:
+            print_error(f"{'replaced' if exists else 'wrote'} {printable(to)}")
+        if options.open:
+            open_in_browser(to)
+    return all(each.is_complete for each in shown)
+
+
+def open_in_browser(path: str) -> None:
+    """Show a file in the user's browser."""
+    import webbrowser
+
+    if not webbrowser.open(Path(path).absolute().as_uri()):
+        print_error(f"symbolize: no browser was found; open {printable(path)} in one")

@@ -1,0 +1,224 @@
+"""Totals by function and line, call trees, filters and differences, against plain Python over stacks of objects."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symbolize.analysis import (
+    CallTree,
+    Filters,
+    FrameFlag,
+    call_tree,
+    difference,
+    function_totals,
+    line_totals,
+    stacks_of,
+)
+from symbolize.core.errors import UsageError
+from symbolize.load import pprof as loader
+from symbolize.profile import Profile
+from tests.support.pprof_writer import Line, Mapping, Place, profile
+
+MAPPINGS = [Mapping(0x1000, 0x9000, 0, "/bin/app", "ab" * 20), Mapping(0x10000, 0x20000, 0, "/lib/libc.so")]
+PLACES = [
+    Place(0x1000, 1, (Line("inner", "a.c", 1), Line("outer", "a.c", 2))),
+    Place(0x1010, 1, (Line("inner", "a.c", 5),)),
+    Place(0x2000, 1, (Line("main", "b.c", 3),)),
+    Place(0x2010, 2, (Line("main", "c.c", 3),)),
+    Place(0x10010, 2),
+    Place(0x10020, 2, (Line("", "", 0),)),
+    Place(0x999999),
+]
+STACKS = st.lists(
+    st.tuples(st.lists(st.sampled_from(PLACES), max_size=6), st.lists(st.integers(-9, 99), min_size=2, max_size=2)),
+    max_size=12,
+)
+Stack = tuple[Sequence[Place], Sequence[int]]
+
+
+def made(stacks: Sequence[Stack]) -> Profile:
+    """A profile of these stacks, leaf first, with two sample types."""
+    types = [("samples", "count"), ("cpu", "nanoseconds")]
+    return loader.load(memoryview(profile(MAPPINGS, stacks, types=types)), "test")
+
+
+def frames(place: Place) -> list[tuple[str, str, int]]:
+    """Name, file and line of the frames of a place, innermost first."""
+    module = {1: "[app]", 2: "[libc.so]"}.get(place.mapping, "<unknown>")
+    return [(line.name or module, line.file, line.line) for line in place.lines] or [(module, "", 0)]
+
+
+def flat_and_cumulative(
+    stacks: Sequence[Stack], key: Callable[[tuple[str, str, int]], object]
+) -> dict[object, tuple[int, int]]:
+    """The sums of the second value by what `key` makes of frames; frames with the key None are left out."""
+    flat: defaultdict[object, int] = defaultdict(int)
+    cumulative: defaultdict[object, int] = defaultdict(int)
+    for places, values in stacks:
+        found = [key(frame) for place in places for frame in frames(place)]
+        if found:
+            flat[found[0]] += values[1]
+        for each in set(found):
+            cumulative[each] += values[1]
+    return {each: (flat[each], cumulative[each]) for each in cumulative if each is not None}
+
+
+@given(STACKS)
+def test_functions(stacks: list[Stack]) -> None:
+    """The value of a function is that of the stacks it is the leaf of, and once of each that it is on."""
+    totals = function_totals(stacks_of(made(stacks)))
+    rows = {row.name: (row.flat, row.cumulative) for row in totals.heaviest(1)}
+    expected = flat_and_cumulative(stacks, lambda frame: frame[0])
+    assert rows == {name: sums for name, sums in expected.items() if sums != (0, 0)}
+    weights = [(-abs(row.flat), -abs(row.cumulative), row.name) for row in totals.heaviest(1)]
+    assert weights == sorted(weights)
+
+
+@given(STACKS)
+def test_lines(stacks: list[Stack]) -> None:
+    """The value of a source line is that of the stacks it is the leaf of, and once of each that it is on."""
+    lines = line_totals(stacks_of(made(stacks)))
+    rows = zip(lines.file.tolist(), lines.line.tolist(), lines.flat[:, 1], lines.cumulative[:, 1], strict=True)
+    found = {(lines.files[file], line): (flat, cumulative) for file, line, flat, cumulative in rows}
+    expected = flat_and_cumulative(stacks, lambda frame: frame[1:] if frame[1] and frame[2] else None)
+    assert {key: sums for key, sums in found.items() if any(sums)} == {
+        key: sums for key, sums in expected.items() if any(sums)
+    }
+
+
+def paths(tree: CallTree) -> list[tuple[str, ...]]:
+    """The names that lead to each node."""
+    found: list[tuple[str, ...]] = [()]
+    for parent, frame in zip(tree.parent.tolist()[1:], tree.frame.tolist()[1:], strict=True):
+        found.append((*found[parent], tree.frames.names[frame]))
+    return found
+
+
+@given(STACKS, st.booleans())
+def test_tree(stacks: list[Stack], inverted: bool) -> None:
+    """A node is what all stacks with the same callers share: its total is the sum of theirs."""
+    tree = call_tree(stacks_of(made(stacks)), inverted=inverted)
+    expected: defaultdict[tuple[str, ...], int] = defaultdict(int)
+    for places, values in stacks:
+        names = [frame[0] for place in places for frame in frames(place)]
+        path = names if inverted else names[::-1]
+        for end in range(len(path) + 1):
+            expected[tuple(path[:end])] += values[1]
+    found: defaultdict[tuple[str, ...], float] = defaultdict(float)
+    for path_of, total in zip(paths(tree), tree.totals()[:, 1].tolist(), strict=True):
+        found[path_of] += total  # functions of one name in two modules are two nodes
+    assert dict(found) == (expected or {(): 0})
+    assert all(parent < node for node, parent in enumerate(tree.parent.tolist()))
+
+
+def test_flags() -> None:
+    """A node says how its calls were resolved, also if these differ."""
+    tree = call_tree(stacks_of(made([([PLACES[0]], [1, 1]), ([PLACES[1]], [1, 1]), ([PLACES[4]], [1, 1])])))
+    flags = dict(zip(paths(tree)[1:], map(FrameFlag, tree.flags.tolist()[1:]), strict=True))
+    assert flags == {
+        ("outer",): FrameFlag.CALLED,
+        ("outer", "inner"): FrameFlag.INLINED,
+        ("inner",): FrameFlag.CALLED,
+        ("[libc.so]",): FrameFlag.CALLED | FrameFlag.UNSYMBOLIZED,
+    }
+
+
+def kept(stacks: Sequence[Stack], filters: Filters) -> list[Stack]:
+    """What filters leave, as pprof's documentation has it; the places hold the frames that are left."""
+
+    def matches(pattern: str, place: Place, line: Line | None) -> bool:
+        texts = [MAPPINGS[place.mapping - 1].file if place.mapping else ""]
+        texts += [line.name, line.file] if line is not None else []
+        return any(re.search(pattern, text) for text in texts if text)
+
+    left = []
+    for places, values in stacks:
+        every = [(place, line) for place in places for line in (place.lines or (None,))]
+        if filters.focus and not any(matches(filters.focus, *each) for each in every):
+            continue
+        if filters.ignore and any(matches(filters.ignore, *each) for each in every):
+            continue
+        seen = [
+            (place, line)
+            for place, line in every
+            if not (filters.hide and matches(filters.hide, place, line))
+            and not (filters.show and not matches(filters.show, place, line))
+        ]
+        if seen:
+            parts = [Place(place.address, place.mapping, (line,) if line else ()) for place, line in seen]
+            left.append((parts, values))
+    return left
+
+
+PATTERNS = st.sampled_from(["", "inner", "main", "a.c", "app", "libc", "nothing", "^o|^m"])
+
+
+@given(STACKS, st.builds(Filters, PATTERNS, PATTERNS, PATTERNS, PATTERNS))
+def test_filters(stacks: list[Stack], filters: Filters) -> None:
+    """Samples and frames are chosen as pprof does, by function, file and mapping."""
+    totals = function_totals(stacks_of(made(stacks), filters))
+    rows = {row.name: (row.flat, row.cumulative) for row in totals.heaviest(1)}
+    expected = flat_and_cumulative(kept(stacks, filters), lambda frame: frame[0])
+    assert rows == {name: sums for name, sums in expected.items() if sums != (0, 0)}
+
+
+def test_invalid_filter() -> None:
+    """An expression that is none is refused with its name."""
+    with pytest.raises(UsageError, match=r"focus: '\(' is not a regular expression: missing \)"):
+        stacks_of(made([]), Filters(focus="("))
+
+
+@given(STACKS, STACKS)
+def test_difference(new: list[Stack], base: list[Stack]) -> None:
+    """Both profiles are in one: each function, line and node has its values in either."""
+    both = difference(stacks_of(made(new)), stacks_of(made(base)))
+    totals = function_totals(both)
+    for column, stacks in ((1, new), (3, base)):
+        expected = flat_and_cumulative(stacks, lambda frame: frame[0])
+        rows = {row.name: (row.flat, row.cumulative) for row in totals.heaviest(column)}
+        assert rows == {name: sums for name, sums in expected.items() if sums != (0, 0)}
+        assert both.totals()[column] == sum(abs(values[1]) for _, values in stacks)
+    assert call_tree(both).totals()[0].tolist()[1::2] == [sum(v[1] for _, v in each) for each in (new, base)]
+    changes = [new.flat - base.flat for new, base in totals.most_changed(1, 3)]
+    assert changes == sorted(changes, key=lambda change: -abs(change))
+
+
+def test_difference_of_other_types() -> None:
+    """Profiles of which one lacks a sample type of the other are refused, with what there is."""
+    heap = profile(MAPPINGS, [], types=[("space", "bytes")])
+    base = stacks_of(loader.load(memoryview(heap), "base"))
+    with pytest.raises(UsageError, match="the base has no sample type samples/count; it has space/bytes"):
+        difference(stacks_of(made([])), base)
+
+
+def test_sample_type() -> None:
+    """A sample type is chosen by name; a name that there is not is refused with those there are."""
+    stacks = stacks_of(made([([PLACES[2]], [3, 4])]))
+    assert stacks.types[stacks.default] == ("cpu", "nanoseconds")
+    chosen = stacks.with_default("samples")
+    assert chosen.types[chosen.default] == ("samples", "count")
+    with pytest.raises(UsageError, match="no sample type is called 'wall'; the profile has samples, cpu"):
+        stacks.with_default("wall")
+
+
+def test_large_values() -> None:
+    """Values beyond 2^53 lose their last digits, not their size, and sums do not wrap around."""
+    totals = function_totals(stacks_of(made([([PLACES[2]], [1, 2**63 - 1])] * 3)))
+    assert totals.heaviest(1)[0].flat == pytest.approx(3 * 2**63)
+
+
+def test_no_samples() -> None:
+    """A profile without samples, or without sample types, has no totals."""
+    stacks = stacks_of(Profile())
+    assert (len(stacks), function_totals(stacks).names, len(call_tree(stacks)), len(line_totals(stacks))) == (
+        0,
+        [],
+        1,
+        0,
+    )
+    assert np.array_equal(stacks.totals(), [0])

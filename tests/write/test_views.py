@@ -1,0 +1,215 @@
+"""What a profile can be written as beside pprof: folded stacks, speedscope, Firefox Profiler, SVG, text and tables."""
+
+import csv
+import io
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import symbolize
+from symbolize.core.errors import UsageError
+from symbolize.load import pprof as loader
+from symbolize.profile import Profile
+from symbolize.write.outputs import OUTPUTS, View, output_of
+from tests.support.pprof_writer import Line, Mapping, Place, profile
+
+HOSTILE = 'a;b\n<script>alert("&\x1b[31m")</script> \ud800c'
+MAPPINGS = [Mapping(0x1000, 0x9000, 0x400, "/bin/app", "0123456789abcdef" * 2 + "ffffffff"), Mapping(0x10000, 0x20000)]
+INLINED = Place(0x1010, 1, (Line("inner", "/src/a.c", 1), Line("outer", "/src/a.c", 2)))
+MAIN = Place(0x2000, 1, (Line("main", "/src/b.c", 3),))
+FOLDED = Place(0x3000, 1, (Line("twin", "", 0),), True)
+RAW = Place(0x4000, 1)
+STRANGE = Place(0x10010, 2, (Line(HOSTILE.encode(errors="surrogatepass"), HOSTILE.encode(errors="surrogatepass"), 7),))
+STACKS = [
+    ([INLINED, MAIN], [1, 10_000_000]),
+    ([RAW, MAIN], [2, 20_000_000]),
+    ([INLINED, MAIN], [1, 5_000_000]),
+    ([FOLDED], [1, 1]),
+    ([STRANGE, MAIN], [1, 2_000_000]),
+]
+TYPES = [("samples", "count"), ("cpu", "nanoseconds")]
+
+
+@pytest.fixture
+def shown() -> Profile:
+    """A profile with inlined, folded, unnamed and hostile frames."""
+    return loader.load(memoryview(profile(MAPPINGS, STACKS, types=TYPES)), "test")
+
+
+def written(made: Profile, emit: str, **view: Any) -> bytes:
+    """What is written as `emit`."""
+    file = io.BytesIO()
+    symbolize.write(made, file, emit=emit, view=View(**view))
+    return file.getvalue()
+
+
+def test_folded(shown: Profile) -> None:
+    """A line a stack, from the root to the leaf, with what separates frames replaced in names."""
+    assert written(shown, "folded").decode().splitlines() == [
+        "main;outer;inner 15000000",
+        "main;[app] 20000000",
+        "twin 1",
+        'main;a:b <script>alert("&\x1b[31m")</script> \\xed\\xa0\\x80c 2000000',
+    ]
+    assert written(shown, "folded", sample_type="samples").decode().splitlines()[:2] == [
+        "main;outer;inner 2",
+        "main;[app] 2",
+    ]
+
+
+def test_speedscope(shown: Profile) -> None:
+    """A profile for each sample type, the default one shown, with a frame for each inlined function and module."""
+    file = json.loads(written(shown, "speedscope", title="cpu.prof"))
+    assert (file["$schema"], file["name"]) == ("https://www.speedscope.app/file-format-schema.json", "cpu.prof")
+    assert file["activeProfileIndex"] == 1
+    assert [(each["name"], each["unit"], each["type"]) for each in file["profiles"]] == [
+        ("samples", "none", "sampled"),
+        ("cpu", "nanoseconds", "sampled"),
+    ]
+    frames = file["shared"]["frames"]
+    assert {"name": "inner", "file": "/src/a.c"} in frames
+    assert {"name": "[app]"} in frames
+    for each, column in zip(file["profiles"], range(2), strict=True):
+        assert each["startValue"] == 0
+        assert each["endValue"] == sum(each["weights"]) == sum(values[column] for _, values in STACKS)
+        assert len(each["samples"]) == len(each["weights"]) == 4
+    stacks = [[frames[row]["name"] for row in stack] for stack in file["profiles"][1]["samples"]]
+    assert stacks[:3] == [["main", "outer", "inner"], ["main", "[app]"], ["twin"]]
+
+
+def test_firefox(shown: Profile) -> None:
+    """All tables are whole; frames have the address in their file, how they were inlined, and how they got names."""
+    file = json.loads(written(shown, "firefox", title="cpu.prof"))
+    (thread,) = file["threads"]
+    texts, frames, functions = thread["stringArray"], thread["frameTable"], thread["funcTable"]
+    for name in ("samples", "stackTable", "frameTable", "funcTable", "resourceTable", "nativeSymbols", "markers"):
+        table = thread[name]
+        assert {len(column) for column in table.values() if isinstance(column, list)} == {table["length"]}, name
+    assert file["meta"]["symbolicated"] is True
+    library = file["libs"][0]
+    assert (library["debugName"], library["codeId"]) == ("app", "0123456789abcdef" * 2 + "ffffffff")
+    assert library["breakpadId"] == "67452301AB89EFCD0123456789ABCDEF0"
+
+    def named(row: int) -> tuple[str, int, int, int | None, str]:
+        """Name, address, inline depth, line and category of a frame."""
+        name = texts[functions["name"][frames["func"][row]]]
+        category = file["meta"]["categories"][frames["category"][row]]["name"]
+        return name, frames["address"][row], frames["inlineDepth"][row], frames["line"][row], category
+
+    stacks: defaultdict[tuple[Any, ...], float] = defaultdict(float)
+    for node, weight in zip(thread["samples"]["stack"], thread["samples"]["weight"], strict=True):
+        path, at = [], node
+        while at is not None:
+            path.append(named(thread["stackTable"]["frame"][at]))
+            at = thread["stackTable"]["prefix"][at]
+        stacks[tuple(path[:2])] += weight
+    main = ("main", 0x1400, 0, 3, "Named")
+    assert stacks[("inner", 0x410, 1, 1, "Inlined"), ("outer", 0x410, 0, 2, "Named")] == 15
+    assert stacks[("[app]", 0x3400, 0, None, "Unsymbolized"), main] == 20
+    assert stacks[(("twin", 0x2400, 0, None, "Folded"),)] == 1e-6
+    assert thread["samples"]["weightType"] == "tracing-ms"
+    symbols = thread["nativeSymbols"]
+    inner, outer = (row for row in range(frames["length"]) if frames["address"][row] == 0x410)
+    assert frames["nativeSymbol"][inner] == frames["nativeSymbol"][outer] is not None
+    assert texts[symbols["name"][frames["nativeSymbol"][inner]]] == "outer"
+    assert texts[thread["resourceTable"]["name"][functions["resource"][frames["func"][outer]]]] == "app"
+
+
+def test_svg(shown: Profile) -> None:
+    """A picture that is well-formed whatever names hold: a box for each node, with name, value and share."""
+    root = ElementTree.fromstring(written(shown, "svg", title=HOSTILE))
+    space = "{http://www.w3.org/2000/svg}"
+    boxes = {
+        (group.findtext(f"{space}title") or "").split(" (")[0]: group.find(f"{space}rect")
+        for group in root.iter(f"{space}g")
+    }
+    assert {"all", "main", "outer", "inner", "[app]"} <= set(boxes)
+    assert "twin" not in boxes, "too narrow to be seen"
+    titles = [each.text for each in root.iter(f"{space}title")]
+    assert "[app] (20.00ms, 54.05%)" in titles
+    widths = {name: float(box.get("width") or 0) for name, box in boxes.items() if box is not None}
+    assert widths["inner"] == pytest.approx(widths["all"] * 15 / 37, abs=0.1)
+    assert not [*root.iter(f"{space}script")]
+
+
+def test_text(shown: Profile) -> None:
+    """The functions as `pprof -top` has them, with control characters made visible."""
+    lines = written(shown, "text").decode().splitlines()
+    assert lines[:3] == [
+        "cpu: 37.00ms",
+        "      flat   flat%    sum%        cum    cum%  function",
+        "   20.00ms  54.05%  54.05%    20.00ms  54.05%  [app]",
+    ]
+    assert "\x1b" not in "".join(lines)
+    base = loader.load(memoryview(profile(MAPPINGS, STACKS[:1], types=TYPES)), "base")
+    assert written(shown, "text", base=base).decode().splitlines()[:3] == [
+        "cpu: 37.00ms, base 10.00ms",
+        "     change  change%       base        new  cum change  function",
+        "   +20.00ms +200.00%        0ns    20.00ms    +20.00ms  [app]",
+    ]
+
+
+def test_tables(shown: Profile) -> None:
+    """CSV and Parquet have the same rows: function, module, file, and the values of all sample types."""
+    rows = [*csv.DictReader(io.StringIO(written(shown, "csv").decode(), newline=""))]
+    assert [row for row in rows if row["function"] == "main"] == [
+        {
+            "function": "main",
+            "module": "app",
+            "file": "/src/b.c",
+            "flat samples/count": "0",
+            "cumulative samples/count": "5",
+            "flat cpu/nanoseconds": "0",
+            "cumulative cpu/nanoseconds": "37000000",
+        }
+    ]
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(io.BytesIO(written(shown, "parquet"))).to_pylist()
+    assert [{key: str(value) for key, value in row.items()} for row in table] == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("x.pb.gz", "pprof"),
+        ("x", "pprof"),
+        ("dir.d/x", "pprof"),
+        ("x.html", "html"),
+        ("X.SVG", "svg"),
+        ("x.collapsed", "folded"),
+        ("x.speedscope.json", "speedscope"),
+        ("x.firefox.json", "firefox"),
+        ("x.txt", "text"),
+        ("x.csv", "csv"),
+        ("x.parquet", "parquet"),
+        ("-", "pprof"),
+    ],
+)
+def test_endings(name: str, kind: str) -> None:
+    """The ending decides, whatever its case."""
+    assert output_of(name, None, "pprof").name == kind
+    assert output_of(name, "csv", "pprof").name == "csv"
+
+
+def test_unknown_ending(shown: Profile, tmp_path: Path) -> None:
+    """Another ending is refused with those there are, and nothing is written."""
+    with pytest.raises(UsageError, match=r"x\.jpg: no format has the ending \.jpg; the endings are \.pb\.gz, \.html"):
+        symbolize.write(shown, tmp_path / "x.jpg")
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("emit", [output.name for output in OUTPUTS if not output.has_base and output.name != "pprof"])
+def test_views_without_a_base(shown: Profile, emit: str) -> None:
+    """What shows one profile says what shows two."""
+    with pytest.raises(UsageError, match=f"{emit} shows one profile; a difference can be shown as html, text"):
+        written(shown, emit, base=shown)
+
+
+@pytest.mark.parametrize("emit", [output.name for output in OUTPUTS])
+def test_empty(emit: str) -> None:
+    """A profile without samples, mappings or sample types can be written."""
+    assert written(Profile(), emit) or emit == "folded"
