@@ -11,7 +11,7 @@ from symbolize.batch.engines.engine import Limits, Task
 from symbolize.batch.engines.local import LocalEngine
 from symbolize.binaries import BinaryIndex, BinaryMatch, Companions, binary_files
 from symbolize.core.errors import InputError, UsageError
-from symbolize.core.files import file_size
+from symbolize.core.files import file_size, no_such
 from symbolize.resolve.opened import open_images
 from symbolize.symbols import Binary, TableCache, builds_of
 
@@ -41,7 +41,7 @@ def index_binaries(roots: Sequence[str], cache: TableCache | None = None) -> Bin
     """The files below `roots`; `cache` remembers them. Raises UsageError for a root that is not there."""
     for root in roots:
         if not os.path.exists(root):
-            raise UsageError(f"{root}: no such folder or file")
+            raise UsageError(f"{root}: {no_such(root, 'folder or file')}")
     return BinaryIndex(roots, cache.base if cache is not None else None)
 
 

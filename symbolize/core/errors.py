@@ -18,6 +18,19 @@ def first_names(names: Iterable[str]) -> str:
     return ", ".join([*first[:MAX_LISTED], "..."] if len(first) > MAX_LISTED else first)
 
 
+def closest(word: str, known: Iterable[object]) -> str:
+    """The one of `known` that a mistyped `word` resembles; empty if there is none."""
+    import difflib
+
+    return next(iter(difflib.get_close_matches(word, map(str, known), 1)), "")
+
+
+def did_you_mean(word: str, known: Iterable[object]) -> str:
+    """The end of a message on a `word` that is none of `known`: which it may have been."""
+    meant = closest(word, known)
+    return f"; did you mean {meant}?" if meant else ""
+
+
 class SymbolizeError(Exception):
     """Root of the errors a person can act on; `str()` is one line."""
 

@@ -10,13 +10,18 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import BinaryIO, Final, NamedTuple
+
+from symbolize.core.errors import closest
 
 ABANDONED: Final = 3600
 """Seconds after which an unfinished file was left by a process that died."""
 LONGEST_PAUSE: Final = 0.5
 """Seconds between two attempts to get a lock, at most."""
 READ_AT_ONCE: Final = 1 << 20
+MAX_COMPARED: Final = 4096
+"""Names in a folder that a mistyped one is compared with."""
 
 
 def is_regular(status: os.stat_result) -> bool:
@@ -57,6 +62,20 @@ def read_limited(path: str | os.PathLike[str], limit: int) -> bytes | None:
         while size < len(data) <= limit and (more := file.read(READ_AT_ONCE)):
             data += more
         return None if max(len(data), size) > limit else data
+
+
+def no_such(path: str | os.PathLike[str], what: str = "file") -> str:
+    """What is wrong with a path at which nothing is, with a name beside it that it resembles."""
+    folder, name = os.path.split(os.fspath(path).rstrip("/"))
+    meant = closest(name, names_in(folder or "."))
+    return f"no such {what}" + (f"; did you mean {os.path.join(folder, meant)}?" if meant else "")
+
+
+def names_in(folder: str) -> list[str]:
+    """The names in a folder, up to a number; none if it cannot be read."""
+    with suppress(OSError, ValueError), os.scandir(folder) as entries:  # ValueError: a NUL in the path
+        return [entry.name for entry in islice(entries, MAX_COMPARED)]
+    return []
 
 
 def no_file(path: str | os.PathLike[str]) -> OSError:

@@ -9,7 +9,7 @@ from typing import BinaryIO, Final
 
 from symbolize.core.compression import Counted
 from symbolize.core.errors import InputError
-from symbolize.core.files import os_error_text
+from symbolize.core.files import no_such, os_error_text
 
 CHUNK: Final = 1 << 20
 STANDARD_INPUT: Final = "-"
@@ -37,6 +37,8 @@ def chunks(source: str | os.PathLike[str] | BinaryIO, name: str) -> Iterator[byt
                 if isinstance(chunk, str):
                     raise InputError(name, "is open as text; a profile is binary")
                 yield chunk
+    except FileNotFoundError as error:
+        raise InputError(name, no_such(name)) from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in a path, a closed file
         raise InputError(name, f"cannot be read: {os_error_text(error)}") from error
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from symbolize.binaries import Servers
 from symbolize.core.errors import UsageError
+from symbolize.core.files import no_such
 from symbolize.symbols import TableCache
 
 Path = str | os.PathLike[str]
@@ -32,7 +33,7 @@ def as_roots(value: Paths) -> list[str]:
     roots = as_paths(value, "binaries")
     for root in roots:
         if not os.path.exists(root):
-            raise UsageError(f"{root}: no such folder or file")
+            raise UsageError(f"{root}: {no_such(root, 'folder or file')}")
     return roots
 
 

@@ -135,10 +135,9 @@ def test_random_bytes(capsys: pytest.CaptureFixture[str]) -> None:
         (b"hello, world\n", "is not a profile: it looks like a text file"),
         (b'{"a": 1}', "is not a profile: it looks like JSON"),
         (bytes(1000), "is not a profile"),
-        (b"\x7fELF\x02\x01\x01", "looks like an ELF binary"),
         (b"PERFILE2" + bytes(100), "looks like perf.data"),
     ],
-    ids=["empty", "empty gzip", "text", "JSON", "zeros", "ELF", "perf.data"],
+    ids=["empty", "empty gzip", "text", "JSON", "zeros", "perf.data"],
 )
 def test_other_files(data: bytes, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Files of other kinds are called what they look like."""
@@ -147,10 +146,8 @@ def test_other_files(data: bytes, message: str, capsys: pytest.CaptureFixture[st
 
 
 def test_places_that_are_no_files(capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder, a missing path, an absurd name and a device are told apart."""
-    Path("folder").mkdir()
-    assert complaint("folder", capsys) == "is a directory"
-    assert "No such file" in complaint("missing", capsys)
+    """A missing path, an absurd name and a device are told apart."""
+    assert complaint("missing", capsys) == "no such file"
     assert "too long" in complaint("n" * 5000, capsys)
     assert "device" in complaint("/dev/null", capsys)
 

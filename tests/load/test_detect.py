@@ -70,7 +70,7 @@ def test_a_fifo(tmp_path: Path) -> None:
 def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
     """A directory, a missing file, a device and an impossible name are told apart."""
     assert refused(tmp_path) == f"{tmp_path}: is a directory"
-    assert refused(tmp_path / "no") == f"{tmp_path}/no: cannot be read: No such file or directory"
+    assert refused(tmp_path / "no") == f"{tmp_path}/no: no such file"
     assert refused("/dev/zero") == "/dev/zero: is a device or socket, not a file"
     assert "cannot be read" in refused("a\0b")
 
