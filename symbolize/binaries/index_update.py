@@ -105,8 +105,21 @@ class IndexUpdate:
                 }
             rows = self._connection.execute("SELECT id FROM folder WHERE root = ?", (known,))
             store.drop_folders(self._connection, [row[0] for row in rows if row[0] not in visited])
+            self._report_nothing_usable(known, root, is_file)
         self._connection.commit()
         return order
+
+    def _report_nothing_usable(self, number: int, root: str, is_file: bool) -> None:
+        """Report a root in which nothing can have names: a wrong folder was given."""
+        below = "FROM file f JOIN folder d ON d.id = f.folder WHERE d.root = ?"
+        usable = f"SELECT 1 {below} AND (f.what != {store.OTHER} OR f.special = 1 OR f.problem IS NOT NULL) LIMIT 1"
+        if root in self._problems.unread or self._connection.execute(usable, (number,)).fetchone() is not None:
+            return
+        if is_file:
+            self._problems.tell(f"{root}: is neither an ELF file nor a list of symbols of a known name")
+            return
+        count = self._connection.execute(f"SELECT count(*) {below}", (number,)).fetchone()[0]
+        self._problems.tell(f"no ELF files below {root} ({count:,} file{'s' * (count != 1)} looked at)")
 
     def _update(self, root: int, folder: Folder, real: str, linked: int) -> int:
         """Bring what is known of the files in one folder up to date; the number of the folder.
