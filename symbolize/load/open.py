@@ -39,7 +39,17 @@ def _load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) -
         packed.limit = MAX_STREAM
         return load(Limited(content, name, MAX_STREAM), name, options.choice, lambda: packed.size)
     profile = _load_single(head, Limited(content, name, MAX_INPUT), name, options)
-    return [LoadedProfile("", lambda: profile)]
+    return [LoadedProfile("", lambda: profile, warnings=list(_without_effect(options, head.startswith(STREAMED))))]
+
+
+def _without_effect(options: LoadOptions, is_simpleperf: bool) -> Iterator[str]:
+    """The options that have no effect on an input that is no trace, a sentence each."""
+    if any(vars(options.choice).values()):
+        yield "Choosing processes, heaps or kinds, and merging, applies to Perfetto traces only: it had no effect."
+    if not is_simpleperf and options.trace_offcpu is not None:
+        yield "The choice of on-CPU or off-CPU samples applies to simpleperf reports only: it had no effect."
+    if not is_simpleperf and options.show_art_frames:
+        yield "Showing the frames of Android's runtime applies to simpleperf reports only: it had no effect."
 
 
 def load_one(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) -> Profile:
