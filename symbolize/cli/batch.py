@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from symbolize.batch.storage.input_names import STATE_FOLDER
+from symbolize.cli.arguments import Parser
 from symbolize.cli.options import (
     EXIT_BELOW,
     EXIT_DONE,
@@ -26,6 +27,7 @@ from symbolize.cli.options import (
     add_input_options,
     add_list,
     add_naming_options,
+    add_volume_options,
     at_least_one,
     binary_roots,
     byte_size,
@@ -36,6 +38,7 @@ from symbolize.cli.options import (
     warn_if_interpreted,
 )
 from symbolize.core.errors import UsageError
+from symbolize.core.files import no_such
 
 if TYPE_CHECKING:
     from symbolize.batch.engines.engine import Engine
@@ -61,7 +64,7 @@ def run_batch(arguments: Sequence[str]) -> int:
     from symbolize.batch.manifest import Manifest, State
     from symbolize.cli.batch_monitoring import BatchMonitor, check_overwritten
 
-    options = parser().parse_args(arguments)
+    options = batch_parser().parse_args(arguments)
     plan = plan_of(options)
     check_overwritten(options, plan)
     gc.enable()  # the command may run for days
@@ -95,12 +98,17 @@ def run_batch(arguments: Sequence[str]) -> int:
     return EXIT_BELOW if options.fail_under is not None and percent < options.fail_under else EXIT_DONE
 
 
-def parser() -> argparse.ArgumentParser:
+def batch_parser() -> Parser:
     """The arguments of the command."""
-    result = argparse.ArgumentParser(
-        prog="symbolize batch",
-        description="Symbolize many profiles: every binary is decoded once for all of them, on all cores or on a "
-        "cluster. A batch that was interrupted or killed continues when the same command is run again.",
+    result = Parser(
+        "symbolize batch",
+        "Symbolize many profiles: every binary is decoded once for all of them, on all cores or on a cluster. A batch "
+        "that was interrupted or killed continues when the same command is run again.",
+        ["[OPTIONS] --out DIR INPUT..."],
+        brief=(
+            *("--out", "-b", "--debuginfod", "--demangle", "--jobs", "--dask", "--watch", "--again"),
+            *("--retry-quarantined", "--report", "--report-file", "--fail-under", "--log-json", "-v", "-q"),
+        ),
         epilog="Exit codes: 0 done; 1 the batch, a binary or a server failed, run it again; 2 usage; 3 below "
         "--fail-under; 4 some inputs are missing or quarantined; 130 interrupted.",
     )
@@ -108,28 +116,33 @@ def parser() -> argparse.ArgumentParser:
         "inputs",
         metavar="INPUT",
         nargs="*",
-        help="file, folder, pattern, or URL of one (s3://, gs://, file://); - for a list of names on standard input",
+        help="file, folder, pattern, or URL of one (s3://, gs://, file://);\n- for a list of names on standard input",
     )
-    result.add_argument(
-        "--out", "-o", metavar="DIR", required=True, help="folder or URL for the outputs, which are named as the inputs"
+    result.group("Output").add_argument(
+        "--out",
+        "-o",
+        metavar="DIR",
+        required=True,
+        help="folder or URL for the outputs;\nwhich are named as the inputs",
     )
     add_input_options(result)
     add_naming_options(result)
     add_cache_options(result)
-    add_execution_options(result.add_argument_group("execution"))
-    add_limit_options(result.add_argument_group("limits of an input; an input that exceeds one is quarantined"))
-    watch = result.add_argument_group("watching for new inputs")
+    add_execution_options(result.group("Execution"))
+    add_limit_options(result.group("Limits"))
+    watch = result.group("Watching")
     add_list(
         watch,
         "--watch",
         metavar="DIR",
-        help="also take this input, and scan all inputs for new files until interrupted; may be given several times. "
-        "A file is taken when it is unchanged between two scans",
+        help="also take this input, and scan all for new files;\nuntil interrupted. May be given several times. A file "
+        "is taken when it is unchanged between two scans",
     )
     watch.add_argument(
         "--interval", metavar="SECONDS", type=positive, default=5.0, help="time between two scans (default: 5)"
     )
-    add_report_options(result.add_argument_group("report, log and metrics"))
+    add_report_options(result.group("Report"))
+    add_volume_options(result, "also print notes on folders with binaries")
     return result
 
 
@@ -140,7 +153,7 @@ def add_execution_options(group: argparse._ArgumentGroup) -> None:
         "--jobs", "-j", metavar="N", type=at_least_one, help="worker processes (default: one for each core)"
     )
     engine.add_argument(
-        "--dask", metavar="ADDRESS", help="run on a dask.distributed cluster, for example tcp://scheduler:8786"
+        "--dask", metavar="ADDRESS", help="run on a dask.distributed cluster,\nfor example tcp://scheduler:8786"
     )
     group.add_argument(
         "--shard",
@@ -153,25 +166,27 @@ def add_execution_options(group: argparse._ArgumentGroup) -> None:
         help=f"local folder for the record of what is done (default: {STATE_FOLDER} in --out, or in the user's cache "
         "folder if --out is a URL)",
     )
+    group.add_argument("--retry-quarantined", action="store_true", help="try quarantined inputs again")
+    group.add_argument("--again", action="store_true", help="symbolize all inputs again,\nalso those that are done")
 
 
 def add_limit_options(group: argparse._ArgumentGroup) -> None:
-    """The options for limits, and for inputs that are done or quarantined."""
+    """The options for limits; an input that exceeds one is quarantined."""
     group.add_argument(
         "--time-limit",
         metavar="SECONDS",
         type=positive,
         default=SECONDS,
-        help=f"time for one input (default: {SECONDS:.0f}); decoding a binary may take {DECODE_SECONDS:.0f} s, or this "
-        "if it is more",
+        help=f"time for one input (default: {SECONDS:.0f}), which is quarantined if it takes longer; decoding a binary "
+        f"may take {DECODE_SECONDS:.0f} s, or this if it is more",
     )
     group.add_argument(
         "--memory-limit",
         metavar="SIZE",
         type=byte_size,
         default=MEMORY,
-        help="private memory for one input, for example 2G (default: 4G); decoding a binary may take 16G, or this if "
-        "it is more",
+        help="private memory for one input, for example 2G (default: 4G), which is quarantined if it takes more; "
+        "decoding a binary may take 16G, or this if it is more",
     )
     group.add_argument(
         "--attempts",
@@ -180,17 +195,21 @@ def add_limit_options(group: argparse._ArgumentGroup) -> None:
         default=3,
         help="how often to try an input that kills its worker or exceeds a limit (default: 3)",
     )
-    group.add_argument("--retry-quarantined", action="store_true", help="try quarantined inputs again")
-    group.add_argument("--again", action="store_true", help="symbolize all inputs again, also those that are done")
 
 
 def add_report_options(group: argparse._ArgumentGroup) -> None:
     """The options for what is reported of the batch, and where."""
-    group.add_argument("--report", choices=("text", "json"), default="text", help="format of the report at the end")
+    group.add_argument(
+        "--report",
+        metavar="FORM",
+        choices=("text", "json"),
+        default="text",
+        help="format of the report at the end: text, json",
+    )
     group.add_argument(
         "--report-file",
         metavar="FILE",
-        help="write the report to this file (default: text to standard error, JSON to standard output)",
+        help="write the report to this file\n(default: text to standard error, JSON to standard output)",
     )
     group.add_argument("--metrics-file", metavar="FILE", help="write Prometheus metrics to this file every 5 seconds")
     group.add_argument(
@@ -203,17 +222,14 @@ def add_report_options(group: argparse._ArgumentGroup) -> None:
         help="address of the metrics server (default: 127.0.0.1)",
     )
     group.add_argument(
-        "--log-json", metavar="FILE", help="append events to this file as JSON lines; - for standard output"
+        "--log-json", metavar="FILE", help="append events to this file as JSON lines;\n- for standard output"
     )
     group.add_argument(
         "--fail-under",
         metavar="PERCENT",
         type=percentage,
-        help="exit with 3 when on average less than this percentage of the frames of a profile has names",
+        help="exit with 3 if less than this share has names;\nof the frames of a profile, on average",
     )
-    volume = group.add_mutually_exclusive_group()
-    volume.add_argument("-v", "--verbose", action="store_true", help="also print notes on folders with binaries")
-    volume.add_argument("-q", "--quiet", action="store_true", help="print errors only")
 
 
 def positive(text: str) -> float:
@@ -300,7 +316,7 @@ def check_options(options: argparse.Namespace, inputs: Sequence[str]) -> None:
         raise UsageError("a list on standard input cannot be watched")
     for root in options.binaries:
         if not os.path.exists(root):
-            raise UsageError(f"--binaries {root}: no such folder or file")
+            raise UsageError(f"--binaries {root}: {no_such(root, 'folder or file')}")
     check_servers(options.debuginfod)
     if options.cache == "":
         raise UsageError("--cache has an empty name")

@@ -1,18 +1,20 @@
 """`symbolize index DIR...`: build symbol tables in advance."""
 
-import argparse
 import os
 import sys
 import time
 from collections.abc import Sequence
 
-from symbolize.cli.cache import megabytes
+from symbolize.cli.arguments import Parser
+from symbolize.cli.cache import filled, size_text
 from symbolize.cli.options import (
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_SOME,
     add_cache_options,
+    add_volume_options,
     at_least_one,
+    counted,
     open_cache,
     print_error,
 )
@@ -24,29 +26,13 @@ def run_index(arguments: Sequence[str]) -> int:
     """Run the command with `arguments`; the exit code: 4 if some binaries or folders failed, 1 if all did."""
     from symbolize.batch.prebuild import index_binaries, prebuild
 
-    parser = argparse.ArgumentParser(
-        prog="symbolize index",
-        description="Build the symbol tables of all binaries below the given folders in advance. Existing tables are "
-        "kept; an interrupted run continues where it stopped.",
-        epilog="Exit codes: 0 done, 1 all failed, 2 usage, 4 some failed.",
-    )
-    parser.add_argument("binaries", metavar="DIR", nargs="+", help="folder (or file) with binaries and debug files")
-    add_cache_options(parser, may_be_off=False)
-    parser.add_argument(
-        "--jobs",
-        "-j",
-        metavar="N",
-        type=at_least_one,
-        default=len(os.sched_getaffinity(0)),
-        help="binaries to read at a time (default: one for each core)",
-    )
-    parser.add_argument("-v", "--verbose", action="store_true", help="print a line for every binary")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
-    options = parser.parse_args(arguments)
+    options = index_parser().parse_args(arguments)
     cache = open_cache(options)
     if not cache.is_writable():
         raise OutputError(cache.problems[-1])
     started = time.perf_counter()
+    if shows_progress(options.quiet):
+        print_error(f"symbolize: reading the headers of the files below {printable(', '.join(options.binaries))}")
     index = index_binaries(options.binaries, cache)
     count = len(index.binaries())
     for problem in index.problems:
@@ -80,17 +66,38 @@ def run_index(arguments: Sequence[str]) -> int:
         bar.close()
     if size > cache.limit and not options.quiet:
         print_error(
-            f"symbolize: the tables of these binaries take {megabytes(size)}, more than the limit of "
-            f"{megabytes(cache.limit)}, so some were removed; use --cache-limit {-(-size // (1 << 20))}M"
+            f"symbolize: the tables of these binaries take {size_text(size)}, more than the limit of "
+            f"{size_text(cache.limit)}, so some were removed; use --cache-limit {-(-size // (1 << 20))}M"
         )
     if not options.quiet:
-        stats = cache.stats()
         without = f"{unstored} not stored, files are missing; " if unstored else ""
         print_error(
-            f"{count} binaries: {made} tables made, {present} were there, {failed} failed; {without}{nameless} have no "
-            f"symbols; {time.perf_counter() - started:.1f} s\n"
-            f"{printable(stats.folder)}: {stats.tables} tables, {megabytes(stats.size)} of {megabytes(stats.limit)}"
+            f"{counted(count, 'binary', 'binaries')}: {made} tables made, {present} were there, {failed} failed; "
+            f"{without}{nameless} have no symbols; {time.perf_counter() - started:.1f} s\n{filled(cache.stats())}"
         )
     if not failed and not index.unread:
         return EXIT_DONE
     return EXIT_FAILED if failed == count else EXIT_SOME
+
+
+def index_parser() -> Parser:
+    """The arguments of the command."""
+    result = Parser(
+        "symbolize index",
+        "Build the symbol tables of all binaries below the given folders in advance. Existing tables are kept; an "
+        "interrupted run continues where it stopped.",
+        ["[OPTIONS] DIR..."],
+        epilog="Exit codes: 0 done, 1 all failed, 2 usage, 4 some failed.",
+    )
+    result.add_argument("binaries", metavar="DIR", nargs="+", help="folder (or file) with binaries and debug files")
+    add_cache_options(result, may_be_off=False)
+    result.group("Execution").add_argument(
+        "--jobs",
+        "-j",
+        metavar="N",
+        type=at_least_one,
+        default=len(os.sched_getaffinity(0)),
+        help="binaries to read at a time (default: one for each core)",
+    )
+    add_volume_options(result, "print a line for every binary")
+    return result

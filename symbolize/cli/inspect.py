@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from symbolize.cli.arguments import Parser
 from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, add_list, print_error, print_output
 from symbolize.core.errors import InputError, UsageError, printable
+from symbolize.core.files import no_such
 
 if TYPE_CHECKING:
     from symbolize.inspection import Debug, Elf, Inspection, Listed
@@ -29,28 +30,12 @@ def run_inspect(arguments: Sequence[str]) -> int:
     from symbolize.inspection import inspect
     from symbolize.symbols import default_folder
 
-    parser = argparse.ArgumentParser(
-        prog="symbolize inspect",
-        description="Show what a binary, a debug file or a list of symbols contains: symbols, debug information, links "
-        "to other files and whether these exist, and what symbolize uses of it.",
-        epilog="Exit codes: 0 done, 1 a file could not be read, 2 usage.",
-    )
-    parser.add_argument("files", metavar="FILE", nargs="+", help="binary, debug file or list of symbols")
-    add_list(
-        parser,
-        "--binaries",
-        "-b",
-        metavar="DIR",
-        help="folder to search for files that belong to FILE; may be given several times (default: the folder of FILE "
-        "and its subfolders)",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    options = parser.parse_args(arguments)
+    options = inspect_parser().parse_args(arguments)
     if "" in options.files:
         raise UsageError("a file has an empty name")
     for folder in options.binaries:
         if not os.path.exists(folder):
-            raise UsageError(f"{folder}: no such folder or file")
+            raise UsageError(f"{folder}: {no_such(folder, 'folder or file')}")
     code, found = EXIT_DONE, []
     for path in options.files:
         problem = ""
@@ -75,6 +60,28 @@ def run_inspect(arguments: Sequence[str]) -> int:
 
         print_output(json.dumps({"schema_version": 1, "files": found}, indent=1) + "\n", flush=True)
     return code
+
+
+def inspect_parser() -> Parser:
+    """The arguments of the command."""
+    result = Parser(
+        "symbolize inspect",
+        "Show what a binary, a debug file or a list of symbols contains: symbols, debug information, links to other "
+        "files and whether these exist, and what symbolize uses of it.",
+        ["[OPTIONS] FILE..."],
+        epilog="Exit codes: 0 done, 1 a file could not be read, 2 usage.",
+    )
+    result.add_argument("files", metavar="FILE", nargs="+", help="binary, debug file or list of symbols")
+    add_list(
+        result.group("Binaries"),
+        "--binaries",
+        "-b",
+        metavar="DIR",
+        help="folder to search for files that belong to FILE\n(default: the folder of FILE and its subfolders); may be "
+        "given several times",
+    )
+    result.group("Output").add_argument("--json", action="store_true", help="print JSON")
+    return result
 
 
 def as_data(value: Any) -> Any:

@@ -1,18 +1,17 @@
 """The command line: choose the command, and turn its errors into exit codes."""
 
 import gc
-import importlib
 import os
+import re
 import resource
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from symbolize.cli.commands import COMMANDS, run_of
 from symbolize.cli.options import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, print_error
-from symbolize.core.errors import SymbolizeError, UsageError
-
-COMMANDS = ("batch", "cache", "index", "inspect", "plan")
-"""Commands by their first argument, each a module with a function `run_COMMAND`; without one it is `profiles`."""
+from symbolize.core.errors import SymbolizeError, UsageError, closest
+from symbolize.core.files import names_in
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,12 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def chosen(arguments: Sequence[str]) -> tuple[Callable[[Sequence[str]], int], Sequence[str]]:
-    """The command, imported only now, and its arguments."""
-    name, rest = "profiles", arguments
-    if arguments[:1] and arguments[0] in COMMANDS:
-        name, rest = arguments[0], arguments[1:]
-    run: Callable[[Sequence[str]], int] = getattr(importlib.import_module(f"symbolize.cli.{name}"), f"run_{name}")
-    return run, rest
+    """The command, imported only now, and its arguments. Raises UsageError for a mistyped one."""
+    first = arguments[0] if arguments else ""
+    if first in COMMANDS:
+        return run_of(first), arguments[1:]
+    if re.fullmatch("[a-z]+", first) and not os.path.lexists(first):
+        if (meant := closest(first, [*COMMANDS, *names_in(".")])) in COMMANDS:
+            raise UsageError(f"no such file or command: {first}; did you mean symbolize {meant}?")
+    return run_of(""), arguments
 
 
 def allow_open_files() -> None:

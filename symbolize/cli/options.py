@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ from symbolize.core.files import os_error_text
 
 if TYPE_CHECKING:
     from symbolize.binaries.debuginfod import Debuginfod
+    from symbolize.cli.arguments import Parser
     from symbolize.load.model import LoadOptions
     from symbolize.symbols import TableCache
 
@@ -44,73 +46,113 @@ def add_list(group: argparse._ActionsContainer, *flags: str, help: str, **more: 
     group.add_argument(*flags, action="append", default=[], help=help, **more)
 
 
-def add_naming_options(parser: argparse.ArgumentParser) -> None:
+def add_naming_options(parser: Parser) -> None:
     """Add the options for names."""
-    parser.add_argument(
+    group = parser.group("Names")
+    group.add_argument(
         "--demangle",
+        metavar="MODE",
         choices=("default", "templates", "full", "none"),
         default="default",
-        help="how much of C++, Rust and D names to show: default drops parameters and template arguments, templates "
+        help="how much of C++, Rust and D names to show:\ndefault drops parameters and template arguments, templates "
         "keeps template arguments, full keeps all, none leaves names as linked",
     )
-    parser.add_argument(
+    group.add_argument(
         "--nearest-line",
         action="store_true",
-        help="give an instruction without a line the nearest earlier line of its function; the report counts these "
+        help="give an instruction without a line the nearest earlier line of its function;\nthe report counts these "
         "lines as approximate",
     )
     add_list(
-        parser,
+        group,
         "--proguard-map",
         metavar="FILE",
-        help="mapping file of ProGuard or R8 to restore the names, files and lines of Java methods; may be given "
-        "several times, and as PACKAGE=FILE",
+        help="mapping file of ProGuard or R8, to restore names of Java methods.\nMay be given several times, and as "
+        "PACKAGE=FILE",
     )
-    parser.add_argument(
+    group.add_argument(
         "--annotate",
         action="store_true",
-        help="append [interp], [jit] or [aot] to the names of Android's Java functions, and [common-frame] to those of "
-        "the runtime that they call",
+        help="mark Android's Java functions as interpreted or compiled:\nappend [interp], [jit] or [aot] to their "
+        "names, and [common-frame] to those of the runtime functions that they call",
     )
 
 
-def add_input_options(parser: argparse.ArgumentParser) -> None:
+def add_input_options(parser: Parser) -> None:
     """Add the options for reading profiles and finding their binaries."""
+    binaries = parser.group("Binaries")
     add_list(
-        parser,
+        binaries,
         "--binaries",
         "-b",
         metavar="DIR",
-        help="folder (or file) with binaries and debug files; may be given several times, the first match is used. "
+        help="folder (or file) with binaries and debug files.\nMay be given several times; subfolders are searched. "
         "Without it and --debuginfod the profile is only converted and checked",
     )
     add_list(
-        parser,
+        binaries,
         "--debuginfod",
         metavar="URL",
-        help="server to fetch missing binaries and debug files from, by build id; may be given several times. "
-        "env: the servers of DEBUGINFOD_URLS",
+        help="server to fetch missing files from, by build ID.\nMay be given several times. env: the servers of "
+        "DEBUGINFOD_URLS. Without this option nothing is asked over the network",
     )
-    parser.add_argument(
+    binaries.add_argument(
         "--refresh-misses", action="store_true", help="ask the servers again for what they did not have before"
     )
-    parser.add_argument(
+    group = parser.group("Perfetto and Android")
+    several = "May be given several times"
+    add_list(group, "--pid", metavar="PID", type=int, help=f"of a Perfetto trace, the process to take.\n{several}")
+    add_list(
+        group,
+        "--process",
+        metavar="NAME",
+        help=f"of a Perfetto trace, the name of the process to take.\nMay have wildcards. {several}",
+    )
+    add_list(
+        group,
+        "--heap",
+        metavar="NAME",
+        help=f"of a Perfetto trace, the heap to take, such as libc.malloc.\n{several}",
+    )
+    add_list(
+        group,
+        "--kind",
+        metavar="KIND",
+        choices=("heap", "cpu", "chromium"),
+        help=f"of a Perfetto trace, the kind of profiles to take: heap, cpu, chromium.\n{several}",
+    )
+    add_list(
+        group,
+        "--merge",
+        metavar="WHAT",
+        choices=("processes", "dumps"),
+        help=f"make one profile of all processes, or of all dumps of a heap.\n{several}",
+    )
+    group.add_argument(
+        "--trace-offcpu",
+        metavar="MODE",
+        choices=("on-cpu", "off-cpu", "on-off-cpu", "mixed-on-off-cpu"),
+        help="which samples of an off-CPU simpleperf recording to keep:\non-cpu, off-cpu, on-off-cpu (both as separate "
+        "events) or mixed-on-off-cpu (both merged, the default)",
+    )
+    group.add_argument(
+        "--show-art-frames",
+        action="store_true",
+        help="keep the frames of Android's runtime next to Java frames;\nin simpleperf reports they are hidden "
+        "otherwise",
+    )
+    group.add_argument(
         "--keep-trampolines",
         action="store_true",
         help="keep the frame that signal handlers of old gperftools versions add to every stack",
     )
-    parser.add_argument(
-        "--trace-offcpu",
-        choices=("on-cpu", "off-cpu", "on-off-cpu", "mixed-on-off-cpu"),
-        help="which samples of an off-CPU simpleperf recording to keep: on-cpu, off-cpu, both as separate events, or "
-        "both merged (default: mixed-on-off-cpu)",
-    )
-    parser.add_argument(
-        "--show-art-frames",
-        action="store_true",
-        help="keep the frames of Android's runtime next to the Java frames of a simpleperf report",
-    )
-    add_choice_options(parser)
+
+
+def add_volume_options(parser: Parser, verbose: str) -> None:
+    """Add --verbose, which shows what `verbose` says, and --quiet."""
+    volume = parser.group("General").add_mutually_exclusive_group()
+    volume.add_argument("-v", "--verbose", action="store_true", help=verbose)
+    volume.add_argument("-q", "--quiet", action="store_true", help="print errors only")
 
 
 def load_options(options: argparse.Namespace) -> LoadOptions:
@@ -121,32 +163,22 @@ def load_options(options: argparse.Namespace) -> LoadOptions:
     return LoadOptions(choice, options.keep_trampolines, options.trace_offcpu, options.show_art_frames)
 
 
-def add_choice_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for choosing among the profiles of a trace."""
-    group = parser.add_argument_group("profiles of a Perfetto trace; each option may be given several times")
-    add_list(group, "--pid", metavar="PID", type=int, help="process to take")
-    add_list(group, "--process", metavar="NAME", help="name of the process to take, may have wildcards")
-    add_list(group, "--heap", metavar="NAME", help="heap to take, such as libc.malloc")
-    add_list(group, "--kind", choices=("heap", "cpu", "chromium"), help="kind of profiles to take")
-    merge = "make one profile of all processes, or of all dumps of a heap"
-    add_list(group, "--merge", choices=("processes", "dumps"), help=merge)
-
-
-def add_cache_options(parser: argparse.ArgumentParser, may_be_off: bool = True) -> None:
+def add_cache_options(parser: Parser, may_be_off: bool = True) -> None:
     """Add the options for the cache of symbol tables."""
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument(
+    group = parser.group("Cache")
+    either = group.add_mutually_exclusive_group()
+    either.add_argument(
         "--cache",
         metavar="DIR",
-        help="folder for symbol tables, which later runs use (default: symbolize in the user's cache folder)",
+        help="folder for symbol tables, which later runs use\n(default: symbolize in the user's cache folder)",
     )
     if may_be_off:
-        group.add_argument("--no-cache", action="store_true", help="do not read or write symbol tables on disk")
-    parser.add_argument(
+        either.add_argument("--no-cache", action="store_true", help="do not read or write symbol tables on disk")
+    group.add_argument(
         "--cache-limit",
         metavar="SIZE",
         type=byte_size,
-        help="size of all stored tables, for example 500M or 8G (default: 8G); the least recently used are removed",
+        help="size of all stored tables, for example 500M or 8G (default: 8G);\nthe least recently used are removed",
     )
 
 
@@ -167,11 +199,16 @@ def at_least_one(text: str) -> int:
 
 
 def byte_size(text: str) -> int:
-    """A number of bytes, perhaps with the suffix K, M, G or T."""
-    digits, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
-    if not digits.isascii() or not digits.isdigit() or unit not in ("", "K", "M", "G", "T"):
+    """A number of bytes, perhaps with the suffix K, M, G or T, as in 8G, 8GB or 8GiB; each is a power of 1024."""
+    match = re.fullmatch(r"([0-9]+) ?(?:([KMGT]?)(?:i?B)?)", text, re.ASCII | re.IGNORECASE)
+    if match is None:
         raise argparse.ArgumentTypeError(f"{text} is not a size such as 500M or 8G")
-    return int(digits) << 10 * ("", "K", "M", "G", "T").index(unit)
+    return int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun, of which `plural` is the plural if that has more than an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def percentage(text: str) -> float:

@@ -1,10 +1,11 @@
 """`symbolize plan PROFILE...`: which binaries would be used, fetched and missed."""
 
-import argparse
 import json
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from symbolize.cli.arguments import Parser
+from symbolize.cli.inputs import add_profiles
 from symbolize.cli.options import (
     EXIT_DONE,
     EXIT_FAILED,
@@ -14,6 +15,7 @@ from symbolize.cli.options import (
     load_options,
     open_cache,
     print_error,
+    print_output,
 )
 from symbolize.core.errors import InputError, UsageError, printable
 
@@ -27,7 +29,7 @@ def run_plan(arguments: Sequence[str]) -> int:
     from symbolize.report.json import as_plan
     from symbolize.report.plan import render
 
-    options = parser().parse_args(arguments)
+    options = plan_parser().parse_args(arguments)
     if "" in options.profiles or options.profiles.count("-") > 1:
         raise UsageError("a profile has an empty name, or standard input would be read twice")
     binaries = binary_roots(options)
@@ -46,26 +48,30 @@ def run_plan(arguments: Sequence[str]) -> int:
                 report = symbolizer.plan(each.profile)
                 name = f"{source} ({each.name})" if len(found) > 1 else source
                 if options.json:
-                    print(json.dumps(as_plan(report, name)))
+                    print_output(json.dumps(as_plan(report, name)) + "\n")
                 else:
                     heading = f"{printable(name)}:\n" if len(options.profiles) > 1 or len(found) > 1 else ""
-                    print(heading + render(report, verbose=options.verbose, hints=OPTION_HINTS), end="")
+                    print_output(heading + render(report, verbose=options.verbose, hints=OPTION_HINTS))
     return code
 
 
-def parser() -> argparse.ArgumentParser:
+def plan_parser() -> Parser:
     """The arguments of the command."""
-    result = argparse.ArgumentParser(
-        prog="symbolize plan",
-        description="Show which binaries and debug files would be used for a profile, which would be fetched and which "
-        "are missing, without symbolizing it and without the network.",
+    result = Parser(
+        "symbolize plan",
+        "Show which binaries and debug files would be used for a profile, which would be fetched and which are "
+        "missing, without symbolizing it and without the network.",
+        ["[OPTIONS] PROFILE..."],
+        brief=("-b", "--debuginfod", "--json", "-v"),
         epilog="Exit codes: 0 done, 1 a profile cannot be read, 2 usage.",
     )
-    result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
+    add_profiles(result)
     add_input_options(result)
     add_cache_options(result)
-    result.add_argument("--json", action="store_true", help="print a line of JSON for each profile")
-    result.add_argument("-v", "--verbose", action="store_true", help="also list all attempts, and unused mappings")
+    result.group("Output").add_argument("--json", action="store_true", help="print a line of JSON for each profile")
+    result.group("General").add_argument(
+        "-v", "--verbose", action="store_true", help="also list all attempts, and unused mappings"
+    )
     return result
 
 

@@ -9,6 +9,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from symbolize.cli.arguments import Parser
+from symbolize.cli.commands import COMMANDS
+from symbolize.cli.inputs import add_profiles
 from symbolize.cli.options import (
     EXIT_BELOW,
     EXIT_DONE,
@@ -16,6 +19,7 @@ from symbolize.cli.options import (
     add_cache_options,
     add_input_options,
     add_naming_options,
+    add_volume_options,
     binary_roots,
     debuginfod_client,
     load_options,
@@ -38,68 +42,59 @@ SUFFIX = ".symbolized.pb.gz"
 SYMBOLS_SUFFIX = ".symbols.pb"
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The arguments of the command."""
-    result = argparse.ArgumentParser(
-        prog="symbolize",
-        description="Turn the addresses of a profile into names and write a symbolized pprof file.",
-        epilog="Exit codes: 0 done, 1 input, output, binary or server failed, 2 usage, 3 below --fail-under, "
-        "130 interrupted. Other commands: symbolize batch INPUT... does this for thousands of profiles, symbolize plan "
-        "PROFILE... shows which binaries would be used and which are missing, symbolize index DIR... builds symbol "
-        "tables in advance, symbolize cache manages them, symbolize inspect FILE... shows what a binary contains.",
+    result = Parser(
+        "symbolize",
+        "Turn the addresses of profiles into names and write symbolized pprof files.",
+        ("[OPTIONS] PROFILE...", "COMMAND [OPTIONS] ..."),
+        brief=("-b", "--debuginfod", "-o", "--demangle", "--report", "--missing", "--fail-under", "-v", "-q", "-V"),
+        epilog="A folder or an ELF file among the profiles is taken as --binaries.\n"
+        "Exit codes: 0 done, 1 an input, output, binary or server failed, 2 usage, 3 below --fail-under, "
+        "130 interrupted.",
+        listed={name: command.summary for name, command in COMMANDS.items()},
     )
-    result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
+    add_profiles(result)
     add_input_options(result)
-    result.add_argument(
+    output = result.group("Output")
+    output.add_argument(
         "--output",
         "-o",
         metavar="OUT",
-        help=f"file to write, - for standard output, or a folder (default: NAME{SUFFIX} in the current folder)",
+        help=f"file to write, - for standard output, or a folder\n(default: NAME{SUFFIX} in the current folder)",
     )
-    result.add_argument(
+    output.add_argument(
         "--emit",
+        metavar="FORM",
         choices=("pprof", "module-symbols"),
         default="pprof",
-        help="what to write: profiles, or the symbols of a Perfetto trace as packets to append to the trace "
-        f"(default name: NAME{SYMBOLS_SUFFIX})",
+        help="what to write:\npprof, or module-symbols, the symbols of a Perfetto trace as packets to append to the "
+        f"trace (default name: NAME{SYMBOLS_SUFFIX})",
     )
     add_naming_options(result)
     add_cache_options(result)
-    result.add_argument("--report", choices=("text", "json"), default="text", help="format of the report")
-    result.add_argument(
+    report = result.group("Report")
+    report.add_argument(
+        "--report", metavar="FORM", choices=("text", "json"), default="text", help="format of the report: text, json"
+    )
+    report.add_argument(
         "--missing",
         metavar="FILE",
-        help="write the missing binaries and debug files to this file, the heaviest first, as commands that fetch them",
+        help="write the missing files, the heaviest first;\nas commands that fetch them",
     )
-    result.add_argument(
+    report.add_argument(
         "--folded-report",
         metavar="FILE",
-        help="write as JSON which functions share code by identical code folding; time of one may belong to others",
+        help="write as JSON which functions share code by identical code folding;\ntime of one may belong to others",
     )
-    result.add_argument(
+    report.add_argument(
         "--fail-under",
         metavar="PERCENT",
         type=percentage,
-        help="exit with 3 when less than this percentage of the frames, weighted by sample value, has names",
+        help="exit with 3 if less than this share has names;\nof the frames, weighted by sample value",
     )
-    volume = result.add_mutually_exclusive_group()
-    volume.add_argument("-v", "--verbose", action="store_true", help="also list all attempts, and unused mappings")
-    volume.add_argument("-q", "--quiet", action="store_true", help="print errors only")
-    result.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
+    add_volume_options(result, "list all attempts, and unused mappings")
     return result
-
-
-class Version(argparse.Action):
-    """Prints the version, and whether the hot loops run interpreted, and exits."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Import a compiled module only now, to see whether it is one."""
-        from symbolize import __version__
-        from symbolize.core.cursor import COMPILED
-
-        how = "" if COMPILED else " (interpreted: slow; install a C compiler and reinstall)"
-        print(f"symbolize {__version__}{how}")
-        parser.exit()
 
 
 def run_profiles(arguments: Sequence[str]) -> int:

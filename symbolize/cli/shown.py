@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from symbolize.cli.options import (
     add_cache_options,
     add_input_options,
     add_list,
     add_naming_options,
+    add_volume_options,
     binary_roots,
     debuginfod_client,
     load_options,
@@ -22,6 +23,7 @@ from symbolize.core.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from symbolize.analysis import Filters, Sources, Stacks
+    from symbolize.cli.arguments import Parser
     from symbolize.pipeline import Symbolizer
     from symbolize.profile import Profile
 
@@ -36,10 +38,14 @@ class Shown(NamedTuple):
     is_complete: bool
 
 
-def add_show_options(parser: argparse.ArgumentParser) -> None:
+SHOW_BRIEF: Final = ("-b", "--sample-type", "--focus", "--ignore", "--hide", "--show", "-v", "-q")
+"""The options of `add_show_options` that the short help has."""
+
+
+def add_show_options(parser: Parser) -> None:
     """Add the options of the commands that show profiles."""
     add_input_options(parser)
-    group = parser.add_argument_group("what is shown")
+    group = parser.group("Selection")
     group.add_argument("--sample-type", metavar="NAME", default="", help="sample type to show, such as alloc_space")
     group.add_argument("--focus", metavar="REGEX", default="", help="only samples with a matching frame on the stack")
     group.add_argument("--ignore", metavar="REGEX", default="", help="no samples with a matching frame on the stack")
@@ -47,20 +53,18 @@ def add_show_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--show", metavar="REGEX", default="", help="show matching frames only")
     add_naming_options(parser)
     add_cache_options(parser)
-    volume = parser.add_mutually_exclusive_group()
-    volume.add_argument("-v", "--verbose", action="store_true", help="also report skipped binaries")
-    volume.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    add_volume_options(parser, "also report skipped binaries")
 
 
-def add_source_options(parser: argparse.ArgumentParser) -> None:
+def add_source_options(parser: Parser) -> None:
     """Add the options for finding source files."""
-    group = parser.add_argument_group("source files")
-    add_list(group, "--source", metavar="DIR", help="folder with source files; may be given several times")
+    group = parser.group("Sources")
+    add_list(group, "--source", metavar="DIR", help="folder with source files;\nmay be given several times")
     add_list(
         group,
         "--path-map",
         metavar="OLD=NEW",
-        help="take sources recorded below the folder OLD from the folder NEW; may be given several times",
+        help="take sources recorded below the folder OLD from the folder NEW;\nmay be given several times",
     )
 
 

@@ -10,8 +10,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from symbolize.cli.arguments import Parser
+from symbolize.cli.inputs import add_profiles
 from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, at_least_one, percentage, print_error, print_output
 from symbolize.cli.shown import (
+    SHOW_BRIEF,
     add_show_options,
     add_source_options,
     shown_profiles,
@@ -30,16 +33,30 @@ ROWS = 30
 HEADING_LINES = 2
 
 
-def top_parser() -> argparse.ArgumentParser:
+EXIT_CODES = "Exit codes: 0 done, 1 an input, binary or server failed, 2 usage, 130 interrupted."
+
+
+def top_parser() -> Parser:
     """The arguments of `symbolize top`."""
-    result = argparse.ArgumentParser(
-        prog="symbolize top", description="Print the functions with the most value of their own, as pprof -top does."
+    result = Parser(
+        "symbolize top",
+        "Print the functions with the most value of their own, as pprof -top does.",
+        ["[OPTIONS] PROFILE..."],
+        brief=("-n", "--cum", *SHOW_BRIEF),
+        epilog=EXIT_CODES,
     )
-    result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
-    result.add_argument("-n", "--count", metavar="N", type=at_least_one, default=ROWS, help=f"rows (default: {ROWS})")
-    result.add_argument("--cum", action="store_true", help="order by total value instead of own value")
+    add_profiles(result)
+    add_count_option(result)
+    result.group("Output").add_argument("--cum", action="store_true", help="order by total value instead of own value")
     add_show_options(result)
     return result
+
+
+def add_count_option(parser: Parser) -> None:
+    """Add the option for the number of rows."""
+    parser.group("Output").add_argument(
+        "-n", "--count", metavar="N", type=at_least_one, default=ROWS, help=f"rows (default: {ROWS})"
+    )
 
 
 def run_top(arguments: Sequence[str]) -> int:
@@ -50,15 +67,19 @@ def run_top(arguments: Sequence[str]) -> int:
     return print_each(options, lambda stacks: top_lines(stacks, options.count, options.cum))
 
 
-def tree_parser() -> argparse.ArgumentParser:
+def tree_parser() -> Parser:
     """The arguments of `symbolize tree`."""
-    result = argparse.ArgumentParser(
-        prog="symbolize tree",
-        description="Print the call tree, the heaviest branch first, from the root or the leaves on.",
+    result = Parser(
+        "symbolize tree",
+        "Print the call tree, the heaviest branch first, from the root or the leaves on.",
+        ["[OPTIONS] PROFILE..."],
+        brief=("--callers", "--min", *SHOW_BRIEF),
+        epilog=EXIT_CODES,
     )
-    result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
-    result.add_argument("--callers", action="store_true", help="begin with the leaves and show who called them")
-    result.add_argument(
+    add_profiles(result)
+    group = result.group("Output")
+    group.add_argument("--callers", action="store_true", help="begin with the leaves and show who called them")
+    group.add_argument(
         "--min", metavar="PERCENT", type=percentage, default=1.0, help="leave out smaller branches (default: 1)"
     )
     add_show_options(result)
@@ -73,13 +94,17 @@ def run_tree(arguments: Sequence[str]) -> int:
     return print_each(options, lambda stacks: tree_lines(stacks, options.min / 100, options.callers))
 
 
-def list_parser() -> argparse.ArgumentParser:
+def list_parser() -> Parser:
     """The arguments of `symbolize list`."""
-    result = argparse.ArgumentParser(
-        prog="symbolize list", description="Print the source lines of the functions that match REGEX with their values."
+    result = Parser(
+        "symbolize list",
+        "Print the source lines of the functions that match REGEX with their values.",
+        ["[OPTIONS] REGEX PROFILE"],
+        brief=("--source", "--path-map", *SHOW_BRIEF),
+        epilog=EXIT_CODES,
     )
     result.add_argument("regex", metavar="REGEX", help="regular expression that is searched in names of functions")
-    result.add_argument("profile", metavar="PROFILE", help="profile to read, - for standard input")
+    add_profiles(result, 1)
     add_source_options(result)
     add_show_options(result)
     return result
@@ -94,7 +119,7 @@ def run_list(arguments: Sequence[str]) -> int:
     except re.error as error:
         raise UsageError(f"{options.regex!r} is not a regular expression: {error}") from error
     with symbolizer_of(options) as symbolizer:
-        shown = the_profile(options, options.profile, symbolizer)
+        shown = the_profile(options, options.profiles[0], symbolizer)
     from symbolize.analysis.text import list_lines
 
     if not print_lines(list_lines(stacks_to_show(options, shown.profile), pattern, sources)):
@@ -102,14 +127,17 @@ def run_list(arguments: Sequence[str]) -> int:
     return EXIT_DONE if shown.is_complete else EXIT_FAILED
 
 
-def diff_parser() -> argparse.ArgumentParser:
+def diff_parser() -> Parser:
     """The arguments of `symbolize diff`."""
-    result = argparse.ArgumentParser(
-        prog="symbolize diff", description="Print the functions whose value changed most between two profiles."
+    result = Parser(
+        "symbolize diff",
+        "Print the functions whose value changed most between two profiles, BASE and then NEW.",
+        ["[OPTIONS] BASE NEW"],
+        brief=("-n", *SHOW_BRIEF),
+        epilog=EXIT_CODES,
     )
-    result.add_argument("base", metavar="BASE", help="profile to compare with")
-    result.add_argument("new", metavar="NEW", help="profile that changed")
-    result.add_argument("-n", "--count", metavar="N", type=at_least_one, default=ROWS, help=f"rows (default: {ROWS})")
+    add_profiles(result, 2)
+    add_count_option(result)
     add_show_options(result)
     return result
 
@@ -118,7 +146,7 @@ def run_diff(arguments: Sequence[str]) -> int:
     """Print what changed. The exit code."""
     options = diff_parser().parse_args(arguments)
     with symbolizer_of(options) as symbolizer:
-        base, new = (the_profile(options, each, symbolizer) for each in (options.base, options.new))
+        base, new = (the_profile(options, each, symbolizer) for each in options.profiles)
     from symbolize.analysis import difference
     from symbolize.analysis.text import difference_lines
 

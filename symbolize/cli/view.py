@@ -9,9 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from symbolize.cli.arguments import Parser
+from symbolize.cli.inputs import add_profiles
 from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, print_error
 from symbolize.cli.outputs import is_folder, output_paths, paths_of_all
 from symbolize.cli.shown import (
+    SHOW_BRIEF,
     add_show_options,
     add_source_options,
     filters_of,
@@ -31,26 +34,33 @@ if TYPE_CHECKING:
 HTML = "html"
 
 
-def view_parser() -> argparse.ArgumentParser:
+def view_parser() -> Parser:
     """The arguments of `symbolize view`."""
     endings = " ".join(output.endings[0] for output in OUTPUTS)
-    result = argparse.ArgumentParser(
-        prog="symbolize view",
-        description="Write a page with a flame graph, a table of functions and source lines. It needs no network.",
+    result = Parser(
+        "symbolize view",
+        "Write a page with a flame graph, a table of functions and source lines. It needs no network.",
+        ["[OPTIONS] PROFILE..."],
+        brief=("-o", "--emit", "--open", "--base", "--source", "--path-map", *SHOW_BRIEF),
+        epilog="Exit codes: 0 done, 1 an input, output, binary or server failed, 2 usage, 130 interrupted.",
     )
-    result.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
-    result.add_argument(
+    add_profiles(result)
+    group = result.group("Output")
+    group.add_argument(
         "--output",
         "-o",
         metavar="OUT",
-        help="file to write, - for standard output, or a folder (default: NAME.html in the current folder). Its ending "
-        f"chooses the format: {endings}",
+        help="file to write, its ending chooses the format\n(default: NAME.html in the current folder). - is standard "
+        f"output, a folder may be given too. The ending chooses the format: {endings}",
     )
-    result.add_argument(
-        "--emit", choices=[output.name for output in OUTPUTS], help="format, whatever the ending of OUT"
+    group.add_argument(
+        "--emit",
+        metavar="FORM",
+        choices=[output.name for output in OUTPUTS],
+        help="format, whatever the ending of OUT",
     )
-    result.add_argument("--open", action="store_true", help="open the result in the browser")
-    result.add_argument("--base", metavar="FILE", help="profile to compare with: what grew and what shrank")
+    group.add_argument("--open", action="store_true", help="open the result in the browser")
+    result.group("Selection").add_argument("--base", metavar="FILE", help="profile to compare with")
     add_source_options(result)
     add_show_options(result)
     return result

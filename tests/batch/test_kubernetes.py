@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from symbolize.cli.batch import parser, shard_of
+from symbolize.cli.batch import batch_parser, shard_of
 from symbolize.cli.options import EXIT_BELOW, EXIT_SOME, EXIT_USAGE
 
 yaml = pytest.importorskip("yaml")
@@ -24,7 +24,7 @@ def test_command_line(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (container,) = job["template"]["spec"]["containers"]
     program, command, *arguments = container["command"]
     assert (program, command) == ("symbolize", "batch")
-    options = parser().parse_args(arguments)
+    options = batch_parser().parse_args(arguments)
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "63")
     shard = shard_of(options.shard)
     assert (shard.number, shard.parts) == (63, 64)

@@ -21,7 +21,7 @@ from symbolize.batch.engines.engine import Limits
 from symbolize.batch.job import Plan, Shard
 from symbolize.batch.manifest import State
 from symbolize.cli import main
-from symbolize.cli.batch import keep_watching, parser, plan_of, stop_on_signals
+from symbolize.cli.batch import batch_parser, keep_watching, plan_of, stop_on_signals
 from symbolize.core.errors import UsageError
 from symbolize.symbols import DEFAULT_LIMIT, default_folder
 from tests.support.batch_runs import (
@@ -298,9 +298,9 @@ def test_usage_errors(
     except SystemExit as exit:
         code = exit.code  # type: ignore[assignment]
     assert code == 2
-    (*usage, line) = capsys.readouterr().err.splitlines()
+    line, *hint = capsys.readouterr().err.splitlines()
     assert told in line
-    assert all(each.startswith(("usage:", " ")) for each in usage)
+    assert hint in ([], ["try: symbolize batch -h"])
     assert not Path("out").exists()
 
 
@@ -325,7 +325,7 @@ def test_numbers_of_options(option: str, good: list[str], bad: list[str], capsys
 def made_plan(*options: str) -> Plan:
     """The plan of a command."""
     inputs = [] if "--watch" in options else ["in"]
-    return plan_of(parser().parse_args([*inputs, *([] if "--out" in options else ["--out", "out"]), *options]))
+    return plan_of(batch_parser().parse_args([*inputs, *([] if "--out" in options else ["--out", "out"]), *options]))
 
 
 def test_limits_of_a_plan() -> None:

@@ -131,13 +131,13 @@ def test_reader_goes_away() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "required: PROFILE"),
-        (["x.pb", "--unknown"], "unrecognized"),
+        ([], "missing: PROFILE"),
+        (["x.pb", "--unknown"], "no such option: --unknown"),
         (["x.pb", "--fail-under", "101"], "not between 0 and 100"),
         (["x.pb", "--fail-under", "nan"], "not between 0 and 100"),
         (["x.pb", "--fail-under", "much"], "invalid percentage"),
         (["x.pb", "-q", "-v"], "not allowed with"),
-        (["x.pb", "--demangle", "some"], "invalid choice"),
+        (["x.pb", "--demangle", "some"], "some is not one of default, templates, full, none"),
         (["x.pb", "-b", "nowhere"], "nowhere: no such folder or file"),
         (["x.pb", "-b", "n" * 300], "no such folder or file"),
         (["x.pb", "y.pb", "-o", "one.pb.gz"], "name a folder"),
@@ -342,12 +342,13 @@ def test_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
 
 
 def test_help_and_version() -> None:
-    """--help names every option and the exit codes; --version is one line."""
+    """--help names every option and the exit codes; --version and -V are one line."""
     run = process("--help")
     assert run.returncode == 0
     for option in ("--binaries", "--output", "--demangle", "--report", "--fail-under", "-q", "-v", "Exit codes"):
         assert option.encode() in run.stdout
-    assert re.fullmatch(rb"symbolize \d+\.\d+\.\d+\n", process("--version").stdout)
+    for option in ("--version", "-V"):
+        assert re.fullmatch(rb"symbolize \d+\.\d+\.\d+\n", process(option).stdout)
 
 
 def test_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from symbolize.batch.prebuild import Built, build_one, index_binaries, prebuild
 from symbolize.binaries import BinaryIndex
 from symbolize.binaries.store import VERSION
 from symbolize.cli import main
+from symbolize.cli.cache import size_text
 from symbolize.cli.options import byte_size
 from symbolize.elf import read_build_id
 from symbolize.symbols import TableCache
@@ -155,8 +156,8 @@ def test_other_things_that_are_kept(tmp_path: Path, capsys: pytest.CaptureFixtur
     capsys.readouterr()
     assert main(["cache", "stats", "--cache", str(folder)]) == 0
     out = capsys.readouterr().out
-    assert "index: 1 files" in out
-    assert f"decompressed: 1 files, {path.stat().st_size / 1e6:,.1f} MB" in out
+    assert "index: 1 file," in out
+    assert f"decompressed: 1 file, {size_text(path.stat().st_size)}" in out
     assert main(["cache", "gc", "--cache", str(folder)]) == 0
     assert path.exists()
     os.utime(path, (0, 0))
@@ -165,7 +166,7 @@ def test_other_things_that_are_kept(tmp_path: Path, capsys: pytest.CaptureFixtur
     connection.commit()
     connection.close()
     assert main(["cache", "gc", "--cache", str(folder)]) == 0
-    assert "1 files removed" in capsys.readouterr().out
+    assert "1 file removed" in capsys.readouterr().out
     assert main(["cache", "stats", "--cache", str(folder)]) == 0
     assert "index: 0 files" in capsys.readouterr().out
     assert not path.exists()
@@ -221,7 +222,7 @@ def test_table_with_missing_parts_is_not_counted(tmp_path: Path, capsys: pytest.
     *missing, summary, stats = capsys.readouterr().err.splitlines()
     assert missing
     assert all(line.startswith(f"symbolize: {binary}: split unit ") for line in missing)
-    assert summary.startswith("1 binaries: 0 tables made, 0 were there, 0 failed; 1 not stored, files are missing; ")
+    assert summary.startswith("1 binary: 0 tables made, 0 were there, 0 failed; 1 not stored, files are missing; ")
     assert ": 0 tables" in stats
 
 
@@ -251,7 +252,7 @@ def test_limit_that_is_too_small_is_told(tmp_path: Path, capsys: pytest.CaptureF
     assert main([*arguments, "--cache", str(tmp_path / "small"), "--cache-limit", "50K"]) == 0
     (told,) = (line for line in capsys.readouterr().err.splitlines() if "so some were removed" in line)
     limit = told.rpartition(" ")[2]
-    assert "more than the limit of 0.1 MB, " in told
+    assert "more than the limit of 50.0 KiB, " in told
     for _ in range(2):
         assert main([*arguments, "--cache", str(tmp_path / "large"), "--cache-limit", limit]) == 0
         assert "so some were removed" not in capsys.readouterr().err
@@ -270,4 +271,6 @@ def test_interrupted_run_stops(tmp_path: Path) -> None:
 
 def test_sizes() -> None:
     """Sizes are numbers with a unit."""
-    assert [byte_size(text) for text in ("0", "12", "3K", "5m", "2G")] == [0, 12, 3 << 10, 5 << 20, 2 << 30]
+    assert [byte_size(text) for text in ("0", "12", "3K", "5m", "2G", "8GB", "8GiB", "1 kib")] == [
+        *(0, 12, 3 << 10, 5 << 20, 2 << 30, 8 << 30, 8 << 30, 1 << 10),
+    ]

@@ -1,0 +1,49 @@
+"""The commands: what each is for, and which module has it. None is imported before it is chosen."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from symbolize.cli.arguments import Parser
+
+
+class Command(NamedTuple):
+    """Module in this package, with the functions `run_NAME` and `NAME_parser`, and a line on what the command does."""
+
+    module: str
+    summary: str
+
+
+COMMANDS: Final = {
+    "view": Command("view", "write a page with flame graph, tables and source lines"),
+    "top": Command("terminal", "print the functions with the most value"),
+    "tree": Command("terminal", "print the call tree, the heaviest branch first"),
+    "list": Command("terminal", "print source lines of functions with their values"),
+    "diff": Command("terminal", "print what grew and shrank between two profiles"),
+    "batch": Command("batch", "symbolize thousands of profiles, on all cores or a cluster"),
+    "plan": Command("plan", "show which binaries would be used and which are missing"),
+    "inspect": Command("inspect", "show what a binary or debug file contains"),
+    "index": Command("index", "build the symbol tables of a folder in advance"),
+    "cache": Command("cache", "show, check or clean the cache of symbol tables"),
+    "help": Command("help", "show the options of a command"),
+}
+"""By their first argument, in the order of the help. Without one of them, profiles are symbolized."""
+
+
+def run_of(name: str) -> Callable[[Sequence[str]], int]:
+    """The function that runs a command; without a `name` profiles are symbolized."""
+    run: Callable[[Sequence[str]], int] = getattr(_module(name), f"run_{name or 'profiles'}")
+    return run
+
+
+def parser_of(name: str) -> Parser:
+    """The parser of a command; without a `name` the one for symbolizing profiles."""
+    result: Parser = getattr(_module(name), f"{name}_parser" if name else "parser")()
+    return result
+
+
+def _module(name: str) -> object:
+    return importlib.import_module(f"symbolize.cli.{COMMANDS[name].module if name else 'profiles'}")
