@@ -43,3 +43,9 @@ def _no_folders_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the folders that a test names are searched."""
     for variable in ("PPROF_BINARY_PATH", "PERFETTO_BINARY_PATH", "ANDROID_PRODUCT_OUT"):
         monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands have the options that a test gives them."""
+    monkeypatch.setenv("SYMBOLIZE_NO_CONFIG", "1")

@@ -1,4 +1,4 @@
-"""The parser that all commands share: help in two lengths, errors of one line, suggestions."""
+"""The parser that all commands share: help in two lengths, errors of one line, suggestions, settings."""
 
 from __future__ import annotations
 
@@ -47,12 +47,15 @@ class Parser(argparse.ArgumentParser):
         self.brief = brief
         self.listed = listed or {}
         self.adjustments: list[Callable[[argparse.Namespace], None]] = []
-        """Called with what the command line says, before defaults fill the rest."""
+        """Called with what the command line says, before settings and defaults fill the rest."""
         self.groups: dict[str, argparse._ArgumentGroup] = {}
         general = self.group("General")
         general.add_argument("-h", action=Help, nargs=0, help="show the most used options; --help shows all")
         general.add_argument("--help", action=Help, nargs=0, help="show all options")
         general.add_argument("--version", "-V", action=Version, nargs=0, help="show the version")
+        general.add_argument(
+            "--no-config", action="store_true", help="ignore symbolize.toml and SYMBOLIZE_ environment variables"
+        )
 
     def group(self, title: str) -> argparse._ArgumentGroup:
         """The group of options with this title, one of GROUPS."""
@@ -63,7 +66,8 @@ class Parser(argparse.ArgumentParser):
     def parse_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> argparse.Namespace:
-        """The options, of which each comes from the command line, else has its default."""
+        """The options, of which each comes from the command line, else from the environment, else from a file, else
+        has its default. Raises UsageError for wrong settings."""
         given = list(sys.argv[1:] if args is None else args)
         self._refuse_unknown(given)
         defaults = [(action, action.default) for action in self._actions if action.option_strings]
@@ -78,6 +82,9 @@ class Parser(argparse.ArgumentParser):
                 action.default = default
         for adjust in self.adjustments:
             adjust(options)
+        from symbolize.cli.settings import fill
+
+        fill(self, options)
         for action, default in defaults:
             if getattr(options, action.dest) is None:
                 setattr(options, action.dest, default)

@@ -49,7 +49,8 @@ def parser() -> Parser:
         "Turn the addresses of profiles into names and write symbolized pprof files.",
         ("[OPTIONS] PROFILE...", "COMMAND [OPTIONS] ..."),
         brief=("-b", "--debuginfod", "-o", "--demangle", "--report", "--missing", "--fail-under", "-v", "-q", "-V"),
-        epilog="A folder or an ELF file among the profiles is taken as --binaries.\n"
+        epilog="A folder or an ELF file among the profiles is taken as --binaries. Settings come from the command "
+        "line, else from SYMBOLIZE_ environment variables, else from symbolize.toml.\n"
         "Exit codes: 0 done, 1 an input, output, binary or server failed, 2 usage, 3 below --fail-under, "
         "130 interrupted.",
         listed={name: command.summary for name, command in COMMANDS.items()},
