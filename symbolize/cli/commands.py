@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "inspect": Command("inspect", "show what a binary or debug file contains"),
     "index": Command("index", "build the symbol tables of a folder in advance"),
     "cache": Command("cache", "show, check or clean the cache of symbol tables"),
+    "completion": Command("completion", "print the completion script for bash, zsh or fish"),
     "help": Command("help", "show the options of a command"),
 }
 """By their first argument, in the order of the help. Without one of them, profiles are symbolized."""
