@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
+from symbolize.analysis import FunctionRow
 from symbolize.binaries import Servers
 from symbolize.core.arrays import Bool, UInt64
 from symbolize.core.closing import Closeable
@@ -25,7 +26,7 @@ from symbolize.enrich.frames import (
 )
 from symbolize.names import MODES, Mode
 from symbolize.profile import NONE, Profile, compact, used_locations
-from symbolize.report import Report, SharedCode, TopFunction, build_report, heaviest, weights_of
+from symbolize.report import Report, SharedCode, build_report, heaviest
 from symbolize.resolve import MappingResolver, PendingDecode, Resolution, Resolutions
 from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_paths, as_roots, as_servers
 from symbolize.resolve.name_agreement import unconfirmed
@@ -60,10 +61,10 @@ class Result:
 
         write(self.profile, destination)
 
-    def top(self, count: int = 10) -> list[TopFunction]:
+    def top(self, count: int = 10) -> list[FunctionRow]:
         """The functions with the largest value of their own, in the default sample type: name, `flat` (the value of the
-        samples it is the leaf of) and `cumulative` (of those it is on the stack of)."""
-        return heaviest(self.profile, weights_of(self.profile), count)
+        samples it is the leaf of) and `cumulative` (of those it is on the stack of). Unnamed code is `[module]`."""
+        return heaviest(self.profile, count)
 
 
 class Symbolizer(Closeable):

@@ -7,28 +7,51 @@ import numpy as np
 
 from symbolize.analysis.kernels import weigh
 from symbolize.analysis.stacks import Float64, Stacks
-from symbolize.core.arrays import Int32, UInt8, views
+from symbolize.core.arrays import Int32, Int64, UInt8, views
 
 
 class Sums(NamedTuple):
-    """Sums of values: for each location of a profile, and for each key `flat` and `cumulative`."""
+    """Sums of values: for each location of a profile, for each key `flat` and `cumulative`, and for each group."""
 
     locations: Float64
     flat: Float64
     cumulative: Float64
+    groups: Float64
 
 
-def sums(stacks: Stacks, keys: Int32, count: int, values: Float64) -> Sums:
+def sums(stacks: Stacks, keys: Int32, count: int, values: Float64, groups: Int32 | None = None) -> Sums:
     """Sum `values`, one a stack, by location and by key. `keys` has one of `count` keys for each frame.
 
-    `flat` of a key is the value of the stacks whose leaf has it, `cumulative` of those that have it anywhere.
+    `flat` of a key is the value of the stacks whose leaf has it, `cumulative` of those that have it anywhere. Locations
+    may be in `groups`, numbered from 0, which get the value of the stacks that have any of their locations.
     """
-    found = Sums(np.zeros(len(stacks.frame_offsets) - 1), np.zeros(count), np.zeros(count))
-    last_sample = np.full(count, -1, np.int64)
-    weigh(
-        *views(values, stacks.location_offsets, stacks.locations, stacks.frame_offsets, keys, *found, last_sample),
-    )
+    locations = len(stacks.frame_offsets) - 1
+    groups = np.zeros(locations, np.int32) if groups is None else groups
+    group_count = int(groups.max(initial=0)) + 1
+    if not (
+        len(values) == len(stacks)
+        and are_within(stacks.location_offsets, stacks.locations, locations)
+        and are_within(stacks.frame_offsets, keys, count)
+        and len(groups) == locations
+        and groups.min(initial=0) == 0
+    ):
+        raise IndexError("stacks refer to locations, frames or keys that there are not")
+    found = Sums(np.zeros(locations), np.zeros(count), np.zeros(count), np.zeros(group_count))
+    last = np.full(count, -1, np.int64), np.full(group_count, -1, np.int64)
+    columns = (values, stacks.location_offsets, stacks.locations, stacks.frame_offsets, keys, groups)
+    weigh(*views(*columns, *found, *last))
     return found
+
+
+def are_within(offsets: Int64, items: Int32, count: int) -> bool:
+    """Whether `offsets` are those of a CSR table whose items are rows of a table of `count`."""
+    is_inside = not len(items) or bool(items.min() >= 0 and items.max() < count)
+    return (
+        is_inside
+        and offsets[0] == 0
+        and bool(np.all(offsets[1:] >= offsets[:-1]))
+        and offsets[len(offsets) - 1] == len(items)
+    )
 
 
 class FunctionRow(NamedTuple):
@@ -55,17 +78,25 @@ class FunctionTotals:
         With `by_total` the total decides before the own value.
         """
         flat, cumulative = self.flat[:, column], self.cumulative[:, column]
-        first, second = (cumulative, flat) if by_total else (flat, cumulative)
-        rows = np.flatnonzero((cumulative != 0) | (flat != 0)).tolist()
-        rows.sort(key=lambda row: (-abs(first[row]), -abs(second[row]), self.names[row]))
-        return [self.row(row, column) for row in rows[:count]]
+        rows = self.ordered(cumulative, flat, count) if by_total else self.ordered(flat, cumulative, count)
+        return [self.row(row, column) for row in rows]
 
     def most_changed(self, column: int, base: int, count: int | None = None) -> list[tuple[FunctionRow, FunctionRow]]:
         """The rows that differ most between two columns, by own value, then by total, each in both columns."""
         flat, cumulative = (each[:, column] - each[:, base] for each in (self.flat, self.cumulative))
-        rows = np.flatnonzero((cumulative != 0) | (flat != 0)).tolist()
-        rows.sort(key=lambda row: (-abs(flat[row]), -abs(cumulative[row]), self.names[row]))
-        return [(self.row(row, column), self.row(row, base)) for row in rows[:count]]
+        return [(self.row(row, column), self.row(row, base)) for row in self.ordered(flat, cumulative, count)]
+
+    def ordered(self, first: Float64, second: Float64, count: int | None) -> list[int]:
+        """The rows with the largest value in `first`, then in `second`, then by name; those without any are left out."""
+        first, second = np.abs(first), np.abs(second)
+        rows = np.flatnonzero((first != 0) | (second != 0))
+        rows = rows[np.lexsort((-second[rows], -first[rows]))]
+        if count is not None and 0 < count < len(rows):  # names are compared only where they may matter
+            last = rows[count - 1]
+            is_tied = (first[rows] == first[last]) & (second[rows] == second[last])
+            is_tied[:count] = True
+            rows = rows[is_tied]
+        return sorted(rows.tolist(), key=lambda row: (-first[row], -second[row], self.names[row]))[:count]
 
     def row(self, row: int, column: int) -> FunctionRow:
         """One function in one sample type."""
@@ -85,5 +116,5 @@ def totals_by_key(stacks: Stacks, keys: Int32, count: int) -> tuple[Float64, Flo
     """The values by key, flat and cumulative, in all sample types: float64[count, k] each."""
     flat, cumulative = (np.zeros((count, stacks.values.shape[1])) for _ in range(2))
     for column, values in enumerate(stacks.values.T):
-        _, flat[:, column], cumulative[:, column] = sums(stacks, keys, count, values)
+        _, flat[:, column], cumulative[:, column], _ = sums(stacks, keys, count, values)
     return flat, cumulative

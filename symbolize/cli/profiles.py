@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from symbolize.cli.arguments import Parser
@@ -27,14 +27,14 @@ from symbolize.cli.options import (
     percentage,
     print_error,
 )
-from symbolize.core.errors import InputError, OutputError, UsageError, first_names, printable
+from symbolize.cli.reports import FORMS, Reports, check_report, profile_name
+from symbolize.core.errors import InputError, OutputError, UsageError, first_names
 from symbolize.core.files import os_error_text
 from symbolize.write.files import check_inputs, check_terminal
 
 if TYPE_CHECKING:
-    from symbolize.pipeline import Symbolizer
-    from symbolize.profile import Profile
-    from symbolize.report import Report
+    from symbolize.load.model import LoadedProfile
+    from symbolize.pipeline import Result, Symbolizer
     from symbolize.report.missing import Missing
     from symbolize.write.module_symbols import ModuleSymbols
 
@@ -48,7 +48,7 @@ def parser() -> Parser:
         "symbolize",
         "Turn the addresses of profiles into names and write symbolized pprof files.",
         ("[OPTIONS] PROFILE...", "COMMAND [OPTIONS] ..."),
-        brief=("-b", "--debuginfod", "-o", "--demangle", "--report", "--missing", "--fail-under", "-v", "-q", "-V"),
+        brief=("-b", "--debuginfod", "-o", "--demangle", "--report", "--report-file", "--missing", "--fail-under", "-v", "-q", "-V"),
         epilog="A folder or an ELF file among the profiles is taken as --binaries. Settings come from the command "
         "line, else from SYMBOLIZE_ environment variables, else from symbolize.toml.\n"
         "Exit codes: 0 done, 1 an input, output, binary or server failed, 2 usage, 3 below --fail-under, "
@@ -76,8 +76,13 @@ def parser() -> Parser:
     add_cache_options(result)
     report = result.group("Report")
     report.add_argument(
-        "--report", metavar="FORM", choices=("text", "json"), default="text", help="format of the report: text, json"
+        "--report",
+        metavar="FORM",
+        choices=FORMS,
+        help="form of the report: text, json, html, none;\njson is a line a profile, html a page (default: text, or "
+        "what the ending of --report-file says)",
     )
+    report.add_argument("--report-file", metavar="FILE", help="write the report there, not to standard output")
     report.add_argument(
         "--missing",
         metavar="FILE",
@@ -92,7 +97,8 @@ def parser() -> Parser:
         "--fail-under",
         metavar="PERCENT",
         type=percentage,
-        help="exit with 3 if less than this share has names;\nof the frames, weighted by sample value",
+        help="exit with 3 if less than this share has names;\nof the sample value at the leaves, or of the frames "
+        "weighted by sample value",
     )
     add_volume_options(result, "list all attempts, and unused mappings")
     return result
@@ -108,13 +114,11 @@ def run_profiles(arguments: Sequence[str]) -> int:
     binaries = binary_roots(options)
     cache = None if options.no_cache or not (binaries or options.debuginfod) else open_cache(options)
     outputs = output_paths(options.profiles, options.output, SUFFIX if options.emit == "pprof" else SYMBOLS_SUFFIX)
+    check_report(options)
     check_outputs(options, outputs)
     if options.annotate and options.emit != "pprof":
         raise UsageError("--annotate changes displayed names, and --emit module-symbols writes the original ones")
     code = EXIT_DONE
-    folded: list[dict[str, object]] = []
-    missing = Missing(OPTION_HINTS)
-    are_read = False
     with (
         debuginfod_client(options) as servers,
         Symbolizer(
@@ -127,10 +131,10 @@ def run_profiles(arguments: Sequence[str]) -> int:
             annotate=options.annotate,
         ) as symbolizer,
     ):
+        run = Run(options, symbolizer, Reports(options), Missing(OPTION_HINTS))
         for profile, output in zip(options.profiles, outputs, strict=True):
             try:
-                percent, is_complete = symbolize_one(symbolizer, profile, output, options, folded, missing)
-                are_read = True
+                percent, is_complete = symbolize_one(run, profile, output)
                 if not is_complete:
                     code = EXIT_FAILED
             except (InputError, OutputError) as error:
@@ -141,16 +145,33 @@ def run_profiles(arguments: Sequence[str]) -> int:
                 free_memory()
             if options.fail_under is not None and percent < options.fail_under and code == EXIT_DONE:
                 code = EXIT_BELOW
-    if not are_read:
-        return code  # the reports of earlier runs are kept
-    if options.folded_report is not None:
+    run.reports.finish(run.profiles > 1 or len(options.profiles) > 1)
+    if run.profiles:  # else the reports of earlier runs are kept
+        write_lists(run)
+    return code
+
+
+@dataclass
+class Run:
+    """One run of the command: what all its profiles share, and how many were read."""
+
+    options: argparse.Namespace
+    symbolizer: Symbolizer
+    reports: Reports
+    missing: Missing
+    folded: list[dict[str, object]] = field(default_factory=list)
+    profiles: int = 0
+
+
+def write_lists(run: Run) -> None:
+    """Write what is not a report: the list of missing files, and that of shared code."""
+    if run.options.folded_report is not None:
         import json
 
-        text = json.dumps({"schema_version": 1, "profiles": folded}, indent=1)
-        write_text(text + "\n", options.folded_report)
-    if options.missing is not None:
-        write_text(missing.text(), options.missing)
-    return code
+        text = json.dumps({"schema_version": 1, "profiles": run.folded}, indent=1)
+        write_text(text + "\n", run.options.folded_report)
+    if run.options.missing is not None:
+        write_text(run.missing.text(), run.options.missing)
 
 
 def free_memory() -> None:
@@ -165,9 +186,9 @@ def check_outputs(options: argparse.Namespace, outputs: Sequence[str]) -> None:
     inputs += [each.partition("=")[2] for each in options.proguard_map]
     for each in outputs:
         check_terminal(each)
-    check_inputs(inputs, (*outputs, *filter(None, (options.folded_report, options.missing))))
+    check_inputs(inputs, (*outputs, *filter(None, (options.folded_report, options.missing, options.report_file))))
     named: list[str] = []
-    for option in ("folded_report", "missing"):
+    for option in ("folded_report", "missing", "report_file"):
         name, shown = getattr(options, option), "--" + option.replace("_", "-")
         if name is None:
             continue
@@ -188,19 +209,12 @@ def write_text(text: str, name: str) -> None:
         file.write(text.encode(errors="backslashreplace"))
 
 
-def symbolize_one(
-    symbolizer: Symbolizer,
-    source: str,
-    output: str,
-    options: argparse.Namespace,
-    folded: list[dict[str, object]],
-    missing: Missing,
-) -> tuple[float, bool]:
-    """Symbolize the profiles of one input; the lowest percentage of sample value symbolized, and whether nothing failed
-    that may have more names. Its shared code is added to `folded`, if wanted, and missing files to `missing`.
-    """
+def symbolize_one(run: Run, source: str, output: str) -> tuple[float, bool]:
+    """Symbolize the profiles of one input; the lowest percentage of them that has names, and whether nothing failed that
+    may have more names."""
     from symbolize.load.open import load_all
 
+    options = run.options
     found = load_all(source, load_options(options))
     symbols = None
     if options.emit == "module-symbols":
@@ -212,69 +226,47 @@ def symbolize_one(
         paths = [output] * len(found)
     else:
         paths = paths_of_all([each.name for each in found], output, options)
-    heading = len(options.profiles) > 1 or len(found) > 1
+    several = len(options.profiles) > 1 or len(found) > 1
     percent, is_complete = 100.0, True
     for each, path in zip(found, paths, strict=True):
-        name = f"{source} ({each.name})" if len(found) > 1 else source
-        report = symbolize_profile(symbolizer, each.profile, name, path, options, folded, missing, heading, symbols)
-        percent, is_complete = min(percent, report.percent), is_complete and not report.failures
+        result = symbolize_profile(run, each, profile_name(source, each, len(found) > 1), path, symbols)
+        run.reports.add(result.report, source, each, "" if symbols is not None else path, several)
+        run.profiles += 1
+        percent = min(percent, result.report.lower_percent)
+        is_complete = is_complete and not result.report.failures
         if len(found) > 1:
             free_memory()
     if symbols is not None:
         symbols.write(output)
-        if not options.quiet and options.report == "text":
-            print_error(f"wrote {printable(output)}: {symbols.addresses} addresses of {symbols.modules} binaries")
+        run.reports.wrote_symbols(output, symbols.addresses, symbols.modules)
     return percent, is_complete
 
 
-def symbolize_profile(
-    symbolizer: Symbolizer,
-    profile: Profile,
-    source: str,
-    output: str,
-    options: argparse.Namespace,
-    folded: list[dict[str, object]],
-    missing: Missing,
-    heading: bool,
-    symbols: ModuleSymbols | None,
-) -> Report:
-    """Symbolize, write and report on one profile. With `symbols`, what was found is added to these instead of written.
-    Failures are printed even with --quiet."""
+def symbolize_profile(run: Run, loaded: LoadedProfile, name: str, output: str, symbols: ModuleSymbols | None) -> Result:
+    """Symbolize and write one profile. Its shared code, if wanted, and its missing files are added to those of the
+    run."""
     from symbolize.cli.progress import ProgressBar
+
+    profile = loaded.profile
+    with ProgressBar(run.options.quiet) as bar:  # unlike `symbolize`, `finish` makes no copy
+        result = run.symbolizer.finish(profile, run.symbolizer.match(profile), bar)
+    write_result(result, output, symbols)
+    if run.options.folded_report is not None:
+        from symbolize.report.json import folded
+
+        run.folded.append(folded(result.report, name))
+    run.missing.add(result.report)
+    return result
+
+
+def write_result(result: Result, output: str, symbols: ModuleSymbols | None) -> None:
+    """Write a symbolized profile to `output`. With `symbols`, what was found is added to these instead."""
     from symbolize.write import write
 
-    with ProgressBar(options.quiet) as bar:  # unlike `symbolize`, `finish` makes no copy
-        result = symbolizer.finish(profile, symbolizer.match(profile), bar)
     if symbols is None:
         write(result.profile, output)
     else:
         symbols.add(result.profile, result.resolved)
-    if options.folded_report is not None:
-        from symbolize.report.json import folded as folded_code
-
-        folded.append(folded_code(result.report, source))
-    missing.add(result.report)
-    if options.quiet:
-        for failure in result.report.failures:
-            print_error(f"symbolize: {printable(source)}: {printable(failure.sentence)}; run again")
-    elif options.report == "json":
-        from symbolize.report.json import render as render_json
-
-        print_error(render_json(result.report, source, output).removesuffix("\n"))
-    else:
-        from symbolize.cli.hints import OPTION_HINTS
-        from symbolize.report.text import render
-
-        colour = sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ
-        table = render(result.report, verbose=options.verbose, colour=colour, hints=OPTION_HINTS).removesuffix("\n")
-        print_error((f"{printable(source)}:\n" if heading else "") + table)
-        if symbols is None:
-            print_error(f"wrote {printable(output)}")
-        if not result.report.percent:
-            hint = "" if options.binaries or options.debuginfod else "; name a folder with --binaries"
-            warning = f"{printable(source)}: NOTHING WAS SYMBOLIZED, the result has no names{hint}"
-            print_error(f"symbolize: warning: {warning}")
-    return result.report
 
 
 def paths_of_all(names: Sequence[str], output: str, options: argparse.Namespace) -> list[str]:

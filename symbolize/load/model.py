@@ -56,13 +56,24 @@ DEFAULTS: Final = LoadOptions()
 
 @dataclass(eq=False)
 class LoadedProfile:
-    """One of the profiles in an input, made when it is asked for. `name` is a file name without ending, `source` the
-    path of the input, empty if it has none."""
+    """One of the profiles in an input, made when it is asked for.
+
+    `name` is a file name without ending, `source` the path of the input, empty if it has none; `format` is what the
+    input was recognized as. Of a profile in a trace, `kind` is "heap", "cpu" or "chromium", `detail` the heap and which
+    dump of it; `pid` and `process` (its name) are None and empty where unknown or where `is_merged` says that the
+    profile is of all processes.
+    """
 
     name: str
     make: "Callable[[], Profile]"
     warnings: list[str] = field(default_factory=list)
     source: str = ""
+    format: str = ""
+    kind: str = ""
+    detail: str = ""
+    pid: int | None = None
+    process: str = ""
+    is_merged: bool = False
 
     @property
     def profile(self) -> "Profile":
@@ -71,3 +82,24 @@ class LoadedProfile:
         profile.warnings += self.warnings
         profile.source = self.source
         return profile
+
+    @property
+    def subject(self) -> str:
+        """Whose profile of a trace it is, for a person; empty for other inputs."""
+        if not self.kind:
+            return ""
+        if self.is_merged:
+            return "all processes"
+        if self.pid is None:
+            return self.process or "unknown process"
+        return f"{self.process} (pid {self.pid})" if self.process else f"pid {self.pid}"
+
+    @property
+    def what(self) -> str:
+        """Its kind with the heap: `heap libc.malloc, dump 2 of 3`."""
+        return f"{self.kind} {self.detail}".strip()
+
+    @property
+    def title(self) -> str:
+        """What it is of in a trace: `com.example.app (pid 812) heap libc.malloc`; empty for other inputs."""
+        return f"{self.subject} {self.what}".strip()

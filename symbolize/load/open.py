@@ -38,8 +38,9 @@ def _load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) -
 
         packed.limit = MAX_STREAM
         return load(Limited(content, name, MAX_STREAM), name, options.choice, lambda: packed.size)
-    profile = _load_single(head, Limited(content, name, MAX_INPUT), name, options)
-    return [LoadedProfile("", lambda: profile, warnings=list(_without_effect(options, head.startswith(STREAMED))))]
+    format_name, profile = _load_single(head, Limited(content, name, MAX_INPUT), name, options)
+    without_effect = list(_without_effect(options, head.startswith(STREAMED)))
+    return [LoadedProfile("", lambda: profile, warnings=without_effect, format=format_name)]
 
 
 def _without_effect(options: LoadOptions, is_simpleperf: bool) -> Iterator[str]:
@@ -61,12 +62,13 @@ def load_one(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) ->
     return found[0].profile
 
 
-def _load_single(head: bytes, content: Iterator[bytes], name: str, options: LoadOptions) -> Profile:
-    """The profile in `content`, which begins with `head`, of a format that has one profile in a file."""
+def _load_single(head: bytes, content: Iterator[bytes], name: str, options: LoadOptions) -> tuple[str, Profile]:
+    """The name of the format, of which a file has one profile, and the profile in `content`, which begins with
+    `head`."""
     if head.startswith(STREAMED):
         from symbolize.load import simpleperf
 
-        return simpleperf.load(
+        return "simpleperf report", simpleperf.load(
             content, name, trace_offcpu=options.trace_offcpu, show_art_frames=options.show_art_frames
         )
     whole = bytearray()
@@ -78,9 +80,9 @@ def _load_single(head: bytes, content: Iterator[bytes], name: str, options: Load
     from symbolize.load import pprof
 
     if pprof.matches(data):
-        return pprof.load(data, name)
+        return "pprof", pprof.load(data, name)
     from symbolize.load import gperftools
 
     if gperftools.matches(data):
-        return gperftools.load(data, name, keep_trampolines=options.keep_trampolines)
+        return "gperftools CPU profile", gperftools.load(data, name, keep_trampolines=options.keep_trampolines)
     raise InputError(name, f"is not a profile: it looks like {describe(data)}; formats read: {FORMATS}")

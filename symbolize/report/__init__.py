@@ -1,7 +1,7 @@
 """Reports: what was symbolized, what was not, and why."""
 
-from symbolize.report.heaviest import TopFunction, heaviest, weights_of
-from symbolize.report.model import MappingOutcome, MappingRow, Report, SharedCode, build_report
+from symbolize.report.build import build_report, heaviest
+from symbolize.report.model import MappingOutcome, MappingRow, Miss, Report, SharedCode
 from symbolize.report.reason_texts import HINTS, TEXTS, Hints
 
 __all__ = [
@@ -10,10 +10,9 @@ __all__ = [
     "Hints",
     "MappingOutcome",
     "MappingRow",
+    "Miss",
     "Report",
     "SharedCode",
-    "TopFunction",
     "build_report",
     "heaviest",
-    "weights_of",
 ]

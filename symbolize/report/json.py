@@ -1,21 +1,38 @@
 """The report as JSON for machines."""
 
 import json
+from typing import Protocol
 
 from symbolize.core.reasons import Reason
 from symbolize.report.model import MappingRow, Report
 from symbolize.report.reason_texts import TEXTS
 
-SCHEMA_VERSION = 1
-DETAILS = ("approximate_lines", "tried", "wanted")
+SCHEMA_VERSION = 2
+PLAN_VERSION = 1
+DETAILS = ("approximate_lines", "without_lines", "had_names", "tried", "wanted")
 """The fields of a mapping that the report on many profiles leaves out."""
 
 
-def as_dict(report: Report, profile: str, output: str) -> dict[str, object]:
+class Subject(Protocol):
+    """What a profile in a trace is of; all empty for other inputs."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def process(self) -> str: ...
+
+
+def as_dict(report: Report, profile: str, output: str, subject: Subject | None = None) -> dict[str, object]:
     """The report on the input `profile`, written to `output`, as plain data."""
+    of = subject if subject is not None and subject.kind else None
     return {
         "schema_version": SCHEMA_VERSION,
         "profile": profile,
+        "of": {"kind": of.kind, "detail": of.detail, "pid": of.pid, "process": of.process} if of is not None else None,
         "output": output,
         "samples": report.samples,
         "sample_type": report.sample_type,
@@ -23,7 +40,12 @@ def as_dict(report: Report, profile: str, output: str) -> dict[str, object]:
         "sample_value": report.sample_value,
         "locations": report.locations,
         "symbolized_locations": report.symbolized_locations,
+        "value": report.value,
+        "symbolized_value": report.symbolized_value,
         "symbolized_percent": round(report.percent, 4),
+        "leaf_value": report.leaf_value,
+        "symbolized_leaf_value": report.symbolized_leaf_value,
+        "leaf_percent": round(report.leaf_percent, 4),
         "mappings": [mapping(row) for row in report.mappings],
         "failures": failures(report),
         "server_failures": server_failures(report),
@@ -45,6 +67,7 @@ def coverage(report: Report) -> dict[str, object]:
         "value": report.value,
         "symbolized_value": report.symbolized_value,
         "symbolized_percent": round(report.percent, 4),
+        "leaf_percent": round(report.leaf_percent, 4),
         "mappings": [
             {field: value for field, value in mapping(row).items() if field not in DETAILS}
             for row in report.mappings
@@ -59,7 +82,7 @@ def coverage(report: Report) -> dict[str, object]:
 def as_plan(report: Report, profile: str) -> dict[str, object]:
     """What would be used for the input `profile` and what would be missed, as plain data."""
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": PLAN_VERSION,
         "profile": profile,
         "locations": report.locations,
         "covered_percent": round(report.percent, 4),
@@ -104,6 +127,11 @@ def mapping(row: MappingRow) -> dict[str, object]:
         "symbolized_locations": row.symbolized_locations,
         "value": row.value,
         "symbolized_value": row.symbolized_value,
+        "flat": row.flat,
+        "symbolized_flat": row.symbolized_flat,
+        "cumulative": row.cumulative,
+        "had_names": row.had_names,
+        "without_lines": {"locations": row.without_lines, "value": row.without_lines_value},
         "misses": misses(row),
         "approximate_lines": {"locations": row.approximate_lines, "value": row.approximate_value},
         "detail": row.detail,
@@ -127,11 +155,11 @@ def server_failures(report: Report) -> list[dict[str, str]]:
 def misses(row: MappingRow) -> list[dict[str, object]]:
     """Why locations of a mapping have no names, as plain data."""
     return [
-        {"reason": reason.code, "text": TEXTS[reason], "locations": locations, "value": value}
-        for reason, locations, value in row.misses
+        {"reason": reason.code, "text": TEXTS[reason], "locations": locations, "value": value, "flat": flat}
+        for reason, locations, value, flat in row.misses
     ]
 
 
-def render(report: Report, profile: str, output: str) -> str:
+def render(report: Report, profile: str, output: str, subject: Subject | None = None) -> str:
     """One line of ASCII JSON, so that the reports on several profiles are JSON lines, and no name steers a terminal."""
-    return json.dumps(as_dict(report, profile, output)) + "\n"
+    return json.dumps(as_dict(report, profile, output, subject)) + "\n"

@@ -1,18 +1,13 @@
 """The report as data."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
-import numpy as np
-
-from symbolize.core.arrays import Bool, Int64, UInt8, distinct, marked
+from symbolize.analysis import FunctionRow
+from symbolize.core.arrays import Int64
 from symbolize.core.failures import Failure
 from symbolize.core.reasons import Reason
-from symbolize.profile import NONE, Profile
-from symbolize.report.heaviest import TopFunction, Weights, heaviest, weights_of
-
-TOP_FUNCTIONS = 10
 
 
 class MappingOutcome(Protocol):
@@ -45,12 +40,28 @@ class MappingOutcome(Protocol):
     def failures(self) -> Sequence[Failure]: ...
 
 
+class Miss(NamedTuple):
+    """Locations without names for one reason: how many, the value of their frames, and `flat`, the value of the samples
+    whose leaf is one of them."""
+
+    reason: Reason
+    locations: int
+    value: float
+    flat: float
+
+
 @dataclass(eq=False, slots=True)
 class MappingRow:
-    """One mapping in the report. Values are sums of sample values over the frames in the mapping.
+    """One mapping in the report.
 
-    `misses` has reason, number and value of locations without names, the heaviest first. `approximate_lines` counts the
-    locations with the nearest earlier line instead of their own, `approximate_value` is their value.
+    `flat` is the value of the samples whose leaf is in the mapping, `symbolized_flat` of those whose leaf has a name
+    too; `cumulative` that of the samples with the mapping on their stack. `value` and `symbolized_value` count frames:
+    a sample adds its value for every frame in the mapping.
+
+    `misses` are the locations without names by reason, the heaviest first. `had_names` counts the locations whose names
+    came with the profile, `without_lines` those that got names, but neither file nor line, and `without_lines_value` is
+    the value of their frames. `approximate_lines` counts the locations with the nearest earlier line instead of their
+    own, `approximate_value` is the value of their frames.
     """
 
     name: str
@@ -61,7 +72,7 @@ class MappingRow:
     symbolized_locations: int
     value: float
     symbolized_value: float
-    misses: list[tuple[Reason, int, float]]
+    misses: list[Miss]
     detail: str
     tried: Sequence[tuple[str, str]]
     problems: list[str]
@@ -71,6 +82,17 @@ class MappingRow:
     approximate_lines: int = 0
     approximate_value: float = 0.0
     failures: Sequence[Failure] = ()
+    flat: float = 0.0
+    symbolized_flat: float = 0.0
+    cumulative: float = 0.0
+    had_names: int = 0
+    without_lines: int = 0
+    without_lines_value: float = 0.0
+
+    @property
+    def weight(self) -> tuple[float, float, float]:
+        """What mappings are ordered by: own value, total, value of the frames."""
+        return self.flat, self.cumulative, self.value
 
 
 @dataclass(eq=False)
@@ -94,9 +116,12 @@ class SharedCode:
 
 @dataclass(eq=False)
 class Report:
-    """What a run achieved. `value` counts frames: a sample adds its value for every frame of its stack.
+    """What a run achieved.
 
-    `sample_type` and `unit` name the values; `sample_value` is their sum over the samples.
+    `sample_type` and `unit` name the values, `sample_value` is their sum over the samples. `leaf_value` is the part of
+    it in samples that have a stack, and `symbolized_leaf_value` in those whose leaf has a name. `value` and
+    `symbolized_value` count frames: a sample adds its value for every frame of its stack. Values below 0 count with
+    their size, but for those of `top`, the functions and unnamed mappings with the largest value of their own.
     """
 
     mappings: list[MappingRow]
@@ -108,13 +133,15 @@ class Report:
     sample_value: float
     sample_type: str
     unit: str
-    top: list[TopFunction]
+    top: list[FunctionRow]
     warnings: list[str]
     folded: list[SharedCode] = field(default_factory=list)
+    leaf_value: float = 0.0
+    symbolized_leaf_value: float = 0.0
 
     def __repr__(self) -> str:
         return (
-            f"<Report: {self.percent:.1f} % of {self.sample_type or 'sample'} value symbolized, "
+            f"<Report: {self.leaf_percent:.1f} % of {self.sample_type or 'sample'} value is in named code, "
             f"{self.symbolized_locations:,} of {self.locations:,} locations>"
         )
 
@@ -129,6 +156,22 @@ class Report:
         return 100.0 * self.symbolized_locations / self.locations if self.locations else 100.0
 
     @property
+    def leaf_percent(self) -> float:
+        """Percent of the sample value whose leaf has a name, so that it is the value of a named function; as `percent`
+        where all values are 0."""
+        return 100.0 * self.symbolized_leaf_value / self.leaf_value if self.leaf_value else self.percent
+
+    @property
+    def lower_percent(self) -> float:
+        """The lower one of `percent` and `leaf_percent`, for checks."""
+        return min(self.percent, self.leaf_percent)
+
+    @property
+    def had_names(self) -> int:
+        """How many locations have names that came with the profile."""
+        return sum(row.had_names for row in self.mappings)
+
+    @property
     def failures(self) -> list[Failure]:
         """The first failure of each server or file that may have missing names or lines."""
         failures: dict[str, Failure] = {}
@@ -136,97 +179,3 @@ class Report:
             for failure in row.failures if row.locations else ():
                 failures.setdefault(failure.place, failure)
         return list(failures.values())
-
-
-def build_report(
-    profile: Profile,
-    reasons: UInt8,
-    outcomes: Sequence[MappingOutcome],
-    warnings: list[str],
-    folded: Sequence[SharedCode] = (),
-    approximate: Bool | None = None,
-) -> Report:
-    """Group the outcomes of all locations that samples use by mapping and reason, weighted by sample value.
-
-    `approximate` marks the locations whose line is not their own.
-    """
-    strings, locations = profile.strings, profile.locations
-    weights = weights_of(profile)
-    used = marked(profile.samples.locations, len(locations))
-    named = reasons <= Reason.HAD_NAMES
-    if approximate is None:
-        approximate = np.zeros(len(locations), np.bool_)
-    folded = [with_weight(code, profile, weights) for code in folded]
-    column = profile.weight_column()
-    kind = profile.sample_types[column] if column >= 0 else None
-    return Report(
-        mapping_rows(profile, reasons, outcomes, np.flatnonzero(used), weights, approximate),
-        len(profile.samples),
-        int(used.sum()),
-        int((used & named).sum()),
-        float(weights.locations.sum()),
-        float(weights.locations[named].sum()),
-        float(weights.samples.sum()),
-        strings.text(kind.type) if kind else "",
-        strings.text(kind.unit) if kind else "",
-        heaviest(profile, weights, TOP_FUNCTIONS),
-        warnings,
-        sorted(folded, key=lambda code: (-code.value, code.binary, code.begin)),
-    )
-
-
-def mapping_rows(
-    profile: Profile,
-    reasons: UInt8,
-    outcomes: Sequence[MappingOutcome],
-    counted: Int64,
-    weights: Weights,
-    approximate: Bool,
-) -> list[MappingRow]:
-    """A row for each of `outcomes`, over the locations `counted`; none for those in no mapping if there are none."""
-    strings, mappings, by_location = profile.strings, profile.mappings, weights.locations
-    named = reasons <= Reason.HAD_NAMES
-    mapping_of = profile.locations.mapping
-    counted = counted[np.argsort(mapping_of[counted], kind="stable")]
-    edges = np.searchsorted(mapping_of[counted], np.arange(NONE, len(mappings) + 1))
-    rows = []
-    for outcome in outcomes:
-        mapping = outcome.mapping
-        here = counted[edges[mapping + 1] : edges[mapping + 2]]
-        if mapping == NONE and not len(here):
-            continue
-        misses = []
-        for code in distinct(reasons[here[~named[here]]]).tolist():
-            missed = here[reasons[here] == code]
-            misses.append((Reason(code), len(missed), float(by_location[missed].sum())))
-        inexact = here[approximate[here]]
-        rows.append(
-            MappingRow(
-                strings.text(mappings.filename[mapping]) if mapping != NONE else "",
-                strings.text(mappings.build_id[mapping]) if mapping != NONE else "",
-                list(outcome.files),
-                outcome.verified,
-                len(here),
-                int(named[here].sum()),
-                float(by_location[here].sum()),
-                float(by_location[here[named[here]]].sum()),
-                sorted(misses, key=lambda miss: -miss[2]),
-                outcome.detail,
-                outcome.tried,
-                list(outcome.problems),
-                list(outcome.wanted),
-                outcome.wanted_id,
-                outcome.state,
-                len(inexact),
-                float(by_location[inexact].sum()),
-                outcome.failures,
-            )
-        )
-    return rows
-
-
-def with_weight(code: SharedCode, profile: Profile, weights: Weights) -> SharedCode:
-    """Shared code with the name that its first location got, and its sample value."""
-    begin, end = profile.locations.line_offsets[code.rows[0] : code.rows[0] + 2].tolist()
-    shown = profile.strings.text(int(weights.names[end - 1])) if begin < end else ""
-    return replace(code, shown=shown, value=float(weights.locations[code.rows].sum()))

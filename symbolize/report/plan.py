@@ -1,31 +1,52 @@
 """The plan for a profile as text."""
 
+from collections.abc import Iterator
+
 from symbolize.core.errors import printable
-from symbolize.report.model import Report
-from symbolize.report.reason_texts import HINTS, TEXTS, Hints, advice
-from symbolize.report.text import NAME_WIDTH, how_sure, label, shorten
+from symbolize.report.advice import Advice
+from symbolize.report.layout import DEFAULT_WIDTH, LEAST_WIDTH, Style, shortened, wrapped
+from symbolize.report.model import MappingRow, Report
+from symbolize.report.reason_texts import HINTS, TEXTS, Hints
+from symbolize.report.text import INDENT, by_weight, how_sure, label, locations, share, warnings
 
 
-def render(report: Report, *, verbose: bool = False, hints: Hints = HINTS) -> str:
-    """A mapping a paragraph, the heaviest first: what would be used, what is wanted, what would be missed and why."""
-    lines = []
-    for row in sorted(report.mappings, key=lambda row: -row.value):
+def render(
+    report: Report, *, verbose: bool = False, colour: bool = False, hints: Hints = HINTS, width: int = DEFAULT_WIDTH
+) -> str:
+    """A mapping a paragraph, the heaviest first: what would be used, what is wanted, what would be missed and why; then
+    what to do about it. Lines have `width` cells."""
+    style, width = Style(colour), max(width, LEAST_WIDTH)
+    advice = Advice(hints)
+    advice.add(report)
+    lines = [*warnings(report, advice, style, width), style.bold(f"{'flat':>7} {'cum':>7}  {'locations':>9}  mapping")]
+    for row in by_weight(report.mappings):
         if not row.locations and not verbose:
             continue
-        weight = f"{100 * row.value / report.value:.1f} %" if report.value else "-"
-        build_id = printable(row.build_id) or "no build id"
-        lines.append(f"{shorten(label(row)):<{NAME_WIDTH}} {row.locations:>8} locations {weight:>8}  {build_id}")
-        if row.files:
-            state = f", {row.state}" if row.state else ""
-            lines.append(f"    use {printable(', '.join(row.files))}{how_sure(row)}{state}")
-        if row.wanted:
-            lines.append(f"    wanted: {' and '.join(row.wanted)} of {printable(row.wanted_id)}")
-        for reason, locations, _ in row.misses:
-            detail = f" ({printable(row.detail)})" if row.detail else ""
-            lines.append(f"    {locations} without names: {TEXTS[reason]}{detail}{advice(reason, hints)}")
-        lines += [f"    problem: {printable(problem)}" for problem in row.problems]
-        if verbose:
-            lines += [f"    tried {printable(place)}: {printable(outcome)}" for place, outcome in row.tried]
-    lines.append(f"for {report.percent:.1f} % of the value there is a binary or a name")
-    lines += [f"warning: {printable(warning)}" for warning in report.warnings]
+        flat, cumulative = (share(value, report.sample_value) for value in (row.flat, row.cumulative))
+        begin = f"{flat:>7} {cumulative:>7}  {row.locations:>9,}  "
+        lines.append(begin + shortened(label(row), width - len(begin)))
+        for text in details(row, verbose):
+            lines += [style.dim(line) for line in wrapped(printable(text), width, 2 * INDENT, INDENT)]
+    text = (
+        f"there is a binary or a name for {report.leaf_percent:.1f} % of the value, and for {report.percent:.1f} % of "
+        "the frames on the stacks"
+    )
+    lines += ["", *(style.bold(line) for line in wrapped(text, width)), *advice.lines(style, width)]
     return "\n".join(lines) + "\n"
+
+
+def details(row: MappingRow, verbose: bool) -> Iterator[str]:
+    """What the plan says of a mapping, a line each."""
+    if row.build_id:
+        yield f"build id {row.build_id}"
+    if row.files:
+        yield f"use {', '.join(row.files)}{how_sure(row)}" + (f", {row.state}" if row.state else "")
+    if row.wanted:
+        yield f"wanted: {' and '.join(row.wanted)} of {row.wanted_id}"
+    for reason, number, *_ in row.misses:
+        yield f"{locations(row, number)} without names: {TEXTS[reason]}" + (f" ({row.detail})" if row.detail else "")
+    for problem in row.problems:
+        yield f"problem: {problem}"
+    if verbose:
+        for place, outcome in row.tried:
+            yield f"tried {place}: {outcome}"

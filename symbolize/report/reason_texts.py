@@ -41,7 +41,7 @@ HINTS: Final[Hints] = {
         "add kallsyms or vmlinux (kernel), vdso.so, perf-PID.map or a jitdump (JIT) to the folders with binaries"
     ),
     Reason.BAD_BUILD_ID: "a build id is an even number of hex digits, 4 to 128",
-    Reason.NOT_FOUND: "add it, or its debug file, to the folders with binaries",
+    Reason.NOT_FOUND: "add it, or its debug file, to the folders with binaries, or name a debuginfod server",
     Reason.BUILD_ID_DIFFERS: "get the binary with the mapping's build id",
     Reason.AMBIGUOUS: "leave the right one in the folders with binaries",
     Reason.MISFIT: "get the file that ran; a debug file may need its binary too",
@@ -57,6 +57,17 @@ HINTS: Final[Hints] = {
     Reason.READ_FAILED: "run again; the detail says what failed",
 }
 """The hints of the library. The command has its own, with names of options."""
+
+
+NAMES_ONLY: Final = (
+    "names only, no lines",
+    "the binary has no debug information: add its debug file, or build with -g, for lines and inlined functions",
+)
+UNVERIFIED: Final = (
+    "unverified: no build id",
+    "matched by name and call sites only: link with -Wl,--build-id, or keep the build that ran and no other",
+)
+"""What is said of mappings whose frames have names, and what helps."""
 
 
 def advice(reason: Reason, hints: Hints = HINTS) -> str:

@@ -1,104 +1,167 @@
 """The report as text for a terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from symbolize.core.errors import printable
+from symbolize.core.reasons import Reason
+from symbolize.report.advice import Advice
+from symbolize.report.layout import DEFAULT_WIDTH, LEAST_WIDTH, Style, shortened, shortened_function, wrapped
 from symbolize.report.model import MappingRow, Report
-from symbolize.report.reason_texts import HINTS, TEXTS, Hints, advice
+from symbolize.report.reason_texts import HINTS, TEXTS, Hints
 
-NAME_WIDTH = 44
+INDENT: Final = "    "
+BUILD_ID: Final = 12
+"""Digits of a build id that are shown."""
+MANY_WITHOUT_LINES: Final = 0.1
+"""Share of a mapping's frames without lines that is worth a line: every program has some functions of assembler."""
 TIME_UNITS = {"nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
 SIZE_UNITS = {"bytes": 1.0, "kilobytes": 1024.0, "megabytes": 1024.0**2}
 
 
-def render(report: Report, *, verbose: bool = False, colour: bool = False, hints: Hints = HINTS) -> str:
-    """The table of mappings, the summary and the heaviest functions; `verbose` adds everything that was tried."""
-    lines = [*mapping_table(report, verbose, hints), "", summary(report, colour)]
+def render(
+    report: Report, *, verbose: bool = False, colour: bool = False, hints: Hints = HINTS, width: int = DEFAULT_WIDTH
+) -> str:
+    """Warnings, the table of mappings, the summary, the heaviest functions and what to do about what is missing, in
+    lines of `width` cells; `verbose` adds everything that was tried."""
+    style, width = Style(colour), max(width, LEAST_WIDTH)
+    advice = Advice(hints)
+    advice.add(report)
+    lines = [*warnings(report, advice, style, width), *mapping_table(report, verbose, style, width)]
+    lines += ["", *summary(report, style, width)]
     if report.top:
-        lines += ["", *top_table(report)]
-    lines += [f"warning: {printable(warning)}" for warning in report.warnings]
-    lines += [
-        f"warning: {printable(failure.sentence)}; names or lines may be missing, run again"
-        for failure in report.failures
-    ]
+        lines += ["", *top_table(report, style, width)]
+    lines += advice.lines(style, width)
     return "\n".join(lines) + "\n"
 
 
-def mapping_table(report: Report, verbose: bool, hints: Hints) -> Iterator[str]:
+def warnings(report: Report, advice: Advice, style: Style, width: int) -> Iterator[str]:
+    """What a reader has to know first."""
+    texts = [*advice.first, *report.warnings]
+    texts += [f"{failure.sentence}; names or lines may be missing, run again" for failure in report.failures]
+    for text in texts:
+        for line in wrapped(f"warning: {printable(text)}", width, INDENT, ""):
+            yield style.warning(line)
+    if texts:
+        yield ""
+
+
+def mapping_table(report: Report, verbose: bool, style: Style, width: int) -> Iterator[str]:
     """A row a mapping with samples in it, and below it the file used, and what was missed and why."""
-    yield f"{'mapping':<{NAME_WIDTH}} {'build id':<12} {'locations':>11} {'symbolized':>10} {'of value':>8}"
-    for row in sorted(report.mappings, key=lambda row: -row.value):
+    counts = {id(row): f"{row.symbolized_locations:,}/{row.locations:,}" for row in report.mappings}
+    column = max([len("named"), *map(len, counts.values())])
+    yield style.bold(f"{'flat':>7} {'cum':>7}  {'named':>{column}}  mapping")
+    for row in by_weight(report.mappings):
         if not row.locations and not verbose:
             continue
-        share = f"{100 * row.symbolized_value / row.value:.1f} %" if row.value else "-"
-        weight = f"{100 * row.value / report.value:.1f} %" if report.value else "-"
-        count = f"{row.symbolized_locations}/{row.locations}"
-        build_id = printable(row.build_id)[:12] or "-"
-        yield f"{shorten(label(row)):<{NAME_WIDTH}} {build_id:<12} {count:>11} {share:>10} {weight:>8}"
-        if row.files:
-            yield f"    from {printable(', '.join(row.files))}" + how_sure(row)
-        for reason, locations, value in row.misses:
-            part = f"{100 * value / row.value:.1f} %" if row.value else "-"
-            detail = f" ({printable(row.detail)})" if row.detail else ""
-            yield f"    {locations} not, {part}: {TEXTS[reason]}{detail}{advice(reason, hints)}"
-        if row.approximate_lines:
-            part = f", {100 * row.approximate_value / row.value:.1f} %" if row.value else ""
-            yield f"    {row.approximate_lines} with an approximate line{part}: the nearest earlier one of the function"
-        for problem in row.problems:
-            yield f"    problem: {printable(problem)}"
-        if verbose:
-            for place, outcome in row.tried:
-                yield f"    tried {printable(place)}: {printable(outcome)}"
+        flat, cumulative = (share(value, report.sample_value) for value in (row.flat, row.cumulative))
+        begin = f"{flat:>7} {cumulative:>7}  {counts[id(row)]:>{column}}  "
+        yield begin + shortened(label(row), width - len(begin))
+        for text in mapping_details(report, row, verbose):
+            for line in wrapped(printable(text), width, 2 * INDENT, INDENT):
+                yield style.dim(line)
 
 
-def summary(report: Report, colour: bool) -> str:
-    """A line on how much of the sample value has names."""
-    what = f"{printable(report.sample_type) or 'sample'} value"
-    text = (
-        f"{report.percent:.1f} % of {what} symbolized: {report.symbolized_locations} of {report.locations} locations, "
-        f"{report.samples} samples, {quantity(report.sample_value, report.unit)}"
-    )
-    return f"\x1b[1m{text}\x1b[0m" if colour else text
-
-
-def top_table(report: Report) -> Iterator[str]:
-    """The functions with the most value of their own."""
-    yield f"{'flat':>10} {'flat %':>7} {'cum':>10} {'cum %':>7}  heaviest functions"
-    total = report.sample_value or 1.0
-    for function in report.top:
-        yield (
-            f"{quantity(function.flat, report.unit):>10} {100 * function.flat / total:>6.1f}% "
-            f"{quantity(function.cumulative, report.unit):>10} {100 * function.cumulative / total:>6.1f}%  "
-            f"{printable(function.name)}"
+def mapping_details(report: Report, row: MappingRow, verbose: bool) -> Iterator[str]:
+    """What the report says of a mapping besides its shares, a line each."""
+    build_id = f"build id {row.build_id if verbose else row.build_id[:BUILD_ID]}" if row.build_id else ""
+    if row.files:
+        yield f"from {', '.join(row.files)}" + (f" ({build_id})" if row.verified and build_id else how_sure(row))
+    if row.had_names:
+        yield f"{locations(row, row.had_names)}: names came with the profile"
+    for reason, number, _, flat in row.misses:
+        if reason is Reason.NOT_ASKED:
+            continue
+        detail = f" ({row.detail})" if row.detail else ""
+        detail += f", {build_id}" if build_id and not row.files else ""
+        whole = (
+            "" if number == row.locations else f"{locations(row, number)}, {share(flat, report.sample_value)} flat: "
         )
+        yield whole + TEXTS[reason] + detail
+    if verbose or row.without_lines_value > MANY_WITHOUT_LINES * row.value:
+        if row.without_lines:
+            yield f"{locations(row, row.without_lines)}: names only, no lines"
+    if row.approximate_lines:
+        number = locations(row, row.approximate_lines)
+        yield f"{number}: approximate lines, the nearest earlier ones of their functions"
+    for problem in row.problems:
+        yield f"problem: {problem}"
+    if verbose:
+        for place, outcome in row.tried:
+            yield f"tried {place}: {outcome}"
+
+
+def summary(report: Report, style: Style, width: int) -> Iterator[str]:
+    """How much of the value is in named code, and how many frames have names."""
+    value = quantity(report.sample_value, report.unit, " ")
+    kind = "CPU" if report.sample_type == "cpu" else printable(report.sample_type)
+    samples = f"{report.samples:,} sample{'s' * (report.samples != 1)}"
+    whole = samples if report.unit == "count" and report.sample_type == "samples" else f"{value} {kind} ({samples})"
+    text = (
+        f"{report.leaf_percent:.1f} % of {' '.join(whole.split())} is in named code; {report.percent:.1f} % of the "
+        "frames on the stacks have names."
+    )
+    if report.had_names:
+        which = f"{report.had_names:,} of {report.symbolized_locations:,}"
+        text += f" {'All' if report.had_names == report.symbolized_locations else which} names came with the profile."
+    rest = report.sample_value - report.leaf_value
+    if rest > 0 and report.locations:
+        text += f" {quantity(rest, report.unit, ' ')} is in samples without a stack."
+    for line in wrapped(text, width):
+        yield style.bold(style.rated(line, report.lower_percent))
+
+
+def top_table(report: Report, style: Style, width: int) -> Iterator[str]:
+    """The functions with the most value of their own, as `pprof -top` has them."""
+    yield style.bold(f"{'flat':>9} {'flat %':>7} {'cum':>9} {'cum %':>7}  heaviest functions")
+    for function in report.top:
+        flat, cumulative = (
+            f"{quantity(value, report.unit):>9} {share(value, report.sample_value):>7}" for value in function[1:]
+        )
+        begin = f"{flat} {cumulative}  "
+        yield begin + shortened_function(printable(function.name), width - len(begin))
+
+
+def by_weight(rows: Iterable[MappingRow]) -> list[MappingRow]:
+    """Mappings, the heaviest first."""
+    return sorted(rows, key=lambda row: (*(-each for each in row.weight), row.name))
+
+
+def share(value: float, total: float) -> str:
+    """A part of a total in percent; `-` if there is none."""
+    return f"{100 * value / total:.1f} %" if total else "-"
+
+
+def locations(row: MappingRow, number: int) -> str:
+    """So many of the locations of a mapping."""
+    if number == row.locations:
+        return "all" if number > 1 else "its location"
+    return f"{number:,} location{'s' * (number != 1)}"
 
 
 def label(row: MappingRow) -> str:
     """What a mapping is called."""
-    return row.name or ("(no file name)" if row.build_id else "(no mapping)")
+    return printable(row.name) or ("(no file name)" if row.build_id else "(no mapping)")
 
 
-def shorten(name: str) -> str:
-    """A name cut in front to fit its column."""
-    name = printable(name)
-    return name if len(name) <= NAME_WIDTH else "…" + name[-NAME_WIDTH + 1 :]
-
-
-def quantity(value: float, unit: str) -> str:
-    """A value with its unit, scaled for reading: `1.23s`, `4.5MB`, `17`."""
+def quantity(value: float, unit: str, space: str = "") -> str:
+    """A value with its unit behind `space`, scaled for reading: `1.23s`, `4.5MB`, `17`."""
+    size = abs(value)
     if unit in TIME_UNITS:
-        seconds = value * TIME_UNITS[unit]
-        for factor, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-            if seconds >= factor:
-                return f"{seconds / factor:.2f}{name}"
-        return f"{seconds * 1e9:.0f}ns"
-    if unit in SIZE_UNITS:
-        size = value * SIZE_UNITS[unit]
-        for factor, name in ((1024.0**3, "GB"), (1024.0**2, "MB"), (1024.0, "kB")):
-            if size >= factor:
-                return f"{size / factor:.2f}{name}"
-        return f"{size:.0f}B"
-    return f"{value:.0f}"
+        scales, size, least = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")), size * TIME_UNITS[unit], (1e-9, "ns")
+    elif unit in SIZE_UNITS:
+        scales, size, least = (
+            ((1024.0**3, "GB"), (1024.0**2, "MB"), (1024.0, "kB")),
+            size * SIZE_UNITS[unit],
+            (1.0, "B"),
+        )
+    else:
+        return f"{value:,.0f}" if space else f"{value:.0f}"
+    sign = "-" if value < 0 else ""
+    for factor, name in scales:
+        if size >= factor:
+            return f"{sign}{size / factor:.2f}{space}{name}"
+    return f"{sign}{size / least[0]:.0f}{space}{least[1]}"
 
 
 def how_sure(row: MappingRow) -> str:

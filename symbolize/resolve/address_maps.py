@@ -45,6 +45,13 @@ def calls_of(binary: Binary, mapped: MappedAddresses, is_call: Bool) -> Calls | 
     return calls_at(binary.code, vaddrs[there], len(sites) - len(there))
 
 
+def misfit(record: MappingRecord) -> str:
+    """Why no file could be mapped as a mapping says, as far as it is known."""
+    return (
+        f"has no segment that is mapped at {record.start:#x}-{record.limit:#x} from file offset {record.file_offset:#x}"
+    )
+
+
 def map_in_images(record: MappingRecord, binary: Binary, *, verified: bool) -> tuple[MappedAddresses | None, str]:
     """Where the addresses of a mapping are; None if the files do not fit, and why where there is more to say."""
     image = binary.images[0]
@@ -68,7 +75,7 @@ def map_locations(record: MappingRecord, resolution: Resolution) -> Resolution:
     if mapped is not None and not resolution.verified and isinstance(binary, Binary):
         problem = call_site_mismatch(calls_of(binary, mapped, record.is_call))
     if mapped is None or problem:
-        detail = ", ".join(resolution.files) + (f" is {problem}" if problem else "")
+        detail = ", ".join(resolution.files) + (f" is {problem}" if problem else f" {misfit(record)}")
         return resolution.refused(Reason.MISFIT, detail=detail, files=())
     vaddrs, inside = mapped
     vaddrs, names = vaddrs[inside], record.names

@@ -15,8 +15,9 @@ from symbolize.core.closing import Closeable
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
 from symbolize.report import HINTS, TEXTS, Hints
+from symbolize.report.layout import padded, shortened
 from symbolize.report.reason_texts import advice
-from symbolize.report.text import NAME_WIDTH, quantity, shorten
+from symbolize.report.text import quantity
 from symbolize.write.files import output_file
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 1
 HEAVIEST: Final = 10
 """Binaries in the text."""
+NAME_WIDTH: Final = 44
+"""Cells of the name of a binary."""
 MAX_DETAIL: Final = 120
 """Characters of a detail that are shown."""
 
@@ -270,7 +273,8 @@ class Summary(Closeable):
         name = sums.name or ("(no file name)" if sums.build_id else "(no mapping)")
         build_id = printable(sums.build_id)[:12] or "-"
         share = f"{self._percent(sums.missing):.1f} %"
-        yield f"{shorten(name):<{NAME_WIDTH}} {build_id:<12} {sums.profiles:>8} {share:>8}"
+        name = padded(shortened(printable(name), NAME_WIDTH), NAME_WIDTH)
+        yield f"{name} {build_id:<12} {sums.profiles:>8} {share:>8}"
         detail = f" ({cut(one_line(sums.detail))})" if sums.detail else ""
         for code, (locations, missed) in sums.misses.items():
             reason = BY_CODE.get(code)

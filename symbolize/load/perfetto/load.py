@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -148,9 +149,30 @@ def _nothing(trace: Trace, choice: Choice, warnings: list[str]) -> str:
     if choice != ALL:
         everything = [*_heaps(trace, ALL), *_samples(trace, ALL)]
         if everything:
-            return f"the trace has no such profile; it has {first_names(each.name for each in everything)}"
+            return f"the trace has no such profile; it has {first_names(map(_listed, everything))}"
     why = f" ({'; '.join(warnings)})" if warnings else ""
     return f"is a Perfetto trace without heap profiles, CPU samples or samples of Chromium{why}"
+
+
+def _listed(profile: LoadedProfile) -> str:
+    """A profile as errors list it."""
+    return f"{profile.name} ({printable(profile.process)})" if profile.process else profile.name
+
+
+def _loaded(
+    trace: Trace, name: str, kind: str, instance: int, pid: int | None, merged: bool, make: Callable[[], Profile]
+) -> LoadedProfile:
+    """A profile of the trace: of a process, or with `merged` of all."""
+    process = b"" if merged else trace.processes.name_of(instance, pid)
+    return LoadedProfile(
+        name,
+        make,
+        format="Perfetto trace",
+        kind=kind,
+        pid=None if merged else pid,
+        process=process.decode("utf-8", "backslashreplace"),
+        is_merged=merged,
+    )
 
 
 def _labels(trace: Trace, instance: int, pid: int | None) -> list[Label]:
@@ -253,9 +275,14 @@ def _heaps(trace: Trace, choice: Choice) -> list[LoadedProfile]:
         dumps = [each for each in dumps if any(heap.dumps[number].has_samples for heap, number in each.parts)]
         if dumps:
             heap = dumps[0].heap
-            who = "all" if "processes" in choice.merge else _pid_text(heap.pid)
+            is_merged = "processes" in choice.merge
+            who = "all" if is_merged else _pid_text(heap.pid)
             name = f"heap_dump.{len(found) + 1}.{who}.{file_part(heap.name or 'unknown')}"
-            found.append(LoadedProfile(name, lambda dumps=dumps: _heap_profile(trace, dumps)))  # type: ignore[misc]
+            make = partial(_heap_profile, trace, dumps)
+            loaded = _loaded(trace, name, "heap", heap.instance, heap.pid, is_merged, make)
+            number, count = dumps[0].number + 1, dumps[0].count
+            loaded.detail = (heap.name or "unknown") + (f", dump {number} of {count}" if count > 1 else "")
+            found.append(loaded)
     return found
 
 
@@ -368,9 +395,10 @@ def _samples(trace: Trace, choice: Choice) -> list[LoadedProfile]:
         rows = np.sort(np.concatenate([order[edges[part] : edges[part + 1]] for part in parts]))
         numbers[kind] += 1
         prefix = "profile" if kind == "cpu" else "chromium_profile"
-        who = "all" if "processes" in choice.merge else f"pid.{_pid_text(_known(key[2]))}"
-        name = f"{prefix}.{numbers[kind]}.{who}"
-        found.append(LoadedProfile(name, lambda rows=rows: _cpu_profile(trace, rows)))  # type: ignore[misc]
+        is_merged = "processes" in choice.merge
+        instance, pid = (0, None) if is_merged else (key[1], _known(key[2]))
+        name = f"{prefix}.{numbers[kind]}.{'all' if is_merged else f'pid.{_pid_text(pid)}'}"
+        found.append(_loaded(trace, name, kind, instance, pid, is_merged, partial(_cpu_profile, trace, rows)))
     return found
 
 

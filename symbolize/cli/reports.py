@@ -1,0 +1,227 @@
+"""The reports on the profiles of one run: where they go, in which form, and one table where there are several."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from typing import TYPE_CHECKING, Final, TextIO
+
+from symbolize.cli.options import print_error, print_output
+from symbolize.core.errors import UsageError, printable
+from symbolize.write.files import STANDARD_OUTPUT, output_file
+
+if TYPE_CHECKING:
+    from symbolize.load.model import LoadedProfile
+    from symbolize.report import Report
+    from symbolize.report.advice import Advice
+    from symbolize.report.several import ProfileRow
+
+FORMS: Final = ("text", "json", "html", "none")
+DEFAULT_WIDTH: Final = 80
+MAX_WARNINGS: Final = 10
+"""Warnings of several profiles that are printed; -v prints all."""
+
+
+def form_of(options: argparse.Namespace) -> str:
+    """The form of the report: that of --report, else the one that the ending of --report-file names, else text."""
+    if options.report is not None:
+        return str(options.report)
+    ending = os.path.splitext(options.report_file or "")[1].lstrip(".")
+    return ending if ending in FORMS else "text"
+
+
+def check_report(options: argparse.Namespace) -> None:
+    """Raise UsageError if the report would get into the profile, or would not be written."""
+    form = form_of(options)
+    if options.output == STANDARD_OUTPUT and form in ("json", "html") and options.report_file is None:
+        raise UsageError(f"-o - is the profile itself: name a file for the {form} report with --report-file")
+    if form == "none" and options.report_file is not None:
+        raise UsageError("--report none writes no report, and --report-file asks for one")
+
+
+def width_of(stream: TextIO | None) -> int:
+    """The width of the terminal that a stream is, which COLUMNS overrides; 80 for a file."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or DEFAULT_WIDTH if stream is not None else DEFAULT_WIDTH
+    except (OSError, ValueError):
+        return DEFAULT_WIDTH
+
+
+def has_colour(stream: TextIO | None) -> bool:
+    """Whether a stream shows colours: a terminal, where NO_COLOR is not set."""
+    return stream is not None and stream.isatty() and "NO_COLOR" not in os.environ
+
+
+class Reports:
+    """Prints or writes the reports of a run, each when its profile is done; of several as a table at the end.
+
+    Text that would get into a profile on standard output goes to standard error.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._form = form_of(options)
+        self._file: str | None = options.report_file
+        self._quiet: bool = options.quiet
+        self._verbose: bool = options.verbose
+        self._hint = "" if options.binaries or options.debuginfod else "; name a folder with --binaries"
+        self._sources: int = len(options.profiles)
+        self._to_errors = options.output == STANDARD_OUTPUT
+        self._pieces: list[str] = []
+        self._rows: list[ProfileRow] = []
+        self._advice: Advice | None = None
+        self._only: Report | None = None
+        self._warnings: list[str] = []
+        self._nameless: list[str] = []
+        self._symbols: list[str] = []
+
+    @property
+    def _is_text(self) -> bool:
+        return self._form == "text" and (not self._quiet or self._file is not None)
+
+    def add(self, report: Report, source: str, loaded: LoadedProfile, output: str, several: bool) -> None:
+        """Report on a profile, one of `several` perhaps, that was written to `output` (empty: it was not). Failures are
+        printed even with --quiet."""
+        title = ": ".join(filter(None, (source, loaded.title if several else "")))
+        if self._quiet:
+            for failure in report.failures:
+                print_error(f"symbolize: {printable(title)}: {printable(failure.sentence)}; run again")
+        if not report.percent:
+            self._nameless.append(title)
+        if self._quiet and self._file is None:
+            return
+        self._note(report, source, loaded, output)
+        if self._form == "json":
+            from symbolize.report.json import render as render_json
+
+            self._put(render_json(report, profile_name(source, loaded, several), output, loaded))
+        elif self._form == "html":
+            from symbolize.cli.hints import OPTION_HINTS
+            from symbolize.report.html import section
+
+            self._pieces.append(section(report, title, output, OPTION_HINTS))
+        elif self._is_text and not several:
+            self._put(self._text(report) + self._written([output]))
+        elif self._is_text and self._verbose:
+            self._put(f"{printable(title)}:\n{self._text(report)}\n")
+
+    def _note(self, report: Report, source: str, loaded: LoadedProfile, output: str) -> None:
+        """Keep what the table at the end needs."""
+        from symbolize.cli.hints import OPTION_HINTS
+        from symbolize.report.advice import Advice
+        from symbolize.report.several import ProfileRow
+
+        parts = [source] if self._sources > 1 or not loaded.subject else []
+        subject = ": ".join([*parts, *filter(None, [loaded.subject])])
+        self._only = None if self._rows else report
+        self._rows.append(ProfileRow.of(report, subject, loaded.what, output))
+        self._advice = self._advice or Advice(OPTION_HINTS)
+        self._advice.add(report)
+        failures = (f"{failure.sentence}; names or lines may be missing, run again" for failure in report.failures)
+        self._warnings += (f"{subject}: {text}" for text in (*report.warnings, *failures))
+
+    def wrote_symbols(self, output: str, addresses: int, modules: int) -> None:
+        """Report on the symbols that were written for a trace."""
+        if self._is_text and output != STANDARD_OUTPUT:
+            binaries = f"{modules:,} binar{'y' if modules == 1 else 'ies'}"
+            self._symbols.append(f"wrote {printable(output)}: {addresses:,} addresses of {binaries}\n")
+
+    def finish(self, several: bool) -> None:
+        """Print or write what is left when all profiles are done. Raises OutputError."""
+        if several and self._is_text and self._rows:
+            self._put(self._table())
+        if self._symbols:
+            self._put("".join(self._symbols))
+        if self._form == "html" and self._pieces:
+            from symbolize.report.html import page
+
+            document = page(self._pieces, self._rows)
+            self._pieces = []
+            self._put(document)
+        if self._file is not None and self._pieces:
+            with output_file(self._file) as file:
+                file.write("".join(self._pieces).encode(errors="backslashreplace"))
+        if not self._quiet:
+            self._warn_of_nameless()
+
+    def _warn_of_nameless(self) -> None:
+        if len(self._nameless) == 1:
+            what = f"{self._nameless[0]}: NOTHING WAS SYMBOLIZED, the result has no names"
+        elif self._nameless:
+            what = f"NOTHING WAS SYMBOLIZED in {len(self._nameless)} of {len(self._rows)} profiles"
+        else:
+            return
+        print_error(f"symbolize: warning: {printable(what)}{self._hint}")
+
+    def _put(self, text: str) -> None:
+        """Print a piece of the report, or keep it for the file."""
+        if self._file is not None:
+            self._pieces.append(text)
+        elif self._to_errors:
+            print_error(text.removesuffix("\n"))
+        else:
+            print_output(text, flush=True)
+
+    @property
+    def _look(self) -> tuple[bool, int]:
+        """Colour, and the width of the text."""
+        if self._file is not None:
+            return False, DEFAULT_WIDTH
+        stream = sys.stderr if self._to_errors else sys.stdout
+        return has_colour(stream), width_of(stream)
+
+    def _text(self, report: Report) -> str:
+        from symbolize.cli.hints import OPTION_HINTS
+        from symbolize.report.text import render
+
+        colour, width = self._look
+        return render(report, verbose=self._verbose, colour=colour, hints=OPTION_HINTS, width=width)
+
+    def _table(self) -> str:
+        """The table of several profiles, with the hints for all."""
+        from symbolize.report.layout import Style, wrapped
+        from symbolize.report.several import render, without_common_folder
+
+        if self._only is not None and not self._verbose:  # the others could not be read
+            return self._text(self._only) + self._written([self._rows[0].output])
+        assert self._advice is not None
+        colour, width = self._look
+        style = Style(colour)
+        rows = without_common_folder(self._rows)
+        lines: list[str] = []
+        count = len(self._warnings) if self._verbose else MAX_WARNINGS
+        warnings = [*self._advice.first, *self._warnings[:count]]
+        if len(self._warnings) > count:
+            warnings.append(f"and {len(self._warnings) - count} more, which -v prints")
+        for text in warnings:
+            lines += map(style.warning, wrapped(f"warning: {printable(text)}", width, "    ", ""))
+        lines += [*([""] if warnings else []), *render(rows, style, width), *self._advice.lines(style, width)]
+        return "\n".join(lines) + "\n" + self._written([row.output for row in self._rows])
+
+    def _written(self, outputs: list[str]) -> str:
+        """What was written, and how to look at it."""
+        from symbolize.report.layout import Style, cells
+        from symbolize.report.several import common_folder
+
+        outputs = [each for each in outputs if each not in ("", STANDARD_OUTPUT)]
+        if not outputs:
+            return ""
+        colour, width = self._look
+        folder = common_folder(outputs)
+        several = f"{len(outputs)} profiles" + (f" to {folder}/" if folder else "")
+        shown = printable(shlex.quote(outputs[0]))
+        view, pprof = f"symbolize view {shown} --open", f"go tool pprof -http=: {shown}"
+        line = f"look at {'it' if len(outputs) == 1 else 'one'}: {view}   or: {pprof}"
+        if cells(line) > width:
+            line = line.replace("   or: ", "\n        or: ")
+        written = f"wrote {printable(outputs[0] if len(outputs) == 1 else several)}"
+        return f"\n{written}\n" + "".join(f"{Style(colour).dim(each)}\n" for each in line.split("\n"))
+
+
+def profile_name(source: str, loaded: LoadedProfile, several: bool) -> str:
+    """What machines call a profile: the input, and of a trace the name of its profile."""
+    return f"{source} ({loaded.name})" if several and loaded.name else source

@@ -1,0 +1,96 @@
+"""What a person can do about what reports miss: each hint once, the most valuable first."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from symbolize.core.reasons import Reason
+from symbolize.report.layout import Style, wrapped
+from symbolize.report.model import MappingRow, Report
+from symbolize.report.reason_texts import HINTS, NAMES_ONLY, TEXTS, UNVERIFIED, Hints
+
+INDENT: Final = "    "
+
+
+@dataclass(slots=True)
+class Sums:
+    """Shares of reports that a hint may help with: of the samples by their leaf, of the frames, and how many mappings."""
+
+    leaves: float = 0.0
+    frames: float = 0.0
+    mappings: int = 0
+
+    def add(self, leaves: float, frames: float) -> None:
+        """Add those of one mapping."""
+        self.leaves += leaves
+        self.frames += frames
+        self.mappings += 1
+
+
+class Advice:
+    """The hints for some reports."""
+
+    def __init__(self, hints: Hints = HINTS) -> None:
+        self._hints = hints
+        self._reports = 0
+        self._sums: dict[tuple[str, str], Sums] = {}
+        self._not_asked = False
+
+    @property
+    def first(self) -> list[str]:
+        """What stands above a report, because nothing else helps."""
+        if not self._not_asked:
+            return []
+        hint = self._hints.get(Reason.NOT_ASKED)
+        return [TEXTS[Reason.NOT_ASKED] + (f": {hint}" if hint else "")]
+
+    def add(self, report: Report) -> None:
+        """Add the hints for a report."""
+        self._reports += 1
+        leaves, frames = report.sample_value or 1.0, report.value or 1.0
+        for row in report.mappings:
+            for miss in row.misses:
+                if miss.reason is Reason.NOT_ASKED:
+                    self._not_asked = True
+                elif miss.reason in self._hints:
+                    self._add(TEXTS[miss.reason], self._hints[miss.reason], miss.flat / leaves, miss.value / frames)
+            if is_bare(row):
+                self._add(*NAMES_ONLY, row.flat / leaves, row.without_lines_value / frames)
+            if row.files and row.locations and not row.verified and not row.build_id:
+                self._add(*UNVERIFIED, row.flat / leaves, row.value / frames)
+
+    def _add(self, what: str, hint: str, leaves: float, frames: float) -> None:
+        self._sums.setdefault((what, hint), Sums()).add(leaves, frames)
+
+    def items(self) -> list[tuple[str, str, Sums]]:
+        """What is missing, what to do, and how much it is, the most valuable first; what has names comes last."""
+        sums = sorted(
+            self._sums.items(),
+            key=lambda item: (item[0] in (NAMES_ONLY, UNVERIFIED), -item[1].leaves, -item[1].frames, item[0]),
+        )
+        return [(what, hint, each) for (what, hint), each in sums]
+
+    def sentences(self) -> list[tuple[str, str]]:
+        """What is missing with how much it is, and what to do about it, the most valuable first."""
+        return [
+            (f"{what} ({self.percent(each):.1f} %, {each.mappings} mapping{'s' * (each.mappings != 1)})", hint)
+            for what, hint, each in self.items()
+        ]
+
+    def percent(self, sums: Sums) -> float:
+        """The mean share of the samples of a report."""
+        return 100 * sums.leaves / max(self._reports, 1)
+
+    def lines(self, style: Style, width: int) -> Iterator[str]:
+        """The hints below a report."""
+        sentences = self.sentences()
+        if sentences:
+            yield ""
+            yield style.bold("what to do")
+        for what, hint in sentences:
+            yield from wrapped(f"{what}: {hint}", width, 2 * INDENT, INDENT)
+
+
+def is_bare(row: MappingRow) -> bool:
+    """Whether most names of a mapping came without lines, as those of a binary without debug information do."""
+    return 2 * row.without_lines_value > row.symbolized_value > 0

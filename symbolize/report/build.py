@@ -1,0 +1,203 @@
+"""From the outcomes of all locations to the report: one pass over the stacks, then sums by mapping and reason."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from symbolize.analysis import FunctionRow, Stacks, stacks_of
+from symbolize.analysis.stacks import Float64
+from symbolize.analysis.top import FunctionTotals, sums
+from symbolize.core.arrays import AT_ONCE, Bool, Int64, UInt8, distinct, marked
+from symbolize.core.reasons import Reason
+from symbolize.profile import NONE, Profile
+from symbolize.report.model import MappingOutcome, MappingRow, Miss, Report, SharedCode
+
+TOP_FUNCTIONS = 10
+
+
+class Weights(NamedTuple):
+    """Sums of the values of the default sample type, without their signs: the value of all frames of each location, the
+    value of the samples whose leaf is each location, and that of those with each mapping on their stack (the last for
+    no mapping). `samples` is the sum over all samples, `least` the smallest of them; `functions` are the totals by name,
+    with signs."""
+
+    samples: float
+    least: float
+    locations: Float64
+    leaves: Float64
+    mappings: Float64
+    functions: FunctionTotals
+
+
+def weights_of(profile: Profile) -> Weights:
+    """Sum the values of `profile` in one pass over its stacks, two if some are below 0."""
+    stacks, mappings = stacks_of(with_default_type(profile)), len(profile.mappings)
+    values = stacks.values[:, 0] if stacks.types else np.zeros(len(stacks))
+    names, name_of = stacks.names.by_name()
+    keys = name_of[stacks.frames]
+    mapping_of = np.where(profile.locations.mapping == NONE, mappings, profile.locations.mapping).astype(np.int32)
+    found = sums(stacks, keys, len(names), values, mapping_of)
+    flat, cumulative = found.flat, found.cumulative
+    if len(values) and values.min() < 0:
+        values = np.abs(values)
+        found = sums(stacks, keys, len(names), values, mapping_of)
+    by_mapping = np.zeros(mappings + 1)
+    by_mapping[: len(found.groups)] = found.groups
+    return Weights(
+        float(values.sum()),
+        float(values.min()) if len(values) else 0.0,
+        found.locations,
+        leaf_values(stacks, values),
+        by_mapping,
+        FunctionTotals(names, np.zeros(len(names), np.uint8), flat[:, None], cumulative[:, None]),
+    )
+
+
+def with_default_type(profile: Profile) -> Profile:
+    """The profile with its default sample type alone: no memory for values that nobody asks for."""
+    column = profile.weight_column()
+    if column < 0:
+        return profile
+    samples = replace(profile.samples, values=profile.samples.values[:, column : column + 1])
+    return replace(profile, sample_types=[profile.sample_types[column]], samples=samples)
+
+
+def leaf_values(stacks: Stacks, values: Float64) -> Float64:
+    """The value of the stacks whose leaf is each location."""
+    begin, end = stacks.location_offsets[:-1], stacks.location_offsets[1:]
+    found = np.zeros(len(stacks.frame_offsets) - 1)
+    for first in range(0, len(values), AT_ONCE):
+        piece = slice(first, first + AT_ONCE)
+        is_stack = end[piece] > begin[piece]
+        leaves = stacks.locations[begin[piece][is_stack]]
+        found += np.bincount(leaves, values[piece][is_stack], minlength=len(found))
+    return found
+
+
+def used_locations(profile: Profile, weights: Weights) -> Bool:
+    """The locations that samples use: bool[n]."""
+    if weights.least > 0:  # all have a value then
+        return np.asarray(weights.locations > 0)
+    return marked(profile.samples.locations, len(profile.locations))
+
+
+def heaviest(profile: Profile, count: int) -> list[FunctionRow]:
+    """The functions and unnamed mappings of `profile` with the largest value of their own, in its default sample type,
+    as `build_report` has them."""
+    return weights_of(profile).functions.heaviest(0, count)
+
+
+def build_report(
+    profile: Profile,
+    reasons: UInt8,
+    outcomes: Sequence[MappingOutcome],
+    warnings: list[str],
+    folded: Sequence[SharedCode] = (),
+    approximate: Bool | None = None,
+) -> Report:
+    """Group the outcomes of all locations that samples use by mapping and reason, weighted by sample value.
+
+    `approximate` marks the locations whose line is not their own.
+    """
+    strings, locations = profile.strings, profile.locations
+    weights = weights_of(profile)
+    used = used_locations(profile, weights)
+    named = reasons <= Reason.HAD_NAMES
+    if approximate is None:
+        approximate = np.zeros(len(locations), np.bool_)
+    folded = [with_weight(code, profile, weights) for code in folded]
+    column = profile.weight_column()
+    kind = profile.sample_types[column] if column >= 0 else None
+    return Report(
+        mapping_rows(profile, reasons, outcomes, np.flatnonzero(used), weights, approximate),
+        len(profile.samples),
+        int(used.sum()),
+        int((used & named).sum()),
+        float(weights.locations.sum()),
+        float(weights.locations[named].sum()),
+        weights.samples,
+        strings.text(kind.type) if kind else "",
+        strings.text(kind.unit) if kind else "",
+        weights.functions.heaviest(0, TOP_FUNCTIONS),
+        warnings,
+        sorted(folded, key=lambda code: (-code.value, code.binary, code.begin)),
+        float(weights.leaves.sum()),
+        float(weights.leaves[named].sum()),
+    )
+
+
+def mapping_rows(
+    profile: Profile,
+    reasons: UInt8,
+    outcomes: Sequence[MappingOutcome],
+    counted: Int64,
+    weights: Weights,
+    approximate: Bool,
+) -> list[MappingRow]:
+    """A row for each of `outcomes`, over the locations `counted`; none for those in no mapping if there are none."""
+    strings, mappings, by_location, leaves = profile.strings, profile.mappings, weights.locations, weights.leaves
+    named = reasons <= Reason.HAD_NAMES
+    nameless_lines = (reasons == Reason.SYMBOLIZED) & without_lines(profile)
+    mapping_of = profile.locations.mapping
+    counted = counted[np.argsort(mapping_of[counted], kind="stable")]
+    edges = np.searchsorted(mapping_of[counted], np.arange(NONE, len(mappings) + 1))
+    rows = []
+    for outcome in outcomes:
+        mapping = outcome.mapping
+        here = counted[edges[mapping + 1] : edges[mapping + 2]]
+        if mapping == NONE and not len(here):
+            continue
+        misses = []
+        for code in distinct(reasons[here[~named[here]]]).tolist():
+            missed = here[reasons[here] == code]
+            misses.append(
+                Miss(Reason(code), len(missed), float(by_location[missed].sum()), float(leaves[missed].sum()))
+            )
+        inexact, bare = here[approximate[here]], here[nameless_lines[here]]
+        rows.append(
+            MappingRow(
+                strings.text(mappings.filename[mapping]) if mapping != NONE else "",
+                strings.text(mappings.build_id[mapping]) if mapping != NONE else "",
+                list(outcome.files),
+                outcome.verified,
+                len(here),
+                int(named[here].sum()),
+                float(by_location[here].sum()),
+                float(by_location[here[named[here]]].sum()),
+                sorted(misses, key=lambda miss: (-miss.flat, -miss.value)),
+                outcome.detail,
+                outcome.tried,
+                list(outcome.problems),
+                list(outcome.wanted),
+                outcome.wanted_id,
+                outcome.state,
+                len(inexact),
+                float(by_location[inexact].sum()),
+                outcome.failures,
+                float(leaves[here].sum()),
+                float(leaves[here[named[here]]].sum()),
+                float(weights.mappings[mapping]),  # that of no mapping is the last
+                int((reasons[here] == Reason.HAD_NAMES).sum()),
+                len(bare),
+                float(by_location[bare].sum()),
+            )
+        )
+    return rows
+
+
+def without_lines(profile: Profile) -> Bool:
+    """Which locations have names, but no line and no file in any of their frames: bool[n]."""
+    locations, lines = profile.locations, profile.locations.lines
+    has_source = (lines.line != 0) | (profile.functions.filename[lines.function] != 0)
+    before = np.concatenate(([0], np.cumsum(has_source)))
+    return locations.has_lines() & (before[locations.line_offsets[1:]] == before[locations.line_offsets[:-1]])
+
+
+def with_weight(code: SharedCode, profile: Profile, weights: Weights) -> SharedCode:
+    """Shared code with the name that its first location got, and its sample value."""
+    begin, end = profile.locations.line_offsets[code.rows[0] : code.rows[0] + 2].tolist()
+    function = int(profile.locations.lines.function[end - 1]) if begin < end else NONE
+    shown = profile.strings.text(int(profile.functions.name[function])) if function != NONE else ""
+    return replace(code, shown=shown, value=float(weights.locations[code.rows].sum()))

@@ -1,0 +1,98 @@
+"""The report as one HTML page without anything to load."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Final
+
+from symbolize.core.errors import printable
+from symbolize.report.advice import Advice
+from symbolize.report.layout import Style
+from symbolize.report.model import Report
+from symbolize.report.reason_texts import HINTS, Hints
+from symbolize.report.several import ProfileRow
+from symbolize.report.text import by_weight, label, mapping_details, quantity, share, summary
+
+STYLE: Final = """
+:root{color-scheme:light dark}
+body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}
+table{border-collapse:collapse;width:100%;margin:1rem 0}
+th,td{text-align:left;padding:.25rem .75rem .25rem 0;border-bottom:1px solid #8884;vertical-align:top}
+th.n,td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+td{overflow-wrap:anywhere}small{display:block;opacity:.7}.warning{color:#a60}
+"""
+POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+UNWRAPPED: Final = 1 << 20
+
+
+def page(sections: Iterable[str], rows: Sequence[ProfileRow] = ()) -> str:
+    """The page with a section for each profile, and a table of all if there are several."""
+    overview = ""
+    if len(rows) > 1:
+        body = (
+            (f"{row.samples:,}", row.value, f"{row.leaf_percent:.1f} %", f"{row.percent:.1f} %", row.subject, row.kind)
+            for row in rows
+        )
+        heads = ("samples", "value", "named by samples", "named by frames", "profile", "kind")
+        overview = f"<h1>{len(rows)} profiles</h1>{table(heads, (cells(row, 4) for row in body), 4)}"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>symbolize: report</title><style>{STYLE}</style></head>\n<body>{overview}{''.join(sections)}</body></html>\n"
+    )
+
+
+def section(report: Report, profile: str, output: str, hints: Hints = HINTS) -> str:
+    """The report on the input `profile`, written to `output`."""
+    advice = Advice(hints)
+    advice.add(report)
+    failures = (f"{failure.sentence}; names or lines may be missing, run again" for failure in report.failures)
+    warnings = "".join(
+        f'<p class="warning">warning: {text(each)}</p>' for each in (*advice.first, *report.warnings, *failures)
+    )
+    hint_list = "".join(f"<li><b>{text(what)}</b>: {text(hint)}</li>" for what, hint in advice.sentences())
+    return (
+        f"<section><h1>{text(profile)}</h1>{warnings}"
+        f"<p><b>{text(' '.join(summary(report, Style(), UNWRAPPED)))}</b></p><p>Written to {text(output)}.</p>"
+        f"<h2>Heaviest functions</h2>{table(('flat', '%', 'cum', '%', 'function'), top_rows(report), 4)}"
+        f"<h2>Mappings</h2>{table(('flat', 'cum', 'named', 'mapping'), mapping_rows(report), 3)}"
+        + (f"<h2>What to do</h2><ul>{hint_list}</ul>" if hint_list else "")
+        + "</section>\n"
+    )
+
+
+def top_rows(report: Report) -> Iterator[str]:
+    """The heaviest functions as rows."""
+    for function in report.top:
+        values = [
+            column
+            for value in function[1:]
+            for column in (quantity(value, report.unit), share(value, report.sample_value))
+        ]
+        yield cells((*values, function.name), 4)
+
+
+def mapping_rows(report: Report) -> Iterator[str]:
+    """The mappings with samples in them as rows."""
+    for row in by_weight(report.mappings):
+        if row.locations:
+            shares = (share(value, report.sample_value) for value in (row.flat, row.cumulative))
+            details = "".join(f"<small>{text(each)}</small>" for each in mapping_details(report, row, False))
+            counts = f"{row.symbolized_locations:,}/{row.locations:,}"
+            yield cells((*shares, counts), 3) + f"<td>{text(label(row))}{details}</td>"
+
+
+def table(heads: Sequence[str], rows: Iterable[str], numbers: int) -> str:
+    """A table; the first `numbers` columns have numbers."""
+    head = "".join(f"<th{' class=n' * (column < numbers)}>{text(each)}</th>" for column, each in enumerate(heads))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table>"
+
+
+def cells(values: Sequence[str], numbers: int) -> str:
+    """The cells of a row."""
+    return "".join(f"<td{' class=n' * (column < numbers)}>{text(each)}</td>" for column, each in enumerate(values))
+
+
+def text(value: str) -> str:
+    """A text from a file, as text and nothing else."""
+    return escape(printable(value))

@@ -1,0 +1,76 @@
+"""Several profiles in one table: a row each."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from symbolize.core.errors import printable
+from symbolize.report.layout import LEAST_WIDTH, Style, cells, padded, shortened
+from symbolize.report.model import Report
+from symbolize.report.text import quantity
+
+LEAST_COLUMN: Final = 16
+"""Cells of a column of names, however narrow the terminal."""
+GAP: Final = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """One of several profiles: what it is of, its kind, its figures, and the file that it was written to."""
+
+    subject: str
+    kind: str
+    samples: int
+    value: str
+    percent: float
+    leaf_percent: float
+    output: str
+
+    @classmethod
+    def of(cls, report: Report, subject: str, kind: str, output: str) -> "ProfileRow":
+        """The row for a report."""
+        value = quantity(report.sample_value, report.unit, " ")
+        return cls(subject, kind, report.samples, value, report.percent, report.leaf_percent, output)
+
+
+def render(rows: Sequence[ProfileRow], style: Style, width: int) -> Iterator[str]:
+    """The table, in lines of `width` cells: names of profiles and outputs are shortened to fit."""
+    numbers = [("samples", *(f"{row.samples:,}" for row in rows)), ("value", *(row.value for row in rows))]
+    numbers += [("named", *(f"{row.leaf_percent:.1f} %" for row in rows))]
+    names = [
+        ("profile", *(printable(row.subject) for row in rows)),
+        ("kind", *(printable(row.kind) for row in rows)),
+        ("output", *(printable(row.output) for row in rows)),
+    ]
+    names = [column for column in names if any(column[1:])]
+    taken = sum(max(map(cells, column)) + len(GAP) for column in numbers)
+    widths = fitted([max(map(cells, column)) for column in names], max(width, LEAST_WIDTH) - taken)
+    for number in range(len(rows) + 1):
+        parts = [f"{column[number]:>{max(map(cells, column))}}" for column in numbers]
+        parts += [padded(shortened(column[number], size), size) for column, size in zip(names, widths, strict=True)]
+        line = GAP.join(parts).rstrip()
+        yield style.bold(line) if not number else line
+
+
+def common_folder(outputs: Sequence[str]) -> str:
+    """The folder that all outputs are in; empty if there is none, or it is the current one."""
+    folders = {os.path.dirname(each) for each in outputs}
+    return folders.pop() if len(folders) == 1 else ""
+
+
+def without_common_folder(rows: Sequence[ProfileRow]) -> list[ProfileRow]:
+    """The rows, their outputs without the folder that all are in."""
+    folder = common_folder([row.output for row in rows])
+    return [replace(row, output=os.path.basename(row.output)) if folder else row for row in rows]
+
+
+def fitted(widths: Sequence[int], room: int) -> list[int]:
+    """Column widths that fit `room` with gaps between them: the widest columns give way first."""
+    result = list(widths)
+    while result and sum(result) + len(GAP) * (len(result) - 1) > room:
+        widest = result.index(max(result))
+        if result[widest] <= LEAST_COLUMN:
+            break
+        result[widest] -= 1
+    return result
