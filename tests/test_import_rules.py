@@ -34,7 +34,7 @@ ALLOWED = {
     "dwarf": set(),
     "elf": set(),
     "enrich": {"names", "profile", "symbols"},
-    "inspection": {"binaries", "dwarf", "elf", "symbol_files", "symbols"},
+    "inspection": {"binaries", "dwarf", "elf", "load", "profile", "symbol_files", "symbols"},
     "load": {"profile", "proto"},
     "names": set(),
     "profile": set(),

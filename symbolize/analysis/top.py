@@ -45,13 +45,9 @@ def sums(stacks: Stacks, keys: Int32, count: int, values: Float64, groups: Int32
 
 def are_within(offsets: Int64, items: Int32, count: int) -> bool:
     """Whether `offsets` are those of a CSR table whose items are rows of a table of `count`."""
-    is_inside = not len(items) or bool(items.min() >= 0 and items.max() < count)
-    return (
-        is_inside
-        and offsets[0] == 0
-        and bool(np.all(offsets[1:] >= offsets[:-1]))
-        and offsets[len(offsets) - 1] == len(items)
-    )
+    is_inside = not len(items) or (items.min() >= 0 and items.max() < count)
+    is_whole = offsets[0] == 0 and offsets[len(offsets) - 1] == len(items)
+    return bool(is_inside and is_whole and np.all(offsets[1:] >= offsets[:-1]))
 
 
 class FunctionRow(NamedTuple):

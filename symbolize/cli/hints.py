@@ -13,8 +13,8 @@ OPTION_HINTS: Final[Hints] = {
         "add kallsyms or vmlinux (kernel), vdso.so, perf-PID.map or a jitdump (JIT) to a --binaries folder"
     ),
     Reason.NOT_FOUND: (
-        "add it, or its debug file, to a --binaries folder (libraries of this machine: -b /usr/lib), or fetch it by build "
-        "id with --debuginfod"
+        "add it, or its debug file, to a --binaries folder (libraries of this machine: -b /usr/lib), or fetch it by "
+        "build id with --debuginfod"
     ),
     Reason.AMBIGUOUS: "leave the right one in the --binaries folders",
     Reason.NO_SYMBOLS: "add its debug file to a --binaries folder",

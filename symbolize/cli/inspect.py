@@ -1,4 +1,4 @@
-"""`symbolize inspect FILE...`: what a binary contains."""
+"""`symbolize inspect FILE...`: what a binary or a profile contains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from symbolize.core.errors import InputError, UsageError, printable
 from symbolize.core.files import no_such
 
 if TYPE_CHECKING:
-    from symbolize.inspection import Debug, Elf, Inspection, Listed
+    from symbolize.inspection import Debug, Elf, Inspection, Listed, ProfileContent
 
 TYPES = {
     "EXEC": "executable",
@@ -114,6 +114,9 @@ def text(inspection: Inspection) -> Iterator[str]:
             + (", DWARF" if library.has_dwarf else "")
         )
         rows.append(("library", f"{library.name}: {stored}, {count(library.size, 'byte')}, {content}"))
+    if inspection.profiles is not None:
+        yield from profile_table(inspection.profiles)
+        rows += profile_rows(inspection.profiles)
     rows += [("problem", problem) for problem in inspection.problems]
     shown: dict[str, int] = {}
     for name, value in rows:
@@ -124,6 +127,55 @@ def text(inspection: Inspection) -> Iterator[str]:
         if number > MAX_ROWS:
             yield f"  {name:<16} and {number - MAX_ROWS} more, which --json shows"
     yield f"  {printable(inspection.conclusion)}."
+
+
+def profile_table(profiles: Sequence[ProfileContent]) -> Iterator[str]:
+    """The profiles of a trace as a table; nothing for an input with one that has no name."""
+    from symbolize.report.text import quantity
+
+    if not profiles[0].name:
+        return
+    rows = [("samples", "value", "began", "lasts", "profile")]
+    for each in profiles[:MAX_ROWS]:
+        kind = each.sample_types[each.default_type]
+        value = f"{quantity(kind.total, kind.unit, ' ')} {kind.type}"
+        lasts = f"{each.seconds:,.1f} s" if each.seconds else "-"
+        rows.append((f"{each.samples:,}", value, each.began or "-", lasts, each.title))
+    widths = [max(len(printable(row[column])) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield (
+            "  "
+            + "  ".join(f"{printable(text):>{width}}" for text, width in zip(row[:4], widths, strict=False))
+            + (f"  {printable(row[4])}")
+        )
+    if len(profiles) > MAX_ROWS:
+        yield f"  and {len(profiles) - MAX_ROWS:,} more, which --json shows"
+
+
+def profile_rows(profiles: Sequence[ProfileContent]) -> Iterator[tuple[str, str]]:
+    """The rows of a profile, or of all profiles of a trace: title and text."""
+    from symbolize.inspection import all_mapped_files
+    from symbolize.report.text import quantity
+
+    if not profiles[0].name:
+        (profile,) = profiles
+        yield "samples", f"{profile.samples:,}"
+        for column, kind in enumerate(profile.sample_types):
+            shown_first = ", shown first" * (column == profile.default_type and len(profile.sample_types) > 1)
+            yield "sample type", f"{kind.type}/{kind.unit}, {quantity(kind.total, kind.unit, ' ')}{shown_first}"
+        if profile.began:
+            yield "began", profile.began
+        if profile.seconds:
+            yield "lasts", f"{profile.seconds:,.2f} s"
+        lines = f", {profile.with_lines:,} with lines" if profile.named_locations else ""
+        yield "locations", f"{profile.locations:,}, {profile.named_locations:,} with names{lines}"
+    for row in all_mapped_files(profiles):
+        build_id = f"build id {row.build_id}" if row.build_id else "no build id"
+        names = f", {row.named_locations:,} with names" if row.named_locations else ""
+        yield "mapping", f"{row.name or '(no file name)'}, {build_id}: {count(row.locations, 'location')}{names}"
+    for profile in profiles:
+        for warning in profile.warnings:
+            yield "warning", f"{profile.title}: {warning}" if profile.title else warning
 
 
 def elf_rows(elf: Elf) -> Iterator[tuple[str, str]]:

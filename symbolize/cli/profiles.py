@@ -210,8 +210,8 @@ def write_text(text: str, name: str) -> None:
 
 
 def symbolize_one(run: Run, source: str, output: str) -> tuple[float, bool]:
-    """Symbolize the profiles of one input; the lowest percentage of them that has names, and whether nothing failed that
-    may have more names."""
+    """Symbolize the profiles of one input; the lowest percentage of them that has names, and whether nothing failed
+    that may have more names."""
     from symbolize.load.open import load_all
 
     options = run.options

@@ -11,16 +11,18 @@ from symbolize.elf import ElfImage
 from symbolize.inspection.binary import inspect_elf
 from symbolize.inspection.lists import inspect_archive, inspect_list, list_readers
 from symbolize.inspection.model import Inspection
+from symbolize.inspection.profiles import content_head, inspect_profile
 
 HEAD = 4096
+ELF_MAGIC = b"\x7fELF"
 MAX_PACKED, MAX_UNPACKED = 256 << 20, 1 << 30
 """Bytes of the largest compressed file that is read, and of its content."""
 
 
 def inspect(path: str, folders: Sequence[str] = (), cache_folder: str | None = None) -> Inspection:
     """What the file at `path` offers, with the other files of its build below `folders`, by default its own folder and
-    the subfolders. Raises InputError if it cannot be read or has no names. `cache_folder` is for the index of
-    `folders`."""
+    the subfolders; or what is in a profile or trace. Raises InputError if it cannot be read or is of no known kind.
+    `cache_folder` is for the index of `folders`."""
     files = SpecialFiles(BinaryIndex(()))
     head = files.head(path, HEAD)
     if files.problems:
@@ -28,7 +30,7 @@ def inspect(path: str, folders: Sequence[str] = (), cache_folder: str | None = N
     if not head:
         raise InputError(path, "the file is empty")
     size = os.stat(path).st_size
-    if head.startswith(b"\x7fELF"):
+    if head.startswith(ELF_MAGIC):
         try:
             image = ElfImage.open(path)
         except OSError as error:
@@ -44,7 +46,8 @@ def inspect(path: str, folders: Sequence[str] = (), cache_folder: str | None = N
             result.problems += index.problems
         return result
     if is_packed(head):
-        return inspect_packed(path, files)
+        content = content_head(path)
+        return inspect_profile(path) if content and not content.startswith(ELF_MAGIC) else inspect_packed(path, files)
     if head.startswith(b"PK"):
         return inspect_archive(path, size)
     for kind, limit, reader in list_readers(os.path.basename(path), head):
@@ -52,7 +55,11 @@ def inspect(path: str, folders: Sequence[str] = (), cache_folder: str | None = N
         if data is None:
             raise InputError(path, files.problems[0].removeprefix(f"{path}: "))
         return inspect_list(path, kind, len(data), *reader(data))
-    raise InputError(path, "is neither an ELF file nor a list of symbols of a known kind")
+    try:
+        return inspect_profile(path)
+    except InputError as error:
+        problem = error.problem.replace("is not a profile:", "is no binary, list of symbols or profile:")
+        raise InputError(path, problem, error.offset) from error
 
 
 def index_for(path: str, folders: Sequence[str], cache_folder: str | None) -> BinaryIndex:
@@ -68,7 +75,7 @@ def inspect_packed(path: str, files: SpecialFiles) -> Inspection:
     if data is None:
         raise InputError(path, files.problems[0].removeprefix(f"{path}: "))
     unpacked = decompress(data, MAX_UNPACKED, path)
-    if not unpacked.startswith(b"\x7fELF"):
+    if not unpacked.startswith(ELF_MAGIC):
         raise InputError(path, "is compressed and holds no ELF file")
     with ElfImage.parse(memoryview(unpacked), path) as image:
         result = inspect_elf(image, len(data), None)

@@ -114,10 +114,52 @@ class Library(NamedTuple):
     problem: str = ""
 
 
+class SampleType(NamedTuple):
+    """What a column of values counts, and the sum of the column."""
+
+    type: str
+    unit: str
+    total: int
+
+
+class MappedFile(NamedTuple):
+    """A mapping: the recorded name and build id, and how many locations are in it, with names and without."""
+
+    name: str
+    build_id: str
+    locations: int
+    named_locations: int
+
+
+class ProfileContent(NamedTuple):
+    """A profile. `name`, `kind`, `detail`, `pid`, `process` and `title` say which one of a trace it is, and are empty
+    for other inputs. `default_type` is the row of `sample_types` that is shown first (-1: there are none); `began` is the
+    time of the recording (ISO 8601, empty: unknown), `seconds` how long it took (0: unknown). `with_lines` counts the
+    locations with names that have lines too."""
+
+    name: str
+    title: str
+    kind: str
+    detail: str
+    pid: int | None
+    process: str
+    samples: int
+    sample_types: list[SampleType]
+    default_type: int
+    began: str
+    seconds: float
+    locations: int
+    named_locations: int
+    with_lines: int
+    mappings: list[MappedFile]
+    warnings: list[str]
+
+
 @dataclass(eq=False)
 class Inspection:
-    """What the file at `path` offers; depending on `kind`, one of `elf`, `listed` and `libraries` is set. `conclusion`
-    is a sentence on what symbolize uses of it and what is missing, `problems` are what could not be read."""
+    """What the file at `path` offers; depending on `kind`, one of `elf`, `listed`, `libraries` and `profiles` is set.
+    `conclusion` is a sentence on what symbolize uses of it and what is missing, `problems` are what could not be
+    read."""
 
     path: str
     kind: str
@@ -125,5 +167,6 @@ class Inspection:
     elf: Elf | None = None
     listed: Listed | None = None
     libraries: list[Library] | None = None
+    profiles: list[ProfileContent] | None = None
     conclusion: str = ""
     problems: list[str] = field(default_factory=list)

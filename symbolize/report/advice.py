@@ -14,7 +14,8 @@ INDENT: Final = "    "
 
 @dataclass(slots=True)
 class Sums:
-    """Shares of reports that a hint may help with: of the samples by their leaf, of the frames, and how many mappings."""
+    """Shares of reports that a hint may help with, of the samples by their leaf and of the frames; in how many
+    mappings."""
 
     leaves: float = 0.0
     frames: float = 0.0

@@ -20,8 +20,8 @@ TOP_FUNCTIONS = 10
 class Weights(NamedTuple):
     """Sums of the values of the default sample type, without their signs: the value of all frames of each location, the
     value of the samples whose leaf is each location, and that of those with each mapping on their stack (the last for
-    no mapping). `samples` is the sum over all samples, `least` the smallest of them; `functions` are the totals by name,
-    with signs."""
+    no mapping). `samples` is the sum over all samples, `least` the smallest of them; `functions` are the totals by
+    name, with signs."""
 
     samples: float
     least: float
@@ -192,7 +192,8 @@ def without_lines(profile: Profile) -> Bool:
     locations, lines = profile.locations, profile.locations.lines
     has_source = (lines.line != 0) | (profile.functions.filename[lines.function] != 0)
     before = np.concatenate(([0], np.cumsum(has_source)))
-    return locations.has_lines() & (before[locations.line_offsets[1:]] == before[locations.line_offsets[:-1]])
+    without: Bool = before[locations.line_offsets[1:]] == before[locations.line_offsets[:-1]]
+    return without & locations.has_lines()
 
 
 def with_weight(code: SharedCode, profile: Profile, weights: Weights) -> SharedCode:

@@ -38,7 +38,8 @@ def page(sections: Iterable[str], rows: Sequence[ProfileRow] = ()) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>symbolize: report</title><style>{STYLE}</style></head>\n<body>{overview}{''.join(sections)}</body></html>\n"
+        f"<title>symbolize: report</title><style>{STYLE}</style></head>\n"
+        f"<body>{overview}{''.join(sections)}</body></html>\n"
     )
 
 

@@ -69,15 +69,14 @@ def mapping_details(report: Report, row: MappingRow, verbose: bool) -> Iterator[
         yield f"from {', '.join(row.files)}" + (f" ({build_id})" if row.verified and build_id else how_sure(row))
     if row.had_names:
         yield f"{locations(row, row.had_names)}: names came with the profile"
-    for reason, number, _, flat in row.misses:
-        if reason is Reason.NOT_ASKED:
-            continue
+    for miss in row.misses:
+        if miss.reason is Reason.NOT_ASKED:
+            continue  # said once, on top
         detail = f" ({row.detail})" if row.detail else ""
         detail += f", {build_id}" if build_id and not row.files else ""
-        whole = (
-            "" if number == row.locations else f"{locations(row, number)}, {share(flat, report.sample_value)} flat: "
-        )
-        yield whole + TEXTS[reason] + detail
+        weight = f", {share(miss.flat, report.sample_value)} flat: "
+        whole = "" if miss.locations == row.locations else locations(row, miss.locations) + weight
+        yield whole + TEXTS[miss.reason] + detail
     if verbose or row.without_lines_value > MANY_WITHOUT_LINES * row.value:
         if row.without_lines:
             yield f"{locations(row, row.without_lines)}: names only, no lines"
@@ -146,22 +145,17 @@ def label(row: MappingRow) -> str:
 
 def quantity(value: float, unit: str, space: str = "") -> str:
     """A value with its unit behind `space`, scaled for reading: `1.23s`, `4.5MB`, `17`."""
-    size = abs(value)
     if unit in TIME_UNITS:
-        scales, size, least = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")), size * TIME_UNITS[unit], (1e-9, "ns")
+        size, scales = value * TIME_UNITS[unit], ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
     elif unit in SIZE_UNITS:
-        scales, size, least = (
-            ((1024.0**3, "GB"), (1024.0**2, "MB"), (1024.0, "kB")),
-            size * SIZE_UNITS[unit],
-            (1.0, "B"),
-        )
+        size, scales = value * SIZE_UNITS[unit], ((1024.0**3, "GB"), (1024.0**2, "MB"), (1024.0, "kB"), (1.0, "B"))
     else:
         return f"{value:,.0f}" if space else f"{value:.0f}"
-    sign = "-" if value < 0 else ""
-    for factor, name in scales:
-        if size >= factor:
-            return f"{sign}{size / factor:.2f}{space}{name}"
-    return f"{sign}{size / least[0]:.0f}{space}{least[1]}"
+    for factor, name in scales[:-1]:
+        if abs(size) >= factor:
+            return f"{size / factor:.2f}{space}{name}"
+    factor, name = scales[len(scales) - 1]
+    return f"{size / factor:.0f}{space}{name}"
 
 
 def how_sure(row: MappingRow) -> str:
