@@ -254,7 +254,7 @@ def test_pandas(result: symbolize.Result) -> None:
     cells = table.astype(object).where(table.notna(), None)
     assert list(cells.itertuples(index=False, name=None)) == rows_of(result.profile)
     own = table[table.depth == 0].groupby("function", observed=True)[VALUES[1]].sum().sort_values(ascending=False)
-    top = result.top(5)
+    top = [row for row in result.top(100) if not row.name.startswith("[")][:5]  # pandas has no row for no name
     assert own.head(5).tolist() == [each.flat for each in top]
     total = table.drop_duplicates(["sample", "function"]).groupby("function", observed=True)[VALUES[1]].sum()
     assert [total[each.name] for each in top] == [each.cumulative for each in top]

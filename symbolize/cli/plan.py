@@ -1,6 +1,7 @@
 """`symbolize plan PROFILE...`: which binaries would be used, fetched and missed."""
 
 import json
+import sys
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ from symbolize.cli.options import (
     print_error,
     print_output,
 )
+from symbolize.cli.reports import has_colour, profile_name, title_of, width_of
 from symbolize.core.errors import InputError, UsageError, printable
 
 
@@ -46,12 +48,15 @@ def run_plan(arguments: Sequence[str]) -> int:
                 continue
             for each in found:
                 report = symbolizer.plan(each.profile)
-                name = f"{source} ({each.name})" if len(found) > 1 else source
                 if options.json:
-                    print_output(json.dumps(as_plan(report, name)) + "\n")
-                else:
-                    heading = f"{printable(name)}:\n" if len(options.profiles) > 1 or len(found) > 1 else ""
-                    print_output(heading + render(report, verbose=options.verbose, hints=OPTION_HINTS))
+                    name = profile_name(source, each, len(found) > 1)
+                    print_output(json.dumps(as_plan(report, name)) + "\n", flush=True)
+                    continue
+                several = len(options.profiles) > 1 or len(found) > 1
+                heading = f"{printable(title_of(source, each, several))}:\n" if several else ""
+                colour, width = has_colour(sys.stdout), width_of(sys.stdout)
+                text = render(report, verbose=options.verbose, colour=colour, hints=OPTION_HINTS, width=width)
+                print_output(heading + text + "\n" * several, flush=True)
     return code
 
 

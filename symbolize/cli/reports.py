@@ -86,7 +86,7 @@ class Reports:
     def add(self, report: Report, source: str, loaded: LoadedProfile, output: str, several: bool) -> None:
         """Report on a profile, one of `several` perhaps, that was written to `output` (empty: it was not). Failures are
         printed even with --quiet."""
-        title = ": ".join(filter(None, (source, loaded.title if several else "")))
+        title = title_of(source, loaded, several)
         if self._quiet:
             for failure in report.failures:
                 print_error(f"symbolize: {printable(title)}: {printable(failure.sentence)}; run again")
@@ -220,6 +220,11 @@ class Reports:
             line = line.replace("   or: ", "\n        or: ")
         written = f"wrote {printable(outputs[0] if len(outputs) == 1 else several)}"
         return f"\n{written}\n" + "".join(f"{Style(colour).dim(each)}\n" for each in line.split("\n"))
+
+
+def title_of(source: str, loaded: LoadedProfile, several: bool) -> str:
+    """What a person calls a profile: the input, and whose profile of a trace it is."""
+    return f"{source}: {loaded.title}" if several and loaded.title else source
 
 
 def profile_name(source: str, loaded: LoadedProfile, several: bool) -> str:

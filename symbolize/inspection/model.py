@@ -133,9 +133,9 @@ class MappedFile(NamedTuple):
 
 class ProfileContent(NamedTuple):
     """A profile. `name`, `kind`, `detail`, `pid`, `process` and `title` say which one of a trace it is, and are empty
-    for other inputs. `default_type` is the row of `sample_types` that is shown first (-1: there are none); `began` is the
-    time of the recording (ISO 8601, empty: unknown), `seconds` how long it took (0: unknown). `with_lines` counts the
-    locations with names that have lines too."""
+    for other inputs. `default_type` is the row of `sample_types` that is shown first (-1: there are none); `began` is
+    the time of the recording (ISO 8601, empty: unknown), `seconds` how long it took (0: unknown). `with_lines` counts
+    the locations with names that have lines too."""
 
     name: str
     title: str

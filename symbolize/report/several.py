@@ -10,7 +10,7 @@ from symbolize.report.layout import LEAST_WIDTH, Style, cells, padded, shortened
 from symbolize.report.model import Report
 from symbolize.report.text import quantity
 
-LEAST_COLUMN: Final = 16
+LEAST_COLUMN: Final = 6
 """Cells of a column of names, however narrow the terminal."""
 GAP: Final = "  "
 

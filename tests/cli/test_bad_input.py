@@ -35,6 +35,7 @@ PPROF = profile(
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command runs in an empty folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "1000")
 
 
 def complaint(source: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -80,7 +81,7 @@ def paths_opened() -> Iterator[list[str]]:
 
 def row(report: str, name: str) -> str:
     """The row of a mapping in the report."""
-    return next(line for line in report.splitlines() if line.split(" ")[0].endswith(name))
+    return next(line for line in report.splitlines() if line.endswith(name))
 
 
 @pytest.mark.parametrize(
@@ -227,9 +228,9 @@ class TestBinaries:
         (root / "text").write_text("hello")
         (root / "empty").touch()
         assert main([str(self.PROFILE), "-b", str(root), "-o", "out"]) == 0
-        err = capsys.readouterr().err
-        assert err.count("warning: ") == 2
-        assert f"warning: {root}/libm.so.6: " in err
+        out = capsys.readouterr().out
+        assert out.count("warning: ") == 2
+        assert f"warning: {root}/libm.so.6: " in out
         assert Path("out").read_bytes() == expected
 
     @pytest.mark.parametrize("part", [0.02, 0.25, 0.5, 0.75, 0.99])
@@ -238,9 +239,9 @@ class TestBinaries:
         whole = (root / "spectra").read_bytes()
         (root / "spectra").write_bytes(whole[: int(len(whole) * part)])
         assert main([str(self.PROFILE), "-b", str(root), "-o", "out"]) == 0
-        err = capsys.readouterr().err
-        assert [line for line in err.splitlines() if f"{root}/spectra" in line and "from" not in line]
-        assert row(err, "libresonance.so").split()[3] == "99.9"
+        out, err = capsys.readouterr()
+        assert [line for line in out.splitlines() if f"{root}/spectra" in line and "from" not in line]
+        assert row(out, "libresonance.so").split()[4] == "68/69"
         assert "Traceback" not in err
 
     def test_nothing_outside_the_roots_is_opened(
@@ -268,8 +269,8 @@ class TestBinaries:
             assert main(["x.pb", "-b", "root", "-o", "out", "-v"]) == 0
         assert "root" in opened
         assert [path for path in opened if "elsewhere" in path or "etc" in path or "secret" in path] == []
-        err = capsys.readouterr().err
-        assert err.count("leads out of the given folders, not followed") == 5
+        out = capsys.readouterr().out
+        assert out.count("leads out of the given folders, not followed") == 5
         assert not fixtures.read_pprof(Path("out")).function
 
 

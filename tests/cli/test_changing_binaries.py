@@ -35,6 +35,7 @@ pytestmark = pytest.mark.skipif(not COMPILED, reason="without the compiled modul
 def _binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a folder with the binaries of two profiles."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     Path("bin").mkdir()
     restore()
@@ -112,7 +113,7 @@ def test_single(
     arguments = [str(PERF), str(LEDGER), "--binaries", "bin", "-o", ".", *cache]
     assert main([*arguments, "--report", "json"]) == 1
     assert len(done) == 1
-    first, second = reports(capsys.readouterr().err)
+    first, second = reports(capsys.readouterr().out)
     assert misses(first)["spectra"] == ["changed"]
     row = next(row for row in first["mappings"] if row["name"].endswith("/spectra"))
     assert row["detail"] == "bin/spectra: changed while it was read"
@@ -136,7 +137,7 @@ def test_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     restore()
     assert main([str(PERF), "--binaries", "bin", "-o", "out.pb.gz"]) == 1
     said = "warning: bin/spectra: changed while it was read; names or lines may be missing, run again\n"
-    assert said in capsys.readouterr().err
+    assert said in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("nearest", [[], ["--nearest-line"]], ids=["", "nearest line"])
@@ -186,7 +187,7 @@ def test_names_that_are_read_late(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setattr(expand, "frame_functions", harmed)
     capsys.readouterr()
     assert main(arguments) == 1
-    (report,) = reports(capsys.readouterr().err)
+    (report,) = reports(capsys.readouterr().out)
     assert misses(report)["spectra"] == ["changed"]
     assert not load("out.pb.gz").locations.has_lines().any()
     monkeypatch.setattr(expand, "frame_functions", read)
@@ -218,7 +219,7 @@ def test_replaced_before_it_is_opened(
     between(monkeypatch, lambda: harm("bin/spectra"))
     arguments = [str(PERF), "--binaries", "bin", "-o", "out.pb.gz", "--report", "json"]
     assert main(arguments) == 1
-    (report,) = reports(capsys.readouterr().err)
+    (report,) = reports(capsys.readouterr().out)
     assert misses(report)["spectra"] == ["changed"]
     restore()
     assert main(arguments) == 0
@@ -295,7 +296,7 @@ def test_errors_that_may_pass(
 
     monkeypatch.setattr(ElfImage, "open", classmethod(fails))
     assert main([str(PERF), "--binaries", "bin", "-o", "out.pb.gz", "--report", "json"]) == code
-    (report,) = reports(capsys.readouterr().err)
+    (report,) = reports(capsys.readouterr().out)
     assert misses(report)["spectra"] == [reason]
     text = os.strerror(number)
     assert report["failures"] == ([{"reason": reason, "place": "bin/spectra", "text": text}] if code else [])

@@ -40,6 +40,7 @@ def small(*places: Place) -> bytes:
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command runs in an empty folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "1000")
 
 
 def process(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[bytes]":
@@ -49,14 +50,16 @@ def process(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[byt
 
 
 def test_default_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without -o the result lies in the current folder under the profile's name, and the report goes to stderr."""
+    """Without -o the result lies in the current folder under the profile's name, and the report goes to stdout,
+    with how to look at the result as its last line."""
     assert main([str(PROF), "--binaries", BIN]) == 0
     assert os.listdir() == ["ledger-gcc-pie.symbolized.pb.gz"]
     out, err = capsys.readouterr()
-    assert out == ""
-    assert "/opt/ledger/bin/ledger" in err
-    assert f"from {BIN}/ledger (unverified: no build id)" in err
-    assert err.endswith("wrote ledger-gcc-pie.symbolized.pb.gz\n")
+    assert err == ""
+    assert "/opt/ledger/bin/ledger" in out
+    assert f"from {BIN}/ledger (unverified: no build id)" in out
+    name = "ledger-gcc-pie.symbolized.pb.gz"
+    assert out.endswith(f"wrote {name}\nlook at it: symbolize view {name} --open   or: go tool pprof -http=: {name}\n")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,8 @@ def test_output_file(tmp_path: Path) -> None:
 
 
 def test_output_folder(capsys: pytest.CaptureFixture[str]) -> None:
-    """-o may name a folder; several profiles need one, and their reports say which is which."""
+    """-o may name a folder; several profiles need one, and get a table; with -v also reports that say which is
+    which."""
     Path("out").mkdir()
     assert main([str(PROF), str(PERF), "-o", "out", "-q"]) == 0
     assert sorted(os.listdir("out")) == ["ledger-gcc-pie.symbolized.pb.gz", "spectra-gcc-pie.symbolized.pb.gz"]
@@ -95,18 +99,29 @@ def test_output_folder(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one", "one/"):
         assert main([str(PROF), "-o", name]) == 0
         assert os.listdir("one") == ["ledger-gcc-pie.symbolized.pb.gz"]
-    assert f"{PROF}:\n" not in capsys.readouterr().err
+    assert f"{PROF}:\n" not in capsys.readouterr().out
     assert main([str(PROF), str(PERF), "-o", "out"]) == 0
-    err = capsys.readouterr().err
-    assert f"{PROF}:\n" in err
-    assert f"{PERF}:\n" in err
+    out = capsys.readouterr().out
+    table = [line.split() for line in out.partition("samples")[2].splitlines()[1:3]]
+    assert [(row[0], row[-2], row[-1]) for row in table] == [
+        ("328", str(PROF), "ledger-gcc-pie.symbolized.pb.gz"),
+        ("293", str(PERF), "spectra-gcc-pie.symbolized.pb.gz"),
+    ]
+    assert "wrote 2 profiles to out/\n" in out
+    assert "heaviest functions" not in out
+    assert main([str(PROF), str(PERF), "-o", "out", "-v"]) == 0
+    out = capsys.readouterr().out
+    assert f"{PROF}:\n" in out
+    assert f"{PERF}:\n" in out
+    assert out.count("heaviest functions") == 2
 
 
 def test_standard_streams() -> None:
     """`-` reads standard input and writes standard output; the report does not get into the profile."""
     run = process("-", "-o", "-", "-b", BIN, input=PERF.read_bytes())
     assert run.returncode == 0
-    assert b"symbolized" in run.stderr
+    assert b"is in named code" in run.stderr
+    assert b"wrote" not in run.stderr
     message: Any = profile_pb2.Profile.FromString(gzip.decompress(run.stdout))
     assert len(message.function) > 30
 
@@ -197,15 +212,16 @@ def test_more_binaries_than_open_files() -> None:
 @pytest.mark.parametrize(
     ("limit", "places", "code"),
     [
-        ("50", [Place(0x1000, 1), Place(0x2000, 1, (Line("f"),))], 0),
-        ("50.1", [Place(0x1000, 1), Place(0x2000, 1, (Line("f"),))], 3),
+        ("50", [Place(0x2000, 1, (Line("f"),)), Place(0x1000, 1)], 0),
+        ("50.1", [Place(0x2000, 1, (Line("f"),)), Place(0x1000, 1)], 3),
+        ("0.1", [Place(0x1000, 1), Place(0x2000, 1, (Line("f"),))], 3),
         ("100", [Place(0x2000, 1, (Line("f"),))], 0),
         ("0", [Place(0x1000, 1)], 0),
         ("0.1", [Place(0x1000, 1)], 3),
     ],
 )
 def test_fail_under(limit: str, places: list[Place], code: int) -> None:
-    """Below --fail-under the command ends with 3, and has written its output all the same."""
+    """Below --fail-under, by samples or by frames, the command ends with 3, and has written its output all the same."""
     Path("x.pb").write_bytes(small(*places))
     assert main(["x.pb", "--fail-under", limit, "-q"]) == code
     assert Path("x.symbolized.pb.gz").exists()
@@ -223,12 +239,12 @@ def test_failure_beats_fail_under(order: list[str], capsys: pytest.CaptureFixtur
 
 
 def test_json_report(capsys: pytest.CaptureFixture[str]) -> None:
-    """--report json writes one line of JSON a profile, and nothing else, to stderr."""
+    """--report json writes one line of JSON a profile to stdout, and nothing else."""
     Path("out").mkdir()
     assert main([str(PROF), str(PERF), "-b", BIN, "-o", "out", "--report", "json"]) == 0
     out, err = capsys.readouterr()
-    assert out == ""
-    first, second = (json.loads(line) for line in err.splitlines())
+    assert err == ""
+    first, second = (json.loads(line) for line in out.splitlines())
     assert (first["profile"], second["profile"]) == (str(PROF), str(PERF))
     assert first["output"] == "out/ledger-gcc-pie.symbolized.pb.gz"
     assert [row["verified"] for row in second["mappings"] if row["files"]] == [True, True]
@@ -237,9 +253,9 @@ def test_json_report(capsys: pytest.CaptureFixture[str]) -> None:
 def test_verbose(capsys: pytest.CaptureFixture[str]) -> None:
     """-v lists every place that was tried."""
     assert main([str(PROF), "-b", BIN, "-v"]) == 0
-    err = capsys.readouterr().err
-    assert "tried path opt/ledger/bin/ledger: nothing there\n" in err
-    assert f"tried name ledger: found {BIN}/ledger, unverified\n" in err
+    out = capsys.readouterr().out
+    assert "tried path opt/ledger/bin/ledger: nothing there\n" in out
+    assert f"tried name ledger: found {BIN}/ledger, unverified\n" in out
 
 
 def test_quiet(capfd: pytest.CaptureFixture[str]) -> None:
@@ -254,11 +270,11 @@ def test_warning_without_the_compiled_core(capsys: pytest.CaptureFixture[str], m
         Path(name).write_bytes(small())
     monkeypatch.setattr("symbolize.core.cursor.COMPILED", False)
     assert main(["x.pb", "y.pb"]) == 0
-    lines = [line for line in capsys.readouterr().err.splitlines() if "without the compiled core" in line]
+    lines = [line for line in capsys.readouterr().out.splitlines() if "without the compiled core" in line]
     assert len(lines) == 1
     assert lines[0].startswith("warning: ")
     assert main(["x.pb", "y.pb", "--report", "json"]) == 0
-    first, second = (json.loads(line)["warnings"] for line in capsys.readouterr().err.splitlines() if line[:1] == "{")
+    first, second = (json.loads(line)["warnings"] for line in capsys.readouterr().out.splitlines())
     assert [warning for warning in first if "C compiler" in warning] == [uncompiled()]
     assert not any("C compiler" in warning for warning in second)
     assert main(["x.pb", "-q"]) == 0
@@ -278,7 +294,9 @@ def test_version_without_the_compiled_core(capsys: pytest.CaptureFixture[str], m
 def test_without_binaries(capsys: pytest.CaptureFixture[str]) -> None:
     """Without --binaries a profile is converted, and the report says what to do."""
     assert main([str(PROF)]) == 0
-    assert "no binaries were given: name a folder with --binaries" in capsys.readouterr().err
+    out = capsys.readouterr().out
+    assert out.startswith("warning: no binaries were given: name a folder with --binaries\n")
+    assert out.count("no binaries were given") == 1
     message = fixtures.read_pprof(Path("ledger-gcc-pie.symbolized.pb.gz"))
     assert message.sample
     assert not message.function
@@ -382,7 +400,7 @@ def test_terminal() -> None:
         try:
             variables = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", **environment}
             command = [sys.executable, "-m", "symbolize", "x.pb", "-b", ".", "-o", "o"]
-            subprocess.run(command, stderr=terminal, env=variables, check=True)
+            subprocess.run(command, stdout=terminal, stderr=subprocess.PIPE, env=variables, check=True)
             os.set_blocking(controller, False)
             return os.read(controller, 1 << 16)
         finally:

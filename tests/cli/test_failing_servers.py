@@ -106,7 +106,7 @@ def test_one_profile(how: Failing, capsys: pytest.CaptureFixture[str]) -> None:
     with failing(how) as server:
         arguments = [str(PERF), "--binaries", str(RESONANCE), "--debuginfod", server.url, "-o", "out.pb.gz"]
         assert main([*arguments, "--report", "json"]) == 1
-        report: dict[str, Any] = json.loads(capsys.readouterr().err.splitlines()[-1])
+        report: dict[str, Any] = json.loads(capsys.readouterr().out)
         rows = {row["name"].rpartition("/")[2]: row for row in report["mappings"]}
         assert [miss["reason"] for miss in rows["spectra"]["misses"]] == ["server-failed"]
         assert re.match(f"{server.url}: {how.said}", rows["spectra"]["detail"])

@@ -1,6 +1,7 @@
 """The command with Perfetto traces: which files it writes, and what addresses of a trace lead to."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ def dump(*pids: int) -> bytes:
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command runs in an empty folder with two traces."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "1000")
     Path("two.pftrace").write_bytes(dump(7, 8))
     Path("one.perfetto-trace").write_bytes(dump(7))
 
@@ -40,13 +42,15 @@ TWO = ["heap_dump.1.7.libc.malloc.pb.gz", "heap_dump.2.8.libc.malloc.pb.gz"]
 
 
 def test_default_output(capsys: pytest.CaptureFixture[str]) -> None:
-    """One profile is a file, several are a folder; each has a report under its name."""
+    """One profile is a file with a report, several are a folder; each has a row in one table."""
     assert main(["two.pftrace", "one.perfetto-trace"]) == 0
     assert {*os.listdir()} >= {"two.symbolized", "one.symbolized.pb.gz"}
     assert files("two.symbolized") == TWO
-    err = capsys.readouterr().err
-    assert "two.pftrace (heap_dump.1.7.libc.malloc):\n" in err
-    assert "wrote two.symbolized/heap_dump.2.8.libc.malloc.pb.gz\n" in err
+    out = capsys.readouterr().out
+    assert re.search(r"two.pftrace: /bin/seven \(pid 7\) +heap libc.malloc", out)
+    assert "two.symbolized/heap_dump.2.8.libc.malloc.pb.gz\n" in out
+    assert "one.perfetto-trace: /bin/seven (pid 7)" in out
+    assert "wrote 3 profiles\n" in out
 
 
 def test_folders() -> None:
@@ -113,10 +117,10 @@ def test_kernel_frames(capsys: pytest.CaptureFixture[str]) -> None:
     assert sorted((address, files[row]) for address, row in frames) == wanted
     names = [profile.strings.text(row) for row in profile.functions.name]
     assert names == ["schedule"]
-    report = capsys.readouterr().err
-    assert "1 not, 50.0 %: recorded without an address" in report
-    # Only the program is not found.
-    assert report.count("binary not found") == 1
+    report = capsys.readouterr().out
+    assert "    1 location, 50.0 % flat: recorded without an address" in report
+    # Only the program is not found: its row, and what to do.
+    assert report.count("binary not found") == 2
 
 
 def test_names_of_the_device() -> None:

@@ -25,6 +25,7 @@ LIBM = "d6e6f9e3af1243eed9bf5efd366dd015a9f22c13"
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command runs in an empty folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "1000")
 
 
 def serving(*files: Path) -> HttpServer:
@@ -47,10 +48,10 @@ def test_binaries_from_a_server_give_what_a_folder_gives(capsys: pytest.CaptureF
     is served as both kinds, and fetched once."""
     with serving(SPECTRA, RESONANCE) as server:
         assert main([str(PERF), "--debuginfod", server.url, "-o", "fetched.pb.gz"]) == 0
-    err = capsys.readouterr().err
+    out, err = capsys.readouterr()
     assert main([str(PERF), "--binaries", str(SPECTRA.parent), "-q", "-o", "local.pb.gz"]) == 0
     assert Path("fetched.pb.gz").read_bytes() == Path("local.pb.gz").read_bytes()
-    assert re.search(r"from \S+/debuginfod_client/" + str(read_build_id(str(SPECTRA))) + "/debuginfo", err)
+    assert re.search(r"from \S+/debuginfod_client/" + str(read_build_id(str(SPECTRA))) + "/debuginfo", out)
     assert f"/buildid/{read_build_id(str(SPECTRA))}/executable" not in server.asked
     assert f"{server.url}: answers" in err
 
@@ -85,8 +86,8 @@ def test_a_dead_server_costs_a_line_not_the_run(capsys: pytest.CaptureFixture[st
     with serving() as server:
         url = server.url
     assert main([str(PERF), "--debuginfod", url, "-v", "-o", "out.pb.gz"]) == 1
-    err = capsys.readouterr().err
-    assert re.search(re.escape(url) + ": .*(refused|unreachable|cannot)", err)
+    out, err = capsys.readouterr()
+    assert re.search(re.escape(url) + ": .*(refused|unreachable|cannot)", out + err)
 
 
 @pytest.mark.parametrize("url", ["ftp://host/", "", "env"])

@@ -1,22 +1,31 @@
 """The report: data, text and JSON."""
 
 import json
+import re
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
+import symbolize
 from symbolize.core.reasons import Reason
 from symbolize.load import pprof as loader
 from symbolize.report import HINTS, TEXTS, Report, SharedCode, build_report
+from symbolize.report.html import page, section
 from symbolize.report.json import render as render_json
+from symbolize.report.layout import Style, cells, shortened, shortened_function, wrapped
 from symbolize.report.missing import Missing
+from symbolize.report.several import ProfileRow
+from symbolize.report.several import render as several
 from symbolize.report.text import quantity, render
 from symbolize.resolve import Resolution
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 
+SCHEMA = json.loads((Path(symbolize.__file__).parent / "report" / "report.schema.json").read_text())
 MAPPINGS = [Mapping(0x1000, 0x9000, 0, "/bin/app", "ab" * 20), Mapping(0x10000, 0x20000, 0, "/lib/libc.so")]
 LEAF = Place(0x1000, 1, (Line("inner", "a.c", 1), Line("outer", "a.c", 2)))
 ROOT = Place(0x2000, 1, (Line("main", "a.c", 3),))
@@ -46,12 +55,15 @@ REASONS = {RAW: Reason.NOT_FOUND, LOST: Reason.NO_MAPPING}
 
 
 def test_weights() -> None:
-    """A sample weighs every frame of its stack; the percentage is that of the frames with a name."""
+    """A sample weighs every frame of its stack, and its leaf once; either has a percentage, and checks take the
+    lower."""
     made = report(STACKS, REASONS)
     assert (made.samples, made.sample_value) == (3, 16)
     assert (made.locations, made.symbolized_locations) == (4, 2)
     assert (made.value, made.symbolized_value) == (37, 31)
+    assert (made.leaf_value, made.symbolized_leaf_value) == (16, 10)
     assert made.percent == pytest.approx(100 * 31 / 37)
+    assert made.leaf_percent == made.lower_percent == 100 * 10 / 16
 
 
 def test_rows() -> None:
@@ -60,7 +72,8 @@ def test_rows() -> None:
     assert [(row.name, row.build_id) for row in rows] == [("/bin/app", "ab" * 20), ("/lib/libc.so", ""), ("", "")]
     assert [(row.locations, row.symbolized_locations) for row in rows] == [(2, 2), (1, 0), (1, 0)]
     assert [(row.value, row.symbolized_value) for row in rows] == [(31, 31), (5, 0), (1, 0)]
-    assert [row.misses for row in rows] == [[], [(Reason.NOT_FOUND, 1, 5.0)], [(Reason.NO_MAPPING, 1, 1.0)]]
+    assert [row.misses for row in rows] == [[], [(Reason.NOT_FOUND, 1, 5.0, 5.0)], [(Reason.NO_MAPPING, 1, 1.0, 1.0)]]
+    assert [(row.flat, row.symbolized_flat, row.cumulative) for row in rows] == [(10, 10, 16), (5, 0, 5), (1, 0, 1)]
 
 
 def test_misses_by_weight() -> None:
@@ -70,7 +83,7 @@ def test_misses_by_weight() -> None:
         [([light], [1]), ([heavy], [7]), ([kept], [100])],
         {light: Reason.OUTSIDE_SEGMENTS, heavy: Reason.OUTSIDE_SYMBOLS, kept: Reason.HAD_NAMES},
     )
-    assert [(reason, value) for reason, _, value in made.mappings[1].misses] == [
+    assert [(miss.reason, miss.value) for miss in made.mappings[1].misses] == [
         (Reason.OUTSIDE_SYMBOLS, 7.0),
         (Reason.OUTSIDE_SEGMENTS, 1.0),
     ]
@@ -101,14 +114,22 @@ def test_which_values_weigh(default_type: str, value: int) -> None:
 def test_negative_values() -> None:
     """In a profile of differences what went down weighs as much as what went up."""
     made = report([([LEAF], [-10]), ([RAW], [10])], REASONS)
-    assert made.percent == 50
+    assert (made.percent, made.leaf_percent, made.sample_value) == (50, 50, 20)
+    assert [tuple(each) for each in made.top] == [("[libc.so]", 10, 10), ("inner", -10, -10), ("outer", 0, -10)]
+
+
+def test_samples_without_a_stack() -> None:
+    """They are in no code, named or not, so they are left out of the percentage and mentioned."""
+    made = report([([ROOT], [5]), ([], [3])], {})
+    assert (made.sample_value, made.leaf_value, made.leaf_percent) == (8, 5, 100)
+    assert "3 is in samples without a stack." in render(made)
 
 
 @pytest.mark.parametrize("stacks", [[], [([], [5])], [([ROOT], [0])]], ids=["no samples", "no frames", "no value"])
 def test_nothing_to_weigh(stacks: list[Any]) -> None:
     """A profile without frames or value lacks nothing, and renders."""
     made = report(stacks, {})
-    assert made.percent == 100
+    assert made.percent == made.leaf_percent == 100
     assert "100.0 %" in render(made)
     assert json.loads(render_json(made, "in", "out"))["symbolized_percent"] == 100
 
@@ -131,25 +152,34 @@ def full() -> Report:
 def test_text() -> None:
     """The table says for each mapping the file used, how much has names, and for the rest why and what to do."""
     text = render(full())
-    app, files, problem, libc, miss, lost, why, *rest = text.splitlines()[1:]
-    assert app.split() == ["/bin/app", "abababababab", "2/2", "100.0", "%", "83.8", "%"]
-    assert files == "    from bin/app, debug/app.debug"
+    warning, _, _, app, files, problem, libc, miss, lost, why, _, *rest = text.splitlines()
+    assert warning == "warning: the memory map has a line that is none"
+    assert app == " 62.5 % 100.0 %    2/2  /bin/app"
+    assert files == "    from bin/app, debug/app.debug (build id abababababab)"
     assert problem == "    problem: debug/app.debug: unit 3 is cut off"
-    assert libc.split() == ["/lib/libc.so", "-", "0/1", "0.0", "%", "13.5", "%"]
-    assert miss.strip() == (
-        "1 not, 100.0 %: binary not found (looked well): add it, or its debug file, to the folders with binaries"
+    assert libc == " 31.2 %  31.2 %    0/1  /lib/libc.so"
+    assert miss == "    binary not found (looked well)"
+    assert lost == "  6.2 %   6.2 %    0/1  (no mapping)"
+    assert why == "    address in no mapping"
+    assert " ".join(rest[:2]) == (
+        "62.5 % of 3 samples is in named code; 83.8 % of the frames on the stacks have names."
     )
-    assert lost.startswith("(no mapping)")
-    assert "address in no mapping" in why
-    assert "83.8 % of samples value symbolized: 2 of 4 locations, 3 samples, 16" in rest
-    assert rest[-1] == "warning: the memory map has a line that is none"
+    assert "       10  62.5 %        15  93.8 %  inner" in rest
+    assert "        5  31.2 %         5  31.2 %  [libc.so]" in rest
+    at = rest.index("what to do")
+    assert " ".join(map(str.strip, rest[at + 1 :])) == (
+        "binary not found (31.2 %, 1 mapping): add it, or its debug file, to the folders with binaries, or name a "
+        "debuginfod server address in no mapping (6.2 %, 1 mapping): JIT code needs its perf-PID.map or jitdump among "
+        "the binaries; stack noise has no names"
+    )
     assert "tried" not in text
 
 
 def test_misses_that_nothing_helps_against() -> None:
-    """They are told without a hint."""
+    """They are reported without a hint."""
     text = render(report(STACKS, {RAW: Reason.OUTSIDE_SYMBOLS}))
-    assert f"    1 not, 100.0 %: {TEXTS[Reason.OUTSIDE_SYMBOLS]}" in text.splitlines()
+    assert f"    {TEXTS[Reason.OUTSIDE_SYMBOLS]}" in text.splitlines()
+    assert "what to do" not in text
 
 
 def test_verbose_text() -> None:
@@ -168,7 +198,9 @@ def test_unverified_is_marked() -> None:
     made = report(STACKS, REASONS, [Resolution(mapping=0, files=["bin/app"]), Resolution(mapping=1)])
     assert "from bin/app (unverified)" in render(made)
     made.mappings[0].build_id = ""
-    assert "from bin/app (unverified: no build id)" in render(made)
+    text = render(made, width=200)
+    assert "from bin/app (unverified: no build id)" in text
+    assert text.count("matched by name and call sites only") == 1
 
 
 def test_json() -> None:
@@ -177,15 +209,20 @@ def test_json() -> None:
     assert text.count("\n") == 1
     assert text.endswith("\n")
     data = json.loads(text)
-    assert data["schema_version"] == 1
+    jsonschema.validate(data, SCHEMA)
+    assert set(data) == set(SCHEMA["properties"])
+    assert set(data["mappings"][0]) == set(SCHEMA["$defs"]["mapping"]["properties"])
+    assert data["schema_version"] == 2
     assert (data["profile"], data["output"]) == ("cpu.prof", "out.pb.gz")
     assert (data["samples"], data["locations"], data["symbolized_locations"]) == (3, 4, 2)
-    assert data["symbolized_percent"] == pytest.approx(83.7838)
+    assert (data["symbolized_percent"], data["leaf_percent"]) == (83.7838, 62.5)
     app, libc, lost = data["mappings"]
     assert app["files"] == ["bin/app", "debug/app.debug"]
     assert (app["verified"], libc["verified"]) == (True, False)
     assert app["problems"] == ["debug/app.debug: unit 3 is cut off"]
-    assert libc["misses"] == [{"reason": "not-found", "text": "binary not found", "locations": 1, "value": 5.0}]
+    assert libc["misses"] == [
+        {"reason": "not-found", "text": "binary not found", "locations": 1, "value": 5.0, "flat": 5.0}
+    ]
     assert libc["tried"] == [{"place": "name libc.so", "outcome": "nothing there"}]
     assert lost["misses"][0]["reason"] == "no-mapping"
     assert data["top_functions"][0] == {"name": "inner", "flat": 10.0, "cumulative": 15.0}
@@ -195,7 +232,7 @@ def test_json() -> None:
 HOSTILE = "/bin/\x1b]0;owned\x07\x1b[2J\r\n\u202e\u2066\x7f\x9bfake row   100.0 %"
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("form", ["text", "json", "html", "several"])
 def test_hostile_names(form: str) -> None:
     """Control characters of names, files and messages reach no terminal, and no name makes a line of its own."""
     place = Place(0x1000, 1, (Line(HOSTILE, HOSTILE, 1),))
@@ -205,7 +242,13 @@ def test_hostile_names(form: str) -> None:
     column = np.array([Reason.SYMBOLIZED, Reason.NOT_FOUND], np.uint8)
     outcome = Resolution(mapping=0, files=[HOSTILE], detail=HOSTILE, tried=[(HOSTILE, HOSTILE)], problems=[HOSTILE])
     built = build_report(made, column, [outcome], [HOSTILE])
-    text = render(built, verbose=True) if form == "text" else render_json(built, HOSTILE, HOSTILE)
+    row = ProfileRow.of(built, HOSTILE, HOSTILE, HOSTILE)
+    text = {
+        "text": lambda: render(built, verbose=True, width=200),
+        "json": lambda: render_json(built, HOSTILE, HOSTILE),
+        "html": lambda: page([section(built, HOSTILE, HOSTILE)], [row, row]),
+        "several": lambda: "\n".join(several([row], Style(), 300)),
+    }[form]()
     assert "owned" in text
     for character in text.replace("\n", ""):
         assert unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"), hex(ord(character))
@@ -251,7 +294,7 @@ def test_approximate_lines() -> None:
     result = build_report(made, codes, outcomes, [], approximate=approximate)
     assert [(row.approximate_lines, row.approximate_value) for row in result.mappings] == [(1, 15), (0, 0), (0, 0)]
     assert render(result).count("approximate") == 1
-    assert "    1 with an approximate line, 48.4 %: the nearest earlier one of the function" in render(result)
+    assert "    1 location: approximate lines, the nearest earlier ones of their functions" in render(result)
     rows = json.loads(render_json(result, "in", "out"))["mappings"]
     assert [row["approximate_lines"]["locations"] for row in rows] == [1, 0, 0]
 
@@ -288,3 +331,109 @@ def test_missing_of_several_reports() -> None:
         "debuginfod-find executable cd  # 12.5 %, libc.so",
         "# 7.5 %, /lib/libc.so",
     ]
+
+
+def test_names_without_lines() -> None:
+    """Names of a symbol table alone are counted, and what would add lines is said once; code that DWARF has without a
+    line keeps its file."""
+    bare, line_0 = Place(0x1100, 1, (Line("bare"),)), Place(0x1200, 1, (Line("zero", "a.c", 0),))
+    kept = Place(0x11000, 2, (Line("kept"),))
+    made = report([([bare, kept], [3]), ([line_0], [1])], {kept: Reason.HAD_NAMES})
+    app, libc, *_ = made.mappings
+    assert (app.without_lines, app.without_lines_value, app.had_names) == (1, 3, 0)
+    assert (libc.without_lines, libc.had_names, made.had_names) == (0, 1, 1)
+    text = render(made, width=200)
+    assert "    1 location: names only, no lines\n" in text
+    assert "    its location: names came with the profile\n" in text
+    assert "1 of 3 names came with the profile." in " ".join(text.split())
+    assert text.count("has no debug information") == 1
+
+
+def test_all_names_came_along() -> None:
+    """The summary says so."""
+    made = report([([ROOT, LEAF], [1])], {ROOT: Reason.HAD_NAMES, LEAF: Reason.HAD_NAMES})
+    text = render(made)
+    assert "all: names came with the profile" in text
+    assert "All names came with the profile." in " ".join(text.split())
+
+
+def test_no_binaries() -> None:
+    """That none were given is said once, on top."""
+    text = render(report(STACKS, dict.fromkeys((LEAF, ROOT, RAW), Reason.NOT_ASKED)))
+    assert text.startswith("warning: no binaries were given: give folders with binaries\n\n")
+    assert text.count("no binaries were given") == 1
+
+
+def test_hints_once_and_the_most_valuable_first() -> None:
+    """A reason of several mappings has one hint, with the sum of their shares."""
+    mappings = [Mapping(0x1000 * i, 0x1000 * i + 0x1000, 0, f"/lib/{i}.so") for i in range(1, 4)]
+    places = [Place(0x1000 * i, i) for i in range(1, 4)]
+    made = loader.load(memoryview(profile(mappings, [([place], [i + 1]) for i, place in enumerate(places)])), "x")
+    column = np.array([Reason.NOT_FOUND, Reason.NO_SYMBOLS, Reason.NOT_FOUND], np.uint8)
+    built = build_report(made, column, [*(Resolution(mapping=i) for i in range(3)), Resolution()], [])
+    hints = render(built, width=400).partition("what to do\n")[2].splitlines()
+    assert [line.strip().partition(":")[0] for line in hints] == [
+        "binary not found (66.7 %, 2 mappings)",
+        "binary is stripped (33.3 %, 1 mapping)",
+    ]
+
+
+@pytest.mark.parametrize("width", [50, 80, 132])
+def test_the_width_is_kept(width: int) -> None:
+    """Every line fits, however long or wide names are; a wide terminal shows more of them."""
+    name = "/opt/" + "文件夹/" * 40 + "library.so.1"
+    function = "std::vector<" + "aléph::" * 30 + "Thing>::push_back"
+    place = Place(0x1000, 1, (Line(function, "a.c", 1),))
+    mappings = [Mapping(0x1000, 0x2000, 0, name), Mapping(0x10000, 0x20000, 0, name)]
+    made = loader.load(memoryview(profile(mappings, [([place, RAW], [1])])), "x")
+    column = np.array([Reason.SYMBOLIZED, Reason.NOT_FOUND], np.uint8)
+    outcomes = [Resolution(mapping=0, files=[name, name]), Resolution(mapping=1, detail=name), Resolution()]
+    built = build_report(made, column, outcomes, ["word " * 60])
+    row = ProfileRow.of(built, name, "heap libc.malloc", name)
+    lines = [*render(built, width=width).splitlines(), *several([row, row], Style(), width)]
+    assert max(map(cells, lines)) <= width
+    assert max(map(cells, lines)) > width - 8
+    assert any(line.endswith("library.so.1") for line in lines)
+    assert any("::push_back" in line and "std::" in line for line in lines)
+
+
+def test_colour_takes_no_room() -> None:
+    """The text is the same with colours."""
+    made = full()
+    coloured = render(made, colour=True)
+    assert "\x1b[1m" in coloured
+    assert re.sub(r"\x1b\[\d+m", "", coloured) == render(made)
+
+
+@pytest.mark.parametrize(("text", "count"), [("abc", 3), ("文件", 4), ("e\u0301", 1), ("Ａ", 2), ("…", 1)])
+def test_cells(text: str, count: int) -> None:
+    """Characters of East Asia take two cells, combining ones none."""
+    assert cells(text) == count
+
+
+def test_shortened() -> None:
+    """Paths lose their beginning, functions their middle; what fits stays."""
+    assert shortened("/usr/lib/libc.so", 9) == "…/libc.so"
+    assert shortened("文件夹/库", 6) == "…夹/库"
+    assert shortened_function("namespace::Class::function", 12) == "name…unction"
+    assert shortened("abc", 3) == shortened_function("abc", 3) == "abc"
+    assert [*wrapped("one two three four", 9, "  ", "- ")] == ["- one two", "  three", "  four"]
+
+
+def test_html_is_escaped_and_alone() -> None:
+    """Names are text in the page, which loads nothing."""
+    place = Place(0x1000, 1, (Line("<script>alert(1)</script>", "a.c", 1),))
+    made = report([([place, RAW], [1])], REASONS)
+    text = page([section(made, "a&b", "<out>")])
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "a&amp;b" in text
+    assert "/lib/libc.so" in text
+    assert not re.search(r"(src|href)=|url\(|@import", text)
+    assert "default-src 'none'" in text
+
+
+def test_order_of_equals() -> None:
+    """Functions with equal values are in the order of their names, not of the file."""
+    stacks = [([Place(0x1000 + i, 1, (Line(name),))], [1]) for i, name in enumerate("edcba")]
+    assert [row.name for row in report(stacks, {}).top] == [*"abcde"]
