@@ -83,7 +83,7 @@ class FunctionTotals:
         return [(self.row(row, column), self.row(row, base)) for row in self.ordered(flat, cumulative, count)]
 
     def ordered(self, first: Float64, second: Float64, count: int | None) -> list[int]:
-        """The rows with the largest value in `first`, then in `second`, then by name; those without any are left out."""
+        """The rows with the largest value in `first`, then `second`, then by name; those without any are left out."""
         first, second = np.abs(first), np.abs(second)
         rows = np.flatnonzero((first != 0) | (second != 0))
         rows = rows[np.lexsort((-second[rows], -first[rows]))]

@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from symbolize.report.missing import Missing
     from symbolize.write.module_symbols import ModuleSymbols
 
+BRIEF = (
+    *("-b", "--debuginfod", "-o", "--demangle", "--report", "--report-file", "--missing", "--fail-under"),
+    *("-v", "-q", "-V"),
+)
+"""The options of the short help."""
 SUFFIX = ".symbolized.pb.gz"
 SYMBOLS_SUFFIX = ".symbols.pb"
 
@@ -48,7 +53,7 @@ def parser() -> Parser:
         "symbolize",
         "Turn the addresses of profiles into names and write symbolized pprof files.",
         ("[OPTIONS] PROFILE...", "COMMAND [OPTIONS] ..."),
-        brief=("-b", "--debuginfod", "-o", "--demangle", "--report", "--report-file", "--missing", "--fail-under", "-v", "-q", "-V"),
+        brief=BRIEF,
         epilog="A folder or an ELF file among the profiles is taken as --binaries. Settings come from the command "
         "line, else from SYMBOLIZE_ environment variables, else from symbolize.toml.\n"
         "Exit codes: 0 done, 1 an input, output, binary or server failed, 2 usage, 3 below --fail-under, "
