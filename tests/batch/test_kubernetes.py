@@ -10,7 +10,7 @@ from symbolize.cli.options import EXIT_BELOW, EXIT_SOME, EXIT_USAGE
 
 yaml = pytest.importorskip("yaml")
 
-MANIFEST = Path(__file__).parents[2] / "docs" / "kubernetes-job.yaml"
+MANIFEST = Path(__file__).parents[2] / "docs" / "examples" / "kubernetes-job.yaml"
 
 
 @pytest.fixture
