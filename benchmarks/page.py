@@ -144,8 +144,9 @@ def subject_rows(subjects: Sequence[Subject], missing: Mapping[str, str]) -> lis
 
 INTRODUCTION = """# Benchmarks
 
-Written by
+How long symbolize and other symbolizers take for the same addresses, and how much memory. The page was written by
 
+<!-- not run: takes hours -->
 ```sh
 {command}
 ```

@@ -1,0 +1,133 @@
+"""The shell commands of the documentation, and a folder in which they find the files that they name."""
+
+import gzip
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import symbolize
+from tests.support import perfetto_traces as t
+from tests.support import perfetto_writer as w
+from tests.support.pprof_writer import Line, Mapping, Place, profile
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+
+BLOCK = re.compile(
+    r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?:sh|console)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+"""Commands, perhaps below a comment that says why no test runs them."""
+
+LEDGER_ID = "5e3ede9cfcac812af078bd0cfe366fe00b102526"
+GPERFTOOLS, PERF, GO = (Path("fixtures/profiles") / name for name in ("gperftools", "perf", "go"))
+FILES = {
+    "README.md": Path("README.md"),
+    "binary_cache": Path("fixtures/simpleperf/binaries"),
+    "build": Path("fixtures/bin/gcc-pie"),
+    "builds/new": Path("fixtures/bin/gcc-pie"),
+    "builds/old": Path("fixtures/bin/clang-pie"),
+    "cpu.pb.gz": PERF / "spectra-gcc-pie.pb.gz",
+    "cpu.prof": GPERFTOOLS / "ledger-gcc-pie.prof",
+    "fixtures": Path("fixtures"),
+    "go.pb.gz": GO / "census.pb.gz",
+    "kernel/vmlinux-6.1.0": Path("fixtures/bin/gcc-pie/spectra"),
+    "libraries/libresonance.so": Path("fixtures/bin/gcc-pie/libresonance.so"),
+    "new.prof": GPERFTOOLS / "ledger-gcc-pie.prof",
+    "old.prof": GPERFTOOLS / "ledger-clang-pie.prof",
+    "profiles/host-1/cpu.prof": GPERFTOOLS / "ledger-gcc-pie.prof",
+    "profiles/host-2/cpu.pb.gz": PERF / "spectra-gcc-pie.pb.gz",
+    "report.proto": Path("fixtures/simpleperf/mixer.proto"),
+    "rootfs/opt/ledger/bin/ledger": Path("fixtures/bin/gcc-pie/ledger"),
+    "src": Path("fixtures/src"),
+}
+"""What the names in commands are, by files of a checkout."""
+
+SUBSTITUTIONS = {
+    r"https://debuginfod\.[\w.]+": "{server}",
+    r"/usr/lib/x86_64-linux-gnu\b": "libraries",
+}
+"""What a test cannot use as it is in a command, and what it uses instead."""
+
+
+class Block(NamedTuple):
+    """A block of commands, the line of the page that it begins on, and why it is not run, if so."""
+
+    line: int
+    text: str
+    reason: str
+
+
+def blocks(page: Path) -> list[Block]:
+    """The blocks of commands of a page."""
+    text = page.read_text()
+    return [
+        Block(text.count("\n", 0, match.start("text")), match["text"], match["reason"] or "")
+        for match in BLOCK.finditer(text)
+    ]
+
+
+def substituted(text: str, server: str) -> str:
+    """Commands with what a test can use."""
+    for pattern, instead in SUBSTITUTIONS.items():
+        text = re.sub(pattern, instead.format(server=server), text)
+    return text
+
+
+def lay_out(folder: Path) -> None:
+    """Make the files that commands name."""
+    for name, origin in FILES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / origin).is_dir():
+            path.symlink_to(ROOT / origin)
+        else:
+            shutil.copy(ROOT / origin, path)
+    (folder / "mapping.txt").write_text("com.acme.Codec -> a.a.a:\n    1:3:int encode(int):20:22 -> a\n")
+    (folder / "trace.pftrace").write_bytes(trace())
+    for number, name in enumerate(("heap.pb.gz", "heap-1.pb.gz", "heap-2.pb.gz"), 1):
+        (folder / name).write_bytes(gzip.compress(heap(number)))
+
+
+def heap(number: int) -> bytes:
+    """A heap profile in which one function holds more from one to the next."""
+    types = [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")]
+    main = Place(0x1900, 1, (Line("main", "/src/ledger/main.cc", 90),))
+    stacks = [
+        ([Place(0x1300, 1, (Line("load", "/src/ledger/main.cc", 40),)), main], (9, 9 << 10, number, number << 10)),
+        ([Place(0x1500, 1, (Line("parse", "/src/ledger/formula.cc", 60),)), main], (99, 99 << 10, 1, 1 << 10)),
+    ]
+    mapping = Mapping(0x1000, 0x3000, 0x1000, "/opt/ledger/bin/ledger", LEDGER_ID, (True, True, True, False))
+    return profile([mapping], stacks, types, "inuse_space")
+
+
+def trace() -> bytes:
+    """A Perfetto trace with heap dumps and CPU samples of one process."""
+    state = w.interned(**t.NAMES | {"builds": {1: bytes.fromhex(LEDGER_ID)}})
+    samples = b"".join(w.perf_sample(stack) for stack in (1, 2, 3, 2))
+    dump = w.heap_packet([w.heap_dump(7, [w.heap_sample(2, 100, 40, 3, 1), w.heap_sample(3, 50, 0, 1)])], index=0)
+    return t.born(7, "com.example.app", 1) + w.packet(1, w.CLEARED, state) + samples + dump
+
+
+def programs(folder: Path) -> Path:
+    """A folder with the programs `symbolize` and `python` that are tested."""
+    folder.mkdir()
+    for name, module in (("symbolize", "-m symbolize"), ("python", "")):
+        (folder / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def environment(programs: Path, home: Path) -> Iterator[tuple[str, str]]:
+    """The environment for commands: the programs first, no files of the user, and no browser."""
+    yield "PATH", f"{programs}:{os.environ.get('PATH', os.defpath)}"
+    yield "PYTHONPATH", str(Path(symbolize.__file__).parents[1])
+    yield "HOME", str(home)
+    yield "LANG", "C.UTF-8"
+    yield "BROWSER", "true"
+    yield "SYMBOLIZE_NO_CONFIG", "1"
+    yield "XDG_CACHE_HOME", os.environ["XDG_CACHE_HOME"]

@@ -1,0 +1,64 @@
+"""Commands in the documentation run as written, in a folder with the files that they name."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.docs_examples import (
+    PAGES,
+    ROOT,
+    blocks,
+    environment,
+    lay_out,
+    programs,
+    substituted,
+)
+from tests.support.http_server import HttpServer
+
+RUN = [page for page in PAGES if any(not block.reason for block in blocks(page))]
+COMMAND = re.compile(r"^(?:    )?(?:\$ )?(?:symbolize|pip|python3?|go tool|kubectl|docker|sudo|adb) ", re.MULTILINE)
+LIMIT = 120
+"""Seconds for a block."""
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_run(page: Path, tmp_path: Path) -> None:
+    """The blocks of a page succeed, one after another in one folder."""
+    lay_out(folder := tmp_path / "work")
+    failed = []
+    with HttpServer(lambda request: request.reply(404)) as server:
+        variables = dict(environment(programs(tmp_path / "bin"), tmp_path))
+        for block in blocks(page):
+            if block.reason:
+                continue
+            command = ["bash", "-euo", "pipefail", "-c", substituted(block.text, server.url)]
+            run = subprocess.run(
+                command, cwd=folder, env=variables, capture_output=True, text=True, timeout=LIMIT, check=False
+            )
+            if run.returncode:
+                failed.append(f"line {block.line}, exit code {run.returncode}:\n{block.text}{run.stderr}")
+    assert not failed, "\n".join(failed)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_are_in_blocks(page: Path) -> None:
+    """What looks like a command for a shell is in a block of commands, where the test above finds it."""
+    text = re.sub(r"^```(?:sh|console)\n.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    fenced = "".join(re.findall(r"^```(?!text)\w*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    indented = "".join(re.findall(r"^    .*\n", re.sub(r"(?ms)^```.*?^```$", "", text), re.MULTILINE))
+    assert COMMAND.findall(fenced + indented) == []
+
+
+def test_substituted() -> None:
+    """Servers and folders of a machine become those of the test; what follows them stays."""
+    text = 'symbolize x -b /usr/lib/x86_64-linux-gnu --debuginfod "https://debuginfod.debian.net https://a.example"'
+    assert substituted(text, "http://here") == 'symbolize x -b libraries --debuginfod "http://here https://a.example"'
+
+
+def test_blocks(tmp_path: Path) -> None:
+    """Blocks have their line, and the reason of the comment directly above."""
+    page = tmp_path / "page.md"
+    page.write_text("a\n\n```sh\none\n```\n\n<!-- not run: no two -->\n```sh\ntwo\n```\n```\nthree\n```\n")
+    assert blocks(page) == [(3, "one\n", ""), (8, "two\n", "no two")]
