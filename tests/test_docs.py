@@ -18,10 +18,7 @@ from symbolize.cli.profiles import parser
 from symbolize.core.reasons import Reason
 from symbolize.names import Mode, demangle
 from tests.support.binary_layouts import LAYOUTS
-
-ROOT = Path(__file__).resolve().parents[1]
-DOCS = ROOT / "docs"
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
+from tests.support.docs_examples import DOCS, PAGES, ROOT
 
 INTERRUPTED = 130
 """The exit code of a command that was interrupted, 128 and the number of the signal."""
@@ -59,13 +56,13 @@ def test_no_option_is_made_up() -> None:
 def test_every_exit_code_is_described() -> None:
     """Exit codes of the command have a row each."""
     codes = {EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, INTERRUPTED}
-    table = page("usage.md").partition("\n## Exit codes\n")[2].partition("\n## ")[0]
+    table = page("exit-codes.md").partition("\n## Codes\n")[2].partition("\n## ")[0]
     assert codes == {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
 
 
 def test_every_reason_is_described() -> None:
     """The table of reasons has a row for each, in order, and no other."""
-    table = page("usage.md").partition("\n## Reasons\n")[2].partition("\n## ")[0]
+    table = page("reasons.md").partition("\n## All reasons\n")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == [reason.code for reason in Reason]
 
 
@@ -74,9 +71,9 @@ def test_report_is_what_the_command_prints(
 ) -> None:
     """The report on the page is the output of the command above it."""
     monkeypatch.chdir(ROOT)
-    section = page("usage.md").partition("\n## The report\n")[2].partition("\n## ")[0]
-    command = re.search(r"^    symbolize (.*)$", section, re.MULTILINE)
-    example = re.search(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    section = page("report.md").partition("\n## Text\n")[2].partition("\n## ")[0]
+    command = re.search(r"^symbolize (.*)$", section, re.MULTILINE)
+    example = re.search(r"^```\n\n```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     assert command
     assert example
     assert main([*command[1].split(), "-o", f"{tmp_path}/"]) == EXIT_DONE
@@ -89,9 +86,9 @@ def test_inspection_is_what_the_command_prints(
 ) -> None:
     """What the page says that a binary offers is the output of the command above it."""
     monkeypatch.chdir(ROOT)
-    section = page("usage.md").partition("\n## What a binary offers\n")[2].partition("\n## ")[0]
-    command = re.search(r"^    symbolize (inspect fixtures.*)$", section, re.MULTILINE)
-    example = re.search(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    section = page("commands.md").partition("\n## inspect\n")[2].partition("\n## ")[0]
+    command = re.search(r"^symbolize (inspect fixtures.*)$", section, re.MULTILINE)
+    example = re.search(r"^```\n\n```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     assert command
     assert example
     assert main(command[1].split()) == EXIT_DONE
@@ -100,7 +97,7 @@ def test_inspection_is_what_the_command_prints(
 
 def test_names_in_each_mode() -> None:
     """The table of names is what demangling gives."""
-    section = page("usage.md").partition("\n## Names\n")[2].partition("\n## ")[0]
+    section = page("names.md").partition("\n## Demangling\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([^`]+)` \| (.+?) \| (.+?) \| (.+?) \|$", section, re.MULTILINE)
     assert rows
     for linked, *cells in rows:
@@ -214,27 +211,29 @@ def test_citations_are_read() -> None:
     assert [list(numbers(match)) for match in RULE.finditer(text)] == [[2], [30], [97, 98, 99], [114, 115, 116, 117]]
 
 
-def examples() -> Iterator[str]:
-    """The examples of the library page."""
-    return (match[1] for match in re.finditer(r"^```pycon\n(.*?)^```$", page("library.md"), re.MULTILINE | re.DOTALL))
+def examples(pages: tuple[str, ...]) -> Iterator[str]:
+    """The examples of Python on some pages."""
+    text = "".join(map(page, pages))
+    return (match[1] for match in re.finditer(r"^```pycon\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
 
 
-def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The examples give what stands below them, one after another in one session."""
+@pytest.mark.parametrize("pages", [("library.md", "library-data.md"), ("guides/notebooks.md",)], ids=" ".join)
+def test_examples_run(pages: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples give what is printed below them, one after another in one session."""
     monkeypatch.chdir(ROOT)
     session: dict[str, Any] = {"output": tmp_path}
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
     said: list[str] = []
-    for number, text in enumerate(examples(), 1):
-        if ".to_pandas()" in text and find_spec("pandas") is None:
+    for number, text in enumerate(examples(pages), 1):
+        if re.search(r"\.to_pandas\(\)|leaves", text) and find_spec("pandas") is None:
             continue
-        test = doctest.DocTestParser().get_doctest(text, session, f"example {number}", "docs/library.md", None)
+        test = doctest.DocTestParser().get_doctest(text, session, f"example {number}", f"docs/{pages[-1]}", None)
         assert test.examples
         runner.run(test, out=said.append, clear_globs=False)
         session |= test.globs
     assert "".join(said) == ""
     assert runner.tries
-    assert list(tmp_path.iterdir())
+    assert len(list(tmp_path.iterdir())) == "".join(examples(pages)).count("(output /")
 
 
 def anchors(text: str) -> set[str]:
@@ -243,7 +242,7 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_resolve(path: Path) -> None:
     """Relative links lead to files that are there, and to headings that are in them."""
     broken = []
@@ -255,3 +254,25 @@ def test_links_resolve(path: Path) -> None:
         if not found.exists() or (anchor and anchor not in anchors(found.read_text())):
             broken.append(target)
     assert broken == []
+
+
+SHORT = 250
+"""Lines that a reader has the patience for."""
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_pages_are_short(path: Path) -> None:
+    """A page has one subject, and says what it is for before its first list, table or heading."""
+    if path.parent == ROOT:
+        pytest.skip("no page on a subject")
+    text = path.read_text()
+    assert path.name == "rules.md" or text.count("\n") <= SHORT
+    title, start = text.split("\n\n", 2)[:2]
+    assert re.fullmatch(r"# [^\n]+", title)
+    assert re.match(r"[A-Z`\[]", start)
+
+
+def test_formats_written_are_described() -> None:
+    """The page on outputs has each form that `--emit` takes."""
+    (emit,) = (action for action in parser()._actions if "--emit" in action.option_strings)
+    assert set(emit.choices or ()) <= set(re.findall(r"\| `([\w-]+)` \|", page("output-formats.md")))

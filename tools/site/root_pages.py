@@ -15,6 +15,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages, with their links as they are from the folder of the documentation."""
     for name in PAGES:
         text = (ROOT / name).read_text().replace("](docs/", "](")
+        # What is no page stays in the checkout.
+        text = re.sub(r"\[[^\]]*\]\(((?:fixtures|tests|tools)/[^)]*)\)", r"`\1`", text)
         files.append(File.generated(config, name, content=text))
     return files
 
