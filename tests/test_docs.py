@@ -122,7 +122,7 @@ def test_every_layout_has_a_test() -> None:
 def scripts() -> list[str]:
     """The scripts and modules that the documentation runs with `python`."""
     found = {name for path in PAGES for name in re.findall(r"\bpython3? ((?:-m )?[\w./]+)", path.read_text())}
-    return sorted(name for name in found if name.startswith(("-m tests.", "benchmarks/", "fixtures/", "tests/")))
+    return sorted(name for name in found if name.startswith(("-m tests.", "benchmarks/", "fixtures/", "tests/", "tools/")))
 
 
 @pytest.mark.parametrize("script", scripts())
