@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from symbolize.cli import main
 from symbolize.cli.options import EXIT_BELOW, EXIT_DONE, EXIT_FAILED, EXIT_SOME, EXIT_USAGE
 from symbolize.cli.profiles import parser
 from symbolize.core.reasons import Reason
@@ -66,35 +65,6 @@ def test_every_reason_is_described() -> None:
     assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == [reason.code for reason in Reason]
 
 
-def test_report_is_what_the_command_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The report on the page is the output of the command above it."""
-    monkeypatch.chdir(ROOT)
-    section = page("report.md").partition("\n## Text\n")[2].partition("\n## ")[0]
-    command = re.search(r"^symbolize (.*)$", section, re.MULTILINE)
-    example = re.search(r"^```\n\n```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    assert command
-    assert example
-    assert main([*command[1].split(), "-o", f"{tmp_path}/"]) == EXIT_DONE
-    lines = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("symbolize: warning")]
-    assert "\n".join(lines).replace(f"{tmp_path}/", "") + "\n" == example[1]
-
-
-def test_inspection_is_what_the_command_prints(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What the page says that a binary offers is the output of the command above it."""
-    monkeypatch.chdir(ROOT)
-    section = page("commands.md").partition("\n## inspect\n")[2].partition("\n## ")[0]
-    command = re.search(r"^symbolize (inspect fixtures.*)$", section, re.MULTILINE)
-    example = re.search(r"^```\n\n```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    assert command
-    assert example
-    assert main(command[1].split()) == EXIT_DONE
-    assert capsys.readouterr().out == example[1]
-
-
 def test_names_in_each_mode() -> None:
     """The table of names is what demangling gives."""
     section = page("names.md").partition("\n## Demangling\n")[2].partition("\n## ")[0]
@@ -122,7 +92,9 @@ def test_every_layout_has_a_test() -> None:
 def scripts() -> list[str]:
     """The scripts and modules that the documentation runs with `python`."""
     found = {name for path in PAGES for name in re.findall(r"\bpython3? ((?:-m )?[\w./]+)", path.read_text())}
-    return sorted(name for name in found if name.startswith(("-m tests.", "benchmarks/", "fixtures/", "tests/", "tools/")))
+    return sorted(
+        name for name in found if name.startswith(("-m tests.", "benchmarks/", "fixtures/", "tests/", "tools/"))
+    )
 
 
 @pytest.mark.parametrize("script", scripts())

@@ -19,13 +19,14 @@ from tests.support.http_server import HttpServer
 
 RUN = [page for page in PAGES if any(not block.reason for block in blocks(page))]
 COMMAND = re.compile(r"^(?:    )?(?:\$ )?(?:symbolize|pip|python3?|go tool|kubectl|docker|sudo|adb) ", re.MULTILINE)
+WARNING = re.compile(r"^symbolize: warning.*\n", re.MULTILINE)
 LIMIT = 120
 """Seconds for a block."""
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_run(page: Path, tmp_path: Path) -> None:
-    """The blocks of a page succeed, one after another in one folder."""
+    """The blocks of a page succeed, one after another in one folder, and print what is below them."""
     lay_out(folder := tmp_path / "work")
     failed = []
     with HttpServer(lambda request: request.reply(404)) as server:
@@ -34,11 +35,13 @@ def test_commands_run(page: Path, tmp_path: Path) -> None:
             if block.reason:
                 continue
             command = ["bash", "-euo", "pipefail", "-c", substituted(block.text, server.url)]
+            both = subprocess.STDOUT
             run = subprocess.run(
-                command, cwd=folder, env=variables, capture_output=True, text=True, timeout=LIMIT, check=False
+                command, cwd=folder, env=variables, stdout=subprocess.PIPE, stderr=both, text=True, timeout=LIMIT
             )
-            if run.returncode:
-                failed.append(f"line {block.line}, exit code {run.returncode}:\n{block.text}{run.stderr}")
+            printed = WARNING.sub("", run.stdout)
+            if run.returncode or (block.output and block.output != printed):
+                failed.append(f"line {block.line}, exit code {run.returncode}:\n{block.text}{run.stdout}")
     assert not failed, "\n".join(failed)
 
 
@@ -58,7 +61,7 @@ def test_substituted() -> None:
 
 
 def test_blocks(tmp_path: Path) -> None:
-    """Blocks have their line, and the reason of the comment directly above."""
+    """Blocks have their line, the reason of the comment directly above, and the output directly below."""
     page = tmp_path / "page.md"
-    page.write_text("a\n\n```sh\none\n```\n\n<!-- not run: no two -->\n```sh\ntwo\n```\n```\nthree\n```\n")
-    assert blocks(page) == [(3, "one\n", ""), (8, "two\n", "no two")]
+    page.write_text("a\n\n```sh\none\n```\n\n<!-- not run: no two -->\n```sh\ntwo\n```\n\n```\nthree\n```\n")
+    assert blocks(page) == [(3, "one\n", "", ""), (8, "two\n", "no two", "three\n")]

@@ -19,9 +19,11 @@ DOCS = ROOT / "docs"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 BLOCK = re.compile(
-    r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?:sh|console)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+    r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?:sh|console)\n(?P<text>.*?)^```$"
+    r"(?:\n\n```\n(?P<output>.*?)^```$)?",
+    re.MULTILINE | re.DOTALL,
 )
-"""Commands, perhaps below a comment that says why no test runs them."""
+"""Commands, perhaps below a comment that says why no test runs them, and above what they print."""
 
 LEDGER_ID = "5e3ede9cfcac812af078bd0cfe366fe00b102526"
 GPERFTOOLS, PERF, GO = (Path("fixtures/profiles") / name for name in ("gperftools", "perf", "go"))
@@ -55,18 +57,20 @@ SUBSTITUTIONS = {
 
 
 class Block(NamedTuple):
-    """A block of commands, the line of the page that it begins on, and why it is not run, if so."""
+    """A block of commands, the line of the page that it begins on, why it is not run, if so, and what it prints, if the
+    page says so."""
 
     line: int
     text: str
     reason: str
+    output: str
 
 
 def blocks(page: Path) -> list[Block]:
     """The blocks of commands of a page."""
     text = page.read_text()
     return [
-        Block(text.count("\n", 0, match.start("text")), match["text"], match["reason"] or "")
+        Block(text.count("\n", 0, match.start("text")), match["text"], match["reason"] or "", match["output"] or "")
         for match in BLOCK.finditer(text)
     ]
 
