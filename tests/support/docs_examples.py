@@ -87,8 +87,10 @@ def lay_out(folder: Path) -> None:
     for name, origin in FILES.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / origin).is_dir():
+        if name == "fixtures":
             path.symlink_to(ROOT / origin)
+        elif (ROOT / origin).is_dir():
+            shutil.copytree(ROOT / origin, path)
         else:
             shutil.copy(ROOT / origin, path)
     (folder / "mapping.txt").write_text("com.acme.Codec -> a.a.a:\n    1:3:int encode(int):20:22 -> a\n")
