@@ -1,6 +1,7 @@
 """The documentation says what the code does: options, reasons, rules, examples and links."""
 
 import doctest
+import json
 import os
 import re
 import subprocess
@@ -63,6 +64,13 @@ def test_every_reason_is_described() -> None:
     """The table of reasons has a row for each, in order, and no other."""
     table = page("reasons.md").partition("\n## All reasons\n")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == [reason.code for reason in Reason]
+
+
+def test_fields_of_the_json_report() -> None:
+    """The tables of the report as JSON have the fields of its schema, in order."""
+    schema = json.loads((ROOT / "symbolize" / "report" / "report.schema.json").read_text())
+    fields = [*schema["properties"], *schema["$defs"]["mapping"]["properties"]]
+    assert re.findall(r"^\| `(\w+)` \|", page("json-report.md"), re.MULTILINE) == fields
 
 
 def test_names_in_each_mode() -> None:
