@@ -53,6 +53,25 @@ def test_no_option_is_made_up() -> None:
     assert named <= known
 
 
+def test_every_command_is_described() -> None:
+    """Each command has a row in the table of commands, and each of its options is on a page of the reference."""
+    from symbolize.cli.commands import COMMANDS, parser_of
+
+    table = page("commands.md").partition("\n## ")[0]
+    assert [name for name in COMMANDS if f"`{name}`" not in table] == []
+    reference = "".join(path.read_text() for path in sorted(DOCS.glob("*.md")))
+    options = {
+        name: [flag for action in parser_of(name)._actions for flag in action.option_strings] for name in COMMANDS
+    }
+    missing = [
+        f"{name} {flag}"
+        for name, flags in options.items()
+        for flag in flags
+        if flag.startswith("--") and not re.search(rf"`[^`\n]*{flag}\b", reference)
+    ]
+    assert missing == []
+
+
 def test_every_exit_code_is_described() -> None:
     """Exit codes of the command have a row each."""
     codes = {EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, INTERRUPTED}
