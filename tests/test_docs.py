@@ -120,7 +120,9 @@ def scripts() -> list[str]:
     """The scripts and modules that the documentation runs with `python`."""
     found = {name for path in PAGES for name in re.findall(r"\bpython3? ((?:-m )?[\w./]+)", path.read_text())}
     return sorted(
-        name for name in found if name.startswith(("-m tests.", "benchmarks/", "fixtures/", "tests/", "tools/"))
+        name
+        for name in found
+        if name.startswith(("-m tests.", "-m tools.site", "benchmarks/", "fixtures/", "tests/", "tools/"))
     )
 
 

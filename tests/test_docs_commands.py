@@ -1,47 +1,27 @@
 """Commands in the documentation run as written, in a folder with the files that they name."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.docs_examples import (
-    PAGES,
-    ROOT,
-    blocks,
-    environment,
-    lay_out,
-    programs,
-    substituted,
-)
+from tests.support.docs_examples import PAGES, ROOT, blocks, run_blocks, substituted
 from tests.support.http_server import HttpServer
 
 RUN = [page for page in PAGES if any(not block.reason for block in blocks(page))]
 COMMAND = re.compile(r"^(?:    )?(?:\$ )?(?:symbolize|pip|python3?|go tool|kubectl|docker|sudo|adb) ", re.MULTILINE)
-WARNING = re.compile(r"^symbolize: warning.*\n", re.MULTILINE)
-LIMIT = 120
-"""Seconds for a block."""
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_run(page: Path, tmp_path: Path) -> None:
-    """The blocks of a page succeed, one after another in one folder, and print what is below them."""
-    lay_out(folder := tmp_path / "work")
-    failed = []
+    """The blocks of a page succeed, one after another in one folder, and print what is below them; where that has to
+    change, `python -m tools.site.outputs` does it."""
     with HttpServer(lambda request: request.reply(404)) as server:
-        variables = dict(environment(programs(tmp_path / "bin"), tmp_path))
-        for block in blocks(page):
-            if block.reason:
-                continue
-            command = ["bash", "-euo", "pipefail", "-c", substituted(block.text, server.url)]
-            both = subprocess.STDOUT
-            run = subprocess.run(
-                command, cwd=folder, env=variables, stdout=subprocess.PIPE, stderr=both, text=True, timeout=LIMIT
-            )
-            printed = WARNING.sub("", run.stdout)
-            if run.returncode or (block.output and block.output != printed):
-                failed.append(f"line {block.line}, exit code {run.returncode}:\n{block.text}{run.stdout}")
+        failed = [
+            f"line {block.line}, exit code {result.code}:\n{block.text}{result.printed}"
+            for block, result in run_blocks(page, tmp_path, server.url)
+            if result.code or (block.output and block.output != result.printed)
+        ]
     assert not failed, "\n".join(failed)
 
 

@@ -4,6 +4,7 @@ import gzip
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +57,11 @@ SUBSTITUTIONS = {
 """What a test cannot use as it is in a command, and what it uses instead."""
 
 
+WARNING = re.compile(r"^symbolize: warning.*\n", re.MULTILINE)
+LIMIT = 120
+"""Seconds for a block."""
+
+
 class Block(NamedTuple):
     """A block of commands, the line of the page that it begins on, why it is not run, if so, and what it prints, if the
     page says so."""
@@ -80,6 +86,28 @@ def substituted(text: str, server: str) -> str:
     for pattern, instead in SUBSTITUTIONS.items():
         text = re.sub(pattern, instead.format(server=server), text)
     return text
+
+
+class Result(NamedTuple):
+    """The exit code of a block, and what it printed to standard output and standard error, without warnings."""
+
+    code: int
+    printed: str
+
+
+def run_blocks(page: Path, folder: Path, server: str) -> Iterator[tuple[Block, Result]]:
+    """Run the blocks of a page, one after another, with files and programs that are put into `folder`."""
+    lay_out(work := folder / "work")
+    variables = dict(environment(programs(folder / "bin"), folder))
+    for block in blocks(page):
+        if block.reason:
+            continue
+        command = ["bash", "-euo", "pipefail", "-c", substituted(block.text, server)]
+        both = subprocess.STDOUT
+        run = subprocess.run(
+            command, cwd=work, env=variables, stdout=subprocess.PIPE, stderr=both, text=True, timeout=LIMIT
+        )
+        yield block, Result(run.returncode, WARNING.sub("", run.stdout))
 
 
 def lay_out(folder: Path) -> None:
@@ -136,4 +164,4 @@ def environment(programs: Path, home: Path) -> Iterator[tuple[str, str]]:
     yield "LANG", "C.UTF-8"
     yield "BROWSER", "true"
     yield "SYMBOLIZE_NO_CONFIG", "1"
-    yield "XDG_CACHE_HOME", os.environ["XDG_CACHE_HOME"]
+    yield "XDG_CACHE_HOME", os.environ.get("XDG_CACHE_HOME", str(home / "cache"))
