@@ -69,12 +69,11 @@ class FunctionTotals:
     cumulative: Float64
 
     def heaviest(self, column: int, count: int | None = None, by_total: bool = False) -> list[FunctionRow]:
-        """The rows with the largest own value in a column, then total, then by name; those without any are left out.
-
-        With `by_total` the total decides before the own value.
-        """
+        """The rows with the largest own value in a column, or with the largest total, equal ones by name as pprof has
+        them; those without any value are left out."""
         flat, cumulative = self.flat[:, column], self.cumulative[:, column]
-        rows = self.ordered(cumulative, flat, count) if by_total else self.ordered(flat, cumulative, count)
+        has_value = ((flat != 0) | (cumulative != 0)).astype(np.float64)
+        rows = self.ordered(cumulative if by_total else flat, has_value, count)
         return [self.row(row, column) for row in rows]
 
     def most_changed(self, column: int, base: int, count: int | None = None) -> list[tuple[FunctionRow, FunctionRow]]:

@@ -12,7 +12,9 @@ from symbolize.report.text import quantity
 
 LEAST_COLUMN: Final = 6
 """Cells of a column of names, however narrow the terminal."""
+LAST_COLUMN: Final = 20
 GAP: Final = "  "
+OUTPUT: Final = "output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +43,16 @@ def render(rows: Sequence[ProfileRow], style: Style, width: int) -> Iterator[str
     names = [
         ("profile", *(printable(row.subject) for row in rows)),
         ("kind", *(printable(row.kind) for row in rows)),
-        ("output", *(printable(row.output) for row in rows)),
+        (OUTPUT, *(printable(row.output) for row in rows)),
     ]
     names = [column for column in names if any(column[1:])]
     taken = sum(max(map(cells, column)) + len(GAP) for column in numbers)
     widths = fitted([max(map(cells, column)) for column in names], max(width, LEAST_WIDTH) - taken)
     for number in range(len(rows) + 1):
         parts = [f"{column[number]:>{max(map(cells, column))}}" for column in numbers]
-        parts += [padded(shortened(column[number], size), size) for column, size in zip(names, widths, strict=True)]
+        for column, size in zip(names, widths, strict=True):
+            head = size // 2 if column[0] == OUTPUT else 0  # names of outputs begin with what tells them apart
+            parts.append(padded(shortened(column[number], size, head), size))
         line = GAP.join(parts).rstrip()
         yield style.bold(line) if not number else line
 
@@ -66,11 +70,13 @@ def without_common_folder(rows: Sequence[ProfileRow]) -> list[ProfileRow]:
 
 
 def fitted(widths: Sequence[int], room: int) -> list[int]:
-    """Column widths that fit `room` with gaps between them: the widest columns give way first."""
+    """Column widths that fit `room` with gaps between them: the last column gives way first, then the widest."""
     result = list(widths)
-    while result and sum(result) + len(GAP) * (len(result) - 1) > room:
+    too_much = sum(result) + len(GAP) * (len(result) - 1) - room
+    last = len(result) - 1
+    given = max(min(too_much, result[last] - LAST_COLUMN), 0)
+    result[last] -= given
+    for _ in range(too_much - given):
         widest = result.index(max(result))
-        if result[widest] <= LEAST_COLUMN:
-            break
-        result[widest] -= 1
+        result[widest] = max(result[widest] - 1, LEAST_COLUMN)
     return result

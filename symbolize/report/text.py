@@ -112,13 +112,16 @@ def summary(report: Report, style: Style, width: int) -> Iterator[str]:
 
 def top_table(report: Report, style: Style, width: int) -> Iterator[str]:
     """The functions with the most value of their own, as `pprof -top` has them."""
-    yield style.bold(f"{'flat':>9} {'flat %':>7} {'cum':>9} {'cum %':>7}  heaviest functions")
+    columns = [["flat"], ["flat %"], ["cum"], ["cum %"]]
     for function in report.top:
-        flat, cumulative = (
-            f"{quantity(value, report.unit):>9} {share(value, report.sample_value):>7}" for value in function[1:]
-        )
-        begin = f"{flat} {cumulative}  "
-        yield begin + shortened_function(printable(function.name), width - len(begin))
+        for number, value in enumerate((function.flat, function.cumulative)):
+            columns[2 * number].append(quantity(value, report.unit))
+            columns[2 * number + 1].append(share(value, report.sample_value))
+    widths = [max(map(len, column)) for column in columns]
+    for row, name in enumerate(("function", *(printable(function.name) for function in report.top))):
+        begin = " ".join(f"{column[row]:>{size}}" for column, size in zip(columns, widths, strict=True)) + "  "
+        line = begin + shortened_function(name, width - len(begin))
+        yield line if row else style.bold(line)
 
 
 def by_weight(rows: Iterable[MappingRow]) -> list[MappingRow]:

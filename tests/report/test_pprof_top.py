@@ -20,14 +20,13 @@ CASES = {
     "go": (PROFILES / "go" / "census.pb.gz", []),
     "simpleperf": (FIXTURES / "simpleperf" / "mixer.proto", [FIXTURES / "simpleperf" / "binaries"]),
 }
-ROW = re.compile(
-    r"\s*([\d.]+)\S*\s+[\d.]+%\s+[\d.]+%\s+([\d.]+)\S*\s+[\d.]+%\s+(.*?)(?: \(inline\)| \(partial-inline\))?$"
-)
+VALUE = r"\s*([\d.]+)\S*\s+[\d.]+%"
+ROW = re.compile(rf"{VALUE}\s+[\d.]+%{VALUE}\s+(.*?)(?: \((?:partial-)?inline\))?")
 
 
 def top(path: Path) -> list[tuple[str, float, float]]:
     """What pprof prints of a profile: names with their own values and totals."""
-    options = ["-top", "-nodecount=1000000", "-nodefraction=0", "-edgefraction=0", "-symbolize=none", "-unit=minimum"]
+    options = ["-top", "-nodecount=1000000", "-nodefraction=0", "-edgefraction=0", "-symbolize=none", "-unit=ns"]
     environment = {**os.environ, "PPROF_TMPDIR": str(path.parent), "GOFLAGS": ""}
     command = ["go", "tool", "pprof", *options, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

@@ -1,0 +1,219 @@
+"""Where reports go and in which form: streams, files, several profiles in one table."""
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import symbolize
+from symbolize.cli import main
+from symbolize.cli.reports import has_colour, width_of
+from tests.support.batch_runs import trace
+from tests.support.fixture_files import BINARIES, FIXTURES
+from tests.support.pprof_writer import Line, Mapping, Place, profile
+
+PROF = str(FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof")
+BIN = str(BINARIES / "gcc-pie")
+SCHEMA = json.loads((Path(symbolize.__file__).parent / "report" / "report.schema.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command runs in an empty folder, on a narrow terminal."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def test_what_goes_where(capsys: pytest.CaptureFixture[str]) -> None:
+    """The report is on standard output, what went wrong on standard error, so that JSON is JSON whatever happens."""
+    Path("bad").write_text("no profile")
+    Path("out").mkdir()
+    assert main(["bad", PROF, "-b", BIN, "-o", "out", "--report", "json"]) == 1
+    out, err = capsys.readouterr()
+    (line,) = out.splitlines()
+    jsonschema.validate(json.loads(line), SCHEMA)
+    assert err.startswith("symbolize: bad: is not a profile")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("form", ["text", "json", "html"])
+def test_report_file(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """--report-file takes the report, in the form that --report says or its ending, and nothing is printed."""
+    for arguments in (["--report", form, "--report-file", "report"], ["--report-file", f"report.{form}"]):
+        assert main([PROF, "-b", BIN, *arguments]) == 0
+        assert capsys.readouterr() == ("", "")
+        text = Path(arguments[-1]).read_text()
+        assert {"text": "  function\n", "json": '{"schema_version": 2', "html": "<!doctype html>"}[form] in text
+        assert "Parser::skip_blanks" in text
+    assert Path("report").read_text() == Path(f"report.{form}").read_text()
+    assert main([PROF, "-b", BIN, "-q", "--report-file", f"quiet.{form}"]) == 0
+    assert Path(f"quiet.{form}").exists()
+
+
+def test_with_the_profile_on_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Text goes to standard error then; JSON and HTML need a file, and so does what the library does not mix."""
+    assert main([PROF, "-b", BIN, "-o", "-"]) == 0
+    out, err = capfdbinary.readouterr()
+    assert out.startswith(b"\x1f\x8b")
+    assert b"is in named code" in err
+    assert b"wrote" not in err
+    for form in ("json", "html"):
+        assert main([PROF, "-b", BIN, "-o", "-", "--report", form]) == 2
+        out, err = capfdbinary.readouterr()
+        assert out == b""
+        assert b"name a file for the " + form.encode() + b" report with --report-file" in err
+        assert main([PROF, "-b", BIN, "-o", "-", "--report", form, "--report-file", "r"]) == 0
+        out, err = capfdbinary.readouterr()
+        assert (out[:2], err) == (b"\x1f\x8b", b"")
+
+
+def test_no_report(capsys: pytest.CaptureFixture[str]) -> None:
+    """--report none prints nothing but warnings, and does not go with a file."""
+    assert main([PROF, "-b", BIN, "--report", "none"]) == 0
+    assert capsys.readouterr() == ("", "")
+    os.mkdir("empty")
+    assert main([PROF, "-b", "empty", "--report", "none"]) == 0
+    assert "NOTHING WAS SYMBOLIZED" in capsys.readouterr().err
+    assert main([PROF, "--report", "none", "--report-file", "r"]) == 2
+
+
+@pytest.mark.parametrize("name", ["", "-", "in.prof", "o.gz", "m"])
+def test_names_of_report_files(name: str) -> None:
+    """A report needs a name of its own: not that of an input, output or list."""
+    Path("in.prof").write_bytes(Path(PROF).read_bytes())
+    assert main(["in.prof", "-o", "o.gz", "--missing", "m", "--report-file", name]) == 2
+    assert os.listdir() == ["in.prof"]
+
+
+def test_how_to_look_at_it(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last lines are commands that a shell takes as they are."""
+    monkeypatch.setenv("COLUMNS", "300")
+    assert main([PROF, "-b", BIN, "-o", "it's here.pb.gz"]) == 0
+    view, _, pprof = capsys.readouterr().out.splitlines()[-1].partition("   or: ")
+    assert shlex.split(view) == ["look", "at", "it:", "symbolize", "view", "it's here.pb.gz", "--open"]
+    assert shlex.split(pprof) == ["go", "tool", "pprof", "-http=:", "it's here.pb.gz"]
+
+
+def test_profiles_of_a_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    """One table, a row a profile with its process, within the width of the terminal; -v has the reports too."""
+    Path("t.pftrace").write_bytes(trace(7, 812))
+    assert main(["t.pftrace", "-b", BIN]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    head, first, second, *rest = out.splitlines()
+    assert head.split() == ["samples", "value", "named", "profile", "kind", "output"]
+    assert first.split()[:8] == ["37", "2.02", "kB", "100.0", "%", "/bin/p7", "(pid", "7)"]
+    assert "/bin/p812 (pid 812)  heap libc.malloc" in second
+    assert "wrote 2 profiles to t.symbolized/" in rest
+    assert max(map(len, (head, first, second))) <= 80
+    assert "t.pftrace" not in out
+    assert main(["t.pftrace", "-b", BIN, "-v"]) == 0
+    out = capsys.readouterr().out
+    assert "t.pftrace: /bin/p7 (pid 7) heap libc.malloc:\n" in out
+    assert out.count("is in named code") == 2
+    assert main(["t.pftrace"]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("no binaries were given") == 1
+    assert err == ("symbolize: warning: NOTHING WAS SYMBOLIZED in 2 of 2 profiles; name a folder with --binaries\n")
+
+
+def test_profiles_of_a_trace_as_data(capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON has a line a profile, which says whose it is; HTML one page with a table of all."""
+    Path("t.pftrace").write_bytes(trace(7, 812))
+    assert main(["t.pftrace", "-b", BIN, "--report", "json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    for row in rows:
+        jsonschema.validate(row, SCHEMA)
+    assert [row["of"] for row in rows] == [
+        {"kind": "heap", "detail": "libc.malloc", "pid": pid, "process": f"/bin/p{pid}"} for pid in (7, 812)
+    ]
+    assert rows[1]["profile"] == "t.pftrace (heap_dump.2.812.libc.malloc)"
+    assert main(["t.pftrace", "-b", BIN, "--report", "html"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("<section>") == 2
+    assert "<h1>2 profiles</h1>" in out
+    assert main([PROF, "-b", BIN, "--report", "html"]) == 0
+    assert "profiles</h1>" not in capsys.readouterr().out
+
+
+def test_one_of_several(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the others cannot be read, the one that is left has its whole report."""
+    Path("bad").write_text("no profile")
+    assert main(["bad", PROF, "-b", BIN]) == 1
+    assert "cum %  function" in capsys.readouterr().out
+
+
+def test_many_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of many profiles with warnings the first are shown, with the profile that each is of."""
+    data = profile([Mapping(0x1000, 0x2000, 0, "/bin/app")], [])
+    names = [f"{number}.pb" for number in range(15)]
+    for name in names:
+        Path(name).write_bytes(data)
+    assert main([*names, "-b", BIN]) == 0
+    out = capsys.readouterr().out
+    assert "warning: 3.pb: the profile has no samples\n" in out
+    assert "warning: and 5 more, which -v prints\n" in out
+    assert main([*names, "-b", BIN, "-v"]) == 0
+    assert "warning: 14.pb: the profile has no samples\n" in capsys.readouterr().out
+
+
+def test_width_and_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """COLUMNS counts, then the terminal; a file has 80 columns and no colour."""
+    assert width_of(sys.stdout) == 80
+    monkeypatch.setenv("COLUMNS", "123")
+    assert width_of(None) == 123
+    monkeypatch.setenv("COLUMNS", "0")
+    with open(os.devnull, "w") as file:
+        assert width_of(file) == 80
+        assert not has_colour(file)
+    assert not has_colour(None)
+
+
+def inspected(capsys: pytest.CaptureFixture[str], *paths: str) -> list[dict[str, Any]]:
+    """What `symbolize inspect --json` says."""
+    assert main(["inspect", "--json", *paths]) == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["files"]
+    return found
+
+
+def test_inspect_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    """A trace lists its profiles with process, samples and value, and the mappings of all with their build ids."""
+    Path("t.pftrace").write_bytes(trace(7, 812))
+    assert main(["inspect", "t.pftrace"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("t.pftrace: Perfetto trace, ")
+    assert "/bin/p812 (pid 812) heap libc.malloc\n" in out
+    assert out.count("mapping ") == 1
+    assert "build id 5e3ede9cfcac812af078bd0cfe366fe00b102526: 74 locations\n" in out
+    (trace_,) = inspected(capsys, "t.pftrace")
+    assert [(each["process"], each["pid"], each["kind"], each["samples"]) for each in trace_["profiles"]] == [
+        ("/bin/p7", 7, "heap", 37),
+        ("/bin/p812", 812, "heap", 37),
+    ]
+
+
+def test_inspect_profiles(capsys: pytest.CaptureFixture[str]) -> None:
+    """A profile says its format, sample types, mappings, and what has names and lines already, also when compressed."""
+    places = [Place(0x1000, 1, (Line("f", "f.c", 3),)), Place(0x1100, 1, (Line("g"),)), Place(0x1200, 1)]
+    Path("x.pb").write_bytes(profile([Mapping(0x1000, 0x2000, 0, "/bin/app", "ab" * 20)], [(places, [4])]))
+    go = str(FIXTURES / "profiles" / "go" / "census.pb.gz")
+    own, named, raw = inspected(capsys, "x.pb", go, PROF)
+    assert [each["kind"] for each in (own, named, raw)] == ["pprof", "pprof", "gperftools CPU profile"]
+    (content,) = own["profiles"]
+    assert (content["locations"], content["named_locations"], content["with_lines"]) == (3, 2, 1)
+    assert content["mappings"] == [{"name": "/bin/app", "build_id": "ab" * 20, "locations": 3, "named_locations": 2}]
+    assert own["conclusion"] == "1 of 3 locations have no names: symbolize finds their binaries by build id"
+    assert named["conclusion"] == "all locations have names already"
+    assert "their mappings have no build id" in raw["conclusion"]
+    assert main(["inspect", PROF]) == 0
+    out = capsys.readouterr().out
+    assert "sample type      cpu/nanoseconds, 1.51 s, shown first\n" in out
+    assert "locations        214, 0 with names\n" in out
+    Path("text").write_text("hello")
+    assert main(["inspect", "text"]) == 1
+    assert capsys.readouterr().err.startswith("symbolize: text: is no binary, list of symbols or profile: it looks")
