@@ -1,7 +1,7 @@
 """Reports: what was symbolized, what was not, and why."""
 
 from symbolize.report.build import build_report, heaviest
-from symbolize.report.model import MappingOutcome, MappingRow, Miss, Report, SharedCode
+from symbolize.report.model import MappingOutcome, MappingRow, Report, SharedCode
 from symbolize.report.reason_texts import HINTS, TEXTS, Hints
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "Hints",
     "MappingOutcome",
     "MappingRow",
-    "Miss",
     "Report",
     "SharedCode",
     "build_report",

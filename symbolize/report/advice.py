@@ -50,11 +50,11 @@ class Advice:
         self._reports += 1
         leaves, frames = report.sample_value or 1.0, report.value or 1.0
         for row in report.mappings:
-            for miss in row.misses:
-                if miss.reason is Reason.NOT_ASKED:
+            for reason, _, value in row.misses:
+                if reason is Reason.NOT_ASKED:
                     self._not_asked = True
-                elif miss.reason in self._hints:
-                    self._add(TEXTS[miss.reason], self._hints[miss.reason], miss.flat / leaves, miss.value / frames)
+                elif reason in self._hints:
+                    self._add(TEXTS[reason], self._hints[reason], row.missed_flat[reason] / leaves, value / frames)
             if is_bare(row):
                 self._add(*NAMES_ONLY, row.flat / leaves, row.without_lines_value / frames)
             if row.files and row.locations and not row.verified and not row.build_id:

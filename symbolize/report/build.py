@@ -12,7 +12,7 @@ from symbolize.analysis.top import FunctionTotals, sums
 from symbolize.core.arrays import AT_ONCE, Bool, Int64, UInt8, distinct, marked
 from symbolize.core.reasons import Reason
 from symbolize.profile import NONE, Profile
-from symbolize.report.model import MappingOutcome, MappingRow, Miss, Report, SharedCode
+from symbolize.report.model import MappingOutcome, MappingRow, Report, SharedCode
 
 TOP_FUNCTIONS = 10
 
@@ -149,12 +149,11 @@ def mapping_rows(
         here = counted[edges[mapping + 1] : edges[mapping + 2]]
         if mapping == NONE and not len(here):
             continue
-        misses = []
+        misses, missed_flat = [], {}
         for code in distinct(reasons[here[~named[here]]]).tolist():
             missed = here[reasons[here] == code]
-            misses.append(
-                Miss(Reason(code), len(missed), float(by_location[missed].sum()), float(leaves[missed].sum()))
-            )
+            misses.append((Reason(code), len(missed), float(by_location[missed].sum())))
+            missed_flat[Reason(code)] = float(leaves[missed].sum())
         inexact, bare = here[approximate[here]], here[nameless_lines[here]]
         rows.append(
             MappingRow(
@@ -166,7 +165,7 @@ def mapping_rows(
                 int(named[here].sum()),
                 float(by_location[here].sum()),
                 float(by_location[here[named[here]]].sum()),
-                sorted(misses, key=lambda miss: (-miss.flat, -miss.value)),
+                sorted(misses, key=lambda miss: -miss[2]),
                 outcome.detail,
                 outcome.tried,
                 list(outcome.problems),
@@ -179,6 +178,7 @@ def mapping_rows(
                 float(leaves[here].sum()),
                 float(leaves[here[named[here]]].sum()),
                 float(weights.mappings[mapping]),  # that of no mapping is the last
+                missed_flat,
                 int((reasons[here] == Reason.HAD_NAMES).sum()),
                 len(bare),
                 float(by_location[bare].sum()),

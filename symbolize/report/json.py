@@ -155,8 +155,9 @@ def server_failures(report: Report) -> list[dict[str, str]]:
 def misses(row: MappingRow) -> list[dict[str, object]]:
     """Why locations of a mapping have no names, as plain data."""
     return [
-        {"reason": reason.code, "text": TEXTS[reason], "locations": locations, "value": value, "flat": flat}
-        for reason, locations, value, flat in row.misses
+        {"reason": reason.code, "text": TEXTS[reason], "locations": locations, "value": value}
+        | {"flat": row.missed_flat.get(reason, 0.0)}
+        for reason, locations, value in row.misses
     ]
 
 

@@ -34,7 +34,7 @@ class Missing:
         for row in report.mappings:
             if not row.locations:
                 continue
-            reason = row.misses[0].reason if row.misses else Reason.SYMBOLIZED
+            reason = row.misses[0][0] if row.misses else Reason.SYMBOLIZED
             name = row.name.rpartition("/")[2] or "(no name)"
             for kind in row.wanted:
                 value, _, _ = self._files.get((row.wanted_id, kind), (0.0, "", ""))
@@ -65,5 +65,5 @@ def why(row: MappingRow, kind: str) -> str:
     if row.symbolized_locations and kind == "debuginfo":
         return "would add lines and inlined functions" + (", and names" if row.misses else "")
     if not row.files:
-        return TEXTS[row.misses[0].reason] if row.misses else "not found"
+        return TEXTS[row.misses[0][0]] if row.misses else "not found"
     return "has the addresses of the code" if kind == "executable" else "has names and lines"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from symbolize.analysis import FunctionRow
 from symbolize.core.arrays import Int64
@@ -40,16 +40,6 @@ class MappingOutcome(Protocol):
     def failures(self) -> Sequence[Failure]: ...
 
 
-class Miss(NamedTuple):
-    """Locations without names for one reason: how many, the value of their frames, and `flat`, the value of the samples
-    whose leaf is one of them."""
-
-    reason: Reason
-    locations: int
-    value: float
-    flat: float
-
-
 @dataclass(eq=False, slots=True)
 class MappingRow:
     """One mapping in the report.
@@ -58,7 +48,8 @@ class MappingRow:
     too; `cumulative` that of the samples with the mapping on their stack. `value` and `symbolized_value` count frames:
     a sample adds its value for every frame in the mapping.
 
-    `misses` are the locations without names by reason, the heaviest first. `had_names` counts the locations whose names
+    `misses` has reason, number and value of locations without names, the heaviest first; `missed_flat` the value of the
+    samples whose leaf is one of these, by reason. `had_names` counts the locations whose names
     came with the profile, `without_lines` those that got names, but neither file nor line, and `without_lines_value` is
     the value of their frames. `approximate_lines` counts the locations with the nearest earlier line instead of their
     own, `approximate_value` is the value of their frames.
@@ -72,7 +63,7 @@ class MappingRow:
     symbolized_locations: int
     value: float
     symbolized_value: float
-    misses: list[Miss]
+    misses: list[tuple[Reason, int, float]]
     detail: str
     tried: Sequence[tuple[str, str]]
     problems: list[str]
@@ -85,6 +76,7 @@ class MappingRow:
     flat: float = 0.0
     symbolized_flat: float = 0.0
     cumulative: float = 0.0
+    missed_flat: dict[Reason, float] = field(default_factory=dict)
     had_names: int = 0
     without_lines: int = 0
     without_lines_value: float = 0.0

@@ -43,7 +43,7 @@ def details(row: MappingRow, verbose: bool) -> Iterator[str]:
         yield f"use {', '.join(row.files)}{how_sure(row)}" + (f", {row.state}" if row.state else "")
     if row.wanted:
         yield f"wanted: {' and '.join(row.wanted)} of {row.wanted_id}"
-    for reason, number, *_ in row.misses:
+    for reason, number, _ in row.misses:
         yield f"{locations(row, number)} without names: {TEXTS[reason]}" + (f" ({row.detail})" if row.detail else "")
     for problem in row.problems:
         yield f"problem: {problem}"

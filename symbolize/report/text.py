@@ -69,14 +69,14 @@ def mapping_details(report: Report, row: MappingRow, verbose: bool) -> Iterator[
         yield f"from {', '.join(row.files)}" + (f" ({build_id})" if row.verified and build_id else how_sure(row))
     if row.had_names:
         yield f"{locations(row, row.had_names)}: names came with the profile"
-    for miss in row.misses:
-        if miss.reason is Reason.NOT_ASKED:
+    for reason, missed, _ in row.misses:
+        if reason is Reason.NOT_ASKED:
             continue  # said once, on top
         detail = f" ({row.detail})" if row.detail else ""
         detail += f", {build_id}" if build_id and not row.files else ""
-        weight = f", {share(miss.flat, report.sample_value)} flat: "
-        whole = "" if miss.locations == row.locations else locations(row, miss.locations) + weight
-        yield whole + TEXTS[miss.reason] + detail
+        weight = f", {share(row.missed_flat[reason], report.sample_value)} flat: "
+        whole = "" if missed == row.locations else locations(row, missed) + weight
+        yield whole + TEXTS[reason] + detail
     if verbose or row.without_lines_value > MANY_WITHOUT_LINES * row.value:
         if row.without_lines:
             yield f"{locations(row, row.without_lines)}: names only, no lines"

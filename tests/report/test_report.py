@@ -72,7 +72,8 @@ def test_rows() -> None:
     assert [(row.name, row.build_id) for row in rows] == [("/bin/app", "ab" * 20), ("/lib/libc.so", ""), ("", "")]
     assert [(row.locations, row.symbolized_locations) for row in rows] == [(2, 2), (1, 0), (1, 0)]
     assert [(row.value, row.symbolized_value) for row in rows] == [(31, 31), (5, 0), (1, 0)]
-    assert [row.misses for row in rows] == [[], [(Reason.NOT_FOUND, 1, 5.0, 5.0)], [(Reason.NO_MAPPING, 1, 1.0, 1.0)]]
+    assert [row.misses for row in rows] == [[], [(Reason.NOT_FOUND, 1, 5.0)], [(Reason.NO_MAPPING, 1, 1.0)]]
+    assert [row.missed_flat for row in rows] == [{}, {Reason.NOT_FOUND: 5.0}, {Reason.NO_MAPPING: 1.0}]
     assert [(row.flat, row.symbolized_flat, row.cumulative) for row in rows] == [(10, 10, 16), (5, 0, 5), (1, 0, 1)]
 
 
@@ -83,7 +84,7 @@ def test_misses_by_weight() -> None:
         [([light], [1]), ([heavy], [7]), ([kept], [100])],
         {light: Reason.OUTSIDE_SEGMENTS, heavy: Reason.OUTSIDE_SYMBOLS, kept: Reason.HAD_NAMES},
     )
-    assert [(miss.reason, miss.value) for miss in made.mappings[1].misses] == [
+    assert [(reason, value) for reason, _, value in made.mappings[1].misses] == [
         (Reason.OUTSIDE_SYMBOLS, 7.0),
         (Reason.OUTSIDE_SEGMENTS, 1.0),
     ]
