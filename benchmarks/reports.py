@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from symbolize.proto import report_sample_pb2 as schema  # noqa: E402
+from tests.support.messages import report_sample_pb2 as schema  # noqa: E402
 
 FILES, SYMBOLS, THREADS = 40, 200, 8
 READ_BY_PROTOBUF = 20_000

@@ -1,8 +1,9 @@
-"""Regenerate the committed protobuf modules: `python protos/generate.py [OUTPUT_DIRECTORY]` (needs grpcio-tools).
+"""Regenerate what is committed of the schemas: `python protos/generate.py [OUTPUT_DIRECTORY]` (needs grpcio-tools).
 
-Each schema also gives `NAME_tags.py` and `NAME_tags.pxi`, constants for interpreted and for compiled modules:
+Each schema gives `NAME_tags.py` and `NAME_tags.pxi`, constants for interpreted and for compiled modules:
 `SAMPLE_VALUE` is the tag of the field `value` of the message `Sample`, `SAMPLE_VALUE_PACKED` that of a packed list of
 integers, and `LAST_SAMPLE` the highest field number of the message. Values of enumerations have their own names.
+`NAME.binpb` is the schema as a descriptor, from which the tests have protobuf's own classes.
 """
 
 import re
@@ -15,25 +16,25 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from grpc_tools import protoc
 
 HERE = Path(__file__).resolve().parent
-COMMITTED = HERE.parent / "symbolize" / "proto"
+MODULES = HERE.parent / "symbolize" / "proto"
 
 TAGS_ONLY = "perfetto_trace.proto"
-"""Traces are read field by field and written by nobody, so their messages have no modules."""
+"""Tests have the classes of traces from the package perfetto."""
 VARINT, BYTES = 0, 2
 BYTES_TYPES = FieldDescriptorProto.TYPE_STRING, FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.TYPE_MESSAGE
 
 
-def generate(output: Path) -> None:
-    """Write the modules of every `.proto` file beside this script into `output`."""
+def generate(modules: Path, descriptors: Path) -> None:
+    """Write the constants and the descriptors of every `.proto` file beside this script."""
     for source in sorted(HERE.glob("*.proto")):
-        if source.name != TAGS_ONLY:
-            compile_schema(source, f"--python_out={output}", f"--pyi_out={output}")
         schema = read_schema(source)
+        if source.name != TAGS_ONLY:
+            (descriptors / f"{source.stem}.binpb").write_bytes(schema.SerializeToString(deterministic=True))
         names = {message.name for message in schema.message_type}
         constants = [(value.name, value.number) for enum in schema.enum_type for value in enum.value if value.number]
         for message in schema.message_type:
             constants += constants_of(message, message.name, names, source.name != TAGS_ONLY)
-        module = output / f"{source.stem}_tags.py"
+        module = modules / f"{source.stem}_tags.py"
         head = f"Constants of {source.name}; made by protos/generate.py."
         lines = [f"{name} = {value:#x}" for name, value in constants]
         module.write_text("\n".join((f'"""{head}"""', "", *lines)) + "\n")
@@ -41,16 +42,11 @@ def generate(output: Path) -> None:
         module.with_suffix(".pxi").write_text("\n".join(lines) + "\n")
 
 
-def compile_schema(source: Path, *outputs: str) -> None:
-    """Run protoc on one schema."""
-    if protoc.main(["protoc", f"-I{HERE}", *outputs, str(source)]) != 0:
-        raise SystemExit(f"protoc failed for {source.name}")
-
-
 def read_schema(source: Path) -> FileDescriptorProto:
     """The descriptors of a schema."""
     with tempfile.NamedTemporaryFile() as compiled:
-        compile_schema(source, f"--descriptor_set_out={compiled.name}")
+        if protoc.main(["protoc", f"-I{HERE}", f"--descriptor_set_out={compiled.name}", str(source)]) != 0:
+            raise SystemExit(f"protoc failed for {source.name}")
         return FileDescriptorSet.FromString(Path(compiled.name).read_bytes()).file[0]
 
 
@@ -76,4 +72,4 @@ def constants_of(message: DescriptorProto, name: str, names: set[str], last: boo
 
 
 if __name__ == "__main__":
-    generate(Path(sys.argv[1]) if len(sys.argv) > 1 else COMMITTED)
+    generate(*[Path(sys.argv[1])] * 2 if len(sys.argv) > 1 else (MODULES, HERE))

@@ -149,7 +149,7 @@ def cited_rules() -> dict[int, str]:
     cited: dict[int, str] = {}
     for folder in ("symbolize", "tests"):
         for path in sorted((ROOT / folder).rglob("*.p*")):
-            if path.suffix in (".py", ".pxd", ".pyi") and not path.stem.endswith("_pb2") and path != Path(__file__):
+            if path.suffix in (".py", ".pxd", ".pyi") and path != Path(__file__):
                 for match in RULE.finditer(path.read_text()):
                     cited |= dict.fromkeys(numbers(match), str(path.relative_to(ROOT)))
     return cited

@@ -6,7 +6,7 @@ first and get their names last.
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from symbolize.core.arrays import (
     UInt64,
     distinct,
     distinct_inverse,
-    is_among,
     offsets_of,
     pair,
     unpair,
@@ -29,7 +28,7 @@ from symbolize.core.arrays import (
 from symbolize.core.errors import InputError
 from symbolize.load import simpleperf_numbers as numbers
 from symbolize.load import simpleperf_scan as scanning
-from symbolize.load.simpleperf_report import MAX_EVENTS, MAX_FILES, Report, matches
+from symbolize.load.simpleperf_report import MAX_EVENTS, MAX_FILES, File, Report, matches
 from symbolize.profile.model import (
     AddressKind,
     Functions,
@@ -42,9 +41,6 @@ from symbolize.profile.model import (
     ValueType,
 )
 from symbolize.proto import report_sample_tags as tags
-
-if TYPE_CHECKING:
-    from symbolize.proto import report_sample_pb2 as schema
 
 __all__ = ["OffCpuMode", "load", "matches"]
 
@@ -185,7 +181,7 @@ class Frames(NamedTuple):
     file: Int64
     symbol: Int32
     execution: UInt8
-    files: "list[schema.File | None]"
+    files: list[File | None]
     file_ids: list[int]
     kinds: list[AddressKind]
 
@@ -299,15 +295,9 @@ def _hide_art(report: Report, frames: Frames, hidden: UInt8) -> None:
         return
     kinds = np.where(execution == numbers.NO_EXECUTION, of_file[frames.file], np.uint8(numbers.NATIVE))
     kinds[(execution == tags.INTERPRETED_JVM_METHOD) | (execution == tags.JIT_JVM_METHOD)] = numbers.JAVA
-    trampolines = [
-        file << 32 | symbol
-        for file, record in enumerate(frames.files)
-        if record is not None
-        for symbol, name in enumerate(record.symbol)
-        if name.endswith(TRAMPOLINE)
-    ]
-    symbols = pair(frames.file, frames.symbol)
-    is_trampoline = is_among(symbols, np.array(trampolines, np.int64))
+    symbols, of_frame = distinct_inverse(pair(frames.file, np.maximum(frames.symbol, NONE)))
+    trampolines = np.array([_is_trampoline(frames, *each) for each in zip(*unpair(symbols), strict=True)], np.bool_)
+    is_trampoline = trampolines[of_frame]
     kinds[is_trampoline & (execution == numbers.NO_EXECUTION)] = numbers.TRAMPOLINE
     if (kinds >= numbers.ART).any():
         marked = np.zeros_like(hidden)
@@ -317,7 +307,13 @@ def _hide_art(report: Report, frames: Frames, hidden: UInt8) -> None:
         scanning.mark_frames(scan, (execution == tags.ART_METHOD).view(np.uint8).data, hidden.data)
 
 
-def _runtime_kind(file: "schema.File | None") -> int:
+def _is_trampoline(frames: Frames, file: int, symbol: int) -> bool:
+    """Whether the function with this number in one of the files leads from Java to a native method."""
+    record = frames.files[file]
+    return record is not None and 0 <= symbol < len(record.symbol) and record.symbol[symbol].endswith(TRAMPOLINE)
+
+
+def _runtime_kind(file: File | None) -> int:
     """What the frames of a file are, if they have no execution type."""
     path = b"" if file is None else file.path
     if BYTECODE.match(path) or JIT_CACHE.match(path):

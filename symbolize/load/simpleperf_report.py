@@ -3,17 +3,18 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import numpy as np
+
+from symbolize.core.arrays import Int64
 from symbolize.core.compression import CutShort
 from symbolize.core.errors import InputError
 from symbolize.core.protobuf import NUMBER
 from symbolize.load import simpleperf_scan as scanning
+from symbolize.load.perfetto.wire import message, spans
 from symbolize.load.simpleperf_numbers import BAD, ENDED, MAX_RECORD, MORE, OTHER, SIZE_BYTES, TOO_LARGE
 from symbolize.proto import report_sample_tags as tags
-
-if TYPE_CHECKING:
-    from symbolize.proto import report_sample_pb2 as schema
 
 MAGIC: Final = b"SIMPLEPERF"
 VERSION: Final = 1
@@ -56,6 +57,8 @@ MAX_FILES: Final = 1 << 17
 """Files, of which each is an object. Those above are left out with a warning, as with threads."""
 MAX_SYMBOLS: Final = 1 << 22
 """Names of functions in all files together, linked and readable: an empty one is larger in memory than in the file."""
+MASK32: Final = (1 << 32) - 1
+"""What is kept of the numbers of files, threads and processes."""
 MAX_THREADS: Final = 1 << 19
 """Eight times the threads that a Linux kernel has at one time unless it is configured to have more."""
 MAX_EVENTS: Final = 1 << 12
@@ -66,15 +69,61 @@ def matches(data: bytes | memoryview) -> bool:
     return bytes(data[: len(MAGIC)]) == MAGIC
 
 
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names of functions by number; they stay in the record, with where each begins and ends in turn."""
+
+    record: bytes
+    places: Int64
+
+    def __len__(self) -> int:
+        return len(self.places) // 2
+
+    def __getitem__(self, number: int) -> bytes:
+        return self.record[self.places[2 * number] : self.places[2 * number + 1]]
+
+
+NO_NAMES: Final = Names(b"", np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that frames are in, with the names of its functions, readable and linked."""
+
+    path: bytes
+    symbol: Names = NO_NAMES
+    mangled_symbol: Names = NO_NAMES
+
+
+@dataclass(frozen=True, slots=True)
+class MetaInfo:
+    """What is known about the recording; empty where the report does not say it."""
+
+    event_type: list[bytes]
+    app_package_name: bytes
+    app_type: bytes
+    android_sdk_version: bytes
+    android_build_type: bytes
+    trace_offcpu: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LostSituation:
+    """How many samples the report has, and how many were lost."""
+
+    sample_count: int
+    lost_count: int
+
+
 @dataclass(eq=False)
 class Report:
     """What was read of a file: the tables of the scan, and the records around the samples."""
 
     source: str
     warnings: list[str] = field(default_factory=list)
-    meta: "schema.MetaInfo | None" = None
-    lost: "schema.LostSituation | None" = None
-    files: "dict[int, schema.File]" = field(default_factory=dict)
+    meta: MetaInfo | None = None
+    lost: LostSituation | None = None
+    files: dict[int, File] = field(default_factory=dict)
     threads: dict[int, tuple[int, bytes]] = field(default_factory=dict)
     """Process and name by thread; both ids as unsigned numbers."""
     scan: Any = field(default_factory=lambda: scanning.Scan(int.from_bytes(os.urandom(8), "little")))
@@ -146,10 +195,6 @@ class Report:
 
     def _keep(self, kind: int, content: bytes | memoryview) -> None:
         """Read a record other than a sample."""
-        from google.protobuf.message import DecodeError
-
-        from symbolize.proto import report_sample_pb2 as schema
-
         raw = bytes(content)
         entries = scanning.count_entries(raw, *SHAPES[kind])
         if entries < 0:
@@ -160,35 +205,63 @@ class Report:
         self.symbols += entries if kind == tags.RECORD_FILE else 0
         if self.symbols > MAX_SYMBOLS:
             raise InputError(self.source, f"has more than {MAX_SYMBOLS} names of functions")
-        try:
-            if kind == tags.RECORD_LOST:
-                self.lost = schema.LostSituation.FromString(raw)
-            elif kind == tags.RECORD_FILE:
-                file = schema.File.FromString(raw)
-                if len(self.files) < MAX_FILES or file.id in self.files:
-                    self.files[file.id] = file
-                else:
-                    self.too_many[kind] = self.too_many.get(kind, 0) + 1
-            elif kind == tags.RECORD_THREAD:
-                thread = schema.Thread.FromString(raw)
-                if len(self.threads) < MAX_THREADS or thread.thread_id in self.threads:
-                    self.threads[thread.thread_id] = thread.process_id, thread.thread_name
-                else:
-                    self.too_many[kind] = self.too_many.get(kind, 0) + 1
-            elif kind == tags.RECORD_META_INFO and self.meta is None:
-                self.meta = schema.MetaInfo.FromString(raw)
-                if not self.meta.trace_offcpu:
-                    self.scan.merge_samples()
-            elif kind == tags.RECORD_META_INFO:
-                self.warnings.append("There are several records of meta information; the first one counts.")
-            self.records += 1
-        except DecodeError:
-            self.scan.left_out += 1
+        if kind == tags.RECORD_LOST:
+            self.lost = read_lost(raw)
+        elif kind == tags.RECORD_FILE:
+            number, file = read_file(raw, entries)
+            if len(self.files) < MAX_FILES or number in self.files:
+                self.files[number] = file
+            else:
+                self.too_many[kind] = self.too_many.get(kind, 0) + 1
+        elif kind == tags.RECORD_THREAD:
+            values = message(raw)
+            thread = values.get(tags.THREAD_THREAD_ID, 0) & MASK32
+            if len(self.threads) < MAX_THREADS or thread in self.threads:
+                process = values.get(tags.THREAD_PROCESS_ID, 0) & MASK32
+                self.threads[thread] = process, values.get(tags.THREAD_THREAD_NAME, b"")
+            else:
+                self.too_many[kind] = self.too_many.get(kind, 0) + 1
+        elif kind == tags.RECORD_META_INFO and self.meta is None:
+            self.meta = read_meta(raw)
+            if not self.meta.trace_offcpu:
+                self.scan.merge_samples()
+        elif kind == tags.RECORD_META_INFO:
+            self.warnings.append("There are several records of meta information; the first one counts.")
+        self.records += 1
 
     @property
     def has_offcpu(self) -> bool:
         """Whether the time off the processor was recorded."""
         return self.meta is not None and self.meta.trace_offcpu
+
+
+def read_lost(raw: bytes) -> LostSituation:
+    """The content of a sound record; a count that is not there is 0."""
+    values = message(raw)
+    return LostSituation(values.get(tags.LOST_SITUATION_SAMPLE_COUNT, 0), values.get(tags.LOST_SITUATION_LOST_COUNT, 0))
+
+
+def read_meta(raw: bytes) -> MetaInfo:
+    """The content of a sound record."""
+    values = message(raw)
+    return MetaInfo(
+        [raw[begin:end] for tag, begin, end in spans(raw) if tag == tags.META_INFO_EVENT_TYPE],
+        values.get(tags.META_INFO_APP_PACKAGE_NAME, b""),
+        values.get(tags.META_INFO_APP_TYPE, b""),
+        values.get(tags.META_INFO_ANDROID_SDK_VERSION, b""),
+        values.get(tags.META_INFO_ANDROID_BUILD_TYPE, b""),
+        bool(values.get(tags.META_INFO_TRACE_OFFCPU, 0)),
+    )
+
+
+def read_file(raw: bytes, entries: int) -> tuple[int, File]:
+    """The number and the content of a sound record with so many names."""
+    places = np.empty((2, 2 * entries), np.int64)
+    number, begin, end, *used = scanning.read_file(raw, places[0].data, places[1].data)
+    if not entries:
+        return number, File(raw[begin:end])
+    names = (Names(raw, each[:size].copy()) for each, size in zip(places, used, strict=True))
+    return number, File(raw[begin:end], *names)
 
 
 class Stream:

@@ -114,6 +114,69 @@ def count_entries(data: object, numbers: cython.ulonglong, texts: cython.ulonglo
     return -1 if c.bad else count
 
 
+def find_texts(data: object, tag: cython.ulonglong, places: cython.longlong[::1]) -> int:
+    """Write where the content of each field with `tag` begins and ends, in turn; how many numbers these are.
+
+    The fields are sound and those with the tag fit into `places`: `count_entries` counted them.
+    """
+    c: Cursor = Cursor(data)
+    used: cython.Py_ssize_t = 0
+    outer: cython.Py_ssize_t
+    found: cython.ulonglong
+    with cython.nogil:
+        while c.pos < c.end and not c.bad:
+            found = c.varint()
+            if found == tag:
+                outer = c.enter()
+                places[used] = c.pos
+                places[used + 1] = c.end
+                used += 2
+                c.leave(outer)
+            else:
+                c.skip_field(found)
+    return used
+
+
+def read_file(
+    data: object, symbols: cython.longlong[::1], mangled: cython.longlong[::1]
+) -> tuple[int, int, int, int, int]:
+    """The fields of a file: its number, where its path begins and ends, and how many of the numbers in `symbols` and in
+    `mangled` were written: where each name begins and ends, in turn.
+
+    `count_entries` found the fields to be sound, and how many names there are.
+    """
+    c: Cursor = Cursor(data)
+    number: cython.ulonglong = 0
+    path_begin: cython.Py_ssize_t = 0
+    path_end: cython.Py_ssize_t = 0
+    named: cython.Py_ssize_t = 0
+    linked: cython.Py_ssize_t = 0
+    outer: cython.Py_ssize_t
+    tag: cython.ulonglong
+    with cython.nogil:
+        while c.pos < c.end and not c.bad:
+            tag = c.varint()
+            if tag == FILE_ID:
+                number = c.varint() & MASK32
+            elif tag in (FILE_PATH, FILE_SYMBOL, FILE_MANGLED_SYMBOL):
+                outer = c.enter()
+                if tag == FILE_PATH:
+                    path_begin = c.pos
+                    path_end = c.end
+                elif tag == FILE_SYMBOL:
+                    symbols[named] = c.pos
+                    symbols[named + 1] = c.end
+                    named += 2
+                else:
+                    mangled[linked] = c.pos
+                    mangled[linked + 1] = c.end
+                    linked += 2
+                c.leave(outer)
+            else:
+                c.skip_field(tag)
+    return number, path_begin, path_end, named, linked
+
+
 def open_record(s: Scan, c: Cursor) -> cython.int:
     """The kind of message in the record under the cursor, and where it is; of several the last counts (protobuf
     oneof). 0: none that we know."""

@@ -8,8 +8,8 @@ import pytest
 
 from symbolize.binaries import roots_from_environment
 from symbolize.cli import main
-from symbolize.proto import profile_pb2
 from tests.support.fixture_files import BINARIES, FIXTURES
+from tests.support.messages import profile_pb2
 
 PROFILE = FIXTURES / "profiles/gperftools/ledger-gcc-pie.prof"
 

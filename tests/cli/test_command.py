@@ -18,10 +18,10 @@ import symbolize
 from symbolize.cli import main
 from symbolize.cli.progress import ProgressBar
 from symbolize.core.cursor import uncompiled
-from symbolize.proto import profile_pb2
 from tests.support import fixture_files as fixtures
 from tests.support.elf_writer import ALLOC, NOTE, Section, Segment, Symbol, build_id_note, elf_file, text
 from tests.support.fixture_files import BINARIES, FIXTURES
+from tests.support.messages import profile_pb2
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 
 ROOT = Path(__file__).parent.parent.parent

@@ -15,7 +15,6 @@ from symbolize import Reason, Symbolizer
 from symbolize.elf import ElfImage, identify
 from symbolize.elf.probe import CODE
 from symbolize.inspection import inspect
-from symbolize.proto import profile_pb2
 from symbolize.symbols import Binary, builds_of
 from symbolize.symbols.builds import MAX_COMPARED, same_code
 from symbolize.write import encode
@@ -23,6 +22,7 @@ from tests.support import elf_writer
 from tests.support import fixture_files as fixtures
 from tests.support.elf_writer import ALLOC, EXEC, NOBITS, NOTE, PROGBITS, Section, Symbol, build_id_note, elf_file
 from tests.support.lookup import frames_of
+from tests.support.messages import profile_pb2
 from tests.support.pprof_writer import Mapping, Place, profile
 
 PAGE = 4096

@@ -16,7 +16,6 @@ import zstandard
 import symbolize
 from symbolize import Reason, Symbolizer, UsageError
 from symbolize.binaries import Kind, Unasked
-from symbolize.proto import profile_pb2
 from symbolize.report.json import folded
 from symbolize.write import encode
 from tests.support import fixture_files as fixtures
@@ -33,6 +32,7 @@ from tests.support.elf_writer import (
 )
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.kernel_modules import MODULE_ID, MODULE_START, write_module
+from tests.support.messages import profile_pb2
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 from tests.support.spectra import (
     BASE,

@@ -146,7 +146,7 @@ def test_fields_of_a_newer_schema_do_not_hide_a_profile(message: str, extra: byt
     known = {"sample_type": 2, "sample": 3, "mapping": 10, "location": 5, "function": 5}[message]
     if extra[0] >> 3 <= known and extra[0] < 0x80:
         extra = b"\xba\x06\x01y"
-    from symbolize.proto import profile_pb2
+    from tests.support.messages import profile_pb2
 
     whole = profile_pb2.Profile(string_table=[b"", b"samples", b"count"])
     whole.sample_type.add(type=1, unit=2)

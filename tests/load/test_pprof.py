@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 from symbolize.core.errors import InputError
 from symbolize.load import pprof
 from symbolize.profile import NONE
-from symbolize.proto.profile_pb2 import Profile as Message
-from symbolize.proto.profile_pb2 import ValueType
 from symbolize.write import encode
+from tests.support.messages import profile_pb2
 from tests.support.perfetto_writer import varint
 
 
-def small() -> Message:
+def small() -> profile_pb2.Profile:
     """A small valid profile with every table."""
-    message = Message(string_table=[b"", b"cpu", b"ns", b"main", b"main.c", b"/bin/main", b"abcd", b"thread"])
+    message = profile_pb2.Profile(
+        string_table=[b"", b"cpu", b"ns", b"main", b"main.c", b"/bin/main", b"abcd", b"thread"]
+    )
     message.sample_type.add(type=1, unit=2)
     for stack in ([1, 2], [2]):
         sample = message.sample.add(location_id=stack, value=[10_000_000])
@@ -67,7 +68,9 @@ def test_repeated_strings_are_one() -> None:
 @pytest.mark.parametrize("ids", [[1, 2, 3, 4], [1, 3, 2, 4], [2, 3, 4, 5], [1, 2, 3, 5], [4, 3, 2, 1]])
 def test_rows_are_found_by_their_ids(ids: list[int]) -> None:
     """Whatever ids the rows of tables have, in whatever order, a reference is to the row with the id."""
-    message = Message(string_table=[b"", b"x", b"/1", b"/2", b"/3", b"/4"], sample_type=[ValueType(type=1)])
+    message = profile_pb2.Profile(
+        string_table=[b"", b"x", b"/1", b"/2", b"/3", b"/4"], sample_type=[profile_pb2.ValueType(type=1)]
+    )
     for row, each in enumerate(ids):
         message.mapping.add(id=each, memory_limit=0x100, filename=2 + row)
         message.function.add(id=each, name=2 + row)
@@ -82,7 +85,7 @@ def test_rows_are_found_by_their_ids(ids: list[int]) -> None:
         assert pprof.load(message.SerializeToString(), "x").locations.mapping.tolist() == [NONE, 1, 2, 3]
 
 
-def alter(change: Callable[[Message], Any]) -> bytes:
+def alter(change: Callable[[profile_pb2.Profile], Any]) -> bytes:
     """The small profile after a change."""
     message = small()
     change(message)
@@ -114,7 +117,7 @@ def alter(change: Callable[[Message], Any]) -> bytes:
         (lambda m: m.string_table.__setitem__(0, b"x"), "first entry is not empty"),
     ],
 )
-def test_what_is_not_valid(change: Callable[[Message], Any], problem: str) -> None:
+def test_what_is_not_valid(change: Callable[[profile_pb2.Profile], Any], problem: str) -> None:
     """pprof's CheckValid, and indices outside the string table."""
     assert problem in refused(alter(change)).problem
 
@@ -136,7 +139,7 @@ def test_lists_that_are_not_packed() -> None:
         at = plain.index(old) - 1
         plain = plain[:at] + bytes([plain[at] + len(new) - len(old)]) + new + plain[at + 1 + len(old) :]
     plain = plain.replace(b"\x6a\x02\x03\x04", b"\x68\x03\x68\x04")
-    assert Message.FromString(plain) == packed
+    assert profile_pb2.Profile.FromString(plain) == packed
     assert plain != raw
     assert encode(pprof.load(plain, "x")) == encode(pprof.load(raw, "x"))
     found = pprof.load(plain, "x").samples
@@ -281,7 +284,7 @@ def test_matches_profiles() -> None:
     assert pprof.matches(memoryview(raw))
     assert pprof.matches(raw[:40])
     assert pprof.matches(b"\x32\x00" + raw)
-    assert pprof.matches(Message(string_table=[b""]).SerializeToString())
+    assert pprof.matches(profile_pb2.Profile(string_table=[b""]).SerializeToString())
     assert pprof.matches(b"\xc0\x3e\x01" + raw) is False  # unknown fields come first in no profile
 
 
@@ -376,11 +379,11 @@ def test_fields_of_another_wire_type(message: str, wire: int) -> None:
         profile = pprof.load(raw, "x")
         what = "unknown fields of lines" if message in ("label", "line", "sample_type") else "of another wire type"
         assert any(what in each for each in profile.warnings)
-        assert unknown_anywhere(Message.FromString(encode(profile))) == 0
+        assert unknown_anywhere(profile_pb2.Profile.FromString(encode(profile))) == 0
     # A newer schema's field stays.
     for number in (FIELDS[message] + 1, 1000):
         raw = with_field(message, varint(number << 3 | wire) + content)
-        kept = unknown_anywhere(Message.FromString(encode(pprof.load(raw, "x"))))
+        kept = unknown_anywhere(profile_pb2.Profile.FromString(encode(pprof.load(raw, "x"))))
         assert kept == (message not in ("label", "line", "sample_type"))
 
 

@@ -21,9 +21,9 @@ from symbolize.core.errors import InputError
 from symbolize.load import load as load_any
 from symbolize.load import simpleperf, simpleperf_numbers, simpleperf_report, simpleperf_scan
 from symbolize.profile import NONE, AddressKind, Profile, compact
-from symbolize.proto import profile_pb2
-from symbolize.proto import report_sample_pb2 as schema
 from tests.support import interpreted
+from tests.support.messages import profile_pb2
+from tests.support.messages import report_sample_pb2 as schema
 from tests.support.simpleperf_writer import (
     MAGIC,
     Model,

@@ -16,7 +16,6 @@ from symbolize import Reason, Symbolizer
 from symbolize.elf import ElfImage
 from symbolize.names import demangle_android_linker
 from symbolize.profile import NONE
-from symbolize.proto import profile_pb2
 from symbolize.resolve.name_agreement import (
     MAX_NAME,
     Agreement,
@@ -47,6 +46,7 @@ from tests.support.elf_writer import (
     elf_file,
 )
 from tests.support.kernel_image import vmlinux
+from tests.support.messages import profile_pb2
 
 RECORDED = fixtures.FIXTURES / "simpleperf"
 BINARIES, WRONG = RECORDED / "binaries", RECORDED / "wrong_build"

@@ -7,9 +7,9 @@ import pytest
 
 import symbolize
 from symbolize import Reason, Symbolizer
-from symbolize.proto import profile_pb2
 from symbolize.resolve.providers import jit
 from tests.support.jitdump_writer import dump, lines, load
+from tests.support.messages import profile_pb2
 from tests.support.pprof_writer import Mapping, Place, profile
 from tests.support.whole_runs import run
 

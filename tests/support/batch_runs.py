@@ -18,9 +18,9 @@ from elftools.elf.elffile import ELFFile
 
 from symbolize.batch.manifest import State
 from symbolize.cli import main
-from symbolize.proto import profile_pb2
 from tests.support import perfetto_writer as w
 from tests.support.fixture_files import BINARIES, FIXTURES, segments
+from tests.support.messages import profile_pb2
 
 ROOT = Path(__file__).parent.parent.parent
 ENDING = ".pb.gz"

@@ -11,7 +11,7 @@ from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
-from symbolize.proto import profile_pb2
+from tests.support.messages import profile_pb2
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 BINARIES = FIXTURES / "bin"

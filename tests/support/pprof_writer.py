@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from symbolize.profile.model import RawFields
-from symbolize.proto import profile_pb2
+from tests.support.messages import profile_pb2
 
 
 class Mapping(NamedTuple):

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from symbolize.proto import report_sample_pb2 as schema
+from tests.support.messages import report_sample_pb2 as schema
 
 MAGIC = b"SIMPLEPERF\x01\x00"
 Frame = tuple[int, int, int] | tuple[int, int, int, int]

@@ -7,8 +7,8 @@ from typing import Any
 
 import symbolize
 from symbolize import Symbolizer
-from symbolize.proto import profile_pb2
 from symbolize.write import encode
+from tests.support.messages import profile_pb2
 from tests.support.pprof_writer import Mapping, Place, profile
 
 

@@ -8,13 +8,13 @@ import pytest
 
 import symbolize
 from symbolize import Reason, Symbolizer
-from symbolize.proto import profile_pb2
 from symbolize.write import encode
 from tests.support import gperftools_writer
 from tests.support.dwarf_writer import function
 from tests.support.elf_writer import AARCH64, ALLOC, EXEC, RISCV, X86_64, Section, Segment, Symbol, elf_file, text
 from tests.support.line_writer import Lines, sequence
 from tests.support.lookup import frames_at, image_of, names_at
+from tests.support.messages import profile_pb2
 from tests.support.programs import unit
 
 PACKAGE = Path(symbolize.__file__).parent

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from symbolize.core.errors import OutputError
 from symbolize.load import pprof as loader
 from symbolize.profile import Functions, Labels, Lines, Locations, Mappings, Profile, Samples, Strings, ValueType
-from symbolize.proto import profile_pb2
 from symbolize.write import encode, files, write
 from symbolize.write import pprof as writer
 from tests.support.devices import null_device
+from tests.support.messages import profile_pb2
 
 INT64 = st.one_of(st.integers(-3, 300), st.integers(-(1 << 63), (1 << 63) - 1))
 UINT64 = st.one_of(st.integers(0, 300), st.integers(0, (1 << 64) - 1))

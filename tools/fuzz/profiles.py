@@ -15,11 +15,11 @@ from unittest.mock import patch
 
 from symbolize.cli.main import main
 from symbolize.elf import ElfImage
-from symbolize.proto.profile_pb2 import Profile as Message
 from tests.support import gperftools_writer as gperftools
 from tests.support import perfetto_traces as given
 from tests.support import perfetto_writer as traces
 from tests.support.bombs import BASE
+from tests.support.messages import profile_pb2
 from tests.support.perfetto_writer import varint
 from tools.fuzz.mutate import ANY, HOW_MANY, INTERESTING, cut
 
@@ -302,7 +302,7 @@ def profile_target(seed: int) -> int:
             assert "out of memory" not in text
         for path in out.rglob("*"):
             if path.is_file():
-                Message.FromString(gzip.decompress(path.read_bytes()))
+                profile_pb2.Profile.FromString(gzip.decompress(path.read_bytes()))
                 assert path.name.endswith(".pb.gz")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

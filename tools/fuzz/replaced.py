@@ -32,8 +32,8 @@ from typing import Any
 from elftools.elf.elffile import ELFFile
 
 from symbolize.cli import main
-from symbolize.proto import profile_pb2
 from symbolize.symbols import DamagedTable, read_table
+from tests.support.messages import profile_pb2
 from tests.support.pprof_writer import Mapping, Place, profile
 
 FUNCTIONS = 8_000

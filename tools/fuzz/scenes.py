@@ -19,12 +19,12 @@ import zstandard
 from symbolize.cli.main import main
 from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, EXIT_SOME
 from symbolize.elf import ElfImage
-from symbolize.proto.profile_pb2 import Profile as Message
 from symbolize.resolve.addresses import page_ceil, page_floor
 from tests.support.elf_writer import ALLOC, ET_EXEC, EXEC, NOTE, Section, Segment, Symbol, build_id_note, elf_file
 from tests.support.hostile_names import HOSTILE
 from tests.support.jitdump_writer import dump, lines, load
 from tests.support.kallsyms import LINES
+from tests.support.messages import profile_pb2
 from tests.support.pprof_writer import Line, Place, profile
 from tests.support.pprof_writer import Mapping as Mapped
 from tests.support.proguard_maps import R8
@@ -261,4 +261,4 @@ def run(chance: random.Random, folder: Path, files: Sequence[Path], options: Seq
         assert text.splitlines()[-1].startswith("symbolize: "), text[-600:]
     for path in out.rglob("*"):
         if path.is_file():
-            Message.FromString(gzip.decompress(path.read_bytes()))
+            profile_pb2.Profile.FromString(gzip.decompress(path.read_bytes()))
