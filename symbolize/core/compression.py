@@ -112,7 +112,8 @@ def _needed(module: str, name: str, source: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         package = module.partition(".")[0]
-        raise MissingCodec(source, f"is {name} compressed, which needs the Python package {package}") from None
+        how = ": pip install 'symbolize[lz4]'" if package == "lz4" else ""
+        raise MissingCodec(source, f"is {name} compressed, which needs the Python package {package}{how}") from None
 
 
 def _deflated(wbits: int) -> Callable[[str], Any]:

@@ -148,12 +148,15 @@ def test_zstd_stream_without_size() -> None:
     assert decompress(buffer.getvalue(), "x") == DATA
 
 
-@pytest.mark.parametrize(("module", "name"), [("zstandard", "zstd"), ("lz4.frame", "lz4")])
-def test_a_missing_library_is_named(module: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("module", "name", "package"),
+    [("zstandard", "zstd", "zstandard"), ("lz4.frame", "lz4", "lz4: pip install 'symbolize[lz4]'")],
+)
+def test_a_missing_library_is_named(module: str, name: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its library a codec says what to install."""
     packed = CODECS[name](DATA)
     monkeypatch.setitem(sys.modules, module, None)
-    assert refused(packed).problem == f"is {name} compressed, which needs the Python package {module.partition('.')[0]}"
+    assert refused(packed).problem == f"is {name} compressed, which needs the Python package {package}"
 
 
 def streamed(data: bytes, step: int, size: int = 1 << 40) -> tuple[bytes, str, int | None]:

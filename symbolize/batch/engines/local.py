@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from importlib.util import find_spec
 from multiprocessing import get_context, resource_tracker
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 from symbolize.batch.clock import OVERDUE
 from symbolize.batch.engines.engine import Failure, Limits, Outcome, Reply, Task, one_line, outcome_of, packed, perform
 from symbolize.core.closing import Closeable
-from symbolize.core.errors import SymbolizeError
+from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.core.parallel import end_with_parent
 
 PRELOADED = ["symbolize.batch.tasks", "symbolize.pipeline"]
@@ -49,6 +50,9 @@ class LocalEngine(Closeable):
     """
 
     def __init__(self, workers: int | None = None) -> None:
+        """`workers` None: one for each core. Raises UsageError if pebble is not installed."""
+        if find_spec("pebble") is None:
+            raise UsageError("worker processes need the package pebble: pip install 'symbolize[batch]'")
         self.workers = max(1, workers or len(os.sched_getaffinity(0)))
         self._lanes: list[Lane] = []
         self._failed_starts = 0
