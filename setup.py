@@ -1,8 +1,11 @@
 """Compiles the hot loops where a C compiler is; without one the same modules run interpreted."""
 
 import os
+import re
+import tomllib
 from pathlib import Path
 
+from Cython import Shadow
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -33,14 +36,33 @@ class BuildCore(build_ext):
             for built in self.get_outputs():
                 Path(built).unlink(missing_ok=True)
             self.extensions = []
+            if not self.inplace:  # what `import cython` gives uncompiled modules: `symbolize.core` looks for it
+                self.copy_file(Shadow.__file__, Path(self.build_lib, "symbolize", "core", "cython_shadow.py"))
             self.warn(
                 f"the compiled core could not be built ({error}); symbolize is installed without it and will be "
                 "about a hundred times slower. Install a C compiler and the Python headers and install again."
             )
 
 
+def readme() -> str:
+    """README.md as a page of its own: links to files lead to the released version where the source is, if
+    `project.urls` says where that is, and are plain text otherwise."""
+    project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+    source = project.get("urls", {}).get("Source")
+
+    def absolute(link: re.Match[str]) -> str:
+        image, text, path = link.groups()
+        if source is None:
+            return "" if image else text
+        return f"{image}[{text}]({source}/{'raw' if image else 'blob'}/v{project['version']}/{path})"
+
+    return re.sub(r"(!?)\[([^]]*)]\((?!\w+:|#)([^)]+)\)", absolute, Path("README.md").read_text())
+
+
 modules = [extension(".".join(Path(path).with_suffix("").parts), [path]) for path in COMPILED]
 setup(
+    long_description=readme(),
+    long_description_content_type="text/markdown",
     cmdclass={"build_ext": BuildCore},
     ext_modules=cythonize(
         [extension(SHARED, []), *modules],
