@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""The source distribution, wheels of it for the oldest and the newest Python that is promised and installed, and their
+tests.
+
+Every wheel is installed into an environment without a compiler, runs the README's first command there, and then the
+tests as [tool.cibuildwheel] says it: beside the installed package, not with its sources. The oldest Python does so with
+the oldest dependencies that pyproject.toml admits, the newest with the newest. What is between is left to cibuildwheel.
+"""
+
+import email
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / "build" / "wheels"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+WHEELS = PROJECT["tool"]["cibuildwheel"]
+DEPENDENCIES: list[str] = PROJECT["project"]["dependencies"]
+PYTHONS = [f"3.{name.removeprefix('cp3').removesuffix('-*')}" for name in WHEELS["build"].split()]
+OLDEST_ONLY = ["tests/binaries/test_debuginfod.py", "tests/binaries/test_debuginfod_answers.py"]
+"""Where the bounds of the libraries for the network show."""
+NEWEST_ONLY = ["tests/dwarf/test_corrupt.py", "tests/symbols/test_bounds.py"]
+"""A third of the time, and where newer releases of numpy raise what older ones let pass."""
+USABLE = "import ensurepip, os, sysconfig; os.stat(sysconfig.get_path('include') + '/Python.h')"
+MAIN_JOB = re.compile(r"^python3 -m venv .* && \.venv/bin/(symbolize fixtures/.*)$", re.MULTILINE)
+LEAST_PERCENT = "80"
+"""Of the value of the README's profile so much has names, and more."""
+CHECKS = ["build", "twine", "auditwheel"]
+
+
+def interpreter(version: str) -> str | None:
+    """A Python of this version that can make environments and compile: on the path, or one that pyenv installed."""
+    found = [Path(folder) / f"python{version}" for folder in os.get_exec_path()]
+    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
+    found += sorted(pyenv.glob(f"versions/{version}.*/bin/python{version}"))
+    for path in found:  # what is on the path may be a stub of pyenv that fails
+        if path.exists() and subprocess.run([path, "-c", USABLE], capture_output=True).returncode == 0:
+            return str(path)
+    return None
+
+
+def oldest(requirement: str) -> str:
+    """A requirement of pyproject.toml at its lower bound."""
+    return re.sub(r">=([\w.]+)[^;]*", r"==\1", requirement)
+
+
+def run(*command: str | Path, folder: Path = ROOT, **environment: str) -> str:
+    """What a command prints; raises CalledProcessError with it."""
+    out, both = subprocess.PIPE, subprocess.STDOUT
+    env = os.environ | environment
+    return subprocess.run(command, cwd=folder, env=env, check=True, text=True, stdout=out, stderr=both).stdout
+
+
+def pip(python: Path, *arguments: str | Path, **environment: str) -> None:
+    """Install packages or build one."""
+    command, *rest = arguments
+    run(python, "-m", "pip", command, "--quiet", "--disable-pip-version-check", *rest, **environment)
+
+
+def made(folder: Path, python: str) -> Path:
+    """The interpreter of a new environment."""
+    run(python, "-m", "venv", "--clear", folder)
+    return folder / "bin" / "python"
+
+
+def unpacked_sdist(python: Path) -> Path:
+    """The folder of the source distribution: built of the checkout, and unpacked."""
+    run(python, "-m", "build", "--sdist", "--no-isolation", "--outdir", WORK)
+    (sdist,) = WORK.glob("*.tar.gz")
+    print(f"{sdist.name}: {sdist.stat().st_size / 1e6:.1f} MB")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(WORK, filter="data")
+    return WORK / sdist.name.removesuffix(".tar.gz")
+
+
+def built(version: str, python: str, sources: Path) -> Path:
+    """The wheel for a Python. All are built in one folder, so only the first has to translate the modules to C."""
+    environment, wheels = made(WORK / f"build-{version}", python), WORK / f"wheel-{version}"
+    pip(environment, "install", "--only-binary=:all:", *PROJECT["build-system"]["requires"])
+    flags = WHEELS["linux"]["environment"]
+    pip(environment, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", wheels, sources, **flags)
+    (wheel,) = wheels.glob("*.whl")
+    return wheel
+
+
+def checked(python: Path, wheel: Path) -> str:
+    """What there is to say about a wheel; raises if something is wrong with it."""
+    run(python, "-m", "twine", "check", "--strict", wheel)
+    shown = run(python, "-m", "auditwheel", "show", wheel)
+    tags = re.findall(r'platform tag:\s+"([^"]+)"', " ".join(shown.split()))
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        page = email.message_from_bytes(archive.read(name)).get_payload()
+    assert not re.search(r"]\((?!\w+:|#)", page), "a link of README.md is relative in the metadata"
+    return f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, fits {tags[0] if tags else 'no policy'}"
+
+
+class Installed:
+    """A wheel in an environment of its own, which has no compiler."""
+
+    def __init__(self, wheel: Path, python: str, name: str) -> None:
+        self.wheel = wheel
+        self.python = made(WORK / name, python)
+        self.bare = {"PATH": str(self.python.parent), "CC": "/bin/false"}
+
+    def install(self, *requirements: str) -> None:
+        """Bring packages to the newest versions that are asked for, as wheels."""
+        pip(self.python, "install", "--only-binary=:all:", "--upgrade", *requirements, **self.bare)
+
+    def test(self, dependencies: Iterable[str], tests: Path, without: Iterable[str], more: Iterable[str] = ()) -> str:
+        """Install the wheel with these dependencies, run the main job and the tests but some; one line about that."""
+        self.install(str(self.wheel), *dependencies)
+        found = MAIN_JOB.search((ROOT / "README.md").read_text())
+        assert found is not None, "README.md has no command for the main job"
+        command, *arguments = shlex.split(found[1])
+        options = ["--fail-under", LEAST_PERCENT, "--output", str(self.python.parent / "result.pb.gz")]
+        report = run(self.python.parent / command, *arguments, *options, folder=tests, **self.bare)
+        assert "without the compiled core" not in report, f"{self.wheel.name}: the core was not compiled"
+        versions = "import platform, numpy; print(f'Python {platform.python_version()}, numpy {numpy.__version__}')"
+        title = run(self.python, "-c", versions).strip()
+        self.install(f"{self.wheel}[{','.join(WHEELS['test-extras'])}]")
+        _, *words = shlex.split(WHEELS["test-command"].replace("\\\n", ""))
+        ignored = (f"--ignore={file}" for file in without)
+        printed = run(self.python, *words, *more, *ignored, folder=tests)
+        return f"{title}: {printed.splitlines()[-1]}"
+
+
+def uncompiled(version: str, python: str, sources: Path) -> str:
+    """Build and try what an installation without a compiler gives, which needs no Cython when it runs."""
+    for folder in sources.glob("build/lib.*"):  # compiled modules of the wheels
+        shutil.rmtree(folder)
+    wheels = WORK / "uncompiled"
+    options = ["--no-build-isolation", "--no-deps", "--wheel-dir", wheels]
+    pip(WORK / f"build-{version}" / "bin" / "python", "wheel", *options, sources, CC="/bin/false")
+    (wheel,) = wheels.glob("*.whl")
+    installed = Installed(wheel, python, "uncompiled-env")
+    installed.install(str(wheel))
+    printed = run(installed.python.parent / "symbolize", "--version", folder=WORK, **installed.bare)
+    assert "interpreted" in printed, printed
+    run(installed.python, "-c", "import symbolize.load.pprof_scan, symbolize.dwarf.units, symbolize.names.demangler")
+    return f"without a compiler: {printed.strip()}"
+
+
+def main() -> int:
+    """Build one after the other, each with all processors; then test side by side. The exit code."""
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(parents=True)
+    try:
+        found = [(version, python) for version in PYTHONS if (python := interpreter(version)) is not None]
+        ends = dict([found[0], found[-1]])
+        tools = made(WORK / "tools", sys.executable)
+        pip(tools, "install", "--only-binary=:all:", *CHECKS, *PROJECT["build-system"]["requires"])
+        sources = unpacked_sdist(tools)
+        wheels = [built(version, python, sources) for version, python in ends.items()]
+        for wheel in wheels:
+            print(checked(tools, wheel), flush=True)
+        print(uncompiled(*found[0], sources), flush=True)
+        tests = WORK / "tests"
+        tests.mkdir()
+        for name in WHEELS["test-sources"]:
+            shutil.move(sources / name, tests)
+        first = Installed(wheels[0], found[0][1], "oldest")
+        last = Installed(wheels[-1], found[-1][1], "newest")
+        with ThreadPoolExecutor() as pool:
+            jobs = [pool.submit(first.test, map(oldest, DEPENDENCIES), tests, NEWEST_ONLY, OLDEST_ONLY)]
+            jobs += [pool.submit(last.test, DEPENDENCIES, tests, [])]
+            for job in jobs:
+                print(job.result(), flush=True)
+    except subprocess.CalledProcessError as error:
+        print(error.stdout, error, sep="\n", file=sys.stderr)
+        return 1
+    print("not installed:", ", ".join({*PYTHONS} - {version for version, _ in found}) or "none")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
