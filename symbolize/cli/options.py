@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from symbolize.binaries.debuginfod import Debuginfod
     from symbolize.cli.arguments import Parser
     from symbolize.load.model import LoadOptions
+    from symbolize.pipeline import Symbolizer
     from symbolize.symbols import TableCache
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -278,6 +279,27 @@ def debuginfod_client(options: argparse.Namespace) -> Iterator[Debuginfod | None
             client = Debuginfod(options.debuginfod, **more)
         with client:
             yield client
+
+
+@contextmanager
+def open_symbolizer(options: argparse.Namespace, binaries: Sequence[str]) -> Iterator[Symbolizer]:
+    """What symbolizes with `binaries` as the options say."""
+    from symbolize.pipeline import Symbolizer
+
+    has_sources = bool(binaries or options.debuginfod)
+    with (
+        debuginfod_client(options) as servers,
+        Symbolizer(
+            binaries,
+            demangle=options.demangle,
+            cache=open_cache(options) if has_sources and not options.no_cache else None,
+            servers=servers,
+            nearest_line=options.nearest_line,
+            proguard_maps=options.proguard_map,
+            annotate=options.annotate,
+        ) as symbolizer,
+    ):
+        yield symbolizer
 
 
 def warn_if_interpreted(quiet: bool) -> None:

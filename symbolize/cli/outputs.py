@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from symbolize.core.errors import OutputError, UsageError, first_names
 from symbolize.core.files import os_error_text
+from symbolize.write.outputs import Output, output_of
 
 
 def output_paths(profiles: Sequence[str], output: str | None, suffix: str) -> list[str]:
@@ -30,6 +31,13 @@ def output_paths(profiles: Sequence[str], output: str | None, suffix: str) -> li
             raise UsageError(f"several profiles would be written to {path}; rename one or name different folders")
         known.add(path)
     return paths
+
+
+def chosen_output(path: str | None, emit: str | None, default: str) -> Output:
+    """The kind of output that `-o path` and `--emit` choose; `default` for a folder and for a name without an ending.
+
+    Raises UsageError for an ending that no kind has."""
+    return output_of("" if path is None or is_folder(path) else path, emit, default)
 
 
 def paths_of_all(names: Sequence[str], path: str, output: str | None, is_alone: bool, ending: str) -> list[str]:

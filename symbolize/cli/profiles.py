@@ -21,16 +21,16 @@ from symbolize.cli.options import (
     add_naming_options,
     add_volume_options,
     binary_roots,
-    debuginfod_client,
     load_options,
-    open_cache,
+    open_symbolizer,
     percentage,
     print_error,
 )
+from symbolize.cli.outputs import chosen_output, is_same_file, output_paths, paths_of_all
 from symbolize.cli.reports import FORMS, Reports, check_report, profile_name
-from symbolize.core.errors import InputError, OutputError, UsageError, first_names
-from symbolize.core.files import os_error_text
+from symbolize.core.errors import InputError, OutputError, UsageError
 from symbolize.write.files import check_inputs, check_terminal
+from symbolize.write.outputs import OUTPUTS, PPROF, Output, View
 
 if TYPE_CHECKING:
     from symbolize.load.model import LoadedProfile
@@ -45,6 +45,7 @@ BRIEF = (
 """The options of the short help."""
 SUFFIX = ".symbolized.pb.gz"
 SYMBOLS_SUFFIX = ".symbols.pb"
+MODULE_SYMBOLS = "module-symbols"
 
 
 def parser() -> Parser:
@@ -67,15 +68,16 @@ def parser() -> Parser:
         "--output",
         "-o",
         metavar="OUT",
-        help=f"file to write, - for standard output, or a folder\n(default: NAME{SUFFIX} in the current folder)",
+        help=f"file to write, - for standard output, or a folder\n(default: NAME{SUFFIX} in the current folder). The "
+        "ending chooses the format: " + " ".join(each.endings[0] for each in OUTPUTS),
     )
     output.add_argument(
         "--emit",
         metavar="FORM",
-        choices=("pprof", "module-symbols"),
-        default="pprof",
-        help="what to write:\npprof, or module-symbols, the symbols of a Perfetto trace as packets to append to the "
-        f"trace (default name: NAME{SYMBOLS_SUFFIX})",
+        choices=(*(each.name for each in OUTPUTS), MODULE_SYMBOLS),
+        help="what to write, whatever the ending of OUT;\none of " + ", ".join(each.name for each in OUTPUTS) + f", or "
+        f"{MODULE_SYMBOLS}, the symbols of a Perfetto trace as packets to append to it (default name: "
+        f"NAME{SYMBOLS_SUFFIX})",
     )
     add_naming_options(result)
     add_cache_options(result)
@@ -113,33 +115,20 @@ def run_profiles(arguments: Sequence[str]) -> int:
     """Symbolize every profile; a profile that cannot be read does not stop the others. The exit code."""
     options = parser().parse_args(arguments)
     from symbolize.cli.hints import OPTION_HINTS
-    from symbolize.pipeline import Symbolizer
     from symbolize.report.missing import Missing
 
-    binaries = binary_roots(options)
-    cache = None if options.no_cache or not (binaries or options.debuginfod) else open_cache(options)
-    outputs = output_paths(options.profiles, options.output, SUFFIX if options.emit == "pprof" else SYMBOLS_SUFFIX)
+    output = None if options.emit == MODULE_SYMBOLS else chosen_output(options.output, options.emit, PPROF)
+    outputs = output_paths(options.profiles, options.output, suffix_of(output))
     check_report(options)
-    check_outputs(options, outputs)
-    if options.annotate and options.emit != "pprof":
+    check_outputs(options, output, outputs)
+    if options.annotate and output is None:
         raise UsageError("--annotate changes displayed names, and --emit module-symbols writes the original ones")
     code = EXIT_DONE
-    with (
-        debuginfod_client(options) as servers,
-        Symbolizer(
-            binaries,
-            demangle=options.demangle,
-            cache=cache,
-            servers=servers,
-            nearest_line=options.nearest_line,
-            proguard_maps=options.proguard_map,
-            annotate=options.annotate,
-        ) as symbolizer,
-    ):
-        run = Run(options, symbolizer, Reports(options), Missing(OPTION_HINTS))
-        for profile, output in zip(options.profiles, outputs, strict=True):
+    with open_symbolizer(options, binary_roots(options)) as symbolizer:
+        run = Run(options, output, symbolizer, Reports(options), Missing(OPTION_HINTS))
+        for profile, path in zip(options.profiles, outputs, strict=True):
             try:
-                percent, is_complete = symbolize_one(run, profile, output)
+                percent, is_complete = symbolize_one(run, profile, path)
                 if not is_complete:
                     code = EXIT_FAILED
             except (InputError, OutputError) as error:
@@ -156,11 +145,20 @@ def run_profiles(arguments: Sequence[str]) -> int:
     return code
 
 
+def suffix_of(output: Output | None) -> str:
+    """What default names end with."""
+    if output is None:
+        return SYMBOLS_SUFFIX
+    return SUFFIX if output.name == PPROF else output.endings[0]
+
+
 @dataclass
 class Run:
-    """One run of the command: what all its profiles share, and how many were read."""
+    """One run of the command: what all its profiles share, and how many were read. `output` is None where the symbols
+    of a trace are written."""
 
     options: argparse.Namespace
+    output: Output | None
     symbolizer: Symbolizer
     reports: Reports
     missing: Missing
@@ -185,11 +183,11 @@ def free_memory() -> None:
     gc.freeze()
 
 
-def check_outputs(options: argparse.Namespace, outputs: Sequence[str]) -> None:
+def check_outputs(options: argparse.Namespace, output: Output | None, outputs: Sequence[str]) -> None:
     """Raise UsageError if an output or report would overwrite an input or another one, or a report has no name."""
     inputs = [*options.profiles, *options.binaries, *options.proguard_map]
     inputs += [each.partition("=")[2] for each in options.proguard_map]
-    for each in outputs:
+    for each in outputs if output is None or output.is_binary else ():
         check_terminal(each)
     check_inputs(inputs, (*outputs, *filter(None, (options.folded_report, options.missing, options.report_file))))
     named: list[str] = []
@@ -214,7 +212,7 @@ def write_text(text: str, name: str) -> None:
         file.write(text.encode(errors="backslashreplace"))
 
 
-def symbolize_one(run: Run, source: str, output: str) -> tuple[float, bool]:
+def symbolize_one(run: Run, source: str, path: str) -> tuple[float, bool]:
     """Symbolize the profiles of one input; the lowest percentage of them that has names, and whether nothing failed
     that may have more names."""
     from symbolize.load.open import load_all
@@ -222,113 +220,49 @@ def symbolize_one(run: Run, source: str, output: str) -> tuple[float, bool]:
     options = run.options
     found = load_all(source, load_options(options))
     symbols = None
-    if options.emit == "module-symbols":
+    if run.output is None:
         from symbolize.write.module_symbols import ModuleSymbols
 
         if not found[0].name:
             raise InputError(source, "is not a Perfetto trace, and --emit module-symbols writes symbols for traces")
         symbols = ModuleSymbols()
-        paths = [output] * len(found)
+        paths = [path] * len(found)
     else:
-        paths = paths_of_all([each.name for each in found], output, options)
+        names = [each.name for each in found]
+        paths = paths_of_all(names, path, options.output, len(options.profiles) == 1, run.output.endings[0])
+        check_outputs(options, run.output, paths)
     several = len(options.profiles) > 1 or len(found) > 1
     percent, is_complete = 100.0, True
-    for each, path in zip(found, paths, strict=True):
-        result = symbolize_profile(run, each, profile_name(source, each, len(found) > 1), path, symbols)
-        run.reports.add(result.report, source, each, "" if symbols is not None else path, several)
+    for each, to in zip(found, paths, strict=True):
+        result = symbolize_profile(run, each, profile_name(source, each, len(found) > 1), to, symbols)
+        run.reports.add(result.report, source, each, "" if symbols is not None else to, several)
         run.profiles += 1
         percent = min(percent, result.report.lower_percent)
         is_complete = is_complete and not result.report.failures
         if len(found) > 1:
             free_memory()
     if symbols is not None:
-        symbols.write(output)
-        run.reports.wrote_symbols(output, symbols.addresses, symbols.modules)
+        symbols.write(path)
+        run.reports.wrote_symbols(path, symbols.addresses, symbols.modules)
     return percent, is_complete
 
 
-def symbolize_profile(run: Run, loaded: LoadedProfile, name: str, output: str, symbols: ModuleSymbols | None) -> Result:
-    """Symbolize and write one profile. Its shared code, if wanted, and its missing files are added to those of the
-    run."""
+def symbolize_profile(run: Run, loaded: LoadedProfile, name: str, path: str, symbols: ModuleSymbols | None) -> Result:
+    """Symbolize one profile and write it to `path`, or add what was found to `symbols`. Its shared code, if wanted, and
+    its missing files are added to those of the run."""
     from symbolize.cli.progress import ProgressBar
+    from symbolize.write import write
 
     profile = loaded.profile
     with ProgressBar(run.options.quiet) as bar:  # unlike `symbolize`, `finish` makes no copy
         result = run.symbolizer.finish(profile, run.symbolizer.match(profile), bar)
-    write_result(result, output, symbols)
+    if symbols is not None:
+        symbols.add(result.profile, result.resolved)
+    elif run.output is not None:
+        write(result.profile, path, emit=run.output.name, view=View(os.path.basename(name)))
     if run.options.folded_report is not None:
         from symbolize.report.json import folded
 
         run.folded.append(folded(result.report, name))
     run.missing.add(result.report)
     return result
-
-
-def write_result(result: Result, output: str, symbols: ModuleSymbols | None) -> None:
-    """Write a symbolized profile to `output`. With `symbols`, what was found is added to these instead."""
-    from symbolize.write import write
-
-    if symbols is None:
-        write(result.profile, output)
-    else:
-        symbols.add(result.profile, result.resolved)
-
-
-def paths_of_all(names: Sequence[str], output: str, options: argparse.Namespace) -> list[str]:
-    """The output paths of the profiles of one input, which have `names`; `output` is that of a single one.
-
-    Several are written to a folder, which is created: the one of -o for a single input, else one beside `output`.
-    """
-    into = options.output is not None and (options.output.endswith("/") or os.path.isdir(options.output))
-    if names == [""] or (len(names) == 1 and not (into and len(options.profiles) == 1)):
-        return [output]
-    if options.output is not None and not into:
-        raise UsageError(
-            f"-o {options.output} is one file for {len(names)} profiles ({first_names(names)}); name a folder, or "
-            "choose with --pid, --process, --heap, --kind or --merge"
-        )
-    folder = options.output if into and len(options.profiles) == 1 else output.removesuffix(".pb.gz")
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be created: {os_error_text(error)}") from error
-    paths = [os.path.join(folder, name + ".pb.gz") for name in names]
-    check_outputs(options, paths)
-    return paths
-
-
-def output_paths(profiles: Sequence[str], output: str | None, suffix: str = SUFFIX) -> list[str]:
-    """The output path of each profile; raises UsageError if two would be the same."""
-    if "" in profiles or output == "":
-        raise UsageError("a profile or an output has an empty name")
-    if profiles.count("-") > 1:
-        raise UsageError("standard input can be read once only")
-    if output is not None and not output.endswith("/") and not os.path.isdir(output):
-        if len(profiles) > 1:
-            raise UsageError(f"-o {output} is one file for {len(profiles)} profiles; name a folder")
-        return [output]
-    folder = output or "."
-    if not os.path.isdir(folder):
-        raise UsageError(f"-o {output}: no such folder")
-    paths = [os.path.normpath(os.path.join(folder, stem(profile) + suffix)) for profile in profiles]
-    known: set[str] = set()
-    for path in paths:
-        if path in known:
-            raise UsageError(f"several profiles would be written to {path}; rename one or name different folders")
-        known.add(path)
-    return paths
-
-
-def is_same_file(a: str, b: str) -> bool:
-    """Whether writing `a` would overwrite what was written to `b`; devices and pipes take both."""
-    path = os.path.realpath(a)
-    return b != "-" and path == os.path.realpath(b) and (os.path.isfile(path) or not os.path.exists(path))
-
-
-def stem(profile: str) -> str:
-    """The base name of a profile without its extensions."""
-    if profile == "-":
-        return "stdin"
-    from symbolize.load.extensions import without_endings
-
-    return without_endings(os.path.basename(profile))

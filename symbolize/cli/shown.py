@@ -14,9 +14,8 @@ from symbolize.cli.options import (
     add_naming_options,
     add_volume_options,
     binary_roots,
-    debuginfod_client,
     load_options,
-    open_cache,
+    open_symbolizer,
     print_error,
 )
 from symbolize.core.errors import UsageError, printable
@@ -93,20 +92,7 @@ def symbolizer_of(options: argparse.Namespace) -> Iterator[Symbolizer | None]:
     if not (binaries or options.debuginfod):
         yield None
         return
-    from symbolize.pipeline import Symbolizer
-
-    with (
-        debuginfod_client(options) as servers,
-        Symbolizer(
-            binaries,
-            demangle=options.demangle,
-            cache=None if options.no_cache else open_cache(options),
-            servers=servers,
-            nearest_line=options.nearest_line,
-            proguard_maps=options.proguard_map,
-            annotate=options.annotate,
-        ) as symbolizer,
-    ):
+    with open_symbolizer(options, binaries) as symbolizer:
         yield symbolizer
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from symbolize.cli.arguments import Parser
 from symbolize.cli.inputs import add_profiles
 from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, print_error
-from symbolize.cli.outputs import is_folder, output_paths, paths_of_all
+from symbolize.cli.outputs import chosen_output, output_paths, paths_of_all
 from symbolize.cli.shown import (
     SHOW_BRIEF,
     add_show_options,
@@ -25,7 +25,7 @@ from symbolize.cli.shown import (
 )
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.write.files import STANDARD_OUTPUT, check_inputs, check_terminal
-from symbolize.write.outputs import OUTPUTS, View, output_of
+from symbolize.write.outputs import OUTPUTS, View
 
 if TYPE_CHECKING:
     from symbolize.pipeline import Symbolizer
@@ -69,8 +69,7 @@ def view_parser() -> Parser:
 def run_view(arguments: Sequence[str]) -> int:
     """Write the picture of each profile; one that cannot be read does not stop the others. The exit code."""
     options = view_parser().parse_args(arguments)
-    named = options.output if options.output is not None and not is_folder(options.output) else ""
-    output = output_of(named, options.emit, HTML)
+    output = chosen_output(options.output, options.emit, HTML)
     paths = output_paths(options.profiles, options.output, output.endings[0])
     check(options, output, paths)
     view = View(
@@ -82,7 +81,7 @@ def run_view(arguments: Sequence[str]) -> int:
     with symbolizer_of(options) as symbolizer:
         if options.base is not None:
             base = the_profile(options, options.base, symbolizer)
-            view = replace(view, base=base.profile, base_title=base.title)
+            view = replace(view, base=base.profile, base_title=os.path.basename(base.title))
         for source, path in zip(options.profiles, paths, strict=True):
             try:
                 if not write_views(options, source, path, output, view, symbolizer):
@@ -114,7 +113,7 @@ def write_views(
     check(options, output, paths)
     for each, to in zip(shown, paths, strict=True):
         exists = os.path.exists(to)
-        write(each.profile, to, emit=output.name, view=replace(view, title=each.title))
+        write(each.profile, to, emit=output.name, view=replace(view, title=os.path.basename(each.title)))
         if not options.quiet and to != STANDARD_OUTPUT:
             print_error(f"{'replaced' if exists else 'wrote'} {printable(to)}")
         if options.open:
