@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from symbolize.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from symbolize.analysis import Filters, Sources, Stacks
+    from symbolize.analysis import Filters, Sources
     from symbolize.profile import Profile
 
 PPROF: Final = "pprof"
@@ -83,7 +83,9 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
             raise UsageError(f"{output.name} shows one profile; a difference can be shown as {kinds}")
         stacks = analysis.difference(stacks, analysis.stacks_of(view.base, view.filters))
     if output.name == "html":
-        return page_of(stacks, view)
+        from symbolize.write.page import page
+
+        return page.pieces(stacks, view)
     if output.name == "svg":
         from symbolize.write import svg
 
@@ -108,32 +110,3 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
     from symbolize.write import table
 
     return table.csv_pieces(stacks) if output.name == "csv" else table.parquet_pieces(stacks)
-
-
-def page_of(stacks: "Stacks", view: View) -> Iterator[bytes]:
-    """The page that shows `stacks`, or their difference if the view has a base."""
-    from symbolize.analysis import call_tree, line_totals
-    from symbolize.write.page.page import Picture, page_pieces
-
-    k = len(stacks.types)
-    tree, lines, totals = call_tree(stacks), line_totals(stacks), stacks.totals()
-    base_values = None
-    if view.base is not None:
-        base_values = tree.values[:, k:]
-        tree = replace(tree, values=tree.values[:, :k])
-        lines = replace(lines, flat=lines.flat[:, :k], cumulative=lines.cumulative[:, :k])
-    texts = {} if view.sources is None else view.sources.read_all(lines.used_files())
-    return page_pieces(
-        Picture(
-            view.title,
-            stacks.types,
-            stacks.default,
-            tree,
-            base_values,
-            view.base_title,
-            totals[:k],
-            totals[k:] if view.base is not None else None,
-            lines,
-            texts,
-        )
-    )

@@ -1,0 +1,199 @@
+// The page: reads the data, keeps the views in step with the state, and says what a click or key does.
+
+const byId = (id) => document.getElementById(id);
+
+class App {
+  constructor(data) {
+    this.data = data;
+    this.files = data.files;
+    this.modules = data.modules;
+    this.fileOf = data.column("frame.files");
+    this.moduleOf = data.column("frame.modules");
+    this.tree = new CallTree(data);
+    this.searchField = byId("search");
+    this.help = byId("help");
+    this.last = {};
+    this.state = new State(data.selected, () => this.update());
+    this.dark = matchMedia("(prefers-color-scheme: dark)");
+    this.theme = this.wantedTheme();
+    this.source = new SourceView(this);
+    this.graph = new Graph(this);
+    this.table = new FunctionTable(this);
+    this.listen();
+    this.update();
+  }
+
+  listen() {
+    const { state, data } = this;
+    for (const button of document.querySelectorAll("[data-view]")) {
+      button.addEventListener("click", () => this.open(button.dataset.view));
+    }
+    const select = (id, key) => byId(id).addEventListener("change", () => state.set({ [key]: byId(id).value }));
+    select("order", "order");
+    select("color", "color");
+    byId("type").append(
+      ...data.types.map(([type, unit], i) => element("option", { value: i }, unit ? `${type} (${unit})` : type)),
+    );
+    byId("type").addEventListener("change", () => state.set({ type: Number(byId("type").value) }));
+    byId("type").closest("label").hidden = data.types.length < 2;
+    byId("color").querySelector("[value=change]").hidden = !data.difference;
+    byId("callers").addEventListener("click", () => this.graph.invert());
+    byId("flip").addEventListener("click", () => state.set({ flip: !state.values.flip }));
+    byId("theme").addEventListener("click", () => this.changeTheme());
+    byId("show-help").addEventListener("click", () => this.showHelp());
+    this.searchField.addEventListener("input", () => {
+      clearTimeout(this.typing);
+      this.typing = setTimeout(() => state.set({ search: this.searchField.value }), 60);
+    });
+    this.dark.addEventListener("change", () => this.applyTheme());
+    addEventListener("beforeprint", () => {
+      this.applyTheme("light");
+      this.graph.drawing.drawForPrint();
+    });
+    addEventListener("afterprint", () => {
+      this.graph.drawing.endPrint();
+      this.applyTheme();
+    });
+    listenToKeys(this);
+  }
+
+  /** Bring what is shown in line with the state. */
+  update() {
+    const { values } = this.state;
+    const { last } = this;
+    if (!this.data.types[values.type]) values.type = this.data.selected;
+    if (!(values.focus < this.data.names.length)) values.focus = -1;
+    if (values.type !== last.type) this.setType(values.type);
+    if (values.search !== last.search) {
+      this.search = values.search ? new Search(values.search, this.data.names) : null;
+      if (document.activeElement !== this.searchField) this.searchField.value = values.search;
+    }
+    if (values.search !== last.search || values.type !== last.type) this.showMatches();
+    for (const view of ["graph", "table", "source"]) byId(view).hidden = view !== values.view;
+    for (const button of document.querySelectorAll("[data-view]")) {
+      button.setAttribute("aria-pressed", button.dataset.view === values.view);
+    }
+    if (values.view === "graph") this.graph.show(values.search !== last.search || values.color !== last.color);
+    else if (values.view === "table") this.table.show();
+    else this.source.show();
+    this.last = { ...values };
+  }
+
+  setType(kind) {
+    const { data, tree } = this;
+    this.unit = data.types[kind][1];
+    const weights = (this.weights = new Weights(tree, data, kind));
+    const rows = data.names.length;
+    const net = (this.net = { value: weights.total[0], base: weights.baseTotal?.[0] ?? 0 });
+    const whole = (i, value) => data.totals[i]?.[kind] ?? Math.abs(value);
+    this.totals = { value: whole(0, net.value), base: whole(1, net.base), width: weights.width[0] };
+    this.functions = functionTotals(tree, weights.own, weights.total, rows);
+    this.baseFunctions = weights.isDifference ? functionTotals(tree, weights.baseOwn, weights.baseTotal, rows) : null;
+    this.colors = new Colors(data, this.moduleOf, this.functions);
+    this.colors.setTheme(this.theme);
+    this.graph.clear();
+    this.showSummary();
+  }
+
+  showSummary() {
+    const { data, totals, net, unit, weights } = this;
+    const type = data.types[this.state.values.type][0];
+    const named = totals.width ? `${formatShare(weights.named, totals.width)} of samples in named code` : "no samples";
+    const amounts = weights.isDifference
+      ? [
+          `${type}: ${formatValue(net.value, unit)}`,
+          `base: ${formatValue(net.base, unit)}`,
+          `change: ${formatChange(net.value - net.base, unit)}`,
+        ]
+      : [`${formatValue(net.value, unit)} ${type}`];
+    const compared = data.baseTitle ? [`compared with ${shown(data.baseTitle)}`] : [];
+    byId("summary").textContent = [...amounts, named, ...compared].join(" · ");
+    byId("type").value = this.state.values.type;
+  }
+
+  showMatches() {
+    const { search, tree, weights, totals } = this;
+    const output = byId("matches");
+    if (!search) return void (output.textContent = "");
+    const share = formatShare(search.matched(tree, weights.width), totals.width);
+    const count = `${WHOLE.format(search.functions)} function${search.functions === 1 ? "" : "s"}`;
+    output.textContent = `${share} in ${count}${search.isLiteral ? ", as plain text" : ""}`;
+  }
+
+  leave() {
+    const { values } = this.state;
+    if (values.view !== "graph") this.open("graph");
+    else if (values.zoom) this.state.set({ zoom: "" }, true);
+    else if (values.focus >= 0) this.graph.endFocus();
+    else this.endSearch();
+  }
+
+  endSearch() {
+    clearTimeout(this.typing);
+    this.searchField.value = "";
+    this.searchField.blur();
+    this.state.set({ search: "" });
+  }
+
+  changeOrder() {
+    this.state.set({ order: this.state.values.order === "weight" ? "name" : "weight" });
+  }
+
+  open(view) {
+    this.state.set({ view }, true);
+    if (view === "graph") this.graph.drawing.stage.focus({ preventScroll: true });
+  }
+
+  openSource(row) {
+    const line = this.source.lineOf(row);
+    this.state.set({ view: "source", file: this.files[this.fileOf[row]], line }, true);
+  }
+
+  openSelectedSource() {
+    const row = this.graph.selected?.frame ?? -1;
+    if (row >= 0 && this.source.has(row)) this.openSource(row);
+    else this.open("source");
+  }
+
+  showHelp() {
+    this.help.showModal();
+  }
+
+  // Dark and light.
+
+  /** What the reader chose here, else in the browser. */
+  wantedTheme() {
+    return this.chosenTheme ?? (this.dark.matches ? "dark" : "light");
+  }
+
+  changeTheme() {
+    this.chosenTheme = this.wantedTheme() === "dark" ? "light" : "dark";
+    this.applyTheme();
+  }
+
+  applyTheme(forced = null) {
+    this.theme = forced ?? this.wantedTheme();
+    document.documentElement.style.colorScheme = forced ?? this.chosenTheme ?? "light dark";
+    this.colors.setTheme(this.theme);
+    this.graph.show(true);
+  }
+}
+
+async function start() {
+  const message = byId("message");
+  try {
+    if (typeof DecompressionStream === "undefined")
+      throw new Error("this browser is too old: it has no DecompressionStream");
+    const app = new App(await readData());
+    globalThis.symbolizePage = app; // for the console and for tests
+    message.remove();
+    byId("app").hidden = false;
+    app.update();
+    requestAnimationFrame(() => performance.mark("first picture"));
+  } catch (error) {
+    message.textContent = `This page cannot be shown: ${error.message}`;
+    throw error;
+  }
+}
+
+start();

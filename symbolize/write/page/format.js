@@ -1,0 +1,91 @@
+// Numbers and names as people read them.
+
+const DASH = "–";
+const SCALES = {
+  nanoseconds: [
+    [3.6e12, "h"],
+    [6e10, "min"],
+    [1e9, "s"],
+    [1e6, "ms"],
+    [1e3, "µs"],
+    [1, "ns"],
+  ],
+  microseconds: [
+    [3.6e9, "h"],
+    [6e7, "min"],
+    [1e6, "s"],
+    [1e3, "ms"],
+    [1, "µs"],
+  ],
+  milliseconds: [
+    [3.6e6, "h"],
+    [6e4, "min"],
+    [1e3, "s"],
+    [1, "ms"],
+  ],
+  seconds: [
+    [3600, "h"],
+    [60, "min"],
+    [1, "s"],
+  ],
+  bytes: [
+    [2 ** 40, "TB"],
+    [2 ** 30, "GB"],
+    [2 ** 20, "MB"],
+    [2 ** 10, "kB"],
+    [1, "B"],
+  ],
+};
+const HIDDEN_CHARACTERS = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+
+/** A name without characters that are invisible or change the direction of the text around them. */
+function shown(name) {
+  return name.replace(HIDDEN_CHARACTERS, "\ufffd");
+}
+
+/** A value with its unit: three or four significant digits; binary multiples of bytes, as pprof. */
+function formatValue(value, unit) {
+  const size = Math.abs(value);
+  const scales = SCALES[unit];
+  if (!scales) return WHOLE.format(value) + (unit && unit !== "count" ? ` ${unit}` : "");
+  if (size === 0) return "0";
+  const [scale, name] = scales.find(([least]) => size >= least) ?? scales[scales.length - 1];
+  const scaled = value / scale;
+  const digits = Number.isInteger(scaled) ? 0 : Math.abs(scaled) < 10 ? 2 : Math.abs(scaled) < 100 ? 1 : 0;
+  return `${scaled.toFixed(digits)} ${name}`;
+}
+
+/** A value with the sign of a change. */
+function formatChange(value, unit) {
+  return value > 0 ? `+${formatValue(value, unit)}` : formatValue(value, unit).replace("-", "−");
+}
+
+function formatShare(part, whole) {
+  if (!whole) return DASH;
+  const percent = (100 * part) / whole;
+  return `${percent !== 0 && Math.abs(percent) < 0.05 ? percent.toFixed(2) : percent.toFixed(1)} %`;
+}
+
+function formatShareChange(change) {
+  const percent = (100 * change).toFixed(1);
+  return `${change > 0 ? "+" : ""}${percent} points`.replace("-", "−");
+}
+
+/** A qualified name, and what is left of it when there is less and less space: `Parser::accept`, then `accept`. */
+function shorterNames(name) {
+  const starts = [];
+  let depth = 0;
+  for (const { 0: separator, index } of name.matchAll(/[<({[]|[>)}\]]|::|\/|\.(?=[A-Z(])/g)) {
+    if ("<({[".includes(separator)) depth++;
+    else if (">)}]".includes(separator)) depth--;
+    else if (depth === 0) starts.push(index + separator.length);
+  }
+  return [
+    name,
+    ...starts
+      .slice(-2)
+      .map((start) => name.slice(start))
+      .filter((text) => !text.startsWith("operator")),
+  ];
+}
