@@ -25,7 +25,7 @@ COMMANDS: Final = {
     "diff": Command("terminal", "print what grew and shrank between two profiles"),
     "batch": Command("batch", "symbolize thousands of profiles, on all cores or a cluster"),
     "plan": Command("plan", "show which binaries would be used and which are missing"),
-    "inspect": Command("inspect", "show what a binary or debug file contains"),
+    "inspect": Command("inspect", "show what a binary, debug file, profile or trace contains"),
     "index": Command("index", "build the symbol tables of a folder in advance"),
     "cache": Command("cache", "show, check or clean the cache of symbol tables"),
     "completion": Command("completion", "print the completion script for bash, zsh or fish"),

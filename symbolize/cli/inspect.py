@@ -67,11 +67,13 @@ def inspect_parser() -> Parser:
     result = Parser(
         "symbolize inspect",
         "Show what a binary, a debug file or a list of symbols contains: symbols, debug information, links to other "
-        "files and whether these exist, and what symbolize uses of it.",
+        "files and whether these exist, and what symbolize uses of it; or what is in a profile or trace.",
         ["[OPTIONS] FILE..."],
         epilog="Exit codes: 0 done, 1 a file could not be read, 2 usage.",
     )
-    result.add_argument("files", metavar="FILE", nargs="+", help="binary, debug file or list of symbols")
+    result.add_argument(
+        "files", metavar="FILE", nargs="+", help="binary, debug file, list of symbols, profile or trace"
+    )
     add_list(
         result.group("Binaries"),
         "--binaries",

@@ -234,6 +234,8 @@ def symbolize_one(run: Run, source: str, path: str) -> tuple[float, bool]:
     several = len(options.profiles) > 1 or len(found) > 1
     percent, is_complete = 100.0, True
     for each, to in zip(found, paths, strict=True):
+        if symbols is None:
+            run.reports.will_write(to)
         result = symbolize_profile(run, each, profile_name(source, each, len(found) > 1), to, symbols)
         run.reports.add(result.report, source, each, "" if symbols is not None else to, several)
         run.profiles += 1

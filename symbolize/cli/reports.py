@@ -78,10 +78,16 @@ class Reports:
         self._warnings: list[str] = []
         self._nameless: list[str] = []
         self._symbols: list[str] = []
+        self._replaced: set[str] = set()
 
     @property
     def _is_text(self) -> bool:
         return self._form == "text" and (not self._quiet or self._file is not None)
+
+    def will_write(self, output: str) -> None:
+        """Note whether an output replaces a file."""
+        if output != STANDARD_OUTPUT and os.path.isfile(output):
+            self._replaced.add(output)
 
     def add(self, report: Report, source: str, loaded: LoadedProfile, output: str, several: bool) -> None:
         """Report on a profile, one of `several` perhaps, that was written to `output` (empty: it was not). Failures are
@@ -218,7 +224,11 @@ class Reports:
         line = f"look at {'it' if len(outputs) == 1 else 'one'}: {view}   or: {pprof}"
         if cells(line) > width:
             line = line.replace("   or: ", "\n        or: ")
-        written = f"wrote {printable(outputs[0] if len(outputs) == 1 else several)}"
+        replaced = len(self._replaced.intersection(outputs))
+        if len(outputs) == 1:
+            written = f"{'replaced' if replaced else 'wrote'} {printable(outputs[0])}"
+        else:
+            written = f"wrote {printable(several)}" + (f", {replaced} of them replaced" if replaced else "")
         return f"\n{written}\n" + "".join(f"{Style(colour).dim(each)}\n" for each in line.split("\n"))
 
 

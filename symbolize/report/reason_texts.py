@@ -41,7 +41,7 @@ HINTS: Final[Hints] = {
         "add kallsyms or vmlinux (kernel), vdso.so, perf-PID.map or a jitdump (JIT) to the folders with binaries"
     ),
     Reason.BAD_BUILD_ID: "a build id is an even number of hex digits, 4 to 128",
-    Reason.NOT_FOUND: "add it, or its debug file, to the folders with binaries, or name a debuginfod server",
+    Reason.NOT_FOUND: "add it, or its debug file, to the folders with binaries",
     Reason.BUILD_ID_DIFFERS: "get the binary with the mapping's build id",
     Reason.AMBIGUOUS: "leave the right one in the folders with binaries",
     Reason.MISFIT: "get the file that ran; a debug file may need its binary too",

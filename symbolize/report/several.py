@@ -12,7 +12,7 @@ from symbolize.report.text import quantity
 
 LEAST_COLUMN: Final = 6
 """Cells of a column of names, however narrow the terminal."""
-LAST_COLUMN: Final = 16
+LAST_COLUMN: Final = 12
 GAP: Final = "  "
 OUTPUT: Final = "output"
 

@@ -75,8 +75,11 @@ def test_functions(stacks: list[Stack]) -> None:
     rows = {row.name: (row.flat, row.cumulative) for row in totals.heaviest(1)}
     expected = flat_and_cumulative(stacks, lambda frame: frame[0])
     assert rows == {name: sums for name, sums in expected.items() if sums != (0, 0)}
-    weights = [(-abs(row.flat), -abs(row.cumulative), row.name) for row in totals.heaviest(1)]
-    assert weights == sorted(weights)
+    for by_total in (False, True):
+        rows_ = totals.heaviest(1, by_total=by_total)
+        order = [(-abs(row.cumulative if by_total else row.flat), row.name) for row in rows_]
+        assert order == sorted(order)
+        assert totals.heaviest(1, 2, by_total) == rows_[:2]
 
 
 @given(STACKS)

@@ -181,7 +181,7 @@ def test_folder_without_binaries(capsys: pytest.CaptureFixture[str]) -> None:
     """One line says so, each time, also if the walk is remembered; none about folders that have some."""
     for _ in range(2):
         assert main(["prod.prof", "-b", "src", "-b", "build", "-b", "src/a.cc"]) == 0
-        warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+        warnings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning: ")]
         assert warnings == [
             "warning: no ELF files below src (3 files looked at)",
             "warning: src/a.cc: is neither an ELF file nor a list of symbols of a known name",
@@ -190,12 +190,13 @@ def test_folder_without_binaries(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.startswith("symbolize: no ELF files below src (3 files looked at)\n0 binaries: ")
 
 
-def test_options_without_effect(capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_without_effect(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Choosing among the profiles of a trace, or samples of simpleperf, is noted where there is nothing to choose."""
+    monkeypatch.setenv("COLUMNS", "1000")
     assert main(["prod.prof", "--pid", "5", "--trace-offcpu", "on-cpu", "--show-art-frames"]) == 0
-    assert capsys.readouterr().err.count(": it had no effect.\n") == 3
+    assert capsys.readouterr().out.count(": it had no effect.\n") == 3
     assert main(["prod.prof"]) == 0
-    assert "no effect" not in capsys.readouterr().err
+    assert "no effect" not in capsys.readouterr().out
 
 
 def test_waiting_for_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

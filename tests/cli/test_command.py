@@ -107,7 +107,7 @@ def test_output_folder(capsys: pytest.CaptureFixture[str]) -> None:
         ("328", str(PROF), "ledger-gcc-pie.symbolized.pb.gz"),
         ("293", str(PERF), "spectra-gcc-pie.symbolized.pb.gz"),
     ]
-    assert "wrote 2 profiles to out/\n" in out
+    assert "wrote 2 profiles to out/, 2 of them replaced\n" in out
     assert "cum %  function" not in out
     assert main([str(PROF), str(PERF), "-o", "out", "-v"]) == 0
     out = capsys.readouterr().out

@@ -45,7 +45,8 @@ def test_what_goes_where(capsys: pytest.CaptureFixture[str]) -> None:
 def test_report_file(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     """--report-file takes the report, in the form that --report says or its ending, and nothing is printed."""
     for arguments in (["--report", form, "--report-file", "report"], ["--report-file", f"report.{form}"]):
-        assert main([PROF, "-b", BIN, *arguments]) == 0
+        Path("out.pb.gz").unlink(missing_ok=True)
+        assert main([PROF, "-b", BIN, "-o", "out.pb.gz", *arguments]) == 0
         assert capsys.readouterr() == ("", "")
         text = Path(arguments[-1]).read_text()
         assert {"text": "  function\n", "json": '{"schema_version": 2', "html": "<!doctype html>"}[form] in text
@@ -99,16 +100,27 @@ def test_how_to_look_at_it(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     assert shlex.split(pprof) == ["go", "tool", "pprof", "-http=:", "it's here.pb.gz"]
 
 
+def test_replaced_files(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was there before is said to be replaced; a device is not."""
+    Path("t.pftrace").write_bytes(trace(7, 8))
+    for word in ("wrote", "replaced"):
+        assert main([PROF, "-b", BIN, "-o", "out.pb.gz"]) == 0
+        assert f"\n{word} out.pb.gz\n" in capsys.readouterr().out
+    for ending in ("", ", 2 of them replaced"):
+        assert main(["t.pftrace", "-b", BIN]) == 0
+        assert f"\nwrote 2 profiles to t.symbolized/{ending}\n" in capsys.readouterr().out
+
+
 def test_profiles_of_a_trace(capsys: pytest.CaptureFixture[str]) -> None:
     """One table, a row a profile with its process, within the width of the terminal; -v has the reports too."""
-    Path("t.pftrace").write_bytes(trace(7, 812))
+    Path("t.pftrace").write_bytes(trace(7, 81))
     assert main(["t.pftrace", "-b", BIN]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     head, first, second, *rest = out.splitlines()
     assert head.split() == ["samples", "value", "named", "profile", "kind", "output"]
     assert first.split()[:8] == ["37", "2.02", "kB", "100.0", "%", "/bin/p7", "(pid", "7)"]
-    assert "/bin/p812 (pid 812)  heap libc.malloc" in second
+    assert "/bin/p81 (pid 81)  heap libc.malloc" in second
     assert "wrote 2 profiles to t.symbolized/" in rest
     assert max(map(len, (head, first, second))) <= 80
     assert "t.pftrace" not in out
@@ -124,15 +136,15 @@ def test_profiles_of_a_trace(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_profiles_of_a_trace_as_data(capsys: pytest.CaptureFixture[str]) -> None:
     """JSON has a line a profile, which says whose it is; HTML one page with a table of all."""
-    Path("t.pftrace").write_bytes(trace(7, 812))
+    Path("t.pftrace").write_bytes(trace(7, 81))
     assert main(["t.pftrace", "-b", BIN, "--report", "json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     for row in rows:
         jsonschema.validate(row, SCHEMA)
     assert [row["of"] for row in rows] == [
-        {"kind": "heap", "detail": "libc.malloc", "pid": pid, "process": f"/bin/p{pid}"} for pid in (7, 812)
+        {"kind": "heap", "detail": "libc.malloc", "pid": pid, "process": f"/bin/p{pid}"} for pid in (7, 81)
     ]
-    assert rows[1]["profile"] == "t.pftrace (heap_dump.2.812.libc.malloc)"
+    assert rows[1]["profile"] == "t.pftrace (heap_dump.2.81.libc.malloc)"
     assert main(["t.pftrace", "-b", BIN, "--report", "html"]) == 0
     out = capsys.readouterr().out
     assert out.count("<section>") == 2
@@ -183,17 +195,17 @@ def inspected(capsys: pytest.CaptureFixture[str], *paths: str) -> list[dict[str,
 
 def test_inspect_trace(capsys: pytest.CaptureFixture[str]) -> None:
     """A trace lists its profiles with process, samples and value, and the mappings of all with their build ids."""
-    Path("t.pftrace").write_bytes(trace(7, 812))
+    Path("t.pftrace").write_bytes(trace(7, 81))
     assert main(["inspect", "t.pftrace"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("t.pftrace: Perfetto trace, ")
-    assert "/bin/p812 (pid 812) heap libc.malloc\n" in out
+    assert "/bin/p81 (pid 81) heap libc.malloc\n" in out
     assert out.count("mapping ") == 1
     assert "build id 5e3ede9cfcac812af078bd0cfe366fe00b102526: 74 locations\n" in out
     (trace_,) = inspected(capsys, "t.pftrace")
     assert [(each["process"], each["pid"], each["kind"], each["samples"]) for each in trace_["profiles"]] == [
         ("/bin/p7", 7, "heap", 37),
-        ("/bin/p812", 812, "heap", 37),
+        ("/bin/p81", 81, "heap", 37),
     ]
 
 

@@ -169,9 +169,9 @@ def test_text() -> None:
     assert "   5 31.2 %   5  31.2 %  [libc.so]" in rest
     at = rest.index("what to do")
     assert " ".join(map(str.strip, rest[at + 1 :])) == (
-        "binary not found (31.2 %, 1 mapping): add it, or its debug file, to the folders with binaries, or name a "
-        "debuginfod server address in no mapping (6.2 %, 1 mapping): JIT code needs its perf-PID.map or jitdump among "
-        "the binaries; stack noise has no names"
+        "binary not found (31.2 %, 1 mapping): add it, or its debug file, to the folders with binaries "
+        "address in no mapping (6.2 %, 1 mapping): JIT code needs its perf-PID.map or jitdump among the binaries; "
+        "stack noise has no names"
     )
     assert "tried" not in text
 
