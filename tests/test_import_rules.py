@@ -15,7 +15,19 @@ FOUNDATION = {"core"}
 
 ALLOWED = {
     "analysis": {"profile"},
-    "batch": {"__init__", "binaries", "elf", "load", "pipeline", "profile", "report", "resolve", "symbols", "write"},
+    "batch": {
+        "__init__",
+        "analysis",
+        "binaries",
+        "elf",
+        "load",
+        "pipeline",
+        "profile",
+        "report",
+        "resolve",
+        "symbols",
+        "write",
+    },
     "binaries": {"elf"},
     "cli": {
         "__init__",

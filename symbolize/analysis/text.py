@@ -15,6 +15,7 @@ from symbolize.analysis.tree import call_tree
 from symbolize.analysis.units import percent, quantity
 from symbolize.core.arrays import NONE
 from symbolize.core.errors import printable
+from symbolize.core.terminal import fitting, shortened_function
 
 CONTEXT: Final = 3
 """Source lines that are shown before and behind those with values."""
@@ -27,38 +28,50 @@ def total_line(stacks: Stacks) -> str:
     return printable(f"{kind}: {', base '.join(totals)}")
 
 
-def top_lines(stacks: Stacks, count: int | None = None, by_total: bool = False) -> Iterator[str]:
+def top_lines(
+    stacks: Stacks, count: int | None = None, by_total: bool = False, width: int | None = None
+) -> Iterator[str]:
     """A row a function, those with the largest own value first, as `pprof -top` has them."""
     yield total_line(stacks)
     rows = function_totals(stacks).heaviest(stacks.default, count, by_total)
-    yield from function_lines(rows, float(stacks.totals()[stacks.default]), stacks.types[stacks.default][1])
+    yield from function_lines(rows, float(stacks.totals()[stacks.default]), stacks.types[stacks.default][1], width)
 
 
-def function_lines(rows: Sequence[FunctionRow], total: float, unit: str) -> Iterator[str]:
-    """A heading and a row a function; `sum%` is the share of all rows so far."""
-    yield f"{'flat':>10} {'flat%':>7} {'sum%':>7} {'cum':>10} {'cum%':>7}  function"
-    so_far = 0.0
+def function_lines(rows: Sequence[FunctionRow], total: float, unit: str, width: int | None = None) -> Iterator[str]:
+    """A heading and a row a function; names are shortened to lines of `width` cells."""
+    columns = [["flat"], ["flat%"], ["cum"], ["cum%"]]
     for row in rows:
-        so_far += row.flat
-        yield (
-            f"{quantity(row.flat, unit):>10} {percent(row.flat, total):>7} {percent(so_far, total):>7} "
-            f"{quantity(row.cumulative, unit):>10} {percent(row.cumulative, total):>7}  {printable(row.name)}"
-        )
+        for number, value in enumerate((row.flat, row.cumulative)):
+            columns[2 * number].append(quantity(value, unit))
+            columns[2 * number + 1].append(percent(value, total))
+    return table_lines(columns, ["function", *(row.name for row in rows)], width)
 
 
-def difference_lines(stacks: Stacks, count: int | None = None) -> Iterator[str]:
+def table_lines(columns: Sequence[Sequence[str]], names: Sequence[str], width: int | None) -> Iterator[str]:
+    """Columns of figures, aligned at the right, and names behind them, in lines of at most `width` cells."""
+    sizes = [max(map(len, column)) for column in columns]
+    for figures, name in zip(zip(*columns, strict=True), names, strict=True):
+        begin = "  ".join(f"{figure:>{size}}" for figure, size in zip(figures, sizes, strict=True)) + "  "
+        shown = printable(name)
+        yield begin + (shown if width is None else shortened_function(shown, width - len(begin)))
+
+
+def difference_lines(stacks: Stacks, count: int | None = None, width: int | None = None) -> Iterator[str]:
     """A row a function of a `difference`, those whose own value changed most first. Percentages are of the base."""
     yield total_line(stacks)
     unit, base_column = stacks.types[stacks.default][1], stacks.default + len(stacks.types)
     total = float(stacks.totals()[base_column])
-    yield f"{'change':>11} {'change%':>8} {'base':>10} {'new':>10} {'cum change':>11}  function"
+    columns = [["change"], ["change%"], ["base"], ["new"], ["cum change"]]
+    names = ["function"]
     for new, base in function_totals(stacks).most_changed(stacks.default, base_column, count):
         change = new.flat - base.flat
-        yield (
-            f"{signed(change, unit):>11} {f'{100 * change / total:+.2f}%' if total else '-':>8} "
-            f"{quantity(base.flat, unit):>10} {quantity(new.flat, unit):>10} "
-            f"{signed(new.cumulative - base.cumulative, unit):>11}  {printable(new.name)}"
-        )
+        share = f"{100 * change / total:+.2f}%" if total else "-"
+        cumulative = signed(new.cumulative - base.cumulative, unit)
+        figures = (signed(change, unit), share, quantity(base.flat, unit), quantity(new.flat, unit), cumulative)
+        for column, figure in zip(columns, figures, strict=True):
+            column.append(figure)
+        names.append(new.name)
+    yield from table_lines(columns, names, width)
 
 
 def signed(value: float, unit: str) -> str:
@@ -66,7 +79,7 @@ def signed(value: float, unit: str) -> str:
     return f"{'+' if value > 0 else ''}{quantity(value, unit)}"
 
 
-def tree_lines(stacks: Stacks, least: float, callers: bool = False) -> Iterator[str]:
+def tree_lines(stacks: Stacks, least: float, callers: bool = False, width: int | None = None) -> Iterator[str]:
     """The call tree with the heaviest branch first, without branches below the share `least` of the total; with
     `callers` from the leaves on.
 
@@ -77,20 +90,22 @@ def tree_lines(stacks: Stacks, least: float, callers: bool = False) -> Iterator[
     totals, own = (each[:, stacks.default] for each in (tree.totals(), tree.values))
     total = float(stacks.totals()[stacks.default])
     children = tree.children(np.abs(totals), least * total)
-    yield f"{'total':>10} {'total%':>7} {'' if callers else 'self':>10}  function"
+    columns, names = [["total"], ["total%"], *([] if callers else [["self"]])], ["function"]
     pending = [(node, 0) for node in reversed(children.get(0, []))]
     while pending:
         node, depth = pending.pop()
-        name = printable(tree.frames.names[tree.frame[node]])
-        yield (
-            f"{quantity(totals[node], unit):>10} {percent(totals[node], total):>7} "
-            f"{quantity(own[node], unit) if own[node] and not callers else '':>10}  {'| ' * depth}{name}"
-        )
+        figures = [quantity(totals[node], unit), percent(totals[node], total)]
+        if not callers:
+            figures.append(quantity(own[node], unit) if own[node] else "")
+        for column, figure in zip(columns, figures, strict=True):
+            column.append(figure)
+        names.append("| " * depth + tree.frames.names[tree.frame[node]])
         below = children.get(node, [])
         pending += [(child, depth + (len(below) > 1)) for child in reversed(below)]
+    yield from table_lines(columns, names, width)
 
 
-def list_lines(stacks: Stacks, pattern: re.Pattern[str], sources: Sources) -> Iterator[str]:
+def list_lines(stacks: Stacks, pattern: re.Pattern[str], sources: Sources, width: int | None = None) -> Iterator[str]:
     """The source lines of each function whose name matches, the heaviest first, with their values."""
     names, name_of = stacks.names.by_name()
     matching = {name: row for row, name in enumerate(filter(pattern.search, names))}
@@ -102,7 +117,8 @@ def list_lines(stacks: Stacks, pattern: re.Pattern[str], sources: Sources) -> It
     found.sort(key=lambda lines: -float(np.abs(lines.cumulative[:, stacks.default]).max()))
     texts = [*matching]
     for lines in found:
-        yield from source_lines(texts[lines.function[0]], lines, stacks, sources)
+        for line in source_lines(texts[lines.function[0]], lines, stacks, sources):
+            yield line if width is None else fitting(line, width)
 
 
 def source_lines(name: str, lines: LineTotals, stacks: Stacks, sources: Sources) -> Iterator[str]:

@@ -133,7 +133,7 @@ def text(inspection: Inspection) -> Iterator[str]:
 
 def profile_table(profiles: Sequence[ProfileContent]) -> Iterator[str]:
     """The profiles of a trace as a table; nothing for an input with one that has no name."""
-    from symbolize.report.text import quantity
+    from symbolize.analysis.units import quantity
 
     if not profiles[0].name:
         return
@@ -156,8 +156,8 @@ def profile_table(profiles: Sequence[ProfileContent]) -> Iterator[str]:
 
 def profile_rows(profiles: Sequence[ProfileContent]) -> Iterator[tuple[str, str]]:
     """The rows of a profile, or of all profiles of a trace: title and text."""
+    from symbolize.analysis.units import quantity
     from symbolize.inspection import all_mapped_files
-    from symbolize.report.text import quantity
 
     if not profiles[0].name:
         (profile,) = profiles

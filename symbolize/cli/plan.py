@@ -18,8 +18,9 @@ from symbolize.cli.options import (
     print_error,
     print_output,
 )
-from symbolize.cli.reports import has_colour, profile_name, title_of, width_of
+from symbolize.cli.reports import profile_name, title_of
 from symbolize.core.errors import InputError, UsageError, printable
+from symbolize.core.terminal import has_colour, width_of
 
 
 def run_plan(arguments: Sequence[str]) -> int:

@@ -6,10 +6,11 @@ import argparse
 import os
 import shlex
 import sys
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final
 
 from symbolize.cli.options import print_error, print_output
 from symbolize.core.errors import UsageError, printable
+from symbolize.core.terminal import DEFAULT_WIDTH, Style, cells, has_colour, width_of, wrapped
 from symbolize.write.files import STANDARD_OUTPUT, output_file
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from symbolize.report.several import ProfileRow
 
 FORMS: Final = ("text", "json", "html", "none")
-DEFAULT_WIDTH: Final = 80
 MAX_WARNINGS: Final = 10
 """Warnings of several profiles that are printed; -v prints all."""
 
@@ -39,22 +39,6 @@ def check_report(options: argparse.Namespace) -> None:
         raise UsageError(f"-o - is the profile itself: name a file for the {form} report with --report-file")
     if form == "none" and options.report_file is not None:
         raise UsageError("--report none writes no report, and --report-file asks for one")
-
-
-def width_of(stream: TextIO | None) -> int:
-    """The width of the terminal that a stream is, which COLUMNS overrides; 80 for a file."""
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isascii() and columns.isdigit() and int(columns):
-        return int(columns)
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or DEFAULT_WIDTH if stream is not None else DEFAULT_WIDTH
-    except (OSError, ValueError):
-        return DEFAULT_WIDTH
-
-
-def has_colour(stream: TextIO | None) -> bool:
-    """Whether a stream shows colours: a terminal, where NO_COLOR is not set."""
-    return stream is not None and stream.isatty() and "NO_COLOR" not in os.environ
 
 
 class Reports:
@@ -189,7 +173,6 @@ class Reports:
 
     def _table(self) -> str:
         """The table of several profiles, with the hints for all."""
-        from symbolize.report.layout import Style, wrapped
         from symbolize.report.several import render, without_common_folder
 
         if self._only is not None and not self._verbose:  # the others could not be read
@@ -210,7 +193,6 @@ class Reports:
 
     def _written(self, outputs: list[str]) -> str:
         """What was written, and how to look at it."""
-        from symbolize.report.layout import Style, cells
         from symbolize.report.several import common_folder
 
         outputs = [each for each in outputs if each not in ("", STANDARD_OUTPUT)]

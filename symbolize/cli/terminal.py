@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -24,11 +22,11 @@ from symbolize.cli.shown import (
     the_profile,
 )
 from symbolize.core.errors import InputError, UsageError, printable
+from symbolize.core.terminal import Style, has_colour, width_of
 
 if TYPE_CHECKING:
     from symbolize.analysis import Stacks
 
-BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 ROWS = 30
 HEADING_LINES = 2
 
@@ -64,7 +62,7 @@ def run_top(arguments: Sequence[str]) -> int:
     options = top_parser().parse_args(arguments)
     from symbolize.analysis.text import top_lines
 
-    return print_each(options, lambda stacks: top_lines(stacks, options.count, options.cum))
+    return print_each(options, lambda stacks: top_lines(stacks, options.count, options.cum, width()))
 
 
 def tree_parser() -> Parser:
@@ -91,7 +89,7 @@ def run_tree(arguments: Sequence[str]) -> int:
     options = tree_parser().parse_args(arguments)
     from symbolize.analysis.text import tree_lines
 
-    return print_each(options, lambda stacks: tree_lines(stacks, options.min / 100, options.callers))
+    return print_each(options, lambda stacks: tree_lines(stacks, options.min / 100, options.callers, width()))
 
 
 def list_parser() -> Parser:
@@ -122,7 +120,7 @@ def run_list(arguments: Sequence[str]) -> int:
         shown = the_profile(options, options.profiles[0], symbolizer)
     from symbolize.analysis.text import list_lines
 
-    if not print_lines(list_lines(stacks_to_show(options, shown.profile), pattern, sources)):
+    if not print_lines(list_lines(stacks_to_show(options, shown.profile), pattern, sources, width())):
         raise InputError(shown.title, f"has no function with source lines that matches {options.regex!r}")
     return EXIT_DONE if shown.is_complete else EXIT_FAILED
 
@@ -151,7 +149,7 @@ def run_diff(arguments: Sequence[str]) -> int:
     from symbolize.analysis.text import difference_lines
 
     stacks = difference(*(stacks_to_show(options, each.profile) for each in (new, base)))
-    print_lines(difference_lines(stacks, options.count))
+    print_lines(difference_lines(stacks, options.count, width()))
     return EXIT_DONE if base.is_complete and new.is_complete else EXIT_FAILED
 
 
@@ -174,14 +172,14 @@ def print_each(options: argparse.Namespace, lines: Callable[[Stacks], Iterator[s
     return code
 
 
+def width() -> int | None:
+    """The width of the lines: that of the terminal, or None for whole lines in a file or pipe."""
+    return width_of(sys.stdout) if sys.stdout is not None and sys.stdout.isatty() else None
+
+
 def print_lines(lines: Iterable[str]) -> int:
-    """Print lines, in a terminal cut to its width and with the first ones bold; how many they were."""
-    is_terminal = sys.stdout is not None and sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns
-    count = 0
+    """Print lines, the first ones as a heading; how many they were."""
+    style, count = Style(has_colour(sys.stdout)), 0
     for count, line in enumerate(lines, start=1):
-        if is_terminal and len(line) > width:
-            line = line[: width - 1] + "…"
-        is_bold = is_terminal and count <= HEADING_LINES and "NO_COLOR" not in os.environ
-        print_output(f"{BOLD}{line}{PLAIN}\n" if is_bold else f"{line}\n")
+        print_output((style.bold(line) if count <= HEADING_LINES else line) + "\n")
     return count

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from symbolize.core.reasons import Reason
-from symbolize.report.layout import Style, wrapped
+from symbolize.core.terminal import Style, wrapped
 from symbolize.report.model import MappingRow, Report
 from symbolize.report.reason_texts import HINTS, NAMES_ONLY, TEXTS, UNVERIFIED, Hints
 

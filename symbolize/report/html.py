@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Final
 
+from symbolize.analysis.units import quantity
 from symbolize.core.errors import printable
+from symbolize.core.terminal import Style
 from symbolize.report.advice import Advice
-from symbolize.report.layout import Style
 from symbolize.report.model import Report
 from symbolize.report.reason_texts import HINTS, Hints
 from symbolize.report.several import ProfileRow
-from symbolize.report.text import by_weight, label, mapping_details, quantity, share, summary
+from symbolize.report.text import by_weight, label, mapping_details, share, summary
 
 STYLE: Final = """
 :root{color-scheme:light dark}

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from symbolize.core.errors import printable
+from symbolize.core.terminal import DEFAULT_WIDTH, LEAST_WIDTH, Style, shortened, wrapped
 from symbolize.report.advice import Advice
-from symbolize.report.layout import DEFAULT_WIDTH, LEAST_WIDTH, Style, shortened, wrapped
 from symbolize.report.model import MappingRow, Report
 from symbolize.report.reason_texts import HINTS, TEXTS, Hints
 from symbolize.report.text import INDENT, by_weight, how_sure, label, locations, share, warnings

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from symbolize.analysis.units import quantity
 from symbolize.core.errors import printable
-from symbolize.report.layout import LEAST_WIDTH, Style, cells, padded, shortened
+from symbolize.core.terminal import LEAST_WIDTH, Style, cells, padded, shortened
 from symbolize.report.model import Report
-from symbolize.report.text import quantity
 
 LEAST_COLUMN: Final = 6
 """Cells of a column of names, however narrow the terminal."""

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from symbolize.analysis.text import function_lines
+from symbolize.analysis.units import quantity
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
+from symbolize.core.terminal import DEFAULT_WIDTH, LEAST_WIDTH, Style, shortened, wrapped
 from symbolize.report.advice import Advice
-from symbolize.report.layout import DEFAULT_WIDTH, LEAST_WIDTH, Style, shortened, shortened_function, wrapped
 from symbolize.report.model import MappingRow, Report
 from symbolize.report.reason_texts import HINTS, TEXTS, Hints
 
@@ -15,8 +17,6 @@ BUILD_ID: Final = 12
 """Digits of a build id that are shown."""
 MANY_WITHOUT_LINES: Final = 0.1
 """Share of a mapping's frames without lines that is worth a line: every program has some functions of assembler."""
-TIME_UNITS = {"nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
-SIZE_UNITS = {"bytes": 1.0, "kilobytes": 1024.0, "megabytes": 1024.0**2}
 
 
 def render(
@@ -111,17 +111,10 @@ def summary(report: Report, style: Style, width: int) -> Iterator[str]:
 
 
 def top_table(report: Report, style: Style, width: int) -> Iterator[str]:
-    """The functions with the most value of their own, as `pprof -top` has them."""
-    columns = [["flat"], ["flat %"], ["cum"], ["cum %"]]
-    for function in report.top:
-        for number, value in enumerate((function.flat, function.cumulative)):
-            columns[2 * number].append(quantity(value, report.unit))
-            columns[2 * number + 1].append(share(value, report.sample_value))
-    widths = [max(map(len, column)) for column in columns]
-    for row, name in enumerate(("function", *(printable(function.name) for function in report.top))):
-        begin = " ".join(f"{column[row]:>{size}}" for column, size in zip(columns, widths, strict=True)) + "  "
-        line = begin + shortened_function(name, width - len(begin))
-        yield line if row else style.bold(line)
+    """The functions with the most value of their own."""
+    lines = function_lines(report.top, report.sample_value, report.unit, width)
+    yield style.bold(next(lines))
+    yield from lines
 
 
 def by_weight(rows: Iterable[MappingRow]) -> list[MappingRow]:
@@ -144,21 +137,6 @@ def locations(row: MappingRow, number: int) -> str:
 def label(row: MappingRow) -> str:
     """What a mapping is called."""
     return printable(row.name) or ("(no file name)" if row.build_id else "(no mapping)")
-
-
-def quantity(value: float, unit: str, space: str = "") -> str:
-    """A value with its unit behind `space`, scaled for reading: `1.23s`, `4.5MB`, `17`."""
-    if unit in TIME_UNITS:
-        size, scales = value * TIME_UNITS[unit], ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-    elif unit in SIZE_UNITS:
-        size, scales = value * SIZE_UNITS[unit], ((1024.0**3, "GB"), (1024.0**2, "MB"), (1024.0, "kB"), (1.0, "B"))
-    else:
-        return f"{value:,.0f}" if space else f"{value:.0f}"
-    for factor, name in scales[:-1]:
-        if abs(size) >= factor:
-            return f"{size / factor:.2f}{space}{name}"
-    factor, name = scales[len(scales) - 1]
-    return f"{size / factor:.0f}{space}{name}"
 
 
 def how_sure(row: MappingRow) -> str:

@@ -12,16 +12,17 @@ import numpy as np
 import pytest
 
 import symbolize
+from symbolize.analysis.units import quantity
 from symbolize.core.reasons import Reason
+from symbolize.core.terminal import Style, cells, shortened, shortened_function, wrapped
 from symbolize.load import pprof as loader
 from symbolize.report import HINTS, TEXTS, Report, SharedCode, build_report
 from symbolize.report.html import page, section
 from symbolize.report.json import render as render_json
-from symbolize.report.layout import Style, cells, shortened, shortened_function, wrapped
 from symbolize.report.missing import Missing
 from symbolize.report.several import ProfileRow
 from symbolize.report.several import render as several
-from symbolize.report.text import quantity, render
+from symbolize.report.text import render
 from symbolize.resolve import Resolution
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 

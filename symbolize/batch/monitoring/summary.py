@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from symbolize.analysis.units import quantity
 from symbolize.batch.manifest import Manifest, State
 from symbolize.batch.monitoring.aggregates import Binaries, BinarySums, Percents
 from symbolize.batch.monitoring.observers import Observer, duration, input_fields, one_line, rate_text
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
+from symbolize.core.terminal import padded, shortened
 from symbolize.report import HINTS, TEXTS, Hints
-from symbolize.report.layout import padded, shortened
 from symbolize.report.reason_texts import advice
-from symbolize.report.text import quantity
 from symbolize.write.files import output_file
 
 if TYPE_CHECKING:

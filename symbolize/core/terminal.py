@@ -1,8 +1,9 @@
 """Text that fits a terminal: widths in cells, shortened names, wrapped lines, and colour where it is wanted."""
 
+import os
 import unicodedata
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TextIO
 
 DEFAULT_WIDTH: Final = 80
 LEAST_WIDTH: Final = 50
@@ -64,6 +65,22 @@ def wrapped(text: str, width: int, indent: str = "", first: str | None = None) -
         line += shortened(word, max(width - cells(indent), 1)) if is_empty else " " + word
         is_empty = False
     yield line
+
+
+def width_of(stream: TextIO | None) -> int:
+    """The width of the terminal that a stream is, which COLUMNS overrides; 80 for a file."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or DEFAULT_WIDTH if stream is not None else DEFAULT_WIDTH
+    except (OSError, ValueError):
+        return DEFAULT_WIDTH
+
+
+def has_colour(stream: TextIO | None) -> bool:
+    """Whether a stream shows colours: a terminal, where NO_COLOR is not set."""
+    return stream is not None and stream.isatty() and "NO_COLOR" not in os.environ
 
 
 class Style:
