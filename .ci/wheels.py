@@ -25,10 +25,11 @@ ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "wheels"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 WHEELS = PROJECT["tool"]["cibuildwheel"]
-DEPENDENCIES: list[str] = PROJECT["project"]["dependencies"]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+DEPENDENCIES: list[str] = [*PROJECT["project"]["dependencies"], *EXTRAS["batch"], *EXTRAS["lz4"]]
 PYTHONS = [f"3.{name.removeprefix('cp3').removesuffix('-*')}" for name in WHEELS["build"].split()]
-OLDEST_ONLY = ["tests/binaries/test_debuginfod.py", "tests/binaries/test_debuginfod_answers.py"]
-"""Where the bounds of the libraries for the network show."""
+OLDEST_ONLY = ["tests/binaries/test_debuginfod.py", "tests/batch/engines/test_local.py"]
+"""Where the bounds of urllib3 and pebble show."""
 NEWEST_ONLY = ["tests/dwarf/test_corrupt.py", "tests/symbols/test_bounds.py"]
 """A third of the time, and where newer releases of numpy raise what older ones let pass."""
 USABLE = "import ensurepip, os, sysconfig; os.stat(sysconfig.get_path('include') + '/Python.h')"
