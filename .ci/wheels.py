@@ -28,7 +28,7 @@ WHEELS = PROJECT["tool"]["cibuildwheel"]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 DEPENDENCIES: list[str] = [*PROJECT["project"]["dependencies"], *EXTRAS["batch"], *EXTRAS["lz4"]]
 PYTHONS = [f"3.{name.removeprefix('cp3').removesuffix('-*')}" for name in WHEELS["build"].split()]
-OLDEST_ONLY = ["tests/binaries/test_debuginfod.py", "tests/batch/engines/test_local.py"]
+OLDEST_ONLY = ["tests/binaries/test_debuginfod_resume.py", "tests/batch/engines/test_local.py"]
 """Where the bounds of urllib3 and pebble show."""
 NEWEST_ONLY = ["tests/dwarf/test_corrupt.py", "tests/symbols/test_bounds.py"]
 """A third of the time, and where newer releases of numpy raise what older ones let pass."""
@@ -172,11 +172,11 @@ def main() -> int:
             shutil.move(sources / name, tests)
         first = Installed(wheels[0], found[0][1], "oldest")
         last = Installed(wheels[-1], found[-1][1], "newest")
+        runs = [(first, map(oldest, DEPENDENCIES), NEWEST_ONLY, OLDEST_ONLY), (last, DEPENDENCIES, [], [])]
         with ThreadPoolExecutor() as pool:
-            jobs = [pool.submit(first.test, map(oldest, DEPENDENCIES), tests, NEWEST_ONLY, OLDEST_ONLY)]
-            jobs += [pool.submit(last.test, DEPENDENCIES, tests, [])]
-            for job in jobs:
-                print(job.result(), flush=True)
+            jobs = [pool.submit(installed.test, wanted, tests, *files) for installed, wanted, *files in runs]
+        for job in jobs:
+            print(job.result(), flush=True)
     except subprocess.CalledProcessError as error:
         print(error.stdout, error, sep="\n", file=sys.stderr)
         return 1
