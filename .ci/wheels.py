@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""The source distribution, wheels of it for the oldest and the newest Python that is promised and installed, and their
-tests.
+"""The source distribution, wheels of it for every Python that is promised and installed, and their tests.
 
 Every wheel is installed into an environment without a compiler, runs the README's first command there, and then the
 tests as [tool.cibuildwheel] says it: beside the installed package, not with its sources. The oldest Python does so with
-the oldest dependencies that pyproject.toml admits, the newest with the newest. What is between is left to cibuildwheel.
+the oldest dependencies that pyproject.toml admits, the newest with the newest; those between run the core alone.
 """
 
 import email
@@ -32,6 +31,8 @@ OLDEST_ONLY = ["tests/binaries/test_debuginfod_resume.py", "tests/batch/engines/
 """Where the bounds of urllib3 and pebble show."""
 NEWEST_ONLY = ["tests/dwarf/test_corrupt.py", "tests/symbols/test_bounds.py"]
 """A third of the time, and where newer releases of numpy raise what older ones let pass."""
+CORE_ONLY = ["tests/core", "tests/elf", "tests/dwarf", "tests/symbols", "tests/names"]
+"""What the Pythons between run."""
 USABLE = "import ensurepip, os, sysconfig; os.stat(sysconfig.get_path('include') + '/Python.h')"
 MAIN_JOB = re.compile(r"^python3 -m venv .* && \.venv/bin/(symbolize fixtures/.*)$", re.MULTILINE)
 LEAST_PERCENT = "80"
@@ -118,8 +119,16 @@ class Installed:
         """Bring packages to the newest versions that are asked for, as wheels."""
         pip(self.python, "install", "--only-binary=:all:", "--upgrade", *requirements, **self.bare)
 
-    def test(self, dependencies: Iterable[str], tests: Path, without: Iterable[str], more: Iterable[str] = ()) -> str:
-        """Install the wheel with these dependencies, run the main job and the tests but some; one line about that."""
+    def test(
+        self,
+        dependencies: Iterable[str],
+        tests: Path,
+        without: Iterable[str],
+        more: Iterable[str] = (),
+        only: Iterable[str] = (),
+    ) -> str:
+        """Install the wheel with these dependencies, run the main job and the tests but some, or `only` some; one line
+        about that."""
         self.install(str(self.wheel), *dependencies)
         found = MAIN_JOB.search((ROOT / "README.md").read_text())
         assert found is not None, "README.md has no command for the main job"
@@ -131,6 +140,8 @@ class Installed:
         title = run(self.python, "-c", versions).strip()
         self.install(f"{self.wheel}[{','.join(WHEELS['test-extras'])}]")
         _, *words = shlex.split(WHEELS["test-command"].replace("\\\n", ""))
+        if only:
+            words = [*(word for word in words if not word.startswith("tests/")), *only]
         ignored = (f"--ignore={file}" for file in without)
         printed = run(self.python, *words, *more, *ignored, folder=tests)
         return f"{title}: {printed.splitlines()[-1]}"
@@ -158,11 +169,10 @@ def main() -> int:
     WORK.mkdir(parents=True)
     try:
         found = [(version, python) for version in PYTHONS if (python := interpreter(version)) is not None]
-        ends = dict([found[0], found[-1]])
         tools = made(WORK / "tools", sys.executable)
         pip(tools, "install", "--only-binary=:all:", *CHECKS, *PROJECT["build-system"]["requires"])
         sources = unpacked_sdist(tools)
-        wheels = [built(version, python, sources) for version, python in ends.items()]
+        wheels = [built(version, python, sources) for version, python in found]
         for wheel in wheels:
             print(checked(tools, wheel), flush=True)
         print(uncompiled(*found[0], sources), flush=True)
@@ -172,9 +182,16 @@ def main() -> int:
             shutil.move(sources / name, tests)
         first = Installed(wheels[0], found[0][1], "oldest")
         last = Installed(wheels[-1], found[-1][1], "newest")
-        runs = [(first, map(oldest, DEPENDENCIES), NEWEST_ONLY, OLDEST_ONLY), (last, DEPENDENCIES, [], [])]
-        with ThreadPoolExecutor() as pool:
-            jobs = [pool.submit(installed.test, wanted, tests, *files) for installed, wanted, *files in runs]
+        between = [
+            Installed(wheel, python, version)
+            for wheel, (version, python) in zip(wheels[1:-1], found[1:-1], strict=True)
+        ]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            jobs = [
+                pool.submit(first.test, [*map(oldest, DEPENDENCIES)], tests, NEWEST_ONLY, OLDEST_ONLY),
+                pool.submit(last.test, DEPENDENCIES, tests, []),
+                *(pool.submit(each.test, DEPENDENCIES, tests, [], only=CORE_ONLY) for each in between),
+            ]
         for job in jobs:
             print(job.result(), flush=True)
     except subprocess.CalledProcessError as error:
