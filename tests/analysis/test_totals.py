@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from symbolize.analysis import (
     line_totals,
     stacks_of,
 )
+from symbolize.analysis.top import sums
 from symbolize.core.errors import UsageError
 from symbolize.load import pprof as loader
 from symbolize.profile import Profile
@@ -225,3 +227,22 @@ def test_no_samples() -> None:
         0,
     )
     assert np.array_equal(stacks.totals(), [0])
+
+
+@pytest.mark.parametrize("column", ["locations", "location_offsets", "frame_offsets", "keys", "groups", "values"])
+def test_sums_check_what_they_get(column: str) -> None:
+    """The loop checks no bounds, so rows that there are not are refused before it; so are groups of each location."""
+    stacks = stacks_of(made([([PLACES[0], PLACES[2]], [1, 2]), ([PLACES[2]], [1, 3])]))
+    values, keys = stacks.values[:, 1], stacks.frames
+    groups = np.arange(len(stacks.frame_offsets) - 1, dtype=np.int32)
+    found = sums(stacks, keys, len(stacks.names), values, groups)
+    assert sorted(found.groups.tolist()) == [2, 5]
+    assert sums(stacks, keys, len(stacks.names), values).groups.tolist() == [5]
+    if column in ("keys", "groups", "values"):
+        wrong = {"keys": keys + 100, "groups": groups - 1, "values": values[:1]}
+        given = {"keys": keys, "groups": groups, "values": values} | {column: wrong[column]}
+    else:
+        stacks = replace(stacks, **{column: getattr(stacks, column) - 1})
+        given = {"keys": keys, "groups": groups, "values": values}
+    with pytest.raises(IndexError):
+        sums(stacks, given["keys"], len(stacks.names), given["values"], given["groups"])
