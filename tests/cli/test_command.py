@@ -108,12 +108,12 @@ def test_output_folder(capsys: pytest.CaptureFixture[str]) -> None:
         ("293", str(PERF), "spectra-gcc-pie.symbolized.pb.gz"),
     ]
     assert "wrote 2 profiles to out/, 2 of them replaced\n" in out
-    assert "cum %  function" not in out
+    assert "cum%  function" not in out
     assert main([str(PROF), str(PERF), "-o", "out", "-v"]) == 0
     out = capsys.readouterr().out
     assert f"{PROF}:\n" in out
     assert f"{PERF}:\n" in out
-    assert out.count("cum %  function") == 2
+    assert out.count("cum%  function") == 2
 
 
 def test_standard_streams() -> None:

@@ -144,7 +144,7 @@ def test_many_outputs_look_at_each_input_once(monkeypatch: pytest.MonkeyPatch) -
     looked_at = []
     status = files._status
     monkeypatch.setattr(files, "_status", lambda path, standard: looked_at.append(path) or status(path, standard))
-    profiles.check_outputs(profiles.parser().parse_args(inputs), outputs)
+    profiles.check_outputs(profiles.parser().parse_args(inputs), None, outputs)
     assert len(looked_at) < 4 * (len(inputs) + len(outputs))
 
 

@@ -157,7 +157,7 @@ def test_one_of_several(capsys: pytest.CaptureFixture[str]) -> None:
     """Where the others cannot be read, the one that is left has its whole report."""
     Path("bad").write_text("no profile")
     assert main(["bad", PROF, "-b", BIN]) == 1
-    assert "cum %  function" in capsys.readouterr().out
+    assert "cum%  function" in capsys.readouterr().out
 
 
 def test_many_warnings(capsys: pytest.CaptureFixture[str]) -> None:

@@ -166,8 +166,8 @@ def test_text() -> None:
     assert " ".join(rest[:2]) == (
         "62.5 % of 3 samples is in named code; 83.8 % of the frames on the stacks have names."
     )
-    assert "  10 62.5 %  15  93.8 %  inner" in rest
-    assert "   5 31.2 %   5  31.2 %  [libc.so]" in rest
+    assert "  10  62.50%   15   93.75%  inner" in rest
+    assert "   5  31.25%    5   31.25%  [libc.so]" in rest
     at = rest.index("what to do")
     assert " ".join(map(str.strip, rest[at + 1 :])) == (
         "binary not found (31.2 %, 1 mapping): add it, or its debug file, to the folders with binaries "

@@ -141,15 +141,15 @@ def test_text(shown: Profile) -> None:
     lines = written(shown, "text").decode().splitlines()
     assert lines[:3] == [
         "cpu: 37.00ms",
-        "      flat   flat%    sum%        cum    cum%  function",
-        "   20.00ms  54.05%  54.05%    20.00ms  54.05%  [app]",
+        "   flat   flat%      cum     cum%  function",
+        "20.00ms  54.05%  20.00ms   54.05%  [app]",
     ]
     assert "\x1b" not in "".join(lines)
     base = loader.load(memoryview(profile(MAPPINGS, STACKS[:1], types=TYPES)), "base")
     assert written(shown, "text", base=base).decode().splitlines()[:3] == [
         "cpu: 37.00ms, base 10.00ms",
-        "     change  change%       base        new  cum change  function",
-        "   +20.00ms +200.00%        0ns    20.00ms    +20.00ms  [app]",
+        "  change   change%     base      new  cum change  function",
+        "+20.00ms  +200.00%      0ns  20.00ms    +20.00ms  [app]",
     ]
 
 
