@@ -39,6 +39,7 @@ def difference(new: Stacks, base: Stacks) -> Stacks:
         location_offsets=behind(new.location_offsets, base.location_offsets),
         locations=np.concatenate((new.locations, base.locations + np.int32(len(new.frame_offsets) - 1))),
         values=values,
+        totals=np.concatenate((new.totals, base.totals[columns])),
     )
 
 

@@ -21,7 +21,9 @@ class Stacks:
     Stacks run from the leaf to the root, frames of a location from the innermost to the outermost. `frames` are rows of
     `names`, `flags` their `FrameFlag`s; `sources` and `lines` are file (a row of `files`) and line of each, 0 where
     unknown. `values` is float64[n, k], exact to 2^53, with a column for each sample type (`types`: name and unit);
-    `default` is the column that a viewer shows first. There is at least one.
+    `default` is the column that a viewer shows first. There is at least one. `totals` has the sum of each column over
+    all samples of the profile, without their signs: percentages are of that, also where filters leave less, as pprof
+    has it.
     """
 
     names: FrameNames
@@ -36,6 +38,7 @@ class Stacks:
     values: Float64
     types: list[tuple[str, str]]
     default: int
+    totals: Float64
 
     def __len__(self) -> int:
         return len(self.location_offsets) - 1
@@ -43,10 +46,6 @@ class Stacks:
     def location_of_frames(self) -> Int64:
         """The location of each frame: int64[m]."""
         return np.repeat(np.arange(len(self.frame_offsets) - 1), np.diff(self.frame_offsets))
-
-    def totals(self) -> Float64:
-        """The sum of all values by sample type, without their signs: what percentages are of, as pprof has it."""
-        return np.asarray(np.abs(self.values).sum(axis=0), np.float64)
 
     def with_default(self, name: str) -> "Stacks":
         """The same with the sample type `name` shown first. Raises UsageError for one that is not there."""
@@ -86,5 +85,6 @@ def stacks_of(profile: Profile, filters: Filters | None = None) -> Stacks:
         values,
         types,
         max(profile.weight_column(), 0),
+        np.abs(values).sum(axis=0),
     )
     return stacks if filters is None else filtered(stacks, shown, profile, filters)

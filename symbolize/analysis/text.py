@@ -22,9 +22,14 @@ CONTEXT: Final = 3
 
 
 def total_line(stacks: Stacks) -> str:
-    """What all percentages are of; of a difference, both totals."""
+    """What all percentages are of, and how much of it the filters left; of a difference, both totals."""
     kind, unit = stacks.types[stacks.default]
-    totals = [quantity(total, unit) for total in stacks.totals()[stacks.default :: len(stacks.types)].tolist()]
+    every = slice(stacks.default, None, len(stacks.types))
+    left = np.abs(stacks.values).sum(axis=0)
+    totals = [
+        quantity(total, unit) if shown == total else f"{quantity(shown, unit)} of {quantity(total, unit)}"
+        for total, shown in zip(stacks.totals[every].tolist(), left[every].tolist(), strict=True)
+    ]
     return printable(f"{kind}: {', base '.join(totals)}")
 
 
@@ -34,7 +39,7 @@ def top_lines(
     """A row a function, those with the largest own value first, as `pprof -top` has them."""
     yield total_line(stacks)
     rows = function_totals(stacks).heaviest(stacks.default, count, by_total)
-    yield from function_lines(rows, float(stacks.totals()[stacks.default]), stacks.types[stacks.default][1], width)
+    yield from function_lines(rows, float(stacks.totals[stacks.default]), stacks.types[stacks.default][1], width)
 
 
 def function_lines(rows: Sequence[FunctionRow], total: float, unit: str, width: int | None = None) -> Iterator[str]:
@@ -60,7 +65,7 @@ def difference_lines(stacks: Stacks, count: int | None = None, width: int | None
     """A row a function of a `difference`, those whose own value changed most first. Percentages are of the base."""
     yield total_line(stacks)
     unit, base_column = stacks.types[stacks.default][1], stacks.default + len(stacks.types)
-    total = float(stacks.totals()[base_column])
+    total = float(stacks.totals[base_column])
     columns = [["change"], ["change%"], ["base"], ["new"], ["cum change"]]
     names = ["function"]
     for new, base in function_totals(stacks).most_changed(stacks.default, base_column, count):
@@ -88,7 +93,7 @@ def tree_lines(stacks: Stacks, least: float, callers: bool = False, width: int |
     yield total_line(stacks)
     unit, tree = stacks.types[stacks.default][1], call_tree(stacks, inverted=callers)
     totals, own = (each[:, stacks.default] for each in (tree.totals(), tree.values))
-    total = float(stacks.totals()[stacks.default])
+    total = float(stacks.totals[stacks.default])
     children = tree.children(np.abs(totals), least * total)
     columns, names = [["total"], ["total%"], *([] if callers else [["self"]])], ["function"]
     pending = [(node, 0) for node in reversed(children.get(0, []))]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symbolize.analysis import (
@@ -40,6 +40,7 @@ STACKS = st.lists(
     st.tuples(st.lists(st.sampled_from(PLACES), max_size=6), st.lists(st.integers(-9, 99), min_size=2, max_size=2)),
     max_size=12,
 )
+EXAMPLES = settings(deadline=None)
 Stack = tuple[Sequence[Place], Sequence[int]]
 
 
@@ -70,6 +71,7 @@ def flat_and_cumulative(
     return {each: (flat[each], cumulative[each]) for each in cumulative if each is not None}
 
 
+@EXAMPLES
 @given(STACKS)
 def test_functions(stacks: list[Stack]) -> None:
     """The value of a function is that of the stacks it is the leaf of, and once of each that it is on."""
@@ -84,6 +86,7 @@ def test_functions(stacks: list[Stack]) -> None:
         assert totals.heaviest(1, 2, by_total) == rows_[:2]
 
 
+@EXAMPLES
 @given(STACKS)
 def test_lines(stacks: list[Stack]) -> None:
     """The value of a source line is that of the stacks it is the leaf of, and once of each that it is on."""
@@ -104,6 +107,7 @@ def paths(tree: CallTree) -> list[tuple[str, ...]]:
     return found
 
 
+@EXAMPLES
 @given(STACKS, st.booleans())
 def test_tree(stacks: list[Stack], inverted: bool) -> None:
     """A node is what all stacks with the same callers share: its total is the sum of theirs."""
@@ -163,6 +167,7 @@ def kept(stacks: Sequence[Stack], filters: Filters) -> list[Stack]:
 PATTERNS = st.sampled_from(["", "inner", "main", "a.c", "app", "libc", "nothing", "^o|^m"])
 
 
+@EXAMPLES
 @given(STACKS, st.builds(Filters, PATTERNS, PATTERNS, PATTERNS, PATTERNS))
 def test_filters(stacks: list[Stack], filters: Filters) -> None:
     """Samples and frames are chosen as pprof does, by function, file and mapping."""
@@ -178,6 +183,7 @@ def test_invalid_filter() -> None:
         stacks_of(made([]), Filters(focus="("))
 
 
+@EXAMPLES
 @given(STACKS, STACKS)
 def test_difference(new: list[Stack], base: list[Stack]) -> None:
     """Both profiles are in one: each function, line and node has its values in either."""
@@ -187,7 +193,7 @@ def test_difference(new: list[Stack], base: list[Stack]) -> None:
         expected = flat_and_cumulative(stacks, lambda frame: frame[0])
         rows = {row.name: (row.flat, row.cumulative) for row in totals.heaviest(column)}
         assert rows == {name: sums for name, sums in expected.items() if sums != (0, 0)}
-        assert both.totals()[column] == sum(abs(values[1]) for _, values in stacks)
+        assert both.totals[column] == sum(abs(values[1]) for _, values in stacks)
     assert call_tree(both).totals()[0].tolist()[1::2] == [sum(v[1] for _, v in each) for each in (new, base)]
     changes = [new.flat - base.flat for new, base in totals.most_changed(1, 3)]
     assert changes == sorted(changes, key=lambda change: -abs(change))
@@ -226,7 +232,7 @@ def test_no_samples() -> None:
         1,
         0,
     )
-    assert np.array_equal(stacks.totals(), [0])
+    assert np.array_equal(stacks.totals, [0])
 
 
 @pytest.mark.parametrize("column", ["locations", "location_offsets", "frame_offsets", "keys", "groups", "values"])

@@ -155,7 +155,7 @@ def test_base_values_are_a_difference() -> None:
     assert header["baseTitle"] == "census.pb.gz"
     for kind in range(len(stacks.types)):
         assert columns[f"value.own.{kind}"].tolist() == columns[f"value.base.{kind}"].tolist()
-    assert header["totals"][0] == header["totals"][1] == stacks_of(profile).totals().tolist()
+    assert header["totals"][0] == header["totals"][1] == stacks_of(profile).totals.tolist()
 
 
 def test_sources_are_embedded(tmp_path: Path) -> None:

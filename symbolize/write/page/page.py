@@ -77,7 +77,7 @@ def picture_of(stacks: "Stacks", view: "View") -> Picture:
     """What the page of `stacks` shows: their call tree, their lines, and those of their source files that are found."""
     from symbolize.analysis import call_tree, line_totals
 
-    tree, lines, totals = call_tree(stacks), line_totals(stacks), stacks.totals()
+    tree, lines, totals = call_tree(stacks), line_totals(stacks), stacks.totals
     sources = view.sources.read_all(lines.used_files()) if view.sources is not None else {}
     picture = Picture(
         view.title,
