@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from symbolize.cli.batch import parser
+from symbolize.cli.batch import batch_parser
 from symbolize.cli.options import EXIT_BELOW, EXIT_SOME, EXIT_USAGE
 from tests.support.docs_examples import DOCS, PAGES, ROOT
 
@@ -86,7 +86,7 @@ def batch_arguments(command: list[str]) -> Any:
     """The options of a command of an example."""
     program, name, *arguments = command
     assert (program.rpartition("/")[2], name) == ("symbolize", "batch")
-    return parser().parse_args(arguments)
+    return batch_parser().parse_args(arguments)
 
 
 def test_crontab() -> None:

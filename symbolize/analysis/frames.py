@@ -57,7 +57,7 @@ class ShownFrames:
     names: FrameNames
     offsets: Int64
     frames: Int32
-    lines: Int64
+    lines: Int32
     flags: UInt8
 
     def locations(self) -> Int64:
@@ -69,31 +69,32 @@ def shown_frames(profile: Profile) -> ShownFrames:
     """What to show for each location of `profile`."""
     locations, functions = profile.locations, profile.functions
     counts = np.diff(locations.line_offsets)
-    offsets = offsets_of(np.maximum(counts, 1))
-    total = int(offsets[len(offsets) - 1])
-    has_lines = np.repeat(counts > 0, np.maximum(counts, 1))
-    location = np.repeat(np.arange(len(counts)), np.maximum(counts, 1))
-    within = np.arange(total) - offsets[:-1][location]
-    lines = np.where(has_lines, locations.line_offsets[:-1][location] + within, NONE)
+    sizes = np.maximum(counts, 1)
+    offsets = offsets_of(sizes)
+    has_lines = np.repeat(counts > 0, sizes)
+    location = np.repeat(np.arange(len(counts), dtype=np.int32), sizes)
+    lines = np.cumsum(has_lines, dtype=np.int32)
+    lines -= 1
+    lines[~has_lines] = NONE
 
-    function = np.full(total, NONE, np.int64)
-    function[has_lines] = locations.lines.function[lines[has_lines]]
-    name = np.zeros(total, np.int64)
-    name[function >= 0] = functions.name[function[function >= 0]]
+    function = np.full(len(lines), NONE, np.int32)
+    function[has_lines] = locations.lines.function
+    is_function = function != NONE
+    name = np.zeros(len(lines), np.int32)
+    name[is_function] = functions.name[function[is_function]]
     modules, module_of = module_names(profile)
     module = module_of[locations.mapping[location]]
     keys, frames = distinct_inverse(pair(module, name))
 
     unnamed = name == 0
-    is_outermost = np.zeros(total, np.bool_)
+    is_outermost = np.zeros(len(lines), np.bool_)
     is_outermost[offsets[1:] - 1] = True
     flags = np.where(is_outermost, FrameFlag.CALLED, FrameFlag.INLINED).astype(np.uint8)
     flags[locations.is_folded[location]] |= np.uint8(FrameFlag.FOLDED)
     flags[unnamed] |= np.uint8(FrameFlag.UNSYMBOLIZED)
 
     file_of = np.zeros(len(keys), np.int64)
-    with_function = np.flatnonzero(function >= 0)
-    file_of[frames[with_function]] = functions.filename[function[with_function]]
+    file_of[frames[is_function]] = functions.filename[function[is_function]]
     strings = profile.strings
     texts = [
         strings.text(row) if row else unnamed_frame(modules[number])

@@ -9,7 +9,7 @@ from symbolize.analysis.filters import Filters, filtered
 from symbolize.analysis.frames import FrameNames, shown_frames
 from symbolize.core.arrays import Int32, Int64, UInt8
 from symbolize.core.errors import UsageError
-from symbolize.profile import Profile
+from symbolize.profile import NONE, Profile
 
 Float64 = NDArray[np.float64]
 
@@ -56,18 +56,10 @@ class Stacks:
         raise UsageError(f"no sample type is called {name!r}; the profile has {known}")
 
 
-def stacks_of(profile: Profile, filters: Filters | None = None) -> Stacks:
-    """The stacks of `profile`, those that `filters` leave."""
-    shown, samples = shown_frames(profile), profile.samples
-    strings, functions, profile_lines = profile.strings, profile.functions, profile.locations.lines
-    has_line = shown.lines >= 0
-    known: dict[str, int] = {"": 0}
-    file_of = np.array(
-        [known.setdefault(strings.text(row), len(known)) for row in functions.filename.tolist()], np.int32
-    )
-    sources, lines = np.zeros(len(shown.frames), np.int32), np.zeros(len(shown.frames), np.int64)
-    sources[has_line] = file_of[profile_lines.function[shown.lines[has_line]]]
-    lines[has_line] = profile_lines.line[shown.lines[has_line]]
+def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bool = True) -> Stacks:
+    """The stacks of `profile`, those that `filters` leave; source lines are left unknown unless `has_lines`."""
+    shown, samples, strings = shown_frames(profile), profile.samples, profile.strings
+    files, sources, lines = source_lines(profile, shown.lines) if has_lines else ([""], *no_lines(len(shown.lines)))
     types = [(strings.text(each.type), strings.text(each.unit)) for each in profile.sample_types]
     values = samples.values.astype(np.float64)
     if not types:  # only a profile without samples has none
@@ -77,7 +69,7 @@ def stacks_of(profile: Profile, filters: Filters | None = None) -> Stacks:
         shown.offsets,
         shown.frames,
         shown.flags,
-        list(known),
+        files,
         sources,
         lines,
         samples.location_offsets,
@@ -88,3 +80,22 @@ def stacks_of(profile: Profile, filters: Filters | None = None) -> Stacks:
         np.abs(values).sum(axis=0),
     )
     return stacks if filters is None else filtered(stacks, shown, profile, filters)
+
+
+def no_lines(count: int) -> tuple[Int32, Int64]:
+    """Source and line of so many frames, all unknown: arrays of one element that repeats."""
+    return np.broadcast_to(np.int32(0), count), np.broadcast_to(np.int64(0), count)
+
+
+def source_lines(profile: Profile, rows: Int32) -> tuple[list[str], Int32, Int64]:
+    """The distinct source files, the first of which is "", and file and line of each of some lines (NONE: unknown)."""
+    strings, functions, of_profile = profile.strings, profile.functions, profile.locations.lines
+    known: dict[str, int] = {"": 0}
+    file_of = np.array(
+        [known.setdefault(strings.text(row), len(known)) for row in functions.filename.tolist()], np.int32
+    )
+    sources, lines = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int64)
+    is_known = rows != NONE
+    sources[is_known] = file_of[of_profile.function[rows[is_known]]]
+    lines[is_known] = of_profile.line[rows[is_known]]
+    return list(known), sources, lines

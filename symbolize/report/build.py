@@ -1,8 +1,8 @@
 """From the outcomes of all locations to the report: one pass over the stacks, then sums by mapping and reason."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from symbolize.profile import NONE, Profile
 from symbolize.report.model import MappingOutcome, MappingRow, Report, SharedCode
 
 TOP_FUNCTIONS = 10
+NOTHING: Final = 0.0
+NONE_MISSED: Final[Mapping[Reason, float]] = {}
+"""Shared by all rows of mappings without samples, of which a profile may have very many."""
 
 
 class Weights(NamedTuple):
@@ -33,7 +36,7 @@ class Weights(NamedTuple):
 
 def weights_of(profile: Profile) -> Weights:
     """Sum the values of `profile` in one pass over its stacks, two if some are below 0."""
-    stacks, mappings = stacks_of(with_default_type(profile)), len(profile.mappings)
+    stacks, mappings = stacks_of(with_default_type(profile), has_lines=False), len(profile.mappings)
     values = stacks.values[:, 0] if stacks.types else np.zeros(len(stacks))
     names, name_of = stacks.names.by_name()
     keys = name_of[stacks.frames]
@@ -149,7 +152,8 @@ def mapping_rows(
         here = counted[edges[mapping + 1] : edges[mapping + 2]]
         if mapping == NONE and not len(here):
             continue
-        misses, missed_flat = [], {}
+        misses: list[tuple[Reason, int, float]] = []
+        missed_flat: dict[Reason, float] = {}
         for code in distinct(reasons[here[~named[here]]]).tolist():
             missed = here[reasons[here] == code]
             misses.append((Reason(code), len(missed), float(by_location[missed].sum())))
@@ -163,8 +167,8 @@ def mapping_rows(
                 outcome.verified,
                 len(here),
                 int(named[here].sum()),
-                float(by_location[here].sum()),
-                float(by_location[here[named[here]]].sum()),
+                float(by_location[here].sum()) or NOTHING,
+                float(by_location[here[named[here]]].sum()) or NOTHING,
                 sorted(misses, key=lambda miss: -miss[2]),
                 outcome.detail,
                 outcome.tried,
@@ -173,15 +177,15 @@ def mapping_rows(
                 outcome.wanted_id,
                 outcome.state,
                 len(inexact),
-                float(by_location[inexact].sum()),
+                float(by_location[inexact].sum()) or NOTHING,
                 outcome.failures,
-                float(leaves[here].sum()),
-                float(leaves[here[named[here]]].sum()),
-                float(weights.mappings[mapping]),  # that of no mapping is the last
-                missed_flat,
+                float(leaves[here].sum()) or NOTHING,
+                float(leaves[here[named[here]]].sum()) or NOTHING,
+                float(weights.mappings[mapping]) or NOTHING,  # that of no mapping is the last
+                missed_flat or NONE_MISSED,
                 int((reasons[here] == Reason.HAD_NAMES).sum()),
                 len(bare),
-                float(by_location[bare].sum()),
+                float(by_location[bare].sum()) or NOTHING,
             )
         )
     return rows

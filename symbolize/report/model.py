@@ -1,6 +1,6 @@
 """The report as data."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -76,7 +76,7 @@ class MappingRow:
     flat: float = 0.0
     symbolized_flat: float = 0.0
     cumulative: float = 0.0
-    missed_flat: dict[Reason, float] = field(default_factory=dict)
+    missed_flat: Mapping[Reason, float] = field(default_factory=dict)
     had_names: int = 0
     without_lines: int = 0
     without_lines_value: float = 0.0
