@@ -88,7 +88,8 @@ def tree_lines(stacks: Stacks, least: float, callers: bool = False, width: int |
     """The call tree with the heaviest branch first, without branches below the share `least` of the total; with
     `callers` from the leaves on.
 
-    What is the only callee is not indented further, so that deep stacks stay readable.
+    The branches of a node begin with ├ and └, and what follows such a line with │ in the same column is called by the
+    line above it: deep stacks are not indented where they do not branch.
     """
     yield total_line(stacks)
     unit, tree = stacks.types[stacks.default][1], call_tree(stacks, inverted=callers)
@@ -96,18 +97,28 @@ def tree_lines(stacks: Stacks, least: float, callers: bool = False, width: int |
     total = float(stacks.totals[stacks.default])
     children = tree.children(np.abs(totals), least * total)
     columns, names = [["total"], ["total%"], *([] if callers else [["self"]])], ["function"]
-    pending = [(node, 0) for node in reversed(children.get(0, []))]
+    pending = branches(children.get(0, []), "")
     while pending:
-        node, depth = pending.pop()
+        node, begin, below = pending.pop()
         figures = [quantity(totals[node], unit), percent(totals[node], total)]
         if not callers:
             figures.append(quantity(own[node], unit) if own[node] else "")
         for column, figure in zip(columns, figures, strict=True):
             column.append(figure)
-        names.append("| " * depth + tree.frames.names[tree.frame[node]])
-        below = children.get(node, [])
-        pending += [(child, depth + (len(below) > 1)) for child in reversed(below)]
+        names.append(begin + tree.frames.names[tree.frame[node]])
+        pending += branches(children.get(node, []), below)
     yield from table_lines(columns, names, width)
+
+
+def branches(nodes: Sequence[int], begin: str) -> list[tuple[int, str, str]]:
+    """Nodes with the same parent, the last one first: what their own lines begin with, and what those below them do."""
+    if len(nodes) <= 1:
+        return [(node, begin, begin) for node in nodes]
+    last = len(nodes) - 1
+    return [
+        (nodes[row], begin + ("└ " if row == last else "├ "), begin + ("  " if row == last else "│ "))
+        for row in range(last, -1, -1)
+    ]
 
 
 def list_lines(stacks: Stacks, pattern: re.Pattern[str], sources: Sources, width: int | None = None) -> Iterator[str]:

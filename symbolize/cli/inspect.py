@@ -137,7 +137,7 @@ def profile_table(profiles: Sequence[ProfileContent]) -> Iterator[str]:
 
     if not profiles[0].name:
         return
-    rows = [("samples", "value", "began", "lasts", "profile")]
+    rows = [("stacks", "value", "began", "lasts", "profile")]
     for each in profiles[:MAX_ROWS]:
         kind = each.sample_types[each.default_type]
         value = f"{quantity(kind.total, kind.unit, ' ')} {kind.type}"
@@ -161,7 +161,7 @@ def profile_rows(profiles: Sequence[ProfileContent]) -> Iterator[tuple[str, str]
 
     if not profiles[0].name:
         (profile,) = profiles
-        yield "samples", f"{profile.samples:,}"
+        yield "stacks", f"{profile.samples:,}"
         for column, kind in enumerate(profile.sample_types):
             shown_first = ", shown first" * (column == profile.default_type and len(profile.sample_types) > 1)
             yield "sample type", f"{kind.type}/{kind.unit}, {quantity(kind.total, kind.unit, ' ')}{shown_first}"

@@ -50,9 +50,11 @@ def chosen(arguments: Sequence[str]) -> tuple[Callable[[Sequence[str]], int], Se
     first = arguments[0] if arguments else ""
     if first in COMMANDS:
         return run_of(first), arguments[1:]
-    if re.fullmatch("[a-z]+", first) and not os.path.lexists(first):
+    if re.fullmatch("[a-z]{1,20}", first) and not os.path.lexists(first):
         if (meant := closest(first, [*COMMANDS, *names_in(".")])) in COMMANDS:
             raise UsageError(f"no such file or command: {first}; did you mean symbolize {meant}?")
+        if not meant:
+            raise UsageError(f"no such file or command: {first}; the commands are {', '.join(COMMANDS)}")
     return run_of(""), arguments
 
 

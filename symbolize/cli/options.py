@@ -30,7 +30,7 @@ def print_error(text: str) -> None:
 
 
 def print_output(text: str, flush: bool = False) -> None:
-    """Write to standard output. Raises OutputError."""
+    """Write to standard output; a reader that wants no more, as `head`, is no failure. Raises OutputError."""
     if sys.stdout is None:
         raise OutputError("standard output: cannot be written: it is closed")
     try:
@@ -39,6 +39,8 @@ def print_output(text: str, flush: bool = False) -> None:
         # What is left in the buffer would be written again at the end.
         with suppress(OSError, ValueError, AttributeError), open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return
         raise OutputError(f"standard output: cannot be written: {os_error_text(error)}") from error
 
 

@@ -40,8 +40,11 @@ def chosen_output(path: str | None, emit: str | None, default: str) -> Output:
     return output_of("" if path is None or is_folder(path) else path, emit, default)
 
 
-def paths_of_all(names: Sequence[str], path: str, output: str | None, is_alone: bool, ending: str) -> list[str]:
-    """The output paths of the profiles of one input, which have `names`; `path` is that of a single one.
+def paths_of_all(
+    names: Sequence[str], titles: Sequence[str], path: str, output: str | None, is_alone: bool, ending: str
+) -> list[str]:
+    """The output paths of the profiles of one input, which have `names`, and `titles` for people; `path` is that of a
+    single one.
 
     Several are written to a folder, which is created: the one of `-o output` for an input that `is_alone`, else one
     beside `path`. Their names end with `ending`.
@@ -51,7 +54,7 @@ def paths_of_all(names: Sequence[str], path: str, output: str | None, is_alone: 
         return [path]
     if output is not None and not into:
         raise UsageError(
-            f"-o {output} is one file for {len(names)} profiles ({first_names(names)}); name a folder, or "
+            f"-o {output} is one file for {len(names)} profiles ({first_names(titles)}); name a folder, or "
             "choose with --pid, --process, --heap, --kind or --merge"
         )
     folder = output if output is not None and is_alone else path.removesuffix(ending)

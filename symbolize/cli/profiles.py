@@ -125,7 +125,7 @@ def run_profiles(arguments: Sequence[str]) -> int:
         raise UsageError("--annotate changes displayed names, and --emit module-symbols writes the original ones")
     code = EXIT_DONE
     with open_symbolizer(options, binary_roots(options)) as symbolizer:
-        run = Run(options, output, symbolizer, Reports(options), Missing(OPTION_HINTS))
+        run = Run(options, output, symbolizer, Reports(options, output), Missing(OPTION_HINTS))
         for profile, path in zip(options.profiles, outputs, strict=True):
             try:
                 percent, is_complete = symbolize_one(run, profile, path)
@@ -228,8 +228,8 @@ def symbolize_one(run: Run, source: str, path: str) -> tuple[float, bool]:
         symbols = ModuleSymbols()
         paths = [path] * len(found)
     else:
-        names = [each.name for each in found]
-        paths = paths_of_all(names, path, options.output, len(options.profiles) == 1, run.output.endings[0])
+        names, titles = [each.name for each in found], [each.title for each in found]
+        paths = paths_of_all(names, titles, path, options.output, len(options.profiles) == 1, run.output.endings[0])
         check_outputs(options, run.output, paths)
     several = len(options.profiles) > 1 or len(found) > 1
     percent, is_complete = 100.0, True

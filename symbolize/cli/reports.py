@@ -12,6 +12,7 @@ from symbolize.cli.options import print_error, print_output
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.terminal import DEFAULT_WIDTH, Style, cells, has_colour, width_of, wrapped
 from symbolize.write.files import STANDARD_OUTPUT, output_file
+from symbolize.write.outputs import PPROF, Output
 
 if TYPE_CHECKING:
     from symbolize.load.model import LoadedProfile
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from symbolize.report.several import ProfileRow
 
 FORMS: Final = ("text", "json", "html", "none")
+VIEWERS: Final = {
+    "html": "in any browser",
+    "svg": "in any browser",
+    "speedscope": "at https://www.speedscope.app",
+    "firefox": "at https://profiler.firefox.com",
+}
+"""Where each kind of output can be looked at."""
 MAX_WARNINGS: Final = 10
 """Warnings of several profiles that are printed; -v prints all."""
 
@@ -47,7 +55,8 @@ class Reports:
     Text that would get into a profile on standard output goes to standard error.
     """
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: argparse.Namespace, output: Output | None) -> None:
+        self._output = output
         self._form = form_of(options)
         self._file: str | None = options.report_file
         self._quiet: bool = options.quiet
@@ -202,8 +211,7 @@ class Reports:
         folder = common_folder(outputs)
         several = f"{len(outputs)} profiles" + (f" to {folder}/" if folder else "")
         shown = printable(shlex.quote(outputs[0]))
-        view, pprof = f"symbolize view {shown} --open", f"go tool pprof -http=: {shown}"
-        line = f"look at {'it' if len(outputs) == 1 else 'one'}: {view}   or: {pprof}"
+        line = self._how_to_look(shown, "it" if len(outputs) == 1 else "one")
         if cells(line) > width:
             line = line.replace("   or: ", "\n        or: ")
         replaced = len(self._replaced.intersection(outputs))
@@ -211,7 +219,14 @@ class Reports:
             written = f"{'replaced' if replaced else 'wrote'} {printable(outputs[0])}"
         else:
             written = f"wrote {printable(several)}" + (f", {replaced} of them replaced" if replaced else "")
-        return f"\n{written}\n" + "".join(f"{Style(colour).dim(each)}\n" for each in line.split("\n"))
+        return f"\n{written}\n" + "".join(f"{Style(colour).dim(each)}\n" for each in line.split("\n") if each)
+
+    def _how_to_look(self, output: str, it: str) -> str:
+        """What shows an output to a person; empty for data that other programs take."""
+        kind = "" if self._output is None else self._output.name
+        if kind == PPROF:
+            return f"look at {it}: symbolize view {output} --open   or: go tool pprof -http=: {output}"
+        return f"look at {it} {VIEWERS[kind]}" if kind in VIEWERS else ""
 
 
 def title_of(source: str, loaded: LoadedProfile, several: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -27,14 +27,19 @@ if TYPE_CHECKING:
     from symbolize.profile import Profile
 
 
+FEW_NAMES: Final = 75.0
+"""Percent of the samples in named code below which a table alone misleads."""
+
+
 class Shown(NamedTuple):
-    """A profile to show: what it is called in `titles`, its `name` in a trace (empty: the only one of its input), and
-    whether nothing failed that may have more names."""
+    """A profile to show: what a person calls it, its `name` in a trace (empty: the only one of its input), whether
+    nothing failed that may have more names, and how much of it is in named code (None: it was not symbolized)."""
 
     title: str
     name: str
     profile: Profile
     is_complete: bool
+    named_percent: float | None = None
 
 
 SHOW_BRIEF: Final = ("-b", "--sample-type", "--focus", "--ignore", "--hide", "--show", "-v", "-q")
@@ -97,31 +102,54 @@ def symbolizer_of(options: argparse.Namespace) -> Iterator[Symbolizer | None]:
 
 
 def shown_profiles(options: argparse.Namespace, source: str, symbolizer: Symbolizer | None) -> Iterator[Shown]:
-    """The profiles of an input, symbolized where there are binaries. Raises InputError."""
+    """The profiles of an input, symbolized where there are binaries; what a reader has to know of each is printed.
+    Raises InputError."""
     from symbolize.cli.progress import ProgressBar
+    from symbolize.cli.reports import title_of
     from symbolize.load.open import load_all
 
     found = load_all(source, load_options(options))
+    several = len(found) > 1
     for each in found:
-        title = f"{source} ({each.name})" if len(found) > 1 else source
-        name = each.name if len(found) > 1 else ""
+        title, profile = title_of(source, each, several), each.profile
         if symbolizer is None:
-            yield Shown(title, name, each.profile, True)
+            warn(options, title, profile.warnings)
+            if not profile.locations.has_lines().any() and len(profile.locations):
+                note(options, f"{title} has no names: give the folders with its binaries with -b")
+            yield Shown(title, each.name if several else "", profile, True)
             continue
         with ProgressBar(options.quiet) as bar:
-            result = symbolizer.finish(each.profile, symbolizer.match(each.profile), bar)
-        for failure in result.report.failures:
+            result = symbolizer.finish(profile, symbolizer.match(profile), bar)
+        report = result.report
+        for failure in report.failures:
             print_error(f"symbolize: {printable(title)}: {printable(failure.sentence)}; run again")
-        yield Shown(title, name, result.profile, not result.report.failures)
+        warn(options, title, report.warnings)
+        if report.leaf_percent < FEW_NAMES:
+            share = f"{report.leaf_percent:.1f} % of the samples are in named code"
+            note(options, f"{title}: {share}; symbolize {source} -b DIR says what is missing")
+        yield Shown(title, each.name if several else "", result.profile, not report.failures, report.leaf_percent)
+
+
+def warn(options: argparse.Namespace, title: str, warnings: Sequence[str]) -> None:
+    """Print the warnings on a profile, unless --quiet is given."""
+    for each in () if options.quiet else warnings:
+        print_error(f"symbolize: warning: {printable(title)}: {printable(each)}")
+
+
+def note(options: argparse.Namespace, text: str) -> None:
+    """Print what a person may want to know, unless --quiet is given."""
+    if not options.quiet:
+        print_error(f"note: {printable(text)}")
 
 
 def the_profile(options: argparse.Namespace, source: str, symbolizer: Symbolizer | None) -> Shown:
     """The only profile of an input. Raises UsageError if it has several, InputError."""
     found = [*shown_profiles(options, source, symbolizer)]
     if len(found) > 1:
-        names = ", ".join(each.name for each in found)
+        titles = ", ".join(each.title.removeprefix(f"{source}: ") for each in found)
         raise UsageError(
-            f"{source} has {len(found)} profiles ({names}); choose one with --pid, --process, --heap, --kind or --merge"
+            f"{source} has {len(found)} profiles ({titles}); choose one with --pid, --process, --heap, --kind or "
+            "--merge"
         )
     return found[0]
 
@@ -130,5 +158,8 @@ def stacks_to_show(options: argparse.Namespace, profile: Profile) -> Stacks:
     """The stacks of a profile that the options ask for."""
     from symbolize.analysis import stacks_of
 
-    stacks = stacks_of(profile, filters_of(options))
+    filters = filters_of(options)
+    stacks = stacks_of(profile, filters)
+    if filters is not None and not len(stacks) and len(profile.samples):
+        note(options, "no sample is left by --focus, --ignore, --hide and --show")
     return stacks.with_default(options.sample_type) if options.sample_type else stacks

@@ -15,6 +15,7 @@ from symbolize.cli.shown import (
     SHOW_BRIEF,
     add_show_options,
     add_source_options,
+    note,
     shown_profiles,
     sources_of,
     stacks_to_show,
@@ -122,6 +123,8 @@ def run_list(arguments: Sequence[str]) -> int:
 
     if not print_lines(list_lines(stacks_to_show(options, shown.profile), pattern, sources, width())):
         raise InputError(shown.title, f"has no function with source lines that matches {options.regex!r}")
+    if not (options.source or options.path_map):
+        note(options, "the source files themselves are looked for in the folders of --source")
     return EXIT_DONE if shown.is_complete else EXIT_FAILED
 
 
@@ -149,7 +152,8 @@ def run_diff(arguments: Sequence[str]) -> int:
     from symbolize.analysis.text import difference_lines
 
     stacks = difference(*(stacks_to_show(options, each.profile) for each in (new, base)))
-    print_lines(difference_lines(stacks, options.count, width()))
+    if print_lines(difference_lines(stacks, options.count, width())) <= HEADING_LINES:
+        note(options, "no function differs")
     return EXIT_DONE if base.is_complete and new.is_complete else EXIT_FAILED
 
 

@@ -108,14 +108,15 @@ def write_views(
     from symbolize.write import write
 
     shown = [*shown_profiles(options, source, symbolizer)]
-    names = [each.name for each in shown]
-    paths = paths_of_all(names, path, options.output, len(options.profiles) == 1, output.endings[0])
+    names, titles = [each.name for each in shown], [each.title for each in shown]
+    paths = paths_of_all(names, titles, path, options.output, len(options.profiles) == 1, output.endings[0])
     check(options, output, paths)
     for each, to in zip(shown, paths, strict=True):
         exists = os.path.exists(to)
         write(each.profile, to, emit=output.name, view=replace(view, title=os.path.basename(each.title)))
         if not options.quiet and to != STANDARD_OUTPUT:
-            print_error(f"{'replaced' if exists else 'wrote'} {printable(to)}")
+            named = "" if each.named_percent is None else f": {each.named_percent:.1f} % of the samples in named code"
+            print_error(f"{'replaced' if exists else 'wrote'} {printable(to)}{named}")
         if options.open:
             open_in_browser(to)
     return all(each.is_complete for each in shown)

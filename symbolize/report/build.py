@@ -128,7 +128,17 @@ def build_report(
         sorted(folded, key=lambda code: (-code.value, code.binary, code.begin)),
         float(weights.leaves.sum()),
         float(weights.leaves[named].sum()),
+        sample_count(profile),
     )
+
+
+def sample_count(profile: Profile) -> int | None:
+    """How many samples were taken, where a sample type counts them."""
+    text = profile.strings.text
+    for column, kind in enumerate(profile.sample_types):
+        if (text(kind.type), text(kind.unit)) == ("samples", "count"):
+            return int(profile.samples.values[:, column].sum())
+    return None
 
 
 def mapping_rows(

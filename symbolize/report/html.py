@@ -33,7 +33,7 @@ def page(sections: Iterable[str], rows: Sequence[ProfileRow] = ()) -> str:
             (f"{row.samples:,}", row.value, f"{row.leaf_percent:.1f} %", f"{row.percent:.1f} %", row.subject, row.kind)
             for row in rows
         )
-        heads = ("samples", "value", "named by samples", "named by frames", "profile", "kind")
+        heads = ("stacks", "value", "named by samples", "named by frames", "profile", "kind")
         overview = f"<h1>{len(rows)} profiles</h1>{table(heads, (cells(row, 4) for row in body), 4)}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -35,6 +35,7 @@ def as_dict(report: Report, profile: str, output: str, subject: Subject | None =
         "of": {"kind": of.kind, "detail": of.detail, "pid": of.pid, "process": of.process} if of is not None else None,
         "output": output,
         "samples": report.samples,
+        "sample_count": report.sample_count,
         "sample_type": report.sample_type,
         "unit": report.unit,
         "sample_value": report.sample_value,

@@ -114,6 +114,8 @@ class Report:
     it in samples that have a stack, and `symbolized_leaf_value` in those whose leaf has a name. `value` and
     `symbolized_value` count frames: a sample adds its value for every frame of its stack. Values below 0 count with
     their size, but for those of `top`, the functions and unnamed mappings with the largest value of their own.
+    `samples` are the distinct ones of the profile; `sample_count` is how often they were taken, None if that is not
+    known.
     """
 
     mappings: list[MappingRow]
@@ -130,6 +132,7 @@ class Report:
     folded: list[SharedCode] = field(default_factory=list)
     leaf_value: float = 0.0
     symbolized_leaf_value: float = 0.0
+    sample_count: int | None = None
 
     def __repr__(self) -> str:
         return (

@@ -13,6 +13,8 @@ from symbolize.report.model import Report
 LEAST_COLUMN: Final = 6
 """Cells of a column of names, however narrow the terminal."""
 LAST_COLUMN: Final = 12
+WIDE: Final = 120
+"""Cells of lines in which outputs are shown beside the profiles."""
 GAP: Final = "  "
 OUTPUT: Final = "output"
 
@@ -38,14 +40,14 @@ class ProfileRow:
 
 def render(rows: Sequence[ProfileRow], style: Style, width: int) -> Iterator[str]:
     """The table, in lines of `width` cells: names of profiles and outputs are shortened to fit."""
-    numbers = [("samples", *(f"{row.samples:,}" for row in rows)), ("value", *(row.value for row in rows))]
+    numbers = [("stacks", *(f"{row.samples:,}" for row in rows)), ("value", *(row.value for row in rows))]
     numbers += [("named", *(f"{row.leaf_percent:.1f} %" for row in rows))]
     names = [
         ("profile", *(printable(row.subject) for row in rows)),
         ("kind", *(printable(row.kind) for row in rows)),
         (OUTPUT, *(printable(row.output) for row in rows)),
     ]
-    names = [column for column in names if any(column[1:])]
+    names = [column for column in names if any(column[1:]) and (column[0] != OUTPUT or width >= WIDE)]
     taken = sum(max(map(cells, column)) + len(GAP) for column in numbers)
     widths = fitted([max(map(cells, column)) for column in names], max(width, LEAST_WIDTH) - taken)
     for number in range(len(rows) + 1):

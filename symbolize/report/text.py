@@ -94,7 +94,8 @@ def summary(report: Report, style: Style, width: int) -> Iterator[str]:
     """How much of the value is in named code, and how many frames have names."""
     value = quantity(report.sample_value, report.unit, " ")
     kind = "CPU" if report.sample_type == "cpu" else printable(report.sample_type)
-    samples = f"{report.samples:,} sample{'s' * (report.samples != 1)}"
+    number, what = (report.samples, "stack") if report.sample_count is None else (report.sample_count, "sample")
+    samples = f"{number:,} {what}{'s' * (number != 1)}"
     whole = samples if report.unit == "count" and report.sample_type == "samples" else f"{value} {kind} ({samples})"
     text = (
         f"{report.leaf_percent:.1f} % of {' '.join(whole.split())} is in named code; {report.percent:.1f} % of the "

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from symbolize.core.errors import UsageError
@@ -54,20 +55,27 @@ class View:
 def output_of(path: str, emit: str | None, default: str) -> Output:
     """The kind of the file at `path`: `emit` if it is given, else by its ending, `default` for a name without one.
 
-    Raises UsageError for an ending that no kind has.
+    Raises UsageError for an ending that no kind has, and for a kind that needs a package which is not installed.
     """
     by_name = {output.name: output for output in OUTPUTS}
     if emit is not None:
-        return by_name[emit]
+        return available(by_name[emit])
     name = os.path.basename(path).lower()
-    for output in reversed(OUTPUTS):
+    for output in OUTPUTS:
         if name.endswith(output.endings):
-            return output
+            return available(output)
     ending = os.path.splitext(name)[1]
     if ending:
         known = ", ".join(output.endings[0] for output in OUTPUTS)
         raise UsageError(f"{path}: no format has the ending {ending}; the endings are {known}")
     return by_name[default]
+
+
+def available(output: Output) -> Output:
+    """The output, if what it needs is installed."""
+    if output.name == "parquet" and find_spec("pyarrow") is None:
+        raise UsageError("Parquet needs pyarrow: pip install 'symbolize[arrow]'")
+    return output
 
 
 def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[bytes]:

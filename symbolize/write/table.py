@@ -5,6 +5,8 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from symbolize.analysis import Stacks
 from symbolize.analysis.top import totals_by_key
 
@@ -12,13 +14,14 @@ ROWS_AT_ONCE = 1 << 12
 
 
 def columns(stacks: Stacks) -> dict[str, list[Any]]:
-    """A row for each function of each module: its source file, and its values by sample type."""
-    names = stacks.names
-    flat, cumulative = totals_by_key(stacks, stacks.frames, len(names))
-    found: dict[str, list[Any]] = {"function": names.names, "module": names.modules, "file": names.files}
+    """A row for each function of each module, the heaviest first: its source file, and its values by sample type."""
+    flat, cumulative = totals_by_key(stacks, stacks.frames, len(stacks.names))
+    order = np.lexsort((-np.abs(cumulative[:, stacks.default]), -np.abs(flat[:, stacks.default])))
+    texts = {"function": stacks.names.names, "module": stacks.names.modules, "file": stacks.names.files}
+    found: dict[str, list[Any]] = {name: [column[row] for row in order.tolist()] for name, column in texts.items()}
     for column, (kind, unit) in enumerate(stacks.types):
-        found[f"flat {kind}/{unit}"] = whole(flat[:, column])
-        found[f"cumulative {kind}/{unit}"] = whole(cumulative[:, column])
+        found[f"flat {kind}/{unit}"] = whole(flat[order, column])
+        found[f"cumulative {kind}/{unit}"] = whole(cumulative[order, column])
     return found
 
 
@@ -38,12 +41,10 @@ def csv_pieces(stacks: Stacks) -> Iterator[bytes]:
 
 
 def parquet_pieces(stacks: Stacks) -> Iterator[bytes]:
-    """The table as a Parquet file. Raises ImportError without pyarrow (`symbolize[arrow]`)."""
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError("Parquet needs pyarrow: install symbolize[arrow]") from error
+    """The table as a Parquet file; `output_of` has seen that pyarrow is there."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
     file = io.BytesIO()
     parquet.write_table(pa.table(columns(stacks)), file)
     yield file.getvalue()

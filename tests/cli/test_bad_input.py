@@ -148,7 +148,7 @@ def test_other_files(data: bytes, message: str, capsys: pytest.CaptureFixture[st
 
 def test_places_that_are_no_files(capsys: pytest.CaptureFixture[str]) -> None:
     """A missing path, an absurd name and a device are told apart."""
-    assert complaint("missing", capsys) == "no such file"
+    assert complaint("missing.prof", capsys) == "no such file"
     assert "too long" in complaint("n" * 5000, capsys)
     assert "device" in complaint("/dev/null", capsys)
 

@@ -102,7 +102,7 @@ def test_output_folder(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{PROF}:\n" not in capsys.readouterr().out
     assert main([str(PROF), str(PERF), "-o", "out"]) == 0
     out = capsys.readouterr().out
-    table = [line.split() for line in out.partition("samples")[2].splitlines()[1:3]]
+    table = [line.split() for line in out.partition("stacks ")[2].splitlines()[1:3]]
     assert [(row[0], row[-2], row[-1]) for row in table] == [
         ("328", str(PROF), "ledger-gcc-pie.symbolized.pb.gz"),
         ("293", str(PERF), "spectra-gcc-pie.symbolized.pb.gz"),

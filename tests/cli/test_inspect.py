@@ -401,13 +401,11 @@ def test_damaged_files_are_told_or_inspected(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_reader_that_goes_away(tmp_path: Path) -> None:
-    """A pipe whose reader is gone is one line and exit code 1."""
+    """A reader that wants no more, as `head`, is no failure: nothing is said of it."""
     program = (
         "import os, sys\nread, write = os.pipe()\nos.close(read)\nos.dup2(write, 1)\n"
         "from symbolize.cli import main\nsys.exit(main(['inspect', sys.argv[1]]))"
     )
     command = [sys.executable, "-c", program, str(BINARIES / "gcc-pie" / "ledger")]
     run = subprocess.run(command, capture_output=True, text=True, cwd=BINARIES.parent.parent)
-    assert run.returncode == 1
-    assert run.stderr.splitlines()[-1] == "symbolize: standard output: cannot be written: Broken pipe"
-    assert "Traceback" not in run.stderr
+    assert (run.returncode, run.stderr) == (0, "")

@@ -71,13 +71,15 @@ def test_one_file(capsys: pytest.CaptureFixture[str]) -> None:
     """A file takes one profile; several are an error that names them and the options that choose."""
     assert main(["two.pftrace", "-q", "-o", "x.pb.gz"]) == 2
     err = capsys.readouterr().err
-    assert "is one file for 2 profiles (heap_dump.1.7.libc.malloc, heap_dump.2.8.libc.malloc)" in err
+    assert (
+        "is one file for 2 profiles (/bin/seven (pid 7) heap libc.malloc, /bin/eight (pid 8) heap libc.malloc)" in err
+    )
     assert "--pid" in err
     assert not Path("x.pb.gz").exists()
     for count, end in ((10, ")"), (11, ", ...)")):
         Path("many.pftrace").write_bytes(dump(*range(1, count + 1)))
         assert main(["many.pftrace", "-q", "-o", "x.pb.gz"]) == 2
-        assert f"heap_dump.10.10.libc.malloc{end}; name a folder" in capsys.readouterr().err
+        assert f"pid 10 heap libc.malloc{end}; name a folder" in capsys.readouterr().err
     for choice in (["--pid", "8"], ["--process", "eight"], ["--merge", "processes"]):
         assert main(["two.pftrace", "-q", "-o", "x.pb.gz", *choice]) == 0
         assert len(load("x.pb.gz").samples) == 1 + ("--merge" in choice)

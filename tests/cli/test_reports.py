@@ -111,18 +111,24 @@ def test_replaced_files(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"\nwrote 2 profiles to t.symbolized/{ending}\n" in capsys.readouterr().out
 
 
-def test_profiles_of_a_trace(capsys: pytest.CaptureFixture[str]) -> None:
+def test_profiles_of_a_trace(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """One table, a row a profile with its process, within the width of the terminal; -v has the reports too."""
     Path("t.pftrace").write_bytes(trace(7, 81))
     assert main(["t.pftrace", "-b", BIN]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     head, first, second, *rest = out.splitlines()
-    assert head.split() == ["samples", "value", "named", "profile", "kind", "output"]
+    assert head.split() == ["stacks", "value", "named", "profile", "kind"]
     assert first.split()[:8] == ["37", "2.02", "kB", "100.0", "%", "/bin/p7", "(pid", "7)"]
     assert "/bin/p81 (pid 81)  heap libc.malloc" in second
     assert "wrote 2 profiles to t.symbolized/" in rest
     assert max(map(len, (head, first, second))) <= 80
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main(["t.pftrace", "-b", BIN]) == 0
+    head, first, *_ = capsys.readouterr().out.splitlines()
+    assert head.split() == ["stacks", "value", "named", "profile", "kind", "output"]
+    assert first.endswith("heap_dump.1.7.libc.malloc.pb.gz")
+    monkeypatch.delenv("COLUMNS")
     assert "t.pftrace" not in out
     assert main(["t.pftrace", "-b", BIN, "-v"]) == 0
     out = capsys.readouterr().out

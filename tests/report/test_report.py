@@ -164,7 +164,7 @@ def test_text() -> None:
     assert lost == "  6.2 %   6.2 %    0/1  (no mapping)"
     assert why == "    address in no mapping"
     assert " ".join(rest[:2]) == (
-        "62.5 % of 3 samples is in named code; 83.8 % of the frames on the stacks have names."
+        "62.5 % of 16 samples is in named code; 83.8 % of the frames on the stacks have names."
     )
     assert "  10  62.50%   15   93.75%  inner" in rest
     assert "   5  31.25%    5   31.25%  [libc.so]" in rest
