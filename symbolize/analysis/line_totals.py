@@ -28,9 +28,11 @@ class LineTotals:
     def __len__(self) -> int:
         return len(self.line)
 
-    def used_files(self) -> list[str]:
-        """The files that have lines."""
-        return [self.files[row] for row in distinct(self.file).tolist()]
+    def heaviest_files(self, column: int) -> list[str]:
+        """The files that have lines, those with the largest own values in a column first."""
+        used = distinct(self.file)
+        weights = np.bincount(self.file, np.abs(self.flat[:, column]), minlength=len(self.files))
+        return [self.files[row] for row in used[np.argsort(-weights[used], kind="stable")].tolist()]
 
     def by_file(self) -> Iterator["LineTotals"]:
         """The lines of each file, or of each function in a file."""

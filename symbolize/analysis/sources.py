@@ -8,6 +8,8 @@ from symbolize.core.errors import UsageError
 
 MAX_SOURCE: Final = 8 << 20
 """Bytes of a source file that is shown."""
+MAX_SOURCES: Final = 64 << 20
+"""Characters of all source files that a page has; packed it is about a fifth."""
 MAX_PARTS: Final = 64
 """Folders of a recorded path that are tried."""
 
@@ -47,10 +49,15 @@ class Sources:
             return None
         return data.decode("utf-8", "replace") if len(data) <= MAX_SOURCE else None
 
-    def read_all(self, recorded: Iterable[str]) -> dict[str, str]:
-        """The texts of those files that are found."""
-        texts = ((each, self.read(each)) for each in recorded)
-        return {each: text for each, text in texts if text is not None}
+    def read_all(self, recorded: Iterable[str], space: int = MAX_SOURCES) -> dict[str, str]:
+        """The texts of those files that are found, the first ones if all have more characters than `space`."""
+        texts: dict[str, str] = {}
+        for each in recorded:
+            text = self.read(each)
+            if text is not None and len(text) <= space:
+                texts[each] = text
+                space -= len(text)
+        return texts
 
     def _candidates(self, recorded: str) -> Iterator[str]:
         """Files that `recorded` may name, the likeliest first."""

@@ -78,3 +78,11 @@ def test_unusable(tree: Path) -> None:
     assert sources.read_all(["a.c", "large.c", "none.c"]) == {"a.c": "// src/a.c\n"}
     with pytest.raises(UsageError, match="no such folder"):
         Sources([str(tree / "none")])
+
+
+def test_texts_are_bounded_together(tree: Path) -> None:
+    """The first ones are taken, and those behind them that still fit."""
+    (tree / "src" / "long.c").write_text("long" * 10)
+    sources = Sources([str(tree / "src")])
+    assert [*sources.read_all(["long.c", "a.c"])] == ["long.c", "a.c"]
+    assert [*sources.read_all(["long.c", "a.c"], len("// src/a.c\n"))] == ["a.c"]

@@ -171,6 +171,17 @@ def test_sources_are_embedded(tmp_path: Path) -> None:
     assert header["sources"] == [name]
 
 
+def test_heaviest_files_come_first() -> None:
+    """So that they are in the page if not all fit."""
+    stacks = stacks_of(symbolize.load(CENSUS))
+    lines = line_totals(stacks)
+    own = dict.fromkeys(lines.heaviest_files(stacks.default), 0.0)
+    for file, value in zip(lines.file.tolist(), lines.flat[:, stacks.default].tolist(), strict=True):
+        own[lines.files[file]] += value
+    assert len(own) > 2
+    assert [*own.values()] == sorted(own.values(), reverse=True)
+
+
 def test_functions_lead_to_their_heaviest_lines() -> None:
     """A frame has a line of its own file, that with the largest cumulative value among its own."""
     stacks = stacks_of(symbolize.load(CENSUS))

@@ -78,7 +78,7 @@ def picture_of(stacks: "Stacks", view: "View") -> Picture:
     from symbolize.analysis import call_tree, line_totals
 
     tree, lines, totals = call_tree(stacks), line_totals(stacks), stacks.totals
-    sources = view.sources.read_all(lines.used_files()) if view.sources is not None else {}
+    sources = view.sources.read_all(lines.heaviest_files(stacks.default)) if view.sources is not None else {}
     picture = Picture(
         view.title,
         stacks.types,
