@@ -122,6 +122,12 @@ def test_names_are_not_in_the_markup() -> None:
     assert set(HOSTILE) <= set(header["names"])
 
 
+def test_title_of_any_name() -> None:
+    """What cannot be shown of a file's name, or is no UTF-8, is shown as text."""
+    elements = Elements(page_of(tree_of({"main": 1}, title="b\udcffd\u202e<b>")))
+    assert elements.text_of("title") == elements.text_of("h1") == "b\\xdcffd\\x202e<b>"
+
+
 def test_equal_pictures_give_equal_bytes() -> None:
     """Nothing of the time or the machine is in the page."""
     assert page_of(tree_of({"main": {"a": 1}})) == page_of(tree_of({"main": {"a": 1}}))

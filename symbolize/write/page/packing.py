@@ -76,7 +76,6 @@ def _header(picture: "Picture", columns: Columns) -> dict[str, Any]:
     """What is text or one number; the numbers by node, frame and line go to `columns`."""
     frames = picture.tree.frames
     header: dict[str, Any] = {
-        "title": picture.title,
         "baseTitle": picture.base_title,
         "types": [[kind, unit] for kind, unit in picture.sample_types],
         "selected": picture.default,

@@ -13,6 +13,7 @@ import numpy as np
 
 from symbolize.core.arrays import first_of_runs
 from symbolize.core.compression import WBITS_GZIP
+from symbolize.core.errors import printable
 from symbolize.write.page.packing import data_pieces, source_pieces
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def page_pieces(picture: Picture) -> Iterator[bytes]:
     script = "(() => {\n" + "\n".join(_part(name) for name in SCRIPTS) + "})();\n"
     style = _part("page.css")
     texts: dict[str, str] = {
-        "TITLE": html.escape(picture.title),
+        "TITLE": html.escape(printable(picture.title)),
         "SCRIPT-HASH": _hash(script),
         "STYLE-HASH": _hash(style),
         "STYLE": style,
