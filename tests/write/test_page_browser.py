@@ -438,7 +438,7 @@ def test_hostile_names(tab: Page, tmp_path: Path) -> None:
         tab.key(key)
     tab.open(path, "#zoom=99.-1.x&type=77&focus=999&sort=__proto__&view=<b>&__proto__=1")
     assert tab.run("window.attacked") is None
-    assert tab.run("document.images.length + document.querySelectorAll('script').length") == 1
+    assert tab.run("document.images.length + document.querySelectorAll('script').length") == 2
 
 
 def test_negative_values(tab: Page, tmp_path: Path) -> None:
@@ -523,6 +523,38 @@ def test_totals_are_those_of_pprof(tab: Page, tmp_path: Path, make: Any) -> None
     assert theirs == {
         name: (pytest.approx(flat, rel=0.006), pytest.approx(cumulative, rel=0.006)) for name, flat, cumulative in shown
     }
+
+
+def test_table_of_many_functions(tab: Page, tmp_path: Path) -> None:
+    """More rows are added to those that are there."""
+    show(tab, tmp_path, tree_of({"main": {f"f{i}": i + 1 for i in range(3000)}}), "#view=table")
+    first = "document.querySelector('#table tbody tr')"
+    tab.run(f"{first}.dataset.old = 1")
+    assert tab.text("#row-count") == "200 of 3,001 functions"
+    tab.run("document.querySelector('#more').click()")
+    assert tab.text("#row-count") == "1,200 of 3,001 functions"
+    assert tab.run("document.querySelector('#table tbody').rows.length") == 1200
+    assert tab.run(f"{first}.dataset.old") == "1"
+    tab.run("symbolizePage.table.limit = 1e6; symbolizePage.update()")
+    assert tab.text("#row-count") == "3,001 functions"
+
+
+def test_long_source(tab: Page, tmp_path: Path) -> None:
+    """A long fold opens step by step."""
+    values, count = np.array([[3.0]]), 300_000
+    file = np.array([1], np.int32)
+    lines = LineTotals(["", "/src/io.c"], 0 * file, file, np.array([count]), values, values)
+    show(tab, tmp_path, demo(lines=lines, sources={"/src/io.c": "int n;\n" * count}), "#view=source")
+    tab.wait("document.querySelector('.fold')")
+    tab.click(".fold button")
+    assert tab.text(".fold") == "Show lines 2001 to 299987"
+    assert tab.run("document.querySelector('[data-line=\"2000\"] .code').textContent") == "int n;"
+
+
+def test_unknown_view(tab: Page, tmp_path: Path) -> None:
+    """An address of another version shows the graph."""
+    show(tab, tmp_path, demo(), "#view=other")
+    assert not tab.run("document.querySelector('#graph').hidden")
 
 
 @pytest.mark.slow

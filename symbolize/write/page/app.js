@@ -1,5 +1,6 @@
 // The page: reads the data, keeps the views in step with the state, and says what a click or key does.
 
+const VIEWS = ["graph", "table", "source"];
 const byId = (id) => document.getElementById(id);
 
 class App {
@@ -63,13 +64,14 @@ class App {
     const { last } = this;
     if (!this.data.types[values.type]) values.type = this.data.selected;
     if (!(values.focus < this.data.names.length)) values.focus = -1;
+    if (!VIEWS.includes(values.view)) values.view = VIEWS[0];
     if (values.type !== last.type) this.setType(values.type);
     if (values.search !== last.search) {
       this.search = values.search ? new Search(values.search, this.data.names) : null;
       if (document.activeElement !== this.searchField) this.searchField.value = values.search;
     }
     if (values.search !== last.search || values.type !== last.type) this.showMatches();
-    for (const view of ["graph", "table", "source"]) byId(view).hidden = view !== values.view;
+    for (const view of VIEWS) byId(view).hidden = view !== values.view;
     for (const button of document.querySelectorAll("[data-view]")) {
       button.setAttribute("aria-pressed", button.dataset.view === values.view);
     }

@@ -11,6 +11,13 @@ function element(name, attributes = {}, ...content) {
   return made;
 }
 
+/** Make `children` the content of an element; they may be more than a call can have arguments. */
+function setContent(parent, children) {
+  const content = document.createDocumentFragment();
+  for (const child of children) content.append(child);
+  parent.replaceChildren(content);
+}
+
 /** A qualified name that may be broken into lines behind its separators. */
 function breakable(name) {
   return name.split(/(?<=::|[/,<])/).flatMap((part, i) => (i ? [element("wbr"), part] : [part]));

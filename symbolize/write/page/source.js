@@ -2,6 +2,7 @@
 
 const CONTEXT = 12;
 const SHORTEST_FOLD = 6;
+const MOST_OPENED = 2000; // lines of a fold that a click opens
 
 class SourceView {
   constructor(app) {
@@ -62,8 +63,9 @@ class SourceView {
     this.index();
     const order = [...this.byFile].sort((a, b) => b[1].flat - a[1].flat || (a[0] < b[0] ? -1 : 1));
     const chosen = this.byFile.has(state.values.file) ? state.values.file : order[0]?.[0];
-    this.select.replaceChildren(
-      ...order.map(([path, { flat }]) => {
+    setContent(
+      this.select,
+      order.map(([path, { flat }]) => {
         const option = element("option", { value: path }, `${shown(path)} (${formatValue(flat, this.app.unit)})`);
         option.selected = path === chosen;
         return option;
@@ -95,7 +97,10 @@ class SourceView {
     }
     if (!texts) {
       const numbers = [...lines.keys()].sort((a, b) => a - b);
-      this.body.replaceChildren(...numbers.map((number) => this.row(number, "", lines.get(number))));
+      setContent(
+        this.body,
+        numbers.map((number) => this.row(number, "", lines.get(number))),
+      );
     } else {
       const rows = [];
       const near = new Uint8Array(texts.length + 2);
@@ -115,7 +120,7 @@ class SourceView {
           }
         }
       }
-      this.body.replaceChildren(...rows);
+      setContent(this.body, rows);
     }
     const target = this.body.querySelector(`[data-line="${line || heaviest}"]`);
     if (line) target?.classList.add("target");
@@ -127,8 +132,10 @@ class SourceView {
     const row = element("tr", { class: "fold" });
     const open = () => {
       const opened = [];
-      for (let number = first; number <= last; number++)
+      const end = Math.min(last, first + MOST_OPENED - 1);
+      for (let number = first; number <= end; number++)
         opened.push(this.row(number, texts[number - 1], lines.get(number)));
+      if (end < last) opened.push(this.fold(end + 1, last, texts, lines));
       row.replaceWith(...opened);
     };
     const label = first === last ? `line ${first}` : `lines ${first} to ${last}`;

@@ -1,6 +1,7 @@
-// The table of functions: sortable, filtered by the search, a few hundred rows at a time.
+// The table of functions: sortable, filtered by the search, some rows at a time.
 
-const ROWS_AT_ONCE = 200;
+const FIRST_ROWS = 200;
+const MORE_ROWS = 1000;
 
 class FunctionTable {
   constructor(app) {
@@ -8,10 +9,12 @@ class FunctionTable {
     this.table = document.querySelector("#table table");
     this.more = document.getElementById("more");
     this.count = document.getElementById("row-count");
-    this.limit = ROWS_AT_ONCE;
+    this.limit = FIRST_ROWS;
     this.more.addEventListener("click", () => {
-      this.limit *= 5;
-      this.show();
+      const shown = this.limit;
+      this.limit += MORE_ROWS;
+      this.table.tBodies[0].append(...this.lines(shown));
+      this.showCount();
     });
   }
 
@@ -101,11 +104,21 @@ class FunctionTable {
       return element("th", { scope: "col", "aria-sort": sorted, class: this.classOf(each) }, button);
     });
     this.table.tHead.replaceChildren(element("tr", {}, ...heads));
-    this.table.tBodies[0].replaceChildren(...rows.slice(0, this.limit).map((row) => this.line(row, columns)));
-    const total = WHOLE.format(rows.length);
-    this.count.textContent =
-      rows.length > this.limit ? `${WHOLE.format(this.limit)} of ${total} functions` : `${total} functions`;
-    this.more.hidden = rows.length <= this.limit;
+    Object.assign(this, { rowsInOrder: rows, shownColumns: columns });
+    setContent(this.table.tBodies[0], this.lines(0));
+    this.showCount();
+  }
+
+  /** The lines of the table from one on, up to the limit. */
+  lines(first) {
+    return this.rowsInOrder.slice(first, this.limit).map((row) => this.line(row, this.shownColumns));
+  }
+
+  showCount() {
+    const { length } = this.rowsInOrder;
+    const shown = length > this.limit ? `${WHOLE.format(this.limit)} of ` : "";
+    this.count.textContent = `${shown}${WHOLE.format(length)} function${length === 1 ? "" : "s"}`;
+    this.more.hidden = length <= this.limit;
   }
 
   classOf(column) {
