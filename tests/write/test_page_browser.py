@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import symbolize
-from symbolize.analysis import FrameFlag, LineTotals, Sources, function_totals, stacks_of
+from symbolize.analysis import Filters, FrameFlag, LineTotals, Sources, function_totals, stacks_of
 from symbolize.profile import Profile
 from symbolize.write.outputs import View
 from symbolize.write.page.page import Picture, page_pieces, picture_of
@@ -555,6 +555,18 @@ def test_unknown_view(tab: Page, tmp_path: Path) -> None:
     """An address of another version shows the graph."""
     show(tab, tmp_path, demo(), "#view=other")
     assert not tab.run("document.querySelector('#graph').hidden")
+
+
+def test_shares_are_of_the_whole_profile(tab: Page, tmp_path: Path) -> None:
+    """Also where filters left less, as in `symbolize top`: in the summary, the graph, the search and the table."""
+    stacks = stacks_of(ledger(), Filters(focus="even_step"))
+    show(tab, tmp_path, picture_of(stacks, View("p")), "#search=even_step")
+    assert tab.text("#summary") == "476 ms of 1.51 s cpu · 100.0 % of samples in named code"
+    assert tab.text("#matches") == "31.5 % in 1 function"
+    tab.key("ArrowDown")
+    assert tab.text("#details dd") == "476 ms (31.5 %)"
+    tab.key("t")
+    assert [row[:4] for row in table(tab)] == [["328 ms", "21.7 %", "476 ms", "31.5 %"]]
 
 
 @pytest.mark.slow

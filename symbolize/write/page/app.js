@@ -88,7 +88,8 @@ class App {
     const rows = data.names.length;
     const net = (this.net = { value: weights.total[0], base: weights.baseTotal?.[0] ?? 0 });
     const whole = (i, value) => data.totals[i]?.[kind] ?? Math.abs(value);
-    this.totals = { value: whole(0, net.value), base: whole(1, net.base), width: weights.width[0] };
+    const [value, base] = [whole(0, net.value), whole(1, net.base)];
+    this.totals = { value, base, width: Math.max(weights.width[0], value + base) }; // filters may have left less
     this.functions = functionTotals(tree, weights.own, weights.total, rows);
     this.baseFunctions = weights.isDifference ? functionTotals(tree, weights.baseOwn, weights.baseTotal, rows) : null;
     this.colors = new Colors(data, this.moduleOf, this.functions);
@@ -100,14 +101,17 @@ class App {
   showSummary() {
     const { data, totals, net, unit, weights } = this;
     const type = data.types[this.state.values.type][0];
-    const named = totals.width ? `${formatShare(weights.named, totals.width)} of samples in named code` : "no samples";
+    const width = weights.width[0];
+    const named = width ? `${formatShare(weights.named, width)} of samples in named code` : "no samples";
+    const ofWhole = (value, whole) =>
+      formatValue(value, unit) + (value === whole || weights.hasNegative ? "" : ` of ${formatValue(whole, unit)}`);
     const amounts = weights.isDifference
       ? [
-          `${type}: ${formatValue(net.value, unit)}`,
-          `base: ${formatValue(net.base, unit)}`,
+          `${type}: ${ofWhole(net.value, totals.value)}`,
+          `base: ${ofWhole(net.base, totals.base)}`,
           `change: ${formatChange(net.value - net.base, unit)}`,
         ]
-      : [`${formatValue(net.value, unit)} ${type}`];
+      : [`${ofWhole(net.value, totals.value)} ${type}`];
     const compared = data.baseTitle ? [`compared with ${shown(data.baseTitle)}`] : [];
     byId("summary").textContent = [...amounts, named, ...compared].join(" · ");
     byId("type").value = this.state.values.type;
