@@ -355,6 +355,16 @@ def test_fits_the_window(tab: Page, tmp_path: Path, size: tuple[int, int], view:
         assert tab.box("#stage")["height"] > 250
 
 
+@pytest.mark.parametrize("size", [(844, 390), (640, 400), (320, 568)], ids="{0[0]}x{0[1]}".format)
+def test_low_window(tab: Page, tmp_path: Path, size: tuple[int, int]) -> None:
+    """Of a telephone on its side, or with large letters: the page scrolls down, and what scrolls in it stays high."""
+    tab.resize(*size)
+    for view in ("graph", "table", "source"):
+        show(tab, tmp_path, demo(), f"#view={view}&focus=2")
+        assert tab.run("document.documentElement.scrollWidth") <= size[0]
+        assert tab.box("#stage" if view == "graph" else f"#{view} .scroll")["height"] >= 240
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast(tab: Page, tmp_path: Path, scheme: str) -> None:
     """Text has the contrast of WCAG's level AA on every fill and every background of its theme."""
