@@ -186,6 +186,7 @@ def mapping_rows(
                 list(outcome.wanted),
                 outcome.wanted_id,
                 outcome.state,
+                outcome.weakness,
                 len(inexact),
                 float(by_location[inexact].sum()) or NOTHING,
                 outcome.failures,

@@ -124,6 +124,7 @@ def mapping(row: MappingRow) -> dict[str, object]:
         "build_id": row.build_id,
         "files": row.files,
         "verified": row.verified,
+        "weakness": row.weakness,
         "locations": row.locations,
         "symbolized_locations": row.symbolized_locations,
         "value": row.value,

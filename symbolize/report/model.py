@@ -15,7 +15,8 @@ class MappingOutcome(Protocol):
 
     `tried` are paths and servers with their outcome; `detail` says why no file was used. `wanted` are the files of the
     binary with the build id `wanted_id` that are missing: "executable", "debuginfo". `state` of a plan says whether the
-    symbol table is there. `failures` are servers and files that may have missing names and failed.
+    symbol table is there. `failures` are servers and files that may have missing names and failed. `weakness` is why
+    the check of files by call sites says little.
     """
 
     @property
@@ -24,6 +25,8 @@ class MappingOutcome(Protocol):
     def files(self) -> Sequence[str]: ...
     @property
     def verified(self) -> bool: ...
+    @property
+    def weakness(self) -> str: ...
     @property
     def detail(self) -> str: ...
     @property
@@ -70,6 +73,7 @@ class MappingRow:
     wanted: list[str]
     wanted_id: str
     state: str
+    weakness: str = ""
     approximate_lines: int = 0
     approximate_value: float = 0.0
     failures: Sequence[Failure] = ()

@@ -144,4 +144,5 @@ def how_sure(row: MappingRow) -> str:
     """The mark of files that may not be those that ran."""
     if row.verified:
         return ""
-    return " (unverified)" if row.build_id else " (unverified: no build id)"
+    why = [each for each in ("" if row.build_id else "no build id", row.weakness) if each]
+    return f" (unverified: {', '.join(why)})" if why else " (unverified)"

@@ -45,6 +45,15 @@ def calls_of(binary: Binary, mapped: MappedAddresses, is_call: Bool) -> Calls | 
     return calls_at(binary.code, vaddrs[there], len(sites) - len(there))
 
 
+def weakness_of(binary: Binary, calls: Calls | None, is_call: Bool) -> str:
+    """Why the check of call sites says little for a binary that passes it; empty if it says enough."""
+    if calls is not None:
+        return "" if calls.is_strong else calls.text
+    if not is_call.any():
+        return "not checked: no call sites"
+    return "not checked: " + ("no file with the code" if binary.code is None else "its calls are not known")
+
+
 def misfit(record: MappingRecord) -> str:
     """Why no file could be mapped as a mapping says, as far as it is known."""
     return (
@@ -67,13 +76,14 @@ def map_in_images(record: MappingRecord, binary: Binary, *, verified: bool) -> t
 
 def map_locations(record: MappingRecord, resolution: Resolution) -> Resolution:
     """The resolution with the vaddrs of the locations that lie in its binary; without it if the binary does not fit."""
-    binary, mapped, problem = resolution.binary, None, ""
+    binary, mapped, problem, weakness = resolution.binary, None, "", ""
     if resolution.address_map is not None:
         mapped = resolution.address_map(record.addresses)
     elif isinstance(binary, Binary):
         mapped, problem = map_in_images(record, binary, verified=resolution.verified)
     if mapped is not None and not resolution.verified and isinstance(binary, Binary):
-        problem = call_site_mismatch(calls_of(binary, mapped, record.is_call))
+        calls = calls_of(binary, mapped, record.is_call)
+        problem, weakness = call_site_mismatch(calls), weakness_of(binary, calls, record.is_call)
     if mapped is None or problem:
         detail = ", ".join(resolution.files) + (f" is {problem}" if problem else f" {misfit(record)}")
         return resolution.refused(Reason.MISFIT, detail=detail, files=())
@@ -83,4 +93,4 @@ def map_locations(record: MappingRecord, resolution: Resolution) -> Resolution:
         vaddrs = without_tag(binary.images[0], vaddrs + np.uint64(binary.shift))
     if names is not None:
         names = ExistingNames(names.names, names.of_location[inside])
-    return replace(resolution, rows=record.rows[inside], vaddrs=vaddrs, names=names)
+    return replace(resolution, rows=record.rows[inside], vaddrs=vaddrs, names=names, weakness=weakness)

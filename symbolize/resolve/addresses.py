@@ -15,9 +15,13 @@ MappedAddresses = tuple[UInt64, Bool]
 PAGE = 4096
 TOP = (1 << 64) - 1
 MIN_CALL_SITES = 8
-"""Fewer call sites than this prove nothing."""
+"""Fewer call sites than this may refute a binary, and are weak evidence for it."""
 MIN_CALL_SHARE = 0.75
-"""In the right binary nearly all call sites lie in a call; what a frame-pointer walk invents may not."""
+"""The right binary has at least so many of the call sites in its calls, as far as there are enough to tell."""
+RIGHT_SHARE = 0.9
+"""In the right binary so many of the call sites lie in a call on average; what a frame-pointer walk invents may not."""
+MIN_LIKELIHOOD = 0.05
+"""A binary is refuted if the right one would have so few in its calls less often than this. One site refutes none."""
 LOWEST_KERNEL = 1 << 30
 """No kernel has its code below this address. What is lower is a real file offset, or nothing."""
 
@@ -282,12 +286,27 @@ class Calls(NamedTuple):
     @property
     def text(self) -> str:
         """In words."""
+        if self.sites == 1:
+            return "the only call site lies in " + ("a call" if self.inside else "no call")
         return f"of {self.sites} call sites {self.inside} lie in a call"
 
     @property
-    def is_known(self) -> bool:
-        """Whether there are enough of them to tell something."""
+    def is_strong(self) -> bool:
+        """Whether there are enough of them to be more than weak evidence for a binary."""
         return self.sites >= MIN_CALL_SITES
+
+    @property
+    def is_contradiction(self) -> bool:
+        """Whether hardly any right binary has so few of them in its calls."""
+        if self.share >= MIN_CALL_SHARE:
+            return False
+        # The binomial distribution. Of very many sites its first terms are 0, and a share this low is refuted anyway.
+        term = (1 - RIGHT_SHARE) ** self.sites
+        likelihood = term
+        for inside in range(self.inside):
+            term *= (self.sites - inside) / (inside + 1) * RIGHT_SHARE / (1 - RIGHT_SHARE)
+            likelihood += term
+        return likelihood < MIN_LIKELIHOOD
 
     @property
     def share(self) -> float:
@@ -310,6 +329,4 @@ def calls_at(image: ElfImage, vaddrs: UInt64, outside: int = 0) -> Calls | None:
 
 def call_site_mismatch(calls: Calls | None) -> str:
     """Why a file that only has the right name cannot be what ran, empty if it can (R148, call sites in calls)."""
-    if calls is None or not calls.is_known or calls.share >= MIN_CALL_SHARE:
-        return ""
-    return f"another build: {calls.text} there"
+    return f"another build: {calls.text} there" if calls is not None and calls.is_contradiction else ""

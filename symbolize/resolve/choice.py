@@ -6,15 +6,16 @@ from typing import NamedTuple
 
 from symbolize.binaries import Attempt, BinaryMatch
 from symbolize.core.reasons import Reason
-from symbolize.resolve.addresses import MIN_CALL_SHARE, AddressBase, Calls
+from symbolize.resolve.addresses import AddressBase, Calls
 from symbolize.resolve.name_agreement import Agreement
 from symbolize.symbols import Binary, is_same_build
 
 MAX_NAMED = 3
 """So many files are named in the reason; all of them are in what was tried."""
-MIN_LEAD = 4
-"""So many more call sites lie in calls of the build that ran than in those of another one. Of what is no call site one
-in eight is in a call by chance."""
+MIN_LEAD = 2
+"""So many more call sites lie in calls of the build that ran than in those of another one. A site that lies in a call
+of one of two builds only is some 60 times likelier if that one ran: nine in ten of the call sites are in its calls, and
+one in eight or fewer of what is no call site."""
 HOW_FOUND = ("special", "path", "name", "build id", "debug file")
 """How a candidate was found, the likeliest first. One of these alone decides only where nothing else does."""
 
@@ -115,7 +116,7 @@ def select_build(candidates: Iterable[Candidate], judge: Callable[[Binary], Buil
     candidate, verdict = equals[0]
     if not all(is_same_build(candidate.binary.files, each.binary.files) for each, _ in equals):
         detail = " and ".join(each.described for each, _ in equals[:MAX_NAMED])
-        known = all(verdict.calls is not None and verdict.calls.is_known for _, verdict in equals)
+        known = all(verdict.calls is not None and verdict.calls.is_strong for _, verdict in equals)
         why = "the call sites lie in calls of each" if known else "there are too few call sites to tell them apart"
         return Selection(tried=tried, reason=Reason.AMBIGUOUS, detail=f"{detail}; {why}")
     return Selection(candidate, verdict, tried, rejected=[each for each, _ in judged if each is not candidate])
@@ -123,12 +124,5 @@ def select_build(candidates: Iterable[Candidate], judge: Callable[[Binary], Buil
 
 def leading(fitting: list[tuple[Candidate, BuildMatch]]) -> list[tuple[Candidate, BuildMatch]]:
     """Those of which no other has clearly more of the call sites in its calls (R247, choice among builds)."""
-    known = [verdict.calls for _, verdict in fitting if verdict.calls is not None]
-    best = max(known, key=lambda calls: calls.inside, default=None)
-    if best is None or best.share < MIN_CALL_SHARE or best.inside < MIN_LEAD:
-        return fitting
-    return [
-        (each, verdict)
-        for each, verdict in fitting
-        if (verdict.calls.inside if verdict.calls is not None else 0) > best.inside - MIN_LEAD
-    ]
+    inside = [verdict.calls.inside if verdict.calls is not None else 0 for _, verdict in fitting]
+    return [each for each, count in zip(fitting, inside, strict=True) if count > max(inside) - MIN_LEAD]

@@ -13,6 +13,8 @@ from symbolize.resolve.name_agreement import ExistingNames, existing_names
 PROCESS_LABELS = (b"pid", b"process_id", b"process.pid", b"tgid")
 """Labels of samples that name the process."""
 MAX_PROCESS_DIGITS = 19
+KERNEL_HALF = 1 << 63
+"""Addresses from here on are those of the kernel."""
 
 NO_ROWS, NO_ADDRESSES, NO_CALLS = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.bool_)
 """What mappings without locations share: profiles of a fleet have many."""
@@ -93,10 +95,15 @@ def unmapped_locations(profile: Profile) -> Int64:
 
 
 def call_site_mask(profile: Profile) -> Bool:
-    """Which locations are on some stack above the leaf: bool[n]."""
+    """Which locations are on some stack above the leaf: bool[n].
+
+    Where the kernel was entered the process may have been at any instruction, so that is none.
+    """
     samples = profile.samples
     above = np.ones(len(samples.locations), np.bool_)
     above[samples.location_offsets[:-1][np.diff(samples.location_offsets) > 0]] = False
+    in_kernel = (profile.locations.address >= np.uint64(KERNEL_HALF))[samples.locations]
+    above[1:] &= in_kernel[1:] | ~in_kernel[:-1]
     return marked(samples.locations, len(profile.locations), above)
 
 

@@ -33,9 +33,10 @@ class Resolution:
     """What a mapping of the profile is resolved to, or what is in none (NONE).
 
     `binary` answers for it, if there is one, and consists of `files`; `address_map` leads to its vaddrs (None: its
-    segments do). `verified` means that a build id, or names that came with the profile, prove it. If there is none,
-    `reason` and `detail` explain why. `tried` are files and servers with their outcomes. `wanted` lists what is still
-    missing of the binary with the build id `wanted_id`: "executable", "debuginfo".
+    segments do). `verified` means that a build id, or names that came with the profile, prove it; `weakness` says why
+    the check of call sites of one that is not says little. If there is none, `reason` and `detail` explain why. `tried`
+    are files and servers with their outcomes. `wanted` lists what is still missing of the binary with the build id
+    `wanted_id`: "executable", "debuginfo".
 
     `locations` are all rows of the mapping; `rows` those that are code of the binary, `vaddrs` theirs, and `names` the
     functions they came with, if these are to be compared with what is found. Of addresses in a file `load_bias` is what
@@ -50,6 +51,7 @@ class Resolution:
     address_map: AddressMap | None = None
     files: Sequence[str] = ()
     verified: bool = False
+    weakness: str = ""
     reason: Reason = Reason.SYMBOLIZED
     detail: str = ""
     tried: Sequence[tuple[str, str]] = ()

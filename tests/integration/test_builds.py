@@ -17,6 +17,7 @@ import symbolize
 from symbolize import Reason, Symbolizer
 from symbolize.binaries import BinaryIndex, BinaryMatch
 from symbolize.elf import ElfImage, identify
+from symbolize.report.text import render
 from symbolize.resolve.address_maps import MAX_SITES, calls_of
 from symbolize.resolve.addresses import Calls
 from symbolize.resolve.choice import MIN_LEAD
@@ -31,6 +32,7 @@ from tests.support.elf_writer import (
     NOBITS,
     NOTE,
     PROGBITS,
+    RISCV,
     X86_64,
     Section,
     Segment,
@@ -53,6 +55,7 @@ VARIANTS = (
 )
 LEDGER = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
 BASE = 0x5000_0000_0000
+KERNEL = 0xFFFF_FFFF_8100_0000
 OURS = ("/ledger", "/spectra", "/libresonance.so")
 
 
@@ -182,7 +185,7 @@ class TestEvidence:
         assert tool.files == [str(tmp_path / "right" / "tool")]
 
     @pytest.mark.parametrize("is_first", [True, False])
-    @pytest.mark.parametrize(("sites", "lost"), [(SITES, MIN_LEAD - 1), (0, 0), (MIN_LEAD - 1, SITES)])
+    @pytest.mark.parametrize(("sites", "lost"), [(SITES, MIN_LEAD - 1), (0, 0), (MIN_LEAD - 1, SITES), (4, 0)])
     def test_too_little_to_tell(self, tmp_path: Path, sites: int, lost: int, is_first: bool) -> None:
         """Builds that call sites do not tell apart are ambiguous, in any order, with the reason (rule R247)."""
         roots = laid(tmp_path, one=build(NAMES), two=build(OTHERS, SITES - lost, b"\xcc"))
@@ -192,6 +195,63 @@ class TestEvidence:
         assert str(tmp_path / "one" / "tool") in tool.detail
         assert str(tmp_path / "two" / "tool") in tool.detail
         assert ("too few call sites" in tool.detail) == (sites < SITES)
+
+    @pytest.mark.parametrize("is_first", [True, False])
+    @pytest.mark.parametrize("sites", [2, 3, 5, 7])
+    def test_few_call_sites(self, tmp_path: Path, sites: int, is_first: bool) -> None:
+        """Two call sites are enough to refuse a build that has none in its calls, and to choose the other (R247)."""
+        roots = laid(tmp_path, right=build(NAMES), wrong=build(OTHERS, 0))
+        found = report(recorded(sites), *(roots if is_first else roots[::-1]))
+        assert row(found, "tool").files == [str(tmp_path / "right" / "tool")]
+        tool = row(report(recorded(sites), tmp_path / "wrong"), "tool")
+        assert [reason for reason, _, _ in tool.misses] == [Reason.MISFIT]
+        assert f"another build: of {sites} call sites 0 lie in a call there" in tool.detail
+
+    @pytest.mark.parametrize(
+        ("sites", "weakness"),
+        [
+            (0, "not checked: no call sites"),
+            (1, "the only call site lies in a call"),
+            (3, "of 3 call sites 3 lie in a call"),
+            (8, ""),
+        ],
+    )
+    def test_how_weak_the_evidence_is(self, tmp_path: Path, sites: int, weakness: str) -> None:
+        """A build that few call sites speak for says so in the report (rule R148)."""
+        found = report(recorded(sites), *laid(tmp_path, right=build(NAMES)))
+        tool = row(found, "tool")
+        assert tool.symbolized_locations == sites + 1
+        assert tool.weakness == weakness
+        words = "unverified: no build id" + (f", {weakness}" if weakness else "")
+        assert f"({words})" in render(found, width=200)
+
+    def test_what_cannot_be_checked(self, tmp_path: Path) -> None:
+        """Of a file without code, and of a processor whose calls are not known, nothing is checked, which is said."""
+        code, segment = bytes(0x400), Segment(0x1000, 0x400, 5, 0x1000)
+        symbols = [Symbol("f", 0x1000, 0x400)]
+        sections = [Section(".text", code, flags=ALLOC | EXEC, address=0x1000)]
+        riscv = elf_file(sections, [segment], symbols, machine=RISCV).ljust(0x1000, b"\0") + code
+        sections = [Section(".text", b"", NOBITS, ALLOC | EXEC, 0x1000, 0x400)]
+        debug = elf_file(sections, [segment], symbols)
+        for data, why in ((riscv, "its calls are not known"), (debug, "no file with the code")):
+            mapping = Mapping(BASE + 0x1000, BASE + 0x2000, 0x1000, "/opt/bin/tool")
+            stack = [Place(BASE + 0x1000 + offset, 1) for offset in (1, 40, 80)]
+            found = report(profile([mapping], [(stack, [1])]), *laid(tmp_path, x=data))
+            assert row(found, "tool").weakness == f"not checked: {why}"
+
+    def test_where_the_kernel_was_entered(self, tmp_path: Path) -> None:
+        """A frame below the kernel was at any instruction, which refutes no binary (rule R148)."""
+        mappings = [
+            Mapping(BASE + 0x1000, BASE + 0x2000, 0x2000, "/opt/bin/tool"),
+            Mapping(KERNEL, KERNEL + 0x1000, 0, "[kernel.kallsyms]"),
+        ]
+        stacks = [
+            ([Place(KERNEL + 0x10, 2), Place(KERNEL + 0x20, 2), Place(BASE + 0x1000 + 64 * number, 1)], [1])
+            for number in range(SITES)
+        ]
+        tool = row(report(profile(mappings, stacks), *laid(tmp_path, right=build(NAMES))), "tool")
+        assert tool.symbolized_locations == SITES
+        assert tool.weakness == "not checked: no call sites"
 
     def test_the_recorded_path(self, tmp_path: Path) -> None:
         """Where call sites do not tell, the full path comes before a base name; where they do, it does not (R247)."""
@@ -440,8 +500,20 @@ def test_debug_files_of_one_build() -> None:
 def test_share_of_call_sites() -> None:
     """Sites in no segment count as in no call."""
     assert Calls(3, 8).share == 3 / 8
-    assert not Calls(7, 7).is_known
+    assert not Calls(7, 7).is_strong
     assert Calls(0, 0).share == 0
+
+
+def test_what_refutes() -> None:
+    """The fewest of each number of call sites that do not refute a build (rule R148)."""
+    fewest = [
+        next(inside for inside in range(sites + 1) if not Calls(inside, sites).is_contradiction)
+        for sites in range(1, 16)
+    ]
+    assert fewest == [0, 1, 2, 2, 3, 4, 5, 6, 6, 7, 8, 9, 10, 11, 11]
+    for sites in (MAX_SITES, 100_000):
+        assert not Calls(sites * 3 // 4, sites).is_contradiction
+        assert Calls(sites * 3 // 4 - 1, sites).is_contradiction
 
 
 def test_fixtures_are_what_they_seem() -> None:

@@ -502,10 +502,10 @@ def test_marked_addresses(machine: int, found: bool, tmp_path: Path) -> None:
     path = tmp_path / "program"
     path.write_bytes(elf_file(sections, [segment], symbols, is_64=False, machine=machine))
     start = 0x4000_0000
-    places = [Place(start + offset) for offset in (0x10, 0x11, 0x12, 0x13)]
-    message, _ = run([Mapping(start, start + 0x1000, 0, "/opt/program")], places, tmp_path)
-    one = lambda name: [[name], [name] if found else []]  # noqa: E731
-    assert names(message) == one("f") + one("g")
+    mapping = Mapping(start, start + 0x1000, 0, "/opt/program")
+    for offset, name in ((0x10, "f"), (0x12, "g")):
+        message, _ = run([mapping], [Place(start + offset), Place(start + offset + 1)], tmp_path)
+        assert names(message) == [[name], [name] if found else []]
 
 
 def test_wrong_calls(tmp_path: Path) -> None:
