@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import cython
 
 from symbolize.names import cxxfilt_fallback, dlang
-from symbolize.names.simplify import drop_clone_notes, simplify
+from symbolize.names.simplify import drop_clone_notes, drop_type_arguments, simplify
 from symbolize.names.suffixes import split_suffix, strip_version
 
 if not cython.compiled:
@@ -32,7 +32,7 @@ _C_IDENTIFIER = re.compile(rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*")
 def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
     """Turn linkage names into readable ones, in the same order.
 
-    C++, Rust and D names are read.
+    C++, Rust and D names are read; of Go names `default` drops type arguments.
     `default` drops parameters, return types, template arguments and clone suffixes; `templates` keeps the template
     arguments; `full` drops clone suffixes only; `none` returns the names as they are. Names that are not mangled
     are returned unchanged, apart from the clone suffix of a C name (R115). A name that cannot be demangled, is
@@ -93,7 +93,9 @@ def _demangle_one(name: bytes, mode: Mode, cpp: CppDemangler, rust: RustDemangle
         base, _ = split_suffix(name[1:])
     else:
         base, suffix = split_suffix(name)
-        return base if suffix and _C_IDENTIFIER.fullmatch(base) else name
+        if suffix and _C_IDENTIFIER.fullmatch(base):
+            return base
+        return drop_type_arguments(name) if mode == "default" else name
     if base[1:2] == b"D":
         text = dlang.demangle(base, parameters=mode == "full", arguments=mode != "default")
         # What is no D name may be one of C with a suffix.

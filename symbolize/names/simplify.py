@@ -31,6 +31,9 @@ _SPECIAL = re.compile(
 )
 
 
+_GO_SHAPE = b"[go.shape."
+
+
 class _UnbalancedError(Exception):
     """The brackets of the text do not match."""
 
@@ -98,6 +101,13 @@ def drop_template_arguments(name: bytes) -> bytes:
     return b"".join(kept)
 
 
+def drop_type_arguments(name: bytes) -> bytes:
+    """Shorten the type arguments of a generic Go function, as Go's runtime and pprof do: `main.Map[...]` (R288)."""
+    begin = name.find(b"[")
+    end = name.rfind(b"]")
+    return name[:begin] + b"[...]" + name[end + 1 :] if _GO_SHAPE in name and 0 < begin < end else name
+
+
 def simplify_plain(name: bytes, keep_templates: bool) -> bytes:
     """Simplify a qualified name out of DWARF, which has parameters only where it is local to a function (R264, local
     classes and lambdas)."""
@@ -110,7 +120,9 @@ def simplify_plain(name: bytes, keep_templates: bool) -> bytes:
             name[at] == ord("(") and _is_parameters(name, at) and _SCOPE.match(name, groups[at] + 1) for at in groups
         ):
             return _edit(name, groups, operators, 0, len(name), keep_templates)
-    return name if keep_templates else drop_template_arguments(name)
+    if keep_templates:
+        return name
+    return drop_type_arguments(name) if _GO_SHAPE in name else drop_template_arguments(name)
 
 
 def _match_brackets(text: bytes) -> tuple[dict[int, int], dict[int, int]]:

@@ -215,6 +215,25 @@ def test_clone_suffixes_are_split_off(name: bytes, base: bytes, suffix: bytes) -
 
 
 @pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (b"main.Sum[go.shape.int_0]", b"main.Sum[...]"),
+        (b"main.(*Tree[go.shape.int]).Add", b"main.(*Tree[...]).Add"),
+        (b"a/b.Map[go.shape.struct { x [4]int },go.shape.[]string].func1", b"a/b.Map[...].func1"),
+        (b"main.Sum[int]", b"main.Sum[int]"),
+        (b"[go.shape.int]", b"[go.shape.int]"),
+        (b"main.f]x[go.shape.", b"main.f]x[go.shape."),
+    ],
+)
+def test_type_arguments_of_go(name: bytes, shown: bytes) -> None:
+    """Shapes of generic functions are dropped by default, and kept in all other modes (R288)."""
+    assert names.demangle([name])[0] == names.simplify_plain(name, keep_templates=False) == shown
+    assert names.simplify_plain(name, keep_templates=True) == name
+    for mode in ("templates", "full", "none"):
+        assert names.demangle([name], mode) == [name]
+
+
+@pytest.mark.parametrize(
     ("name", "bare"),
     [
         (b"memcpy@GLIBC_2.2.5", b"memcpy"),
