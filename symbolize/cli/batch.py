@@ -29,12 +29,14 @@ from symbolize.cli.options import (
     add_naming_options,
     add_volume_options,
     at_least_one,
+    below_text,
     binary_roots,
     byte_size,
     check_servers,
     load_options,
     number,
     percentage,
+    print_error,
     warn_if_interpreted,
 )
 from symbolize.core.errors import UsageError
@@ -93,9 +95,12 @@ def run_batch(arguments: Sequence[str]) -> int:
         unfinished = is_waiting or manifest.count_failed() or batch.unlisted
     if unfinished and not options.watch:
         return EXIT_FAILED
+    is_below = options.fail_under is not None and percent < options.fail_under
+    if is_below:
+        print_error(f"symbolize: {below_text(percent, options.fail_under)}")
     if counts[State.QUARANTINED] or (batch.missing and not options.watch):  # missing inputs may still appear
         return EXIT_SOME
-    return EXIT_BELOW if options.fail_under is not None and percent < options.fail_under else EXIT_DONE
+    return EXIT_BELOW if is_below else EXIT_DONE
 
 
 def batch_parser() -> Parser:
@@ -267,6 +272,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
     cache = "" if options.no_cache else options.cache or default_folder()
     if cache and not is_url(cache):
         cache = os.path.abspath(cache)
+    elif cache:
+        Storage.of(cache)
     downloads = ""
     if options.debuginfod not in ([], ["env"]) and not options.dask:
         from symbolize.binaries.debuginfod.cache import default_folder as downloads_folder

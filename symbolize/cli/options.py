@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import sys
@@ -220,6 +221,11 @@ def percentage(text: str) -> float:
     if not 0 <= value <= 100:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 100")
     return value
+
+
+def below_text(percent: float, limit: float) -> str:
+    """What is said of a coverage below --fail-under; it is rounded down, so that it is seen to be below."""
+    return f"coverage {math.floor(10 * percent) / 10:.1f} % is below --fail-under {limit:g}"
 
 
 def open_cache(options: argparse.Namespace) -> TableCache:

@@ -20,6 +20,7 @@ from symbolize.cli.options import (
     add_input_options,
     add_naming_options,
     add_volume_options,
+    below_text,
     binary_roots,
     load_options,
     open_symbolizer,
@@ -28,7 +29,7 @@ from symbolize.cli.options import (
 )
 from symbolize.cli.outputs import chosen_output, is_same_file, output_paths, paths_of_all
 from symbolize.cli.reports import FORMS, Reports, check_report, profile_name
-from symbolize.core.errors import InputError, OutputError, UsageError
+from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.write.files import check_inputs, check_terminal
 from symbolize.write.outputs import OUTPUTS, PPROF, Output, View
 
@@ -124,6 +125,7 @@ def run_profiles(arguments: Sequence[str]) -> int:
     if options.annotate and output is None:
         raise UsageError("--annotate changes displayed names, and --emit module-symbols writes the original ones")
     code = EXIT_DONE
+    below: list[tuple[float, str]] = []
     with open_symbolizer(options, binary_roots(options)) as symbolizer:
         run = Run(options, output, symbolizer, Reports(options, output), Missing(OPTION_HINTS))
         for profile, path in zip(options.profiles, outputs, strict=True):
@@ -137,12 +139,22 @@ def run_profiles(arguments: Sequence[str]) -> int:
                 continue
             if len(options.profiles) > 1:
                 free_memory()
-            if options.fail_under is not None and percent < options.fail_under and code == EXIT_DONE:
-                code = EXIT_BELOW
+            if options.fail_under is not None and percent < options.fail_under:
+                below.append((percent, profile))
     run.reports.finish(run.profiles > 1 or len(options.profiles) > 1)
     if run.profiles:  # else the reports of earlier runs are kept
         write_lists(run)
-    return code
+    if below:
+        report_below(below, options)
+    return EXIT_BELOW if below and code == EXIT_DONE else code
+
+
+def report_below(below: Sequence[tuple[float, str]], options: argparse.Namespace) -> None:
+    """Print which inputs are below --fail-under: their coverages and names."""
+    percent, profile = min(below)
+    text = below_text(percent, options.fail_under)
+    others = f" (the lowest of {len(below)} inputs below it)" if len(below) > 1 else ""
+    print_error(f"symbolize: {printable(profile)}: {text}{others}")
 
 
 def suffix_of(output: Output | None) -> str:

@@ -304,6 +304,19 @@ def test_usage_errors(
     assert not Path("out").exists()
 
 
+@pytest.mark.parametrize("option", ["--out", "--cache"])
+def test_missing_library_of_a_url(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An output or cache at a URL that cannot be used ends the command before it reads an input."""
+    profiles(tmp_path / "in", 1)
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    options = ["--out", "out", "--cache", "cache", option, "s3://bucket/x"]
+    assert main(["batch", "in", *options]) == 2
+    assert capsys.readouterr().err == "symbolize: s3://bucket/x: URLs need fsspec: pip install 'symbolize[cloud]'\n"
+    assert not Path("out").exists()
+
+
 @pytest.mark.parametrize(
     ("option", "good", "bad"),
     [
@@ -438,11 +451,13 @@ def test_no_address_of_a_scheduler(tmp_path: Path) -> None:
     assert "nonsense: not the address of a dask scheduler" in ended.stderr
 
 
-def test_exit_codes(tmp_path: Path) -> None:
+def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """0 done, 3 too few names, 4 some in quarantine or missing, 1 as a whole, 130 interrupted."""
     inputs = profiles(tmp_path / "in", 2)
     assert main(["batch", str(inputs), *BINS, "-q", "--out", "a", "--fail-under", "1"]) == 0
+    capsys.readouterr()
     assert main(["batch", str(inputs), "-q", "--out", "b", "--fail-under", "99"]) == 3
+    assert capsys.readouterr().err == "symbolize: coverage 0.0 % is below --fail-under 99\n"
     assert main(["batch", str(inputs), "nowhere.prof", *BINS, "-q", "--out", "a"]) == 4
     Path("in/bad").write_bytes(b"?")
     assert main(["batch", str(inputs), *BINS, "-q", "--out", "a", "--fail-under", "99"]) == 4

@@ -16,6 +16,7 @@ import pytest
 
 import symbolize
 from symbolize.cli import main
+from symbolize.cli.options import below_text
 from symbolize.cli.progress import ProgressBar
 from symbolize.core.cursor import uncompiled
 from tests.support import fixture_files as fixtures
@@ -220,11 +221,25 @@ def test_more_binaries_than_open_files() -> None:
         ("0.1", [Place(0x1000, 1)], 3),
     ],
 )
-def test_fail_under(limit: str, places: list[Place], code: int) -> None:
-    """Below --fail-under, by samples or by frames, the command ends with 3, and has written its output all the same."""
+def test_fail_under(limit: str, places: list[Place], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Below --fail-under, by samples or by frames, the command ends with 3 and says so, and has written its output all
+    the same."""
     Path("x.pb").write_bytes(small(*places))
     assert main(["x.pb", "--fail-under", limit, "-q"]) == code
     assert Path("x.symbolized.pb.gz").exists()
+    err = capsys.readouterr().err
+    assert err.startswith("symbolize: x.pb: coverage ") == bool(code)
+    assert err.endswith(f" % is below --fail-under {limit}\n") == bool(code)
+
+
+def test_several_below_fail_under(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line for all, with the lowest; a coverage is rounded so that it is below."""
+    for number in range(3):
+        Path(f"{number}.pb").write_bytes(small(Place(0x1000 + number, 1)))
+    assert main(["0.pb", "1.pb", "2.pb", "--fail-under", "5.25", "-q"]) == 3
+    line = "symbolize: 0.pb: coverage 0.0 % is below --fail-under 5.25 (the lowest of 3 inputs below it)\n"
+    assert capsys.readouterr().err == line
+    assert below_text(99.96, 100) == "coverage 99.9 % is below --fail-under 100"
 
 
 @pytest.mark.parametrize("order", [["bad.pb", "x.pb"], ["x.pb", "bad.pb"]])

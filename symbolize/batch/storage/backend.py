@@ -43,7 +43,8 @@ class Storage(ABC):
         """The storage at a path or URL; nothing is created or read yet.
 
         `scratch` is a local folder for copies of remote files, which processes may share; by default each storage has
-        its own until the process ends. Raises UsageError for a URL that cannot be written to.
+        its own until the process ends. Raises UsageError for a URL that cannot be written to, or whose library is
+        missing.
         """
         path = local_path(text)
         return ObjectStorage(text, scratch) if path is None else LocalStorage(path)
@@ -199,6 +200,7 @@ class ObjectStorage(Storage):
             raise UsageError(f"{urls.shown(url)}: contains a password; give credentials in the environment")
         if not self.url.partition("://")[2]:
             raise UsageError(f"{urls.shown(url)}: names no bucket")
+        urls.system_of(url)  # at once: without its library each output would fail
         self._scratch = Scratch(scratch)
 
     def __reduce__(self) -> Any:

@@ -91,21 +91,28 @@ class Entry(NamedTuple):
     version: str
 
 
-def files_at(url: str) -> Files:
-    """The file system of a URL. Raises InputError if the URL cannot be used, UsageError if a library is missing."""
+def system_of(url: str) -> Any:
+    """The class of the file system of a URL. Raises InputError if there is none, UsageError if its library is
+    missing."""
     scheme = scheme_of(url)
-    if has_password(url):
-        raise InputError(shown(url), "contains a password; give credentials in the environment")
     try:
         import fsspec
     except ImportError as error:
         raise UsageError(f"{shown(url)}: URLs need fsspec: {EXTRA}") from error
     try:
-        system = fsspec.get_filesystem_class(scheme)
+        return fsspec.get_filesystem_class(scheme)
     except ValueError as error:
         raise InputError(shown(url), f"is of a kind that is not known: {scheme}://") from error
     except ImportError as error:
         raise UsageError(f"{shown(url)}: {scheme}:// needs a library that is not installed: {EXTRA}") from error
+
+
+def files_at(url: str) -> Files:
+    """The file system of a URL. Raises InputError if the URL cannot be used, UsageError if a library is missing."""
+    scheme = scheme_of(url)
+    if has_password(url):
+        raise InputError(shown(url), "contains a password; give credentials in the environment")
+    system = system_of(url)
     # A cached list of files would hide what other machines write.
     options = {"use_listings_cache": False} if scheme in STORES else {}
 
