@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
@@ -19,6 +20,7 @@ from symbolize.cli.hints import OPTION_HINTS
 from symbolize.cli.options import print_error, print_output
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import UsageError, printable
+from symbolize.core.terminal import width_of
 from symbolize.write.files import check_inputs, output_file
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ class BatchMonitor(Closeable):
                 if options.report_file is not None:
                     self._write([summary.text(quarantine)], options.report_file)
             if not options.quiet and (options.report == "json" or options.report_file is None):
-                print_error(summary.text(quarantine).removesuffix("\n"))
+                print_error(summary.text(quarantine, width_of(sys.stderr)).removesuffix("\n"))
             return summary.percents.mean
 
     def _write(self, pieces: Iterable[str], name: str) -> None:

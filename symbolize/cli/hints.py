@@ -1,9 +1,25 @@
 """What the command advises a person to do about each reason, with the names of its options."""
 
+import os
 from typing import Final
 
 from symbolize.core.reasons import Reason
 from symbolize.report.reason_texts import HINTS, Hints
+
+DEBUG_FOLDER: Final = "/usr/lib/debug"
+"""Where distributions install debug files."""
+
+
+def own_libraries() -> str:
+    """The options for the folders with the libraries of this machine and their debug files, in parentheses; empty if
+    the usual ones do not exist. All of /usr/lib would take most of a minute to read."""
+    libraries = f"/usr/lib/{os.uname().machine}-linux-gnu", "/usr/lib64"
+    folders = [*filter(os.path.isdir, libraries)][:1]
+    if not folders:
+        return ""
+    folders += filter(os.path.isdir, [DEBUG_FOLDER])
+    return f" (libraries of this machine: {' '.join(f'-b {folder}' for folder in folders)})"
+
 
 OPTION_HINTS: Final[Hints] = {
     **HINTS,
@@ -13,10 +29,12 @@ OPTION_HINTS: Final[Hints] = {
         "add kallsyms or vmlinux (kernel), vdso.so, perf-PID.map or a jitdump (JIT) to a --binaries folder"
     ),
     Reason.NOT_FOUND: (
-        "add it, or its debug file, to a --binaries folder (libraries of this machine: -b /usr/lib), or fetch it by "
-        "build id with --debuginfod"
+        f"add it, or its debug file, to a --binaries folder{own_libraries()}, or fetch it by build id with --debuginfod"
     ),
     Reason.AMBIGUOUS: "leave the right one in the --binaries folders",
-    Reason.NO_SYMBOLS: "add its debug file to a --binaries folder",
+    Reason.NO_SYMBOLS: (
+        f"add its debug file to a --binaries folder (of a library of the system: install its -dbg or -debuginfo "
+        f"package, and add -b {DEBUG_FOLDER}), or fetch it with --debuginfod"
+    ),
     Reason.SERVER_FAILED: "run again when the server answers; --refresh-misses tries it out at once",
 }

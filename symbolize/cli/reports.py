@@ -28,6 +28,8 @@ VIEWERS: Final = {
     "firefox": "at https://profiler.firefox.com",
 }
 """Where each kind of output can be looked at."""
+MAX_NAMELESS: Final = 3
+"""Profiles without names that are listed."""
 MAX_WARNINGS: Final = 10
 """Warnings of several profiles that are printed; -v prints all."""
 
@@ -151,7 +153,8 @@ class Reports:
         if len(self._nameless) == 1:
             what = f"{self._nameless[0]}: NOTHING WAS SYMBOLIZED, the result has no names"
         elif self._nameless:
-            what = f"NOTHING WAS SYMBOLIZED in {len(self._nameless)} of {len(self._rows)} profiles"
+            names = ", ".join(self._nameless[:MAX_NAMELESS]) + ", ..." * (len(self._nameless) > MAX_NAMELESS)
+            what = f"NOTHING WAS SYMBOLIZED in {len(self._nameless)} of {len(self._rows)} profiles ({names})"
         else:
             return
         print_error(f"symbolize: warning: {printable(what)}{self._hint}")

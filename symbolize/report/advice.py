@@ -7,7 +7,7 @@ from typing import Final
 from symbolize.core.reasons import Reason
 from symbolize.core.terminal import Style, wrapped
 from symbolize.report.model import MappingRow, Report
-from symbolize.report.reason_texts import HINTS, NAMES_ONLY, TEXTS, UNVERIFIED, Hints
+from symbolize.report.reason_texts import HINTS, NAMES_ONLY, NO_MEMORY_MAP, TEXTS, UNVERIFIED, Hints
 
 INDENT: Final = "    "
 
@@ -29,10 +29,11 @@ class Sums:
 
 
 class Advice:
-    """The hints for some reports."""
+    """The hints for some reports. `nouns` are what one and several of the things that miss names are called."""
 
-    def __init__(self, hints: Hints = HINTS) -> None:
+    def __init__(self, hints: Hints = HINTS, nouns: tuple[str, str] = ("mapping", "mappings")) -> None:
         self._hints = hints
+        self._nouns = nouns
         self._reports = 0
         self._sums: dict[tuple[str, str], Sums] = {}
         self._not_asked = False
@@ -49,16 +50,24 @@ class Advice:
         """Add the hints for a report."""
         self._reports += 1
         leaves, frames = report.sample_value or 1.0, report.value or 1.0
+        has_map = any(row.name or row.build_id for row in report.mappings)
         for row in report.mappings:
             for reason, _, value in row.misses:
-                if reason is Reason.NOT_ASKED:
-                    self._not_asked = True
-                elif reason in self._hints:
-                    self._add(TEXTS[reason], self._hints[reason], row.missed_flat[reason] / leaves, value / frames)
+                if reason is Reason.NO_MAPPING and not has_map:
+                    self._add(TEXTS[reason], NO_MEMORY_MAP, row.missed_flat[reason] / leaves, value / frames)
+                else:
+                    self.add_miss(reason, row.missed_flat[reason] / leaves, value / frames)
             if is_bare(row):
-                self._add(*NAMES_ONLY, row.flat / leaves, row.without_lines_value / frames)
-            if row.files and row.locations and not row.verified and not row.build_id:
-                self._add(*UNVERIFIED, row.flat / leaves, row.value / frames)
+                self._add(*NAMES_ONLY, row.without_lines_flat / leaves, row.without_lines_value / frames)
+            if row.files and row.symbolized_locations and not row.verified and not row.build_id:
+                self._add(*UNVERIFIED, row.symbolized_flat / leaves, row.symbolized_value / frames)
+
+    def add_miss(self, reason: Reason, leaves: float, frames: float) -> None:
+        """Add the hint for what a mapping misses for a reason."""
+        if reason is Reason.NOT_ASKED:
+            self._not_asked = True
+        elif reason in self._hints:
+            self._add(TEXTS[reason], self._hints[reason], leaves, frames)
 
     def _add(self, what: str, hint: str, leaves: float, frames: float) -> None:
         self._sums.setdefault((what, hint), Sums()).add(leaves, frames)
@@ -74,7 +83,7 @@ class Advice:
     def sentences(self) -> list[tuple[str, str]]:
         """What is missing with how much it is, and what to do about it, the most valuable first."""
         return [
-            (f"{what} ({self.percent(each):.1f} %, {each.mappings} mapping{'s' * (each.mappings != 1)})", hint)
+            (f"{what} ({self.percent(each):.1f} %, {each.mappings} {self._nouns[each.mappings != 1]})", hint)
             for what, hint, each in self.items()
         ]
 

@@ -197,6 +197,7 @@ def mapping_rows(
                 int((reasons[here] == Reason.HAD_NAMES).sum()),
                 len(bare),
                 float(by_location[bare].sum()) or NOTHING,
+                float(leaves[bare].sum()) or NOTHING,
             )
         )
     return rows

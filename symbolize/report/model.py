@@ -54,8 +54,9 @@ class MappingRow:
     `misses` has reason, number and value of locations without names, the heaviest first; `missed_flat` the value of the
     samples whose leaf is one of these, by reason. `had_names` counts the locations whose names
     came with the profile, `without_lines` those that got names, but neither file nor line, and `without_lines_value` is
-    the value of their frames. `approximate_lines` counts the locations with the nearest earlier line instead of their
-    own, `approximate_value` is the value of their frames.
+    the value of their frames, `without_lines_flat` that of the samples whose leaf is one of these. `approximate_lines`
+    counts the locations with the nearest earlier line instead of their own, `approximate_value` is the value of their
+    frames.
     """
 
     name: str
@@ -84,6 +85,7 @@ class MappingRow:
     had_names: int = 0
     without_lines: int = 0
     without_lines_value: float = 0.0
+    without_lines_flat: float = 0.0
 
     @property
     def weight(self) -> tuple[float, float, float]:

@@ -65,11 +65,9 @@ NAMES_ONLY: Final = (
 )
 UNVERIFIED: Final = (
     "unverified: no build id",
-    "matched by name and call sites only: link with -Wl,--build-id, or keep the build that ran and no other",
+    "matched by name and call sites only: keep the build that ran, and no other, in the folders",
 )
 """What is said of mappings whose frames have names, and what helps."""
 
-
-def advice(reason: Reason, hints: Hints = HINTS) -> str:
-    """What helps against a reason, behind a colon; empty if nothing does."""
-    return f": {hints[reason]}" if reason in hints else ""
+NO_MEMORY_MAP: Final = "the profile has no memory map, which is written last: record it again, and end the recording"
+"""What helps where no address is in a mapping, because the profile has none."""

@@ -137,7 +137,10 @@ def test_profiles_of_a_trace(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert main(["t.pftrace"]) == 0
     out, err = capsys.readouterr()
     assert out.count("no binaries were given") == 1
-    assert err == ("symbolize: warning: NOTHING WAS SYMBOLIZED in 2 of 2 profiles; name a folder with --binaries\n")
+    assert err == (
+        "symbolize: warning: NOTHING WAS SYMBOLIZED in 2 of 2 profiles (t.pftrace: /bin/p7 (pid 7) heap libc.malloc, "
+        "t.pftrace: /bin/p81 (pid 81) heap libc.malloc); name a folder with --binaries\n"
+    )
 
 
 def test_profiles_of_a_trace_as_data(capsys: pytest.CaptureFixture[str]) -> None:

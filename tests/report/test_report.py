@@ -351,6 +351,26 @@ def test_names_without_lines() -> None:
     assert text.count("has no debug information") == 1
 
 
+def test_hints_count_what_they_help_with() -> None:
+    """The share of a hint on lines is that of the names without lines, of one on names that of the names."""
+    bare = Place(0x1100, 1, (Line("bare"),))
+    lined, unnamed = Place(0x1200, 1, (Line("f", "a.c", 1),)), Place(0x1300, 1)
+    made = report([([bare], [6]), ([lined], [2]), ([unnamed], [2])], {unnamed: Reason.OUTSIDE_SYMBOLS})
+    made.mappings[0].files, made.mappings[0].build_id = ["app"], ""
+    hints = render(made, width=200).partition("what to do\n")[2]
+    assert "names only, no lines (60.0 %, 1 mapping)" in hints
+    assert "unverified: no build id (80.0 %, 1 mapping)" in hints
+
+
+def test_no_memory_map() -> None:
+    """A profile without any mapping was cut off, which no JIT symbols help against."""
+    lost = Place(0x1000)
+    made = loader.load(memoryview(profile([], [([lost], [1])])), "x")
+    text = render(build_report(made, np.array([Reason.NO_MAPPING], np.uint8), [Resolution()], []), width=200)
+    assert "(100.0 %, 1 mapping): the profile has no memory map" in text
+    assert "JIT" not in text
+
+
 def test_all_names_came_along() -> None:
     """The summary says so."""
     made = report([([ROOT, LEAF], [1])], {ROOT: Reason.HAD_NAMES, LEAF: Reason.HAD_NAMES})

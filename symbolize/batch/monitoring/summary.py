@@ -15,9 +15,9 @@ from symbolize.batch.monitoring.observers import Observer, duration, input_field
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
-from symbolize.core.terminal import padded, shortened
+from symbolize.core.terminal import DEFAULT_WIDTH, LEAST_WIDTH, Style, padded, shortened, wrapped
 from symbolize.report import HINTS, TEXTS, Hints
-from symbolize.report.reason_texts import advice
+from symbolize.report.advice import INDENT, Advice
 from symbolize.write.files import output_file
 
 if TYPE_CHECKING:
@@ -33,6 +33,13 @@ MAX_DETAIL: Final = 120
 """Characters of a detail that are shown."""
 
 BY_CODE: Final = {reason.code: reason for reason in Reason}
+SEARCHED: Final = frozenset(
+    (
+        *(Reason.NO_MAPPING, Reason.NO_IDENTITY, Reason.NOT_A_FILE, Reason.NOT_FOUND, Reason.BUILD_ID_DIFFERS),
+        *(Reason.AMBIGUOUS, Reason.MISFIT, Reason.UNREADABLE, Reason.NO_SYMBOLS, Reason.RESTRICTED),
+    )
+)
+"""Reasons that files help against which were added to the folders."""
 
 
 class Tally(Observer):
@@ -217,32 +224,55 @@ class Summary(Closeable):
         """The mean of a sum of shares, in percent."""
         return round(100 * share / self.outputs, 4) if self.outputs else 0.0
 
-    def text(self, quarantine: str = "") -> str:
-        """The report as text; `quarantine` is the file that lists the quarantined inputs."""
-        return "".join(line + "\n" for line in self._lines(quarantine))
+    def text(self, quarantine: str = "", width: int = DEFAULT_WIDTH) -> str:
+        """The report as text of `width` cells, but for paths that are longer; `quarantine` is the file that lists the
+        quarantined inputs."""
+        return "".join(line + "\n" for line in self._lines(quarantine, max(width, LEAST_WIDTH)))
 
-    def _lines(self, quarantine: str) -> Iterator[str]:
-        tally, states = self.tally, self.states
-        missing = [sums for sums in self.binaries.rows(HEAVIEST) if sums.missing > 0 or sums.misses]
-        if missing:
-            yield f"{'heaviest binaries without names':<{NAME_WIDTH}} {'build id':<12} {'profiles':>8} {'missing':>8}"
-            for sums in missing:
-                yield from self._missing(sums)
-            if tally.done_before:
-                before = tally.done_before
-                yield f"{before} inputs were done by earlier runs: {self._again} searches for their binaries again"
-            yield ""
+    def _lines(self, quarantine: str, width: int) -> Iterator[str]:
+        yield from self._binaries_without_names(width)
         if self.outputs:
             half, most = self.percents.reached_by(0.5), self.percents.reached_by(0.9)
-            yield (
-                f"coverage: {self.percents.mean:.1f} % of the sample value of a profile has names on average; half of "
-                f"the profiles have at least {half:.1f} %, nine tenths at least {most:.1f} %"
+            text = (
+                f"coverage: on average {self.percents.mean:.1f} % of the sample value of a profile has names (median "
+                f"{half:.1f} %; 90 % of the profiles have at least {most:.1f} %)"
             )
+            yield from wrapped(text, width, INDENT, "")
         if self.nameless:
             yield f"warning: NOTHING WAS SYMBOLIZED in {self.nameless} of {self.outputs} profiles"
+        yield from self._counts(quarantine, width)
+
+    def _binaries_without_names(self, width: int) -> Iterator[str]:
+        """The binaries that miss most, and what to do about all."""
+        advice, searched, number = Advice(self._hints, ("binary", "binaries")), False, -1
+        for number, sums in enumerate(sums for sums in self.binaries.rows() if sums.misses):
+            if not number:
+                head = f"{'heaviest binaries without names':<{NAME_WIDTH}}"
+                yield f"{head} {'build id':<12} {'profiles':>8} {'missing':>8}"
+            if number < HEAVIEST:
+                yield from self._missing(sums, width)
+            for code, (_, share) in sums.misses.items():
+                if (reason := BY_CODE.get(code)) is not None:
+                    advice.add_miss(reason, share / self.outputs, share / self.outputs)
+                    searched = searched or reason in SEARCHED
+        texts = [f"warning: {text}" for text in advice.first]
+        if searched and self.tally.done_before:
+            texts.append(
+                f"{self.tally.done_before} inputs were done by earlier runs: if binaries were added since, only "
+                f"{self._again} searches them"
+            )
+        for text in texts:
+            yield from wrapped(text, width, INDENT, "")
+        yield from advice.lines(Style(), width)
+        if number >= 0:
+            yield ""
+
+    def _counts(self, quarantine: str, width: int) -> Iterator[str]:
+        """What became of the inputs, and the time."""
+        tally, states = self.tally, self.states
         if self.kept:
             kept = f"kept: {self.kept} outputs of earlier runs, because a later run found no names"
-            yield f"{kept}; {self._again} replaces them"
+            yield from wrapped(f"{kept}; {self._again} replaces them", width, INDENT, "")
         text = f"inputs: {states[State.DONE]} done"
         if tally.done_before:
             text += f" ({tally.done_before} of them before)"
@@ -253,7 +283,7 @@ class Summary(Closeable):
         unfinished = states[State.NEW] + states[State.SCANNED]
         if unfinished:
             text += f", {unfinished} unfinished: run the same command again"
-        yield text
+        yield from wrapped(text, width, INDENT, "")
         if self.reasons:
             parts = sorted(self.reasons.items(), key=lambda pair: (-pair[1], pair[0]))
             text = "quarantined: " + ", ".join(f"{printable(reason)} {count}" for reason, count in parts)
@@ -266,9 +296,9 @@ class Summary(Closeable):
         text += f", read {quantity(tally.input_bytes, 'bytes')}, wrote {quantity(tally.output_bytes, 'bytes')}"
         if tally.tables:
             text += f"; {tally.tables} symbol tables took workers {duration(tally.table_seconds)}"
-        yield text
+        yield from wrapped(text, width, INDENT, "")
 
-    def _missing(self, sums: BinarySums) -> Iterator[str]:
+    def _missing(self, sums: BinarySums, width: int) -> Iterator[str]:
         """A binary with the reasons why it lacks names."""
         name = sums.name or ("(no file name)" if sums.build_id else "(no mapping)")
         build_id = printable(sums.build_id)[:12] or "-"
@@ -277,9 +307,8 @@ class Summary(Closeable):
         yield f"{name} {build_id:<12} {sums.profiles:>8} {share:>8}"
         detail = f" ({cut(one_line(sums.detail))})" if sums.detail else ""
         for code, (locations, missed) in sums.misses.items():
-            reason = BY_CODE.get(code)
-            hint = advice(reason, self._hints) if reason is not None else ""
-            yield f"    {locations} locations, {self._percent(missed):.1f} %: {text_of(code)}{detail}{hint}"
+            text = f"{locations} location{'s' * (locations != 1)}, {self._percent(missed):.1f} %: {text_of(code)}"
+            yield from wrapped(text + detail, width, 2 * INDENT, INDENT)
             detail = ""
 
 

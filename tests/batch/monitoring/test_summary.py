@@ -17,8 +17,6 @@ from symbolize.batch.monitoring.aggregates import Binaries, Percents, base_name
 from symbolize.batch.monitoring.summary import Summary, Tally, write_quarantine
 from symbolize.batch.storage.input_names import Input
 from symbolize.core.errors import OutputError
-from symbolize.core.reasons import Reason
-from symbolize.report import HINTS
 from tests.support import batch_events as events
 
 
@@ -277,19 +275,56 @@ def test_text_of_a_batch(manifest: Manifest) -> None:
     assert text(manifest, tally, "/out/.symbolize/quarantine.jsonl") == [
         "heaviest binaries without names              build id     profiles  missing",
         "(no mapping)                                 -                   1   25.0 %",
-        "    10 locations, 25.0 %: address in no mapping: " + HINTS[Reason.NO_MAPPING],
+        "    10 locations, 25.0 %: address in no mapping",
         "app                                          abababababab        1    7.5 %",
-        "    4 locations, 7.5 %: binary not found: " + HINTS[Reason.NOT_FOUND],
-        "2 inputs were done by earlier runs: again=True searches for their binaries again",
+        "    4 locations, 7.5 %: binary not found",
+        "2 inputs were done by earlier runs: if binaries were added since, only",
+        "    again=True searches them",
         "",
-        "coverage: 67.5 % of the sample value of a profile has names on average; half of the profiles have at least "
-        "100.0 %, nine tenths at least 0.0 %",
+        "what to do",
+        "    address in no mapping (25.0 %, 1 binary): JIT code needs its perf-PID.map or",
+        "        jitdump among the binaries; stack noise has no names",
+        "    binary not found (7.5 %, 1 binary): add it, or its debug file, to the",
+        "        folders with binaries",
+        "",
+        "coverage: on average 67.5 % of the sample value of a profile has names (median",
+        "    100.0 %; 90 % of the profiles have at least 0.0 %)",
         "warning: NOTHING WAS SYMBOLIZED in 1 of 4 profiles",
-        "inputs: 4 done (2 of them before), 3 quarantined, 1 unfinished: run the same command again",
+        "inputs: 4 done (2 of them before), 3 quarantined, 1 unfinished: run the same",
+        "    command again",
         "quarantined: time 2, unreadable 1; listed in /out/.symbolize/quarantine.jsonl",
         "problems: 1, reported above",
-        "time: 1:30, 4 inputs, 2.7/min, read 3.91kB, wrote 1.37kB; 1 symbol tables took workers 1.5s",
+        "time: 1:30, 4 inputs, 2.7/min, read 3.91kB, wrote 1.37kB; 1 symbol tables took",
+        "    workers 1.5s",
     ]
+
+
+def test_hints_once(manifest: Manifest) -> None:
+    """Each hint is there once for all binaries, those that are not in the table too. Where no binary was searched, or
+    all inputs were done by this run, nothing is said of searching again."""
+    missing = [events.mapping(f"/lib/{i}.so", f"{i:040x}", misses=[("not-found", 1, 5.0)]) for i in range(20)]
+    fill(manifest, events.done(1, events.coverage(*missing)))
+    lines = text(manifest)
+    whole = " ".join(map(str.strip, lines))
+    assert "binary not found (5.0 %, 20 binaries): add it" in whole
+    assert whole.count("add it") == 1
+    assert max(map(len, lines)) <= 80
+    assert not any("again=True" in line for line in lines)
+    tally = Tally()
+    tally.began(0, 1, 0)
+    assert any("again=True" in line for line in text(manifest, tally))
+    fill(manifest, events.done(1, events.coverage(events.mapping(misses=[("outside-symbols", 1, 5.0)]))))
+    assert not any("again=True" in line or "what to do" in line for line in text(manifest, tally))
+
+
+def test_no_binaries_given(manifest: Manifest) -> None:
+    """It is said once, and nothing else helps; other options are another batch."""
+    fill(manifest, *(events.done(i, events.coverage(events.mapping(misses=[("not-asked", 1, 5.0)]))) for i in (1, 2)))
+    tally = Tally()
+    tally.began(0, 1, 0)
+    lines = text(manifest, tally)
+    assert sum("warning: no binaries were given: give folders with binaries" in line for line in lines) == 1
+    assert not any("again=True" in line for line in lines)
 
 
 def test_heaviest_are_few(manifest: Manifest) -> None:
