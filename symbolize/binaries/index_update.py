@@ -17,6 +17,8 @@ from symbolize.elf.probe import HEADER_BYTES, identify_open
 
 MAX_PROBLEMS = 50
 """Problems that are reported one by one; of the others only the number is."""
+MAX_LINKS = 3
+"""Links out of a folder that are named."""
 MAX_UNUSABLE = 1024
 """Files that cannot be read of which the reason is kept."""
 SETTLED_NS = 50_000_000
@@ -38,12 +40,30 @@ class Problems:
         self.sentences: list[str] = []
         self.unread: list[str] = []
         self.unusable: dict[str, str] = {}
-        self._more = 0
+        self._more = self._links = 0
+        self._first_links: list[str] = []
 
     def restart(self, sentence: str) -> None:
         """Begin anew with one sentence."""
         self.sentences[:], self.unread[:], self._more = [sentence], [], 0
         self.unusable.clear()
+
+    def leave(self, link: str) -> None:
+        """Add a link that leads out of the given folders."""
+        self._links += 1
+        if len(self._first_links) <= MAX_LINKS:
+            self._first_links.append(link)
+
+    def end_folder(self, root: str) -> None:
+        """Add one sentence on the links that lead out of a given folder, since the last one. A folder of the system may
+        have hundreds."""
+        if self._links == 1:
+            self.tell(f"{self._first_links[0]}: leads out of the given folders, not followed")
+        elif self._links:
+            names = ", ".join(self._first_links[:MAX_LINKS]) + ", ..." * (self._links > MAX_LINKS)
+            self.tell(f"{self._links:,} links lead out of {root} and were not followed: {names}")
+        self._links = 0
+        self._first_links.clear()
 
     def cannot_read(self, path: str, error: OSError) -> None:
         """Add what the system did not let us read."""
@@ -80,7 +100,7 @@ class IndexUpdate:
         order: dict[int, int] = {}
         self._problems.unusable.clear()
         real_roots = [os.path.realpath(root) for root in roots]
-        walk = Walk(real_roots, self._problems.tell, self._problems.cannot_read, depth)
+        walk = Walk(real_roots, self._problems.tell, self._problems.leave, self._problems.cannot_read, depth)
         for number, (root, real) in enumerate(zip(roots, real_roots, strict=True)):
             try:
                 status = os.stat(root)
@@ -103,6 +123,7 @@ class IndexUpdate:
                     self._update(known, folder, os.path.join(real, folder.relative), int(folder.is_linked))
                     for folder in walk.folders(root, status)
                 }
+            self._problems.end_folder(root)
             rows = self._connection.execute("SELECT id FROM folder WHERE root = ?", (known,))
             store.drop_folders(self._connection, [row[0] for row in rows if row[0] not in visited])
             self._report_nothing_usable(known, root, is_file)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from symbolize.core.files import require_regular
+from symbolize.core.files import os_error_text, require_regular
 
 VERSION = 5
 BUSY_SECONDS = 5.0
@@ -194,7 +194,7 @@ def is_damage(error: Exception) -> bool:
 
 def one_line(error: Exception) -> str:
     """What went wrong. SQLite quotes statements of several lines."""
-    return " ".join(str(error).split())[:200]
+    return " ".join(os_error_text(error).split())[:200]
 
 
 def remove_database(folder: str) -> None:

@@ -33,20 +33,23 @@ class Folder(NamedTuple):
 class Walk:
     """Walks below folders; links are followed where they lead to something inside one of `roots` (resolved paths).
 
-    `tell` gets a sentence for each thing that is not entered, `fail` the path of what cannot be read, and why. With a
-    `depth` folders nested deeper are left out on purpose.
+    `tell` gets a sentence for each thing that is not entered, `leave` the path of each link that leads out of the
+    roots, `fail` the path of what cannot be read, and why. With a `depth` folders nested deeper are left out on
+    purpose.
     """
 
     def __init__(
         self,
         roots: Sequence[str],
         tell: Callable[[str], None],
+        leave: Callable[[str], None],
         fail: Callable[[str, OSError], None],
         depth: int | None = None,
     ) -> None:
         self._depth = depth
         self._roots = roots
         self._tell = tell
+        self._leave = leave
         self._fail = fail
         self._known: dict[str, str] = {}
 
@@ -81,7 +84,7 @@ class Walk:
                 try:
                     is_link = entry.is_symlink()
                     if is_link and not self._is_inside(folder, entry):
-                        self._tell(f"{entry.path}: leads out of the given folders, not followed")
+                        self._leave(entry.path)
                     elif entry.is_dir():
                         status = entry.stat()
                         identity = status.st_dev, status.st_ino

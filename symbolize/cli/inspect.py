@@ -40,6 +40,8 @@ def run_inspect(arguments: Sequence[str]) -> int:
     for path in options.files:
         problem = ""
         try:
+            if os.path.isdir(path):
+                raise InputError(path, "is a folder: inspect a FILE in it; symbolize index reads whole folders")
             inspection = inspect(path, options.binaries, default_folder() if options.binaries else None)
         except InputError as error:
             problem = str(error)

@@ -105,7 +105,9 @@ def add_input_options(parser: Parser) -> None:
     )
     group = parser.group("Perfetto and Android")
     several = "May be given several times"
-    add_list(group, "--pid", metavar="PID", type=int, help=f"of a Perfetto trace, the process to take.\n{several}")
+    add_list(
+        group, "--pid", metavar="PID", type=process_id, help=f"of a Perfetto trace, the process to take.\n{several}"
+    )
     add_list(
         group,
         "--process",
@@ -192,6 +194,13 @@ def number(text: str, kind: type = int) -> Any:
         return kind(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not a {'whole ' * (kind is int)}number") from error
+
+
+def process_id(text: str) -> int:
+    """The number of a process."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no process ID; use --process for the name of a process")
+    return int(text)
 
 
 def at_least_one(text: str) -> int:

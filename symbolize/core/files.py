@@ -66,6 +66,8 @@ def read_limited(path: str | os.PathLike[str], limit: int) -> bytes | None:
 
 def no_such(path: str | os.PathLike[str], what: str = "file") -> str:
     """What is wrong with a path at which nothing is, with a name beside it that it resembles."""
+    if "://" in os.fspath(path):
+        return "is a URL, and only local folders and files are read: mount or copy it"
     folder, name = os.path.split(os.fspath(path).rstrip("/"))
     meant = closest(name, names_in(folder or "."))
     return f"no such {what}" + (f"; did you mean {os.path.join(folder, meant)}?" if meant else "")

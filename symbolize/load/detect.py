@@ -1,5 +1,6 @@
 """Detection of formats by content, and what files of other formats are called in errors."""
 
+import re
 from typing import Final
 
 from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, NUMBER, VARINT, WIRE_TYPE
@@ -8,21 +9,35 @@ from symbolize.load.streams import HEAD
 
 FORMATS: Final = "pprof, gperftools CPU profile, simpleperf report_sample, Perfetto trace"
 
+PERF: Final = (
+    "perf.data, which has to be converted: with Linux perf `perf_to_profile -i perf.data -o cpu.pb.gz`, with "
+    "simpleperf `simpleperf report-sample --protobuf --show-callchain -i perf.data -o report.proto`"
+)
+GO_TEXT: Final = "a Go profile as text: fetch it without debug=1"
+LEGACY_HEAP: Final = (
+    "a heap profile as text: convert it with `go tool pprof -symbolize=none -proto heap.prof > heap.pb.gz`"
+)
+
 LOOKS: Final = (
     (b"\x7fELF", "an ELF binary"),
-    (b"PERFILE2", "perf.data, which is read after conversion to pprof"),
-    (b"2ELIFREP", "perf.data of a machine with the other byte order"),
+    (b"PERFILE2", PERF),
+    (b"2ELIFREP", PERF),
     (b"\xfd7zXZ\x00", "xz compressed, which is not read"),
     (b"BZh", "bzip2 compressed, which is not read"),
     (b"PK\x03\x04", "a zip archive"),
     (b"%PDF-", "a PDF file"),
     (b"\x89PNG", "a picture"),
     (b"SQLite format 3\x00", "an SQLite database"),
-    (b"heap profile:", "a heap profile as text"),
-    (b"--- contention", "a contention profile as text"),
-    (b"goroutine profile:", "a Go profile as text"),
+    (b"--- contention", GO_TEXT),
+    (b"--- mutex", GO_TEXT),
+    (b"goroutine profile:", GO_TEXT),
+    (b"threadcreate profile:", GO_TEXT),
 )
-"""How known files begin that are no profile of a format read here."""
+"""How known files begin that are no profile of a format read here, what they are and what to do."""
+
+GO_TRACE: Final = re.compile(rb"go 1\.\d+ trace\0")
+HEAP: Final = re.compile(rb"heap profile:[^@\n]*@ (heap/)?")
+"""A heap profile as text: of Go, whose rate is behind `heap/`, or of gperftools (`heapprofile`, `heap_v2/`)."""
 
 JSON_STARTS: Final = (b"{", b"[{", b"[\n", b"[ ", b'["')
 
@@ -89,6 +104,10 @@ def describe(data: bytes | memoryview) -> str:
     for magic, what in LOOKS:
         if head.startswith(magic):
             return what
+    if GO_TRACE.match(head):
+        return "an execution trace of Go, which is no profile: look at it with `go tool trace`"
+    if (heap := HEAP.match(head)) is not None:
+        return GO_TEXT if heap[1] else LEGACY_HEAP
     if not any(head):
         return "nothing but zeros"
     try:

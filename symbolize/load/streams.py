@@ -38,6 +38,8 @@ def chunks(source: str | os.PathLike[str] | BinaryIO, name: str) -> Iterator[byt
                     raise InputError(name, "is open as text; a profile is binary")
                 yield chunk
     except FileNotFoundError as error:
+        if "://" in name:
+            raise InputError(name, "is a URL: download it first (curl -o profile.pb.gz URL)") from error
         raise InputError(name, no_such(name)) from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in a path, a closed file
         raise InputError(name, f"cannot be read: {os_error_text(error)}") from error

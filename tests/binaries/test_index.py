@@ -238,6 +238,22 @@ def test_all_zero_build_ids_are_none(tmp_path: Path) -> None:
     assert index(tmp_path).with_build_id("00" * 20) == []
 
 
+def test_links_out_of_a_folder(tmp_path: Path) -> None:
+    """They are one sentence for each of the given folders, with the first names."""
+    roots = [tmp_path / "a", tmp_path / "b"]
+    for root, count in zip(roots, (5, 3), strict=True):
+        write(root / "x", ID_A)
+        for number in range(count):
+            (root / f"link{number}").symlink_to("/etc")
+    a, b = roots
+    made = index(a, b)
+    made.with_build_id(ID_A)
+    assert made.problems == [
+        f"5 links lead out of {a} and were not followed: {a}/link0, {a}/link1, {a}/link2, ...",
+        f"3 links lead out of {b} and were not followed: {b}/link0, {b}/link1, {b}/link2",
+    ]
+
+
 def test_bad_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of very many files that cannot be used some are remembered; what is wrong is told of some, and counted."""
     monkeypatch.setattr("symbolize.binaries.index_update.MAX_UNUSABLE", 3)
@@ -251,8 +267,8 @@ def test_bad_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     made.with_build_id(ID_A)
     assert list(made.unusable_called("x")) == [str(root / str(number) / "x") for number in range(3)]
     assert made.unusable_called("y") == {}
-    assert made.problems[:2] == [f"{root}/link{n}: leads out of the given folders, not followed" for n in (0, 1)]
-    assert made.problems[2:] == ["and 12 more problems with files of the given folders"]
+    assert [problem.partition(":")[0] for problem in made.problems[:2]] == [f"{root}/{n}/x" for n in (0, 1)]
+    assert made.problems[2:] == ["and 8 more problems with files of the given folders"]
     assert made.unread == [str(tmp_path / "none0"), str(tmp_path / "none1")]
 
 

@@ -71,6 +71,8 @@ def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
     """A directory, a missing file, a device and an impossible name are told apart."""
     assert refused(tmp_path) == f"{tmp_path}: is a directory"
     assert refused(tmp_path / "no") == f"{tmp_path}/no: no such file"
+    url = "https://host/debug/pprof/profile"
+    assert refused(url) == f"{url}: is a URL: download it first (curl -o profile.pb.gz URL)"
     assert refused("/dev/zero") == "/dev/zero: is a device or socket, not a file"
     assert "cannot be read" in refused("a\0b")
 
@@ -109,8 +111,16 @@ def test_many_small_pieces() -> None:
         ("größe;foo 3\n".encode() * 1000, "a text file"),
         (b'  {"traceEvents": []}', "JSON"),
         (b"\x7fELF\x02\x01\x01" + bytes(57), "an ELF binary"),
-        (b"PERFILE2" + bytes(96), "perf.data"),
-        (b"heap profile: 1: 2 [3: 4] @ heapprofile", "a heap profile as text"),
+        (
+            b"PERFILE2" + bytes(96),
+            "perf.data, which has to be converted: with Linux perf `perf_to_profile -i perf.data",
+        ),
+        (b"heap profile: 1: 2 [3: 4] @ heapprofile", "a heap profile as text: convert it with `go tool pprof -sym"),
+        (b"heap profile: 1: 2 [3: 4] @ heap_v2/524288", "a heap profile as text: convert it with `go tool pprof -sym"),
+        (b"heap profile: 1: 2 [3: 4] @ heap/1048576\n", "a Go profile as text: fetch it without debug=1"),
+        (b"goroutine profile: total 8\n", "a Go profile as text: fetch it without debug=1"),
+        (b"--- mutex:\n", "a Go profile as text: fetch it without debug=1"),
+        (b"go 1.22 trace\0\0\0\1", "an execution trace of Go, which is no profile: look at it with `go tool trace`"),
         (b"\xfd7zXZ\x00" + bytes(20), "xz compressed"),
         (bytes(1000), "nothing but zeros"),
         (bytes(range(256))[::-1] * 4, "random data"),
