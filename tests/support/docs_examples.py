@@ -52,7 +52,7 @@ FILES = {
 
 SUBSTITUTIONS = {
     r"https://debuginfod\.[\w.]+": "{server}",
-    r"/usr/lib/x86_64-linux-gnu\b": "libraries",
+    r"/usr/lib/(x86_64-linux-gnu|debug)\b": "libraries",
 }
 """What a test cannot use as it is in a command, and what it uses instead."""
 
