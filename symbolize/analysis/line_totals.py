@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -36,8 +37,8 @@ class LineTotals:
 
     def by_file(self) -> Iterator["LineTotals"]:
         """The lines of each file, or of each function in a file."""
-        edges = np.flatnonzero(first_of_runs(pair(self.function, self.file))).tolist() if len(self) else []
-        for begin, end in zip(edges, [*edges[1:], len(self)], strict=True):
+        edges = [*np.flatnonzero(first_of_runs(pair(self.function, self.file))).tolist(), len(self)]
+        for begin, end in pairwise(edges):
             rows = slice(begin, end)
             yield LineTotals(
                 self.files,

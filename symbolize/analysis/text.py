@@ -126,10 +126,10 @@ def list_lines(stacks: Stacks, pattern: re.Pattern[str], sources: Sources, width
     names, name_of = stacks.names.by_name()
     matching = {name: row for row, name in enumerate(filter(pattern.search, names))}
     rows = np.array([matching.get(name, NONE) for name in names], np.int32)
-    if not matching:
+    found = [*line_totals(stacks, rows[name_of][stacks.frames]).by_file()]
+    if not found:
         return
     yield total_line(stacks)
-    found = [*line_totals(stacks, rows[name_of][stacks.frames]).by_file()]
     found.sort(key=lambda lines: -float(np.abs(lines.cumulative[:, stacks.default]).max()))
     texts = [*matching]
     for lines in found:
@@ -143,7 +143,7 @@ def source_lines(name: str, lines: LineTotals, stacks: Stacks, sources: Sources)
     columns = (each[:, stacks.default].tolist() for each in (lines.flat, lines.cumulative))
     values = dict(zip(lines.line.tolist(), zip(*columns, strict=True), strict=True))
     text = sources.read(file)
-    source = [] if text is None else text.splitlines()
+    source = [] if text is None else text.removesuffix("\n").split("\n")  # form feeds are no ends of lines
     yield f"{printable(name)} in {printable(file)}{'' if source else ' (source not found)'}"
     numbers: Iterable[int] = values
     if source:
@@ -151,5 +151,5 @@ def source_lines(name: str, lines: LineTotals, stacks: Stacks, sources: Sources)
         numbers = chain(range(max(min(values) - CONTEXT, 1), last + 1), (line for line in values if line > last))
     for number in numbers:
         flat, cumulative = (quantity(value, unit) if value else "." for value in values.get(number, (0.0, 0.0)))
-        code = printable(source[number - 1].expandtabs(4)) if number <= len(source) else ""
+        code = printable(source[number - 1].rstrip("\r").expandtabs(4)) if number <= len(source) else ""
         yield f"{flat:>10} {cumulative:>10} {number:>6}  {code}".rstrip()
