@@ -13,6 +13,9 @@ from symbolize.profile import NONE, Profile
 UNKNOWN: Final = "<unknown>"
 """Code without a name in no mapping; pprof calls it the same."""
 
+MAX_PATH: Final = 4096
+"""Characters of a path; no system has longer ones, and a view repeats them for each of many functions."""
+
 
 class FrameFlag(IntFlag):
     """How a frame was resolved."""
@@ -95,25 +98,23 @@ def shown_frames(profile: Profile) -> ShownFrames:
 
     file_of = np.zeros(len(keys), np.int64)
     file_of[frames[is_function]] = functions.filename[function[is_function]]
-    strings = profile.strings
-    texts = [
-        strings.text(row) if row else unnamed_frame(modules[number])
-        for number, row in zip(*(each.tolist() for each in unpair(keys)), strict=True)
-    ]
+    numbers, rows = unpair(keys)
+    in_modules = [modules[number] for number in numbers.tolist()]
+    texts = profile.strings.texts(rows.tolist())
     names = FrameNames(
-        texts,
-        [strings.text(row) for row in file_of.tolist()],
-        [modules[number] for number in unpair(keys)[0].tolist()],
+        [text or unnamed_frame(module) for text, module in zip(texts, in_modules, strict=True)],
+        profile.strings.texts(file_of.tolist(), MAX_PATH),
+        in_modules,
     )
     return ShownFrames(names, offsets, frames.astype(np.int32), lines, flags)
 
 
 def module_names(profile: Profile) -> tuple[list[str], Int32]:
     """The distinct base names of the mapped files, and the one of each mapping: int32[n + 1], the last for none."""
-    strings, known = profile.strings, {"": 0}
+    known = {"": 0}
     numbers = [
-        known.setdefault(posixpath.basename(strings.text(row)), len(known))
-        for row in profile.mappings.filename.tolist()
+        known.setdefault(posixpath.basename(path), len(known))
+        for path in profile.strings.texts(profile.mappings.filename.tolist(), MAX_PATH)
     ]
     return list(known), np.array([*numbers, 0], np.int32)
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.analysis.filters import Filters, filtered
-from symbolize.analysis.frames import FrameNames, shown_frames
+from symbolize.analysis.frames import MAX_PATH, FrameNames, shown_frames
 from symbolize.core.arrays import Int32, Int64, UInt8
 from symbolize.core.errors import UsageError
 from symbolize.profile import NONE, Profile
@@ -89,11 +89,10 @@ def no_lines(count: int) -> tuple[Int32, Int64]:
 
 def source_lines(profile: Profile, rows: Int32) -> tuple[list[str], Int32, Int64]:
     """The distinct source files, the first of which is "", and file and line of each of some lines (NONE: unknown)."""
-    strings, functions, of_profile = profile.strings, profile.functions, profile.locations.lines
+    functions, of_profile = profile.functions, profile.locations.lines
     known: dict[str, int] = {"": 0}
-    file_of = np.array(
-        [known.setdefault(strings.text(row), len(known)) for row in functions.filename.tolist()], np.int32
-    )
+    paths = profile.strings.texts(functions.filename.tolist(), MAX_PATH)
+    file_of = np.array([known.setdefault(path, len(known)) for path in paths], np.int32)
     sources, lines = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int64)
     is_known = rows != NONE
     sources[is_known] = file_of[of_profile.function[rows[is_known]]]

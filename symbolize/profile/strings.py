@@ -1,6 +1,6 @@
 """Interned strings of a profile."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 
 class Strings:
@@ -46,6 +46,13 @@ class Strings:
     def text(self, index: int) -> str:
         """String `index` for a person: bytes that are not UTF-8 come out as `\\xNN`."""
         return self._values[index].decode("utf-8", "backslashreplace")
+
+    def texts(self, indices: Sequence[int], longest: int | None = None) -> list[str]:
+        """Strings for a person, the ends of those with more than `longest` characters; a string that is given often is
+        one object."""
+        begin = -longest if longest else None
+        known = {index: self.text(index)[begin:] for index in set(indices)}
+        return [known[index] for index in indices]
 
     def __getitem__(self, index: int) -> bytes:
         return self._values[index]

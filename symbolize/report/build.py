@@ -156,6 +156,8 @@ def mapping_rows(
     mapping_of = profile.locations.mapping
     counted = counted[np.argsort(mapping_of[counted], kind="stable")]
     edges = np.searchsorted(mapping_of[counted], np.arange(NONE, len(mappings) + 1))
+    # Rows share what mappings share: an input may have very many with one long name. The last is that of no mapping.
+    names, build_ids = ([*strings.texts(each.tolist()), ""] for each in (mappings.filename, mappings.build_id))
     rows = []
     for outcome in outcomes:
         mapping = outcome.mapping
@@ -171,8 +173,8 @@ def mapping_rows(
         inexact, bare = here[approximate[here]], here[nameless_lines[here]]
         rows.append(
             MappingRow(
-                strings.text(mappings.filename[mapping]) if mapping != NONE else "",
-                strings.text(mappings.build_id[mapping]) if mapping != NONE else "",
+                names[mapping],
+                build_ids[mapping],
                 list(outcome.files),
                 outcome.verified,
                 len(here),

@@ -252,3 +252,13 @@ def test_sums_check_what_they_get(column: str) -> None:
         given = {"keys": keys, "groups": groups, "values": values}
     with pytest.raises(IndexError):
         sums(stacks, given["keys"], len(stacks.names), given["values"], given["groups"])
+
+
+def test_long_paths() -> None:
+    """A path that many functions have is in memory once, and only the end of one that no system has is shown."""
+    path = "/x" * 5000 + "/a.c"
+    places = [Place(0x1000 + number, 1, (Line(f"f{number}", path, 1),)) for number in range(2)]
+    stacks = stacks_of(made([(places, [1, 1])]))
+    first, second = stacks.names.files
+    assert first is second
+    assert (first, stacks.files) == (path[-4096:], ["", path[-4096:]])
