@@ -74,11 +74,13 @@ def grow_tree(
     flags: cython.const[cython.uchar][::1],
     leaves: cython.longlong[::1],
     inverted: cython.bint,
+    most: cython.Py_ssize_t,
 ) -> Int64:
     """Merge the stacks into a tree: parent, key and flags of each node, int64[n, 3].
 
     Node 0 is the root, whose own row is 0; stacks begin there with their outermost frame, or with their innermost if
-    the tree is `inverted`. `leaves` is filled with the node at which each stack ends.
+    the tree is `inverted`. `leaves` is filled with the node at which each stack ends. A tree of more than `most` nodes
+    is not finished.
     """
     nodes: Tuples = Tuples(2, secrets.randbits(64), 1)
     stacks: Lists = Lists(secrets.randbits(64))
@@ -103,10 +105,14 @@ def grow_tree(
             node = 0
             if inverted:
                 for j in range(location_offsets[i], location_offsets[i + 1]):
+                    if nodes.count >= most:
+                        break
                     for k in range(frame_offsets[locations[j]], frame_offsets[locations[j] + 1]):
                         node = child(nodes, node, keys[k], flags[k])
             else:
                 for j in range(location_offsets[i + 1] - 1, location_offsets[i] - 1, -1):
+                    if nodes.count >= most:
+                        break
                     for k in range(frame_offsets[locations[j] + 1] - 1, frame_offsets[locations[j]] - 1, -1):
                         node = child(nodes, node, keys[k], flags[k])
             leaves[i] = leaf_of[stack] = node

@@ -1,6 +1,7 @@
 """The samples of a profile as stacks of shown frames."""
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,10 +9,14 @@ from numpy.typing import NDArray
 from symbolize.analysis.filters import Filters, filtered
 from symbolize.analysis.frames import MAX_PATH, FrameNames, shown_frames
 from symbolize.core.arrays import Int32, Int64, UInt8
-from symbolize.core.errors import UsageError
+from symbolize.core.errors import InputError, UsageError
 from symbolize.profile import NONE, Profile
 
 Float64 = NDArray[np.float64]
+
+MAX_CELLS: Final = 1 << 25
+"""Values of a table or call tree. A small input can have far more: every sample may call the same code, in which very
+many calls are inlined."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +28,7 @@ class Stacks:
     unknown. `values` is float64[n, k], exact to 2^53, with a column for each sample type (`types`: name and unit);
     `default` is the column that a viewer shows first. There is at least one. `totals` has the sum of each column over
     all samples of the profile, without their signs: percentages are of that, also where filters leave less, as pprof
-    has it.
+    has it. `source` is what messages call the profile.
     """
 
     names: FrameNames
@@ -39,6 +44,7 @@ class Stacks:
     types: list[tuple[str, str]]
     default: int
     totals: Float64
+    source: str = ""
 
     def __len__(self) -> int:
         return len(self.location_offsets) - 1
@@ -54,6 +60,18 @@ class Stacks:
                 return replace(self, default=column)
         known = ", ".join(kind for kind, _ in self.types) or "none"
         raise UsageError(f"no sample type is called {name!r}; the profile has {known}")
+
+    def only_default(self) -> "Stacks":
+        """The same with the default sample type alone; of a difference, in both profiles."""
+        columns = slice(self.default, None, len(self.types))
+        types = [self.types[self.default]]
+        return replace(self, values=self.values[:, columns], totals=self.totals[columns], types=types, default=0)
+
+    def check_size(self, rows: int) -> None:
+        """Raise InputError for a table of so many rows with the values of all sample types that is too large."""
+        if rows * self.values.shape[1] > MAX_CELLS:
+            types = f" with {self.values.shape[1]:,} values each" * (self.values.shape[1] > 1)
+            raise InputError(self.source, f"has too many different calls to show, {rows:,} or more{types}")
 
 
 def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bool = True) -> Stacks:
@@ -78,6 +96,7 @@ def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bo
         types,
         max(profile.weight_column(), 0),
         np.abs(values).sum(axis=0),
+        profile.source or "profile",
     )
     return stacks if filters is None else filtered(stacks, shown, profile, filters)
 

@@ -108,7 +108,9 @@ def function_totals(stacks: Stacks) -> FunctionTotals:
 
 
 def totals_by_key(stacks: Stacks, keys: Int32, count: int) -> tuple[Float64, Float64]:
-    """The values by key, flat and cumulative, in all sample types: float64[count, k] each."""
+    """The values by key, flat and cumulative, in all sample types: float64[count, k] each. Raises InputError for a
+    table that is too large."""
+    stacks.check_size(count)
     flat, cumulative = (np.zeros((count, stacks.values.shape[1])) for _ in range(2))
     for column, values in enumerate(stacks.values.T):
         _, flat[:, column], cumulative[:, column], _ = sums(stacks, keys, count, values)

@@ -6,7 +6,7 @@ import numpy as np
 
 from symbolize.analysis.frames import FrameNames
 from symbolize.analysis.kernels import add_to_parents, grow_tree
-from symbolize.analysis.stacks import Float64, Stacks
+from symbolize.analysis.stacks import MAX_CELLS, Float64, Stacks
 from symbolize.core.arrays import Int32, Int64, UInt8, views
 from symbolize.profile import NONE
 
@@ -52,13 +52,14 @@ def call_tree(stacks: Stacks, keys: Int32 | None = None, inverted: bool = False)
     """The tree of all stacks, from the roots on, or from the leaves on if it is `inverted`.
 
     With `keys`, a number for each frame of `stacks`, frames are the same where these are; `frame` of a node is then
-    such a number.
+    such a number. Raises InputError for a tree that is too large.
     """
     leaves = np.zeros(len(stacks), np.int64)
     keys = stacks.frames if keys is None else keys
     columns = (stacks.location_offsets, stacks.locations, stacks.frame_offsets, keys, stacks.flags)
     offsets, locations, frame_offsets, frames, flags = views(*columns)
-    nodes = grow_tree(offsets, locations, frame_offsets, frames, flags, leaves.data, inverted)
+    nodes = grow_tree(offsets, locations, frame_offsets, frames, flags, leaves.data, inverted, MAX_CELLS)
+    stacks.check_size(len(nodes))
     parent, frame = nodes[:, 0].astype(np.int32), nodes[:, 1].astype(np.int32)
     parent[0] = frame[0] = NONE
     own = [np.bincount(leaves, column, minlength=len(nodes)) for column in stacks.values.T]

@@ -155,7 +155,7 @@ def the_profile(options: argparse.Namespace, source: str, symbolizer: Symbolizer
 
 
 def stacks_to_show(options: argparse.Namespace, profile: Profile) -> Stacks:
-    """The stacks of a profile that the options ask for."""
+    """The stacks of a profile that the options ask for, with all sample types."""
     from symbolize.analysis import stacks_of
 
     filters = filters_of(options)

@@ -121,7 +121,7 @@ def run_list(arguments: Sequence[str]) -> int:
         shown = the_profile(options, options.profiles[0], symbolizer)
     from symbolize.analysis.text import list_lines
 
-    if not print_lines(list_lines(stacks_to_show(options, shown.profile), pattern, sources, width())):
+    if not print_lines(list_lines(stacks_to_show(options, shown.profile).only_default(), pattern, sources, width())):
         raise InputError(shown.title, f"has no function with source lines that matches {options.regex!r}")
     if not (options.source or options.path_map):
         note(options, "the source files themselves are looked for in the folders of --source")
@@ -151,7 +151,7 @@ def run_diff(arguments: Sequence[str]) -> int:
     from symbolize.analysis import difference
     from symbolize.analysis.text import difference_lines
 
-    stacks = difference(*(stacks_to_show(options, each.profile) for each in (new, base)))
+    stacks = difference(*(stacks_to_show(options, each.profile) for each in (new, base))).only_default()
     if print_lines(difference_lines(stacks, options.count, width())) <= HEADING_LINES:
         note(options, "no function differs")
     return EXIT_DONE if base.is_complete and new.is_complete else EXIT_FAILED
@@ -166,7 +166,7 @@ def print_each(options: argparse.Namespace, lines: Callable[[Stacks], Iterator[s
                 for shown in shown_profiles(options, source, symbolizer):
                     if not shown.is_complete:
                         code = EXIT_FAILED
-                    stacks = stacks_to_show(options, shown.profile)
+                    stacks = stacks_to_show(options, shown.profile).only_default()
                     if shown.name or len(options.profiles) > 1:
                         print_output(f"{printable(shown.title)}:\n")
                     print_lines(lines(stacks))

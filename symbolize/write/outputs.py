@@ -18,22 +18,23 @@ PPROF: Final = "pprof"
 
 class Output(NamedTuple):
     """A kind of output: its name, the endings of its files (the first is that of default names), whether it is no text,
-    and whether it shows the difference from a base."""
+    whether it shows the difference from a base, and whether it shows one sample type only."""
 
     name: str
     endings: tuple[str, ...]
     is_binary: bool = False
     has_base: bool = False
+    has_one_type: bool = False
 
 
 OUTPUTS: Final = (
     Output(PPROF, (".pb.gz", ".pb", ".pprof", ".gz", ".proto", ".prof", ".profile"), True),
     Output("html", (".html", ".htm"), has_base=True),
-    Output("svg", (".svg",)),
-    Output("folded", (".folded", ".collapsed")),
+    Output("svg", (".svg",), has_one_type=True),
+    Output("folded", (".folded", ".collapsed"), has_one_type=True),
     Output("speedscope", (".speedscope.json",)),
-    Output("firefox", (".firefox.json",)),
-    Output("text", (".txt",), has_base=True),
+    Output("firefox", (".firefox.json",), has_one_type=True),
+    Output("text", (".txt",), has_base=True, has_one_type=True),
     Output("csv", (".csv",)),
     Output("parquet", (".parquet",), True),
 )
@@ -90,6 +91,8 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
             kinds = ", ".join(each.name for each in OUTPUTS if each.has_base)
             raise UsageError(f"{output.name} shows one profile; a difference can be shown as {kinds}")
         stacks = analysis.difference(stacks, analysis.stacks_of(view.base, view.filters))
+    if output.has_one_type:
+        stacks = stacks.only_default()
     if output.name == "html":
         from symbolize.write.page import page
 

@@ -21,7 +21,7 @@ from symbolize.analysis import (
     stacks_of,
 )
 from symbolize.analysis.top import sums
-from symbolize.core.errors import UsageError
+from symbolize.core.errors import InputError, UsageError
 from symbolize.load import pprof as loader
 from symbolize.profile import Profile
 from tests.support.pprof_writer import Line, Mapping, Place, profile
@@ -233,6 +233,32 @@ def test_no_samples() -> None:
         0,
     )
     assert np.array_equal(stacks.totals, [0])
+
+
+@given(STACKS, STACKS)
+def test_only_default(new: list[Stack], base: list[Stack]) -> None:
+    """One sample type has the values that it has among all, also in a difference."""
+    both = difference(stacks_of(made(new)), stacks_of(made(base)))
+    alone = both.only_default()
+    assert (alone.types, alone.totals.tolist()) == ([("cpu", "nanoseconds")], both.totals[1::2].tolist())
+    every, one = function_totals(both), function_totals(alone)
+    assert one.most_changed(0, 1) == every.most_changed(1, 3)
+    assert call_tree(alone).totals().tolist() == call_tree(both).totals()[:, 1::2].tolist()
+
+
+@pytest.mark.parametrize("inverted", [False, True])
+def test_too_large(inverted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few samples may have very many calls, if these are inlined: the tree is not grown beyond a limit."""
+    deep = Place(0x3000, 1, tuple(Line(f"f{number}") for number in range(100)))
+    samples = [([place, deep, place], [1, 1]) for place in PLACES]
+    stacks = stacks_of(made(samples))
+    for module in ("stacks", "tree"):
+        monkeypatch.setattr(f"symbolize.analysis.{module}.MAX_CELLS", 150)
+    with pytest.raises(InputError, match=r"^profile: has too many different calls to show, 2?\d\d or more"):
+        call_tree(stacks, inverted=inverted)
+    with pytest.raises(InputError, match="10[0-9] or more with 2 values each"):
+        function_totals(stacks)
+    assert len(function_totals(stacks.only_default()).names) > 100
 
 
 @pytest.mark.parametrize("column", ["locations", "location_offsets", "frame_offsets", "keys", "groups", "values"])
