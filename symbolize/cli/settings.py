@@ -37,7 +37,9 @@ ANYWHERE: Final = (
 OWN: Final = ("cache", "cache-limit", "debuginfod")
 """Those that only the user's own file and the environment may set: they write, remove, or use the network."""
 PATHS: Final = ("binaries", "cache", "path-map", "proguard-map", "source")
-"""Those with paths, which are relative to the folder of the file. Those with `=` have the path behind it."""
+"""Those with paths, which are relative to the folder of the file."""
+PAIRS: Final = ("path-map", "proguard-map")
+"""Those whose path may be behind a first `=`."""
 INSIDE: Final = ("path-map", "source")
 """Those whose files become part of an output, so that a file found in a folder may name only what is in it."""
 WORDS: Final = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -110,10 +112,13 @@ def from_file(path: str, is_own: bool, parser: Parser) -> dict[str, Setting]:
     import tomllib
 
     try:
-        data = tomllib.loads((read_limited(path, MAX_SIZE) or b"").decode())
+        text = read_limited(path, MAX_SIZE)
+        if text is None:
+            raise UsageError(f"{path}: has more than {MAX_SIZE:,} bytes")
+        data = tomllib.loads(text.decode())
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {os_error_text(error)}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # RecursionError: lists in lists
         raise UsageError(f"{path}: is not TOML: {error}") from error
     tables = {name: value for name, value in data.items() if isinstance(value, dict)}
     result: dict[str, Setting] = {}
@@ -154,7 +159,10 @@ def check_inside(name: str, setting: Setting) -> None:
     """Raise UsageError if a path leads out of the folder of the file."""
     top = os.path.realpath(setting.folder)
     for text in as_list(setting.value):
-        path = os.path.realpath(located(str(text), setting.folder).rpartition("=")[2])
+        try:
+            path = os.path.realpath(split(name, located(name, str(text), setting.folder))[1])
+        except ValueError as error:  # a NUL
+            raise UsageError(f"{setting.origin}: {text} is no path") from error
         if os.path.commonpath([top, path]) != top:
             raise UsageError(f"{setting.origin}: {text} leads out of {setting.folder}; name it on the command line")
 
@@ -195,7 +203,7 @@ def converted(parser: Parser, action: argparse.Action, name: str, setting: Setti
     for each in as_list(value):
         if isinstance(each, bool) or not isinstance(each, str | int | float):
             raise UsageError(f"{setting.origin}: expected text{' or a list of it' * is_list}, not {each}")
-        text = located(str(each), setting.folder) if name in PATHS else str(each)
+        text = located(name, str(each), setting.folder) if name in PATHS else str(each)
         try:
             result.append(parser._get_value(action, text))
             parser._check_value(action, result[-1])
@@ -209,7 +217,13 @@ def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def located(text: str, folder: str) -> str:
-    """A path, perhaps behind `NAME=`, with ~ as the home folder, and relative to `folder`."""
-    before, equals, path = text.rpartition("=")
-    return before + equals + os.path.join(folder, os.path.expanduser(path)) if path else text
+def located(name: str, text: str, folder: str) -> str:
+    """The value of a setting with a path, that with ~ as the home folder, and relative to `folder`."""
+    before, path = split(name, text)
+    return before + os.path.join(folder, os.path.expanduser(path)) if path else text
+
+
+def split(name: str, text: str) -> tuple[str, str]:
+    """What comes before the path in the value of a setting, and the path, as the commands take the value apart."""
+    before, equals, path = text.partition("=") if name in PAIRS else ("", "", text)
+    return (before + equals, path) if equals else ("", text)

@@ -256,7 +256,7 @@ def test_too_large(inverted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"symbolize.analysis.{module}.MAX_CELLS", 150)
     with pytest.raises(InputError, match=r"^profile: has too many different calls to show, 2?\d\d or more"):
         call_tree(stacks, inverted=inverted)
-    with pytest.raises(InputError, match="10[0-9] or more with 2 values each"):
+    with pytest.raises(InputError, match=r"10[0-9] or more with 2 values each"):
         function_totals(stacks)
     assert len(function_totals(stacks.only_default()).names) > 100
 

@@ -136,6 +136,9 @@ def test_defaults_are_kept() -> None:
         ("[bach]\njobs = 1", "[bach]: no such command; did you mean batch?"),
         ("[plan]\nfail-under = 1", "[plan]: fail-under: symbolize plan has no such option"),
         ("a = ", "is not TOML: "),
+        ("a = " + "[" * 100_000, "is not TOML: "),
+        ("a = " + "1" * 10_000, "is not TOML: "),
+        ("#" * (1 << 20) + "\n", "has more than 1,048,576 bytes"),
         ('debuginfod = "https://x"', "debuginfod: only the command line, the environment and ~/.config/symbolize"),
         ('cache = "c"', "cache: only the command line"),
         ("cache-limit = 1", "cache-limit: only the command line"),
@@ -181,6 +184,27 @@ def test_sources_are_below_the_file(key: str, path: str, project: Callable[[str]
     options = shown()
     folder = file.parent / "sub"
     assert [*options.source, *options.path_map] == [f"{'/build=' * (key == 'path-map')}{folder}"]
+
+
+@pytest.mark.parametrize("path", ["{home}/=deep/../../..", "x/../../=sub", "a\\u0000b"])
+def test_no_other_reading_of_a_pair(path: str, project: Callable[[str], Path], tmp_path: Path) -> None:
+    """The folder that is checked is the one that is read, whatever signs and links the value has."""
+    file = project(f'path-map = "x={path.format(home=tmp_path / "home")}"')
+    (file.parent / "1" / "2" / "3").mkdir(parents=True)
+    (file.parent / "deep").symlink_to("1/2/3")
+    try:
+        new = shown().path_map[0].partition("=")[2]
+    except UsageError as error:
+        assert str(error).startswith(f"{file}: path-map: ")
+    else:
+        assert os.path.realpath(new).startswith(f"{os.path.realpath(file.parent)}/")
+
+
+def test_equals_signs_in_names(project: Callable[[str], Path]) -> None:
+    """Only pairs are taken apart, and at the first sign."""
+    folder = project('binaries = "a=b"\nproguard-map = "com.app=c=d"').parent
+    options = given()
+    assert (options.binaries, options.proguard_map) == ([f"{folder}/a=b"], [f"com.app={folder}/c=d"])
 
 
 def test_a_file_that_another_user_may_have_put_there(
