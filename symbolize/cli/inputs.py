@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from symbolize.cli.options import print_error
-from symbolize.core.errors import printable
+from symbolize.core.errors import UsageError, printable
 from symbolize.core.files import open_regular
 
 if TYPE_CHECKING:
@@ -41,8 +42,18 @@ def sort_inputs(parser: Parser, options: argparse.Namespace, count: int = 0) -> 
         if not is_quiet:
             print_error(f"note: {printable(each)} is taken as --binaries")
     options.profiles = profiles
+    base = getattr(options, "base", None)
+    check_names(profiles if base is None else [*profiles, base])
     if "-" in profiles and not is_quiet and sys.stdin is not None and sys.stdin.isatty():
         print_error("note: waiting for a profile on standard input, which is a terminal")
+
+
+def check_names(profiles: Sequence[str]) -> None:
+    """Raise UsageError for an empty name, or if standard input would be read twice."""
+    if "" in profiles:
+        raise UsageError("a profile has an empty name")
+    if profiles.count("-") > 1:
+        raise UsageError("standard input can be read once only")
 
 
 def is_binaries(path: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Sequence
 
@@ -10,13 +11,19 @@ from symbolize.core.files import os_error_text
 from symbolize.write.outputs import Output, output_of
 
 
+def inputs_of(options: argparse.Namespace) -> list[str]:
+    """All files that the options of a command name as inputs, `-` for standard input."""
+    maps = options.proguard_map
+    base = getattr(options, "base", None)
+    others = [*maps, *(each.partition("=")[2] for each in maps), *([] if base is None else [base])]
+    return [*options.profiles, *options.binaries, *others]
+
+
 def output_paths(profiles: Sequence[str], output: str | None, suffix: str) -> list[str]:
     """The output path of each input, by default its name with `suffix` in the current folder; raises UsageError if two
     would be the same."""
-    if "" in profiles or output == "":
-        raise UsageError("a profile or an output has an empty name")
-    if profiles.count("-") > 1:
-        raise UsageError("standard input can be read once only")
+    if output == "":
+        raise UsageError("an output has an empty name")
     if output is not None and not is_folder(output):
         if len(profiles) > 1:
             raise UsageError(f"-o {output} is one file for {len(profiles)} profiles; name a folder")

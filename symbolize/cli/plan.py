@@ -19,7 +19,7 @@ from symbolize.cli.options import (
     print_output,
 )
 from symbolize.cli.reports import profile_name, title_of
-from symbolize.core.errors import InputError, UsageError, printable
+from symbolize.core.errors import InputError, printable
 from symbolize.core.terminal import has_colour, width_of
 
 
@@ -33,8 +33,6 @@ def run_plan(arguments: Sequence[str]) -> int:
     from symbolize.report.plan import render
 
     options = plan_parser().parse_args(arguments)
-    if "" in options.profiles or options.profiles.count("-") > 1:
-        raise UsageError("a profile has an empty name, or standard input would be read twice")
     binaries = binary_roots(options)
     servers = Unasked([host(url) for url in options.debuginfod]) if options.debuginfod else None
     cache = None if options.no_cache or not (binaries or servers) else open_cache(options)

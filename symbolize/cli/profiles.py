@@ -27,7 +27,7 @@ from symbolize.cli.options import (
     percentage,
     print_error,
 )
-from symbolize.cli.outputs import chosen_output, is_same_file, output_paths, paths_of_all
+from symbolize.cli.outputs import chosen_output, inputs_of, is_same_file, output_paths, paths_of_all
 from symbolize.cli.reports import FORMS, Reports, check_report, profile_name
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.write.files import check_inputs, check_terminal
@@ -197,11 +197,10 @@ def free_memory() -> None:
 
 def check_outputs(options: argparse.Namespace, output: Output | None, outputs: Sequence[str]) -> None:
     """Raise UsageError if an output or report would overwrite an input or another one, or a report has no name."""
-    inputs = [*options.profiles, *options.binaries, *options.proguard_map]
-    inputs += [each.partition("=")[2] for each in options.proguard_map]
     for each in outputs if output is None or output.is_binary else ():
         check_terminal(each)
-    check_inputs(inputs, (*outputs, *filter(None, (options.folded_report, options.missing, options.report_file))))
+    reports = filter(None, (options.folded_report, options.missing, options.report_file))
+    check_inputs(inputs_of(options), (*outputs, *reports))
     named: list[str] = []
     for option in ("folded_report", "missing", "report_file"):
         name, shown = getattr(options, option), "--" + option.replace("_", "-")

@@ -23,6 +23,7 @@ from symbolize.core.errors import UsageError, printable
 if TYPE_CHECKING:
     from symbolize.analysis import Filters, Sources, Stacks
     from symbolize.cli.arguments import Parser
+    from symbolize.load.model import LoadedProfile
     from symbolize.pipeline import Symbolizer
     from symbolize.profile import Profile
 
@@ -92,23 +93,30 @@ def sources_of(options: argparse.Namespace) -> Sources:
 
 @contextmanager
 def symbolizer_of(options: argparse.Namespace) -> Iterator[Symbolizer | None]:
-    """What symbolizes with the binaries and servers of the options; None if they name none."""
+    """What symbolizes with the binaries, servers and mapping files of the options; None if they name none."""
     binaries = binary_roots(options)
-    if not (binaries or options.debuginfod):
+    if not (binaries or options.debuginfod or options.proguard_map or options.annotate):
         yield None
         return
     with open_symbolizer(options, binaries) as symbolizer:
         yield symbolizer
 
 
-def shown_profiles(options: argparse.Namespace, source: str, symbolizer: Symbolizer | None) -> Iterator[Shown]:
-    """The profiles of an input, symbolized where there are binaries; what a reader has to know of each is printed.
+def loaded_profiles(options: argparse.Namespace, source: str) -> list[LoadedProfile]:
+    """The profiles of an input, each made when it is asked for. Raises InputError."""
+    from symbolize.load.open import load_all
+
+    return load_all(source, load_options(options))
+
+
+def shown_profiles(
+    options: argparse.Namespace, source: str, found: Sequence[LoadedProfile], symbolizer: Symbolizer | None
+) -> Iterator[Shown]:
+    """The profiles `found` in an input, symbolized where there are binaries; what a reader has to know of each is printed.
     Raises InputError."""
     from symbolize.cli.progress import ProgressBar
     from symbolize.cli.reports import title_of
-    from symbolize.load.open import load_all
 
-    found = load_all(source, load_options(options))
     several = len(found) > 1
     for each in found:
         title, profile = title_of(source, each, several), each.profile
@@ -144,14 +152,14 @@ def note(options: argparse.Namespace, text: str) -> None:
 
 def the_profile(options: argparse.Namespace, source: str, symbolizer: Symbolizer | None) -> Shown:
     """The only profile of an input. Raises UsageError if it has several, InputError."""
-    found = [*shown_profiles(options, source, symbolizer)]
+    found = loaded_profiles(options, source)
     if len(found) > 1:
-        titles = ", ".join(each.title.removeprefix(f"{source}: ") for each in found)
+        titles = ", ".join(each.title for each in found)
         raise UsageError(
             f"{source} has {len(found)} profiles ({titles}); choose one with --pid, --process, --heap, --kind or "
             "--merge"
         )
-    return found[0]
+    return next(shown_profiles(options, source, found, symbolizer))
 
 
 def stacks_to_show(options: argparse.Namespace, profile: Profile) -> Stacks:

@@ -15,6 +15,7 @@ from symbolize.cli.shown import (
     SHOW_BRIEF,
     add_show_options,
     add_source_options,
+    loaded_profiles,
     note,
     shown_profiles,
     sources_of,
@@ -163,7 +164,7 @@ def print_each(options: argparse.Namespace, lines: Callable[[Stacks], Iterator[s
     with symbolizer_of(options) as symbolizer:
         for source in options.profiles:
             try:
-                for shown in shown_profiles(options, source, symbolizer):
+                for shown in shown_profiles(options, source, loaded_profiles(options, source), symbolizer):
                     if not shown.is_complete:
                         code = EXIT_FAILED
                     stacks = stacks_to_show(options, shown.profile).only_default()

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from symbolize.cli.arguments import Parser
 from symbolize.cli.inputs import add_profiles
 from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, print_error
-from symbolize.cli.outputs import chosen_output, output_paths, paths_of_all
+from symbolize.cli.outputs import chosen_output, inputs_of, output_paths, paths_of_all
 from symbolize.cli.shown import (
     SHOW_BRIEF,
     add_show_options,
     add_source_options,
     filters_of,
+    loaded_profiles,
     shown_profiles,
     sources_of,
     symbolizer_of,
@@ -25,7 +26,7 @@ from symbolize.cli.shown import (
 )
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.write.files import STANDARD_OUTPUT, check_inputs, check_terminal
-from symbolize.write.outputs import OUTPUTS, View
+from symbolize.write.outputs import OUTPUTS, PPROF, View
 
 if TYPE_CHECKING:
     from symbolize.pipeline import Symbolizer
@@ -93,10 +94,13 @@ def run_view(arguments: Sequence[str]) -> int:
 
 
 def check(options: argparse.Namespace, output: Output, paths: Sequence[str]) -> None:
-    """Raise UsageError if an output would overwrite an input or cannot be opened."""
+    """Raise UsageError if an output would overwrite an input, cannot be opened, or does not show what is asked for."""
+    for option in ("base", "focus", "ignore", "hide", "show") if output.name == PPROF else ():
+        if getattr(options, option):
+            raise UsageError(f"--{option} has no effect on a pprof file, which has the whole profile")
     for path in paths if output.is_binary else ():
         check_terminal(path)
-    check_inputs([*options.profiles, *options.binaries, *filter(None, [options.base])], paths)
+    check_inputs(inputs_of(options), paths)
     if options.open and STANDARD_OUTPUT in paths:
         raise UsageError("--open needs a file: standard output cannot be opened")
 
@@ -107,11 +111,13 @@ def write_views(
     """Write the pictures of the profiles of one input; whether nothing failed that may have more names."""
     from symbolize.write import write
 
-    shown = [*shown_profiles(options, source, symbolizer)]
-    names, titles = [each.name for each in shown], [each.title for each in shown]
-    paths = paths_of_all(names, titles, path, options.output, len(options.profiles) == 1, output.endings[0])
+    found = loaded_profiles(options, source)
+    names = [each.name for each in found] if len(found) > 1 else [""]
+    titles, is_alone = [each.title for each in found], len(options.profiles) == 1
+    paths = paths_of_all(names, titles, path, options.output, is_alone, output.endings[0])
     check(options, output, paths)
-    for each, to in zip(shown, paths, strict=True):
+    is_complete = True
+    for each, to in zip(shown_profiles(options, source, found, symbolizer), paths, strict=True):
         exists = os.path.exists(to)
         write(each.profile, to, emit=output.name, view=replace(view, title=os.path.basename(each.title)))
         if not options.quiet and to != STANDARD_OUTPUT:
@@ -119,7 +125,8 @@ def write_views(
             print_error(f"{'replaced' if exists else 'wrote'} {printable(to)}{named}")
         if options.open:
             open_in_browser(to)
-    return all(each.is_complete for each in shown)
+        is_complete = is_complete and each.is_complete
+    return is_complete
 
 
 def open_in_browser(path: str) -> None:

@@ -179,7 +179,7 @@ def test_reader_goes_away() -> None:
         (["x.pb", "--cache-limit", "-5"], "-5 is not a size"),
         (["x.pb", "--cache-limit", "M"], "M is not a size"),
         (["plan", "x.pb", ""], "empty name"),
-        (["plan", "-", "-"], "read twice"),
+        (["plan", "-", "-"], "can be read once only"),
     ],
 )
 def test_usage(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,14 @@
 """`symbolize view`, `top`, `tree`, `list` and `diff`: what they print of profiles, and of what is wrong with these."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from symbolize.cli import main
+from symbolize.load.model import LoadedProfile
+from symbolize.profile import Profile
+from tests.support.batch_runs import trace
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 
 MAPPING = Mapping(0x1000, 0x90000, 0, "/bin/app")
@@ -50,3 +54,54 @@ def test_list_without_lines(regex: str, capsys: pytest.CaptureFixture[str]) -> N
     output = capsys.readouterr()
     assert output.err == f"symbolize: x.pb: has no function with source lines that matches '{regex}'\n"
     assert output.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["top", "-", "-"], "standard input can be read once only"),
+        (["diff", "-", "-"], "standard input can be read once only"),
+        (["view", "-", "--base", "-"], "standard input can be read once only"),
+        (["top", ""], "a profile has an empty name"),
+        (["top", "x.pb", "--proguard-map", "none.txt"], "mapping file none.txt: no such file"),
+        (["view", "x.pb", "--proguard-map", "map.txt", "-o", "map.txt", "--emit", "html"], "never overwritten"),
+        (["view", "x.pb", "--proguard-map", "a=map.txt", "-o", "map.txt"], "never overwritten"),
+        (["view", "x.pb", "-o", "y.pb.gz", "--focus", "main"], "--focus has no effect on a pprof file"),
+        (["view", "x.pb", "-o", "y.pb.gz", "--base", "x.pb"], "--base has no effect on a pprof file"),
+    ],
+)
+def test_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What would be ignored, destroyed or empty is refused in one line, before anything is written."""
+    Path("map.txt").write_text("com.acme.A -> a:\n")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    assert main(arguments) == 2
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+    err = capsys.readouterr().err
+    assert message in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("more", [[], ["-b", "src"]])
+def test_warnings(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Once each, on standard error; options without effect are among them."""
+    assert main(["top", "x.pb", "--pid", "5", *more]) == 0
+    assert capsys.readouterr().err.count("x.pb: Choosing processes") == 1
+    assert main(["top", "x.pb", "--pid", "5", "-q", *more]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_trace_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its profiles are made one after another, each once; none where one is wanted and there are several."""
+    Path("t.pftrace").write_bytes(trace(7, 8))
+    made: list[int] = []
+    make = LoadedProfile.profile.fget  # type: ignore[attr-defined]
+
+    def counted(loaded: LoadedProfile) -> Profile:
+        made.append(len(os.listdir("t")) if os.path.isdir("t") else -1)
+        return make(loaded)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(LoadedProfile, "profile", property(counted))
+    assert main(["list", "x", "t.pftrace", "-b", "src"]) == 2
+    assert made == []
+    assert main(["view", "t.pftrace", "-b", "src"]) == 0
+    assert made == [*range(len(os.listdir("t")))]
+    capsys.readouterr()
