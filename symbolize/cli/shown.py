@@ -112,8 +112,8 @@ def loaded_profiles(options: argparse.Namespace, source: str) -> list[LoadedProf
 def shown_profiles(
     options: argparse.Namespace, source: str, found: Sequence[LoadedProfile], symbolizer: Symbolizer | None
 ) -> Iterator[Shown]:
-    """The profiles `found` in an input, symbolized where there are binaries; what a reader has to know of each is printed.
-    Raises InputError."""
+    """The profiles `found` in an input, symbolized where there are binaries; what a reader has to know of each is
+    printed. Raises InputError."""
     from symbolize.cli.progress import ProgressBar
     from symbolize.cli.reports import title_of
 

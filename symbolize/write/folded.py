@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from symbolize.analysis import CallTree, Stacks, call_tree
+from symbolize.core.errors import printable
 
 
 def pieces(stacks: Stacks) -> Iterator[bytes]:
@@ -27,5 +28,5 @@ def leaf_paths(tree: CallTree) -> Iterator[tuple[int, list[int]]]:
 
 
 def clean(name: str) -> str:
-    """A name without what separates frames and lines."""
-    return " ".join(name.replace(";", ":").split()).encode(errors="backslashreplace").decode()
+    """A name without what separates frames and lines, or would steer a terminal."""
+    return printable(" ".join(name.replace(";", ":").split()))

@@ -60,6 +60,8 @@ def output_of(path: str, emit: str | None, default: str) -> Output:
     """
     by_name = {output.name: output for output in OUTPUTS}
     if emit is not None:
+        if emit not in by_name:
+            raise UsageError(f"emit: {emit!r} is none of {', '.join(by_name)}")
         return available(by_name[emit])
     name = os.path.basename(path).lower()
     for output in OUTPUTS:

@@ -10,6 +10,7 @@ import numpy as np
 from symbolize.analysis import CallTree, FrameFlag, Stacks, call_tree
 from symbolize.analysis.stacks import Float64
 from symbolize.analysis.units import percent, quantity
+from symbolize.core.errors import printable
 
 WIDTH: Final = 1200
 MARGIN: Final = 10
@@ -87,5 +88,5 @@ def shortened(name: str, room: int) -> str:
 
 
 def text(value: str) -> str:
-    """Text for XML, without the characters that it cannot have."""
-    return escape("".join(each if each >= " " and not "\ud800" <= each <= "\udfff" else "�" for each in value))
+    """Text for XML, which cannot have all characters, and may be shown in a terminal."""
+    return escape(printable(value))

@@ -9,8 +9,11 @@ import numpy as np
 
 from symbolize.analysis import Stacks
 from symbolize.analysis.top import totals_by_key
+from symbolize.core.errors import printable
 
 ROWS_AT_ONCE = 1 << 12
+LARGEST = (1 << 63) - 1
+"""Of whole numbers in Parquet; sums that are larger are floating-point numbers there."""
 
 
 def columns(stacks: Stacks) -> dict[str, list[Any]]:
@@ -18,10 +21,15 @@ def columns(stacks: Stacks) -> dict[str, list[Any]]:
     flat, cumulative = totals_by_key(stacks, stacks.frames, len(stacks.names))
     order = np.lexsort((-np.abs(cumulative[:, stacks.default]), -np.abs(flat[:, stacks.default])))
     texts = {"function": stacks.names.names, "module": stacks.names.modules, "file": stacks.names.files}
-    found: dict[str, list[Any]] = {name: [column[row] for row in order.tolist()] for name, column in texts.items()}
+    found: dict[str, list[Any]] = {
+        title: [printable(column[row]) for row in order.tolist()] for title, column in texts.items()
+    }
     for column, (kind, unit) in enumerate(stacks.types):
-        found[f"flat {kind}/{unit}"] = whole(flat[order, column])
-        found[f"cumulative {kind}/{unit}"] = whole(cumulative[order, column])
+        title = printable(f"{kind}/{unit}")
+        if f"flat {title}" in found:
+            title += f" ({column + 1})"
+        found[f"flat {title}"] = whole(flat[order, column])
+        found[f"cumulative {title}"] = whole(cumulative[order, column])
     return found
 
 
@@ -37,7 +45,7 @@ def csv_pieces(stacks: Stacks) -> Iterator[bytes]:
     for first in range(0, len(rows), ROWS_AT_ONCE):
         text = io.StringIO()
         csv.writer(text).writerows(rows[first : first + ROWS_AT_ONCE])
-        yield text.getvalue().encode(errors="backslashreplace")
+        yield text.getvalue().encode()
 
 
 def parquet_pieces(stacks: Stacks) -> Iterator[bytes]:
@@ -45,6 +53,10 @@ def parquet_pieces(stacks: Stacks) -> Iterator[bytes]:
     import pyarrow as pa
     from pyarrow import parquet
 
+    table = columns(stacks)
+    for title, values in table.items():
+        if any(not isinstance(value, str) and abs(value) > LARGEST for value in values):
+            table[title] = [float(value) for value in values]
     file = io.BytesIO()
-    parquet.write_table(pa.table(columns(stacks)), file)
+    parquet.write_table(pa.table(table), file)
     yield file.getvalue()

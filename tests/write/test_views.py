@@ -53,7 +53,7 @@ def test_folded(shown: Profile) -> None:
         "main;outer;inner 15000000",
         "main;[app] 20000000",
         "twin 1",
-        'main;a:b <script>alert("&\x1b[31m")</script> \\xed\\xa0\\x80c 2000000',
+        'main;a:b <script>alert("&\\x1b[31m")</script> \\xed\\xa0\\x80c 2000000',
     ]
     assert written(shown, "folded", sample_type="samples").decode().splitlines()[:2] == [
         "main;outer;inner 2",
@@ -213,3 +213,39 @@ def test_views_without_a_base(shown: Profile, emit: str) -> None:
 def test_empty(emit: str) -> None:
     """A profile without samples, mappings or sample types can be written."""
     assert written(Profile(), emit) or emit == "folded"
+
+
+@pytest.mark.parametrize("emit", [output.name for output in OUTPUTS if not output.is_binary])
+def test_terminal(emit: str) -> None:
+    """No name steers the terminal that a view is printed on, and a picture stays XML."""
+    name = "a\x00\x1b[31m\x9b\u2028\uffff;b"
+    places = [Place(0x1000, 1, (Line(name, name, 1),)), Place(0x10000, 2)]
+    mappings = [Mapping(0x1000, 0x9000, 0, "/bin/app"), Mapping(0x10000, 0x20000, 0, name)]
+    hostile = loader.load(memoryview(profile(mappings, [(places, [1])], types=[(name, name)])), "test")
+    text = written(hostile, emit, title=name).decode()
+    assert all(each.isprintable() or each in "\r\n" for each in text)
+    if emit == "svg":
+        ElementTree.fromstring(text)
+
+
+def test_large_values() -> None:
+    """Sums beyond 64 bits are in tables as they are: whole in CSV, as floating-point numbers in Parquet."""
+    made = loader.load(memoryview(profile(MAPPINGS, [([MAIN], [2**62])] * 4)), "test")
+    assert written(made, "csv").decode().splitlines()[1] == f"main,app,/src/b.c,{2**64},{2**64}"
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert parquet.read_table(io.BytesIO(written(made, "parquet"))).to_pylist()[0]["flat samples/count"] == 2.0**64
+
+
+def test_sample_types_of_one_name() -> None:
+    """Both are in the tables."""
+    made = loader.load(memoryview(profile(MAPPINGS, [([MAIN], [1, 2])], types=[("a/b", "c"), ("a", "b/c")])), "test")
+    assert written(made, "csv").decode().splitlines() == [
+        "function,module,file,flat a/b/c,cumulative a/b/c,flat a/b/c (2),cumulative a/b/c (2)",
+        "main,app,/src/b.c,1,1,2,2",
+    ]
+
+
+def test_unknown_kind(shown: Profile) -> None:
+    """A kind that there is not is refused with those there are."""
+    with pytest.raises(UsageError, match="emit: 'jpg' is none of pprof, html, svg"):
+        written(shown, "jpg")
