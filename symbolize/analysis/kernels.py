@@ -144,3 +144,31 @@ def add_to_parents(parent: cython.const[cython.int][::1], totals: cython.double[
         for node in range(len(parent) - 1, 0, -1):
             for column in range(totals.shape[1]):
                 totals[parent[node], column] += totals[node, column]
+
+
+@cython.ccall
+def number_nodes(  # type: ignore[no-untyped-def]
+    parent: cython.const[cython.int][::1],
+    size: cython.longlong[::1],
+    free: cython.longlong[::1],
+    order: cython.longlong[::1],
+    depth: cython.longlong[::1],
+):
+    """Order a tree, whose parents come before their children, so that every subtree is behind its root.
+
+    `order` and `depth` are filled with the nodes in that order, and with the depth of each node. `size`, filled with 1,
+    becomes the nodes of each subtree; `free`, filled with 1, is where the next child of a node goes.
+    """
+    node: cython.Py_ssize_t
+    above: cython.Py_ssize_t
+    at: cython.longlong
+    with cython.nogil:
+        for node in range(len(parent) - 1, 0, -1):
+            size[parent[node]] += size[node]
+        for node in range(1, len(parent)):
+            above = parent[node]
+            at = free[above]
+            free[above] += size[node]
+            free[node] = at + 1
+            order[at] = node
+            depth[node] = depth[above] + 1

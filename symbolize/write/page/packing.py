@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Int32, Int64, first_of_runs, offsets_of, ranges
+from symbolize.analysis.kernels import number_nodes
+from symbolize.core.arrays import Int32, Int64, views
 
 if TYPE_CHECKING:
     from symbolize.write.page.page import Picture
@@ -129,23 +130,7 @@ def preorder(parent: Int32) -> tuple[Int64, Int64]:
 
     Node 0 is the root (its parent is -1), and parents precede their children.
     """
-    count = len(parent)
-    by_parent = np.argsort(parent, kind="stable")
-    children = np.bincount(parent[1:], minlength=count)
-    first = 1 + offsets_of(children)[:-1]
-    levels = [np.zeros(min(count, 1), np.int64)]
-    while len(level := by_parent[ranges(first[levels[-1]], children[levels[-1]])]):
-        levels.append(level)
-    size = np.ones(count, np.int64)
-    for level in levels[:0:-1]:
-        np.add.at(size, parent[level], size[level])
-    position, depth = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    for number, level in enumerate(levels[1:], 1):
-        above = parent[level]
-        before = offsets_of(size[level])[:-1]
-        of_siblings = np.maximum.accumulate(np.where(first_of_runs(above), before, 0))
-        position[level] = position[above] + 1 + before - of_siblings
-        depth[level] = number
-    order = np.empty(count, np.int64)
-    order[position] = np.arange(count)
+    size, free = np.ones((2, len(parent)), np.int64)
+    order, depth = np.zeros((2, len(parent)), np.int64)
+    number_nodes(*views(parent, size, free, order, depth))
     return order, depth[order]
