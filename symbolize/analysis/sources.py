@@ -12,6 +12,8 @@ MAX_SOURCES: Final = 64 << 20
 """Characters of all source files that a page has; packed it is about a fifth."""
 MAX_PARTS: Final = 64
 """Folders of a recorded path that are tried."""
+MAX_PATH: Final = 4096
+"""Characters of a path, as of the system."""
 
 
 class Sources:
@@ -74,7 +76,8 @@ class Sources:
 def file_below(root: str, parts: Sequence[str]) -> Iterator[str]:
     """The file at `parts` below the folder `root`, if it is there and inside of it when all links are followed."""
     try:
-        path = os.path.realpath(os.path.join(root, *filter(None, parts)))
+        path = os.path.join(root, *filter(None, parts))
+        path = os.path.realpath(path) if len(path) <= MAX_PATH else ""
         if path.startswith(root + os.sep) and os.path.isfile(path):
             yield path
     except (OSError, ValueError):  # a NUL in the path, or links in a circle

@@ -35,7 +35,8 @@ def print_output(text: str, flush: bool = False) -> None:
     if sys.stdout is None:
         raise OutputError("standard output: cannot be written: it is closed")
     try:
-        print(text, end="", flush=flush)
+        encoding = sys.stdout.encoding or "utf-8"
+        print(text.encode(encoding, "backslashreplace").decode(encoding), end="", flush=flush)
     except (OSError, ValueError) as error:
         # What is left in the buffer would be written again at the end.
         with suppress(OSError, ValueError, AttributeError), open(os.devnull, "w") as nowhere:

@@ -86,3 +86,10 @@ def test_texts_are_bounded_together(tree: Path) -> None:
     sources = Sources([str(tree / "src")])
     assert [*sources.read_all(["long.c", "a.c"])] == ["long.c", "a.c"]
     assert [*sources.read_all(["long.c", "a.c"], len("// src/a.c\n"))] == ["a.c"]
+
+
+def test_long_paths(tree: Path) -> None:
+    """What is longer than any path is not looked for, folder by folder."""
+    sources = Sources([str(tree / "src")], [("/build", str(tree / "other"))])
+    assert sources.read("/build" + "/x" * 500_000 + "/b.c") is None
+    assert sources.read("/build/" + "y/" * 63 + "z" * 500_000) is None

@@ -1,6 +1,8 @@
 """`symbolize view`, `top`, `tree`, `list` and `diff`: what they print of profiles, and of what is wrong with these."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from symbolize.profile import Profile
 from tests.support.batch_runs import trace
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 
+ROOT = Path(__file__).parent.parent.parent
 MAPPING = Mapping(0x1000, 0x90000, 0, "/bin/app")
 WORK = Place(0x1010, 1, (Line("work", "/src/a.c", 3),))
 MAIN = Place(0x1020, 1, (Line("main", "/src/a.c", 6),))
@@ -105,3 +108,13 @@ def test_a_trace_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch, capsys:
     assert main(["view", "t.pftrace", "-b", "src"]) == 0
     assert made == [*range(len(os.listdir("t")))]
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_other_encodings(encoding: str) -> None:
+    """What standard output cannot have is printed as escapes."""
+    Path("y.pb").write_bytes(profile([MAPPING], [([Place(0x1040, 1, (Line("naïve→"),))], [1])]))
+    variables = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run([sys.executable, "-m", "symbolize", "top", "y.pb"], capture_output=True, env=variables)
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert run.stdout.splitlines()[2].endswith("naïve→".encode(encoding, "backslashreplace"))
