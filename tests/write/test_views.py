@@ -3,14 +3,19 @@
 import csv
 import io
 import json
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import symbolize
+from symbolize.analysis import Filters, Sources, stacks_of
+from symbolize.analysis.text import list_lines, top_lines, tree_lines
 from symbolize.core.errors import UsageError
 from symbolize.load import pprof as loader
 from symbolize.profile import Profile
@@ -249,3 +254,40 @@ def test_unknown_kind(shown: Profile) -> None:
     """A kind that there is not is refused with those there are."""
     with pytest.raises(UsageError, match="emit: 'jpg' is none of pprof, html, svg"):
         written(shown, "jpg")
+
+
+HARD = HOSTILE.encode(errors="surrogatepass").decode(errors="backslashreplace")
+TEXTS = st.sampled_from(["", "main", HARD, "\0\uffff"])
+    ["", "main", HOSTILE.encode(errors="surrogatepass").decode(errors="backslashreplace"), "\0\uffff"]
+)
+PLACES = st.builds(
+    Place,
+    st.sampled_from([0, 0x1000, 0x10010, 2**64 - 1]),
+    st.integers(0, 2),
+    st.lists(st.builds(Line, TEXTS, TEXTS, st.sampled_from([0, 1, -1, 2**31, 2**63 - 1])), max_size=3).map(tuple),
+    st.booleans(),
+)
+VALUES = st.lists(st.sampled_from([0, 1, -1, 2**53 + 1, 2**63 - 1, -(2**63)]), min_size=2, max_size=2)
+
+FILTERS = st.builds(Filters, *[st.sampled_from(["", "m", "^$"])] * 4)
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.tuples(st.lists(PLACES, max_size=4), VALUES), max_size=6),
+    st.builds(Filters, *[st.sampled_from(["", "m", "^$"])] * 4),
+)
+def test_any_profile(stacks: list[tuple[list[Place], list[int]]], filters: Filters) -> None:
+    """Whatever addresses, lines, names and values it has, a profile can be written in all kinds and printed."""
+    made = loader.load(memoryview(profile(MAPPINGS, stacks, types=TYPES)), "test")
+    for output in OUTPUTS:
+        if output.name != "parquet":  # whose library is slow
+            written(made, output.name, filters=filters or None, base=made if output.has_base else None)
+    shown = stacks_of(made, filters or None).only_default()
+    for lines in (
+        top_lines(shown, 3, True, 40),
+        tree_lines(shown, 0.01, True, 40),
+        tree_lines(shown, 0.0),
+        list_lines(shown, re.compile("."), Sources([])),
+    ):
+        assert all(line.isprintable() for line in lines)
