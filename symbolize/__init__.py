@@ -16,6 +16,7 @@ from symbolize.load import load, load_all
 from symbolize.write import write, write_module_symbols
 
 if TYPE_CHECKING:
+    from symbolize.analysis import Filters
     from symbolize.binaries import Servers
     from symbolize.core.reasons import Reason
     from symbolize.names import Mode
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
     from symbolize.resolve.arguments import Path, Paths, Urls
     from symbolize.resolve.lookup import lookup
     from symbolize.symbols import TableCache
+    from symbolize.write.outputs import View
 
 __version__ = "0.2.0"
 
 __all__ = [
+    "Filters",
     "InputError",
     "OutputError",
     "Profile",
@@ -39,6 +42,7 @@ __all__ = [
     "Symbolizer",
     "TableCache",
     "UsageError",
+    "View",
     "load",
     "load_all",
     "lookup",
@@ -48,12 +52,14 @@ __all__ = [
 ]
 
 _LAZY_EXPORTS = {
+    "Filters": "analysis.filters",
     "Profile": "profile",
     "Reason": "core.reasons",
     "Report": "report",
     "Result": "pipeline",
     "Symbolizer": "pipeline",
     "TableCache": "symbols",
+    "View": "write.outputs",
     "lookup": "resolve.lookup",
 }
 

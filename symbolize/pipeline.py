@@ -35,6 +35,7 @@ from symbolize.symbols.retrying_lookup import Tables, look_up
 
 if TYPE_CHECKING:
     from symbolize.enrich.deobfuscate import Deobfuscator
+    from symbolize.write.outputs import View
 
 Progress = Callable[[int, int, str], None]
 """Called before each lookup: the first mapping of the binary, the number of mappings, and the name of that mapping."""
@@ -54,12 +55,12 @@ class Result:
     def __repr__(self) -> str:
         return f"<Result: {self.profile!r}, {self.report!r}>"
 
-    def write(self, destination: Path | BinaryIO) -> None:
-        """Write the profile as gzipped pprof to a path, to `-` (standard output) or to a binary file object. Raises as
-        `symbolize.write` does."""
+    def write(self, destination: Path | BinaryIO, *, emit: str | None = None, view: "View | None" = None) -> None:
+        """Write the profile to a path, to `-` (standard output) or to a binary file object, in the format that its
+        ending or `emit` chooses. Takes and raises what `symbolize.write` does."""
         from symbolize.write import write
 
-        write(self.profile, destination)
+        write(self.profile, destination, emit=emit, view=view)
 
     def top(self, count: int = 10) -> list[FunctionRow]:
         """The functions with the largest value of their own, in the default sample type: name, `flat` (the value of the

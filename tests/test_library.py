@@ -3,6 +3,7 @@
 import builtins
 import io
 import os
+import pickle
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import symbolize
+from symbolize import InputError, OutputError, SymbolizeError, UsageError
 from symbolize.profile import Frame, Profile
 from symbolize.symbols import Frames, TableCache, frames_at
 from symbolize.symbols import lookup as lookup_files
@@ -387,3 +389,25 @@ def test_types_are_published() -> None:
     """Type checkers of others read the annotations (PEP 561)."""
     assert (Path(symbolize.__file__).parent / "py.typed").exists()
     assert symbolize.load(io.BytesIO(SPECTRA.read_bytes())).source == ""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [InputError("a.prof", "is empty"), InputError("a.prof", "is cut", 7), OutputError("no space"), UsageError("x")],
+)
+def test_errors_get_from_process_to_process(error: SymbolizeError) -> None:
+    """An error of a worker arrives as it was."""
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+
+
+def test_views_from_python(tmp_path: Path) -> None:
+    """A result is written in the format of its ending; a view has filters, a base, and the title of the profile."""
+    result = symbolize.symbolize(PROFILES[1], BINARIES)
+    result.write(tmp_path / "x.html")
+    assert b"<title>ledger-gcc-pie.prof" in (tmp_path / "x.html").read_bytes()
+    view = symbolize.View(filters=symbolize.Filters(focus="Parser"), sample_type="samples")
+    result.write(tmp_path / "x.txt", view=view)
+    assert (tmp_path / "x.txt").read_text().startswith("samples: ")
+    with pytest.raises(UsageError, match="emit: 'svgg' is none of pprof, html"):
+        result.write(tmp_path / "y", emit="svgg")

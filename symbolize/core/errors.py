@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import islice
+from typing import Self
 
 MAX_LISTED = 10
 """Names that a message lists."""
@@ -47,6 +48,10 @@ class InputError(SymbolizeError):
         self.offset = offset
         where = "" if offset is None else f" at offset {offset:#x}"
         super().__init__(f"{source}: {problem}{where}")
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str, int | None]]:
+        """So that an error gets from a worker process to the one that asked."""
+        return type(self), (self.source, self.problem, self.offset)
 
 
 class ReadFailure(InputError):

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from symbolize.analysis import Filters, Sources
     from symbolize.profile import Profile
 
+GZIP: Final = ".gz"
 PPROF: Final = "pprof"
 """The kind that keeps all of a profile. The others are views of it."""
 
@@ -28,7 +29,7 @@ class Output(NamedTuple):
 
 
 OUTPUTS: Final = (
-    Output(PPROF, (".pb.gz", ".pb", ".pprof", ".gz", ".proto", ".prof", ".profile"), True),
+    Output(PPROF, (".pb.gz", ".pb", ".pprof", ".proto", ".prof", ".profile", GZIP), True),
     Output("html", (".html", ".htm"), has_base=True),
     Output("svg", (".svg",), has_one_type=True),
     Output("folded", (".folded", ".collapsed"), has_one_type=True),
@@ -42,10 +43,11 @@ OUTPUTS: Final = (
 
 @dataclass(frozen=True)
 class View:
-    """What a view shows of a profile: its `title`, the sample type that comes first (empty: the profile's own), the
-    samples and frames that `filters` leave, the `base` that it is compared with, and where `sources` are found."""
+    """What a view shows of a profile: its `title` (empty: the name of its file), the sample type that comes first
+    (empty: the profile's own), the samples and frames that `filters` leave, the `base` that it is compared with, and
+    where `sources` are found."""
 
-    title: str = "profile"
+    title: str = ""
     sample_type: str = ""
     filters: "Filters | None" = None
     base: "Profile | None" = None
@@ -64,9 +66,11 @@ def output_of(path: str, emit: str | None, default: str) -> Output:
             raise UsageError(f"emit: {emit!r} is none of {', '.join(by_name)}")
         return available(by_name[emit])
     name = os.path.basename(path).lower()
-    for output in OUTPUTS:
+    for output in reversed(OUTPUTS):
         if name.endswith(output.endings):
             return available(output)
+        if name.removesuffix(GZIP).endswith(output.endings):
+            raise UsageError(f"{path}: {output.name} is not written compressed; leave out {GZIP}")
     ending = os.path.splitext(name)[1]
     if ending:
         known = ", ".join(output.endings[0] for output in OUTPUTS)
@@ -85,6 +89,7 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
     """The bytes of a view of `profile`. Raises UsageError for a base or sample type that cannot be shown."""
     from symbolize import analysis
 
+    view = view if view.title else replace(view, title=os.path.basename(profile.source) or "profile")
     stacks = analysis.stacks_of(profile, view.filters)
     if view.sample_type:
         stacks = stacks.with_default(view.sample_type)

@@ -61,9 +61,10 @@ def test_an_input_is_never_overwritten(output: str, capsys: pytest.CaptureFixtur
 
 
 def test_default_names_hit_no_input(capsys: pytest.CaptureFixture[str]) -> None:
-    """R278: the result of one input would be another one; nothing is begun."""
+    """R278: the result of one input would be itself or another one; nothing is begun."""
     Path("x.symbolized.pb.gz").write_bytes(PROF)
-    assert "is the input itself" in refused(capsys, "x.symbolized.pb.gz", "x.prof")
+    assert "is the input itself" in refused(capsys, "x.symbolized.pb.gz")
+    assert "several profiles would be written to x.symbolized.pb.gz" in refused(capsys, "x.symbolized.pb.gz", "x.prof")
     os.mkdir("out")
     os.link("x.prof", "out/x.symbolized.pb.gz")
     assert "same file as the input" in refused(capsys, "x.prof", "-o", "out")
