@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Never
 
-from symbolize.cli.options import EXIT_USAGE, print_error
+from symbolize.cli.options import EXIT_USAGE, print_error, print_output
 from symbolize.core.errors import did_you_mean, printable
 
 GROUPS: Final[tuple[str, ...]] = (
@@ -171,8 +171,6 @@ class Help(argparse.Action):
         self, parser: argparse.ArgumentParser, namespace: object, values: object, option_string: str | None = None
     ) -> None:
         """By `-h` the short one."""
-        from symbolize.cli.options import print_output
-
         assert isinstance(parser, Parser)
         print_output(parser.format_brief() if option_string == "-h" else parser.format_help(), flush=True)
         parser.exit()
@@ -187,7 +185,7 @@ class Version(argparse.Action):
         from symbolize.core.cursor import COMPILED
 
         how = "" if COMPILED else " (interpreted: slow; install a C compiler and reinstall)"
-        print(f"symbolize {__version__}{how}")
+        print_output(f"symbolize {__version__}{how}\n", flush=True)
         parser.exit()
 
 

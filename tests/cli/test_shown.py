@@ -118,3 +118,14 @@ def test_other_encodings(encoding: str) -> None:
     run = subprocess.run([sys.executable, "-m", "symbolize", "top", "y.pb"], capture_output=True, env=variables)
     assert (run.returncode, run.stderr) == (0, b"")
     assert run.stdout.splitlines()[2].endswith("naïve→".encode(encoding, "backslashreplace"))
+
+
+@pytest.mark.parametrize("arguments", [["-V"], ["--help"], ["top", "x.pb"], ["tree", "x.pb"], ["list", "main", "x.pb"]])
+def test_full_disk(arguments: list[str]) -> None:
+    """What cannot be printed is an error in one line."""
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "symbolize", *arguments, *(["-q"] if "x.pb" in arguments else [])]
+        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=variables, text=True)
+    assert (run.returncode, run.stderr.count("\n")) == (1, 1)
+    assert "standard output: cannot be written: No space left on device" in run.stderr
