@@ -132,7 +132,7 @@ def zsh() -> Iterator[str]:
 
 
 def zsh_specs(each: Word) -> Iterator[str]:
-    """What `_arguments` is told of an option, for each of its flags, or of an argument."""
+    """What `_arguments` gets for an option, for each of its flags, or of an argument."""
     values = f"({' '.join(each.choices)})" if each.choices else "_files" if each.is_path else " "
     if not each.flags:
         yield quoted(f"*:{each.value}:{values}")

@@ -40,7 +40,7 @@ class Advice:
 
     @property
     def first(self) -> list[str]:
-        """What stands above a report, because nothing else helps."""
+        """What is printed above a report, because nothing else helps."""
         if not self._not_asked:
             return []
         hint = self._hints.get(Reason.NOT_ASKED)

@@ -71,10 +71,10 @@ def without_common_folder(rows: Sequence[ProfileRow]) -> list[ProfileRow]:
     return [replace(row, output=os.path.basename(row.output)) if folder else row for row in rows]
 
 
-def fitted(widths: Sequence[int], room: int) -> list[int]:
-    """Column widths that fit `room` with gaps between them: the last column gives way first, then the widest."""
+def fitted(widths: Sequence[int], width: int) -> list[int]:
+    """Column widths that fit `width` with gaps between them: the last column is cut first, then the widest."""
     result = list(widths)
-    too_much = sum(result) + len(GAP) * (len(result) - 1) - room
+    too_much = sum(result) + len(GAP) * (len(result) - 1) - width
     last = len(result) - 1
     given = max(min(too_much, result[last] - LAST_COLUMN), 0)
     result[last] -= given

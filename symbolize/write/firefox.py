@@ -30,8 +30,13 @@ Table = dict[str, Any]
 
 def pieces(stacks: Stacks, profile: Profile, title: str) -> Iterator[bytes]:
     """The file, with one thread, which has the default sample type. `stacks` are those of `profile`."""
-    file = {"meta": meta(profile, title), "libs": libraries(profile), "pages": [], "threads": [thread(stacks, profile)]}
-    yield json.dumps(file).encode() + b"\n"
+    head = {"meta": meta(profile, title), "libs": libraries(profile), "pages": []}
+    yield (json.dumps(head).removesuffix("}") + ', "threads": [{').encode()
+    separator = ""
+    for name, value in thread(stacks, profile):  # one table at a time: their texts are large
+        yield f"{separator}{json.dumps(name)}: {json.dumps(value)}".encode()
+        separator = ", "
+    yield b"}]}\n"
 
 
 def meta(profile: Profile, title: str) -> Table:
@@ -76,14 +81,15 @@ def libraries(profile: Profile) -> list[Table]:
     return found
 
 
-def thread(stacks: Stacks, profile: Profile) -> Table:
-    """The thread that has all samples. Frames are those of the locations, so that each keeps its address."""
+def thread(stacks: Stacks, profile: Profile) -> Iterator[tuple[str, Any]]:
+    """The thread that has all samples, field by field. Frames are those of the locations, so that each keeps its
+    address."""
     kind, unit = stacks.types[stacks.default]
     tree = call_tree(stacks, np.arange(len(stacks.frames), dtype=np.int32))
     parents, frames, leaves = tree.parent[1:], tree.frame[1:], tree.leaves()
     category = categories(stacks)
     symbols, symbol_of = native_symbols(stacks, profile)
-    return {
+    yield from {
         "processType": "default",
         "processStartupTime": 0,
         "processShutdownTime": None,
@@ -94,20 +100,16 @@ def thread(stacks: Stacks, profile: Profile) -> Table:
         "isMainThread": True,
         "pid": "0",
         "tid": 0,
-        "samples": samples(leaves - 1, tree.values[leaves, stacks.default], unit),
-        "markers": table(data=[], name=[], startTime=[], endTime=[], phase=[], category=[]),
-        "stackTable": table(
-            frame=frames.tolist(),
-            prefix=optional(parents - 1),
-            category=category[frames].tolist(),
-            subcategory=[0] * len(frames),
-        ),
-        "frameTable": frame_table(stacks, profile, category, symbol_of),
-        "funcTable": function_table(stacks, profile),
-        "resourceTable": resource_table(2 * len(stacks.names), len(profile.mappings.start)),
-        "nativeSymbols": symbols,
-        "stringArray": string_array(stacks, profile),
-    }
+    }.items()
+    yield "samples", samples(leaves - 1, tree.values[leaves, stacks.default], unit)
+    yield "markers", table(data=[], name=[], startTime=[], endTime=[], phase=[], category=[])
+    columns = {"frame": frames.tolist(), "prefix": optional(parents - 1), "category": category[frames].tolist()}
+    yield "stackTable", table(**columns, subcategory=[0] * len(frames))
+    yield "frameTable", frame_table(stacks, profile, category, symbol_of)
+    yield "funcTable", function_table(stacks, profile)
+    yield "resourceTable", resource_table(2 * len(stacks.names), len(profile.mappings.start))
+    yield "nativeSymbols", symbols
+    yield "stringArray", string_array(stacks, profile)
 
 
 def table(**columns: list[Any]) -> Table:

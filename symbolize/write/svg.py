@@ -51,8 +51,8 @@ def pieces(stacks: Stacks, title: str) -> Iterator[bytes]:
             f'<g><title>{text(label)}</title><rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW}" '
             f'fill="{colour(tree, node)}"/>'
         ).encode()
-        if room := int((width - 6) / LETTER):
-            yield f'<text x="{x + 3:.1f}" y="{y + FONT + 1}">{text(shortened(name, room))}</text>'.encode()
+        if letters := int((width - 6) / LETTER):
+            yield f'<text x="{x + 3:.1f}" y="{y + FONT + 1}">{text(shortened(name, letters))}</text>'.encode()
         yield b"</g>\n"
     yield b"</svg>\n"
 
@@ -80,11 +80,11 @@ def colour(tree: CallTree, node: int) -> str:
     return f"hsl({hue} 70% {72 + zlib.crc32(name.encode(errors='replace')) % 12}%)"
 
 
-def shortened(name: str, room: int) -> str:
+def shortened(name: str, letters: int) -> str:
     """A name of at most so many letters; nothing if not enough of it would be left."""
-    if len(name) <= room:
+    if len(name) <= letters:
         return name
-    return name[: room - 1] + "…" if room > 3 else ""
+    return name[: letters - 1] + "…" if letters > 3 else ""
 
 
 def text(value: str) -> str:
