@@ -3,8 +3,8 @@
 import symbolize
 
 result = symbolize.symbolize("cpu.prof", "build/")
-result.write("cpu.symbolized.pb.gz")
-print(result.report.percent, result.top(3))
+result.write("cpu.symbolized.pb.gz")  # or cpu.html, cpu.svg, cpu.csv, ...
+print(result.report.leaf_percent, result.top(3))
 """
 
 import os
