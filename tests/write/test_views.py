@@ -272,7 +272,7 @@ VALUES = st.lists(st.sampled_from([0, 1, -1, 2**53 + 1, 2**63 - 1, -(2**63)]), m
 FILTERS = st.builds(Filters, *[st.sampled_from(["", "m", "^$"])] * 4)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.lists(PLACES, max_size=4), VALUES), max_size=6), FILTERS)
 def test_any_profile(stacks: list[tuple[list[Place], list[int]]], filters: Filters) -> None:
     """Whatever addresses, lines, names and values it has, a profile can be written in all kinds and printed."""
