@@ -108,6 +108,7 @@ class Symbolizer(Closeable):
         self._nearest_line = nearest_line
         self._annotate = annotate
         self._reported: set[str] = set()
+        self._is_closed = False
 
     def symbolize(self, profile: Profile, progress: Progress | None = None) -> Result:
         """Look up every address of `profile`, which is not changed: the result has a profile of its own."""
@@ -115,7 +116,9 @@ class Symbolizer(Closeable):
         return self.finish(profile, self.match(profile), progress)
 
     def match(self, profile: Profile) -> Resolutions:
-        """Resolve each mapping: find its binary, and the vaddrs of its locations."""
+        """Resolve each mapping: find its binary, and the vaddrs of its locations. Raises UsageError once closed."""
+        if self._is_closed:
+            raise UsageError("the Symbolizer is closed")
         return self._resolver.resolve_all(profile)
 
     def finish(self, profile: Profile, resolutions: Resolutions, progress: Progress | None = None) -> Result:
@@ -172,7 +175,8 @@ class Symbolizer(Closeable):
         return self._resolver.open_count
 
     def close(self) -> None:
-        """Close all binaries."""
+        """Close all binaries; nothing can be symbolized any more."""
+        self._is_closed = True
         self._held.close()
 
     def __repr__(self) -> str:

@@ -411,3 +411,19 @@ def test_views_from_python(tmp_path: Path) -> None:
     assert (tmp_path / "x.txt").read_text().startswith("samples: ")
     with pytest.raises(UsageError, match="emit: 'svgg' is none of pprof, html"):
         result.write(tmp_path / "y", emit="svgg")
+
+
+@pytest.mark.parametrize("source", [5, b"\x1f\x8b", ["a.prof"]])
+def test_sources_that_are_none(source: Any) -> None:
+    """What is neither a path nor a file is refused by its type."""
+    for read in (symbolize.load, symbolize.load_all):
+        with pytest.raises(TypeError, match="source: expected a path or a binary file object, not"):
+            read(source)
+
+
+def test_closed() -> None:
+    """A closed Symbolizer says so."""
+    symbolizer = symbolize.Symbolizer(BINARIES)
+    symbolizer.close()
+    with pytest.raises(UsageError, match="the Symbolizer is closed"):
+        symbolizer.symbolize(symbolize.load(SPECTRA))

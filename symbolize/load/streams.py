@@ -22,9 +22,11 @@ HEAD: Final = 1 << 16
 
 
 def source_name(source: str | os.PathLike[str] | BinaryIO) -> str:
-    """What errors call the source."""
+    """What errors call the source. Raises TypeError for what is none."""
     if isinstance(source, str | os.PathLike):
         return "standard input" if source == STANDARD_INPUT else os.fspath(source)
+    if not hasattr(source, "read"):
+        raise TypeError(f"source: expected a path or a binary file object, not {type(source).__name__}")
     name = getattr(source, "name", None)
     return name if isinstance(name, str) else "<stream>"
 
