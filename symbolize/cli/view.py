@@ -82,7 +82,7 @@ def run_view(arguments: Sequence[str]) -> int:
     with symbolizer_of(options) as symbolizer:
         if options.base is not None:
             base = the_profile(options, options.base, symbolizer)
-            view = replace(view, base=base.profile, base_title=os.path.basename(base.title))
+            view = replace(view, base=base.profile, base_title=page_title(options.base, base.title))
         for source, path in zip(options.profiles, paths, strict=True):
             try:
                 if not write_views(options, source, path, output, view, symbolizer):
@@ -119,7 +119,11 @@ def write_views(
     is_complete = True
     for each, to in zip(shown_profiles(options, source, found, symbolizer), paths, strict=True):
         exists = os.path.exists(to)
-        write(each.profile, to, emit=output.name, view=replace(view, title=os.path.basename(each.title)))
+        title = page_title(source, each.title)
+        if title == view.base_title:  # files of one name in two folders
+            view = replace(view, base_title=options.base)
+            title = each.title
+        write(each.profile, to, emit=output.name, view=replace(view, title=title))
         if not options.quiet and to != STANDARD_OUTPUT:
             named = "" if each.named_percent is None else f": {each.named_percent:.1f} % of the samples in named code"
             print_error(f"{'replaced' if exists else 'wrote'} {printable(to)}{named}")
@@ -127,6 +131,11 @@ def write_views(
             open_in_browser(to)
         is_complete = is_complete and each.is_complete
     return is_complete
+
+
+def page_title(source: str, title: str) -> str:
+    """The title of a profile without the folder of its file: pages are shared."""
+    return os.path.basename(source) + title.removeprefix(source)
 
 
 def open_in_browser(path: str) -> None:

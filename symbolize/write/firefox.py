@@ -33,7 +33,7 @@ def pieces(stacks: Stacks, profile: Profile, title: str) -> Iterator[bytes]:
     head = {"meta": meta(profile, title), "libs": libraries(profile), "pages": []}
     yield (json.dumps(head).removesuffix("}") + ', "threads": [{').encode()
     separator = ""
-    for name, value in thread(stacks, profile):  # one table at a time: their texts are large
+    for name, value in thread(stacks, profile, title):  # one table at a time: their texts are large
         yield f"{separator}{json.dumps(name)}: {json.dumps(value)}".encode()
         separator = ", "
     yield b"}]}\n"
@@ -81,7 +81,7 @@ def libraries(profile: Profile) -> list[Table]:
     return found
 
 
-def thread(stacks: Stacks, profile: Profile) -> Iterator[tuple[str, Any]]:
+def thread(stacks: Stacks, profile: Profile, title: str) -> Iterator[tuple[str, Any]]:
     """The thread that has all samples, field by field. Frames are those of the locations, so that each keeps its
     address."""
     kind, unit = stacks.types[stacks.default]
@@ -97,6 +97,7 @@ def thread(stacks: Stacks, profile: Profile) -> Iterator[tuple[str, Any]]:
         "unregisterTime": None,
         "pausedRanges": [],
         "name": kind,
+        "processName": title,
         "isMainThread": True,
         "pid": "0",
         "tid": 0,

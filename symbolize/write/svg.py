@@ -11,6 +11,7 @@ from symbolize.analysis import CallTree, FrameFlag, Stacks, call_tree
 from symbolize.analysis.stacks import Float64
 from symbolize.analysis.units import percent, quantity
 from symbolize.core.errors import printable
+from symbolize.core.terminal import shortened_function
 
 WIDTH: Final = 1200
 MARGIN: Final = 10
@@ -20,6 +21,7 @@ LETTER: Final = 7.2
 """Width of a letter of that font."""
 LEAST: Final = 0.5
 """Pixels of the narrowest frame that is drawn."""
+LEAST_LETTERS: Final = 4
 HEADING: Final = 34
 UNNAMED: Final = "hsl(0 0% 78%)"
 STYLE: Final = (
@@ -51,8 +53,8 @@ def pieces(stacks: Stacks, title: str) -> Iterator[bytes]:
             f'<g><title>{text(label)}</title><rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW}" '
             f'fill="{colour(tree, node)}"/>'
         ).encode()
-        if letters := int((width - 6) / LETTER):
-            yield f'<text x="{x + 3:.1f}" y="{y + FONT + 1}">{text(shortened(name, letters))}</text>'.encode()
+        if (letters := int((width - 6) / LETTER)) >= LEAST_LETTERS:
+            yield f'<text x="{x + 3:.1f}" y="{y + FONT + 1}">{text(shortened_function(name, letters))}</text>'.encode()
         yield b"</g>\n"
     yield b"</svg>\n"
 
@@ -78,13 +80,6 @@ def colour(tree: CallTree, node: int) -> str:
     name, module = tree.frames.names[tree.frame[node]], tree.frames.modules[tree.frame[node]]
     hue = zlib.crc32(module.encode(errors="replace")) % 360
     return f"hsl({hue} 70% {72 + zlib.crc32(name.encode(errors='replace')) % 12}%)"
-
-
-def shortened(name: str, letters: int) -> str:
-    """A name of at most so many letters; nothing if not enough of it would be left."""
-    if len(name) <= letters:
-        return name
-    return name[: letters - 1] + "…" if letters > 3 else ""
 
 
 def text(value: str) -> str:

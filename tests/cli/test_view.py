@@ -173,6 +173,10 @@ def test_view(capsys: pytest.CaptureFixture[str]) -> None:
     assert "ledger-clang-pie.prof: 0.0 % of the samples are in named code; symbolize" in err
     assert err.endswith("wrote ledger-clang-pie.html: 0.0 % of the samples in named code\n")
     assert b"<title>ledger-gcc-pie.prof" in Path("ledger-gcc-pie.html").read_bytes()
+    Path("old").mkdir()
+    shutil.copy(PROFILE, "old/ledger-gcc-pie.prof")
+    printed(capsys, "view", PROFILE, "-b", BIN, "--base", "old/ledger-gcc-pie.prof", "-o", "d.html")
+    assert f"<title>{PROFILE}".encode() in Path("d.html").read_bytes()
     Path("pages").mkdir()
     err = printed(capsys, "view", PROFILE, "-o", "pages")[1]
     assert err.endswith("has no names: give the folders with its binaries with -b\nwrote pages/ledger-gcc-pie.html\n")
@@ -184,6 +188,7 @@ def test_view_of_a_trace(capsys: pytest.CaptureFixture[str]) -> None:
     printed(capsys, "view", "x.pftrace")
     pages = sorted(path.name for path in Path("x").iterdir())
     assert len(pages) > 1 and all(page.endswith(".html") for page in pages)
+    assert b"<title>x.pftrace: /bin/p1 (pid 1) heap" in (Path("x") / pages[0]).read_bytes()
     out, _ = printed(capsys, "top", "x.pftrace")
     assert out.count("x.pftrace") == len(pages)
     assert f"has {len(pages)} profiles" in printed(capsys, "diff", "x.pftrace", PROFILE, code=2)[1]
