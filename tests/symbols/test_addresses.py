@@ -20,9 +20,24 @@ from tests.support.programs import unit
 PACKAGE = Path(symbolize.__file__).parent
 
 
+CALLS = {X86_64: b"\xe8\0\0\0\0", AARCH64: b"\0\0\0\x94"}
+"""A call, where the machine's are known."""
+
+
+def code(machine: int, *returns: int) -> bytes:
+    """Code with a call before each of some offsets."""
+    data = bytearray(0x20)
+    for end in returns:
+        call = CALLS.get(machine, b"")
+        for at, byte in enumerate(call, end - len(call)):
+            data[at] |= byte
+    return bytes(data)
+
+
 def callers(path: Path, machine: int, *stack: int) -> list[list[str]]:
     """The names of the frames of a gperftools stack in a program of four functions of eight bytes."""
-    sections = [Section(".text", bytes(0x20), flags=ALLOC | EXEC, address=0x1000)]
+    text = code(machine, *(address - 0x400000 for address in stack[1:]))
+    sections = [Section(".text", text, flags=ALLOC | EXEC, address=0x1000)]
     symbols = [Symbol(name, 0x1000 + 8 * i, 8) for i, name in enumerate(("leaf", "caller", "next", "main"))]
     (path / "program").write_bytes(elf_file(sections, [Segment(0x1000, 0x20, 5, 0)], symbols, machine=machine))
     maps = b"00400000-00401000 r-xp 00000000 08:01 11 /opt/program\n"

@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections import defaultdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -22,6 +23,9 @@ from symbolize.profile import Profile
 from symbolize.write.outputs import OUTPUTS, View, output_of
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 
+HAS_PYARROW = find_spec("pyarrow") is not None
+NEEDS_PYARROW = pytest.mark.skipif(not HAS_PYARROW, reason="needs pyarrow")
+WRITABLE = [output for output in OUTPUTS if HAS_PYARROW or output.name != "parquet"]
 HOSTILE = 'a;b\n<script>alert("&\x1b[31m")</script> \ud800c'
 MAPPINGS = [Mapping(0x1000, 0x9000, 0x400, "/bin/app", "0123456789abcdef" * 2 + "ffffffff"), Mapping(0x10000, 0x20000)]
 INLINED = Place(0x1010, 1, (Line("inner", "/src/a.c", 1), Line("outer", "/src/a.c", 2)))
@@ -191,7 +195,7 @@ def test_tables(shown: Profile) -> None:
         ("x.firefox.json", "firefox"),
         ("x.txt", "text"),
         ("x.csv", "csv"),
-        ("x.parquet", "parquet"),
+        pytest.param("x.parquet", "parquet", marks=NEEDS_PYARROW),
         ("-", "pprof"),
     ],
 )
@@ -210,14 +214,14 @@ def test_unknown_ending(shown: Profile, tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
-@pytest.mark.parametrize("emit", [output.name for output in OUTPUTS if not output.has_base and output.name != "pprof"])
+@pytest.mark.parametrize("emit", [output.name for output in WRITABLE if not output.has_base and output.name != "pprof"])
 def test_views_without_a_base(shown: Profile, emit: str) -> None:
     """What shows one profile says what shows two."""
     with pytest.raises(UsageError, match=f"{emit} shows one profile; a difference can be shown as html, text"):
         written(shown, emit, base=shown)
 
 
-@pytest.mark.parametrize("emit", [output.name for output in OUTPUTS])
+@pytest.mark.parametrize("emit", [output.name for output in WRITABLE])
 def test_empty(emit: str) -> None:
     """A profile without samples, mappings or sample types can be written."""
     assert written(Profile(), emit) or emit == "folded"
