@@ -20,6 +20,8 @@ from tests.support.programs import unit
 PACKAGE = Path(symbolize.__file__).parent
 
 
+HEADERS = 64 + 56
+"""Bytes of the file's header and one program header."""
 CALLS = {X86_64: b"\xe8\0\0\0\0", AARCH64: b"\0\0\0\x94"}
 """A call, where the machine's are known."""
 
@@ -29,18 +31,20 @@ def code(machine: int, *returns: int) -> bytes:
     data = bytearray(0x20)
     for end in returns:
         call = CALLS.get(machine, b"")
-        for at, byte in enumerate(call, end - len(call)):
-            data[at] |= byte
+        if end <= len(data):
+            for at, byte in enumerate(call, end - len(call)):
+                data[at] |= byte
     return bytes(data)
 
 
 def callers(path: Path, machine: int, *stack: int) -> list[list[str]]:
     """The names of the frames of a gperftools stack in a program of four functions of eight bytes."""
     text = code(machine, *(address - 0x400000 for address in stack[1:]))
-    sections = [Section(".text", text, flags=ALLOC | EXEC, address=0x1000)]
+    padding = Section(".padding", bytes(0x1000 - HEADERS))
+    sections = [padding, Section(".text", text, flags=ALLOC | EXEC, address=0x1000)]
     symbols = [Symbol(name, 0x1000 + 8 * i, 8) for i, name in enumerate(("leaf", "caller", "next", "main"))]
-    (path / "program").write_bytes(elf_file(sections, [Segment(0x1000, 0x20, 5, 0)], symbols, machine=machine))
-    maps = b"00400000-00401000 r-xp 00000000 08:01 11 /opt/program\n"
+    (path / "program").write_bytes(elf_file(sections, [Segment(0x1000, 0x20, 5, 0x1000)], symbols, machine=machine))
+    maps = b"00400000-00401000 r-xp 00001000 08:01 11 /opt/program\n"
     data = gperftools_writer.profile([(1, list(stack))], maps)
     with Symbolizer([path]) as symbolizer:
         result = symbolizer.symbolize(symbolize.load(io.BytesIO(data)))
@@ -113,7 +117,7 @@ def test_every_miss_has_a_reason(tmp_path: Path) -> None:
     assert callers(tmp_path, X86_64, 0x400000, 0x400081) == [["leaf"], []]
     data = gperftools_writer.profile(
         [(1, [0x400000]), (1, [0x400081]), (1, [0x900000])],
-        b"00400000-00401000 r-xp 00000000 08:01 11 /opt/program\n00900000-00901000 r-xp 0 08:01 1 /opt/gone\n",
+        b"00400000-00401000 r-xp 00001000 08:01 11 /opt/program\n00900000-00901000 r-xp 0 08:01 1 /opt/gone\n",
     )
     with Symbolizer([tmp_path]) as symbolizer:
         result = symbolizer.symbolize(symbolize.load(io.BytesIO(data)))
