@@ -50,8 +50,8 @@ ORDER = {"gone": "a", "fifo": "a", "hanging": "b"}
 BIN = str(BINARIES)
 BINS = ["-b", str(BINARIES / "gcc-split"), "-b", str(BINARIES / "clang-pie")]
 NAMES = {
-    "android/mixer.proto": "android/mixer.proto",
-    "android/mixer_named.proto": "android/mixer_named.proto",
+    "android/mixer.proto": "android/mixer",
+    "android/mixer_named.proto": "android/mixer_named",
     "go/census.pb.gz": "go/census",
     "ledger-gcc-pie.prof": "ledger-gcc-pie",
     "ledger-gcc-split.prof": "ledger-gcc-split",
