@@ -142,12 +142,14 @@ def test_workers_killed_at_random(engine: Engine) -> None:
 def test_closing_the_iterator_stops_its_tasks(engine: Engine, tmp_path: Path) -> None:
     """A stuck task does not outlive the run, and the engine goes on."""
     path = tmp_path / "process"
-    tasks = itertools.chain(
-        tasks_of(batch_tasks.note_and_sleep_natively, [str(path)]), tasks_of(batch_tasks.double, itertools.count())
-    )
-    outcomes = engine.run(tasks, Limits())
+
+    def tasks() -> Iterator[Task]:
+        yield from tasks_of(batch_tasks.note_and_sleep_natively, [str(path)])
+        wait_until(path.exists)  # or others may queue behind it, for ever
+        yield from tasks_of(batch_tasks.double, itertools.count())
+
+    outcomes = engine.run(tasks(), Limits())
     next(outcomes)
-    wait_until(path.exists)
     process = int(path.read_text())
     assert is_running(process)
     outcomes.close()  # type: ignore[attr-defined]
