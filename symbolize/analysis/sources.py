@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from symbolize.analysis.frames import MAX_PATH
 from symbolize.core.errors import UsageError
 
 MAX_SOURCE: Final = 8 << 20
@@ -12,8 +13,6 @@ MAX_SOURCES: Final = 64 << 20
 """Characters of all source files that a page has; packed it is about a fifth."""
 MAX_PARTS: Final = 64
 """Folders of a recorded path that are tried."""
-MAX_PATH: Final = 4096
-"""Characters of a path, as of the system."""
 
 
 class Sources:

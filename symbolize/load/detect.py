@@ -28,6 +28,7 @@ LOOKS: Final = (
     (b"%PDF-", "a PDF file"),
     (b"\x89PNG", "a picture"),
     (b"SQLite format 3\x00", "an SQLite database"),
+    (b"--- contentionz", "a contention profile as text, which is not read"),
     (b"--- contention", GO_TEXT),
     (b"--- mutex", GO_TEXT),
     (b"goroutine profile:", GO_TEXT),

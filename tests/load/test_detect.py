@@ -13,6 +13,7 @@ import pytest
 from symbolize.core.errors import InputError
 from symbolize.load import load
 from symbolize.load import open as front_end
+from symbolize.load.detect import describe
 from symbolize.load.streams import peeked
 from symbolize.profile import Profile, Strings, ValueType
 from symbolize.write import encode, write
@@ -166,3 +167,9 @@ def test_fields_of_a_newer_schema_do_not_hide_a_profile(message: str, extra: byt
     whole.sample.add(location_id=[1], value=[1])
     getattr(whole, message)[0].MergeFromString(extra)
     assert len(load(io.BytesIO(whole.SerializeToString())).samples) == 1
+
+
+def test_contention_profiles() -> None:
+    """Those of gperftools as text are not called profiles of Go, which another URL would mend."""
+    assert "Go" not in describe(b"--- contentionz 1 ---\n")
+    assert "Go profile" in describe(b"--- contention:\ncycles/second=1\n")
