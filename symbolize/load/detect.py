@@ -7,8 +7,6 @@ from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, NUMBER, VARINT, WIR
 from symbolize.load.perfetto.wire import Damaged, varint
 from symbolize.load.streams import HEAD
 
-FORMATS: Final = "pprof, gperftools CPU profile, simpleperf report_sample, Perfetto trace"
-
 PERF: Final = (
     "perf.data, which has to be converted: with Linux perf `perf_to_profile -i perf.data -o cpu.pb.gz`, with "
     "simpleperf `simpleperf report-sample --protobuf --show-callchain -i perf.data -o report.proto`"

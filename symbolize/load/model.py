@@ -25,6 +25,10 @@ class Choice:
     kinds: Sequence[str] = ()
     merge: Sequence[str] = ()
 
+    def __bool__(self) -> bool:
+        """Whether anything is left out or merged."""
+        return any(vars(self).values())
+
     def takes(self, kind: str, pid: int | None, process: bytes, heap: str = "") -> bool:
         """Whether a profile is wanted; a pid or name that the trace does not give (None, empty) is not one of those."""
         name = process.decode("utf-8", "backslashreplace")
@@ -58,10 +62,10 @@ DEFAULTS: Final = LoadOptions()
 class LoadedProfile:
     """One of the profiles in an input, made when it is asked for.
 
-    `name` is a file name without ending, `source` the path of the input, empty if it has none; `format` is what the
-    input was recognized as. Of a profile in a trace, `kind` is "heap", "cpu" or "chromium", `detail` the heap and which
-    dump of it; `pid` and `process` (its name) are None and empty where unknown or where `is_merged` says that the
-    profile is of all processes.
+    `name` is a file name without ending. `source`, the path of the input (empty if it has none), and `format`, what it
+    was recognized as, are set by the front end. Of a profile in a trace, `kind` is "heap", "cpu" or "chromium",
+    `detail` the heap and which dump of it; `pid` and `process` (its name) are None and empty where unknown or where
+    `is_merged` says that the profile is of all processes.
     """
 
     name: str

@@ -1,56 +1,43 @@
-"""From a path, standard input or an open file to profiles: read, decompress, pick the loader by content."""
+"""From a path, standard input or an open file to profiles: the content decides which loader reads it."""
 
 import os
-from collections.abc import Iterator
-from typing import BinaryIO, Final
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, Final, NamedTuple
 
 from symbolize.core.errors import InputError, first_names
-from symbolize.load.compression import decompressed
-from symbolize.load.detect import FORMATS, describe, is_trace
+from symbolize.load.content import Content
+from symbolize.load.detect import describe, is_trace
 from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
-from symbolize.load.streams import HEAD, MAX_STREAM, STANDARD_INPUT, Limited, chunks, peeked, source_name
+from symbolize.load.streams import STANDARD_INPUT, source_name
 from symbolize.profile.model import Profile
 
-MAX_INPUT: Final = 4 << 30
-"""Bytes, also after decompression, that no profile has: a pipe without end does not fill the memory."""
-
-STREAMED: Final = b"SIMPLEPERF"
-"""How a simpleperf report begins, which is read piece by piece."""
+SIMPLEPERF: Final = b"SIMPLEPERF"
+"""How a simpleperf report begins."""
 
 
 def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = DEFAULTS) -> list[LoadedProfile]:
     """The profiles of an input, as `symbolize.load.load_all` says."""
-    found = _load_all(source, options)
-    if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT:
-        path = os.path.abspath(source)
-        for each in found:
-            each.source = path
+    content = Content(source)
+    form = next((each for each in FORMATS if each.matches(content)), None)
+    if form is None:
+        looks = describe(content.whole())
+        formats = ", ".join(each.name for each in FORMATS)
+        raise InputError(content.name, f"is not a profile: it looks like {looks}; formats read: {formats}")
+    found = form.load(content, options)
+    path = os.path.abspath(source) if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT else ""
+    for each in found:
+        each.source = path
+        each.format = form.name
+    found[0].warnings += _without_effect(options, form)
     return found
 
 
-def _load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) -> list[LoadedProfile]:
-    """The profiles of an input, which may be compressed; offsets in errors about them count in what it holds."""
-    name = source_name(source)
-    packed = Limited(chunks(source, name), name, MAX_INPUT)
-    head, content = peeked(decompressed(packed, name, MAX_STREAM), HEAD)
-    if is_trace(head):
-        from symbolize.load.perfetto.load import load
-
-        packed.limit = MAX_STREAM
-        return load(Limited(content, name, MAX_STREAM), name, options.choice, lambda: packed.size)
-    format_name, profile = _load_single(head, Limited(content, name, MAX_INPUT), name, options)
-    without_effect = list(_without_effect(options, head.startswith(STREAMED)))
-    return [LoadedProfile("", lambda: profile, warnings=without_effect, format=format_name)]
-
-
-def _without_effect(options: LoadOptions, is_simpleperf: bool) -> Iterator[str]:
-    """The options that have no effect on an input that is no trace, a sentence each."""
-    if any(vars(options.choice).values()):
-        yield "Choosing processes, heaps or kinds, and merging, applies to Perfetto traces only: it had no effect."
-    if not is_simpleperf and options.trace_offcpu is not None:
-        yield "The choice of on-CPU or off-CPU samples applies to simpleperf reports only: it had no effect."
-    if not is_simpleperf and options.show_art_frames:
-        yield "Showing the frames of Android's runtime applies to simpleperf reports only: it had no effect."
+def _without_effect(options: LoadOptions, form: "Format") -> Iterator[str]:
+    """The options that have no effect on an input of a format, a sentence each."""
+    for option, what in OPTIONS.items():
+        if getattr(options, option) and option not in form.options:
+            formats = " or ".join(each.name for each in FORMATS if option in each.options)
+            yield f"{what} applies to {formats} only: it had no effect."
 
 
 def load_one(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) -> Profile:
@@ -62,27 +49,78 @@ def load_one(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) ->
     return found[0].profile
 
 
-def _load_single(head: bytes, content: Iterator[bytes], name: str, options: LoadOptions) -> tuple[str, Profile]:
-    """The name of the format, of which a file has one profile, and the profile in `content`, which begins with
-    `head`."""
-    if head.startswith(STREAMED):
-        from symbolize.load import simpleperf
+class Format(NamedTuple):
+    """A format: what people call it, whether a content is of it, its loader, and the `LoadOptions` that the loader
+    follows. A loader is imported when a content may be of its format."""
 
-        return "simpleperf report", simpleperf.load(
-            content, name, trace_offcpu=options.trace_offcpu, show_art_frames=options.show_art_frames
-        )
-    whole = bytearray()
-    for piece in content:
-        whole += piece
-    if not whole:
-        raise InputError(name, "is empty")
-    data = memoryview(whole)
+    name: str
+    matches: Callable[[Content], bool]
+    load: Callable[[Content, LoadOptions], list[LoadedProfile]]
+    options: tuple[str, ...] = ()
+
+
+def single(profile: Profile) -> list[LoadedProfile]:
+    """The only profile of an input, which has no name of its own."""
+    return [LoadedProfile("", lambda: profile)]
+
+
+def _is_pprof(content: Content) -> bool:
     from symbolize.load import pprof
 
-    if pprof.matches(data):
-        return "pprof", pprof.load(data, name)
+    return pprof.matches(content.head)
+
+
+def _load_pprof(content: Content, options: LoadOptions) -> list[LoadedProfile]:
+    from symbolize.load import pprof
+
+    return single(pprof.load(content.whole(), content.name))
+
+
+def _is_gperftools(content: Content) -> bool:
     from symbolize.load import gperftools
 
-    if gperftools.matches(data):
-        return "gperftools CPU profile", gperftools.load(data, name, keep_trampolines=options.keep_trampolines)
-    raise InputError(name, f"is not a profile: it looks like {describe(data)}; formats read: {FORMATS}")
+    return gperftools.matches(memoryview(content.head))
+
+
+def _load_gperftools(content: Content, options: LoadOptions) -> list[LoadedProfile]:
+    from symbolize.load import gperftools
+
+    return single(gperftools.load(content.whole(), content.name, keep_trampolines=options.keep_trampolines))
+
+
+def _is_simpleperf(content: Content) -> bool:
+    return content.head.startswith(SIMPLEPERF)
+
+
+def _load_simpleperf(content: Content, options: LoadOptions) -> list[LoadedProfile]:
+    from symbolize.load import simpleperf
+
+    pieces, mode, art = content.pieces(), options.trace_offcpu, options.show_art_frames
+    return single(simpleperf.load(pieces, content.name, trace_offcpu=mode, show_art_frames=art))
+
+
+def _is_perfetto(content: Content) -> bool:
+    return is_trace(content.head)
+
+
+def _load_perfetto(content: Content, options: LoadOptions) -> list[LoadedProfile]:
+    from symbolize.load.perfetto.load import load
+
+    return load(content.pieces(is_recording=True), content.name, options.choice, lambda: content.packed_size)
+
+
+FORMATS: Final = (
+    Format("Perfetto trace", _is_perfetto, _load_perfetto, ("choice",)),
+    Format("simpleperf report_sample", _is_simpleperf, _load_simpleperf, ("trace_offcpu", "show_art_frames")),
+    Format("pprof", _is_pprof, _load_pprof),
+    Format("gperftools CPU profile", _is_gperftools, _load_gperftools, ("keep_trampolines",)),
+)
+"""The first that matches decides (R220, trace or pprof)."""
+
+OPTIONS: Final = {
+    "choice": "Choosing processes, heaps or kinds, and merging,",
+    "keep_trampolines": "Keeping trampolines",
+    "trace_offcpu": "The choice of on-CPU or off-CPU samples",
+    "show_art_frames": "Showing the frames of Android's runtime",
+}
+"""What the options of formats do, for the warning that one had no effect."""

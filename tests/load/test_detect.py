@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from symbolize.core.errors import InputError
+from symbolize.load import content as front_end
 from symbolize.load import load
-from symbolize.load import open as front_end
 from symbolize.load.detect import describe
 from symbolize.load.streams import peeked
 from symbolize.profile import Profile, Strings, ValueType
@@ -132,7 +132,7 @@ def test_what_is_no_profile(content: bytes, looks: str) -> None:
     """The error says what the content looks like and what could be read."""
     error = refused(io.BytesIO(content))
     assert f"it looks like {looks}" in error
-    assert "formats read: pprof, " in error
+    assert "formats read: Perfetto trace, simpleperf report_sample, pprof, gperftools CPU profile" in error
 
 
 def test_the_error_of_the_format_that_matches() -> None:

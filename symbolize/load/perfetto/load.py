@@ -167,7 +167,6 @@ def _loaded(
     return LoadedProfile(
         name,
         make,
-        format="Perfetto trace",
         kind=kind,
         pid=None if merged else pid,
         process=process.decode("utf-8", "backslashreplace"),

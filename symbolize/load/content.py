@@ -1,0 +1,56 @@
+"""What an input holds: read and decompressed once, piece by piece or as a whole."""
+
+import os
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+from symbolize.core.compression import MAGIC_SIZE, codec_of
+from symbolize.core.errors import InputError
+from symbolize.core.mapped import MappedFile
+from symbolize.load.compression import CODECS, decompressed
+from symbolize.load.streams import HEAD, MAX_STREAM, STANDARD_INPUT, Limited, chunks, peeked, source_name
+
+MAX_INPUT: Final = 4 << 30
+"""Bytes, also after decompression, that no profile has: a pipe without end does not fill the memory."""
+
+
+class Content:
+    """The content of an input, which may be compressed; offsets in errors about it count in what it holds.
+
+    `name` is what errors call the input, `head` the first bytes of the content, up to `HEAD` or somewhat more. One of
+    `pieces`, `whole` and `mapped` is asked for, once. Raises InputError, as these do, where nothing can be read.
+    """
+
+    def __init__(self, source: str | os.PathLike[str] | BinaryIO) -> None:
+        self.name = source_name(source)
+        self._source = source
+        self._packed = Limited(chunks(source, self.name), self.name, MAX_INPUT)
+        first, pieces = peeked(self._packed, MAGIC_SIZE)
+        self._is_plain = codec_of(first, CODECS) is None
+        self.head, self._pieces = peeked(decompressed(pieces, self.name, MAX_STREAM), HEAD)
+
+    @property
+    def packed_size(self) -> int:
+        """Bytes of the input that were read so far, compressed as they are."""
+        return self._packed.size
+
+    def pieces(self, *, is_recording: bool = False) -> Iterator[bytes]:
+        """The content in pieces. Only that of a recording, of which pieces are not retained, may be of any size."""
+        limit = MAX_STREAM if is_recording else MAX_INPUT
+        self._packed.limit = limit
+        return Limited(self._pieces, self.name, limit)
+
+    def whole(self) -> memoryview:
+        """All of the content, in memory. An empty one raises InputError."""
+        data = bytearray()
+        for piece in self.pieces():
+            data += piece
+        if not data:
+            raise InputError(self.name, "is empty")
+        return memoryview(data)
+
+    def mapped(self) -> MappedFile | None:
+        """The input itself, mapped for reading, if it is a regular file that is not compressed."""
+        if not self._is_plain or not isinstance(self._source, str | os.PathLike) or self._source == STANDARD_INPUT:
+            return None
+        return MappedFile(self._source) if os.path.isfile(self._source) else None
