@@ -14,6 +14,7 @@ from symbolize.profile.model import (
     Samples,
     ValueType,
 )
+from symbolize.profile.stack_dumps import StackDumps
 from symbolize.profile.strings import Strings
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Mappings",
     "Profile",
     "Samples",
+    "StackDumps",
     "Strings",
     "ValueType",
     "compact",

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, offsets_of
 from symbolize.profile.frame_table import Frame, frame_stacks, to_arrow, to_pandas
 from symbolize.profile.obfuscation import Obfuscation
+from symbolize.profile.stack_dumps import StackDumps
 from symbolize.profile.strings import Strings
 
 if TYPE_CHECKING:
@@ -200,8 +201,9 @@ class Profile:
 
     `address_kinds` is an `AddressKind` for each mapping, or empty where all addresses are those of the process.
     `modules` are the name and the raw build id that a Perfetto trace has for each mapping, and empty in other profiles.
-    `obfuscation` are the names that came along for obfuscated Java code. `source` is the path that the profile was read
-    from, empty if it was none. None of these is written.
+    `obfuscation` are the names that came along for obfuscated Java code. `stack_dumps` are copies of the stacks of
+    samples that lack their callers, until they are unwound. `source` is the path that the profile was read from, empty
+    if it was none. None of these is written.
     """
 
     strings: Strings = field(default_factory=Strings)
@@ -224,6 +226,7 @@ class Profile:
     address_kinds: UInt8 = column(np.uint8)
     modules: list[tuple[bytes, bytes]] = field(default_factory=list)
     obfuscation: Obfuscation | None = None
+    stack_dumps: StackDumps | None = None
     source: str = ""
 
     def __repr__(self) -> str:
