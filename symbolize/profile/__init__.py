@@ -1,8 +1,9 @@
-"""The profile as columns: model, interning, compaction. Knows no file format and no ELF."""
+"""The profile as columns: model, interning, compaction, merging. Knows no file format and no ELF."""
 
 from symbolize.core.arrays import NONE
 from symbolize.profile.compact import compact, used_locations
 from symbolize.profile.frame_table import Frame
+from symbolize.profile.merge import combine
 from symbolize.profile.model import (
     AddressKind,
     Functions,
@@ -31,6 +32,7 @@ __all__ = [
     "StackDumps",
     "Strings",
     "ValueType",
+    "combine",
     "compact",
     "used_locations",
 ]

@@ -1,0 +1,1 @@
+from symbolize.core.interning cimport Lists, Tuples
