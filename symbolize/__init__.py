@@ -16,6 +16,8 @@ from symbolize.load import load, load_all
 from symbolize.write import write, write_module_symbols
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from symbolize.analysis import Filters
     from symbolize.binaries import Servers
     from symbolize.core.reasons import Reason
@@ -46,6 +48,7 @@ __all__ = [
     "load",
     "load_all",
     "lookup",
+    "merge",
     "symbolize",
     "write",
     "write_module_symbols",
@@ -94,6 +97,21 @@ def symbolize(
         annotate=annotate,
     ) as symbolizer:
         return symbolizer.symbolize(source if isinstance(source, Profile) else load(source))
+
+
+def merge(profiles: "Iterable[Profile]", *, side_by_side: bool = False) -> "Profile":
+    """One profile of all `profiles`, by the rules of pprof; they are taken one at a time and not changed.
+
+    Equal mappings, locations and functions become one each, and equal samples one with the sums of their values. The
+    time is the earliest, the duration the sum, the period the longest; comments and warnings are those of all, the rest
+    that of the first. Values in other units of time or size get the finer one.
+
+    All profiles need the same sample types and the same type of period. With `side_by_side` the result has the sample
+    types of all, with zeros where a profile has none. Raises UsageError for unlike ones, and without profiles.
+    """
+    from symbolize.profile import merged
+
+    return merged(profiles, side_by_side=side_by_side)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from symbolize.cli.options import print_error
+from symbolize.cli.options import MERGE_ALL, print_error
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.files import open_regular
 
@@ -28,13 +28,15 @@ def add_profiles(parser: Parser, count: int = 0) -> None:
 
 def sort_inputs(parser: Parser, options: argparse.Namespace, count: int = 0) -> None:
     """Take the folders and ELF files among the profiles as binaries, with a note, wherever they are given: pprof wants
-    the binary before the profile. Exits if no profile remains, or if there are not `count`."""
+    the binary before the profile. Exits if no profile remains, or if there are not `count`, or less where more are
+    merged."""
     found = [each for each in options.profiles if is_binaries(each)]
     profiles = [each for each in options.profiles if each not in found]
     if found and not profiles:
         what = "a folder" if os.path.isdir(found[0]) else "an ELF file"
         parser.error(f"no profile given: {found[0]} is {what}; usage: {parser.prog} {parser.forms[0]} -b {found[0]}")
-    if count and len(profiles) != count:
+    may_be_more = MERGE_ALL in (getattr(options, "merge", None) or ())
+    if count and (len(profiles) < count or (len(profiles) > count and not may_be_more)):
         parser.error(f"expected {count} profile{'s' * (count > 1)}, not {len(profiles)}: {', '.join(profiles)}")
     is_quiet = getattr(options, "quiet", False)
     for each in found:

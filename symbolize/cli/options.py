@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from symbolize.core.errors import OutputError, UsageError, printable
 from symbolize.core.files import os_error_text
@@ -18,10 +18,16 @@ if TYPE_CHECKING:
     from symbolize.binaries.debuginfod import Debuginfod
     from symbolize.cli.arguments import Parser
     from symbolize.load.model import LoadOptions
-    from symbolize.pipeline import Symbolizer
+    from symbolize.pipeline import Result, Symbolizer
+    from symbolize.profile import Profile
     from symbolize.symbols import TableCache
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+MERGE_ALL: Final = "all"
+"""What --merge makes one profile of all inputs with."""
+MERGED: Final = "merged"
+"""What that profile is called."""
 
 
 def print_error(text: str) -> None:
@@ -83,8 +89,10 @@ def add_naming_options(parser: Parser) -> None:
     )
 
 
-def add_input_options(parser: Parser) -> None:
-    """Add the options for reading profiles and finding their binaries."""
+def add_input_options(parser: Parser, *, may_merge: bool = False) -> None:
+    """Add the options for reading profiles and finding their binaries; `may_merge` says that the command can make one
+    profile of all."""
+    add_merge_options(parser, may_merge)
     binaries = parser.group("Binaries")
     add_list(
         binaries,
@@ -128,13 +136,6 @@ def add_input_options(parser: Parser) -> None:
         choices=("heap", "cpu", "chromium"),
         help=f"of a Perfetto trace, the kind of profiles to take: heap, cpu, chromium.\n{several}",
     )
-    add_list(
-        group,
-        "--merge",
-        metavar="WHAT",
-        choices=("processes", "dumps"),
-        help=f"make one profile of all processes, or of all dumps of a heap.\n{several}",
-    )
     group.add_argument(
         "--trace-offcpu",
         metavar="MODE",
@@ -155,6 +156,27 @@ def add_input_options(parser: Parser) -> None:
     )
 
 
+def add_merge_options(parser: Parser, may_merge: bool) -> None:
+    """Add the option for merging, that of all inputs if the command `may_merge` them."""
+    group = parser.group("Selection" if may_merge else "Perfetto and Android")
+    every = "make one profile of all inputs (all), " if may_merge else "make one profile "
+    add_list(
+        group,
+        "--merge",
+        metavar="WHAT",
+        choices=(*([MERGE_ALL] if may_merge else []), "processes", "dumps"),
+        help=f"{every}of all processes of a trace (processes) or of all dumps of a heap (dumps).\nMay be given several "
+        "times",
+    )
+    if may_merge:
+        group.add_argument(
+            "--side-by-side",
+            action="store_true",
+            help="with --merge all, merge unlike sample types too:\nthe result has the types of all, with zeros where "
+            "an input has none. Without it they are refused",
+        )
+
+
 def add_volume_options(parser: Parser, verbose: str) -> None:
     """Add --verbose, which shows what `verbose` says, and --quiet."""
     volume = parser.group("General").add_mutually_exclusive_group()
@@ -166,7 +188,8 @@ def load_options(options: argparse.Namespace) -> LoadOptions:
     """How profiles are read."""
     from symbolize.load.model import Choice, LoadOptions
 
-    choice = Choice(options.pid, options.process, options.heap, options.kind, options.merge)
+    merge = [each for each in options.merge if each != MERGE_ALL]
+    choice = Choice(options.pid, options.process, options.heap, options.kind, merge)
     return LoadOptions(choice, options.keep_trampolines, options.trace_offcpu, options.show_art_frames)
 
 
@@ -318,6 +341,21 @@ def open_symbolizer(options: argparse.Namespace, binaries: Sequence[str]) -> Ite
         ) as symbolizer,
     ):
         yield symbolizer
+
+
+def symbolized(options: argparse.Namespace, symbolizer: Symbolizer, profile: Profile) -> Result:
+    """What `symbolizer` makes of a profile, which is changed, with progress on a terminal."""
+    from symbolize.cli.progress import ProgressBar
+
+    with ProgressBar(options.quiet) as bar:  # unlike `symbolize`, `finish` makes no copy
+        return symbolizer.finish(profile, symbolizer.match(profile), bar)
+
+
+def merges_all(options: argparse.Namespace) -> bool:
+    """Whether all inputs become one profile. Raises UsageError for what has an effect only then."""
+    if MERGE_ALL not in options.merge and options.side_by_side:
+        raise UsageError("--side-by-side has an effect only with --merge all")
+    return MERGE_ALL in options.merge
 
 
 def warn_if_interpreted(quiet: bool) -> None:

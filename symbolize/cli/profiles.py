@@ -16,6 +16,7 @@ from symbolize.cli.options import (
     EXIT_BELOW,
     EXIT_DONE,
     EXIT_FAILED,
+    MERGED,
     add_cache_options,
     add_input_options,
     add_naming_options,
@@ -23,9 +24,11 @@ from symbolize.cli.options import (
     below_text,
     binary_roots,
     load_options,
+    merges_all,
     open_symbolizer,
     percentage,
     print_error,
+    symbolized,
 )
 from symbolize.cli.outputs import chosen_output, inputs_of, is_same_file, output_paths, paths_of_all
 from symbolize.cli.reports import FORMS, Reports, check_report, profile_name
@@ -36,6 +39,7 @@ from symbolize.write.outputs import OUTPUTS, PPROF, Output, View
 if TYPE_CHECKING:
     from symbolize.load.model import LoadedProfile
     from symbolize.pipeline import Result, Symbolizer
+    from symbolize.profile import Merger, Profile
     from symbolize.report.missing import Missing
     from symbolize.write.module_symbols import ModuleSymbols
 
@@ -63,7 +67,7 @@ def parser() -> Parser:
         listed={name: command.summary for name, command in COMMANDS.items()},
     )
     add_profiles(result)
-    add_input_options(result)
+    add_input_options(result, may_merge=True)
     output = result.group("Output")
     output.add_argument(
         "--output",
@@ -119,15 +123,24 @@ def run_profiles(arguments: Sequence[str]) -> int:
     from symbolize.report.missing import Missing
 
     output = None if options.emit == MODULE_SYMBOLS else chosen_output(options.output, options.emit, PPROF)
-    outputs = output_paths(options.profiles, options.output, suffix_of(output))
+    merges = merges_all(options)
+    outputs = output_paths([MERGED] if merges else options.profiles, options.output, suffix_of(output))
     check_report(options)
     check_outputs(options, output, outputs)
     if options.annotate and output is None:
         raise UsageError("--annotate changes displayed names, and --emit module-symbols writes the original ones")
+    if merges and output is None:
+        raise UsageError("--merge all makes one profile, and --emit module-symbols writes symbols for each trace")
     code = EXIT_DONE
     below: list[tuple[float, str]] = []
     with open_symbolizer(options, binary_roots(options)) as symbolizer:
         run = Run(options, output, symbolizer, Reports(options, output), Missing(OPTION_HINTS))
+        if merges:
+            from symbolize.profile import Merger
+
+            run.merger = Merger(side_by_side=options.side_by_side)
+            run.reports.will_write(outputs[0])
+            outputs *= len(options.profiles)
         for profile, path in zip(options.profiles, outputs, strict=True):
             try:
                 percent, is_complete = symbolize_one(run, profile, path)
@@ -141,6 +154,8 @@ def run_profiles(arguments: Sequence[str]) -> int:
                 free_memory()
             if options.fail_under is not None and percent < options.fail_under:
                 below.append((percent, profile))
+        if run.merger is not None and run.merger.count:
+            write_output(run, run.merger.result(), outputs[0], MERGED)
     run.reports.finish(run.profiles > 1 or len(options.profiles) > 1)
     if run.profiles:  # else the reports of earlier runs are kept
         write_lists(run)
@@ -167,13 +182,14 @@ def suffix_of(output: Output | None) -> str:
 @dataclass
 class Run:
     """One run of the command: what all its profiles share, and how many were read. `output` is None where the symbols
-    of a trace are written."""
+    of a trace are written; `merger` takes the profiles where all become one."""
 
     options: argparse.Namespace
     output: Output | None
     symbolizer: Symbolizer
     reports: Reports
     missing: Missing
+    merger: Merger | None = None
     folded: list[dict[str, object]] = field(default_factory=list)
     profiles: int = 0
 
@@ -238,6 +254,8 @@ def symbolize_one(run: Run, source: str, path: str) -> tuple[float, bool]:
             raise InputError(source, "is not a Perfetto trace, and --emit module-symbols writes symbols for traces")
         symbols = ModuleSymbols()
         paths = [path] * len(found)
+    elif run.merger is not None:
+        paths = [path] * len(found)
     else:
         names, titles = [each.name for each in found], [each.title for each in found]
         paths = paths_of_all(names, titles, path, options.output, len(options.profiles) == 1, run.output.endings[0])
@@ -245,7 +263,7 @@ def symbolize_one(run: Run, source: str, path: str) -> tuple[float, bool]:
     several = len(options.profiles) > 1 or len(found) > 1
     percent, is_complete = 100.0, True
     for each, to in zip(found, paths, strict=True):
-        if symbols is None:
+        if symbols is None and run.merger is None:
             run.reports.will_write(to)
         result = symbolize_profile(run, each, profile_name(source, each, len(found) > 1), to, symbols)
         run.reports.add(result.report, source, each, "" if symbols is not None else to, several)
@@ -263,19 +281,24 @@ def symbolize_one(run: Run, source: str, path: str) -> tuple[float, bool]:
 def symbolize_profile(run: Run, loaded: LoadedProfile, name: str, path: str, symbols: ModuleSymbols | None) -> Result:
     """Symbolize one profile and write it to `path`, or add what was found to `symbols`. Its shared code, if wanted, and
     its missing files are added to those of the run."""
-    from symbolize.cli.progress import ProgressBar
-    from symbolize.write import write
-
-    profile = loaded.profile
-    with ProgressBar(run.options.quiet) as bar:  # unlike `symbolize`, `finish` makes no copy
-        result = run.symbolizer.finish(profile, run.symbolizer.match(profile), bar)
+    result = symbolized(run.options, run.symbolizer, loaded.profile)
     if symbols is not None:
         symbols.add(result.profile, result.resolved)
-    elif run.output is not None:
-        write(result.profile, path, emit=run.output.name, view=View(os.path.basename(name)))
+    elif run.merger is not None:
+        run.merger.add(result.profile, name)
+    else:
+        write_output(run, result.profile, path, name)
     if run.options.folded_report is not None:
         from symbolize.report.json import folded
 
         run.folded.append(folded(result.report, name))
     run.missing.add(result.report)
     return result
+
+
+def write_output(run: Run, profile: Profile, path: str, name: str) -> None:
+    """Write a profile, which people call `name`, as the options say."""
+    from symbolize.write import write
+
+    assert run.output is not None
+    write(profile, path, emit=run.output.name, view=View(os.path.basename(name)))

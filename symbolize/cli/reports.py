@@ -207,7 +207,7 @@ class Reports:
         """What was written, and how to look at it."""
         from symbolize.report.several import common_folder
 
-        outputs = [each for each in outputs if each not in ("", STANDARD_OUTPUT)]
+        outputs = [each for each in dict.fromkeys(outputs) if each not in ("", STANDARD_OUTPUT)]
         if not outputs:
             return ""
         colour, width = self._look

@@ -15,10 +15,12 @@ from symbolize.cli.options import (
     add_volume_options,
     binary_roots,
     load_options,
+    merges_all,
     open_symbolizer,
     print_error,
+    symbolized,
 )
-from symbolize.core.errors import UsageError, printable
+from symbolize.core.errors import InputError, UsageError, printable
 
 if TYPE_CHECKING:
     from symbolize.analysis import Filters, Sources, Stacks
@@ -49,7 +51,7 @@ SHOW_BRIEF: Final = ("-b", "--sample-type", "--focus", "--ignore", "--hide", "--
 
 def add_show_options(parser: Parser) -> None:
     """Add the options of the commands that show profiles."""
-    add_input_options(parser)
+    add_input_options(parser, may_merge=True)
     group = parser.group("Selection")
     group.add_argument("--sample-type", metavar="NAME", default="", help="sample type to show, such as alloc_space")
     group.add_argument("--focus", metavar="REGEX", default="", help="only samples with a matching frame on the stack")
@@ -114,20 +116,19 @@ def shown_profiles(
 ) -> Iterator[Shown]:
     """The profiles `found` in an input, symbolized where there are binaries; what a reader has to know of each is
     printed. Raises InputError."""
-    from symbolize.cli.progress import ProgressBar
     from symbolize.cli.reports import title_of
 
     several = len(found) > 1
     for each in found:
         title, profile = title_of(source, each, several), each.profile
+        name = each.name if several else ""
         if symbolizer is None:
             warn(options, title, profile.warnings)
             if not profile.locations.has_lines().any() and len(profile.locations):
                 note(options, f"{title} has no names: give the folders with its binaries with -b")
-            yield Shown(title, each.name if several else "", profile, True)
+            yield Shown(title, name, profile, True)
             continue
-        with ProgressBar(options.quiet) as bar:
-            result = symbolizer.finish(profile, symbolizer.match(profile), bar)
+        result = symbolized(options, symbolizer, profile)
         report = result.report
         for failure in report.failures:
             print_error(f"symbolize: {printable(title)}: {printable(failure.sentence)}; run again")
@@ -135,7 +136,43 @@ def shown_profiles(
         if report.leaf_percent < FEW_NAMES:
             share = f"{report.leaf_percent:.1f} % of the samples are in named code"
             note(options, f"{title}: {share}; symbolize {source} -b DIR says what is missing")
-        yield Shown(title, each.name if several else "", result.profile, not report.failures, report.leaf_percent)
+        yield Shown(title, name, result.profile, not report.failures, report.leaf_percent)
+
+
+def merged_profiles(options: argparse.Namespace, sources: Sequence[str], symbolizer: Symbolizer | None) -> Shown:
+    """All profiles of all inputs as one. An input that cannot be read does not stop the others; raises InputError if
+    none can be read, UsageError for unlike ones."""
+    from symbolize.profile import Merger
+
+    merger = Merger(side_by_side=options.side_by_side)
+    is_complete, failed = True, list[InputError]()
+    for source in sources:
+        try:
+            for shown in shown_profiles(options, source, loaded_profiles(options, source), symbolizer):
+                is_complete = is_complete and shown.is_complete
+                merger.add(shown.profile, shown.title)
+        except InputError as error:
+            failed.append(error)
+    if not merger.count:
+        raise failed[0]
+    for each in failed:
+        print_error(f"symbolize: {each}")
+    title = sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1} more"
+    return Shown(title, "", merger.result(), is_complete and not failed)
+
+
+def sources_of_outputs(options: argparse.Namespace) -> list[list[str]]:
+    """The inputs of each output: all of them, or each of its own."""
+    return [options.profiles] if merges_all(options) else [[each] for each in options.profiles]
+
+
+def all_shown(options: argparse.Namespace, sources: Sequence[str], symbolizer: Symbolizer | None) -> Iterator[Shown]:
+    """The profiles of one input, or of all inputs the one that they are merged to. Raises InputError."""
+    if merges_all(options):
+        yield merged_profiles(options, sources, symbolizer)
+        return
+    for source in sources:
+        yield from shown_profiles(options, source, loaded_profiles(options, source), symbolizer)
 
 
 def warn(options: argparse.Namespace, title: str, warnings: Sequence[str]) -> None:
@@ -150,8 +187,11 @@ def note(options: argparse.Namespace, text: str) -> None:
         print_error(f"note: {printable(text)}")
 
 
-def the_profile(options: argparse.Namespace, source: str, symbolizer: Symbolizer | None) -> Shown:
-    """The only profile of an input. Raises UsageError if it has several, InputError."""
+def the_profile(options: argparse.Namespace, sources: Sequence[str], symbolizer: Symbolizer | None) -> Shown:
+    """The only profile of an input, or of all inputs merged. Raises UsageError if it has several, InputError."""
+    if merges_all(options):
+        return merged_profiles(options, sources, symbolizer)
+    (source,) = sources
     found = loaded_profiles(options, source)
     if len(found) > 1:
         titles = ", ".join(each.title for each in found)

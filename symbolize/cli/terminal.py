@@ -10,15 +10,23 @@ from typing import TYPE_CHECKING
 
 from symbolize.cli.arguments import Parser
 from symbolize.cli.inputs import add_profiles
-from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, at_least_one, percentage, print_error, print_output
+from symbolize.cli.options import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    at_least_one,
+    merges_all,
+    percentage,
+    print_error,
+    print_output,
+)
 from symbolize.cli.shown import (
     SHOW_BRIEF,
     add_show_options,
     add_source_options,
-    loaded_profiles,
+    all_shown,
     note,
-    shown_profiles,
     sources_of,
+    sources_of_outputs,
     stacks_to_show,
     symbolizer_of,
     the_profile,
@@ -99,7 +107,7 @@ def list_parser() -> Parser:
     result = Parser(
         "symbolize list",
         "Print the source lines of the functions that match REGEX with their values.",
-        ["[OPTIONS] REGEX PROFILE"],
+        ["[OPTIONS] REGEX PROFILE", "[OPTIONS] --merge all REGEX PROFILE..."],
         brief=("--source", "--path-map", *SHOW_BRIEF),
         epilog=EXIT_CODES,
     )
@@ -119,7 +127,7 @@ def run_list(arguments: Sequence[str]) -> int:
     except re.error as error:
         raise UsageError(f"{options.regex!r} is not a regular expression: {error}") from error
     with symbolizer_of(options) as symbolizer:
-        shown = the_profile(options, options.profiles[0], symbolizer)
+        shown = the_profile(options, options.profiles, symbolizer)
     from symbolize.analysis.text import list_lines
 
     if not print_lines(list_lines(stacks_to_show(options, shown.profile).only_default(), pattern, sources, width())):
@@ -134,7 +142,7 @@ def diff_parser() -> Parser:
     result = Parser(
         "symbolize diff",
         "Print the functions whose value changed most between two profiles, BASE and then NEW.",
-        ["[OPTIONS] BASE NEW"],
+        ["[OPTIONS] BASE NEW", "[OPTIONS] --merge all BASE NEW..."],
         brief=("-n", *SHOW_BRIEF),
         epilog=EXIT_CODES,
     )
@@ -148,7 +156,8 @@ def run_diff(arguments: Sequence[str]) -> int:
     """Print what changed. The exit code."""
     options = diff_parser().parse_args(arguments)
     with symbolizer_of(options) as symbolizer:
-        base, new = (the_profile(options, each, symbolizer) for each in options.profiles)
+        first, *others = options.profiles
+        base, new = (the_profile(options, each, symbolizer) for each in ([first], others))
     from symbolize.analysis import difference
     from symbolize.analysis.text import difference_lines
 
@@ -161,14 +170,15 @@ def run_diff(arguments: Sequence[str]) -> int:
 def print_each(options: argparse.Namespace, lines: Callable[[Stacks], Iterator[str]]) -> int:
     """Print each profile; one that cannot be read does not stop the others. The exit code."""
     code = EXIT_DONE
+    several = len(options.profiles) > 1 and not merges_all(options)
     with symbolizer_of(options) as symbolizer:
-        for source in options.profiles:
+        for sources in sources_of_outputs(options):
             try:
-                for shown in shown_profiles(options, source, loaded_profiles(options, source), symbolizer):
+                for shown in all_shown(options, sources, symbolizer):
                     if not shown.is_complete:
                         code = EXIT_FAILED
                     stacks = stacks_to_show(options, shown.profile).only_default()
-                    if shown.name or len(options.profiles) > 1:
+                    if shown.name or several:
                         print_output(f"{printable(shown.title)}:\n")
                     print_lines(lines(stacks))
             except InputError as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from symbolize.cli.arguments import Parser
 from symbolize.cli.inputs import add_profiles
-from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, print_error
+from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, MERGED, merges_all, print_error
 from symbolize.cli.outputs import chosen_output, inputs_of, output_paths, paths_of_all
 from symbolize.cli.shown import (
     SHOW_BRIEF,
@@ -19,8 +19,10 @@ from symbolize.cli.shown import (
     add_source_options,
     filters_of,
     loaded_profiles,
+    merged_profiles,
     shown_profiles,
     sources_of,
+    sources_of_outputs,
     symbolizer_of,
     the_profile,
 )
@@ -71,7 +73,8 @@ def run_view(arguments: Sequence[str]) -> int:
     """Write the picture of each profile; one that cannot be read does not stop the others. The exit code."""
     options = view_parser().parse_args(arguments)
     output = chosen_output(options.output, options.emit, HTML)
-    paths = output_paths(options.profiles, options.output, output.endings[0])
+    merges = merges_all(options)
+    paths = output_paths([MERGED] if merges else options.profiles, options.output, output.endings[0])
     check(options, output, paths)
     view = View(
         sample_type=options.sample_type,
@@ -81,11 +84,11 @@ def run_view(arguments: Sequence[str]) -> int:
     code = EXIT_DONE
     with symbolizer_of(options) as symbolizer:
         if options.base is not None:
-            base = the_profile(options, options.base, symbolizer)
+            base = the_profile(options, [options.base], symbolizer)
             view = replace(view, base=base.profile, base_title=page_title(options.base, base.title))
-        for source, path in zip(options.profiles, paths, strict=True):
+        for sources, path in zip(sources_of_outputs(options), paths, strict=True):
             try:
-                if not write_views(options, source, path, output, view, symbolizer):
+                if not write_views(options, sources, path, output, view, symbolizer):
                     code = EXIT_FAILED
             except (InputError, OutputError) as error:
                 print_error(f"symbolize: {error}")
@@ -106,18 +109,29 @@ def check(options: argparse.Namespace, output: Output, paths: Sequence[str]) -> 
 
 
 def write_views(
-    options: argparse.Namespace, source: str, path: str, output: Output, view: View, symbolizer: Symbolizer | None
+    options: argparse.Namespace,
+    sources: list[str],
+    path: str,
+    output: Output,
+    view: View,
+    symbolizer: Symbolizer | None,
 ) -> bool:
-    """Write the pictures of the profiles of one input; whether nothing failed that may have more names."""
+    """Write the pictures of the profiles of one input, or that of all inputs merged; whether nothing failed that may
+    have more names."""
     from symbolize.write import write
 
-    found = loaded_profiles(options, source)
-    names = [each.name for each in found] if len(found) > 1 else [""]
-    titles, is_alone = [each.title for each in found], len(options.profiles) == 1
-    paths = paths_of_all(names, titles, path, options.output, is_alone, output.endings[0])
+    source, paths = sources[0], [path]
+    if merges_all(options):
+        shown = iter([merged_profiles(options, sources, symbolizer)])
+    else:
+        found = loaded_profiles(options, source)
+        names = [each.name for each in found] if len(found) > 1 else [""]
+        titles, is_alone = [each.title for each in found], len(options.profiles) == 1
+        paths = paths_of_all(names, titles, path, options.output, is_alone, output.endings[0])
+        shown = shown_profiles(options, source, found, symbolizer)
     check(options, output, paths)
     is_complete = True
-    for each, to in zip(shown_profiles(options, source, found, symbolizer), paths, strict=True):
+    for each, to in zip(shown, paths, strict=True):
         exists = os.path.exists(to)
         title = page_title(source, each.title)
         if title == view.base_title:  # files of one name in two folders

@@ -1,9 +1,11 @@
 """The profile as columns: model, interning, compaction, merging. Knows no file format and no ELF."""
 
 from symbolize.core.arrays import NONE
+from symbolize.profile.assignment import assign_mappings
+from symbolize.profile.combine import combine
 from symbolize.profile.compact import compact, used_locations
 from symbolize.profile.frame_table import Frame
-from symbolize.profile.merge import combine
+from symbolize.profile.merge import Merger, merged
 from symbolize.profile.model import (
     AddressKind,
     Functions,
@@ -27,12 +29,15 @@ __all__ = [
     "Lines",
     "Locations",
     "Mappings",
+    "Merger",
     "Profile",
     "Samples",
     "StackDumps",
     "Strings",
     "ValueType",
+    "assign_mappings",
     "combine",
     "compact",
+    "merged",
     "used_locations",
 ]

@@ -1,81 +1,408 @@
-"""Merging: equal samples of a profile become one."""
+"""Many profiles become one, by the rules of pprof as far as these make no wrong names (R345, merged mappings)."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int32, Int64, UInt64, offsets_of, views
-from symbolize.core.grouping import add_up, first_of_numbers, number_lists, number_tuples
-from symbolize.profile.model import Profile, Samples
+from symbolize.core.arrays import NONE, Int32, Int64, UInt8, UInt64, marked, taken, views
+from symbolize.core.errors import UsageError
+from symbolize.core.grouping import first_of_numbers, number_lists
+from symbolize.profile.assignment import TOP, assign_mappings, owners
+from symbolize.profile.combine import TOO_LARGE, combine, number_fields, number_rows
+from symbolize.profile.compact import compact
+from symbolize.profile.model import (
+    AddressKind,
+    Functions,
+    Labels,
+    Lines,
+    Locations,
+    Mappings,
+    Profile,
+    RawFields,
+    Samples,
+    ValueType,
+)
+from symbolize.profile.obfuscation import Obfuscation
+from symbolize.profile.sample_types import Alignment, aligned, check_alike, factors, kind_of, kinds_of, values_of
 
-TOO_LARGE = "sums of values were too large and are the largest number instead"
+PAGE: Final = 4096
+SHARED_PATH: Final = b"/"
+"""How the path of a file begins that several processes may map."""
+FLAGS: Final = ("has_functions", "has_filenames", "has_line_numbers", "has_inline_frames")
+NO_FILES: Final = (b"//", b"/dev/", b"/memfd:", b"/anon_hugepage", b"/SYSV")
+"""How recorded names begin that look like paths and are those of memory."""
 
 
-def combine(profile: Profile) -> Profile:
-    """A profile in which samples with equal stacks, labels and unknown fields are one, with the sums of their values.
+def merged(profiles: Iterable[Profile], *, side_by_side: bool = False) -> Profile:
+    """One profile of all `profiles`, which are taken one at a time and not changed; see `symbolize.merge`."""
+    merger = Merger(side_by_side=side_by_side)
+    for profile in profiles:
+        merger.add(profile)
+    return merger.result()
 
-    Samples are in the order of the first of each; the order of labels with different keys makes no difference. A sum
-    that exceeds 64 bits is the largest number, and a warning counts these. The given profile is not changed; the two
-    share the columns that are the same.
+
+class Merger:
+    """Merges profiles as they come.
+
+    What was added is kept as a few profiles, each merged from at least twice as many as the next one. So of K profiles
+    each is copied about log2(K) times, and all take little more memory than the result.
     """
-    samples = profile.samples
-    numbers = number_samples(profile)
-    is_first = first_of_numbers(numbers)
-    if is_first.all():
+
+    def __init__(self, *, side_by_side: bool = False) -> None:
+        self.count = 0
+        self._side_by_side = side_by_side
+        self._parts: list[tuple[int, Profile]] = []
+        self._first: tuple[Profile, str] | None = None
+
+    def add(self, profile: Profile, name: str = "") -> None:
+        """Add a profile, which messages call `name`. Raises UsageError if its sample types differ from the first's."""
+        self.count += 1
+        name = name or profile.source or f"profile {self.count}"
+        if self._first is None:
+            empty = replace(profile, samples=Samples(), locations=Locations(), mappings=Mappings())
+            self._first = replace(empty, functions=Functions(), unknown={}), name
+        elif not self._side_by_side:
+            check_alike(self._first[0], profile, (self._first[1], name))
+        self._parts.append((1, prepared(profile)))
+        while len(self._parts) > 1 and self._parts[-1][0] >= self._parts[-2][0]:
+            self._merge_last()
+
+    def result(self) -> Profile:
+        """All that was added as one profile. Raises UsageError if nothing was."""
+        if not self._parts:
+            raise UsageError("there are no profiles to merge")
+        while len(self._parts) > 1:
+            self._merge_last()
+        return replace(self._parts[0][1], source="")
+
+    def _merge_last(self) -> None:
+        (count, first), (more, second) = self._parts[-2:]
+        self._parts[-2:] = [(count + more, unified(joined(first, second)))]
+
+
+def prepared(profile: Profile) -> Profile:
+    """A profile whose locations have their mappings, and whose equal rows are one."""
+    profile = replace(profile, locations=replace(profile.locations))
+    assign_mappings(profile)
+    return unified(profile)
+
+
+def unified(profile: Profile) -> Profile:
+    """A profile in which equal mappings, locations, functions and samples are one row each, in the order of the first;
+    mappings without locations are dropped but for the main binary."""
+    locations = profile.locations
+    target, shift = equal_mappings(profile)
+    with_mapping = (locations.mapping != NONE) & (locations.address != 0)
+    address = locations.address.copy()
+    address[with_mapping] += shift[locations.mapping[with_mapping]]
+    mapping = np.append(target, np.int32(NONE))[locations.mapping]
+    mappings = with_facts_of_equals(profile.mappings, target)
+    profile = replace(profile, mappings=mappings, locations=replace(locations, address=address, mapping=mapping))
+    numbers = number_locations(profile)
+    first = np.flatnonzero(first_of_numbers(numbers)).astype(np.int32)
+    samples = replace(profile.samples, locations=taken(first[numbers], profile.samples.locations))
+    return only_used_mappings(compact(combine(replace(profile, samples=samples))))
+
+
+def number_locations(profile: Profile) -> Int32:
+    """For each location the number of its equals: int32[n]."""
+    locations, functions = profile.locations, profile.functions
+    lines = locations.lines
+    names = number_rows(
+        functions.name,
+        functions.system_name,
+        functions.filename,
+        functions.start_line,
+        *number_fields(profile, "function", len(functions)),
+    )
+    function = np.append(names, np.int32(NONE))[lines.function]
+    chains = number_lists(*views(locations.line_offsets, number_rows(function, lines.line, lines.column)))
+    return number_rows(
+        locations.mapping,
+        locations.address,
+        locations.is_folded,
+        chains,
+        *([locations.rel_pc] if len(locations.rel_pc) else []),
+        *number_fields(profile, "location", len(locations)),
+    )
+
+
+# Mappings
+
+
+def equal_mappings(profile: Profile) -> tuple[Int32, UInt64]:
+    """For each mapping the first that is the same, and what makes its addresses those of that one, modulo 2⁶⁴.
+
+    Mappings are the same if size, file offset and build id are, or without build ids the paths (R345, merged mappings).
+    """
+    mappings, strings = profile.mappings, profile.strings
+    target = np.arange(len(mappings), dtype=np.int32)
+    extra = [each.tolist() for each in number_fields(profile, "mapping", len(mappings))]
+    applies = profile.obfuscation.applies if profile.obfuscation is not None else ()
+    known: dict[Any, int] = {}
+    columns = (mappings.start, mappings.limit, mappings.file_offset, mappings.filename, mappings.build_id)
+    for row, (start, limit, offset, file, build_id) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        kind = profile.address_kind(row)
+        moves = kind == AddressKind.PROCESS and (build_id != 0 or is_shared_file(strings[file]))
+        key = (
+            kind,
+            -(-(limit - start) // PAGE),
+            offset,
+            (build_id,) if build_id else (0, file),
+            start % PAGE if moves else (start, limit),
+            profile.modules[row] if profile.modules else None,
+            applies[row] if applies else None,
+            *(each[row] for each in extra),
+        )
+        first = known.setdefault(key, row)
+        target[row] = first
+    return target, mappings.start[target] - mappings.start
+
+
+def with_facts_of_equals(mappings: Mappings, target: Int32) -> Mappings:
+    """The mappings, each with the flags of all whose `target` it is, and as long as the longest of them."""
+    size = mappings.limit - mappings.start
+    longest = size.copy()
+    np.maximum.at(longest, target, size)
+    result = replace(mappings, limit=mappings.start + longest)
+    for flag in FLAGS:
+        setattr(result, flag, marked(target, len(target), getattr(mappings, flag)))
+    return result
+
+
+def is_shared_file(name: bytes) -> bool:
+    """Whether a recorded name is that of a file, which is the same wherever it is mapped."""
+    return name.startswith(SHARED_PATH) and not name.startswith(NO_FILES)
+
+
+def only_used_mappings(profile: Profile) -> Profile:
+    """The profile without the mappings that no location is in, but for the first, the main binary."""
+    mapping = profile.locations.mapping
+    kept = marked(mapping, len(profile.mappings), mapping != NONE)
+    kept[:1] = True
+    if kept.all():
         return profile
-    sums = np.zeros((int(is_first.sum()), samples.values.shape[1]), np.int64)
-    exceeded = add_up(*views(samples.values, numbers, sums))
-    unknown, warnings = dict(profile.unknown), profile.warnings
-    if raw := unknown.get("sample"):
-        unknown["sample"] = raw.taken(np.flatnonzero(is_first))
+    rows = np.append((np.cumsum(kept) - 1).astype(np.int32), np.int32(NONE))
+    obfuscation, unknown = profile.obfuscation, dict(profile.unknown)
+    if obfuscation is not None:
+        applies = [obfuscation.applies[row] for row in np.flatnonzero(kept).tolist()]
+        obfuscation = replace(obfuscation, applies=[*applies, obfuscation.applies[-1]])
+    if raw := unknown.get("mapping"):
+        unknown["mapping"] = raw.taken(np.flatnonzero(kept))
+    return replace(
+        profile,
+        mappings=profile.mappings.take(kept),
+        locations=replace(profile.locations, mapping=rows[mapping]),
+        address_kinds=profile.address_kinds[kept] if len(profile.address_kinds) else profile.address_kinds,
+        modules=[profile.modules[row] for row in np.flatnonzero(kept).tolist()] if profile.modules else [],
+        obfuscation=obfuscation,
+        unknown=unknown,
+    )
+
+
+# Two profiles behind one another
+
+
+def joined(first: Profile, second: Profile) -> Profile:
+    """The rows of two profiles behind one another, with the strings and sample types of both."""
+    first, second = apart(first, second), apart(second, first)
+    strings = first.strings.copy()
+    string = np.array(strings.add_all(second.strings), np.int32)
+    second = renamed(second, string)
+    alignment = aligned(kinds_of(first), kinds_of(replace(second, strings=strings)))
+    samples, exceeded = joined_samples(first, second, alignment)
+    types = [ValueType(*strings.add_all(kind)) for kind in alignment.kinds]
+    warnings = list(dict.fromkeys((*first.warnings, *second.warnings)))
     if exceeded:
-        warnings = [*warnings, f"{exceeded} {TOO_LARGE}"]
-    return replace(profile, samples=take_samples(samples, is_first, sums), unknown=unknown, warnings=warnings)
+        warnings.append(f"{exceeded} {TOO_LARGE}")
+    result = replace(
+        first,
+        strings=strings,
+        sample_types=types,
+        samples=samples,
+        mappings=Mappings.joined((first.mappings, second.mappings)),
+        locations=joined_locations(first, second),
+        functions=Functions.joined((first.functions, second.functions)),
+        warnings=warnings,
+        unknown=joined_fields(first, second),
+        **joined_origins(first, second),
+    )
+    return with_header(result, first, second, types[len(first.sample_types) - 1] if first.sample_types else None)
 
 
-def number_samples(profile: Profile) -> Int32:
-    """For each sample the number of its equals, counted from 0 in the order of the first of each: int32[n]."""
-    samples = profile.samples
-    stacks = number_lists(*views(samples.location_offsets, samples.locations))
-    columns = [stacks]
-    if len(samples.labels):
-        columns.append(number_labels(samples))
-    if raw := profile.unknown.get("sample"):
-        texts: dict[bytes, int] = {}
-        of_sample = np.zeros(len(samples), np.int32)
-        of_sample[raw.rows] = [texts.setdefault(raw[entry], len(texts) + 1) for entry in range(len(raw))]
-        columns.append(of_sample)
-    return stacks if len(columns) == 1 else number_rows(*columns)
+def apart(profile: Profile, other: Profile) -> Profile:
+    """The profile with addresses outside its mappings in one of their own, the stand-in for those, if a mapping of
+    `other` would hold them: they have nothing to do with that (R346, addresses without a mapping)."""
+    locations, mappings = profile.locations, profile.mappings
+    rows = np.flatnonzero((locations.mapping == NONE) & (locations.address != 0))
+    rows = rows[owners(other.mappings, locations.address[rows]) != NONE]
+    if not len(rows):
+        return profile
+    stand_in = Mappings.zeros(1)
+    stand_in.limit = np.array([TOP], np.uint64)
+    mapping = locations.mapping.copy()
+    mapping[rows] = len(mappings)
+    kinds, obfuscation = profile.address_kinds, profile.obfuscation
+    if obfuscation is not None:
+        obfuscation = replace(obfuscation, applies=[*obfuscation.applies, obfuscation.applies[-1]])
+    return replace(
+        profile,
+        mappings=Mappings.joined((mappings, stand_in)),
+        locations=replace(locations, mapping=mapping),
+        address_kinds=np.append(kinds, np.uint8(AddressKind.PROCESS)) if len(kinds) else kinds,
+        modules=[*profile.modules, (b"", b"")] if profile.modules else [],
+        obfuscation=obfuscation,
+    )
 
 
-def number_labels(samples: Samples) -> Int32:
-    """For each sample the number of those with the same labels: int32[n]."""
-    labels = samples.labels
-    numbers = number_rows(labels.key, labels.text, labels.number, labels.unit)
-    counts = np.diff(samples.label_offsets)
-    if counts.max(initial=0) > 1:
-        # Several values of one key are a list, whose order matters.
-        numbers = numbers[np.lexsort((labels.key, np.repeat(np.arange(len(samples)), counts)))]
-    found: Int32 = number_lists(*views(samples.label_offsets, numbers))
+def renamed(profile: Profile, string: Int32) -> Profile:
+    """The profile with other numbers for its strings."""
+    mappings, functions, labels = profile.mappings, profile.functions, profile.samples.labels
+    return replace(
+        profile,
+        sample_types=[ValueType(*string[[*each]].tolist()) for each in profile.sample_types],
+        period_type=ValueType(*string[[*profile.period_type]].tolist()),
+        samples=replace(
+            profile.samples,
+            labels=Labels(string[labels.key], string[labels.text], labels.number, string[labels.unit]),
+        ),
+        mappings=replace(mappings, filename=string[mappings.filename], build_id=string[mappings.build_id]),
+        functions=Functions(
+            string[functions.name], string[functions.system_name], string[functions.filename], functions.start_line
+        ),
+        comments=string[profile.comments].tolist() if profile.comments else [],
+        drop_frames=int(string[profile.drop_frames]),
+        keep_frames=int(string[profile.keep_frames]),
+        default_sample_type=int(string[profile.default_sample_type]),
+        doc_url=int(string[profile.doc_url]),
+    )
+
+
+def joined_samples(first: Profile, second: Profile, alignment: Alignment) -> tuple[Samples, int]:
+    """The samples of both, with the columns of both; how many values exceeded 64 bits in the other unit."""
+    a, b = first.samples, second.samples
+    (own, cut), (others, more) = (
+        values_of(profile, columns) for profile, columns in zip((first, second), alignment.columns, strict=True)
+    )
+    samples = Samples(
+        behind(a.location_offsets, b.location_offsets),
+        np.concatenate((a.locations, b.locations + np.int32(len(first.locations)))),
+        np.concatenate((own, others)),
+        behind(a.label_offsets, b.label_offsets),
+        Labels.joined((a.labels, b.labels)),
+    )
+    return samples, cut + more
+
+
+def joined_locations(first: Profile, second: Profile) -> Locations:
+    """The locations of both."""
+    a, b = first.locations, second.locations
+    lines = b.lines
+    has_rel_pc = len(a.rel_pc) == len(a) and len(b.rel_pc) == len(b)
+    return Locations(
+        address=np.concatenate((a.address, b.address)),
+        mapping=np.concatenate((a.mapping, shifted(b.mapping, len(first.mappings)))),
+        is_folded=np.concatenate((a.is_folded, b.is_folded)),
+        line_offsets=behind(a.line_offsets, b.line_offsets),
+        lines=Lines.joined((a.lines, Lines(shifted(lines.function, len(first.functions)), lines.line, lines.column))),
+        rel_pc=np.concatenate((a.rel_pc, b.rel_pc)) if has_rel_pc else np.zeros(0, np.uint64),
+    )
+
+
+def behind(first: Int64, second: Int64) -> Int64:
+    """The offsets of two CSR tables behind one another."""
+    return np.concatenate((first[:-1], first[-1] + second))
+
+
+def shifted(rows: Int32, count: int) -> Int32:
+    """Rows of a table that comes behind `count` others; NONE stays."""
+    result: Int32 = np.where(rows == NONE, np.int32(NONE), rows + np.int32(count))
+    return result
+
+
+def joined_fields(first: Profile, second: Profile) -> dict[str, RawFields]:
+    """The unknown fields of both; those of the profile as protobuf merges messages, equal ones once."""
+    counts = {
+        "sample": len(first.samples),
+        "mapping": len(first.mappings),
+        "location": len(first.locations),
+        "function": len(first.functions),
+    }
+    found = dict(first.unknown)
+    for table, raw in second.unknown.items():
+        known = found.get(table, RawFields())
+        if table not in counts:
+            data = known.data if known.data.tobytes() == raw.data.tobytes() else np.concatenate((known.data, raw.data))
+            found[table] = RawFields(np.zeros(1, np.int32), np.array([0, len(data)]), data)
+        else:
+            rows = np.concatenate((known.rows, raw.rows + np.int32(counts[table])))
+            found[table] = RawFields(rows, behind(known.offsets, raw.offsets), np.concatenate((known.data, raw.data)))
     return found
 
 
-def number_rows(*columns: Int32 | Int64 | UInt64) -> Int32:
-    """For each row of some columns the number of its equals: int32[n]."""
-    table = np.empty((len(columns[0]), len(columns)), np.uint64)
-    for row, column in enumerate(columns):
-        table[:, row] = column  # negative numbers wrap around
-    numbers: Int32 = number_tuples(table.data)
-    return numbers
+def joined_origins(first: Profile, second: Profile) -> dict[str, Any]:
+    """What is known of the mappings of both that is not written: kinds of addresses, modules, obfuscated names."""
+    both = first, second
+    kinds = np.zeros(0, np.uint8)
+    if any(len(each.address_kinds) for each in both):
+        kinds = np.concatenate([kinds_of_addresses(each) for each in both])
+    has_modules = all(len(each.modules) == len(each.mappings) for each in both)
+    return {
+        "address_kinds": kinds,
+        "modules": [*first.modules, *second.modules] if has_modules else [],
+        "obfuscation": joined_obfuscation(first, second),
+    }
 
 
-def take_samples(samples: Samples, kept: Bool, values: Int64) -> Samples:
-    """The samples that are `kept`, with other values."""
-    frames, labels = np.diff(samples.location_offsets), np.diff(samples.label_offsets)
-    return Samples(
-        location_offsets=offsets_of(frames[kept]),
-        locations=samples.locations[np.repeat(kept, frames)],
-        values=values,
-        label_offsets=offsets_of(labels[kept]),
-        labels=samples.labels.take(np.repeat(kept, labels)),
+def kinds_of_addresses(profile: Profile) -> UInt8:
+    """What the addresses in each mapping are."""
+    if len(profile.address_kinds):
+        return profile.address_kinds
+    return np.full(len(profile.mappings), AddressKind.PROCESS, np.uint8)
+
+
+def joined_obfuscation(first: Profile, second: Profile) -> Obfuscation | None:
+    """The names for obfuscated code of both, each for its own mappings. Code in no mapping, where both have such, gets
+    none: it cannot be told apart."""
+    a, b = (each.obfuscation or Obfuscation((), [()] * (len(each.mappings) + 1)) for each in (first, second))
+    if not (a.maps or b.maps):
+        return None
+    moved = [tuple(row + len(a.maps) for row in rows) for rows in b.applies]
+    has_a, has_b = (bool((each.locations.mapping == NONE).any()) for each in (first, second))
+    outside = () if has_a and has_b else moved[-1] if has_b else a.applies[-1]
+    return Obfuscation([*a.maps, *b.maps], [*a.applies[:-1], *moved[:-1], outside])
+
+
+def with_header(result: Profile, first: Profile, second: Profile, last: ValueType | None) -> Profile:
+    """The merged profile with the header of both: `second` has the strings of the result. `last` is the last sample
+    type of `first`, which it is shown by unless it has a default."""
+    times = [each.time_nanos for each in (first, second) if each.time_nanos]
+    default = first.default_sample_type or second.default_sample_type
+    if not default and last is not None and len(result.sample_types) > len(first.sample_types):
+        default = last.type
+    period_type, period = joined_period(result, first, second)
+    return replace(
+        result,
+        time_nanos=min(times, default=0),
+        duration_nanos=min(first.duration_nanos + second.duration_nanos, np.iinfo(np.int64).max),
+        period_type=period_type,
+        period=period,
+        comments=list(dict.fromkeys((*first.comments, *second.comments))),
+        default_sample_type=default,
+        doc_url=first.doc_url or second.doc_url,
     )
+
+
+def joined_period(result: Profile, first: Profile, second: Profile) -> tuple[ValueType, int]:
+    """The type of the period, in the finer unit, and the longer period; those of `first` if they are not alike."""
+    if not any(first.period_type):
+        return second.period_type, second.period
+    if not any(second.period_type):
+        return first.period_type, first.period
+    found = factors(*(kind_of(replace(each, strings=result.strings), each.period_type) for each in (first, second)))
+    if found is None:
+        return first.period_type, first.period
+    kind, own, others = found
+    return ValueType(*result.strings.add_all(kind)), max(first.period * own, second.period * others)

@@ -7,13 +7,12 @@ import numpy as np
 
 from symbolize.core.arrays import Bool, UInt64
 from symbolize.elf import ElfImage, Section, Segment, inside_calls
-from symbolize.profile import NONE, Profile
+from symbolize.profile.assignment import TOP, covers_everything
 
 MappedAddresses = tuple[UInt64, Bool]
 """Vaddrs, and which of them lie in the binary at all."""
 
 PAGE = 4096
-TOP = (1 << 64) - 1
 MIN_CALL_SITES = 8
 """Fewer call sites than this may refute a binary, and are weak evidence for it."""
 MIN_CALL_SHARE = 0.75
@@ -24,38 +23,6 @@ MIN_LIKELIHOOD = 0.05
 """A binary is refuted if the right one would have so few in its calls less often than this. One site refutes none."""
 LOWEST_KERNEL = 1 << 30
 """No kernel has its code below this address. What is lower is a real file offset, or nothing."""
-
-
-def assign_mappings(profile: Profile) -> int:
-    """Give locations without a mapping the first one that holds their address; how many got one.
-
-    Address 0 is no address, and a mapping of everything (what a loader makes of addresses outside all others)
-    takes none.
-    """
-    locations, mappings = profile.locations, profile.mappings
-    orphans = np.flatnonzero((locations.mapping == NONE) & (locations.address != 0))
-    if not len(orphans) or not len(mappings):
-        return 0
-    address = locations.address[orphans]
-    owner = np.full(len(orphans), NONE, np.int32)
-    rows = np.flatnonzero((mappings.start != 0) | ((mappings.limit != 0) & (mappings.limit != TOP)))
-    order = rows[np.argsort(mappings.start[rows], kind="stable")]
-    start, limit = mappings.start[order], mappings.limit[order]
-    if (limit[:-1] <= start[1:]).all():
-        place = np.searchsorted(start, address, side="right") - 1
-        inside = (place >= 0) & (address < np.append(limit, np.uint64(0))[place])
-        owner[inside] = order[place[inside]]
-    else:
-        for row in rows.tolist():
-            owner[(owner == NONE) & (address >= mappings.start[row]) & (address < mappings.limit[row])] = row
-    locations.mapping = locations.mapping.copy()
-    locations.mapping[orphans] = owner
-    return int((owner != NONE).sum())
-
-
-def covers_everything(start: int, limit: int) -> bool:
-    """Whether a mapping is the stand-in for addresses outside all mappings: 0 up to the end, or 0 up to 0."""
-    return start == 0 and limit in (0, TOP)
 
 
 def map_addresses(

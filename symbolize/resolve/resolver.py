@@ -24,9 +24,9 @@ from symbolize.core.errors import ReadFailure
 from symbolize.core.failures import Failure, reason_of
 from symbolize.core.mapped import ChangedFile
 from symbolize.core.reasons import Reason
-from symbolize.profile import NONE, AddressKind, Profile
+from symbolize.profile import NONE, AddressKind, Profile, assign_mappings
+from symbolize.profile.assignment import covers_everything
 from symbolize.resolve.address_maps import judge, map_locations
-from symbolize.resolve.addresses import assign_mappings, covers_everything
 from symbolize.resolve.build_matching import in_file_map, infer_load_bias
 from symbolize.resolve.choice import Candidate, Selection, select_build
 from symbolize.resolve.mapping_record import MappingRecord, processes, records_of, weight_of_mappings

@@ -1,16 +1,36 @@
 """Merging of samples and of profiles."""
 
+import gzip
 import itertools
+import shutil
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import symbolize
 from symbolize.core.arrays import offsets_of
-from symbolize.profile import Labels, Locations, Profile, Samples, ValueType, combine
-from tests.support.pprof_writer import by_row, raw_fields
+from symbolize.core.errors import UsageError
+from symbolize.load.pprof import load
+from symbolize.profile import (
+    Labels,
+    Locations,
+    Merger,
+    Profile,
+    Samples,
+    ValueType,
+    assign_mappings,
+    combine,
+    merged,
+)
+from tests.support import pprof_writer
+from tests.support.fixture_files import FIXTURES
+from tests.support.pprof_writer import Line, Mapping, Place, by_row, raw_fields
 
 LARGEST, SMALLEST = 2**63 - 1, -(2**63)
 NUMBERS = st.integers(-3, 3) | st.integers(SMALLEST, LARGEST)
@@ -107,3 +127,210 @@ def test_samples_without_values() -> None:
     profile = made([(((1,), (), b""), [1, 2])] * 3)
     profile = replace(profile, samples=replace(profile.samples, values=np.zeros((3, 0), np.int64)))
     assert combine(profile).samples.values.shape == (1, 0)
+
+
+# Profiles
+
+
+EXE, LIBRARY = (
+    Mapping(0x400000, 0x405000, 0, "/bin/app", "abcd"),
+    Mapping(0x7F0000000000, 0x7F0000010000, 0, "/lib/x.so"),
+)
+MOVED = LIBRARY._replace(start=0x7E0000003000, limit=0x7E0000013000)
+
+
+def loaded(*parts: Any, **more: Any) -> Profile:
+    """A profile of mappings and stacks, as `pprof_writer` writes them."""
+    return load(pprof_writer.profile(*parts, **more), "made")
+
+
+def stacks_of(profile: Profile) -> dict[Any, list[int]]:
+    """The summed values of the distinct stacks, each frame as file and build id of its mapping, address in that, names
+    and lines; with labels."""
+    locations, mappings, text = profile.locations, profile.mappings, profile.strings.text
+    functions, lines = profile.functions, profile.locations.lines
+    frames = []
+    for row in range(len(locations)):
+        mapping, address = int(locations.mapping[row]), int(locations.address[row])
+        names = tuple(
+            (
+                *(text(getattr(functions, name)[lines.function[n]]) for name in ("name", "system_name", "filename")),
+                int(lines.line[n]),
+            )
+            for n in range(locations.line_offsets[row], locations.line_offsets[row + 1])
+        )
+        known = ("", "") if mapping < 0 else (text(mappings.filename[mapping]), text(mappings.build_id[mapping]))
+        base = 0 if mapping < 0 else int(mappings.start[mapping]) - int(mappings.file_offset[mapping])
+        frames.append((*known, address - base, names))
+    found: dict[Any, list[int]] = {}
+    for (stack, labels, _), values in read(profile):
+        told = tuple(sorted((text(key), text(value), number, text(unit)) for key, value, number, unit in labels))
+        sums = found.setdefault((tuple(frames[row] for row in stack), told), [0] * len(values))
+        for column, value in enumerate(values):
+            sums[column] += value
+    return {key: values for key, values in found.items() if any(values)}
+
+
+def sum_of(*parts: dict[Any, list[int]]) -> dict[Any, list[int]]:
+    """The values of several profiles by stack."""
+    found: dict[Any, list[int]] = {}
+    for part in parts:
+        for key, values in part.items():
+            found[key] = [a + b for a, b in zip(found.get(key, [0] * len(values)), values, strict=True)]
+    return {key: values for key, values in found.items() if any(values)}
+
+
+@st.composite
+def mapped(draw: st.DrawFn) -> Profile:
+    """A profile of one of two programs with a library, at any of some addresses, with and without names."""
+    start = draw(st.sampled_from([0x7F0000000000, 0x7E0000003000, 0x7F0000001000]))
+    library = LIBRARY._replace(start=start, limit=start + draw(st.sampled_from([0x10000, 0xFF01])))
+    mappings = [EXE._replace(build_id=draw(st.sampled_from(["abcd", "ef01", ""]))), library]
+    lines = draw(st.sampled_from([(), (Line("f", "f.c", 1),), (Line("g", "f.c", 2), Line("f", "f.c", 1))]))
+    places = [
+        Place(EXE.start + 0x10, 1, lines),
+        Place(EXE.start + 0x20, 1, (Line("main", "m.c", 3),)),
+        Place(start + 0x30, 2, lines),
+        Place(start + 0x30, 0, lines),
+        Place(0, 1, (Line("named", "", 0),)),
+    ]
+    stack = st.lists(st.sampled_from(places), max_size=3).map(tuple)
+    stacks = draw(st.lists(st.tuples(stack, st.tuples(st.integers(0, 3), st.integers(0, 9))), max_size=5))
+    return loaded(mappings, stacks, types=[("samples", "count"), ("cpu", "nanoseconds")])
+
+
+@given(st.lists(mapped(), min_size=1, max_size=5))
+def test_merged_stacks_are_those_of_all(profiles: list[Profile]) -> None:
+    """Every stack has the sum of its values, wherever the library was in each; nothing is there twice."""
+    whole = merged(profiles)
+    for profile in profiles:  # an address that its profile's own mappings hold is in that mapping
+        assign_mappings(profile)
+    expected = sum_of(*map(stacks_of, profiles))
+    found = stacks_of(whole)
+    stand_in = {  # R346: what is in no mapping of its own is in none of another profile
+        (tuple(frame if frame[0] else ("", "", *frame[2:]) for frame in stack), labels): values
+        for (stack, labels), values in found.items()
+    }
+    assert stand_in == expected
+    assert len(set(map(str, read(whole)))) == len(whole.samples)
+
+
+def test_libraries_move_to_the_first_address() -> None:
+    """A library that was elsewhere is one mapping, and its code one location (R345, merged mappings)."""
+    profiles = [
+        loaded([EXE, library], [((Place(library.start + 0x30, 2),), (7,))], default_type="samples")
+        for library in (LIBRARY, MOVED)
+    ]
+    whole = merged(profiles)
+    assert whole.locations.address.tolist() == [LIBRARY.start + 0x30]
+    assert whole.mappings.start.tolist() == [EXE.start, LIBRARY.start]
+    assert whole.samples.values.tolist() == [[14]]
+
+
+@pytest.mark.parametrize("name", ["[vdso]", "//anon", "/memfd:jit (deleted)", "", "[kernel.kallsyms]"])
+def test_memory_of_processes_stays_apart(name: str) -> None:
+    """What is at another address is other code where no file says that it is the same (R345, merged mappings)."""
+    mappings = [LIBRARY._replace(file=name), MOVED._replace(file=name)]
+    whole = merged(loaded([EXE, each], [((Place(each.start + 0x30, 2),), (7,))]) for each in mappings)
+    assert whole.locations.address.tolist() == [each.start + 0x30 for each in mappings]
+    assert whole.samples.values.tolist() == [[7], [7]]
+
+
+def test_other_builds_stay_apart() -> None:
+    """Overlapping mappings of different binaries keep their locations."""
+    builds = [EXE, EXE._replace(build_id="ef01"), EXE._replace(file="/bin/other", build_id="")]
+    whole = merged(loaded([each], [((Place(each.start + 0x30, 1),), (7,))]) for each in builds)
+    assert whole.locations.address.tolist() == [EXE.start + 0x30] * 3
+    assert whole.locations.mapping.tolist() == [0, 1, 2]
+
+
+def test_addresses_without_a_mapping_get_none_of_another_profile() -> None:
+    """A later run would assign them; so they are in the stand-in for addresses outside mappings (R346)."""
+    unmapped = loaded([EXE], [((Place(LIBRARY.start + 0x30, 0),), (7,))])
+    whole = merged([unmapped, loaded([EXE, LIBRARY], [((Place(LIBRARY.start + 0x30, 2),), (7,))])])
+    assert assign_mappings(whole) == 0
+    first, second = whole.locations.mapping.tolist()
+    assert whole.mappings.limit[first] == 2**64 - 1
+    assert whole.strings.text(whole.mappings.filename[second]) == LIBRARY.file
+
+
+def test_headers() -> None:
+    """Earliest time, sum of durations, longest period, all comments once, the rest of the first that has it."""
+    parts = []
+    for number, (time, duration, period) in enumerate([(0, 5, 10), (30, 7, 100), (20, 0, 50)]):
+        profile = loaded([EXE], [((Place(EXE.start, 1),), (1,))])
+        strings = profile.strings
+        profile.time_nanos, profile.duration_nanos, profile.period = time, duration, period
+        profile.comments = strings.add_all([b"same", b"of %d" % number])
+        profile.doc_url = strings.add(b"doc" * number)
+        profile.drop_frames = strings.add(b"drop%d" % number)
+        profile.period_type = ValueType(*strings.add_all([b"cpu", b"ns"]))
+        parts.append(profile)
+    whole = merged(parts)
+    assert (whole.time_nanos, whole.duration_nanos, whole.period) == (20, 12, 100)
+    assert [whole.strings[row] for row in whole.comments] == [b"same", b"of 0", b"of 1", b"of 2"]
+    assert (whole.strings[whole.doc_url], whole.strings[whole.drop_frames]) == (b"doc", b"drop0")
+
+
+def test_unlike_types() -> None:
+    """They are refused with both profiles and types, or kept side by side."""
+    place = ((Place(EXE.start, 1),), (3,))
+    cpu, heap = loaded([EXE], [place], types=[("cpu", "ms")]), loaded([EXE], [place], types=[("space", "bytes")])
+    cpu.source = "cpu.pb"
+    with pytest.raises(UsageError, match=r"profile 2 has .* space/bytes, and cpu.pb has cpu/ms"):
+        merged([cpu, heap])
+    whole = merged([cpu, heap], side_by_side=True)
+    assert whole.samples.values.tolist() == [[3, 3]]
+    assert whole.strings[whole.default_sample_type] == b"cpu"
+    with pytest.raises(UsageError, match="no profiles"):
+        merged([])
+
+
+def test_units() -> None:
+    """Values in other units of time or size get the finer one, as in pprof; order and a final s make no difference."""
+    place = Place(EXE.start, 1)
+    first = loaded([EXE], [((place,), (3, 5))], types=[("samples", "count"), ("cpu", "milliseconds")])
+    second = loaded([EXE], [((place,), (7, 2))], types=[("cpu", "microseconds"), ("sample", "count")])
+    whole = merged([first, second])
+    assert whole.samples.values.tolist() == [[5, 5007]]
+    assert [whole.strings[each.unit] for each in whole.sample_types] == [b"count", b"microseconds"]
+    huge = loaded([EXE], [((place,), (1, 2**60))], types=[("samples", "count"), ("cpu", "milliseconds")])
+    whole = merged([huge, second])
+    assert whole.samples.values.tolist() == [[3, LARGEST]]
+    assert set(whole.warnings) == {"1 sums of values were too large and are the largest number instead"}
+
+
+def test_many_profiles_take_the_memory_of_their_merge() -> None:
+    """Parts are merged as they come, each few times."""
+    merger = Merger()
+    for number in range(64):
+        merger.add(loaded([EXE], [((Place(EXE.start + number % 4, 1),), (1,))]))
+        assert len(merger._parts) <= 7
+    assert merger.result().samples.values.tolist() == [[16]] * 4
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="needs go tool pprof")
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["gperftools/ledger-gcc-pie.prof", "gperftools/ledger-gcc-split.prof", "gperftools/ledger-gcc-pie.prof"],
+        ["gperftools/spectra-clang-pie.prof", "gperftools/ledger-clang-pie.prof"],
+        ["go/census.pb.gz", "go/census-unnamed.pb.gz"],
+    ],
+)
+def test_pprof_merges_the_same(names: list[str], tmp_path: Path) -> None:
+    """Stacks and values are those that pprof writes for the same files."""
+    paths = [str(tmp_path / f"{number}.gz") for number in range(len(names))]
+    for name, path in zip(names, paths, strict=True):  # compressed, so that none is taken for a binary
+        data = (FIXTURES / "profiles" / name).read_bytes()
+        Path(path).write_bytes(data if name.endswith(".gz") else gzip.compress(data))
+    whole = tmp_path / "merged.pb"
+    command = ["go", "tool", "pprof", "-proto", "-symbolize=none", f"-output={whole}", *paths]
+    subprocess.run(command, capture_output=True, check=True)
+    theirs, ours = symbolize.load(whole), merged(map(symbolize.load, paths))
+    assert stacks_of(ours) == stacks_of(theirs)
+    assert (ours.time_nanos, ours.duration_nanos, ours.period) == (
+        theirs.time_nanos,
+        theirs.duration_nanos,
+        theirs.period,
+    )

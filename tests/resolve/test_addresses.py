@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.elf import Section, Segment
-from symbolize.profile import NONE, Locations, Mappings, Profile
+from symbolize.profile import NONE, Locations, Mappings, Profile, assign_mappings
+from symbolize.profile.assignment import covers_everything
 from symbolize.resolve.addresses import (
-    assign_mappings,
-    covers_everything,
     fits,
     load_segments,
     map_module_addresses,

@@ -9,7 +9,8 @@ from symbolize.binaries import SpecialFile, SpecialFiles, is_build_id, module_pr
 from symbolize.core.arrays import UInt64
 from symbolize.core.reasons import Reason
 from symbolize.elf import ElfImage
-from symbolize.resolve.addresses import TOP, MappedAddresses, map_addresses, page_ceil, page_floor
+from symbolize.profile.assignment import TOP
+from symbolize.resolve.addresses import MappedAddresses, map_addresses, page_ceil, page_floor
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.resolution import Resolution

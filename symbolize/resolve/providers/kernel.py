@@ -21,7 +21,8 @@ from symbolize.binaries import (
 from symbolize.core.arrays import UInt64, distinct
 from symbolize.core.reasons import Reason
 from symbolize.elf import ElfImage, inside_calls, read_symbols
-from symbolize.resolve.addresses import MIN_CALL_SITES, TOP, MappedAddresses, Shift, in_code, kernel_shifts
+from symbolize.profile.assignment import TOP
+from symbolize.resolve.addresses import MIN_CALL_SITES, MappedAddresses, Shift, in_code, kernel_shifts
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers.symbol_lists import SymbolLists

@@ -5,7 +5,8 @@ import re
 from symbolize.binaries import Attempt, BinaryIndex, BinaryMatch, ranked
 from symbolize.core.arrays import UInt64
 from symbolize.core.reasons import Reason
-from symbolize.resolve.addresses import TOP, MappedAddresses, to_vaddrs
+from symbolize.profile.assignment import TOP
+from symbolize.resolve.addresses import MappedAddresses, to_vaddrs
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.resolution import Resolution

@@ -1,0 +1,89 @@
+"""Equal samples of a profile become one, and which rows of a table are equal."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.core.arrays import Bool, Int32, Int64, offsets_of, views
+from symbolize.core.grouping import add_up, first_of_numbers, number_lists, number_tuples
+from symbolize.profile.model import Profile, Samples
+
+TOO_LARGE = "sums of values were too large and are the largest number instead"
+
+
+def combine(profile: Profile) -> Profile:
+    """A profile in which samples with equal stacks, labels and unknown fields are one, with the sums of their values.
+
+    Samples are in the order of the first of each; the order of labels with different keys makes no difference. A sum
+    that exceeds 64 bits is the largest number, and a warning counts these. The given profile is not changed; the two
+    share the columns that are the same.
+    """
+    samples = profile.samples
+    numbers = number_samples(profile)
+    is_first = first_of_numbers(numbers)
+    if is_first.all():
+        return profile
+    sums = np.zeros((int(is_first.sum()), samples.values.shape[1]), np.int64)
+    exceeded = add_up(*views(samples.values, numbers, sums))
+    unknown, warnings = dict(profile.unknown), profile.warnings
+    if raw := unknown.get("sample"):
+        unknown["sample"] = raw.taken(np.flatnonzero(is_first))
+    if exceeded:
+        warnings = [*warnings, f"{exceeded} {TOO_LARGE}"]
+    return replace(profile, samples=take_samples(samples, is_first, sums), unknown=unknown, warnings=warnings)
+
+
+def number_samples(profile: Profile) -> Int32:
+    """For each sample the number of its equals, counted from 0 in the order of the first of each: int32[n]."""
+    samples = profile.samples
+    stacks = number_lists(*views(samples.location_offsets, samples.locations))
+    labels = [number_labels(samples)] if len(samples.labels) else []
+    columns = [stacks, *labels, *number_fields(profile, "sample", len(samples))]
+    return number_rows(*columns) if len(columns) > 1 else stacks
+
+
+def number_fields(profile: Profile, table: str, count: int) -> list[Int32]:
+    """For each of the `count` rows of a table the number of those with the same unknown fields, 0 without any: a column
+    for `number_rows`, or none if no row has any."""
+    raw = profile.unknown.get(table)
+    if raw is None:
+        return []
+    texts: dict[bytes, int] = {}
+    numbers = np.zeros(count, np.int32)
+    numbers[raw.rows] = [texts.setdefault(raw[entry], len(texts) + 1) for entry in range(len(raw))]
+    return [numbers]
+
+
+def number_labels(samples: Samples) -> Int32:
+    """For each sample the number of those with the same labels: int32[n]."""
+    labels = samples.labels
+    numbers = number_rows(labels.key, labels.text, labels.number, labels.unit)
+    counts = np.diff(samples.label_offsets)
+    if counts.max(initial=0) > 1:
+        # Several values of one key are a list, whose order matters.
+        numbers = numbers[np.lexsort((labels.key, np.repeat(np.arange(len(samples)), counts)))]
+    found: Int32 = number_lists(*views(samples.label_offsets, numbers))
+    return found
+
+
+def number_rows(*columns: NDArray[Any]) -> Int32:
+    """For each row of some columns the number of its equals: int32[n]."""
+    table = np.empty((len(columns[0]), len(columns)), np.uint64)
+    for row, column in enumerate(columns):
+        table[:, row] = column  # negative numbers wrap around
+    numbers: Int32 = number_tuples(table.data)
+    return numbers
+
+
+def take_samples(samples: Samples, kept: Bool, values: Int64) -> Samples:
+    """The samples that are `kept`, with other values."""
+    frames, labels = np.diff(samples.location_offsets), np.diff(samples.label_offsets)
+    return Samples(
+        location_offsets=offsets_of(frames[kept]),
+        locations=samples.locations[np.repeat(kept, frames)],
+        values=values,
+        label_offsets=offsets_of(labels[kept]),
+        labels=samples.labels.take(np.repeat(kept, labels)),
+    )

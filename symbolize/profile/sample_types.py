@@ -1,0 +1,119 @@
+"""Which columns of two profiles count the same."""
+
+from typing import NamedTuple, Never
+
+import numpy as np
+
+from symbolize.core.arrays import NONE, Int64
+from symbolize.core.errors import UsageError
+from symbolize.profile.model import Profile, ValueType
+from symbolize.profile.units import unit_of
+
+Kind = tuple[bytes, bytes]
+"""Name and unit of a sample type."""
+
+LARGEST = (1 << 63) - 1
+
+
+class Column(NamedTuple):
+    """A column of values of one profile: its row there (NONE: zeros), and what its values are multiplied with."""
+
+    row: int
+    factor: int = 1
+
+
+class Alignment(NamedTuple):
+    """The sample types of two profiles together, and for each of the profiles its columns in that order."""
+
+    kinds: list[Kind]
+    columns: tuple[list[Column], list[Column]]
+
+
+def kinds_of(profile: Profile) -> list[Kind]:
+    """The sample types of a profile."""
+    return [kind_of(profile, each) for each in profile.sample_types]
+
+
+def kind_of(profile: Profile, value_type: ValueType) -> Kind:
+    """Name and unit of a value type."""
+    return profile.strings[value_type.type], profile.strings[value_type.unit]
+
+
+def factors(first: Kind, second: Kind) -> tuple[Kind, int, int] | None:
+    """Two kinds that count the same as one in the finer unit, and what the values of each are multiplied with; None if
+    they count different things. Names may differ by a final s, as pprof has it."""
+    if first == second:
+        return first, 1, 1
+    units = [unit_of(each[1].decode("utf-8", "replace")) for each in (first, second)]
+    a, b = units
+    if first[0].removesuffix(b"s") != second[0].removesuffix(b"s"):
+        return None
+    if first[1] == second[1]:
+        return first, 1, 1
+    if a is None or b is None or a.kind != b.kind:
+        return None
+    finer = min(a.factor, b.factor)
+    unit = first[1] if a.factor <= b.factor else second[1]
+    if a.factor % finer or b.factor % finer:
+        return None
+    return (first[0], unit), a.factor // finer, b.factor // finer
+
+
+def aligned(first: list[Kind], second: list[Kind]) -> Alignment:
+    """The sample types of two profiles together: those of `first`, then those that only `second` has."""
+    kinds = [*first]
+    columns = [Column(row) for row in range(len(first))]
+    others = [Column(NONE)] * len(first)
+    for is_exact in (True, False):
+        for row, kind in enumerate(second):
+            if any(each.row == row for each in others):
+                continue
+            for number, known in enumerate(first):
+                found = factors(known, kind)
+                if others[number].row == NONE and found is not None and (known == kind or not is_exact):
+                    kinds[number] = found[0]
+                    columns[number], others[number] = Column(number, found[1]), Column(row, found[2])
+                    break
+    for row, kind in enumerate(second):
+        if not any(each.row == row for each in others):
+            kinds.append(kind)
+            columns.append(Column(NONE))
+            others.append(Column(row))
+    return Alignment(kinds, (columns, others))
+
+
+def check_alike(first: Profile, second: Profile, names: tuple[str, str]) -> None:
+    """Raise UsageError unless two profiles have the same sample types and count by the same period."""
+    kinds = kinds_of(first), kinds_of(second)
+    if any(column.row == NONE for columns in aligned(*kinds).columns for column in columns):
+        refuse_unlike("the sample types", kinds, names)
+    periods = kind_of(first, first.period_type), kind_of(second, second.period_type)
+    if any(periods[0]) and any(periods[1]) and factors(*periods) is None:
+        refuse_unlike("periods of", ([periods[0]], [periods[1]]), names)
+
+
+def refuse_unlike(what: str, kinds: tuple[list[Kind], list[Kind]], names: tuple[str, str]) -> Never:
+    """Raise UsageError for two profiles that have unlike types."""
+    texts = [
+        ", ".join(b"/".join(kind).decode("utf-8", "backslashreplace") for kind in each) or "none" for each in kinds
+    ]
+    raise UsageError(
+        f"{names[1]} has {what} {texts[1]}, and {names[0]} has {texts[0]}: unlike types are merged only side by side"
+    )
+
+
+def values_of(profile: Profile, columns: list[Column]) -> tuple[Int64, int]:
+    """The values of a profile in some columns; how many of them exceeded 64 bits, which are limited to that."""
+    own = profile.samples.values
+    result = np.zeros((len(own), len(columns)), np.int64)
+    exceeded = 0
+    for number, (row, factor) in enumerate(columns):
+        if row == NONE:
+            continue
+        values = own[:, row]
+        too_large, too_small = values > LARGEST // factor, values < -(LARGEST // factor)
+        exceeded += int(np.count_nonzero(too_large | too_small)) if factor > 1 else 0
+        result[:, number] = values * factor
+        if factor > 1:
+            result[too_large, number], result[too_small, number] = LARGEST, -LARGEST - 1
+    return result, exceeded
