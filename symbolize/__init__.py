@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from symbolize.analysis import Filters
     from symbolize.binaries import Servers
     from symbolize.core.reasons import Reason
+    from symbolize.enrich.edits import Edits
     from symbolize.names import Mode
     from symbolize.pipeline import Result, Symbolizer
     from symbolize.profile import Profile
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
+    "Edits",
     "Filters",
     "InputError",
     "OutputError",
@@ -55,6 +57,7 @@ __all__ = [
 ]
 
 _LAZY_EXPORTS = {
+    "Edits": "enrich.edits",
     "Filters": "analysis.filters",
     "Profile": "profile",
     "Reason": "core.reasons",
@@ -77,6 +80,9 @@ def symbolize(
     nearest_line: bool = False,
     proguard_maps: "Paths" = (),
     annotate: bool = False,
+    sample_type: "str | int" = "",
+    force: bool = False,
+    edits: "Edits | None" = None,
 ) -> "Result":
     """Symbolize one profile, which is read from `source` as `load` does unless it is one, with the binaries below
     `binaries`.
@@ -95,6 +101,9 @@ def symbolize(
         nearest_line=nearest_line,
         proguard_maps=proguard_maps,
         annotate=annotate,
+        sample_type=sample_type,
+        force=force,
+        edits=edits,
     ) as symbolizer:
         return symbolizer.symbolize(source if isinstance(source, Profile) else load(source))
 

@@ -25,7 +25,7 @@ from symbolize.enrich.frames import (
     shown_functions,
 )
 from symbolize.names import MODES, Mode
-from symbolize.profile import NONE, Profile, compact, used_locations
+from symbolize.profile import NONE, Profile, choose_sample_type, combine, compact, used_locations
 from symbolize.report import Report, SharedCode, build_report, heaviest
 from symbolize.resolve import MappingResolver, PendingDecode, Resolution, Resolutions
 from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_paths, as_roots, as_servers
@@ -35,6 +35,7 @@ from symbolize.symbols.retrying_lookup import Tables, look_up
 
 if TYPE_CHECKING:
     from symbolize.enrich.deobfuscate import Deobfuscator
+    from symbolize.enrich.edits import Edits
     from symbolize.write.outputs import View
 
 Progress = Callable[[int, int, str], None]
@@ -78,8 +79,11 @@ class Symbolizer(Closeable):
     `nearest_line` frames without a line get the nearest earlier one of their function, which the report counts
     (R170, nearest line). Java methods get the names of the source by `proguard_maps`, each "FILE" or "PACKAGE=FILE"
     (R171, Java methods). `annotate` appends to the names of Android's Java frames how their code ran (R234, suffixes of
-    Java frames). Binaries that `tables` covers are not decoded. Raises TypeError for an argument of another type,
-    UsageError for a folder or server that cannot be.
+    Java frames). Binaries that `tables` covers are not decoded.
+
+    `sample_type`, a name or number, is what samples are weighed by, and the default of the result. With `force` names
+    that came with a profile are replaced wherever a lookup answers, otherwise only by better ones. `edits` are made to
+    the result. Raises TypeError for an argument of another type, UsageError for a folder or server that cannot be.
     """
 
     def __init__(
@@ -92,6 +96,9 @@ class Symbolizer(Closeable):
         nearest_line: bool = False,
         proguard_maps: Paths = (),
         annotate: bool = False,
+        sample_type: str | int = "",
+        force: bool = False,
+        edits: "Edits | None" = None,
         tables: Tables | None = None,
     ) -> None:
         if demangle not in MODES:
@@ -107,6 +114,9 @@ class Symbolizer(Closeable):
         self._mode: Mode = demangle
         self._nearest_line = nearest_line
         self._annotate = annotate
+        self._sample_type = str(sample_type)
+        self._force = force
+        self._edits = edits
         self._reported: set[str] = set()
         self._is_closed = False
 
@@ -119,6 +129,8 @@ class Symbolizer(Closeable):
         """Resolve each mapping: find its binary, and the vaddrs of its locations. Raises UsageError once closed."""
         if self._is_closed:
             raise UsageError("the Symbolizer is closed")
+        if self._sample_type:
+            choose_sample_type(profile, self._sample_type)
         return self._resolver.resolve_all(profile)
 
     def finish(self, profile: Profile, resolutions: Resolutions, progress: Progress | None = None) -> Result:
@@ -143,6 +155,10 @@ class Symbolizer(Closeable):
 
             profile, rows = annotate(profile)
             by_lookup = by_lookup[rows]
+        if self._edits:
+            profile = combine(self._edits.apply(profile))
+            report.warnings.extend(each for each in profile.warnings if each not in warnings)
+            by_lookup, profile = by_lookup[used_locations(profile)], compact(profile)
         return Result(profile, report, by_lookup)
 
     def plan(self, profile: Profile) -> Report:
@@ -251,7 +267,7 @@ class Symbolizer(Closeable):
         demangle_existing(profile, self._mode)
         if len(profile.address_kinds):
             demangle_embedded(profile, self._mode)
-        replaced = expand(profile, [lookup for lookup, _ in lookups], self._mode)
+        replaced = expand(profile, [lookup for lookup, _ in lookups], self._mode, force=self._force)
         for lookup, answered in lookups:
             if lookup.failure is not None:
                 resolutions.fail(answered, lookup.failure)

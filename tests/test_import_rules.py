@@ -34,6 +34,7 @@ ALLOWED = {
         "analysis",
         "batch",
         "binaries",
+        "enrich",
         "inspection",
         "load",
         "pipeline",

@@ -1,77 +1,91 @@
-"""Choosing samples and frames by regular expressions, with the meaning that pprof gives them."""
+"""Choosing samples and frames by regular expressions, and samples by labels, with the meaning that pprof gives them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, offsets_of, taken
+from symbolize.analysis.label_filters import labels_shown, samples_with_label
+from symbolize.core.arrays import Bool, marked, offsets_of
 from symbolize.core.errors import UsageError
-from symbolize.profile import NONE, Profile
-
-if TYPE_CHECKING:
-    from symbolize.analysis.frames import ShownFrames
-    from symbolize.analysis.stacks import Stacks
+from symbolize.profile import Profile
 
 
 @dataclass(frozen=True)
 class Filters:
-    """Regular expressions that are searched in the name and source file of a function and in the path of its mapping.
+    """What is shown or written of a profile. Empty expressions do nothing.
 
-    `focus` keeps the samples with a match on their stack, `ignore` drops them; `hide` removes the frames that match and
-    `show` all others. A sample without frames left is dropped. Empty expressions do nothing.
+    Regular expressions are searched in the name and source file of a function and in the path of its mapping: `focus`
+    keeps the samples with a match on their stack, `ignore` drops them; `hide` removes the frames that match and `show`
+    all others. A sample without frames left is dropped.
+
+    `tagfocus` keeps the samples with a label, `tagignore` drops them: a regular expression that is searched in
+    `key:value` of labels with texts, several with commas between them that all match some; or a range of numbers, such
+    as `128kb:1mb`, `32kb`, `:64kb` and `4mb:`. Behind `key=` either counts for that label alone, and one of several
+    expressions is enough. `tagshow` keeps the labels whose keys match, `taghide` drops them.
     """
 
     focus: str = ""
     ignore: str = ""
     hide: str = ""
     show: str = ""
+    tagfocus: str = ""
+    tagignore: str = ""
+    tagshow: str = ""
+    taghide: str = ""
 
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in fields(self))
 
 
-def filtered(stacks: Stacks, shown: ShownFrames, profile: Profile, filters: Filters) -> Stacks:
-    """What `filters` leave of `stacks`. Raises UsageError for an invalid expression."""
-    location = shown.locations()
-    sample = np.repeat(np.arange(len(stacks)), np.diff(stacks.location_offsets))
+def selected(profile: Profile, filters: Filters) -> Profile:
+    """What `filters` leave of a profile, which is not changed. Locations stay as they are, but for lines that are
+    hidden. Raises UsageError for an invalid expression."""
+    locations, samples = profile.locations, profile.samples
+    offsets = locations.line_offsets
+    sizes = np.diff(samples.location_offsets)
+    sample = np.repeat(np.arange(len(samples)), sizes)
 
-    def matching(name: str) -> Bool | None:
-        pattern = getattr(filters, name)
-        return frames_matching(shown, location, profile, compiled(name, pattern)) if pattern else None
+    def has_match(found: Bool) -> Bool:
+        return marked(sample, len(samples), found[samples.locations])
 
-    def has_match(frames: Bool) -> Bool:
-        of_location = np.bitwise_or.reduceat(frames, shown.offsets[:-1]) if len(frames) else frames
-        found = np.zeros(len(stacks), np.bool_)
-        found[sample[taken(of_location, stacks.locations)]] = True
-        return found
+    kept = np.ones(len(samples), np.bool_)
+    if filters.focus:
+        kept &= has_match(any_of(*matching(profile, "focus", filters.focus), offsets))
+    if filters.ignore:
+        kept &= ~has_match(any_of(*matching(profile, "ignore", filters.ignore), offsets))
+    lines, places = np.ones(len(locations.lines), np.bool_), np.ones(len(locations), np.bool_)
+    counts = np.diff(offsets)
+    for name in ("hide", "show"):
+        if getattr(filters, name):
+            by_line, by_mapping = matching(profile, name, getattr(filters, name))
+            is_hide = name == "hide"
+            lines &= (by_line | np.repeat(by_mapping, counts)) != is_hide
+            places &= (counts > 0) | (by_mapping != is_hide)
+    places &= (counts == 0) | any_of(lines, np.zeros(len(locations), np.bool_), offsets)
+    if filters.focus or filters.ignore or filters.hide or filters.show:
+        kept &= has_match(places)
+    if filters.tagfocus:
+        kept &= samples_with_label(profile, "tagfocus", filters.tagfocus)
+    if filters.tagignore:
+        kept &= ~samples_with_label(profile, "tagignore", filters.tagignore)
+    if not lines.all():
+        left = offsets_of(np.bincount(np.repeat(np.arange(len(counts)), counts)[lines], minlength=len(counts)))
+        locations = replace(locations, lines=locations.lines.take(lines), line_offsets=left)
+    samples, unknown = samples.taken(kept, places), dict(profile.unknown)
+    if raw := unknown.get("sample"):
+        unknown["sample"] = raw.taken(np.flatnonzero(kept))
+    profile = replace(profile, locations=locations, samples=samples, unknown=unknown)
+    return labels_shown(profile, filters.tagshow, filters.taghide) if filters.tagshow or filters.taghide else profile
 
-    kept = np.ones(len(stacks), np.bool_)
-    if (focus := matching("focus")) is not None:
-        kept &= has_match(focus)
-    if (ignore := matching("ignore")) is not None:
-        kept &= ~has_match(ignore)
-    visible = np.ones(len(shown.frames), np.bool_)
-    if (hide := matching("hide")) is not None:
-        visible &= ~hide
-    if (show := matching("show")) is not None:
-        visible &= show
-    kept &= has_match(visible)
-    counts = np.diff(stacks.location_offsets)
-    return replace(
-        stacks,
-        frame_offsets=offsets_of(np.bincount(location[visible], minlength=len(shown.offsets) - 1)),
-        frames=stacks.frames[visible],
-        flags=stacks.flags[visible],
-        sources=stacks.sources[visible],
-        lines=stacks.lines[visible],
-        location_offsets=offsets_of(counts[kept]),
-        locations=stacks.locations[np.repeat(kept, counts)],
-        values=stacks.values[kept],
-    )
+
+def any_of(lines: Bool, places: Bool, offsets: np.ndarray) -> Bool:
+    """Which locations are chosen, or have a line that is: bool[n]."""
+    total = offsets_of(lines)
+    found: Bool = places | (total[offsets[1:]] > total[offsets[:-1]])
+    return found
 
 
 def compiled(name: str, pattern: str) -> re.Pattern[str]:
@@ -82,9 +96,10 @@ def compiled(name: str, pattern: str) -> re.Pattern[str]:
         raise UsageError(f"{name}: {pattern!r} is not a regular expression: {error}") from error
 
 
-def frames_matching(shown: ShownFrames, location: np.ndarray, profile: Profile, pattern: re.Pattern[str]) -> Bool:
-    """Which frames match by name, source file or mapping: bool[m]."""
-    strings, functions, mappings = profile.strings, profile.functions, profile.mappings
+def matching(profile: Profile, name: str, expression: str) -> tuple[Bool, Bool]:
+    """Which lines match by name or source file, and which locations by their mapping."""
+    pattern = compiled(name, expression)
+    strings, functions = profile.strings, profile.functions
     texts: dict[int, bool] = {0: False}
 
     def match(row: int) -> bool:
@@ -92,14 +107,11 @@ def frames_matching(shown: ShownFrames, location: np.ndarray, profile: Profile, 
             texts[row] = pattern.search(strings.text(row)) is not None
         return texts[row]
 
-    by_function = np.array(
-        [match(a) or match(b) for a, b in zip(functions.name.tolist(), functions.filename.tolist(), strict=True)]
-        + [False],
-        np.bool_,
-    )
-    by_mapping = np.array([match(row) for row in mappings.filename.tolist()] + [False], np.bool_)
-    function = np.full(len(shown.lines), NONE, np.int64)
-    has_line = shown.lines >= 0
-    function[has_line] = profile.locations.lines.function[shown.lines[has_line]]
-    found: Bool = by_function[function] | by_mapping[profile.locations.mapping[location]]
-    return found
+    by_function = [
+        match(a) or match(b) for a, b in zip(functions.name.tolist(), functions.filename.tolist(), strict=True)
+    ]
+    by_mapping = [match(row) for row in profile.mappings.filename.tolist()]
+    # The last of each is for no function and no mapping.
+    lines = np.array([*by_function, False], np.bool_)[profile.locations.lines.function]
+    places = np.array([*by_mapping, False], np.bool_)[profile.locations.mapping]
+    return lines, places

@@ -6,10 +6,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.analysis.filters import Filters, filtered
+from symbolize.analysis.filters import Filters, selected
 from symbolize.analysis.frames import MAX_PATH, FrameNames, shown_frames
 from symbolize.core.arrays import Int32, Int64, UInt8
-from symbolize.core.errors import InputError, UsageError
+from symbolize.core.errors import InputError
 from symbolize.profile import NONE, Profile
 
 Float64 = NDArray[np.float64]
@@ -53,14 +53,6 @@ class Stacks:
         """The location of each frame: int64[m]."""
         return np.repeat(np.arange(len(self.frame_offsets) - 1), np.diff(self.frame_offsets))
 
-    def with_default(self, name: str) -> "Stacks":
-        """The same with the sample type `name` shown first. Raises UsageError for one that is not there."""
-        for column, (kind, _) in enumerate(self.types):
-            if kind == name:
-                return replace(self, default=column)
-        known = ", ".join(kind for kind, _ in self.types) or "none"
-        raise UsageError(f"no sample type is called {name!r}; the profile has {known}")
-
     def only_default(self) -> "Stacks":
         """The same with the default sample type alone; of a difference, in both profiles."""
         columns = slice(self.default, None, len(self.types))
@@ -76,13 +68,16 @@ class Stacks:
 
 def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bool = True) -> Stacks:
     """The stacks of `profile`, those that `filters` leave; source lines are left unknown unless `has_lines`."""
+    totals = np.abs(profile.samples.values.astype(np.float64)).sum(axis=0)
+    if filters is not None:
+        profile = selected(profile, filters)
     shown, samples, strings = shown_frames(profile), profile.samples, profile.strings
     files, sources, lines = source_lines(profile, shown.lines) if has_lines else ([""], *no_lines(len(shown.lines)))
     types = [(strings.text(each.type), strings.text(each.unit)) for each in profile.sample_types]
     values = samples.values.astype(np.float64)
     if not types:  # only a profile without samples has none
-        types, values = [("samples", "count")], np.zeros((len(samples), 1))
-    stacks = Stacks(
+        types, values, totals = [("samples", "count")], np.zeros((len(samples), 1)), np.zeros(1)
+    return Stacks(
         shown.names,
         shown.offsets,
         shown.frames,
@@ -95,10 +90,9 @@ def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bo
         values,
         types,
         max(profile.weight_column(), 0),
-        np.abs(values).sum(axis=0),
+        totals,
         profile.source or "profile",
     )
-    return stacks if filters is None else filtered(stacks, shown, profile, filters)
 
 
 def no_lines(count: int) -> tuple[Int32, Int64]:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from symbolize.binaries.debuginfod import Debuginfod
     from symbolize.cli.arguments import Parser
     from symbolize.load.model import LoadOptions
-    from symbolize.pipeline import Result, Symbolizer
-    from symbolize.profile import Profile
     from symbolize.symbols import TableCache
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -320,35 +318,6 @@ def debuginfod_client(options: argparse.Namespace) -> Iterator[Debuginfod | None
             client = Debuginfod(options.debuginfod, **more)
         with client:
             yield client
-
-
-@contextmanager
-def open_symbolizer(options: argparse.Namespace, binaries: Sequence[str]) -> Iterator[Symbolizer]:
-    """What symbolizes with `binaries` as the options say."""
-    from symbolize.pipeline import Symbolizer
-
-    has_sources = bool(binaries or options.debuginfod)
-    with (
-        debuginfod_client(options) as servers,
-        Symbolizer(
-            binaries,
-            demangle=options.demangle,
-            cache=open_cache(options) if has_sources and not options.no_cache else None,
-            servers=servers,
-            nearest_line=options.nearest_line,
-            proguard_maps=options.proguard_map,
-            annotate=options.annotate,
-        ) as symbolizer,
-    ):
-        yield symbolizer
-
-
-def symbolized(options: argparse.Namespace, symbolizer: Symbolizer, profile: Profile) -> Result:
-    """What `symbolizer` makes of a profile, which is changed, with progress on a terminal."""
-    from symbolize.cli.progress import ProgressBar
-
-    with ProgressBar(options.quiet) as bar:  # unlike `symbolize`, `finish` makes no copy
-        return symbolizer.finish(profile, symbolizer.match(profile), bar)
 
 
 def merges_all(options: argparse.Namespace) -> bool:

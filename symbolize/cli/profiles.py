@@ -25,13 +25,13 @@ from symbolize.cli.options import (
     binary_roots,
     load_options,
     merges_all,
-    open_symbolizer,
     percentage,
     print_error,
-    symbolized,
 )
 from symbolize.cli.outputs import chosen_output, inputs_of, is_same_file, output_paths, paths_of_all
 from symbolize.cli.reports import FORMS, Reports, check_report, profile_name
+from symbolize.cli.selection import FILTERS, add_selection_options, filters_of
+from symbolize.cli.symbolizing import open_symbolizer, symbolized
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.write.files import check_inputs, check_terminal
 from symbolize.write.outputs import OUTPUTS, PPROF, Output, View
@@ -85,6 +85,7 @@ def parser() -> Parser:
         f"NAME{SYMBOLS_SUFFIX})",
     )
     add_naming_options(result)
+    add_selection_options(result)
     add_cache_options(result)
     report = result.group("Report")
     report.add_argument(
@@ -127,16 +128,14 @@ def run_profiles(arguments: Sequence[str]) -> int:
     outputs = output_paths([MERGED] if merges else options.profiles, options.output, suffix_of(output))
     check_report(options)
     check_outputs(options, output, outputs)
-    if options.annotate and output is None:
-        raise UsageError("--annotate changes displayed names, and --emit module-symbols writes the original ones")
-    if merges and output is None:
-        raise UsageError("--merge all makes one profile, and --emit module-symbols writes symbols for each trace")
+    if output is None:
+        check_module_symbols(options)
     code = EXIT_DONE
     below: list[tuple[float, str]] = []
     with open_symbolizer(options, binary_roots(options)) as symbolizer:
         run = Run(options, output, symbolizer, Reports(options, output), Missing(OPTION_HINTS))
         if merges:
-            from symbolize.profile import Merger
+            from symbolize.profile import Merger, choose_sample_type
 
             run.merger = Merger(side_by_side=options.side_by_side)
             run.reports.will_write(outputs[0])
@@ -155,13 +154,27 @@ def run_profiles(arguments: Sequence[str]) -> int:
             if options.fail_under is not None and percent < options.fail_under:
                 below.append((percent, profile))
         if run.merger is not None and run.merger.count:
-            write_output(run, run.merger.result(), outputs[0], MERGED)
+            merged = run.merger.result()
+            if options.sample_type:
+                choose_sample_type(merged, options.sample_type)
+            write_output(run, merged, outputs[0], MERGED)
     run.reports.finish(run.profiles > 1 or len(options.profiles) > 1)
     if run.profiles:  # else the reports of earlier runs are kept
         write_lists(run)
     if below:
         report_below(below, options)
     return EXIT_BELOW if below and code == EXIT_DONE else code
+
+
+def check_module_symbols(options: argparse.Namespace) -> None:
+    """Raise UsageError for options that have no effect on the symbols of a trace."""
+    if options.annotate:
+        raise UsageError("--annotate changes displayed names, and --emit module-symbols writes the original ones")
+    if merges_all(options):
+        raise UsageError("--merge all makes one profile, and --emit module-symbols writes symbols for each trace")
+    for name in (*FILTERS, "prune", "drop", "prune_from", "path_prefix", "trim_path", "synthesize"):
+        if getattr(options, name):
+            raise UsageError(f"--{name.replace('_', '-')} has no effect on the symbols of a trace")
 
 
 def report_below(below: Sequence[tuple[float, str]], options: argparse.Namespace) -> None:
@@ -301,4 +314,4 @@ def write_output(run: Run, profile: Profile, path: str, name: str) -> None:
     from symbolize.write import write
 
     assert run.output is not None
-    write(profile, path, emit=run.output.name, view=View(os.path.basename(name)))
+    write(profile, path, emit=run.output.name, view=View(os.path.basename(name), filters=filters_of(run.options)))

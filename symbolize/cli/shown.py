@@ -16,14 +16,14 @@ from symbolize.cli.options import (
     binary_roots,
     load_options,
     merges_all,
-    open_symbolizer,
     print_error,
-    symbolized,
 )
+from symbolize.cli.selection import SELECTION_BRIEF, add_selection_options, edits_of, filters_of
+from symbolize.cli.symbolizing import open_symbolizer, symbolized
 from symbolize.core.errors import InputError, UsageError, printable
 
 if TYPE_CHECKING:
-    from symbolize.analysis import Filters, Sources, Stacks
+    from symbolize.analysis import Sources, Stacks
     from symbolize.cli.arguments import Parser
     from symbolize.load.model import LoadedProfile
     from symbolize.pipeline import Symbolizer
@@ -45,19 +45,14 @@ class Shown(NamedTuple):
     named_percent: float | None = None
 
 
-SHOW_BRIEF: Final = ("-b", "--sample-type", "--focus", "--ignore", "--hide", "--show", "-v", "-q")
+SHOW_BRIEF: Final = ("-b", *SELECTION_BRIEF, "-v", "-q")
 """The options of `add_show_options` that the short help has."""
 
 
 def add_show_options(parser: Parser) -> None:
     """Add the options of the commands that show profiles."""
     add_input_options(parser, may_merge=True)
-    group = parser.group("Selection")
-    group.add_argument("--sample-type", metavar="NAME", default="", help="sample type to show, such as alloc_space")
-    group.add_argument("--focus", metavar="REGEX", default="", help="only samples with a matching frame on the stack")
-    group.add_argument("--ignore", metavar="REGEX", default="", help="no samples with a matching frame on the stack")
-    group.add_argument("--hide", metavar="REGEX", default="", help="leave out matching frames")
-    group.add_argument("--show", metavar="REGEX", default="", help="show matching frames only")
+    add_selection_options(parser)
     add_naming_options(parser)
     add_cache_options(parser)
     add_volume_options(parser, "also report skipped binaries")
@@ -75,22 +70,12 @@ def add_source_options(parser: Parser) -> None:
     )
 
 
-def filters_of(options: argparse.Namespace) -> Filters | None:
-    """The filters that the options give; None without any."""
-    from symbolize.analysis import Filters
-
-    return Filters(options.focus, options.ignore, options.hide, options.show) or None
-
-
 def sources_of(options: argparse.Namespace) -> Sources:
     """Where source files are found."""
     from symbolize.analysis import Sources
+    from symbolize.enrich.paths import pairs_of
 
-    pairs = [each.partition("=") for each in options.path_map]
-    for old, equals, new in pairs:
-        if not (old and equals and new):
-            raise UsageError(f"--path-map {old}{equals}{new}: has to be OLD=NEW")
-    return Sources(options.source, [(old, new) for old, _, new in pairs])
+    return Sources(options.source, pairs_of("--path-map", options.path_map, may_be_empty=False))
 
 
 @contextmanager
@@ -123,6 +108,7 @@ def shown_profiles(
         title, profile = title_of(source, each, several), each.profile
         name = each.name if several else ""
         if symbolizer is None:
+            profile = edited(options, profile)
             warn(options, title, profile.warnings)
             if not profile.locations.has_lines().any() and len(profile.locations):
                 note(options, f"{title} has no names: give the folders with its binaries with -b")
@@ -139,10 +125,20 @@ def shown_profiles(
         yield Shown(title, name, result.profile, not report.failures, report.leaf_percent)
 
 
+def edited(options: argparse.Namespace, profile: Profile) -> Profile:
+    """A profile that is shown as it is, with the sample type and the changes that the options ask for."""
+    from symbolize.profile import choose_sample_type, combine
+
+    if options.sample_type and not options.side_by_side:
+        choose_sample_type(profile, options.sample_type)
+    edits = edits_of(options)
+    return combine(edits.apply(profile)) if edits else profile
+
+
 def merged_profiles(options: argparse.Namespace, sources: Sequence[str], symbolizer: Symbolizer | None) -> Shown:
     """All profiles of all inputs as one. An input that cannot be read does not stop the others; raises InputError if
     none can be read, UsageError for unlike ones."""
-    from symbolize.profile import Merger
+    from symbolize.profile import Merger, choose_sample_type
 
     merger = Merger(side_by_side=options.side_by_side)
     is_complete, failed = True, list[InputError]()
@@ -158,7 +154,10 @@ def merged_profiles(options: argparse.Namespace, sources: Sequence[str], symboli
     for each in failed:
         print_error(f"symbolize: {each}")
     title = sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1} more"
-    return Shown(title, "", merger.result(), is_complete and not failed)
+    profile = merger.result()
+    if options.sample_type:
+        choose_sample_type(profile, options.sample_type)
+    return Shown(title, "", profile, is_complete and not failed)
 
 
 def sources_of_outputs(options: argparse.Namespace) -> list[list[str]]:
@@ -209,5 +208,5 @@ def stacks_to_show(options: argparse.Namespace, profile: Profile) -> Stacks:
     filters = filters_of(options)
     stacks = stacks_of(profile, filters)
     if filters is not None and not len(stacks) and len(profile.samples):
-        note(options, "no sample is left by --focus, --ignore, --hide and --show")
-    return stacks.with_default(options.sample_type) if options.sample_type else stacks
+        note(options, "no sample is left by --focus, --ignore, --hide, --show, --tagfocus and --tagignore")
+    return stacks

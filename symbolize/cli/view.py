@@ -13,11 +13,11 @@ from symbolize.cli.arguments import Parser
 from symbolize.cli.inputs import add_profiles
 from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, MERGED, merges_all, print_error
 from symbolize.cli.outputs import chosen_output, inputs_of, output_paths, paths_of_all
+from symbolize.cli.selection import filters_of
 from symbolize.cli.shown import (
     SHOW_BRIEF,
     add_show_options,
     add_source_options,
-    filters_of,
     loaded_profiles,
     merged_profiles,
     shown_profiles,
@@ -77,7 +77,6 @@ def run_view(arguments: Sequence[str]) -> int:
     paths = output_paths([MERGED] if merges else options.profiles, options.output, output.endings[0])
     check(options, output, paths)
     view = View(
-        sample_type=options.sample_type,
         filters=filters_of(options),
         sources=sources_of(options) if options.source or options.path_map else None,
     )
@@ -98,9 +97,8 @@ def run_view(arguments: Sequence[str]) -> int:
 
 def check(options: argparse.Namespace, output: Output, paths: Sequence[str]) -> None:
     """Raise UsageError if an output would overwrite an input, cannot be opened, or does not show what is asked for."""
-    for option in ("base", "focus", "ignore", "hide", "show") if output.name == PPROF else ():
-        if getattr(options, option):
-            raise UsageError(f"--{option} has no effect on a pprof file, which has the whole profile")
+    if output.name == PPROF and options.base:
+        raise UsageError("--base has no effect on a pprof file, which has one profile")
     for path in paths if output.is_binary else ():
         check_terminal(path)
     check_inputs(inputs_of(options), paths)

@@ -53,11 +53,12 @@ def is_dynamic_linker(paths: Iterable[str]) -> bool:
     return any(LINKER.fullmatch(os.path.basename(path)) for path in paths)
 
 
-def expand(profile: Profile, lookups: Sequence[LookupResult], mode: Mode) -> Bool:
+def expand(profile: Profile, lookups: Sequence[LookupResult], mode: Mode, *, force: bool = False) -> Bool:
     """Give locations the frames that were found for them; which locations got new lines: bool[n].
 
     Lines run leaf first (pprof schema). Names that came with the profile stay where nothing was found, where the
-    binary is not verified or a frame's name is missing, and where they have a source line and the lookup has none.
+    binary is not verified or a frame's name is missing, and where they have a source line and the lookup has none. With
+    `force` they stay only where nothing was found or a frame's name is missing.
     `is_folded` is that of the lookup for every location that got new lines.
     """
     locations = profile.locations
@@ -82,8 +83,10 @@ def expand(profile: Profile, lookups: Sequence[LookupResult], mode: Mode) -> Boo
         except ReadFailure as error:
             lookup.failure = error
             continue
-        complete = lookup.verified & ~any_frame(frames, unnamed)
-        better = (found > 0) & (with_source | ~had_source[lookup.rows]) & (complete | ~had_names[lookup.rows])
+        has_all_names = ~any_frame(frames, unnamed)
+        complete = lookup.verified & has_all_names
+        better = (with_source | ~had_source[lookup.rows]) & (complete | ~had_names[lookup.rows])
+        better = (found > 0) & (better | has_all_names if force else better)
         rows = lookup.rows[better]
         first[rows] = line_count + frames.offsets[:-1][better]
         length[rows] = found[better]

@@ -17,6 +17,7 @@ from symbolize.profile.model import (
     Samples,
     ValueType,
 )
+from symbolize.profile.sample_types import choose_sample_type
 from symbolize.profile.stack_dumps import StackDumps
 from symbolize.profile.strings import Strings
 
@@ -36,6 +37,7 @@ __all__ = [
     "Strings",
     "ValueType",
     "assign_mappings",
+    "choose_sample_type",
     "combine",
     "compact",
     "merged",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Bool, Int32, Int64, offsets_of, views
+from symbolize.core.arrays import Int32, views
 from symbolize.core.grouping import add_up, first_of_numbers, number_lists, number_tuples
 from symbolize.profile.model import Profile, Samples
 
@@ -32,7 +32,7 @@ def combine(profile: Profile) -> Profile:
         unknown["sample"] = raw.taken(np.flatnonzero(is_first))
     if exceeded:
         warnings = [*warnings, f"{exceeded} {TOO_LARGE}"]
-    return replace(profile, samples=take_samples(samples, is_first, sums), unknown=unknown, warnings=warnings)
+    return replace(profile, samples=replace(samples.taken(is_first), values=sums), unknown=unknown, warnings=warnings)
 
 
 def number_samples(profile: Profile) -> Int32:
@@ -75,15 +75,3 @@ def number_rows(*columns: NDArray[Any]) -> Int32:
         table[:, row] = column  # negative numbers wrap around
     numbers: Int32 = number_tuples(table.data)
     return numbers
-
-
-def take_samples(samples: Samples, kept: Bool, values: Int64) -> Samples:
-    """The samples that are `kept`, with other values."""
-    frames, labels = np.diff(samples.location_offsets), np.diff(samples.label_offsets)
-    return Samples(
-        location_offsets=offsets_of(frames[kept]),
-        locations=samples.locations[np.repeat(kept, frames)],
-        values=values,
-        label_offsets=offsets_of(labels[kept]),
-        labels=samples.labels.take(np.repeat(kept, labels)),
-    )

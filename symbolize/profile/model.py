@@ -159,6 +159,25 @@ class Samples:
     def __len__(self) -> int:
         return len(self.location_offsets) - 1
 
+    def taken(self, kept: Bool, locations: Bool | None = None) -> "Samples":
+        """The samples that are `kept`, in their order, without the locations on their stacks that are not among
+        `locations`, if that is given."""
+        frames, labels = np.diff(self.location_offsets), np.diff(self.label_offsets)
+        items = np.repeat(kept, frames)
+        if locations is None or locations.all():
+            sizes = frames[kept]
+        else:
+            items &= locations[self.locations]
+            total = offsets_of(items)
+            sizes = (total[self.location_offsets[1:]] - total[self.location_offsets[:-1]])[kept]
+        return Samples(
+            location_offsets=offsets_of(sizes),
+            locations=self.locations[items],
+            values=self.values[kept],
+            label_offsets=offsets_of(labels[kept]),
+            labels=self.labels.take(np.repeat(kept, labels)),
+        )
+
 
 @dataclass(eq=False, repr=False)
 class RawFields:

@@ -1,5 +1,6 @@
 """Which columns of two profiles count the same."""
 
+from dataclasses import replace
 from typing import NamedTuple, Never
 
 import numpy as np
@@ -117,3 +118,31 @@ def values_of(profile: Profile, columns: list[Column]) -> tuple[Int64, int]:
         if factor > 1:
             result[too_large, number], result[too_small, number] = LARGEST, -LARGEST - 1
     return result, exceeded
+
+
+def choose_sample_type(profile: Profile, name: str) -> None:
+    """Make a sample type, given by its name or by its number from 0 on, the one that a profile is weighed and shown by.
+
+    As pprof has it, `inuse_space` denotes `space` too, and of several with the name the first is meant. A number may be
+    that of a later one: its values become the last then, which is what a profile without a default is shown by. Raises
+    UsageError for one that is not there.
+    """
+    names = [profile.strings.text(each.type) for each in profile.sample_types]
+    column = int(name) if name.isascii() and name.isdigit() else position(names, name)
+    if column is None or column >= len(names):
+        known = ", ".join(names) or "none"
+        what = f"sample type {name} is there" if column is not None else f"sample type is called {name!r}"
+        raise UsageError(f"no {what}; the profile has {known}")
+    if names.index(names[column]) == column:
+        profile.default_sample_type = profile.sample_types[column].type
+        return
+    order = [*range(column), *range(column + 1, len(names)), column]
+    profile.sample_types = [profile.sample_types[each] for each in order]
+    profile.samples = replace(profile.samples, values=profile.samples.values.reshape(-1, len(names))[:, order])
+    profile.default_sample_type = 0
+
+
+def position(names: list[str], name: str) -> int | None:
+    """Where the first of the names is that `name` denotes."""
+    meant = name, name.removeprefix("inuse_")
+    return next((row for row, each in enumerate(names) if each in meant), None)

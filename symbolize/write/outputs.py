@@ -43,9 +43,10 @@ OUTPUTS: Final = (
 
 @dataclass(frozen=True)
 class View:
-    """What a view shows of a profile: its `title` (empty: the name of its file), the sample type that comes first
-    (empty: the profile's own), the samples and frames that `filters` leave, the `base` that it is compared with, and
-    where `sources` are found."""
+    """What a view shows of a profile: its `title` (empty: the name of its file), the sample type that comes first, by
+    name or number (empty: the profile's own), the samples and frames that `filters` leave, the `base` that it is
+    compared with, and where `sources` are found. A pprof file has what the filters leave, and that sample type as its
+    default."""
 
     title: str = ""
     sample_type: str = ""
@@ -85,18 +86,37 @@ def available(output: Output) -> Output:
     return output
 
 
+def written(profile: "Profile", view: View) -> "Profile":
+    """What a file that keeps all of a profile has of one where `view` chooses. Raises UsageError for a base."""
+    from symbolize.analysis.filters import selected
+    from symbolize.profile import choose_sample_type, combine, compact
+
+    if view.base is not None:
+        raise UsageError("a pprof file shows one profile; a difference can be shown as " + kinds_with_base())
+    if view.sample_type:
+        profile = replace(profile)
+        choose_sample_type(profile, view.sample_type)
+    return compact(combine(selected(profile, view.filters))) if view.filters else profile
+
+
+def kinds_with_base() -> str:
+    """The kinds that show the difference from a base."""
+    return ", ".join(each.name for each in OUTPUTS if each.has_base)
+
+
 def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[bytes]:
     """The bytes of a view of `profile`. Raises UsageError for a base or sample type that cannot be shown."""
     from symbolize import analysis
+    from symbolize.profile import choose_sample_type
 
     view = view if view.title else replace(view, title=os.path.basename(profile.source) or "profile")
-    stacks = analysis.stacks_of(profile, view.filters)
     if view.sample_type:
-        stacks = stacks.with_default(view.sample_type)
+        profile = replace(profile)
+        choose_sample_type(profile, view.sample_type)
+    stacks = analysis.stacks_of(profile, view.filters)
     if view.base is not None:
         if not output.has_base:
-            kinds = ", ".join(each.name for each in OUTPUTS if each.has_base)
-            raise UsageError(f"{output.name} shows one profile; a difference can be shown as {kinds}")
+            raise UsageError(f"{output.name} shows one profile; a difference can be shown as {kinds_with_base()}")
         stacks = analysis.difference(stacks, analysis.stacks_of(view.base, view.filters))
     if output.has_one_type:
         stacks = stacks.only_default()

@@ -23,7 +23,7 @@ from symbolize.analysis import (
 from symbolize.analysis.top import sums
 from symbolize.core.errors import InputError, UsageError
 from symbolize.load import pprof as loader
-from symbolize.profile import Profile
+from symbolize.profile import Profile, choose_sample_type
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 
 MAPPINGS = [Mapping(0x1000, 0x9000, 0, "/bin/app", "ab" * 20), Mapping(0x10000, 0x20000, 0, "/lib/libc.so")]
@@ -209,12 +209,14 @@ def test_difference_of_other_types() -> None:
 
 def test_sample_type() -> None:
     """A sample type is chosen by name; a name that there is not is refused with those there are."""
-    stacks = stacks_of(made([([PLACES[2]], [3, 4])]))
+    profile = made([([PLACES[2]], [3, 4])])
+    stacks = stacks_of(profile)
     assert stacks.types[stacks.default] == ("cpu", "nanoseconds")
-    chosen = stacks.with_default("samples")
+    choose_sample_type(profile, "samples")
+    chosen = stacks_of(profile)
     assert chosen.types[chosen.default] == ("samples", "count")
     with pytest.raises(UsageError, match="no sample type is called 'wall'; the profile has samples, cpu"):
-        stacks.with_default("wall")
+        choose_sample_type(profile, "wall")
 
 
 def test_large_values() -> None:

@@ -69,7 +69,12 @@ def test_list_without_lines(regex: str, capsys: pytest.CaptureFixture[str]) -> N
         (["top", "x.pb", "--proguard-map", "none.txt"], "mapping file none.txt: no such file"),
         (["view", "x.pb", "--proguard-map", "map.txt", "-o", "map.txt", "--emit", "html"], "never overwritten"),
         (["view", "x.pb", "--proguard-map", "a=map.txt", "-o", "map.txt"], "never overwritten"),
-        (["view", "x.pb", "-o", "y.pb.gz", "--focus", "main"], "--focus has no effect on a pprof file"),
+        (["top", "x.pb", "--side-by-side"], "--side-by-side has an effect only with --merge all"),
+        (["top", "x.pb", "--keep", "main"], "--keep has an effect only with --drop or --prune"),
+        (["top", "x.pb", "--path-prefix", "a"], "--path-prefix a: has to be OLD=NEW"),
+        (["top", "x.pb", "--tagfocus", "("], "tagfocus: '(' is not a regular expression"),
+        (["top", "x.pb", "--drop", "("], "drop: '(' is not a regular expression"),
+        (["top", "x.pb", "--sample-index", "9"], "no sample type 9 is there"),
         (["view", "x.pb", "-o", "y.pb.gz", "--base", "x.pb"], "--base has no effect on a pprof file"),
     ],
 )

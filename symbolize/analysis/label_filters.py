@@ -1,0 +1,168 @@
+"""Choosing samples by their labels, with the meaning that pprof gives them (R348, label filters)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from symbolize.core.arrays import Bool, distinct, distinct_inverse, marked, offsets_of, pair, unpair
+from symbolize.core.errors import UsageError
+from symbolize.profile import Profile
+from symbolize.profile.units import Unit, unit_of
+
+RANGE: Final = re.compile(r"(?P<low>[+-]?[0-9]+[A-Za-z]*)?(?P<colon>:)?(?P<high>[+-]?[0-9]+[A-Za-z]*)?")
+BOUND: Final = re.compile(r"([+-]?[0-9]+)([A-Za-z]*)")
+IN_BYTES: Final = (b"alignment", b"request")
+"""Keys of numbers that are bytes where no unit is given, as pprof has it."""
+
+
+class Bound(NamedTuple):
+    """An end of a range: a number with its unit (None: one that pprof does not know), and what the unit is called."""
+
+    number: int
+    unit: Unit | None
+    name: str
+
+
+class Range(NamedTuple):
+    """A range of numbers, both ends included; None: no end."""
+
+    low: Bound | None
+    high: Bound | None
+
+    def limits(self, unit: Unit | None) -> tuple[Fraction | None, Fraction | None] | None:
+        """The ends in another unit; None if that does not measure the same. Numbers in a unit that is not known are
+        taken in that of the range, and a range without a unit takes numbers as they are."""
+        found: list[Fraction | None] = []
+        first = self.low or self.high
+        assert first is not None
+        if unit is not None and first.name and (first.unit is None or first.unit.kind != unit.kind):
+            return None
+        factor = unit.factor if unit is not None and first.name else first.unit.factor if first.unit is not None else 1
+        for bound in (self.low, self.high):
+            own = 1 if bound is None or bound.unit is None else bound.unit.factor
+            found.append(None if bound is None else Fraction(bound.number * own, factor))
+        return found[0], found[1]
+
+
+def parsed_range(text: str) -> Range | None:
+    """The range that `text` denotes: `32kb`, `:64kb`, `4mb:` or `12kb:64mb`; None if it is none."""
+    match = RANGE.fullmatch(text)
+    if match is None or not (match["low"] or match["high"]) or (match["low"] and match["high"] and not match["colon"]):
+        return None
+    low, high = bound(match["low"]), bound(match["high"])
+    if not match["colon"]:
+        return Range(low, low)
+    if low is not None and high is not None and (low.unit or low.name) != (high.unit or high.name):
+        if low.unit is None or high.unit is None or low.unit.kind != high.unit.kind:
+            return None
+    return Range(low, high)
+
+
+def bound(text: str | None) -> Bound | None:
+    """One end of a range."""
+    match = BOUND.fullmatch(text or "")
+    return None if match is None else Bound(int(match[1]), unit_of(match[2]), match[2])
+
+
+def samples_with_label(profile: Profile, name: str, text: str) -> Bool:
+    """Which samples have the labels that the filter `name` asks for: bool[n]. Raises UsageError for an expression that
+    is none."""
+    key, equals, value = text.partition("=")
+    key, value = (key, value) if equals else ("", text)
+    wanted = parsed_range(value)
+    if wanted is not None:
+        return of_samples(profile, numbers_within(profile, wanted, key))
+    patterns = []
+    for each in value.split(","):
+        try:
+            patterns.append(re.compile(each))
+        except re.error as error:
+            raise UsageError(f"{name}: {each!r} is not a regular expression: {error}") from error
+    found = [of_samples(profile, texts_matching(profile, pattern, key)) for pattern in patterns]
+    chosen: Bool = np.logical_or.reduce(found) if key else np.logical_and.reduce(found)
+    return chosen
+
+
+def of_samples(profile: Profile, chosen: Bool) -> Bool:
+    """Which samples have a label that is chosen."""
+    samples = profile.samples
+    owner = np.repeat(np.arange(len(samples)), np.diff(samples.label_offsets))
+    return marked(owner, len(samples), chosen)
+
+
+def texts_matching(profile: Profile, pattern: re.Pattern[str], key: str) -> Bool:
+    """Which labels with a text match: the text of those with `key`, or `key:text` of any if that is empty."""
+    labels, strings = profile.samples.labels, profile.strings
+    pairs, which = distinct_inverse(pair(labels.key, labels.text))
+    keys, texts = (rows.tolist() for rows in unpair(pairs))
+    found = [
+        text != 0
+        and (not key or strings.text(row) == key)
+        and pattern.search(strings.text(text) if key else f"{strings.text(row)}:{strings.text(text)}") is not None
+        for row, text in zip(keys, texts, strict=True)
+    ]
+    return np.array(found, np.bool_)[which]
+
+
+def numbers_within(profile: Profile, wanted: Range, key: str) -> Bool:
+    """Which labels with a number are in a range, those with `key` or any if that is empty.
+
+    A label without a unit has the one that others with its key have, else the one that pprof takes for its key.
+    """
+    labels, strings = profile.samples.labels, profile.strings
+    is_number = labels.text == 0
+    pairs, which = distinct_inverse(pair(labels.key, labels.unit))
+    keys, units = (rows.tolist() for rows in unpair(pairs))
+    of_key = {row: unit for row, unit in zip(reversed(keys), reversed(units), strict=True) if unit}
+    found = np.zeros(len(labels), np.bool_)
+    for number, (row, unit) in enumerate(zip(keys, units, strict=True)):
+        if key and strings.text(row) != key:
+            continue
+        name = strings.text(unit or of_key.get(row, 0)) or ("bytes" if strings[row] in IN_BYTES else strings.text(row))
+        limits = wanted.limits(unit_of(name))
+        if limits is None:
+            continue
+        rows = np.flatnonzero((which == number) & is_number)
+        values = labels.number[rows]
+        inside = np.ones(len(rows), np.bool_)
+        for limit, is_low in zip(limits, (True, False), strict=True):
+            if limit is not None:
+                inside &= within(values, limit, is_low=is_low)
+        found[rows] = inside
+    return found
+
+
+def within(values: np.ndarray, limit: Fraction, *, is_low: bool) -> Bool:
+    """Which values are not below, or not above, a limit that may be any number."""
+    whole = -(-limit.numerator // limit.denominator) if is_low else limit.numerator // limit.denominator
+    bounds = np.iinfo(np.int64)
+    if whole > bounds.max or whole < bounds.min:
+        return np.full(len(values), (whole < bounds.min) == is_low)
+    found: Bool = values >= whole if is_low else values <= whole
+    return found
+
+
+def labels_shown(profile: Profile, show: str, hide: str) -> Profile:
+    """The profile without the labels whose keys do not match `show`, or do match `hide`; an empty one does nothing."""
+    samples = profile.samples
+    labels, strings = samples.labels, profile.strings
+    chosen = np.ones(len(strings), np.bool_)
+    for name, text in (("tagshow", show), ("taghide", hide)):
+        if not text:
+            continue
+        try:
+            pattern = re.compile(text)
+        except re.error as error:
+            raise UsageError(f"{name}: {text!r} is not a regular expression: {error}") from error
+        keys = distinct(labels.key)
+        matches = [(pattern.search(strings.text(row)) is not None) == (name == "tagshow") for row in keys.tolist()]
+        chosen[keys] &= matches
+    kept = chosen[labels.key]
+    owner = np.repeat(np.arange(len(samples)), np.diff(samples.label_offsets))
+    left = offsets_of(np.bincount(owner[kept], minlength=len(samples)))
+    return replace(profile, samples=replace(samples, labels=labels.take(kept), label_offsets=left))

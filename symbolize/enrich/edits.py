@@ -1,0 +1,60 @@
+"""What is changed in a profile when its names are known: frames that are left out, paths, stand-ins for names."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from symbolize.core.errors import UsageError
+from symbolize.profile import Profile
+
+
+@dataclass(frozen=True)
+class Edits:
+    """Changes to a symbolized profile. Empty: none.
+
+    `path_prefixes` are pairs of folders: source files below the first get the path below the second, the longest first
+    that matches. `trim_paths` are folders that are removed from the beginnings of paths, as pprof's trim_path.
+
+    `prune` drops the frames that the profile itself asks to drop (drop_frames and keep_frames), with all below them, as
+    pprof does; `drop` and `keep` are regular expressions for whole names of functions that do so too. `prune_from`
+    drops all below the innermost frame that matches.
+
+    `synthesize` gives code without names a function `module+0xoffset`. Raises UsageError for `keep` alone.
+    """
+
+    path_prefixes: Sequence[tuple[str, str]] = ()
+    trim_paths: Sequence[str] = ()
+    prune: bool = False
+    drop: str = ""
+    keep: str = ""
+    prune_from: str = ""
+    synthesize: bool = False
+
+    def __post_init__(self) -> None:
+        if self.keep and not (self.prune or self.drop):
+            raise UsageError("keep has an effect only with drop or prune")
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.path_prefixes or self.trim_paths or self.prune or self.drop or self.prune_from or self.synthesize
+        )
+
+    def apply(self, profile: Profile) -> Profile:
+        """The changed profile; the given one is not changed. Locations stay, but for their lines. Raises UsageError for
+        an invalid expression."""
+        if self.path_prefixes or self.trim_paths:
+            from symbolize.enrich.paths import rewrite_paths
+
+            profile = rewrite_paths(profile, self.path_prefixes, self.trim_paths)
+        if self.prune or self.drop:
+            from symbolize.enrich.prune import prune
+
+            profile = prune(profile, self.drop, self.keep, own=self.prune)
+        if self.prune_from:
+            from symbolize.enrich.prune import prune_from
+
+            profile = prune_from(profile, self.prune_from)
+        if self.synthesize:
+            from symbolize.enrich.synthesize import synthesize
+
+            profile = synthesize(profile)
+        return profile
