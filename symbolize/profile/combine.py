@@ -17,7 +17,8 @@ def combine(profile: Profile) -> Profile:
     """A profile in which samples with equal stacks, labels and unknown fields are one, with the sums of their values.
 
     Samples are in the order of the first of each; the order of labels with different keys makes no difference. A sum
-    that exceeds 64 bits is the largest number, and a warning counts these. The given profile is not changed; the two
+    that exceeds 64 bits is the largest number, and a warning counts these. Samples whose stack is still to be unwound
+    stay apart. The given profile is not changed; the two
     share the columns that are the same.
     """
     samples = profile.samples
@@ -32,7 +33,10 @@ def combine(profile: Profile) -> Profile:
         unknown["sample"] = raw.taken(np.flatnonzero(is_first))
     if exceeded:
         warnings = [*warnings, f"{exceeded} {TOO_LARGE}"]
-    return replace(profile, samples=replace(samples.taken(is_first), values=sums), unknown=unknown, warnings=warnings)
+    samples, dumps = replace(samples.taken(is_first), values=sums), profile.stack_dumps
+    if dumps is not None:
+        dumps = replace(dumps, sample=numbers[dumps.sample].astype(np.int64))
+    return replace(profile, samples=samples, unknown=unknown, warnings=warnings, stack_dumps=dumps)
 
 
 def number_samples(profile: Profile) -> Int32:
@@ -41,6 +45,10 @@ def number_samples(profile: Profile) -> Int32:
     stacks = number_lists(*views(samples.location_offsets, samples.locations))
     labels = [number_labels(samples)] if len(samples.labels) else []
     columns = [stacks, *labels, *number_fields(profile, "sample", len(samples))]
+    if profile.stack_dumps is not None:  # callers that are not known yet may differ
+        own = np.zeros(len(samples), np.int32)
+        own[profile.stack_dumps.sample] = np.arange(1, len(profile.stack_dumps) + 1)
+        columns.append(own)
     return number_rows(*columns) if len(columns) > 1 else stacks
 
 

@@ -1,9 +1,6 @@
 """Merging of samples and of profiles."""
 
-import gzip
 import itertools
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,18 +15,24 @@ from symbolize.core.arrays import offsets_of
 from symbolize.core.errors import UsageError
 from symbolize.load.pprof import load
 from symbolize.profile import (
+    AddressKind,
     Labels,
     Locations,
     Merger,
     Profile,
     Samples,
+    StackDumps,
     ValueType,
     assign_mappings,
+    choose_sample_type,
     combine,
     merged,
 )
+from symbolize.profile.obfuscation import Obfuscation
+from symbolize.write import encode
 from tests.support import pprof_writer
 from tests.support.fixture_files import FIXTURES
+from tests.support.pprof_oracle import needs_pprof, pprof, summed
 from tests.support.pprof_writer import Line, Mapping, Place, by_row, raw_fields
 
 LARGEST, SMALLEST = 2**63 - 1, -(2**63)
@@ -65,7 +68,9 @@ def made(samples: list[tuple[Sample, list[int]]]) -> Profile:
             offsets_of([len(sample[1]) for sample, _ in samples]),
             labels,
         ),
-        locations=Locations(np.arange(4, dtype=np.uint64)),
+        locations=Locations(
+            np.arange(4, dtype=np.uint64), np.full(4, -1, np.int32), np.zeros(4, np.bool_), np.zeros(5, np.int64)
+        ),
         unknown={"sample": raw_fields(unknown)} if unknown else {},
         warnings=["before"],
     )
@@ -122,6 +127,20 @@ def test_profiles_without_equal_samples_stay_as_they_are() -> None:
         assert combine(profile) is profile
 
 
+def test_samples_to_unwind_stay_apart() -> None:
+    """Their callers are not known yet; copies of stacks stay with their samples."""
+    profile = made([(((1,), (), b""), [1, 1])] * 4)
+    profile.stack_dumps = StackDumps("x86-64", memoryview(b""), sample=np.array([1, 3]))
+    combined = combine(profile)
+    assert combined.samples.values.tolist() == [[2, 2], [1, 1], [1, 1]]
+    assert combined.stack_dumps is not None
+    assert combined.stack_dumps.sample.tolist() == [1, 2]
+    whole = merged([profile])
+    assert whole.stack_dumps is None
+    assert whole.samples.values.tolist() == [[4, 4]]
+    assert whole.warnings[1:] == ["2 stacks were not unwound before they were merged: they keep their leaf only"]
+
+
 def test_samples_without_values() -> None:
     """Samples of a profile without sample types have no values to sum."""
     profile = made([(((1,), (), b""), [1, 2])] * 3)
@@ -142,33 +161,6 @@ MOVED = LIBRARY._replace(start=0x7E0000003000, limit=0x7E0000013000)
 def loaded(*parts: Any, **more: Any) -> Profile:
     """A profile of mappings and stacks, as `pprof_writer` writes them."""
     return load(pprof_writer.profile(*parts, **more), "made")
-
-
-def stacks_of(profile: Profile) -> dict[Any, list[int]]:
-    """The summed values of the distinct stacks, each frame as file and build id of its mapping, address in that, names
-    and lines; with labels."""
-    locations, mappings, text = profile.locations, profile.mappings, profile.strings.text
-    functions, lines = profile.functions, profile.locations.lines
-    frames = []
-    for row in range(len(locations)):
-        mapping, address = int(locations.mapping[row]), int(locations.address[row])
-        names = tuple(
-            (
-                *(text(getattr(functions, name)[lines.function[n]]) for name in ("name", "system_name", "filename")),
-                int(lines.line[n]),
-            )
-            for n in range(locations.line_offsets[row], locations.line_offsets[row + 1])
-        )
-        known = ("", "") if mapping < 0 else (text(mappings.filename[mapping]), text(mappings.build_id[mapping]))
-        base = 0 if mapping < 0 else int(mappings.start[mapping]) - int(mappings.file_offset[mapping])
-        frames.append((*known, address - base, names))
-    found: dict[Any, list[int]] = {}
-    for (stack, labels, _), values in read(profile):
-        told = tuple(sorted((text(key), text(value), number, text(unit)) for key, value, number, unit in labels))
-        sums = found.setdefault((tuple(frames[row] for row in stack), told), [0] * len(values))
-        for column, value in enumerate(values):
-            sums[column] += value
-    return {key: values for key, values in found.items() if any(values)}
 
 
 def sum_of(*parts: dict[Any, list[int]]) -> dict[Any, list[int]]:
@@ -205,8 +197,8 @@ def test_merged_stacks_are_those_of_all(profiles: list[Profile]) -> None:
     whole = merged(profiles)
     for profile in profiles:  # an address that its profile's own mappings hold is in that mapping
         assign_mappings(profile)
-    expected = sum_of(*map(stacks_of, profiles))
-    found = stacks_of(whole)
+    expected = sum_of(*map(summed, profiles))
+    found = summed(whole)
     stand_in = {  # R346: what is in no mapping of its own is in none of another profile
         (tuple(frame if frame[0] else ("", "", *frame[2:]) for frame in stack), labels): values
         for (stack, labels), values in found.items()
@@ -300,6 +292,47 @@ def test_units() -> None:
     assert set(whole.warnings) == {"1 sums of values were too large and are the largest number instead"}
 
 
+def test_what_is_not_written() -> None:
+    """Kinds of addresses, modules and obfuscated names stay with their mappings."""
+    plain, kernel = (loaded([EXE], [((Place(EXE.start, 1), Place(0x10, 0)), (1,))]) for _ in range(2))
+    kernel.address_kinds = np.array([AddressKind.KERNEL], np.uint8)
+    kernel.obfuscation = Obfuscation(["names"], [(0,), (0,)])  # type: ignore[list-item]
+    whole = merged([plain, kernel, plain])
+    assert whole.address_kinds.tolist() == [AddressKind.PROCESS, AddressKind.KERNEL]
+    assert whole.samples.values.tolist() == [[2], [1]]
+    assert whole.obfuscation is not None
+    assert list(whole.obfuscation.applies) == [(), (0,), ()]
+
+
+def test_unknown_fields_stay_with_their_rows() -> None:
+    """Rows that differ in fields of a newer schema are not one; those of the profile are kept once."""
+    parts = [loaded([EXE], [((Place(EXE.start, 1, (Line("f"),)),), (1,))]) for _ in range(3)]
+    for number, part in enumerate(parts):
+        data = b"\xf8\x01%c" % (number % 2)
+        part.unknown = {table: raw_fields({0: data}) for table in ("mapping", "location", "function", "sample")}
+        part.unknown["profile"] = raw_fields({0: b"\xf8\x01\x07"})
+    whole = merged(parts)
+    assert whole.samples.values.tolist() == [[2], [1]]
+    assert len(whole.mappings) == len(whole.locations) == len(whole.functions) == 2
+    for table in ("mapping", "location", "function", "sample"):
+        assert by_row(whole.unknown[table]) == {0: b"\xf8\x01\x00", 1: b"\xf8\x01\x01"}
+    assert by_row(whole.unknown["profile"]) == {0: b"\xf8\x01\x07"}
+
+
+def test_sample_types_are_chosen_as_in_pprof() -> None:
+    """By name, also with inuse_ before it, or by number; of two with one name the second can be chosen by number."""
+    types = [("space", "bytes"), ("objects", "count"), ("space", "count")]
+    for name, expected in (("inuse_space", 1), ("objects", 2), ("0", 1), ("2", 3)):
+        profile = loaded([EXE], [((Place(EXE.start, 1),), (1, 2, 3))], types=types)
+        choose_sample_type(profile, name)
+        assert profile.samples.values[0, profile.weight_column()] == expected
+        again = load(encode(profile), "again")
+        assert again.samples.values[0, again.weight_column()] == expected
+    for name in ("3", "inuse_", ""):
+        with pytest.raises(UsageError, match="the profile has space, objects, space"):
+            choose_sample_type(profile, name)
+
+
 def test_many_profiles_take_the_memory_of_their_merge() -> None:
     """Parts are merged as they come, each few times."""
     merger = Merger()
@@ -309,7 +342,7 @@ def test_many_profiles_take_the_memory_of_their_merge() -> None:
     assert merger.result().samples.values.tolist() == [[16]] * 4
 
 
-@pytest.mark.skipif(not shutil.which("go"), reason="needs go tool pprof")
+@needs_pprof
 @pytest.mark.parametrize(
     "names",
     [
@@ -320,15 +353,9 @@ def test_many_profiles_take_the_memory_of_their_merge() -> None:
 )
 def test_pprof_merges_the_same(names: list[str], tmp_path: Path) -> None:
     """Stacks and values are those that pprof writes for the same files."""
-    paths = [str(tmp_path / f"{number}.gz") for number in range(len(names))]
-    for name, path in zip(names, paths, strict=True):  # compressed, so that none is taken for a binary
-        data = (FIXTURES / "profiles" / name).read_bytes()
-        Path(path).write_bytes(data if name.endswith(".gz") else gzip.compress(data))
-    whole = tmp_path / "merged.pb"
-    command = ["go", "tool", "pprof", "-proto", "-symbolize=none", f"-output={whole}", *paths]
-    subprocess.run(command, capture_output=True, check=True)
-    theirs, ours = symbolize.load(whole), merged(map(symbolize.load, paths))
-    assert stacks_of(ours) == stacks_of(theirs)
+    paths = [FIXTURES / "profiles" / name for name in names]
+    theirs, ours = pprof(tmp_path, [path.read_bytes() for path in paths]), merged(map(symbolize.load, paths))
+    assert summed(ours) == summed(theirs)
     assert (ours.time_nanos, ours.duration_nanos, ours.period) == (
         theirs.time_nanos,
         theirs.duration_nanos,
