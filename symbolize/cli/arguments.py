@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -126,7 +125,9 @@ class Parser(argparse.ArgumentParser):
         return "\n".join(self._help(is_brief=True)) + "\n"
 
     def _help(self, is_brief: bool) -> Iterator[str]:
-        width = min(terminal_width(), NARROW if is_brief else WIDE)
+        from symbolize.core.terminal import width_of
+
+        width = min(width_of(sys.stdout), NARROW if is_brief else WIDE)
         yield from wrapped(self.description or "", 0, width)
         yield ""
         for number, form in enumerate(self.forms):
@@ -237,14 +238,3 @@ def wrapped(text: str, indent: int, width: int) -> Iterator[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def terminal_width() -> int:
-    """The columns of the terminal, as `shutil` finds them, without the compressors that it imports."""
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isascii() and columns.isdigit() and int(columns):
-        return int(columns)
-    try:
-        return os.get_terminal_size(1).columns or NARROW
-    except OSError:
-        return NARROW
