@@ -31,7 +31,18 @@ NO_CONFIG: Final = "SYMBOLIZE_NO_CONFIG"
 
 ANYWHERE: Final = (
     *("annotate", "attempts", "binaries", "demangle", "fail-under", "jobs", "memory-limit", "nearest-line"),
-    *("path-map", "proguard-map", "report", "sample-type", "source", "time-limit"),
+    *(
+        "path-map",
+        "path-prefix",
+        "proguard-map",
+        "prune",
+        "report",
+        "sample-type",
+        "source",
+        "synthesize",
+        "time-limit",
+    ),
+    "trim-path",
 )
 """Options that every file may set."""
 OWN: Final = ("cache", "cache-limit", "debuginfod")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from symbolize.core.arrays import NONE, Int32, Int64, UInt8, UInt64, marked, taken, views
+from symbolize.core.arrays import NONE, Int32, Int64, UInt8, UInt64, distinct, distinct_inverse, marked, taken, views
 from symbolize.core.errors import UsageError
 from symbolize.core.grouping import first_of_numbers, number_lists
 from symbolize.profile.assignment import TOP, assign_mappings, owners
@@ -31,6 +31,8 @@ PAGE: Final = 4096
 SHARED_PATH: Final = b"/"
 """How the path of a file begins that several processes may map."""
 FLAGS: Final = ("has_functions", "has_filenames", "has_line_numbers", "has_inline_frames")
+MAX_BUILDS: Final = 16
+"""Builds with one path that are told apart as wholes; mappings of more stay as they are."""
 NO_FILES: Final = (b"//", b"/dev/", b"/memfd:", b"/anon_hugepage", b"/SYSV")
 """How recorded names begin that look like paths and are those of memory."""
 
@@ -75,7 +77,8 @@ class Merger:
             raise UsageError("there are no profiles to merge")
         while len(self._parts) > 1:
             self._merge_last()
-        return replace(self._parts[0][1], source="")
+        whole = self._parts[0][1]
+        return replace(whole, inputs=inputs_of(whole), source="")
 
     def _merge_last(self) -> None:
         (count, first), (more, second) = self._parts[-2:]
@@ -97,10 +100,8 @@ def unified(profile: Profile) -> Profile:
     """A profile in which equal mappings, locations, functions and samples are one row each, in the order of the first;
     mappings without locations are dropped but for the main binary."""
     locations = profile.locations
-    target, shift = equal_mappings(profile)
-    with_mapping = (locations.mapping != NONE) & (locations.address != 0)
-    address = locations.address.copy()
-    address[with_mapping] += shift[locations.mapping[with_mapping]]
+    target = without_conflicts(profile, equal_mappings(profile))
+    address = moved_addresses(profile, target)
     mapping = np.append(target, np.int32(NONE))[locations.mapping]
     mappings = with_facts_of_equals(profile.mappings, target)
     profile = replace(profile, mappings=mappings, locations=replace(locations, address=address, mapping=mapping))
@@ -136,8 +137,8 @@ def number_locations(profile: Profile) -> Int32:
 # Mappings
 
 
-def equal_mappings(profile: Profile) -> tuple[Int32, UInt64]:
-    """For each mapping the first that is the same, and what makes its addresses those of that one, modulo 2⁶⁴.
+def equal_mappings(profile: Profile) -> Int32:
+    """For each mapping the first that is the same.
 
     Mappings are the same if size, file offset and build id are, or without build ids the paths (R345, merged mappings).
     """
@@ -162,7 +163,42 @@ def equal_mappings(profile: Profile) -> tuple[Int32, UInt64]:
         )
         first = known.setdefault(key, row)
         target[row] = first
-    return target, mappings.start[target] - mappings.start
+    return target
+
+
+def moved_addresses(profile: Profile, target: Int32) -> UInt64:
+    """The addresses of all locations, where each mapping is at the start of its `target`."""
+    locations, mappings = profile.locations, profile.mappings
+    shift = np.append(mappings.start[target] - mappings.start, np.uint64(0))
+    moved: UInt64 = np.where(locations.address != 0, locations.address + shift[locations.mapping], np.uint64(0))
+    return moved
+
+
+def without_conflicts(profile: Profile, target: Int32) -> Int32:
+    """The same, but mappings without a build id that are known by other names at one address are of other builds, which
+    have the path of one another, and stay apart (R349, builds of one path)."""
+    locations, mappings = profile.locations, profile.mappings
+    has_lines = locations.has_lines()
+    outermost = np.full(len(locations), NONE, np.int32)
+    outermost[has_lines] = locations.lines.function[locations.line_offsets[1:][has_lines] - 1]
+    name = np.append(profile.functions.name, np.int32(0))[outermost]
+    is_moot = np.append((mappings.build_id != 0), True)[locations.mapping]
+    rows = np.flatnonzero((name != 0) & ~is_moot & (locations.address != 0))
+    target, left = target.copy(), np.flatnonzero(target != np.arange(len(target)))
+    for _ in range(MAX_BUILDS):
+        if not len(rows) or not len(left):
+            return target
+        numbers = number_rows(target[locations.mapping[rows]], moved_addresses(profile, target)[rows])
+        first = rows[np.flatnonzero(first_of_numbers(numbers))][numbers]
+        differs = (name[rows] != name[first]) & (locations.mapping[rows] != locations.mapping[first])
+        left = distinct(locations.mapping[rows[differs]])
+        # The first of each group of those that differ is the first of another build.
+        groups, which = distinct_inverse(target[left])
+        leaders = np.full(len(groups), len(target), np.int32)
+        np.minimum.at(leaders, which, left.astype(np.int32))
+        target[left] = leaders[which]
+    target[left] = left
+    return target
 
 
 def with_facts_of_equals(mappings: Mappings, target: Int32) -> Mappings:
@@ -231,9 +267,15 @@ def joined(first: Profile, second: Profile) -> Profile:
         functions=Functions.joined((first.functions, second.functions)),
         warnings=warnings,
         unknown=joined_fields(first, second),
+        inputs=tuple(dict.fromkeys((*inputs_of(first), *inputs_of(second)))),
         **joined_origins(first, second),
     )
     return with_header(result, first, second, types[len(first.sample_types) - 1] if first.sample_types else None)
+
+
+def inputs_of(profile: Profile) -> tuple[str, ...]:
+    """The paths that a profile was read or merged from."""
+    return profile.inputs or tuple(filter(None, [profile.source]))
 
 
 def apart(profile: Profile, other: Profile) -> Profile:

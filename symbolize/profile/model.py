@@ -222,7 +222,7 @@ class Profile:
     `modules` are the name and the raw build id that a Perfetto trace has for each mapping, and empty in other profiles.
     `obfuscation` are the names that came along for obfuscated Java code. `stack_dumps` are copies of the stacks of
     samples that lack their callers, until they are unwound. `source` is the path that the profile was read from, empty
-    if it was none. None of these is written.
+    if it was none, and `inputs` are those of all profiles that it was merged from. None of these is written.
     """
 
     strings: Strings = field(default_factory=Strings)
@@ -247,6 +247,7 @@ class Profile:
     obfuscation: Obfuscation | None = None
     stack_dumps: StackDumps | None = None
     source: str = ""
+    inputs: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         source = f" of {self.source!r}" if self.source else ""

@@ -49,8 +49,8 @@ def write(
     from symbolize.write.outputs import PPROF, View, output_of, view_pieces, written
 
     path = os.fspath(destination) if isinstance(destination, str | os.PathLike) else ""
-    if profile.source and path:
-        check_inputs([profile.source], [path])
+    if path:
+        check_inputs([*filter(None, [profile.source]), *profile.inputs], [path])
     output = output_of(path, emit, PPROF)
     if output.name == PPROF:
         from symbolize.write import pprof

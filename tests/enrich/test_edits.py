@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import symbolize
 from symbolize.core.errors import UsageError
 from symbolize.enrich.edits import Edits
 from symbolize.enrich.paths import pairs_of, rewrite_paths
@@ -18,9 +19,11 @@ from symbolize.load.pprof import load
 from symbolize.profile import AddressKind, Profile
 from symbolize.write import encode
 from tests.support import pprof_writer
+from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.pprof_oracle import needs_pprof, pprof, summed
 from tests.support.pprof_writer import Line, Mapping, Place
 
+LEDGER = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
 EXE = Mapping(0x400000, 0x405000, 0x1000, "/bin/app")
 NAMES = [
     "main",
@@ -265,3 +268,21 @@ def test_synthesize() -> None:
     assert synthesize(named).locations is named.locations or names(synthesize(named)) == names(named)
     profile.address_kinds = np.array([AddressKind.IN_FILE, *[AddressKind.PROCESS] * 2], np.uint8)
     assert names(synthesize(profile))[0][0] == f"app+{EXE.start + 0x10:#x}"
+
+
+def test_results_follow_the_edits() -> None:
+    """`resolved` is of the locations that are left; equal samples are one; the report is on all."""
+    edits = symbolize.Edits(drop=".*Parser::.*", synthesize=True, path_prefixes=[("/src", "src")])
+    plain, edited = (symbolize.symbolize(LEDGER, BINARIES / "gcc-pie", edits=each) for each in (None, edits))
+    assert len(edited.resolved) == len(edited.profile.locations) < len(plain.profile.locations)
+    assert len(edited.profile.samples) < len(plain.profile.samples)
+    assert edited.profile.samples.values.sum() == plain.profile.samples.values.sum()
+    assert edited.report.percent == plain.report.percent
+    frames = [frame for stack in edited.profile.stacks() for frame in stack]
+    assert all(frame.function and "Parser::" not in frame.function for frame in frames)
+    assert any(frame.file.startswith("src/") for frame in frames)
+    assert not any(frame.file.startswith("/src") for frame in frames)
+    broken = symbolize.load(LEDGER)
+    broken.drop_frames = broken.strings.add(b"(")
+    report = symbolize.symbolize(broken, edits=symbolize.Edits(prune=True)).report
+    assert any("nothing is dropped" in warning for warning in report.warnings)

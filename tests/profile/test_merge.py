@@ -236,6 +236,24 @@ def test_other_builds_stay_apart() -> None:
     assert whole.locations.mapping.tolist() == [0, 1, 2]
 
 
+def test_builds_of_one_path_stay_apart() -> None:
+    """Without build ids other names at one address show that the file is another (R349, builds of one path)."""
+    names = [["f", "", "g"], ["f", "h", ""], ["x", "h", "y"], ["", "", ""], ["x", "", "y"], ["f", "h", "g"]]
+    profiles = []
+    for row, each in enumerate(names):
+        start = LIBRARY.start + (row << 20)
+        library = LIBRARY._replace(start=start, limit=start + 0x10000)
+        places = [Place(start + 16 * n, 2, (Line(name),) if name else ()) for n, name in enumerate(each)]
+        profiles.append(loaded([EXE, library], [(places, (1 << row,))]))
+    for parts in (profiles, profiles[::-1]):
+        whole = merged(parts)
+        modules = [int(whole.locations.mapping[stack[0]]) for stack in np.split(whole.samples.locations, len(parts))]
+        bits = {int(value): module for value, module in zip(whole.samples.values[:, 0], modules, strict=True)}
+        builds = {frozenset(bit for bit, module in bits.items() if module == each) for each in modules}
+        assert {frozenset({1, 2, 32}), frozenset({4, 16})} <= {build - {8} for build in builds}
+        assert len(builds) == 2
+
+
 def test_addresses_without_a_mapping_get_none_of_another_profile() -> None:
     """A later run would assign them; so they are in the stand-in for addresses outside mappings (R346)."""
     unmapped = loaded([EXE], [((Place(LIBRARY.start + 0x30, 0),), (7,))])
@@ -262,6 +280,18 @@ def test_headers() -> None:
     assert (whole.time_nanos, whole.duration_nanos, whole.period) == (20, 12, 100)
     assert [whole.strings[row] for row in whole.comments] == [b"same", b"of 0", b"of 1", b"of 2"]
     assert (whole.strings[whole.doc_url], whole.strings[whole.drop_frames]) == (b"doc", b"drop0")
+
+
+def test_inputs_are_not_overwritten(tmp_path: Path) -> None:
+    """A merged profile knows where it is from (R278, inputs are kept)."""
+    paths = [tmp_path / name for name in ("a.pb", "b.pb")]
+    for path in paths:
+        path.write_bytes(pprof_writer.profile([EXE], [((Place(EXE.start, 1),), (1,))]))
+    whole = merged(map(symbolize.load, paths))
+    assert whole.inputs == tuple(map(str, paths))
+    assert merged([merged([whole]), symbolize.load(paths[0])]).inputs == whole.inputs
+    with pytest.raises(UsageError, match="never overwritten"):
+        symbolize.write(whole, paths[1])
 
 
 def test_unlike_types() -> None:
