@@ -27,6 +27,7 @@ class Reason(enum.IntEnum):
     SERVER_FAILED = 18
     CHANGED = 19
     READ_FAILED = 20
+    UNCONFIRMED = 21
 
     @property
     def is_failure(self) -> bool:

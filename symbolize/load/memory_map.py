@@ -94,13 +94,16 @@ def parse(text: bytes) -> MemoryMap:
 
 
 def arrange(rows: list[Row]) -> list[Row]:
-    """Join the pieces of mappings, put the main binary first and mend its start (pprof's legacy reader)."""
+    """Join the pieces of mappings, put the main binary first and mend its start (pprof's legacy reader).
+
+    Anonymous memory next to a file is no piece of it here: it may be code compiled at run time, and which file it is
+    the text of is decided with the file (R353, text on huge pages).
+    """
     joined: list[Row] = []
     for row in rows:
         if joined and _continues(joined[-1], row):
             last = joined[-1]
             last.limit = row.limit
-            last.file = row.file or last.file
             last.build_id = row.build_id or last.build_id
         else:
             joined.append(row)
@@ -108,11 +111,11 @@ def arrange(rows: list[Row]) -> list[Row]:
         if row.file and not row.file.startswith(b"[") and not _SHARED_LIBRARY.search(row.file):
             joined[0], joined[index] = row, joined[0]
             break
-    if len(joined) > 1 and joined[0].file.startswith(b"/anon_hugepage") and joined[0].limit == joined[1].start:
-        del joined[0]
     if joined and joined[0].start - joined[0].file_offset == USUAL_MAIN_START:
-        joined[0].start = USUAL_MAIN_START
-        joined[0].file_offset = 0
+        is_free = all(row.limit <= USUAL_MAIN_START or row.start >= joined[0].start for row in joined[1:])
+        if is_free:
+            joined[0].start = USUAL_MAIN_START
+            joined[0].file_offset = 0
     return joined
 
 
@@ -242,7 +245,7 @@ def _continues(last: Row, row: Row) -> bool:
     """Whether `row` is the next piece of the mapping `last`: what both know must agree (pprof's legacy reader)."""
     if last.limit != row.start:
         return False
-    if last.file and row.file and last.file != row.file:
+    if last.file != row.file:
         return False
     if last.build_id and row.build_id and last.build_id != row.build_id:
         return False

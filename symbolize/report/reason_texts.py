@@ -30,6 +30,7 @@ TEXTS: Final[Mapping[Reason, str]] = {
     Reason.SERVER_FAILED: "a server that may have it failed",
     Reason.CHANGED: "binary changed while it was read",
     Reason.READ_FAILED: "reading the binary failed",
+    Reason.UNCONFIRMED: "too few callers to confirm the file",
 }
 """What happened, for a table."""
 
@@ -55,6 +56,7 @@ HINTS: Final[Hints] = {
     Reason.SERVER_FAILED: "run again when the server answers",
     Reason.CHANGED: "run again when nothing writes to it",
     Reason.READ_FAILED: "run again; the detail says what failed",
+    Reason.UNCONFIRMED: "record call stacks: text on huge pages is confirmed by its callers",
 }
 """The hints of the library. The command has its own, with names of options."""
 

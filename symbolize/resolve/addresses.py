@@ -17,6 +17,8 @@ MIN_CALL_SITES = 8
 """Fewer call sites than this may refute a binary, and are weak evidence for it."""
 MIN_CALL_SHARE = 0.75
 """The right binary has at least so many of the call sites in its calls, as far as there are enough to tell."""
+CHANCE_SHARE = 1 / 8
+"""In what is no code of a binary, or that of another one, hardly more of the call sites lie in a call."""
 RIGHT_SHARE = 0.9
 """In the right binary so many of the call sites lie in a call on average; what a frame-pointer walk invents may not."""
 MIN_LIKELIHOOD = 0.05
@@ -267,18 +269,31 @@ class Calls(NamedTuple):
         """Whether hardly any right binary has so few of them in its calls."""
         if self.share >= MIN_CALL_SHARE:
             return False
-        # The binomial distribution. Of very many sites its first terms are 0, and a share this low is refuted anyway.
-        term = (1 - RIGHT_SHARE) ** self.sites
-        likelihood = term
-        for inside in range(self.inside):
-            term *= (self.sites - inside) / (inside + 1) * RIGHT_SHARE / (1 - RIGHT_SHARE)
-            likelihood += term
-        return likelihood < MIN_LIKELIHOOD
+        return at_most(self.inside, self.sites, RIGHT_SHARE) < MIN_LIKELIHOOD
+
+    @property
+    def is_confirmation(self) -> bool:
+        """Whether hardly any other code has so many of them in calls by chance, and the right one may (R354, confirmed
+        text)."""
+        if self.is_contradiction or not self.inside:
+            return False
+        return 1 - at_most(self.inside - 1, self.sites, CHANCE_SHARE) < MIN_LIKELIHOOD
 
     @property
     def share(self) -> float:
         """The share of those in a call: 0 to 1."""
         return self.inside / max(self.sites, 1)
+
+
+def at_most(count: int, trials: int, share: float) -> float:
+    """How likely so many of some trials at most succeed, if one does with a likelihood of `share` (the binomial
+    distribution). Of very many its first terms are 0; so is the sum if `count` is far below their share."""
+    term = (1 - share) ** trials
+    likelihood = term
+    for each in range(count):
+        term *= (trials - each) / (each + 1) * share / (1 - share)
+        likelihood += term
+    return likelihood
 
 
 def calls_at(image: ElfImage, vaddrs: UInt64, outside: int = 0) -> Calls | None:

@@ -28,7 +28,8 @@ from symbolize.profile import NONE, AddressKind, Profile, assign_mappings
 from symbolize.profile.assignment import covers_everything
 from symbolize.resolve.address_maps import judge, map_locations
 from symbolize.resolve.build_matching import in_file_map, infer_load_bias
-from symbolize.resolve.choice import Candidate, Selection, select_build
+from symbolize.resolve.choice import BuildMatch, Candidate, Selection, select_build
+from symbolize.resolve.huge_pages import HugePages, is_moved_text
 from symbolize.resolve.mapping_record import MappingRecord, processes, records_of, weight_of_mappings
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers import SymbolProviders
@@ -64,6 +65,7 @@ class MappingResolver:
         self._index = BinaryIndex(roots, cache.base if cache is not None else None, self._servers)
         self._opened = OpenBinaries(self._index, cache)
         self._providers = SymbolProviders(self._index, self._opened)
+        self._huge_pages = HugePages(self._find_binary)
 
     @property
     def has_binaries(self) -> bool:
@@ -85,6 +87,7 @@ class MappingResolver:
         assign_mappings(profile)
         records = records_of(profile, with_names=self.has_binaries)
         self._providers.prepare(records[:-1], processes(profile))
+        self._huge_pages.prepare(records[:-1])
         self._prefetch(profile, records[:-1])
         return Resolutions(map(self.resolve, records), len(profile.locations))
 
@@ -197,6 +200,8 @@ class MappingResolver:
         if record.mapping == NONE:
             return Resolution(reason=Reason.NO_MAPPING)
         found = self._find_binary(record)
+        if found.binary is None and is_moved_text(record):
+            return self._huge_pages.find(record, found)
         if found.binary is not None and not found.binary.is_stripped:
             return found
         symbols = self._providers.symbols_for(record, found.binary.images if found.binary is not None else ())
@@ -211,8 +216,10 @@ class MappingResolver:
             build_id=found.build_id,
         )
 
-    def _find_binary(self, record: MappingRecord) -> Resolution:
-        """The binary of a mapping by its build id or name."""
+    def _find_binary(
+        self, record: MappingRecord, judge_build: Callable[[Binary], BuildMatch] | None = None
+    ) -> Resolution:
+        """The binary of a mapping by its build id or name; of several builds the one that passes the checks."""
         if not (record.build_id or record.filename) and covers_everything(record.start, record.limit):
             return Resolution(reason=Reason.NO_MAPPING)
         match = find_recorded(self._index, record.build_id, record.filename)
@@ -231,7 +238,7 @@ class MappingResolver:
             return replace(found, reason=Reason.UNREADABLE, detail="; ".join(unreadable))
         selection = Selection(candidates[0])
         if len(candidates) > 1:
-            selection = select_build(candidates, partial(judge, record, verified=match.verified))
+            selection = select_build(candidates, judge_build or partial(judge, record, verified=match.verified))
         found = replace(found, tried=(*found.tried, *selection.tried))
         if selection.candidate is None:
             return replace(found, reason=selection.reason, detail=selection.detail, verified=False)

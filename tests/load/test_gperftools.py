@@ -404,7 +404,7 @@ PPROF_MAPS = {
     "brief": b"build=/usr/local\n0x400000-0x500000: $build/bin (@1000) abc123456\n0x500000-0x600000 $build/bin\n",
     "main binary last": b"10000000-20000000 r-xp 00002000 0:0 1 /lib/x.so\n00401000-00500000 r-xp 00001000 0:0 2 /m\n",
     "overlapping": b"00400000-00500000 r-xp 00000000 0:0 1 /a\n00000000-ffffffff r-xp 00000000 0:0 2 /b.so\n",
-    "extended": b"00480000-00500000 r-xp 00080000 08:01 11 /bin/main\n00500000-ffffffffffff0000 r-xp 0 0:0 0\n",
+    "extended": b"00480000-00500000 r-xp 00080000 08:01 11 /bin/main\n00501000-ffffffffffff0000 r-xp 0 0:0 0\n",
     "prefixed": b"I1 a.cc:12] 00400000-00500000 rwxp 00000000 08:01 11 /bin/main (deleted)\nnothing else\n",
 }
 

@@ -178,7 +178,8 @@ def test_variables_do_not_explode() -> None:
     [
         (Row(0x2000, 0x3000, 0x1000, b"a", b"id"), True),
         (Row(0x2000, 0x3000, 0, b"a", b"id"), True),
-        (Row(0x2000, 0x3000, 0x1000), True),
+        (Row(0x2000, 0x3000, 0x1000, b"a"), True),
+        (Row(0x2000, 0x3000, 0x1000), False),
         (Row(0x2001, 0x3000, 0x1000, b"a", b"id"), False),
         (Row(0x2000, 0x3000, 0x1000, b"b", b"id"), False),
         (Row(0x2000, 0x3000, 0x1000, b"a", b"other"), False),
@@ -198,9 +199,13 @@ def test_joining_checks_offsets() -> None:
     assert len(arrange([Row(0x1000, 0x2000, 0x5000, b"a"), Row(0x2000, 0x3000, 0x7000, b"a")])) == 2
 
 
-def test_joining_takes_the_later_names() -> None:
-    """A piece without file and build id takes those of the next."""
-    assert arrange([Row(0x1000, 0x2000), Row(0x2000, 0x3000, 0, b"b", b"id")]) == [Row(0x1000, 0x3000, 0, b"b", b"id")]
+def test_joining_takes_the_later_build_id() -> None:
+    """A piece without build id takes that of the next; one without a file stays one, as it may be JIT code."""
+    pieces = [Row(0x1000, 0x2000, 0, b"b"), Row(0x2000, 0x3000, 0, b"b", b"id")]
+    assert arrange(pieces) == [Row(0x1000, 0x3000, 0, b"b", b"id")]
+    apart = [Row(0x2000, 0x3000, 0, b"b"), Row(0x3000, 0x4000), Row(0x4000, 0x5000, 0x2000, b"b")]
+    assert arrange([*apart]) == apart
+    assert arrange([Row(0x1000, 0x2000), Row(0x2000, 0x3000)]) == [Row(0x1000, 0x3000)]
 
 
 @pytest.mark.parametrize(
@@ -219,10 +224,11 @@ def test_main_binary(files: list[bytes], arranged: list[bytes]) -> None:
 
 
 def test_huge_page_piece() -> None:
-    """A first mapping of anonymous huge pages that touches the next is dropped."""
-    piece, rest = Row(0x600000, 0x800000, 0, b"/anon_hugepage"), Row(0x800000, 0x900000, 0x400000, b"/bin/x")
-    assert arrange([piece, rest]) == [rest]
-    assert arrange([piece, Row(0x900000, 0xA00000, 0, b"/bin/x")])[0] == piece
+    """Anonymous huge pages stay a mapping of their own, and nothing is extended over them."""
+    piece, rest = Row(0x400000, 0x800000, 0, b"/anon_hugepage"), Row(0x800000, 0x900000, 0x400000, b"/bin/x")
+    assert arrange([piece, rest]) == [piece, rest]
+    rows = arrange([Row(0x400000, 0x800000), Row(0x800000, 0x900000, 0x400000, b"/bin/x")])
+    assert rows == [Row(0x800000, 0x900000, 0x400000, b"/bin/x"), Row(0x400000, 0x800000)]
 
 
 def test_usual_start() -> None:

@@ -1,0 +1,179 @@
+"""Text of files that was moved onto huge pages, so that the memory map has anonymous memory there.
+
+Programs, and libraries such as Intel's iodlr, BOLT's runtime and Chromium's, copy their text into anonymous memory at
+the same addresses. What is left of the file in the memory map tells which one it is.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from symbolize.binaries.recorded_names import is_no_file
+from symbolize.core.reasons import Reason
+from symbolize.profile import AddressKind
+from symbolize.resolve.address_maps import calls_of, weakness_of
+from symbolize.resolve.addresses import PAGE, TOP, AddressBase, call_site_mismatch
+from symbolize.resolve.build_matching import in_file_map
+from symbolize.resolve.choice import MIN_LEAD, BuildMatch
+from symbolize.resolve.mapping_record import KERNEL_HALF, MappingRecord
+from symbolize.resolve.resolution import Resolution
+from symbolize.symbols import Binary, is_same_build
+
+NAMES: Final = re.compile(
+    r"|//anon|\[anon\b.*|/anon_hugepage.*|/memfd:.*|/dev/zero.*|/dev/hugepages/.*|(.*/)?libhugetlbfs\.tmp\.[^/]*"
+)
+"""Recorded names of memory onto which text is moved."""
+HUGE_PAGE: Final = 2 << 20
+"""What is moved may be rounded to this, beyond the ends of the text."""
+MAX_NEIGHBOURS: Final = 8
+"""Mappings of files that are looked at below, and so many above. In one process the nearest are enough; the memory maps
+of several may be mixed."""
+MAX_DISTANCE: Final = 4 << 30
+"""Bytes between parts of one file in memory, at most. No compiler's usual code model lets it be as large."""
+
+Judge = Callable[[Binary], BuildMatch]
+
+
+def is_moved_text(record: MappingRecord) -> bool:
+    """Whether a mapping may be of memory onto which the text of a file was moved."""
+    return (
+        not record.build_id
+        and record.kind == AddressKind.PROCESS
+        and 0 < record.start < record.limit <= KERNEL_HALF
+        and NAMES.fullmatch(record.filename) is not None
+    )
+
+
+class HugePages:
+    """Deduces the file of moved text from the mappings around it (R353, text on huge pages). `find` answers for a
+    mapping of a file, and lets a judge choose among several builds."""
+
+    def __init__(self, find: Callable[[MappingRecord, Judge], Resolution]) -> None:
+        self._find = find
+        self._files: list[MappingRecord] = []
+        self._starts: list[int] = []
+
+    def prepare(self, records: Iterable[MappingRecord]) -> None:
+        """The mappings of a profile."""
+        self._files = sorted((each.without_locations() for each in records if _is_file(each)), key=lambda x: x.start)
+        self._starts = [each.start for each in self._files]
+
+    def find(self, record: MappingRecord, found: Resolution) -> Resolution:
+        """The file whose text `record` is, if its call sites confirm that (R354, confirmed text); otherwise `found`,
+        with what was tried."""
+        confirmed: list[tuple[int, Resolution]] = []
+        doubtful: list[str] = []
+        tried = [*found.tried]
+        judged: set[tuple[Binary, int]] = set()
+        for neighbour in self._around(record):
+            judge = partial(judge_text, record, neighbour)
+            answer = self._find(neighbour, judge)
+            if not isinstance(answer.binary, Binary):
+                continue
+            verdict = judge(answer.binary)
+            if verdict.base is None or (answer.binary, verdict.base.distance) in judged:
+                continue
+            judged.add((answer.binary, verdict.base.distance))
+            text = f"text of {neighbour.filename or neighbour.build_id} on huge pages"
+            calls = verdict.calls
+            if not verdict.problem and calls is not None and calls.is_confirmation:
+                tried.append((text, f"found, unverified: {calls.text}"))
+                address_map = in_file_map(answer.binary, verdict.base)
+                confirmed.append((calls.inside, replace(answer, address_map=address_map, verified=False, build_id="")))
+                continue
+            why = verdict.problem or weakness_of(answer.binary, calls, record.is_call)
+            tried.append((text, f"refused: {why}"))
+            if not verdict.problem:
+                doubtful.append(f"may be {text}; {why}")
+        if not confirmed:
+            found = replace(found, tried=tried)
+            return found.refused(Reason.UNCONFIRMED, detail=doubtful[0]) if doubtful else found
+        most, best = max(confirmed, key=lambda each: each[0])
+        for inside, other in confirmed:
+            if inside > most - MIN_LEAD and not _is_same(best, other):
+                detail = f"the call sites lie in calls of {best.files[0]} and of {other.files[0]}"
+                return replace(found, reason=Reason.AMBIGUOUS, detail=detail, tried=tried)
+        return replace(best, tried=tried)
+
+    def _around(self, record: MappingRecord) -> Iterator[MappingRecord]:
+        """The mappings of files around one, the nearest below and above first."""
+        above = bisect_right(self._starts, record.start)
+        for rank in range(MAX_NEIGHBOURS):
+            for at in (above - 1 - rank, above + rank):
+                if 0 <= at < len(self._files) and abs(self._starts[at] - record.start) <= MAX_DISTANCE:
+                    yield self._files[at]
+
+
+def judge_text(record: MappingRecord, neighbour: MappingRecord, binary: Binary) -> BuildMatch:
+    """Whether memory may be text of the binary that `neighbour` is mapped from, by where its segments are then; without
+    a base if it is not where the text is.
+
+    The distance from addresses to vaddrs is that of the segment that `neighbour` is of; on a page that two segments
+    share it may be either. The one with more call sites in calls is taken.
+    """
+    best = BuildMatch("not where its text is")
+    for distance in load_distances(neighbour, binary):
+        if not is_in_text(binary, record.start + distance & TOP, record.limit - record.start):
+            continue
+        base = AddressBase(distance, "placed by the mappings around it")
+        mapped = in_file_map(binary, base)(record.addresses)
+        assert mapped is not None
+        calls = calls_of(binary, mapped, record.is_call)
+        verdict = BuildMatch(call_site_mismatch(calls), calls=calls, base=base)
+        if best.base is None or _inside(verdict) > _inside(best):
+            best = verdict
+    return best
+
+
+def load_distances(mapping: MappingRecord, binary: Binary) -> list[int]:
+    """How far vaddrs may be above the addresses of a mapping of the binary, modulo 2⁶⁴: by the segments that hold its
+    file offset, executable ones first. Empty if there is only a debug file, which has no file offsets."""
+    if not binary.loaded.has_file_offsets:
+        return []
+    if binary.loaded.kind == "ET_EXEC":
+        return [0]
+    found: dict[int, None] = {}
+    for segment in sorted(binary.loaded.segments, key=lambda each: not each.executable):
+        unit = max(segment.alignment, PAGE)
+        begin, end = segment.file_offset // unit * unit, segment.file_offset + segment.file_size
+        if begin <= mapping.file_offset < end:
+            found[mapping.file_offset - segment.file_offset + segment.vaddr - mapping.start & TOP] = None
+    return list(found)
+
+
+def is_in_text(binary: Binary, vaddr: int, size: int) -> bool:
+    """Whether memory is within an executable segment, whose ends may be rounded to huge pages."""
+    for segment in binary.loaded.segments:
+        begin = segment.vaddr // HUGE_PAGE * HUGE_PAGE
+        end = -(-(segment.vaddr + segment.memory_size) // HUGE_PAGE) * HUGE_PAGE
+        if segment.executable and segment.memory_size and begin <= vaddr and vaddr + size <= end:
+            return True
+    return False
+
+
+def _is_file(record: MappingRecord) -> bool:
+    return (
+        record.kind == AddressKind.PROCESS
+        and 0 < record.start < record.limit <= KERNEL_HALF
+        and bool(record.filename or record.build_id)
+        and not is_no_file(record.filename)
+        and not is_moved_text(record)
+    )
+
+
+def _inside(verdict: BuildMatch) -> int:
+    return verdict.calls.inside if verdict.calls is not None else 0
+
+
+def _is_same(one: Resolution, other: Resolution) -> bool:
+    """Whether two resolutions lead to the same code."""
+    if one.binary is other.binary:
+        return True
+    return (
+        isinstance(one.binary, Binary)
+        and isinstance(other.binary, Binary)
+        and is_same_build(one.binary.files, other.binary.files)
+    )

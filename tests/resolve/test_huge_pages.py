@@ -1,0 +1,284 @@
+"""Frames in text that was moved into anonymous memory."""
+
+import io
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import symbolize
+from symbolize import Reason, Symbolizer
+from symbolize.elf import ElfImage, inside_calls
+from symbolize.resolve.addresses import CHANCE_SHARE, MIN_LIKELIHOOD, Calls
+from symbolize.resolve.huge_pages import is_in_text, load_distances
+from symbolize.resolve.mapping_record import records_of
+from symbolize.symbols import Binary
+from tests.support.fixture_files import BINARIES, FIXTURES
+from tests.support.pprof_writer import Mapping, Place, profile
+from tests.support.whole_runs import run
+
+BASE = 0x5601_2340_0000
+LEDGER = BINARIES / "gcc-o0" / "ledger"
+SHIFTED = BINARIES / "clang-gz-zstd" / "ledger"
+"""Its code has vaddrs a page above the file offsets."""
+PATH = "/opt/ledger/bin/ledger"
+RECORDED = FIXTURES / "profiles" / "moved" / "ledger-gcc-o0.prof"
+
+
+@cache
+def vaddrs_of(path: Path) -> tuple[list[int], list[int]]:
+    """Vaddrs of a program in calls, and others, both in the code but on its first page."""
+    with ElfImage.open(str(path)) as image:
+        code = next(each for each in image.segments if each.executable)
+        every = np.arange(code.vaddr // 0x1000 * 0x1000 + 0x1000, code.vaddr + code.memory_size, dtype=np.uint64)
+        calls = inside_calls(image, every)
+        assert calls is not None
+        return every[calls][::40].tolist(), every[~calls][::40].tolist()
+
+
+def moved(name: str = "", path: Path = LEDGER, base: int = BASE) -> Mapping:
+    """The memory onto which all text of a program but its first page was moved."""
+    with ElfImage.open(str(path)) as image:
+        code = next(each for each in image.segments if each.executable)
+        end = -(-(code.vaddr + code.memory_size) // 0x1000) * 0x1000
+        return Mapping(base + code.vaddr // 0x1000 * 0x1000 + 0x1000, base + end, 0, name)
+
+
+HEAD = Mapping(BASE + 0x2000, BASE + 0x3000, 0x2000, PATH)
+HEADERS = Mapping(BASE, BASE + 0x2000, 0, PATH)
+
+
+def symbolized(mappings: list[Mapping], callers: list[int], root: Path = LEDGER) -> tuple[list[str], Any]:
+    """The names of callers in the first mapping, and what the report says of that."""
+    leaf = Place(mappings[0].start + 1, 1)
+    stacks = [([leaf, Place(caller, 1)], [1]) for caller in callers] or [([leaf], [1])]
+    with Symbolizer(root) as symbolizer:
+        result = symbolizer.symbolize(symbolize.load(io.BytesIO(profile(mappings, stacks))))
+    names = [stack[-1].function for stack in result.profile.stacks()]
+    return names, result.report.mappings[0]
+
+
+def expected(path: Path, vaddrs: list[int]) -> list[str]:
+    """The names of the same vaddrs where the file is mapped as a whole."""
+    with ElfImage.open(str(path)) as image:
+        code = next(each for each in image.segments if each.executable)
+    page = code.file_offset // 0x1000 * 0x1000
+    start = code.vaddr - code.file_offset + page + BASE
+    whole = Mapping(start, start + -(-(code.file_offset + code.file_size - page) // 0x1000) * 0x1000, page, PATH)
+    return run([whole], [Place(BASE + vaddr, 1) for vaddr in vaddrs], path)[0]
+
+
+class TestRecorded:
+    """A program whose text was moved while it ran."""
+
+    def test_names(self) -> None:
+        """Addresses in anonymous memory have the names that addr2line gives to those of the file."""
+        golden = dict(line.split(" ", 1) for line in RECORDED.with_suffix(".txt").read_text().splitlines())
+        loaded = symbolize.load(RECORDED)
+        with Symbolizer(LEDGER, demangle="none") as symbolizer:
+            result = symbolizer.symbolize(loaded)
+        compared = 0
+        text = result.profile.strings.text
+        for record in records_of(result.profile, with_names=False)[:-1]:
+            if record.filename:
+                continue
+            lines = result.profile.locations
+            for row, address in zip(record.rows.tolist(), record.addresses.tolist(), strict=True):
+                if f"{address:x}" in golden:
+                    function = int(lines.lines.function[lines.line_offsets[row + 1] - 1])
+                    name = text(result.profile.functions.system_name[function])
+                    assert name.replace("C1E", "C2E") == golden[f"{address:x}"].replace("C1E", "C2E")
+                    compared += 1
+        assert compared > 100
+        (row,) = (row for row in result.report.mappings if not row.name and row.files)
+        assert row.files == [str(LEDGER)]
+        assert not row.verified
+        assert row.tried[-1][0] == f"text of {PATH} on huge pages"
+
+    def test_another_build(self) -> None:
+        """Of all builds of the program the one that ran is taken, as for its own mappings."""
+        with Symbolizer([path for path in BINARIES.iterdir() if path.name != "aarch64"]) as symbolizer:
+            result = symbolizer.symbolize(symbolize.load(RECORDED))
+        named = [row.files for row in result.report.mappings if row.files]
+        assert named == [[str(LEDGER)]] * 3
+
+    def test_binary_is_missing(self) -> None:
+        """Without the file the reason is that of any memory without a name."""
+        with Symbolizer(BINARIES / "twins" / "lld-all") as symbolizer:
+            result = symbolizer.symbolize(symbolize.load(RECORDED))
+        (row,) = (row for row in result.report.mappings if not row.name and row.value)
+        assert [reason for reason, _, _ in row.misses] == [Reason.NO_IDENTITY]
+
+
+class TestNeighbours:
+    """Which file is taken."""
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "", "//anon", "[anon]", "[anon:.text]", "/anon_hugepage", "/anon_hugepage (deleted)",
+            "/memfd:text (deleted)", "/dev/zero (deleted)", "/dev/hugepages/text",
+            "/var/lib/hugetlbfs/libhugetlbfs.tmp.a1B2c3 (deleted)",
+        ],
+    )  # fmt: skip
+    def test_names_of_memory(self, name: str) -> None:
+        """All names that such memory has."""
+        calls = vaddrs_of(LEDGER)[0]
+        names, row = symbolized([moved(name), HEAD], [BASE + vaddr for vaddr in calls])
+        assert names == expected(LEDGER, calls)
+        assert all(names)
+        assert (row.files, row.verified) == ([str(LEDGER)], False)
+
+    @pytest.mark.parametrize("name", ["[heap]", "[stack]", "/tmp/perf-12.map", "/opt/other", "[vdso]"])
+    def test_other_memory(self, name: str) -> None:
+        """Other memory is never text of a file."""
+        names, row = symbolized([moved(name), HEAD], [BASE + vaddr for vaddr in vaddrs_of(LEDGER)[0]])
+        assert not any(names)
+        assert row.files == []
+
+    @pytest.mark.parametrize(
+        "neighbours",
+        [
+            [HEADERS],
+            [Mapping(BASE + 0x9000, BASE + 0xE000, 0x9000, PATH)],
+            [Mapping(BASE + 0xD000, BASE + 0xE000, 0xD000, PATH)],
+            [Mapping(BASE + 0x2000, BASE + 0x9000, 0x2000, PATH)],
+            [Mapping(BASE + 0x10000, BASE + 0x20000, 0x1000, "/lib/other.so"), HEAD],
+        ],
+    )
+    def test_place_of_neighbours(self, neighbours: list[Mapping]) -> None:
+        """Any mapping of the file shows where it is: before, behind, not next to it, and one that lasted until then."""
+        calls = vaddrs_of(LEDGER)[0]
+        names, _ = symbolized([moved(), *neighbours], [BASE + vaddr for vaddr in calls])
+        assert names == expected(LEDGER, calls)
+
+    @pytest.mark.parametrize(
+        "neighbour", [Mapping(BASE, BASE + 0x2000, 0, PATH), Mapping(BASE + 0x2000, BASE + 0x3000, 0x1000, PATH)]
+    )
+    def test_shifted_segments(self, neighbour: Mapping) -> None:
+        """The distance is that of the segments, where vaddrs and file offsets differ."""
+        calls = vaddrs_of(SHIFTED)[0]
+        names, _ = symbolized([moved(path=SHIFTED), neighbour], [BASE + vaddr for vaddr in calls], SHIFTED)
+        assert names == expected(SHIFTED, calls)
+        assert all(names)
+
+    def test_fixed_addresses(self) -> None:
+        """A program at fixed addresses is where it was linked."""
+        path = BINARIES / "clang-nopie-dwarf4-lld" / "ledger"
+        calls = vaddrs_of(path)[0]
+        neighbour = Mapping(0x200000, 0x202000, 0, PATH)
+        names, _ = symbolized([moved(path=path, base=0), neighbour], calls, path)
+        assert all(names)
+
+    def test_build_id(self) -> None:
+        """The build id of the neighbour decides which file it is; the memory has none, and is not verified."""
+        with ElfImage.open(str(LEDGER)) as image:
+            build_id = image.build_id or ""
+        calls = [BASE + vaddr for vaddr in vaddrs_of(LEDGER)[0]]
+        names, row = symbolized([moved(), HEAD._replace(build_id=build_id, file="")], calls)
+        assert all(names)
+        assert not row.verified
+        names, row = symbolized([moved(), HEAD._replace(build_id="12" * 20)], calls)
+        assert not any(names)
+
+    def test_two_files(self) -> None:
+        """Where call sites lie in calls of two files, neither is taken."""
+        builds = LEDGER, BINARIES / "clang-pie" / "ledger"
+        found: list[Any] = []
+        ids: list[str] = []
+        vaddrs = np.arange(0x3000, 0x3F00, dtype=np.uint64)
+        for path in builds:
+            with ElfImage.open(str(path)) as image:
+                found.append(inside_calls(image, vaddrs))
+                ids.append(image.build_id or "")
+        calls = [BASE + vaddr for vaddr in vaddrs[found[0] & found[1]].tolist()]
+        assert len(calls) > 2
+        around = [HEAD._replace(build_id=ids[0]), HEADERS._replace(build_id=ids[1])]
+        stacks = [([Place(BASE + 0x3001, 1), Place(call, 1)], [1]) for call in calls]
+        data = profile([Mapping(BASE + 0x3000, BASE + 0x4000), *around], stacks)
+        with Symbolizer(builds) as symbolizer:
+            result = symbolizer.symbolize(symbolize.load(io.BytesIO(data)))
+        row = result.report.mappings[0]
+        assert [reason for reason, _, _ in row.misses] == [Reason.AMBIGUOUS]
+        assert row.detail == f"the call sites lie in calls of {builds[0]} and of {builds[1]}"
+
+
+class TestConfirmation:
+    """When it is taken."""
+
+    @pytest.mark.parametrize("count", [0, 1])
+    def test_too_few_callers(self, count: int) -> None:
+        """Without two callers nothing is named, and the report says why."""
+        names, row = symbolized([moved(), HEAD], [BASE + vaddr for vaddr in vaddrs_of(LEDGER)[0][:count]])
+        assert not any(names)
+        assert [reason for reason, _, _ in row.misses] == [Reason.UNCONFIRMED]
+        why = (
+            "of 1 call" if count > 1 else "the only call site lies in a call" if count else "not checked: no call sites"
+        )
+        assert row.detail == f"may be text of {PATH} on huge pages; {why}"
+
+    def test_two_callers(self) -> None:
+        """Two callers in calls are enough; the report has their number."""
+        names, row = symbolized([moved(), HEAD], [BASE + vaddr for vaddr in vaddrs_of(LEDGER)[0][:2]])
+        assert all(names)
+        assert row.weakness == "of 2 call sites 2 lie in a call"
+
+    def test_compiled_code_in_the_hole(self) -> None:
+        """Memory whose callers are in no calls is other code, wherever it is."""
+        names, row = symbolized([moved(), HEAD], [BASE + vaddr for vaddr in vaddrs_of(LEDGER)[1]])
+        assert not any(names)
+        assert [reason for reason, _, _ in row.misses] == [Reason.NO_IDENTITY]
+        assert "call sites 0 lie in a call" in row.tried[-1][1]
+
+    def test_compiled_code_beside(self) -> None:
+        """Memory next to a library and not where its text is, as a JIT's, is not taken for it."""
+        behind = Mapping(BASE + 0x40_0000, BASE + 0x48_0000)
+        neighbour = Mapping(BASE + 0x3F_E000, BASE + 0x40_0000, 0x2000, PATH)
+        names, row = symbolized([behind, neighbour], [behind.start + 64 * each for each in range(20)])
+        assert not any(names)
+        assert [reason for reason, _, _ in row.misses] == [Reason.NO_IDENTITY]
+
+    def test_list_of_a_runtime(self, tmp_path: Path) -> None:
+        """What the runtime wrote of its code comes first."""
+        memory = moved("//anon")
+        (tmp_path / "perf-1.map").write_text(f"{memory.start:x} {memory.limit - memory.start:x} compiled\n")
+        (tmp_path / "ledger").write_bytes(LEDGER.read_bytes())
+        names, _ = symbolized([memory, HEAD], [BASE + vaddr for vaddr in vaddrs_of(LEDGER)[0]], tmp_path)
+        assert set(names) == {"compiled"}
+
+    def test_debug_file_alone(self, tmp_path: Path) -> None:
+        """A debug file has no code to check calls in, so nothing is taken."""
+        debug = BINARIES / "gcc-split" / "debug" / "ledger.debug"
+        names, row = symbolized([Mapping(BASE + 0x3000, BASE + 0x4000), HEAD], [BASE + 0x3100, BASE + 0x3200], debug)
+        assert not any(names)
+        assert row.files == []
+
+
+@given(st.integers(1, 60).flatmap(lambda sites: st.tuples(st.integers(0, sites), st.just(sites))))
+def test_is_confirmation(counts: tuple[int, int]) -> None:
+    """So many call sites in calls confirm a file as other code has in less than one of twenty cases."""
+    inside, sites = counts
+    chance = sum(
+        math.comb(sites, each) * CHANCE_SHARE**each * (1 - CHANCE_SHARE) ** (sites - each)
+        for each in range(inside, sites + 1)
+    )
+    calls = Calls(inside, sites)
+    if abs(chance - MIN_LIKELIHOOD) > 1e-9:
+        assert calls.is_confirmation == (chance < MIN_LIKELIHOOD and not calls.is_contradiction)
+
+
+def test_distances_of_hostile_segments() -> None:
+    """Distances wrap around, and a file offset in no segment gives none."""
+    with ElfImage.open(str(SHIFTED)) as image:
+        binary = Binary([image])
+        record = records_of(
+            symbolize.load(io.BytesIO(profile([HEAD], [([Place(HEAD.start, 1)], [1])]))), with_names=False
+        )
+        assert load_distances(record[0]._replace(file_offset=1 << 40), binary) == []
+        assert all(0 <= each < 1 << 64 for each in load_distances(record[0], binary))
+        assert not is_in_text(binary, (1 << 64) - 0x1000, 0x2000)
