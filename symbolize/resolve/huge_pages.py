@@ -160,7 +160,6 @@ def _is_file(record: MappingRecord) -> bool:
         and 0 < record.start < record.limit <= KERNEL_HALF
         and bool(record.filename or record.build_id)
         and not is_no_file(record.filename)
-        and not is_moved_text(record)
     )
 
 

@@ -4,6 +4,7 @@ import io
 import math
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import symbolize
 from symbolize import Reason, Symbolizer
-from symbolize.elf import ElfImage, inside_calls
+from symbolize.elf import ElfImage, Segment, inside_calls
 from symbolize.resolve.addresses import CHANCE_SHARE, MIN_LIKELIHOOD, Calls
 from symbolize.resolve.huge_pages import is_in_text, load_distances
 from symbolize.resolve.mapping_record import records_of
@@ -149,6 +150,7 @@ class TestNeighbours:
             [Mapping(BASE + 0xD000, BASE + 0xE000, 0xD000, PATH)],
             [Mapping(BASE + 0x2000, BASE + 0x9000, 0x2000, PATH)],
             [Mapping(BASE + 0x10000, BASE + 0x20000, 0x1000, "/lib/other.so"), HEAD],
+            [Mapping(BASE + 0x2800, BASE + 0x3000, 0x1000, "/lib/missing.so"), HEAD],
         ],
     )
     def test_place_of_neighbours(self, neighbours: list[Mapping]) -> None:
@@ -158,7 +160,13 @@ class TestNeighbours:
         assert names == expected(LEDGER, calls)
 
     @pytest.mark.parametrize(
-        "neighbour", [Mapping(BASE, BASE + 0x2000, 0, PATH), Mapping(BASE + 0x2000, BASE + 0x3000, 0x1000, PATH)]
+        "neighbour",
+        [
+            Mapping(BASE, BASE + 0x2000, 0, PATH),
+            Mapping(BASE + 0x2000, BASE + 0x3000, 0x1000, PATH),
+            Mapping(BASE + 0x1000, BASE + 0x2000, 0x1000, PATH),
+        ],
+        ids=["headers", "code", "a page of headers that code begins on"],
     )
     def test_shifted_segments(self, neighbour: Mapping) -> None:
         """The distance is that of the segments, where vaddrs and file offsets differ."""
@@ -206,6 +214,15 @@ class TestNeighbours:
         row = result.report.mappings[0]
         assert [reason for reason, _, _ in row.misses] == [Reason.AMBIGUOUS]
         assert row.detail == f"the call sites lie in calls of {builds[0]} and of {builds[1]}"
+
+    def test_two_copies(self, tmp_path: Path) -> None:
+        """Two files with the same code are no contradiction."""
+        for name in ("ledger", "copy"):
+            (tmp_path / name).write_bytes(LEDGER.read_bytes())
+        calls = vaddrs_of(LEDGER)[0]
+        around = [HEAD, HEADERS._replace(file="/opt/copy")]
+        names, _ = symbolized([moved(), *around], [BASE + vaddr for vaddr in calls], tmp_path)
+        assert names == expected(LEDGER, calls)
 
 
 class TestConfirmation:
@@ -282,3 +299,21 @@ def test_distances_of_hostile_segments() -> None:
         assert load_distances(record[0]._replace(file_offset=1 << 40), binary) == []
         assert all(0 <= each < 1 << 64 for each in load_distances(record[0], binary))
         assert not is_in_text(binary, (1 << 64) - 0x1000, 0x2000)
+
+
+def test_ends_of_text() -> None:
+    """Text may be rounded to huge pages, and no further; an empty segment is none."""
+    segments = [Segment(0x1000, 0x20_1000, 0x100, 0x100, 0x1000, True), Segment(0, 0x60_0000, 0, 0, 0x1000, True)]
+    binary: Any = SimpleNamespace(loaded=SimpleNamespace(segments=segments))
+    assert is_in_text(binary, 0x20_0000, 0x20_0000)
+    assert not is_in_text(binary, 0x20_0000, 0x20_0001)
+    assert not is_in_text(binary, 0x1F_F000, 0x1000)
+    assert not is_in_text(binary, 0x60_0000, 0)
+
+
+def test_larger_pages() -> None:
+    """A segment is mapped from the page that it begins on, which may be larger than 4 KiB."""
+    segments = [Segment(0x1_2340, 0x2_2340, 0x100, 0x100, 0x1_0000, True)]
+    binary: Any = SimpleNamespace(loaded=SimpleNamespace(segments=segments, has_file_offsets=True, kind="ET_DYN"))
+    mapping: Any = SimpleNamespace(start=0x4000_0000, file_offset=0x1_0000)
+    assert load_distances(mapping, binary) == [(0x2_0000 - 0x4000_0000) % (1 << 64)]
