@@ -1,5 +1,6 @@
 """What the benchmarks count on: costs of processes, answers of other engines in one form, the vote, fleets."""
 
+import struct
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -186,3 +187,43 @@ def test_jobs_are_watched_and_killed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert batch.ends_before([sys.executable, "-I", "-S", "-c", "pass"], 60)
     with pytest.raises(module("measure").Failed):
         batch.ends_before([sys.executable, "-I", "-S", "-c", "raise SystemExit(3)"], 60)
+
+
+def test_perf_data(tmp_path: Path) -> None:
+    """Recordings have as many samples as wanted, the same if compressed, in mappings of the processes they name."""
+    import zstandard
+
+    perf_data = module("perf_data")
+    names = BINARIES / "gcc-pie" / "spectra", BINARIES / "gcc-pie" / "libresonance.so", Path("/nowhere")
+    kinds: dict[str, list[bytes]] = {}
+    for make in (perf_data.write_frames, perf_data.write_zstd):
+        path = tmp_path / make.__name__
+        make(path, 25, names)
+        data = path.read_bytes()
+        magic, size, _, _, _, begin, length, _, _, _ = perf_data.HEADER_TYPE.unpack_from(data)
+        assert (magic, size) == (b"PERFILE2", perf_data.HEADER_SIZE)
+        rest, packed = data[begin : begin + length], zstandard.ZstdDecompressor().decompressobj()
+        records = kinds.setdefault(path.name, [])
+        while rest:
+            kind, _, size = struct.unpack_from("<IHH", rest)
+            if kind == perf_data.COMPRESSED:
+                rest = packed.decompress(rest[8:size]) + rest[size:]
+            else:
+                records.append(rest[:size])
+                rest = rest[size:]
+    assert kinds["write_frames"] == kinds["write_zstd"]
+    numbers = [struct.unpack_from("<I", each)[0] for each in kinds["write_frames"]]
+    assert Counter(numbers) == {
+        perf_data.COMM: perf_data.THREADS,
+        perf_data.MMAP2: perf_data.PROCESSES * 2,
+        perf_data.SAMPLE: 25,
+        perf_data.FINISHED_ROUND: 1,
+    }
+    mapped = np.array(
+        [struct.unpack_from("<II2Q", each, 8) for each in kinds["write_frames"] if each[0] == perf_data.MMAP2], object
+    )
+    for each in kinds["write_frames"]:
+        if each[0] == perf_data.SAMPLE:
+            sample = np.frombuffer(each, perf_data.RECORD)[0]
+            own = [(start, start + size) for pid, _, start, size in mapped if pid == sample["pid"]]
+            assert all(any(start <= ip < limit for start, limit in own) for ip in sample["ips"][1:].tolist())

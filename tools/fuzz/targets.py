@@ -17,7 +17,7 @@ from symbolize.symbols import Binary, TableCache, build_table
 from symbolize.symbols.cache import facts_of
 from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.table_file import PREFIX, DamagedTable, crc32, read_table
-from tools.fuzz import corpus
+from tools.fuzz import corpus, loaders
 from tools.fuzz.mutate import ANY, HOW_MANY, mutate_file, mutate_name
 from tools.fuzz.profiles import profile_target
 from tools.fuzz.scenes import command_target
@@ -186,4 +186,5 @@ TARGETS: dict[str, Callable[[int], int]] = {
     "profiles": profile_target,
     "index": index_target,
     "manifest": manifest_target,
+    **loaders.TARGETS,
 }
