@@ -6,13 +6,14 @@ the same addresses. What is left of the file in the memory map tells which one i
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 from symbolize.binaries.recorded_names import is_no_file
 from symbolize.core.reasons import Reason
+from symbolize.elf import Segment
 from symbolize.profile import AddressKind
 from symbolize.resolve.address_maps import calls_of, weakness_of
 from symbolize.resolve.addresses import PAGE, TOP, AddressBase, call_site_mismatch
@@ -47,12 +48,33 @@ def is_moved_text(record: MappingRecord) -> bool:
     )
 
 
-class HugePages:
-    """Deduces the file of moved text from the mappings around it (R353, text on huge pages). `find` answers for a
-    mapping of a file, and lets a judge choose among several builds."""
+class Layout(NamedTuple):
+    """Where a file is mapped: its ELF type and its segments, none if they have lost their file offsets."""
 
-    def __init__(self, find: Callable[[MappingRecord, Judge], Resolution]) -> None:
+    kind: str
+    segments: Sequence[Segment]
+
+    @classmethod
+    def of(cls, binary: Binary) -> Self:
+        """That of a binary; a debug file alone has no file offsets."""
+        return cls(binary.loaded.kind, binary.loaded.segments if binary.loaded.has_file_offsets else ())
+
+
+class HugePages:
+    """Deduces the file of moved text from the mappings around it (R353, text on huge pages).
+
+    `find` answers for a mapping of a file, and lets a judge choose among several builds; `layouts` are those of all
+    builds that it may choose from, which are asked for once.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[MappingRecord, Judge], Resolution],
+        layouts: Callable[[MappingRecord], Sequence[Layout]],
+    ) -> None:
         self._find = find
+        self._layouts = layouts
+        self._known: dict[tuple[str, str], Sequence[Layout]] = {}
         self._files: list[MappingRecord] = []
         self._starts: list[int] = []
 
@@ -60,6 +82,7 @@ class HugePages:
         """The mappings of a profile."""
         self._files = sorted((each.without_locations() for each in records if _is_file(each)), key=lambda x: x.start)
         self._starts = [each.start for each in self._files]
+        self._known.clear()
 
     def find(self, record: MappingRecord, found: Resolution) -> Resolution:
         """The file whose text `record` is, if its call sites confirm that (R354, confirmed text); otherwise `found`,
@@ -69,6 +92,8 @@ class HugePages:
         tried = [*found.tried]
         judged: set[tuple[Binary, int]] = set()
         for neighbour in self._around(record):
+            if not self._may_be_text(record, neighbour):
+                continue
             judge = partial(judge_text, record, neighbour)
             answer = self._find(neighbour, judge)
             if not isinstance(answer.binary, Binary):
@@ -98,6 +123,13 @@ class HugePages:
                 return replace(found, reason=Reason.AMBIGUOUS, detail=detail, tried=tried)
         return replace(best, tried=tried)
 
+    def _may_be_text(self, record: MappingRecord, neighbour: MappingRecord) -> bool:
+        """Whether memory is where some build of a neighbour has its text, which most memory is not."""
+        key = neighbour.build_id, neighbour.filename
+        if key not in self._known:
+            self._known[key] = self._layouts(neighbour)
+        return any(distances(record, neighbour, layout) for layout in self._known[key])
+
     def _around(self, record: MappingRecord) -> Iterator[MappingRecord]:
         """The mappings of files around one, the nearest below and above first."""
         above = bisect_right(self._starts, record.start)
@@ -115,9 +147,7 @@ def judge_text(record: MappingRecord, neighbour: MappingRecord, binary: Binary) 
     share it may be either. The one with more call sites in calls is taken.
     """
     best = BuildMatch("not where its text is")
-    for distance in load_distances(neighbour, binary):
-        if not is_in_text(binary, record.start + distance & TOP, record.limit - record.start):
-            continue
+    for distance in distances(record, neighbour, Layout.of(binary)):
         base = AddressBase(distance, "placed by the mappings around it")
         mapped = in_file_map(binary, base)(record.addresses)
         assert mapped is not None
@@ -128,15 +158,20 @@ def judge_text(record: MappingRecord, neighbour: MappingRecord, binary: Binary) 
     return best
 
 
-def load_distances(mapping: MappingRecord, binary: Binary) -> list[int]:
-    """How far vaddrs may be above the addresses of a mapping of the binary, modulo 2⁶⁴: by the segments that hold its
-    file offset, executable ones first. Empty if there is only a debug file, which has no file offsets."""
-    if not binary.loaded.has_file_offsets:
-        return []
-    if binary.loaded.kind == "ET_EXEC":
+def distances(record: MappingRecord, neighbour: MappingRecord, layout: Layout) -> list[int]:
+    """How far vaddrs may be above the addresses of memory that is text, with `neighbour` a mapping of the same file."""
+    size = record.limit - record.start
+    found = load_distances(neighbour, layout)
+    return [each for each in found if is_in_text(layout, record.start + each & TOP, size)]
+
+
+def load_distances(mapping: MappingRecord, layout: Layout) -> list[int]:
+    """How far vaddrs may be above the addresses of a mapping of a file, modulo 2⁶⁴: by the segments that hold its file
+    offset, executable ones first."""
+    if layout.kind == "ET_EXEC":
         return [0]
     found: dict[int, None] = {}
-    for segment in sorted(binary.loaded.segments, key=lambda each: not each.executable):
+    for segment in sorted(layout.segments, key=lambda each: not each.executable):
         unit = max(segment.alignment, PAGE)
         begin, end = segment.file_offset // unit * unit, segment.file_offset + segment.file_size
         if begin <= mapping.file_offset < end:
@@ -144,9 +179,9 @@ def load_distances(mapping: MappingRecord, binary: Binary) -> list[int]:
     return list(found)
 
 
-def is_in_text(binary: Binary, vaddr: int, size: int) -> bool:
+def is_in_text(layout: Layout, vaddr: int, size: int) -> bool:
     """Whether memory is within an executable segment, whose ends may be rounded to huge pages."""
-    for segment in binary.loaded.segments:
+    for segment in layout.segments:
         begin = segment.vaddr // HUGE_PAGE * HUGE_PAGE
         end = -(-(segment.vaddr + segment.memory_size) // HUGE_PAGE) * HUGE_PAGE
         if segment.executable and segment.memory_size and begin <= vaddr and vaddr + size <= end:

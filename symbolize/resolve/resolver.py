@@ -29,7 +29,7 @@ from symbolize.profile.assignment import covers_everything
 from symbolize.resolve.address_maps import judge, map_locations
 from symbolize.resolve.build_matching import in_file_map, infer_load_bias
 from symbolize.resolve.choice import BuildMatch, Candidate, Selection, select_build
-from symbolize.resolve.huge_pages import HugePages, is_moved_text
+from symbolize.resolve.huge_pages import HugePages, Layout, is_moved_text
 from symbolize.resolve.mapping_record import MappingRecord, processes, records_of, weight_of_mappings
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers import SymbolProviders
@@ -65,7 +65,7 @@ class MappingResolver:
         self._index = BinaryIndex(roots, cache.base if cache is not None else None, self._servers)
         self._opened = OpenBinaries(self._index, cache)
         self._providers = SymbolProviders(self._index, self._opened)
-        self._huge_pages = HugePages(self._find_binary)
+        self._huge_pages = HugePages(self._find_binary, self._layouts)
 
     @property
     def has_binaries(self) -> bool:
@@ -245,6 +245,12 @@ class MappingResolver:
         is_proven = match.verified and module_prefix(record.build_id)
         found = replace(found, build_id=match.build_id if is_proven else "")
         return self._answered(found, selection, unreadable, is_fetched=bool(match.candidates))
+
+    def _layouts(self, record: MappingRecord) -> list[Layout]:
+        """Those of all builds that may be what a mapping is of."""
+        match = find_recorded(self._index, record.build_id, record.filename)
+        candidates, _ = self._open_candidates(match.candidates or [("build id", match)])
+        return [Layout.of(each.binary) for each in candidates]
 
     def _find_in_file(self, record: MappingRecord) -> Resolution:
         """Which binary addresses in a file without a build id are of, and what they count from."""

@@ -16,7 +16,7 @@ import symbolize
 from symbolize import Reason, Symbolizer
 from symbolize.elf import ElfImage, Segment, inside_calls
 from symbolize.resolve.addresses import CHANCE_SHARE, MIN_LIKELIHOOD, Calls
-from symbolize.resolve.huge_pages import is_in_text, load_distances
+from symbolize.resolve.huge_pages import Layout, is_in_text, load_distances
 from symbolize.resolve.mapping_record import records_of
 from symbolize.symbols import Binary
 from tests.support.fixture_files import BINARIES, FIXTURES
@@ -292,28 +292,27 @@ def test_is_confirmation(counts: tuple[int, int]) -> None:
 def test_distances_of_hostile_segments() -> None:
     """Distances wrap around, and a file offset in no segment gives none."""
     with ElfImage.open(str(SHIFTED)) as image:
-        binary = Binary([image])
+        layout = Layout.of(Binary([image]))
         record = records_of(
             symbolize.load(io.BytesIO(profile([HEAD], [([Place(HEAD.start, 1)], [1])]))), with_names=False
         )
-        assert load_distances(record[0]._replace(file_offset=1 << 40), binary) == []
-        assert all(0 <= each < 1 << 64 for each in load_distances(record[0], binary))
-        assert not is_in_text(binary, (1 << 64) - 0x1000, 0x2000)
+        assert load_distances(record[0]._replace(file_offset=1 << 40), layout) == []
+        assert all(0 <= each < 1 << 64 for each in load_distances(record[0], layout))
+        assert not is_in_text(layout, (1 << 64) - 0x1000, 0x2000)
 
 
 def test_ends_of_text() -> None:
     """Text may be rounded to huge pages, and no further; an empty segment is none."""
     segments = [Segment(0x1000, 0x20_1000, 0x100, 0x100, 0x1000, True), Segment(0, 0x60_0000, 0, 0, 0x1000, True)]
-    binary: Any = SimpleNamespace(loaded=SimpleNamespace(segments=segments))
-    assert is_in_text(binary, 0x20_0000, 0x20_0000)
-    assert not is_in_text(binary, 0x20_0000, 0x20_0001)
-    assert not is_in_text(binary, 0x1F_F000, 0x1000)
-    assert not is_in_text(binary, 0x60_0000, 0)
+    layout = Layout("ET_DYN", segments)
+    assert is_in_text(layout, 0x20_0000, 0x20_0000)
+    assert not is_in_text(layout, 0x20_0000, 0x20_0001)
+    assert not is_in_text(layout, 0x1F_F000, 0x1000)
+    assert not is_in_text(layout, 0x60_0000, 0)
 
 
 def test_larger_pages() -> None:
     """A segment is mapped from the page that it begins on, which may be larger than 4 KiB."""
     segments = [Segment(0x1_2340, 0x2_2340, 0x100, 0x100, 0x1_0000, True)]
-    binary: Any = SimpleNamespace(loaded=SimpleNamespace(segments=segments, has_file_offsets=True, kind="ET_DYN"))
     mapping: Any = SimpleNamespace(start=0x4000_0000, file_offset=0x1_0000)
-    assert load_distances(mapping, binary) == [(0x2_0000 - 0x4000_0000) % (1 << 64)]
+    assert load_distances(mapping, Layout("ET_DYN", segments)) == [(0x2_0000 - 0x4000_0000) % (1 << 64)]
