@@ -10,7 +10,7 @@ from symbolize.core.arrays import UInt64, distinct, is_among, layer_at
 from symbolize.core.parallel import beside
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.elf import ElfImage, Symbols, read_plt, read_symbols
-from symbolize.elf.eh_frame import frame_ranges
+from symbolize.elf.call_frames import frame_ranges
 from symbolize.elf.gotable import go_table
 from symbolize.elf.minidebug import mini_image
 from symbolize.elf.symbols import has_descriptors

@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from symbolize.elf import ElfImage, read_symbols
-from symbolize.elf.eh_frame import frame_ranges
+from symbolize.elf.call_frames import frame_ranges
 from tests.support.dumped import Dumped, Named, Step, tidy
 from tests.support.lookup import Frame
 from tools.llvm.recipes import CROSS

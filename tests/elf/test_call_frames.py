@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.elf import ElfImage
-from symbolize.elf.eh_frame import frame_ranges, read_frames
+from symbolize.elf.call_frames import frame_ranges, read_frames
 from tests.support.eh_frame import ABSOLUTE, RELATIVE, Frames, eh_frame
 from tests.support.elf_writer import ALLOC, NOBITS, Section, elf_file, text
 
@@ -56,7 +56,7 @@ def test_encodings(is_64: bool, big: bool) -> None:
 )
 def test_upper_half(kind: int, begin: int, size: int, wanted: int) -> None:
     """Only signed numbers are extended by their sign, and sizes have none (rule R109)."""
-    begins, ends = read_frames(eh_frame([Frames([(begin, size)], kind)], AT), AT, 8, False)
+    begins, ends, _ = read_frames(eh_frame([Frames([(begin, size)], kind)], AT), AT, 8, False)
     assert (begins.tolist(), ends.tolist()) == ([wanted], [wanted + size])
 
 
@@ -117,7 +117,7 @@ def test_no_frames() -> None:
 @given(st.binary(max_size=200), st.booleans(), st.sampled_from([4, 8]))
 def test_any_bytes(data: bytes, big: bool, size: int) -> None:
     """Any bytes give ranges that are not empty, no more than there is room for."""
-    begin, end = read_frames(data, AT, size, big)
+    begin, end, _ = read_frames(data, AT, size, big)
     assert (begin < end).all()
     assert len(begin) <= len(data) // 12
 
@@ -129,7 +129,7 @@ def test_damaged(seed: int, count: int) -> None:
     dice = random.Random(seed)
     for _ in range(count):
         contents[dice.randrange(len(contents))] = dice.choice([0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256)])
-    begin, end = read_frames(bytes(contents), AT, 8, False)
+    begin, end, _ = read_frames(bytes(contents), AT, 8, False)
     assert (begin < end).all()
 
 

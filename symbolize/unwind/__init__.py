@@ -1,0 +1,1 @@
+"""Unwinds copies of stacks by the call frame information of their binaries."""
