@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from symbolize.enrich.edits import Edits
     from symbolize.write.outputs import View
 
+MAX_UNWINDING = 3
+"""How often stacks are unwound if binaries turn out to be others."""
+
 Progress = Callable[[int, int, str], None]
 """Called before each lookup: the first mapping of the binary, the number of mappings, and the name of that mapping."""
 
@@ -126,12 +129,38 @@ class Symbolizer(Closeable):
         return self.finish(profile, self.match(profile), progress)
 
     def match(self, profile: Profile) -> Resolutions:
-        """Resolve each mapping: find its binary, and the vaddrs of its locations. Raises UsageError once closed."""
+        """Resolve each mapping: find its binary, and the vaddrs of its locations. Raises UsageError once closed.
+
+        Copies of stacks in `profile` are replaced by the callers that are found in them.
+        """
         if self._is_closed:
             raise UsageError("the Symbolizer is closed")
         if self._sample_type:
             choose_sample_type(profile, self._sample_type)
-        return self._resolver.resolve_all(profile)
+        resolutions = self._resolver.resolve_all(profile)
+        return resolutions if profile.stack_dumps is None else self._unwind(profile, resolutions)
+
+    def _unwind(self, profile: Profile, resolutions: Resolutions) -> Resolutions:
+        """Unwind the stacks of a profile, and resolve its mappings again: the callers are evidence for binaries that
+        only have the right name. Where one is refused the stacks are unwound without it (R316, evidence of callers)."""
+        from symbolize.unwind import End, MappedCode, unwind
+
+        code = self._resolver.unwinding(profile, resolutions)
+
+        def find(mapping: int) -> MappedCode | End:
+            found = code.code(mapping)
+            if found is not None:
+                return MappedCode(*found)
+            return End.NO_FILE if code.is_no_file(mapping) else End.NO_BINARY
+
+        for _ in range(MAX_UNWINDING):
+            unwound, used, is_exact = unwind(profile, find)
+            resolutions = self._resolver.resolve_all(unwound, is_exact)
+            if not code.settle(used, resolutions):
+                break
+        for name in ("strings", "samples", "locations", "warnings", "unknown", "stack_dumps"):
+            setattr(profile, name, getattr(unwound, name))
+        return resolutions
 
     def finish(self, profile: Profile, resolutions: Resolutions, progress: Progress | None = None) -> Result:
         """Look up what `match` resolved; the profile is changed and handed back in the result."""

@@ -56,6 +56,7 @@ ALLOWED = {
     "resolve": {"binaries", "elf", "names", "profile", "symbol_files", "symbols"},
     "symbol_files": set(),
     "symbols": {"dwarf", "elf", "names", "symbol_files"},
+    "unwind": {"elf", "profile"},
     "write": {"analysis", "profile", "proto", "symbol_files"},
 }
 """For each package those that it may import besides the foundation. `pipeline`, which knows the order of the stages,

@@ -42,7 +42,8 @@ MAX_AUGMENTATION = cython.declare(cython.int, 16)
 
 @cython.cclass
 class FrameReader:
-    """Reads the entries of one section at vaddr `base`, an .eh_frame or, with `is_debug`, a .debug_frame.
+    """Reads the entries of one section at vaddr `base`, an .eh_frame or, with `is_debug`, a .debug_frame (R306, entries
+    of call frame information).
 
     `header` reads where an entry ends (`next`) and which CIE an FDE has (`owner`, -1: it is a CIE itself), `enter` that
     CIE and the FDE: the range `begin` to `end` that it covers, and its instructions, `program` to `program_end`. Of the

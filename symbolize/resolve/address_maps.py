@@ -74,13 +74,20 @@ def map_in_images(record: MappingRecord, binary: Binary, *, verified: bool) -> t
     return map_addresses(record.addresses, *bounds, loaded, image.segments, kind=image.kind, verified=verified), ""
 
 
+def map_addresses_of(record: MappingRecord, resolution: Resolution) -> tuple[MappedAddresses | None, str]:
+    """Where the addresses of a mapping are in what it is resolved to; None if that does not fit, and why where there is
+    more to say."""
+    if resolution.address_map is not None:
+        return resolution.address_map(record.addresses), ""
+    if isinstance(resolution.binary, Binary):
+        return map_in_images(record, resolution.binary, verified=resolution.verified)
+    return None, ""
+
+
 def map_locations(record: MappingRecord, resolution: Resolution) -> Resolution:
     """The resolution with the vaddrs of the locations that lie in its binary; without it if the binary does not fit."""
-    binary, mapped, problem, weakness = resolution.binary, None, "", ""
-    if resolution.address_map is not None:
-        mapped = resolution.address_map(record.addresses)
-    elif isinstance(binary, Binary):
-        mapped, problem = map_in_images(record, binary, verified=resolution.verified)
+    binary, weakness = resolution.binary, ""
+    mapped, problem = map_addresses_of(record, resolution)
     if mapped is not None and not resolution.verified and isinstance(binary, Binary):
         calls = calls_of(binary, mapped, record.is_call)
         problem, weakness = call_site_mismatch(calls), weakness_of(binary, calls, record.is_call)

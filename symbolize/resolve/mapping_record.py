@@ -55,10 +55,12 @@ class MappingRecord(NamedTuple):
         return list(zip(self.addresses[named].tolist(), linked, strict=True))
 
 
-def records_of(profile: Profile, *, with_names: bool) -> list[MappingRecord]:
-    """All mappings of a profile, and behind them what is in none."""
+def records_of(profile: Profile, *, with_names: bool, is_exact: Bool | None = None) -> list[MappingRecord]:
+    """All mappings of a profile, and behind them what is in none. Locations that are exact are no call sites."""
     mappings, text = profile.mappings, profile.strings.text
     callers = call_site_mask(profile)
+    if is_exact is not None:
+        callers &= ~is_exact
 
     def record(mapping: int, rows: Int64) -> MappingRecord:
         is_mapping = mapping != NONE

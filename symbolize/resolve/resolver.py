@@ -19,7 +19,7 @@ from symbolize.binaries import (
     module_prefix,
     plain_build_id,
 )
-from symbolize.core.arrays import UInt64, distinct
+from symbolize.core.arrays import Bool, UInt64, distinct
 from symbolize.core.errors import ReadFailure
 from symbolize.core.failures import Failure, reason_of
 from symbolize.core.mapped import ChangedFile
@@ -29,6 +29,7 @@ from symbolize.profile.assignment import covers_everything
 from symbolize.resolve.address_maps import judge, map_locations
 from symbolize.resolve.build_matching import in_file_map, infer_load_bias
 from symbolize.resolve.choice import BuildMatch, Candidate, Selection, select_build
+from symbolize.resolve.code import CodeResolver
 from symbolize.resolve.huge_pages import HugePages, Layout, is_moved_text
 from symbolize.resolve.mapping_record import MappingRecord, processes, records_of, weight_of_mappings
 from symbolize.resolve.opened import OpenBinaries
@@ -82,10 +83,13 @@ class MappingResolver:
         """How many binaries, and other files with names, are open or kept in memory."""
         return len(self._opened) + self._providers.count
 
-    def resolve_all(self, profile: Profile) -> Resolutions:
-        """Resolve each mapping of `profile`, and what is in none. Addresses without a mapping are assigned to one."""
+    def resolve_all(self, profile: Profile, is_exact: Bool | None = None) -> Resolutions:
+        """Resolve each mapping of `profile`, and what is in none. Addresses without a mapping are assigned to one.
+
+        `is_exact` says of which locations it is known that they are no call sites, wherever they are on stacks.
+        """
         assign_mappings(profile)
-        records = records_of(profile, with_names=self.has_binaries)
+        records = records_of(profile, with_names=self.has_binaries, is_exact=is_exact)
         self._providers.prepare(records[:-1], processes(profile))
         self._huge_pages.prepare(records[:-1])
         self._prefetch(profile, records[:-1])
@@ -98,8 +102,14 @@ class MappingResolver:
         (R284, files that are replaced). If that names nothing either, the failure is the reason: of a file that was
         there a moment ago nobody knows what it would have answered.
         """
-        if not len(record.rows):
-            return Resolution(mapping=record.mapping)
+        return self._resolve(record) if len(record.rows) else Resolution(mapping=record.mapping)
+
+    def unwinding(self, profile: Profile, resolutions: Resolutions) -> CodeResolver:
+        """Finds the code of mappings of a profile that was resolved, while its stacks are unwound."""
+        return CodeResolver(self._resolve, records_of(profile, with_names=False), resolutions)
+
+    def _resolve(self, record: MappingRecord) -> Resolution:
+        """As `resolve`, also if no location is in the mapping."""
         failed: list[ReadFailure] = []
         for _ in range(MAX_ATTEMPTS):
             self._opened.begin()

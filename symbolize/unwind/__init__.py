@@ -1,1 +1,7 @@
-"""Unwinds copies of stacks by the call frame information of their binaries."""
+"""Unwinds copies of stacks by the call frame information of their binaries; executes no code of them."""
+
+from symbolize.unwind.ends import End
+from symbolize.unwind.stacks import unwind
+from symbolize.unwind.unwinder import CodeFinder, MappedCode
+
+__all__ = ["CodeFinder", "End", "MappedCode", "unwind"]

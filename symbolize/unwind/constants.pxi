@@ -113,3 +113,6 @@ cdef enum:
     NO_DUMP = 13
     IS_32BIT = 14
     OTHER_MACHINE = 15
+    CALLER = 0
+    INTERRUPTED = 1
+    BY_POINTER = 2

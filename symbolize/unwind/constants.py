@@ -130,3 +130,8 @@ NO_FILE = 12
 NO_DUMP = 13
 IS_32BIT = 14
 OTHER_MACHINE = 15
+
+# How a walk came to its last frame: the code was interrupted there, it is a caller by rules, or by a frame pointer.
+CALLER = 0
+INTERRUPTED = 1
+BY_POINTER = 2

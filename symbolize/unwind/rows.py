@@ -20,7 +20,7 @@ NOWHERE = cython.declare(cython.Py_ssize_t, -1)
 
 @cython.cclass
 class RowReader:
-    """Finds the rows of a section for a machine that has so many registers.
+    """Finds the rows of a section for a machine that has so many registers (R308, programs of frames).
 
     Pauses in a program where the next row begins, and goes on from there if an address of the same FDE is asked next.
     """
@@ -196,9 +196,7 @@ class RowReader:
             return False
         return True
 
-    def rule(
-        self, register: cython.ulonglong, kind: cython.ulonglong, value: cython.ulonglong
-    ) -> cython.void:
+    def rule(self, register: cython.ulonglong, kind: cython.ulonglong, value: cython.ulonglong) -> cython.void:
         """Give a register a rule; vector registers and the like have none here."""
         at: cython.Py_ssize_t
         if register >= cython.cast(cython.ulonglong, self.registers):

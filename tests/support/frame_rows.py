@@ -13,7 +13,11 @@ from symbolize.elf.call_frames import FrameSection, frame_section
 from symbolize.unwind import constants as c
 from symbolize.unwind.rows import RowReader, find_rows
 
-X86 = ("rax rdx rcx rbx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip").split()
+X86 = [
+    *(f"r{name}" for name in ("ax", "dx", "cx", "bx", "si", "di", "bp", "sp")),
+    *(f"r{i}" for i in range(8, 16)),
+    "rip",
+]
 ARM = [*(f"x{i}" for i in range(31)), "sp", "pc"]
 FDE = re.compile(r"^[0-9a-f]+ [0-9a-f]+ [0-9a-f]+ FDE .*pc=([0-9a-f]+)\.\.([0-9a-f]+)")
 

@@ -1,0 +1,88 @@
+"""The rows of rules at addresses of one binary, from the call frame information of its files."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from symbolize.core.arrays import UInt8, UInt64
+from symbolize.elf import ElfImage
+from symbolize.elf.call_frames import FrameSection, frame_section
+from symbolize.unwind.constants import (
+    BAD_FRAME_INFO,
+    CFA_REGISTER,
+    CFA_RULE,
+    EXPRESSION,
+    EXPRESSION_SIZE,
+    EXPRESSION_SIZE_BITS,
+    FIRST_RULE,
+    NO_FRAME_INFO,
+)
+from symbolize.unwind.machines import Machine64
+from symbolize.unwind.rows import RowReader, find_rows
+
+SECTIONS = (".eh_frame", ".debug_frame")
+"""Where call frame information is; what the first one has counts, which is what unwinders use at run time."""
+
+
+class Expressions:
+    """The expressions of all binaries, each once, one behind another."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self._known: dict[bytes, int] = {}
+
+    def add(self, expression: bytes) -> int:
+        """Position and size of an expression, as rows have them."""
+        if expression not in self._known:
+            self._known[expression] = len(self.data) << EXPRESSION_SIZE_BITS | len(expression)
+            self.data += expression
+        return self._known[expression]
+
+
+class CallFrames:
+    """The call frame information of one binary, whose files are `images`: each with what is to be added to vaddrs to
+    get those in it (R305, call frame information that counts)."""
+
+    def __init__(self, images: Sequence[tuple[ElfImage, int]], machine: Machine64, expressions: Expressions) -> None:
+        self._machine = machine
+        self._expressions = expressions
+        self._sections: list[tuple[FrameSection, int, RowReader]] = []
+        for name in SECTIONS:
+            for image, shift in images:
+                section = frame_section(image, name)
+                if section is not None and len(section.begin):
+                    self._sections.append((section, shift, RowReader(section, machine.registers)))
+        self._code = next((image for image in images if image[0].has_code), None)
+
+    def rows(self, vaddrs: UInt64) -> tuple[UInt64, UInt8]:
+        """The rows at `vaddrs`, which ascend: uint64[n, width]; and for each 0, or the reason why there is none."""
+        machine = self._machine
+        rows = np.zeros((len(vaddrs), FIRST_RULE + 2 * machine.registers), np.uint64)
+        reasons = np.full(len(vaddrs), NO_FRAME_INFO, np.uint8)
+        for section, shift, reader in self._sections:
+            at = vaddrs + np.uint64(shift)
+            fde = np.searchsorted(section.begin, at, side="right") - 1
+            here = np.flatnonzero((reasons == NO_FRAME_INFO) & (fde >= 0) & (at < section.end[fde]))
+            found = np.zeros(len(here), np.uint8)
+            read = np.zeros((len(here), rows.shape[1]), np.uint64)
+            find_rows(reader, section.position[fde[here]].data, at[here].data, read.data, found.data)
+            self._collect(section, read)
+            rows[here] = read
+            reasons[here] = np.where(found, 0, BAD_FRAME_INFO)
+        if self._code is not None:
+            image, shift = self._code
+            trampolines = machine.trampolines(image, vaddrs + np.uint64(shift))
+            trampolines &= (reasons != 0) | machine.trampolines_first
+            rows[trampolines] = machine.trampoline_row
+            reasons[trampolines] = 0
+        return rows, reasons
+
+    def _collect(self, section: FrameSection, rows: UInt64) -> None:
+        """Let the expressions of rows of a section be those that are collected."""
+        rules = rows[:, FIRST_RULE::2] >= EXPRESSION
+        columns = [(i, FIRST_RULE + 2 * k + 1) for i, k in np.argwhere(rules).tolist()]
+        columns += [(i, CFA_REGISTER) for i in np.flatnonzero(rows[:, CFA_RULE] == EXPRESSION).tolist()]
+        for i, column in columns:
+            value = int(rows[i, column])
+            begin, size = value >> EXPRESSION_SIZE_BITS, value & EXPRESSION_SIZE
+            rows[i, column] = self._expressions.add(bytes(section.data[begin : begin + size]))

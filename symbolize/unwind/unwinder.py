@@ -1,0 +1,215 @@
+"""Unwinds the copies of stacks of a profile, a block of them at a time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import getrandbits
+from typing import NamedTuple
+
+import numpy as np
+
+from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, marked, offsets_of, views
+from symbolize.core.cursor import Cursor
+from symbolize.elf import ElfImage, inside_calls
+from symbolize.profile import Mappings, StackDumps
+from symbolize.profile.stack_dumps import REGISTERS
+from symbolize.unwind.call_frames import CallFrames, Expressions
+from symbolize.unwind.constants import FIRST_RULE, FLAGS, IS_SIGNAL, MAX_FRAMES
+from symbolize.unwind.ends import End
+from symbolize.unwind.machine import Machine
+from symbolize.unwind.machines import MACHINES
+from symbolize.unwind.walk import Walker
+
+BLOCK = 1 << 14
+"""Stacks that are unwound side by side."""
+
+
+class MappedCode(NamedTuple):
+    """The binary that answers for a mapping: its files, each with what is to be added to vaddrs to get those in it, and
+    the map from addresses to vaddrs, and which of them lie in the binary; None if it does not fit."""
+
+    images: Sequence[tuple[ElfImage, int]]
+    to_vaddrs: Callable[[UInt64], tuple[UInt64, Bool] | None]
+
+
+CodeFinder = Callable[[int], MappedCode | End]
+"""From a row of the mappings to its binary, or why it has none: `NO_BINARY` or `NO_FILE`."""
+
+
+@dataclass(eq=False)
+class Unwound:
+    """The frames of dumps: those of dump i are `sites[offsets[i]:offsets[i + 1]]`, the leaf first; a site is an address
+    in a mapping. `ends` says why each ends, `is_exact` which sites code was interrupted at: these are in no call
+    (R315, interrupted code)."""
+
+    offsets: Int64
+    sites: Int32
+    ends: UInt8
+    mapping: Int32
+    address: UInt64
+    is_exact: Bool
+
+
+@dataclass(eq=False)
+class Rules:
+    """The rules of sites: a row of `rows`, each once, or minus the reason why there is none; `is_call`: whether the
+    site is in a call."""
+
+    width: int
+    rows: list[bytes] = field(default_factory=list)
+    known: dict[bytes, int] = field(default_factory=dict)
+    of_site: Int32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    is_call: UInt8 = field(default_factory=lambda: np.zeros(0, np.uint8))
+
+    def add(self, row: bytes) -> int:
+        """The number of a row."""
+        number = self.known.setdefault(row, len(self.rows))
+        if number == len(self.rows):
+            self.rows.append(row)
+        return number
+
+    @property
+    def is_signal(self) -> Bool:
+        """Which sites are where the kernel calls signal handlers from."""
+        is_signal = self.table()[:, FLAGS] & np.uint64(IS_SIGNAL) != 0
+        result = np.zeros(len(self.of_site), np.bool_)
+        known = self.of_site >= 0
+        result[known] = is_signal[self.of_site[known]]
+        return result
+
+    def table(self) -> UInt64:
+        """All rows: uint64[n, width]."""
+        return np.frombuffer(b"".join(self.rows), np.uint64).reshape(-1, self.width)
+
+
+class Unwinder:
+    """Unwinds dumps of a profile with these mappings; `find` is asked for the binary of each mapping that they reach,
+    once."""
+
+    def __init__(self, dumps: StackDumps, mappings: Mappings, find: CodeFinder) -> None:
+        self._dumps = dumps
+        self._find = find
+        self._machine = MACHINES[dumps.machine]
+        self._expressions = Expressions()
+        self._rules = Rules(FIRST_RULE + 2 * self._machine.registers)
+        self._codes: dict[int, MappedCode | End] = {}
+        self._frames: dict[tuple[int, ...], CallFrames] = {}
+        machine = self._machine
+        start, limit = views(mappings.start, mappings.limit)
+        offsets, rows = views(dumps.space_offsets.astype(np.int64), dumps.space_mappings.astype(np.int32))
+        self._walker = Walker(
+            Machine(dumps.data, machine.registers),
+            getrandbits(64),
+            start,
+            limit,
+            offsets,
+            rows,
+            (machine.sp, machine.pc, machine.fp),
+            machine.code_mask,
+        )
+        self._know()
+
+    @property
+    def used(self) -> dict[int, MappedCode | End]:
+        """What was found for the mappings that were reached."""
+        return self._codes
+
+    def run(self) -> Unwound:
+        """Unwind all dumps."""
+        counts: list[Int64] = []
+        sites: list[Int32] = []
+        ends: list[UInt8] = []
+        for first in range(0, len(self._dumps), BLOCK):
+            frames, depth, end = self._unwind_block(slice(first, first + BLOCK))
+            inside = np.arange(MAX_FRAMES) < depth[:, None]
+            counts.append(depth.astype(np.int64))
+            sites.append(frames[inside])
+            ends.append(end)
+        keys = self._walker.sites.array()
+        none = [np.zeros(0, np.int32)]
+        frames = np.concatenate([*none, *sites]).astype(np.int32)
+        is_exact = self._rules.is_signal | marked(-1 - frames[frames < 0], len(keys))
+        frames[frames < 0] = -1 - frames[frames < 0]
+        return Unwound(
+            offsets_of(np.concatenate([*none, *counts])),
+            frames,
+            np.concatenate([*none, *ends]).astype(np.uint8),
+            keys[:, 0].astype(np.int32),
+            keys[:, 1].copy(),
+            is_exact,
+        )
+
+    def _unwind_block(self, block: slice) -> tuple[Int32, Int32, UInt8]:
+        """The frames of some dumps, how many each has, and why they end."""
+        dumps, walker = self._dumps, self._walker
+        registers = dumps.registers[block].astype(np.uint64)
+        size = np.where(dumps.is_32bit[block], 0, dumps.size[block]).astype(np.int64)
+        is_full = dumps.is_full[block].astype(np.uint8)
+        columns = views(dumps.offset[block].astype(np.int64), size, is_full, dumps.space[block].astype(np.int32))
+        walker.take(registers.data, *columns)
+        while walker.run():
+            self._fill()
+        frames, depth, end = walker.results()  # type: ignore[no-untyped-call]
+        return frames, depth, np.where(dumps.is_32bit[block], End.IS_32BIT, end).astype(np.uint8)
+
+    def _fill(self) -> None:
+        """Find the rules of the sites that have none yet."""
+        rules = self._rules
+        sites = self._walker.sites.array()[len(rules.of_site) :]
+        of_site = np.full(len(sites), -int(End.NO_FRAME_INFO), np.int32)
+        is_call = np.zeros(len(sites), np.uint8)
+        order = np.lexsort((sites[:, 1], sites[:, 0]))
+        mapping = sites[order, 0]
+        edges = np.flatnonzero(np.append(True, mapping[1:] != mapping[:-1])).tolist()
+        for first, behind in zip(edges, [*edges[1:], len(order)], strict=True):
+            here = order[first:behind]
+            of_site[here], is_call[here] = self._rules_in(int(mapping[first]), sites[here, 1])
+        rules.of_site = np.concatenate((rules.of_site, of_site))
+        rules.is_call = np.concatenate((rules.is_call, is_call))
+        self._know()
+
+    def _know(self) -> None:
+        """Hand the rules to the walker."""
+        rules = self._rules
+        rows, of_site, is_call = views(rules.table(), rules.of_site, rules.is_call)
+        self._walker.know(rows, of_site, is_call, Cursor(bytes(self._expressions.data)))
+
+    def _rules_in(self, mapping: int, addresses: UInt64) -> tuple[Int32, UInt8]:
+        """The rules at addresses of one mapping, which ascend, and which of them are in calls."""
+        if mapping not in self._codes:
+            self._codes[mapping] = self._find(mapping)
+        code = self._codes[mapping]
+        found = code.to_vaddrs(addresses) if isinstance(code, MappedCode) else None
+        if isinstance(code, End) or found is None:
+            end = code if isinstance(code, End) else End.NO_BINARY
+            rules = np.full(len(addresses), -int(end), np.int32)
+            return rules, np.full(len(addresses), end == End.NO_FILE, np.uint8)
+        frames = self._frames_of(code)
+        if frames is None:
+            return np.full(len(addresses), -int(End.OTHER_MACHINE), np.int32), np.zeros(len(addresses), np.uint8)
+        vaddrs, inside = found
+        rules = np.full(len(addresses), -int(End.NO_FRAME_INFO), np.int32)
+        is_call = np.zeros(len(addresses), np.uint8)
+        rows, reasons = frames.rows(vaddrs[inside])
+        numbers = [
+            -reason if reason else self._rules.add(row.tobytes())
+            for row, reason in zip(rows, reasons.tolist(), strict=True)
+        ]
+        rules[inside] = numbers
+        image, shift = next((each for each in code.images if each[0].has_code), code.images[0])
+        calls = inside_calls(image, vaddrs[inside] + np.uint64(shift))
+        is_call[inside] = calls if calls is not None else False
+        return rules, is_call
+
+    def _frames_of(self, code: MappedCode) -> CallFrames | None:
+        """The call frame information of a binary; None if it is of another machine."""
+        if any(image.machine != self._machine.elf_name or image.big_endian for image, _ in code.images):
+            return None
+        key = tuple(id(image) for image, _ in code.images)
+        if key not in self._frames:
+            self._frames[key] = CallFrames(code.images, self._machine, self._expressions)
+        return self._frames[key]
+
+
+def is_sound(dumps: StackDumps) -> bool:
+    """Whether dumps are of a machine that is known here, with its registers."""
+    return dumps.machine in MACHINES and dumps.registers.shape[1:] == (REGISTERS[dumps.machine],)
