@@ -27,7 +27,8 @@ class Machine64(NamedTuple):
     pointer, and the bits that addresses of code have.
 
     `trampoline` is the code that a signal handler returns to, and `trampoline_row` where it finds the registers that
-    the kernel saved (R313, signal frames); with `trampolines_first` that counts more than the call frame information there.
+    the kernel saved (R313, signal frames); with `trampolines_first` that counts more than
+    the call frame information there.
     """
 
     elf_name: str

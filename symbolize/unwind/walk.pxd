@@ -32,6 +32,7 @@ cdef class Walker:
     cdef bint is_interrupted
 
     cdef int walk(self, Py_ssize_t i) except -1 nogil
+    cdef bint is_popped(self, Py_ssize_t i, unsigned long long address) noexcept nogil
     cdef bint is_trampoline(self, int rule) noexcept nogil
     cdef int push(self, Py_ssize_t i, unsigned long long address) except -1 nogil
     cdef Py_ssize_t mapping_of(self, Py_ssize_t i, unsigned long long address) noexcept nogil

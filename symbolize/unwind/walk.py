@@ -197,6 +197,8 @@ class Walker:
             elif rule == UNDEFINED or (rule <= SAME_VALUE and not (self.machine.known >> k) & 1):
                 continue
             else:
+                if rule == OFFSET and self.is_popped(i, (cfa + self.rows[row, at + 1]) & MASK64):
+                    rule = SAME_VALUE
                 self.next[k] = self.machine.value_of(k, rule, self.rows[row, at + 1], cfa)
             known |= ONE << k
             if self.machine.failure != 0:
@@ -218,6 +220,10 @@ class Walker:
         self.state[i] = INTERRUPTED if is_signal else CALLER
         self.lowest[i] = self.next[self.sp] if is_signal else cfa
         return WAITING
+
+    def is_popped(self, i: cython.Py_ssize_t, address: cython.ulonglong) -> cython.bint:
+        """Whether a saved register is below the stack pointer of code that was interrupted: it has its value again."""
+        return self.state[i] == INTERRUPTED and address < self.machine.values[self.sp]
 
     def step_by_pointer(self, i: cython.Py_ssize_t) -> cython.int:
         """Go to the caller by the frame pointer, which points to that of the caller, and behind it the return address
