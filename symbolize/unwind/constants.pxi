@@ -46,9 +46,7 @@ cdef enum:
     DW_OP_rot = 0x17
     DW_OP_abs = 0x19
     DW_OP_and = 0x1A
-    DW_OP_div = 0x1B
     DW_OP_minus = 0x1C
-    DW_OP_mod = 0x1D
     DW_OP_mul = 0x1E
     DW_OP_neg = 0x1F
     DW_OP_not = 0x20

@@ -52,9 +52,7 @@ DW_OP_swap = 0x16
 DW_OP_rot = 0x17
 DW_OP_abs = 0x19
 DW_OP_and = 0x1A
-DW_OP_div = 0x1B
 DW_OP_minus = 0x1C
-DW_OP_mod = 0x1D
 DW_OP_mul = 0x1E
 DW_OP_neg = 0x1F
 DW_OP_not = 0x20
@@ -104,8 +102,8 @@ IS_SIGNAL = 1
 EXPRESSION_SIZE_BITS = 16
 EXPRESSION_SIZE = 0xFFFF
 
-# Limits: frames of a stack (as of perf), states that a program remembers, bytes of an expression, its stack, operations of
-# all expressions of a frame, instructions of a program.
+# Limits: frames of a stack (as of perf), states that a program remembers, bytes of an expression, its stack, operations
+# of all expressions of a frame, instructions of a program.
 MAX_FRAMES = 127
 MAX_STATES = 64
 MAX_EXPRESSION = 0x1000

@@ -1,0 +1,266 @@
+"""Made stacks: where they lead, and why they end."""
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from symbolize import Symbolizer
+from symbolize.profile import Profile
+from symbolize.unwind import constants as c
+from symbolize.unwind.constants import MAX_FRAMES
+from tests.support.elf_writer import AARCH64
+from tests.support.frame_writer import ARM_START, CODE, CODE_OFFSET, Cie, Fde, block, framed_file, offset
+from tests.support.stack_dumps import PC, SP, Dump, Mapped, profile_of, stacks
+
+BASE, STACK = 0x7F0000000000, 0x7FFF00001000
+LEAF, CALLER, ROOT, BARE = 0x1100, 0x1200, 0x1300, 0x1600
+"""Functions of the made file: each calls the one before. The last has no rules."""
+FILE = Mapped("/opt/prog", BASE + CODE, BASE + CODE + 0x1000, CODE_OFFSET)
+CALL, ARM_CALL = b"\xe8\0\0\0\0", b"\0\0\0\x94"
+FRAME = bytes([c.DW_CFA_def_cfa_offset, 24])
+"""Two words on the stack above the return address."""
+ROOT_RULES = bytes([c.DW_CFA_undefined, 16])
+
+
+def code_of(call: bytes = CALL) -> bytes:
+    """Code with calls right before the addresses 0x80 behind the begin of functions."""
+    code = bytearray(b"\x90" * 0x1000)
+    for function in (LEAF, CALLER, ROOT, BARE):
+        at = function - CODE + 0x80
+        code[at - len(call) : at] = call
+    return bytes(code)
+
+
+def program_file(leaf: bytes = b"", caller: bytes = FRAME, root: bytes = ROOT_RULES) -> bytes:
+    """A file with these programs of rules."""
+    functions = [Fde(LEAF, 0x100, leaf), Fde(CALLER, 0x100, caller), Fde(ROOT, 0x100, root)]
+    return framed_file([Cie(functions)], code_of())
+
+
+def returns(function: int) -> int:
+    """The return address in a function, whose call is right before it."""
+    return BASE + function + 0x80
+
+
+def registers(machine: str = "x86-64", pc: int = BASE + LEAF + 4, **values: int) -> list[int]:
+    """Registers, of which `x6=1` gives number 6."""
+    count = PC[machine] + 1
+    result = [0] * count
+    result[PC[machine]], result[SP[machine]] = pc, STACK
+    for name, value in values.items():
+        result[int(name[1:])] = value
+    return result
+
+
+def words(*values: int) -> bytes:
+    """A stack of words."""
+    return struct.pack(f"<{len(values)}Q", *(value % (1 << 64) for value in values))
+
+
+def unwound(folder: Path, data: bytes, dumps: Sequence[Dump], machine: str = "x86-64") -> Profile:
+    """The profile of these dumps with the callers that are found with a file."""
+    (folder / "prog").write_bytes(data)
+    profile = profile_of(machine, dumps, [FILE])
+    with Symbolizer(folder) as symbolizer:
+        symbolizer.match(profile)
+    assert profile.stack_dumps is None
+    return profile
+
+
+def only(profile: Profile) -> tuple[list[int], str]:
+    """The functions of the only stack, and the warning on it."""
+    (stack,) = stacks(profile)
+    assert len(profile.warnings) <= 1
+    return [address - BASE & ~0xFF for address in stack], "".join(profile.warnings)
+
+
+SOUND = words(returns(CALLER), 1, 2, returns(ROOT), 0)
+
+
+def test_complete_stack(tmp_path: Path) -> None:
+    """A leaf, its caller, and a root without a return address (R309, ends of stacks)."""
+    profile = unwound(tmp_path, program_file(), [Dump(registers(), SOUND)])
+    assert stacks(profile) == [[BASE + LEAF + 4, returns(CALLER) - 1, returns(ROOT) - 1]]
+    assert profile.warnings == []
+    assert profile.locations.mapping.tolist() == [0, 0, 0]
+
+
+ENDS = {
+    "at the end of the copy of the stack": ([LEAF, CALLER], program_file(), Dump(registers(), SOUND[:24], True)),
+    "because memory beside the copy": ([LEAF, CALLER], program_file(), Dump(registers(), SOUND[:24])),
+    "in code without call frame information: prog 1": (
+        [LEAF, BARE],
+        program_file(),
+        Dump(registers(x6=1), words(returns(BARE), 1, 2, 3)),
+    ),
+    "whose call frame information is damaged": ([LEAF], program_file(b"\x1c"), Dump(registers(), SOUND)),
+    "outside of all executable mappings": ([LEAF], program_file(), Dump(registers(), words(0x1234, 0))),
+    "would not be above the last one": (
+        [LEAF, CALLER],
+        program_file(caller=bytes([c.DW_CFA_def_cfa, 3, 0])),
+        Dump(registers(x3=STACK), SOUND),
+    ),
+    "the value of a register is not known": (
+        [LEAF, CALLER],
+        program_file(bytes([c.DW_CFA_undefined, 3]), bytes([c.DW_CFA_def_cfa, 3, 0])),
+        Dump(registers(x3=STACK + 32), SOUND),
+    ),
+    "because no stack was recorded": ([LEAF], program_file(), Dump(registers(), b"")),
+    "because 32-bit code is not unwound": ([LEAF], program_file(), Dump(registers(), SOUND, is_32bit=True)),
+    "in files of another machine: prog 1": (
+        [LEAF],
+        framed_file([Cie([Fde(LEAF, 0x100)])], machine=AARCH64),
+        Dump(registers(), SOUND),
+    ),
+}
+
+
+@pytest.mark.parametrize("text", ENDS)
+def test_ends(text: str, tmp_path: Path) -> None:
+    """Stacks that end early have the frames up to there, and a warning says why (R309, ends of stacks)."""
+    functions, data, dump = ENDS[text]
+    found, warning = only(unwound(tmp_path, data, [dump]))
+    assert found == functions
+    assert warning.startswith("1 of 1 stacks end ")
+    assert text in warning
+
+
+def test_depth(tmp_path: Path) -> None:
+    """Endless recursion ends after as many frames as perf has."""
+    stack = words(*[returns(CALLER)] * 1000)
+    profile = unwound(tmp_path, program_file(caller=b""), [Dump(registers(), stack)])
+    assert len(stacks(profile)[0]) == MAX_FRAMES
+    assert "after 127 frames" in profile.warnings[0]
+
+
+def test_cut_stacks_are_labelled(tmp_path: Path) -> None:
+    """Samples whose stacks are cut have a label, and equal ones are one sample (R311, cut stacks)."""
+    cut, whole = Dump(registers(), SOUND[:24], True), Dump(registers(), SOUND)
+    profile = unwound(tmp_path, program_file(), [whole, cut, whole, cut, cut])
+    text, samples = profile.strings.text, profile.samples
+    assert samples.values[:, 0].tolist() == [2, 3]
+    assert np.diff(samples.label_offsets).tolist() == [0, 1]
+    assert (text(samples.labels.key[0]), text(samples.labels.text[0])) == ("unwind_error", "memory_invalid")
+    assert profile.warnings == ["3 of 5 stacks end at the end of the copy of the stack (a larger one can be recorded)"]
+
+
+def test_registers_are_found(tmp_path: Path) -> None:
+    """Registers that a function saved are those of its caller, by each kind of rule (R307, rules of frames)."""
+    rules = {
+        "memory": offset(3, 2),
+        "distance": bytes([c.DW_CFA_val_offset_sf, 3, 0x7D]),
+        "register": bytes([c.DW_CFA_register, 3, 12]),
+        "address": block(c.DW_CFA_expression, bytes([c.DW_OP_lit0 + 16, c.DW_OP_minus]), 3),
+        "value": block(c.DW_CFA_val_expression, bytes([c.DW_OP_plus_uconst, 24]), 3),
+        "same": bytes([c.DW_CFA_same_value, 3]),
+    }
+    cfa = STACK + 24
+    values = {"x3": cfa + 24, "x12": cfa + 24}
+    for name, rule in rules.items():
+        kept = values["x3"] if name == "same" else 0
+        stack = words(7, cfa + 24, returns(CALLER), 1, returns(ROOT), returns(ROOT), 0)
+        data = program_file(FRAME + rule, bytes([c.DW_CFA_def_cfa, 3, 0]))
+        found = only(unwound(tmp_path, data, [Dump(registers(x3=kept, x12=values["x12"]), stack)]))
+        assert found == ([LEAF, CALLER, ROOT], ""), name
+
+
+def test_restored_registers(tmp_path: Path) -> None:
+    """At the end of a function its registers are those of the caller again, though the rules do not say so."""
+    leaf = offset(6, 3)  # saved below the stack pointer of now
+    data = program_file(leaf, bytes([c.DW_CFA_def_cfa, 6, 16]))
+    dump = Dump(registers(x6=STACK + 16), words(returns(CALLER), 1, 2, returns(ROOT), 0))
+    assert only(unwound(tmp_path, data, [dump])) == ([LEAF, CALLER, ROOT], "")
+
+
+def test_frame_pointers(tmp_path: Path) -> None:
+    """Code without rules is left by its frame pointer, if that leads to a call (R310, frame pointers)."""
+    stack = words(1, 2, STACK + 48, returns(CALLER), 4, 5, 0, returns(ROOT), 0)
+    pointed = registers(pc=BASE + BARE + 4, x6=STACK + 16)
+    data = program_file(caller=bytes([c.DW_CFA_def_cfa, 6, 16]))
+    assert only(unwound(tmp_path, data, [Dump(pointed, stack)])) == ([BARE, CALLER, ROOT], "")
+    wrong = words(1, 2, STACK + 48, returns(CALLER) + 0x20, 4, 5, 0, returns(ROOT), 0)
+    found, warning = only(unwound(tmp_path, data, [Dump(pointed, wrong)]))
+    assert found == [BARE]
+    assert "leads to no call" in warning
+
+
+def test_outermost_frame_pointer(tmp_path: Path) -> None:
+    """A frame pointer of 0 is that of the outermost frame, which nothing may have called."""
+    stack = words(0, BASE + BARE + 1, 7)
+    found = only(unwound(tmp_path, program_file(), [Dump(registers(pc=BASE + BARE + 4, x6=STACK), stack)]))
+    assert found == ([BARE, BARE], "")
+
+
+def test_signal_frames(tmp_path: Path) -> None:
+    """What a signal interrupted is looked up at its pc, which may be the first byte of a function (R313, signal
+    frames)."""
+    cies = [
+        Cie([Fde(LEAF, 0x100), Fde(ROOT, 0x100, ROOT_RULES)]),
+        Cie([Fde(CALLER, 0x100, FRAME)], augmentation=b"zRS"),
+    ]
+    stack = words(returns(CALLER), 1, 2, BASE + LEAF, returns(ROOT), 0)
+    profile = unwound(tmp_path, framed_file(cies, code_of()), [Dump(registers(), stack)])
+    assert stacks(profile) == [[BASE + LEAF + 4, returns(CALLER) - 1, BASE + LEAF, returns(ROOT) - 1]]
+
+
+def test_authenticated_addresses(tmp_path: Path) -> None:
+    """Return addresses of aarch64 may be signed in their upper bits (R312, authenticated addresses)."""
+    framed = bytes([c.DW_CFA_def_cfa_offset, 16]) + offset(29, 2) + offset(30, 1)
+    functions = [
+        Fde(LEAF, 0x100),
+        Fde(CALLER, 0x100, framed + bytes([c.DW_CFA_AARCH64_negate_ra_state])),
+        Fde(ROOT, 0x100, bytes([c.DW_CFA_undefined, 30])),
+    ]
+    data = framed_file([Cie(functions, ARM_START, return_register=30)], code_of(ARM_CALL), machine=AARCH64)
+    dump = Dump(registers("aarch64", x30=returns(CALLER)), words(STACK + 32, returns(ROOT) | 0x3E << 48, 0, 0))
+    assert only(unwound(tmp_path, data, [dump], "aarch64")) == ([LEAF, CALLER, ROOT], "")
+
+
+def test_without_binaries() -> None:
+    """Without binaries stacks stay as they are, and a warning says why."""
+    profile = profile_of("x86-64", [Dump(registers(), SOUND)] * 2, [FILE])
+    with Symbolizer() as symbolizer:
+        symbolizer.match(profile)
+    assert stacks(profile) == [[BASE + LEAF + 4]]
+    assert profile.warnings == ["2 of 2 stacks end in files that were not found: prog 2"]
+
+
+def test_other_machines() -> None:
+    """Dumps of machines that are not known are dropped with a warning."""
+    profile = profile_of("x86-64", [Dump(registers(), SOUND)], [FILE])
+    assert profile.stack_dumps is not None
+    profile.stack_dumps.machine = "riscv64"
+    with Symbolizer() as symbolizer:
+        symbolizer.match(profile)
+    assert profile.stack_dumps is None
+    assert profile.warnings == ["1 stacks of riscv64 lack their callers: only x86-64 and aarch64 are read"]
+
+
+def test_refused_binary(tmp_path: Path) -> None:
+    """A file that only has the right name is not used where the callers that it leads to are not behind calls (R316,
+    evidence of callers)."""
+    functions = [Fde(LEAF, 0x100), Fde(CALLER, 0x100), Fde(ROOT, 0x100, ROOT_RULES)]
+    data = framed_file([Cie(functions)], code_of(b""))
+    stack = words(*(returns(CALLER) + 2 * i for i in range(20)), returns(ROOT), 0)
+    profile = unwound(tmp_path, data, [Dump(registers(), stack)])
+    assert stacks(profile) == [[BASE + LEAF + 4]]
+    assert "in files that were not found: prog 1" in profile.warnings[0]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.binary(max_size=300), st.integers(0, 1 << 30))
+def test_any_stack(stack: bytes, seed: int) -> None:
+    """Whatever is on a stack, its frames are in executable mappings."""
+    from symbolize.unwind import End, unwind
+
+    dice = np.random.default_rng(seed)
+    values = [int(value) for value in dice.integers(STACK, STACK + 400, 17)]
+    values[PC["x86-64"]], values[SP["x86-64"]] = BASE + LEAF + 4, STACK
+    profile = profile_of("x86-64", [Dump(values, stack)], [FILE])
+    result = unwind(profile, lambda mapping: End.NO_FILE).profile
+    assert all(FILE.start <= address < FILE.limit for address in stacks(result)[0])
