@@ -15,8 +15,9 @@ from symbolize.binaries.recorded_names import is_no_file
 from symbolize.core.reasons import Reason
 from symbolize.elf import Segment
 from symbolize.profile import AddressKind
+from symbolize.profile.assignment import TOP
 from symbolize.resolve.address_maps import calls_of, weakness_of
-from symbolize.resolve.addresses import PAGE, TOP, AddressBase, call_site_mismatch
+from symbolize.resolve.addresses import PAGE, AddressBase, call_site_mismatch
 from symbolize.resolve.build_matching import in_file_map
 from symbolize.resolve.choice import MIN_LEAD, BuildMatch
 from symbolize.resolve.mapping_record import KERNEL_HALF, MappingRecord
