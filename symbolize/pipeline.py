@@ -154,9 +154,9 @@ class Symbolizer(Closeable):
             return End.NO_FILE if code.is_no_file(mapping) else End.NO_BINARY
 
         for _ in range(MAX_UNWINDING):
-            unwound, used, is_exact = unwind(profile, find)
+            unwound, reached, is_exact = unwind(profile, find)
             resolutions = self._resolver.resolve_all(unwound, is_exact)
-            if not code.settle(used, resolutions):
+            if not code.settle(reached, resolutions):
                 break
         for name in ("strings", "samples", "locations", "warnings", "unknown", "stack_dumps"):
             setattr(profile, name, getattr(unwound, name))

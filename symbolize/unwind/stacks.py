@@ -1,6 +1,7 @@
 """Replaces the copies of stacks of a profile by the frames that are found in them."""
 
 from collections import Counter
+from collections.abc import Set
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -22,11 +23,11 @@ NAMED_ENDS = (End.NO_BINARY, End.NO_FRAME_INFO, End.BAD_FRAME_INFO, End.NO_FILE,
 
 
 class Callers(NamedTuple):
-    """A profile whose stacks are unwound: the mappings whose binaries were `used`, and which locations are in no call,
-    because code was interrupted there."""
+    """A profile whose stacks are unwound, the mappings that they `reached`, and which locations are in no call, because
+    code was interrupted there."""
 
     profile: Profile
-    used: set[int]
+    reached: Set[int]
     is_exact: Bool
 
 
@@ -55,9 +56,8 @@ def unwind(profile: Profile, find: CodeFinder) -> Callers:
     label.key[0], label.text[0] = profile.strings.add_all([LABEL, CUT])
     samples = _with_label(samples, cut, label)
     warnings = [*profile.warnings, *_warnings(profile, dumps, found)]
-    used = {mapping for mapping, code in unwinder.used.items() if not isinstance(code, End)}
     profile = replace(profile, locations=locations, samples=samples, warnings=warnings)
-    return Callers(combine(profile), used, marked(rows[found.is_exact], len(locations)))
+    return Callers(combine(profile), unwinder.reached, marked(rows[found.is_exact], len(locations)))
 
 
 def _with_locations(locations: Locations, found: Unwound) -> tuple[Locations, NDArray[np.int64]]:

@@ -1,13 +1,14 @@
 """Unwinds the copies of stacks of a profile, a block of them at a time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import getrandbits
 from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, marked, offsets_of, views
+from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, first_of_runs, marked, offsets_of, views
 from symbolize.core.cursor import Cursor
 from symbolize.elf import ElfImage, inside_calls
 from symbolize.profile import Mappings, StackDumps
@@ -52,7 +53,7 @@ class Unwound:
 @dataclass(eq=False)
 class Rules:
     """The rules of sites: a row of `rows`, each once, or minus the reason why there is none; `is_call`: whether the
-    site is in a call."""
+    site is in a call, as far as that was wanted."""
 
     width: int
     rows: list[bytes] = field(default_factory=list)
@@ -109,9 +110,9 @@ class Unwinder:
         self._know()
 
     @property
-    def used(self) -> dict[int, MappedCode | End]:
-        """What was found for the mappings that were reached."""
-        return self._codes
+    def reached(self) -> Set[int]:
+        """The mappings for which a binary was asked."""
+        return self._codes.keys()
 
     def run(self) -> Unwound:
         """Unwind all dumps."""
@@ -152,19 +153,18 @@ class Unwinder:
         return frames, depth, np.where(dumps.is_32bit[block], End.IS_32BIT, end).astype(np.uint8)
 
     def _fill(self) -> None:
-        """Find the rules of the sites that have none yet."""
+        """Find the rules of the sites that have none yet, and which sites are in calls once that matters."""
         rules = self._rules
-        sites = self._walker.sites.array()[len(rules.of_site) :]
-        of_site = np.full(len(sites), -int(End.NO_FRAME_INFO), np.int32)
-        is_call = np.zeros(len(sites), np.uint8)
-        order = np.lexsort((sites[:, 1], sites[:, 0]))
-        mapping = sites[order, 0]
-        edges = np.flatnonzero(np.append(True, mapping[1:] != mapping[:-1])).tolist()
-        for first, behind in zip(edges, [*edges[1:], len(order)], strict=True):
-            here = order[first:behind]
-            of_site[here], is_call[here] = self._rules_in(int(mapping[first]), sites[here, 1])
+        sites = self._walker.sites.array()
+        of_site = np.zeros(len(sites) - len(rules.of_site), np.int32)
+        for mapping, rows, addresses in by_mapping(sites[len(rules.of_site) :]):
+            of_site[rows] = self._rules_in(mapping, addresses)
         rules.of_site = np.concatenate((rules.of_site, of_site))
-        rules.is_call = np.concatenate((rules.is_call, is_call))
+        if self._walker.wants_calls:
+            is_call = np.zeros(len(sites) - len(rules.is_call), np.uint8)
+            for mapping, rows, addresses in by_mapping(sites[len(rules.is_call) :]):
+                is_call[rows] = self._calls_in(mapping, addresses)
+            rules.is_call = np.concatenate((rules.is_call, is_call))
         self._know()
 
     def _know(self) -> None:
@@ -173,32 +173,42 @@ class Unwinder:
         rows, of_site, is_call = views(rules.table(), rules.of_site, rules.is_call)
         self._walker.know(rows, of_site, is_call, Cursor(bytes(self._expressions.data)))
 
-    def _rules_in(self, mapping: int, addresses: UInt64) -> tuple[Int32, UInt8]:
-        """The rules at addresses of one mapping, which ascend, and which of them are in calls."""
+    def _vaddrs(self, mapping: int, addresses: UInt64) -> tuple[MappedCode, UInt64, Bool] | End:
+        """The binary of a mapping, the vaddrs of addresses in it, and which of them it has; or why there is none."""
         if mapping not in self._codes:
             self._codes[mapping] = self._find(mapping)
         code = self._codes[mapping]
         found = code.to_vaddrs(addresses) if isinstance(code, MappedCode) else None
         if isinstance(code, End) or found is None:
-            end = code if isinstance(code, End) else End.NO_BINARY
-            rules = np.full(len(addresses), -int(end), np.int32)
-            return rules, np.full(len(addresses), end == End.NO_FILE, np.uint8)
+            return code if isinstance(code, End) else End.NO_BINARY
+        return code, *found
+
+    def _rules_in(self, mapping: int, addresses: UInt64) -> Int32:
+        """The rules at addresses of one mapping, which ascend."""
+        found = self._vaddrs(mapping, addresses)
+        if isinstance(found, End):
+            return np.full(len(addresses), -int(found), np.int32)
+        code, vaddrs, inside = found
         frames = self._frames_of(code)
         if frames is None:
-            return np.full(len(addresses), -int(End.OTHER_MACHINE), np.int32), np.zeros(len(addresses), np.uint8)
-        vaddrs, inside = found
+            return np.full(len(addresses), -int(End.OTHER_MACHINE), np.int32)
         rules = np.full(len(addresses), -int(End.NO_FRAME_INFO), np.int32)
-        is_call = np.zeros(len(addresses), np.uint8)
         rows, reasons = frames.rows(vaddrs[inside])
-        numbers = [
+        rules[inside] = [
             -reason if reason else self._rules.add(row.tobytes())
             for row, reason in zip(rows, reasons.tolist(), strict=True)
         ]
-        rules[inside] = numbers
+        return rules
+
+    def _calls_in(self, mapping: int, addresses: UInt64) -> Bool:
+        """Which addresses of one mapping are in calls; of code without a file that is not known, and all may be."""
+        found = self._vaddrs(mapping, addresses)
+        if isinstance(found, End):
+            return np.full(len(addresses), found == End.NO_FILE, np.bool_)
+        code, vaddrs, inside = found
         image, shift = next((each for each in code.images if each[0].has_code), code.images[0])
-        calls = inside_calls(image, vaddrs[inside] + np.uint64(shift))
-        is_call[inside] = calls if calls is not None else False
-        return rules, is_call
+        calls = inside_calls(image, vaddrs + np.uint64(shift))
+        return calls & inside if calls is not None else np.zeros(len(addresses), np.bool_)
 
     def _frames_of(self, code: MappedCode) -> CallFrames | None:
         """The call frame information of a binary; None if it is of another machine."""
@@ -208,6 +218,16 @@ class Unwinder:
         if key not in self._frames:
             self._frames[key] = CallFrames(code.images, self._machine, self._expressions)
         return self._frames[key]
+
+
+def by_mapping(sites: UInt64) -> Iterator[tuple[int, Int64, UInt64]]:
+    """The mappings that sites are in, with their rows and addresses, which ascend."""
+    order = np.lexsort((sites[:, 1], sites[:, 0]))
+    mapping = sites[order, 0]
+    edges = [*np.flatnonzero(first_of_runs(mapping)).tolist(), len(order)]
+    for first, behind in pairwise(edges):
+        rows = order[first:behind]
+        yield int(mapping[first]), rows, sites[rows, 1]
 
 
 def is_sound(dumps: StackDumps) -> bool:

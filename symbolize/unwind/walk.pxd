@@ -29,7 +29,7 @@ cdef class Walker:
     cdef int[::1] depth
     cdef int[:, ::1] frames
     cdef unsigned long long[::1] next
-    cdef bint is_interrupted
+    cdef readonly bint wants_calls
 
     cdef int walk(self, Py_ssize_t i) except -1 nogil
     cdef bint is_popped(self, Py_ssize_t i, unsigned long long address) noexcept nogil

@@ -37,11 +37,12 @@ class Walker:
         self.space_mappings = space_mappings
         self.sp, self.pc, self.fp = columns
         self.code_mask = code_mask
+        self.wants_calls = False
         self.next = memoryview(np.zeros(machine_size(machine), np.uint64))
 
     def know(self, rows, rules, is_call, expressions) -> None:
-        """Let the sites have these rules: a row of `rows`, or minus the reason why there is none; whether they are in a
-        call."""
+        """Let the sites have these rules: a row of `rows`, or minus the reason why there is none; and whether they are
+        in calls, as far as walks wanted to know that."""
         self.rows = rows
         self.rules = rules
         self.is_call = is_call
@@ -100,11 +101,15 @@ class Walker:
             if site >= len(self.rules):
                 break
             rule = self.rules[site]
-            if self.state[i] == BY_POINTER and not self.is_call[site] and not self.is_trampoline(rule):
-                # What a frame pointer led to is no caller (R310, frame pointers).
-                self.depth[i] -= 1
-                reason = NO_CALL
-                break
+            if self.state[i] == BY_POINTER and not self.is_trampoline(rule):
+                if site >= len(self.is_call):
+                    self.wants_calls = True
+                    break
+                if not self.is_call[site]:
+                    # What a frame pointer led to is no caller (R310, frame pointers).
+                    self.depth[i] -= 1
+                    reason = NO_CALL
+                    break
             self.machine.failure = 0
             self.machine.operations = MAX_OPERATIONS
             if rule >= 0:

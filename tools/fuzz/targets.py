@@ -22,6 +22,7 @@ from tools.fuzz.mutate import ANY, HOW_MANY, mutate_file, mutate_name
 from tools.fuzz.profiles import profile_target
 from tools.fuzz.scenes import command_target
 from tools.fuzz.served import served_target
+from tools.fuzz.stacks import stack_target
 from tools.fuzz.stores import index_target, manifest_target
 from tools.fuzz.texts import text_target
 
@@ -184,6 +185,7 @@ TARGETS: dict[str, Callable[[int], int]] = {
     "served": served_target,
     "tables": table_target,
     "profiles": profile_target,
+    "stacks": stack_target,
     "index": index_target,
     "manifest": manifest_target,
     **loaders.TARGETS,
