@@ -32,6 +32,7 @@ class CodeResolver:
     ) -> None:
         self._resolve = resolve
         self._records = records
+        self._settled: set[int] = set()
         self._known = {row: resolutions.all[row] for row, record in enumerate(records[:-1]) if len(record.rows)}
 
     def resolution(self, mapping: int) -> Resolution:
@@ -55,7 +56,13 @@ class CodeResolver:
         return Code(images, lambda addresses: map_addresses_of(record._replace(addresses=addresses), found)[0])
 
     def settle(self, mappings: Iterable[int], resolutions: Resolutions) -> list[int]:
-        """Let `resolutions`, which know more addresses, count for `mappings`; those for which they differ."""
+        """Let `resolutions`, which know more addresses, count for `mappings`; those for which they differ. Each changes
+        once: what was refused would be taken again where the callers that it led to are gone."""
+        mappings = [row for row in mappings if row not in self._settled]
         changed = [row for row in mappings if resolutions.all[row].binary is not self._known[row].binary]
         self._known |= {row: resolutions.all[row] for row in changed}
+        self._settled.update(changed)
+        for row in self._settled.difference(changed):
+            if self._known[row].binary is None and resolutions.all[row].binary is not None:
+                resolutions.refuse(row, self._known[row])
         return changed

@@ -124,6 +124,12 @@ class Resolutions:
         before = self._all[mapping]
         self._all[mapping] = replace(before, problems=(*before.problems, *problems), **changes)
 
+    def refuse(self, mapping: int, refusal: Resolution) -> None:
+        """Let a mapping have no binary, as more evidence said."""
+        locations = self._all[mapping].locations
+        self._all[mapping] = replace(refusal, mapping=mapping, locations=locations)
+        self.reasons[locations] = refusal.reason
+
     def note_name_conflicts(self, mapping: int, count: int) -> None:
         """At so many addresses of a mapping the names that came with the profile stay (R164, name agreement)."""
         if count:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symbolize import Symbolizer
+from symbolize.core.reasons import Reason
 from symbolize.profile import Profile
 from symbolize.unwind import constants as c
 from symbolize.unwind.constants import MAX_FRAMES
@@ -247,9 +248,15 @@ def test_refused_binary(tmp_path: Path) -> None:
     functions = [Fde(LEAF, 0x100), Fde(CALLER, 0x100), Fde(ROOT, 0x100, ROOT_RULES)]
     data = framed_file([Cie(functions)], code_of(b""))
     stack = words(*(returns(CALLER) + 2 * i for i in range(20)), returns(ROOT), 0)
-    profile = unwound(tmp_path, data, [Dump(registers(), stack)])
+    (tmp_path / "prog").write_bytes(data)
+    profile = profile_of("x86-64", [Dump(registers(), stack)], [FILE])
+    with Symbolizer(tmp_path) as symbolizer:
+        resolutions = symbolizer.match(profile)
     assert stacks(profile) == [[BASE + LEAF + 4]]
     assert "in files that were not found: prog 1" in profile.warnings[0]
+    assert resolutions.all[0].binary is None
+    assert "another build" in resolutions.all[0].detail
+    assert resolutions.reasons.tolist() == [Reason.MISFIT]
 
 
 @settings(deadline=None, max_examples=60)
