@@ -75,6 +75,10 @@ class CallFrames:
             trampolines &= (reasons != 0) | machine.trampolines_first
             rows[trampolines] = machine.trampoline_row
             reasons[trampolines] = 0
+            unknown = np.flatnonzero(reasons)
+            stubs = unknown[machine.stubs(image, vaddrs[unknown] + np.uint64(shift))]
+            rows[stubs] = machine.stub_row
+            reasons[stubs] = 0
         return rows, reasons
 
     def _collect(self, section: FrameSection, rows: UInt64) -> None:

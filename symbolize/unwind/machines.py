@@ -1,12 +1,13 @@
 """What differs between the machines whose stacks are unwound."""
 
+import re
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, UInt64
+from symbolize.core.arrays import Bool, Int64, UInt64
 from symbolize.elf import ElfImage
 from symbolize.profile.stack_dumps import REGISTERS
 from symbolize.unwind.constants import (
@@ -27,8 +28,9 @@ class Machine64(NamedTuple):
     pointer, and the bits that addresses of code have.
 
     `trampoline` is the code that a signal handler returns to, and `trampoline_row` where it finds the registers that
-    the kernel saved (R313, signal frames); with `trampolines_first` that counts more than
-    the call frame information there.
+    the kernel saved (R313, signal frames); with `trampolines_first` that counts more than the call frame information
+    there. `stub` matches the instructions of linkage stubs that have nothing pushed, where `stub_row` leads to the
+    caller; where `stub_mark` is at the begin of a section its first `stub_header` bytes are none.
     """
 
     elf_name: str
@@ -40,20 +42,54 @@ class Machine64(NamedTuple):
     trampoline: bytes
     trampoline_row: UInt64
     trampolines_first: bool
+    stub: re.Pattern[bytes]
+    stub_mark: bytes
+    stub_header: int
+    stub_row: UInt64
 
     def trampolines(self, image: ElfImage, vaddrs: UInt64) -> Bool:
         """Which of `vaddrs` are right before a trampoline: what returns there was called by the kernel."""
-        found = np.zeros(len(vaddrs), np.bool_)
-        code, at = np.frombuffer(self.trampoline, np.uint8), vaddrs + np.uint64(1)
-        data = np.frombuffer(image.data, np.uint8)
-        for segment in image.segments:
-            size = min(segment.file_size, len(data) - segment.file_offset) - len(code)
-            if segment.executable and size >= 0:
-                offset = at - np.uint64(segment.vaddr)
-                here = np.flatnonzero((at >= np.uint64(segment.vaddr)) & (offset <= np.uint64(size)))
-                first = offset[here].astype(np.int64) + segment.file_offset
-                found[here] |= (data[first[:, None] + np.arange(len(code))] == code).all(axis=1)
+        code = np.frombuffer(self.trampoline, np.uint8)
+        found: Bool = (code_at(image, vaddrs + np.uint64(1), len(code)) == code).all(axis=1)
         return found
+
+    def stubs(self, image: ElfImage, vaddrs: UInt64) -> Bool:
+        """Which of `vaddrs` are in linkage stubs (.plt), at an instruction before which nothing was pushed."""
+        found = np.zeros(len(vaddrs), np.bool_)
+        for section in image.sections:
+            if section.name.startswith(".plt"):
+                first = code_at(image, np.array([section.vaddr], np.uint64), STUB_BYTES).astype(np.uint8).tobytes()
+                begin = section.vaddr + (self.stub_header if self.stub_mark in first else 0)
+                found |= (vaddrs >= np.uint64(begin)) & (vaddrs < np.uint64(section.vaddr + section.size))
+        rows = np.flatnonzero(found)
+        code = code_at(image, vaddrs[rows], STUB_BYTES).astype(np.uint8)
+        found[rows] = [self.stub.match(each.tobytes()) is not None for each in code]
+        return found
+
+
+def code_at(image: ElfImage, vaddrs: UInt64, count: int) -> Int64:
+    """The bytes at each of `vaddrs`, -1 outside of the code that the file has: int64[n, count]."""
+    result = np.full((len(vaddrs), count), -1, np.int64)
+    data = np.frombuffer(image.data, np.uint8)
+    for segment in image.segments:
+        size = min(segment.file_size, len(data) - segment.file_offset) - count
+        if segment.executable and size >= 0:
+            offset = vaddrs - np.uint64(segment.vaddr)
+            here = np.flatnonzero((vaddrs >= np.uint64(segment.vaddr)) & (offset <= np.uint64(size)))
+            first = offset[here].astype(np.int64) + segment.file_offset
+            result[here] = data[first[:, None] + np.arange(count)]
+    return result
+
+
+def at_entry(registers: int, sp: int, pc: int, return_register: int) -> UInt64:
+    """The row of the first instruction of a function: the return address is at the top of the stack (x86-64), or in a
+    register."""
+    row = np.zeros(FIRST_RULE + 2 * registers, np.uint64)
+    on_stack = return_register == pc
+    row[[CFA_RULE, CFA_REGISTER, CFA_VALUE, RETURN_COLUMN]] = REGISTER, sp, 8 if on_stack else 0, return_register
+    if on_stack:
+        row[FIRST_RULE + 2 * pc : FIRST_RULE + 2 * pc + 2] = OFFSET, (1 << 64) - 8
+    return row
 
 
 def saved_registers(registers: int, sp: int, pc: int, offsets: Sequence[int]) -> UInt64:
@@ -65,6 +101,8 @@ def saved_registers(registers: int, sp: int, pc: int, offsets: Sequence[int]) ->
     return row
 
 
+STUB_BYTES = 8
+"""Bytes of the instructions that mark a linkage stub."""
 CONTEXT = 40
 """Offset of the registers in the x86-64 `ucontext`, on which the stack pointer is in the trampoline (<asm/ucontext.h>,
 <asm/sigcontext.h>)."""
@@ -83,6 +121,10 @@ X86_64 = Machine64(
     trampoline=bytes.fromhex("48c7c00f0000000f05"),  # mov $15, %rax; syscall
     trampoline_row=saved_registers(REGISTERS["x86-64"], 7, 16, [CONTEXT + 8 * at for at in X86_ORDER]),
     trampolines_first=False,
+    stub=re.compile(rb"(\xf3\x0f\x1e\xfa)?\xf2?\xff\x25", re.DOTALL),  # endbr64; bnd jmp *target(%rip)
+    stub_mark=b"\xff\x35",  # push offset(%rip)
+    stub_header=16,
+    stub_row=at_entry(REGISTERS["x86-64"], 7, 16, 16),
 )
 AARCH64 = Machine64(
     "EM_AARCH64",
@@ -94,5 +136,13 @@ AARCH64 = Machine64(
     trampoline=struct.pack("<II", 0xD2801168, 0xD4000001),  # mov x8, #139; svc #0
     trampoline_row=saved_registers(REGISTERS["aarch64"], 31, 32, [ARM_REGISTERS + 8 * at for at in range(33)]),
     trampolines_first=True,
+    # bti c; adrp x16, page; ldr x17, [x16, #offset]; add x16, x16, #offset; br x17
+    stub=re.compile(
+        rb"\x5f\x24\x03\xd5|[\x10\x30\x50\x70\x90\xb0\xd0\xf0]..[\x90\xb0\xd0\xf0]|\x11.[\x40-\x7f]\xf9|\x10.[\0-\x3f]\x91|\x20\x02\x1f\xd6",
+        re.DOTALL,
+    ),
+    stub_mark=b"\xf0\x7b\xbf\xa9",  # stp x16, x30, [sp, #-16]!
+    stub_header=32,
+    stub_row=at_entry(REGISTERS["aarch64"], 31, 32, 30),
 )
 MACHINES = {"x86-64": X86_64, "aarch64": AARCH64}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from symbolize.unwind import constants as c
-from tests.support.elf_writer import ALLOC, EXEC, X86_64, Section, Segment, elf_file
+from tests.support.elf_writer import ALLOC, EXEC, NOBITS, X86_64, Section, Segment, elf_file
 from tests.support.line_writer import sleb, uleb
 
 CODE, FRAMES = 0x1000, 0x4000
@@ -83,13 +83,22 @@ def frame_bytes(cies: Sequence[Cie], *, is_debug: bool = False) -> bytes:
 
 
 def framed_file(
-    cies: Sequence[Cie], code: bytes = b"\x90" * 0x1000, *, section: str = ".eh_frame", machine: int = X86_64
+    cies: Sequence[Cie],
+    code: bytes = b"\x90" * 0x1000,
+    *,
+    section: str = ".eh_frame",
+    machine: int = X86_64,
+    stubs: tuple[int, int] = (0, 0),
 ) -> bytes:
-    """A file with code at CODE, mapped from its offset CODE on, and call frame information."""
+    """A file with code at CODE, mapped from its offset CODE_OFFSET on, and call frame information.
+
+    `stubs` are vaddr and size of a .plt in the code.
+    """
     frames = frame_bytes(cies, is_debug=section == ".debug_frame")
     flags = ALLOC if section == ".eh_frame" else 0
     sections = [
         Section(".text", code, flags=ALLOC | EXEC, address=CODE),
+        *([Section(".plt", type=NOBITS, flags=ALLOC | EXEC, address=stubs[0], size=stubs[1])] if stubs[1] else []),
         Section(section, frames, flags=flags, address=FRAMES if flags else 0),
     ]
     return elf_file(sections, [Segment(CODE, len(code), offset=CODE_OFFSET)], machine=machine)

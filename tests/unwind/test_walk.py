@@ -14,8 +14,8 @@ from symbolize.core.reasons import Reason
 from symbolize.profile import Profile
 from symbolize.unwind import constants as c
 from symbolize.unwind.constants import MAX_FRAMES
-from tests.support.elf_writer import AARCH64
-from tests.support.frame_writer import ARM_START, CODE, CODE_OFFSET, Cie, Fde, block, framed_file, offset
+from tests.support.elf_writer import AARCH64, X86_64
+from tests.support.frame_writer import ARM_START, CODE, CODE_OFFSET, X86_START, Cie, Fde, block, framed_file, offset
 from tests.support.stack_dumps import PC, SP, Dump, Mapped, profile_of, stacks
 
 BASE, STACK = 0x7F0000000000, 0x7FFF00001000
@@ -271,3 +271,40 @@ def test_any_stack(stack: bytes, seed: int) -> None:
     profile = profile_of("x86-64", [Dump(values, stack)], [FILE])
     result = unwind(profile, lambda mapping: End.NO_FILE).profile
     assert all(FILE.start <= address < FILE.limit for address in stacks(result)[0])
+
+
+STUBS = {
+    "x86-64": (b"\xff\x35\0\0\0\0\xff\x25\0\0\0\0" + bytes(4), b"\xff\x25\0\0\0\0\x68\0\0\0\0\xe9\0\0\0\0", (0,)),
+    "aarch64": (
+        bytes.fromhex("f07bbfa9 d00b0090 11fe47f9 10e23f91 20021fd6 1f2003d5 1f2003d5 1f2003d5"),
+        bytes.fromhex("d00b00b0 110240f9 10020091 20021fd6"),
+        (0, 4, 8, 12),
+    ),
+}
+
+
+@pytest.mark.parametrize("machine", STUBS)
+@pytest.mark.parametrize("has_header", [True, False])
+def test_stubs(machine: str, has_header: bool, tmp_path: Path) -> None:
+    """Linkage stubs without rules lead to who called them, the code before the first one to nobody (R310, frame
+    pointers)."""
+    header, stub, places = STUBS[machine]
+    is_arm = machine == "aarch64"
+    start, call = (ARM_START, ARM_CALL) if is_arm else (X86_START, CALL)
+    code = bytearray(code_of(call))
+    plt = (header if has_header else b"") + stub * 2
+    code[BARE - CODE : BARE - CODE + len(plt)] = plt
+    root = Fde(ROOT, 0x100, bytes([c.DW_CFA_undefined, 30 if is_arm else 16]))
+    data = framed_file(
+        [Cie([root], start, return_register=30 if is_arm else 16)],
+        bytes(code),
+        machine=AARCH64 if is_arm else X86_64,
+        stubs=(BARE, len(plt)),
+    )
+    first = len(header) if has_header else 0
+    inside = [at + place for at in range(first, len(plt), len(stub)) for place in places]
+    for at in range(0, len(plt), 4 if is_arm else 1):
+        values = {"x30": returns(ROOT)} if is_arm else {}
+        dump = Dump(registers(machine, BASE + BARE + at, **values), words(returns(ROOT), 0))
+        found, _ = only(unwound(tmp_path, data, [dump], machine))
+        assert found == ([BARE, ROOT] if at in inside else [BARE]), at

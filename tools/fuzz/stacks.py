@@ -12,7 +12,7 @@ from symbolize.unwind import End, MappedCode, unwind
 from symbolize.unwind import constants as c
 from symbolize.unwind.constants import MAX_FRAMES
 from tests.support.frame_writer import CODE, CODE_OFFSET, Cie, Fde, advance, block, breg, framed_file, offset
-from tests.support.stack_dumps import FIXTURES, PC, SP, Dump, Mapped, noted, profile_of
+from tests.support.stack_dumps import FIXTURES, PC, SP, Dump, Mapped, noted, profile_of, stacks
 from tools.fuzz.mutate import ANY, HOW_MANY, mutate_file
 
 
@@ -88,8 +88,8 @@ def check(profile: Profile, mapped: Mapped) -> None:
     assert profile.stack_dumps is None
 
 
-def stack_target(seed: int) -> int:
-    """Stacks of a damaged program, or damaged stacks."""
+def found_in(seed: int) -> tuple[int, list[list[int]], list[str]]:
+    """Stacks of a damaged program, or damaged stacks: the bytes of the input, the addresses found, and the warnings."""
     chance = random.Random(seed)
     sample = chance.choice(samples())
     damage = chance.choice((damaged_frames, damaged_frames, mutate_file, lambda _, data: data))
@@ -97,11 +97,18 @@ def stack_target(seed: int) -> int:
     dumps = [damaged_dump(chance, sample.machine, dump) for dump in sample.dumps if chance.random() < 0.7]
     profile = profile_of(sample.machine, dumps, [sample.mapped])
     shift = np.uint64(sample.mapped.start - CODE) if sample.mapped.name == "made" else np.uint64(0)
+    size = len(data) + sum(len(dump.stack) for dump in dumps)
     try:
         with ElfImage.parse(memoryview(data), "damaged") as image:
             code = MappedCode([(image, 0)], lambda addresses: (addresses - shift, addresses >= np.uint64(0)))
-            result = unwind(profile, lambda mapping: code if chance.random() < 0.95 else End.NO_FILE)
-            check(result.profile, sample.mapped)
+            result = unwind(profile, lambda mapping: code if chance.random() < 0.95 else End.NO_FILE).profile
     except ElfError as error:
         assert "\n" not in str(error)
-    return len(data) + sum(len(dump.stack) for dump in dumps)
+        return size, [], [str(error)]
+    check(result, sample.mapped)
+    return size, stacks(result), result.warnings
+
+
+def stack_target(seed: int) -> int:
+    """Stacks of a damaged program, or damaged stacks."""
+    return found_in(seed)[0]
