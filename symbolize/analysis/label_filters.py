@@ -161,7 +161,7 @@ def labels_shown(profile: Profile, show: str, hide: str) -> Profile:
             raise UsageError(f"{name}: {text!r} is not a regular expression: {error}") from error
         keys = distinct(labels.key)
         matches = [(pattern.search(strings.text(row)) is not None) == (name == "tagshow") for row in keys.tolist()]
-        chosen[keys] &= matches
+        chosen[keys] &= np.array(matches, np.bool_)
     kept = chosen[labels.key]
     owner = np.repeat(np.arange(len(samples)), np.diff(samples.label_offsets))
     left = offsets_of(np.bincount(owner[kept], minlength=len(samples)))

@@ -7,14 +7,19 @@ import random
 import shutil
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
+from symbolize import Edits, Filters, load_all
+from symbolize.analysis.filters import selected
 from symbolize.cli.main import main
+from symbolize.core.errors import InputError
 from symbolize.elf import ElfImage
+from symbolize.profile import combine, compact, merged
+from symbolize.write import encode
 from tests.support import gperftools_writer as gperftools
 from tests.support import perfetto_traces as given
 from tests.support import perfetto_writer as traces
@@ -307,3 +312,38 @@ def profile_target(seed: int) -> int:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return len(data)
+
+
+FILTERS = (
+    Filters(focus="main|a", tagfocus="bytes=1kb:"),
+    Filters(hide="a", tagignore="pid=7,8", taghide="t"),
+    Filters(show="[a-m]", tagfocus=":64mb", tagshow="p"),
+)
+EDITS = (
+    Edits(prune=True, synthesize=True, path_prefixes=[("/", "x")]),
+    Edits(drop="[[:alpha:]]+.*", keep="main", trim_paths=["/src:/usr"]),
+    Edits(prune_from="a", synthesize=True),
+)
+
+
+def merged_target(seed: int) -> int:
+    """Damaged profiles merged, with edits and filters: what is written is read by protobuf, and values are not lost."""
+    chance = random.Random(seed)
+    data = [damaged_profile(chance.getrandbits(40)) for _ in range(2)]
+    found = []
+    for each in data:
+        with suppress(InputError), redirect_stderr(io.StringIO()):
+            found += [loaded.profile for loaded in load_all(io.BytesIO(each))[:3]]
+    if not found:
+        return sum(map(len, data))
+    found.append(chance.choice(found))
+    sizes = [len(profile.samples) for profile in found]
+    whole = merged(found, side_by_side=True)
+    assert len(whole.samples) <= sum(sizes) == sum(len(profile.samples) for profile in found)
+    edited = chance.choice(EDITS).apply(whole)
+    chosen = combine(selected(edited, chance.choice(FILTERS)))
+    for profile in (whole, edited, compact(chosen)):
+        profile_pb2.Profile.FromString(encode(profile))
+    again = merged([whole])
+    assert encode(again) == encode(merged([again]))
+    return sum(map(len, data))
