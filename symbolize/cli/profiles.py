@@ -158,7 +158,7 @@ def run_profiles(arguments: Sequence[str]) -> int:
             if options.sample_type:
                 choose_sample_type(merged, options.sample_type)
             write_output(run, merged, outputs[0], MERGED)
-    run.reports.finish(run.profiles > 1 or len(options.profiles) > 1)
+    run.reports.finish(run.profiles > 1 or len(options.profiles) > 1 or merges)
     if run.profiles:  # else the reports of earlier runs are kept
         write_lists(run)
     if below:
@@ -273,7 +273,7 @@ def symbolize_one(run: Run, source: str, path: str) -> tuple[float, bool]:
         names, titles = [each.name for each in found], [each.title for each in found]
         paths = paths_of_all(names, titles, path, options.output, len(options.profiles) == 1, run.output.endings[0])
         check_outputs(options, run.output, paths)
-    several = len(options.profiles) > 1 or len(found) > 1
+    several = len(options.profiles) > 1 or len(found) > 1 or run.merger is not None
     percent, is_complete = 100.0, True
     for each, to in zip(found, paths, strict=True):
         if symbols is None and run.merger is None:

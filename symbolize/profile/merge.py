@@ -1,5 +1,6 @@
 """Many profiles become one, by the rules of pprof as far as these make no wrong names (R345, merged mappings)."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
@@ -28,13 +29,11 @@ from symbolize.profile.obfuscation import Obfuscation
 from symbolize.profile.sample_types import Alignment, aligned, check_alike, factors, kind_of, kinds_of, values_of
 
 PAGE: Final = 4096
-SHARED_PATH: Final = b"/"
-"""How the path of a file begins that several processes may map."""
 FLAGS: Final = ("has_functions", "has_filenames", "has_line_numbers", "has_inline_frames")
 MAX_BUILDS: Final = 16
 """Builds with one path that are told apart as wholes; mappings of more stay as they are."""
-NO_FILES: Final = (b"//", b"/dev/", b"/memfd:", b"/anon_hugepage", b"/SYSV")
-"""How recorded names begin that look like paths and are those of memory."""
+NO_FILE: Final = re.compile(rb"//.*|/(dev/|memfd:|anon_hugepage|SYSV).*|.*/perf-\d+\.map|.*/jit-\d+\.dump")
+"""Recorded names that look like paths and are those of memory."""
 
 
 def merged(profiles: Iterable[Profile], *, side_by_side: bool = False) -> Profile:
@@ -175,8 +174,8 @@ def moved_addresses(profile: Profile, target: Int32) -> UInt64:
 
 
 def without_conflicts(profile: Profile, target: Int32) -> Int32:
-    """The same, but mappings without a build id that are known by other names at one address are of other builds, which
-    have the path of one another, and stay apart (R349, builds of one path)."""
+    """For each mapping its `target`, unless names show that it is of another build (R349, builds of one path): mappings
+    without a build id that came with different names for one address stay apart."""
     locations, mappings = profile.locations, profile.mappings
     has_lines = locations.has_lines()
     outermost = np.full(len(locations), NONE, np.int32)
@@ -214,7 +213,7 @@ def with_facts_of_equals(mappings: Mappings, target: Int32) -> Mappings:
 
 def is_shared_file(name: bytes) -> bool:
     """Whether a recorded name is that of a file, which is the same wherever it is mapped."""
-    return name.startswith(SHARED_PATH) and not name.startswith(NO_FILES)
+    return name.startswith(b"/") and NO_FILE.fullmatch(name) is None
 
 
 def only_used_mappings(profile: Profile) -> Profile:

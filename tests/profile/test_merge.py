@@ -219,7 +219,9 @@ def test_libraries_move_to_the_first_address() -> None:
     assert whole.samples.values.tolist() == [[14]]
 
 
-@pytest.mark.parametrize("name", ["[vdso]", "//anon", "/memfd:jit (deleted)", "", "[kernel.kallsyms]"])
+@pytest.mark.parametrize(
+    "name", ["[vdso]", "//anon", "/memfd:jit (deleted)", "", "[kernel.kallsyms]", "/tmp/perf-7.map"]
+)
 def test_memory_of_processes_stays_apart(name: str) -> None:
     """What is at another address is other code where no file says that it is the same (R345, merged mappings)."""
     mappings = [LIBRARY._replace(file=name), MOVED._replace(file=name)]
