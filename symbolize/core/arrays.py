@@ -4,6 +4,7 @@ numpy's own `unique` imports the masked arrays, which start-up time cannot spare
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -92,6 +93,18 @@ def ranges(starts: Int64, lengths: Int64) -> Int64:
     result: Int64 = np.arange(offsets[-1])
     result += np.repeat(starts - offsets[:-1], lengths)
     return result
+
+
+def gather_lists(items: Int32, begins: Int64, edges: Int64) -> Int32:
+    """Lists of items one after another: list i begins at `begins[i]` of `items` and goes to `edges[i]` of the result,
+    up to `edges[i + 1]`. In pieces, because the positions take more memory than the items."""
+    found = np.empty(int(edges[-1]), np.int32)
+    pieces = np.searchsorted(edges, np.arange(0, len(found), AT_ONCE)).tolist()
+    for first, last in pairwise([*pieces, len(begins)]):
+        start, end = edges[first], edges[last]
+        shift = np.repeat(begins[first:last] - edges[first:last], np.diff(edges[first : last + 1]))
+        found[start:end] = items[shift + np.arange(start, end)]
+    return found
 
 
 def views(*columns: NDArray[Any]) -> list[Any]:

@@ -12,7 +12,7 @@ cdef class Table:
     cdef int shift
 
     cdef Py_ssize_t slot(self, unsigned long long key) noexcept nogil
-    cdef int find(self, unsigned long long key) noexcept nogil
+    cpdef int find(self, unsigned long long key) noexcept nogil
     cpdef int put(self, unsigned long long key, int row) except -1 nogil
     cdef void move(self, unsigned long long key, int row) noexcept nogil
     cdef int reserve(self, Py_ssize_t count) except -1 nogil

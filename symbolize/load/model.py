@@ -53,6 +53,7 @@ class LoadOptions:
     keep_trampolines: bool = False
     trace_offcpu: "OffCpuMode | None" = None
     show_art_frames: bool = False
+    sample_labels: Sequence[str] = ("pid", "tid", "comm")
 
 
 DEFAULTS: Final = LoadOptions()

@@ -13,6 +13,8 @@ from symbolize.profile.model import Profile
 
 SIMPLEPERF: Final = b"SIMPLEPERF"
 """How a simpleperf report begins."""
+PERF_DATA: Final = (b"PERFILE2", b"2ELIFREP", b"PERFFILE")
+"""How perf.data begins, in both byte orders, and before that."""
 
 
 def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = DEFAULTS) -> list[LoadedProfile]:
@@ -109,7 +111,18 @@ def _load_perfetto(content: Content, options: LoadOptions) -> list[LoadedProfile
     return load(content.pieces(is_recording=True), content.name, options.choice, lambda: content.packed_size)
 
 
+def _is_perf(content: Content) -> bool:
+    return content.head.startswith(PERF_DATA)
+
+
+def _load_perf(content: Content, options: LoadOptions) -> list[LoadedProfile]:
+    from symbolize.load.perf.load import load
+
+    return single(load(content, options))
+
+
 FORMATS: Final = (
+    Format("perf.data", _is_perf, _load_perf, ("choice", "sample_labels")),
     Format("Perfetto trace", _is_perfetto, _load_perfetto, ("choice",)),
     Format("simpleperf report_sample", _is_simpleperf, _load_simpleperf, ("trace_offcpu", "show_art_frames")),
     Format("pprof", _is_pprof, _load_pprof),
@@ -122,5 +135,6 @@ OPTIONS: Final = {
     "keep_trampolines": "Keeping trampolines",
     "trace_offcpu": "The choice of on-CPU or off-CPU samples",
     "show_art_frames": "Showing the frames of Android's runtime",
+    "sample_labels": "The choice of labels",
 }
 """What the options of formats do, for the warning that one had no effect."""

@@ -3,12 +3,22 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
-from symbolize.core.arrays import NONE, Bool, Int32, Int64, UInt64, distinct, distinct_inverse, offsets_of, ranges
+from symbolize.core.arrays import (
+    NONE,
+    Bool,
+    Int32,
+    Int64,
+    UInt64,
+    distinct,
+    distinct_inverse,
+    gather_lists,
+    offsets_of,
+    ranges,
+)
 from symbolize.load.perfetto.trace import Mapping, Trace
 from symbolize.profile.model import (
     Functions,
@@ -23,8 +33,6 @@ from symbolize.profile.model import (
 
 TOP: Final = (1 << 64) - 1
 PAGE: Final = 4096
-
-PIECE: Final = 1 << 20
 
 MODES: Final = ("", "kernel", "user", "hypervisor", "guest kernel", "guest user")
 
@@ -72,7 +80,7 @@ def build(trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str,
     lengths = np.diff(offsets)[used]
     begins = offsets[:-1][used]
     edges = offsets_of(lengths)
-    frames = gather(items, begins, edges).astype(np.int64)
+    frames = gather_lists(items, begins, edges).astype(np.int64)
     callers = np.ones(len(frames), np.bool_)
     callers[edges[:-1]] = False
     table = trace.frames.array()
@@ -88,24 +96,12 @@ def build(trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str,
     label_offsets, labels = _labels(profile, parts)
     profile.samples = Samples(
         location_offsets=sample_edges,
-        locations=gather(location.astype(np.int32), edges[:-1][which], sample_edges),
+        locations=gather_lists(location.astype(np.int32), edges[:-1][which], sample_edges),
         values=np.ascontiguousarray(values),
         label_offsets=label_offsets,
         labels=labels,
     )
     return profile
-
-
-def gather(items: Int32, begins: Int64, edges: Int64) -> Int32:
-    """Lists of items one after another: list i begins at `begins[i]` of `items` and goes to `edges[i]` of the result,
-    up to `edges[i + 1]`. In pieces, because the positions take more memory than the items."""
-    found = np.empty(int(edges[-1]), np.int32)
-    pieces = np.searchsorted(edges, np.arange(0, len(found), PIECE)).tolist()
-    for first, last in pairwise([*pieces, len(begins)]):
-        start, end = edges[first], edges[last]
-        shift = np.repeat(begins[first:last] - edges[first:last], np.diff(edges[first : last + 1]))
-        found[start:end] = items[shift + np.arange(start, end)]
-    return found
 
 
 def _labels(profile: Profile, parts: Sequence[Part]) -> tuple[Int64, Labels]:

@@ -1,0 +1,1 @@
+"""perf.data as Linux perf writes it, in files and pipes."""

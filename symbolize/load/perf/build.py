@@ -1,0 +1,276 @@
+"""From the tables of a recording to the profile."""
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from symbolize.core.arrays import (
+    NONE,
+    Bool,
+    Int32,
+    Int64,
+    UInt64,
+    distinct,
+    distinct_inverse,
+    gather_lists,
+    is_among,
+    offsets_of,
+    pair,
+    ranges,
+)
+from symbolize.core.errors import InputError
+from symbolize.load.perf import numbers as n
+from symbolize.load.perf.build_ids import BuildIds
+from symbolize.load.perf.events import Columns, columns_of, machine_of
+from symbolize.profile.model import (
+    AddressKind,
+    Functions,
+    Labels,
+    Lines,
+    Locations,
+    Mappings,
+    Profile,
+    Samples,
+    ValueType,
+)
+from symbolize.profile.stack_dumps import StackDumps
+
+if TYPE_CHECKING:
+    from symbolize.load.perf.recording import Recording
+
+MAX_VALUES: Final = 1 << 28
+"""Values in all samples together: every sample has two for each event."""
+MAX_LABELS: Final = 1 << 28
+
+MODES: Final = {
+    n.KERNEL_MODE: b"Host Kernel",
+    n.USER_MODE: b"Host User",
+    n.HYPERVISOR_MODE: b"Hypervisor",
+    n.GUEST_KERNEL_MODE: b"Guest Kernel",
+    n.GUEST_USER_MODE: b"Guest User",
+}
+MODE_BITS: Final = 8
+UNKNOWN: Final = 0xFFFFFFFF
+"""A pid, tid or cpu that is not known."""
+
+KINDS: Final = {
+    n.UNKNOWN_MAPPING: AddressKind.NO_BINARY,
+    n.GUEST_MAPPING: AddressKind.NO_BINARY,
+    n.HYPERVISOR_MAPPING: AddressKind.NO_BINARY,
+}
+
+
+class Rows(NamedTuple):
+    """The samples of the scan as columns; `column` is the pair of values that a sample is counted under."""
+
+    column: Int32
+    context: Int64
+    stack: Int64
+    count: Int64
+    value: Int64
+
+
+def build(recording: "Recording") -> Profile:
+    """The profile of what was read. Raises InputError if its samples have too many values."""
+    profile = Profile(strings=recording.strings)
+    rows, columns = _rows(recording)
+    _sample_types(profile, recording, columns)
+    mapping_rows = _mappings(profile, recording)
+    _locations(profile, recording, mapping_rows)
+    sample_of_row = _samples(profile, recording, rows, len(columns.names))
+    _dumps(profile, recording, sample_of_row, mapping_rows)
+    _times(profile, recording)
+    comments = []
+    if recording.facts.version:
+        comments.append(b"perf-version:" + recording.facts.version)
+    if recording.facts.command:
+        comments.append(b"perf-command:" + b" ".join(recording.facts.command))
+    profile.comments = profile.strings.add_all(comments)
+    return profile
+
+
+def _rows(recording: "Recording") -> tuple[Rows, Columns]:
+    """The samples, and what they are counted under."""
+    table = recording.samples.rows.array()
+    event = table[:, n.ROW_EVENT].astype(np.int64)
+    columns = columns_of(recording.events, set(distinct(event).tolist()))
+    if len(table) * 2 * len(columns.names) > MAX_VALUES:
+        what = f"has {len(table)} different samples of {len(columns.names)} events, which is too much"
+        raise InputError(recording.name, what)
+    others = (table[:, word].astype(np.int64) for word in (n.ROW_CONTEXT, n.ROW_STACK, n.ROW_COUNT, n.ROW_VALUE))
+    return Rows(columns.of_event[event], *others), columns
+
+
+def _sample_types(profile: Profile, recording: "Recording", columns: Columns) -> None:
+    """Two for each event: how often it was sampled, and how often it happened by that. The last is the default."""
+    add = profile.strings.add
+    for name, unit in zip(columns.names, columns.units, strict=True):
+        profile.sample_types.append(ValueType(add(name + b"_sample"), add(b"count")))
+        profile.sample_types.append(ValueType(add(name + b"_event"), add(unit)))
+    for event, column in zip(recording.events, columns.of_event.tolist(), strict=True):
+        if column == len(columns.names) - 1 and not event.is_frequency and event.period < 1 << 63:
+            profile.period_type = ValueType(add(columns.names[column]), add(columns.units[column]))
+            profile.period = event.period
+
+
+def _mappings(profile: Profile, recording: "Recording") -> Int32:
+    """Fill in the mappings in use, that of the main program first; the row of each mapping of the recording."""
+    known, strings = recording.processes.mappings, profile.strings
+    used = np.zeros(len(known), np.bool_)
+    used[recording.samples.frames.array()[:, 1].astype(np.int64)] = True
+    used[recording.samples.spaces.arrays()[1]] = True
+    used[recording.processes.neighbours(used)] = True
+    order = np.flatnonzero(used)
+    main = recording.processes.main_of_most(recording)
+    if main >= n.STAND_INS and used[main]:
+        order = np.concatenate(([main], order[order != main]))
+    ids = BuildIds(recording.facts.build_ids)
+    table = Mappings.zeros(len(order))
+    kinds = np.full(len(order), AddressKind.PROCESS, np.uint8)
+    for row, number in enumerate(order.tolist()):
+        mapping = known[number]
+        name = strings[mapping.name]
+        table.start[row], table.limit[row], table.file_offset[row] = mapping.start, mapping.limit, mapping.offset
+        table.filename[row] = mapping.name
+        build_id = mapping.build_id or ids.find(name)
+        table.build_id[row] = strings.add(build_id.hex().encode())
+        kinds[row] = AddressKind.NO_BINARY if mapping.symbol else KINDS.get(number, AddressKind.PROCESS)
+    profile.mappings = table
+    if kinds.any():
+        profile.address_kinds = kinds
+    rows = np.full(len(known), NONE, np.int32)
+    rows[order] = np.arange(len(order), dtype=np.int32)
+    return rows
+
+
+def _locations(profile: Profile, recording: "Recording", mapping_rows: Int32) -> None:
+    """Fill in the locations, which are the frames, and the functions of those that are in no file."""
+    frames = recording.samples.frames.array()
+    mapping = frames[:, 1].astype(np.int64)
+    symbol_of = np.array([each.symbol for each in recording.processes.mappings], np.int32)
+    names, which = distinct_inverse(symbol_of[mapping])
+    is_named = symbol_of[mapping] != 0
+    first = int(len(names) > 0 and names[0] == 0)  # those without a symbol come first
+    profile.functions = Functions.zeros(len(names) - first)
+    profile.functions.name = profile.functions.system_name = names[first:].copy()
+    count = int(is_named.sum())
+    lines = Lines((which[is_named] - first).astype(np.int32), np.zeros(count, np.int64), np.zeros(count, np.int64))
+    profile.locations = Locations(
+        address=np.ascontiguousarray(frames[:, 0]),
+        mapping=mapping_rows[mapping],
+        is_folded=np.zeros(len(frames), np.bool_),
+        line_offsets=offsets_of(is_named),
+        lines=lines,
+    )
+
+
+def _samples(profile: Profile, recording: "Recording", rows: Rows, width: int) -> Int64:
+    """Fill in the samples: one for each stack and its labels, but one for each stack dump; the sample of each row."""
+    has_dump = np.zeros(len(rows.count), np.bool_)
+    has_dump[recording.samples.dump_array()[:, n.DUMP_ROW].astype(np.int64)] = True
+    first, sample_of_row = _merged(pair(rows.context, rows.stack), has_dump, len(recording.events))
+    values = np.zeros((len(first), 2 * width), np.int64)
+    column = 2 * rows.column.astype(np.int64)
+    counted = rows.column != NONE
+    np.add.at(values, (sample_of_row[counted], column[counted]), rows.count[counted])
+    np.add.at(values, (sample_of_row[counted], column[counted] + 1), rows.value[counted])
+    begins, items = recording.samples.stacks.arrays()
+    stack = rows.stack[first]
+    offsets = offsets_of(np.diff(begins)[stack])
+    label_offsets, labels = _labels(profile, recording, rows.context[first])
+    profile.samples = Samples(
+        location_offsets=offsets,
+        locations=gather_lists(items, begins[:-1][stack], offsets),
+        values=values,
+        label_offsets=label_offsets,
+        labels=labels,
+    )
+    return sample_of_row
+
+
+def _merged(keys: Int64, has_dump: Bool, events: int) -> tuple[Int64, Int64]:
+    """The first row of each sample, ascending, and the sample of each row."""
+    count = len(keys)
+    if events < 2:  # rows of one event are different
+        return np.arange(count), np.arange(count)
+    merged = np.flatnonzero(~has_dump)
+    known, which = distinct_inverse(keys[merged])
+    group = np.empty(count, np.int64)
+    group[merged] = which
+    group[has_dump] = np.arange(len(known), len(known) + count - len(merged))
+    first = np.full(len(known) + count - len(merged), count, np.int64)
+    np.minimum.at(first, group, np.arange(count))
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[group]
+
+
+def _labels(profile: Profile, recording: "Recording", contexts: Int64) -> tuple[Int64, Labels]:
+    """The labels of samples in these contexts."""
+    add = profile.strings.add
+    words = recording.samples.contexts.array()
+    thread, comms, cpu = (words[:, i] for i in range(n.CONTEXT_WORDS))
+    low = np.uint64(UNKNOWN)
+    cgroups = np.array([0, *recording.cgroups], np.int32)
+    modes = np.array([add(MODES.get(mode, b"")) for mode in range(n.MODE_MASK + 1)], np.int32)
+    numbers = [(b"pid", thread >> np.uint64(32)), (b"tid", thread & low), (b"cpu", cpu >> np.uint64(32))]
+    texts = [
+        (b"comm", (comms >> np.uint64(32)).astype(np.int32)),
+        (b"thread_comm", (comms & low).astype(np.int32)),
+        (b"cgroup", cgroups[((cpu & low) >> np.uint64(MODE_BITS)).astype(np.int64)]),
+        (b"execution_mode", modes[(cpu & np.uint64(n.MODE_MASK)).astype(np.int64)]),
+    ]
+    zero = np.zeros(len(words), np.int64)
+    parts = [
+        *((add(key), zero, number.astype(np.int64), number != low) for key, number in numbers),
+        *((add(key), text, zero, text != 0) for key, text in texts),
+    ]
+    has = np.stack([each[3] for each in parts], axis=1)
+    table = Labels(
+        key=np.broadcast_to(np.array([each[0] for each in parts], np.int32), has.shape)[has],
+        text=np.stack([each[1].astype(np.int32) for each in parts], axis=1)[has],
+        number=np.stack([each[2] for each in parts], axis=1)[has],
+        unit=np.zeros(int(has.sum()), np.int32),
+    )
+    counts = has.sum(axis=1)
+    offsets = offsets_of(counts[contexts])
+    if int(offsets[-1]) > MAX_LABELS:
+        raise InputError(recording.name, f"has {int(offsets[-1])} labels in its samples, which is too much")
+    return offsets, table.take(ranges(offsets_of(counts)[:-1][contexts], counts[contexts]))
+
+
+def _dumps(profile: Profile, recording: "Recording", sample_of_row: Int64, mapping_rows: Int32) -> None:
+    """Fill in the stack dumps."""
+    table = recording.samples.dump_array()
+    if not len(table):
+        return
+    machine = machine_of(recording.facts.arch, recording.events)
+    offsets, items = recording.samples.spaces.arrays()
+    columns = [np.ascontiguousarray(table[:, word]) for word in range(n.DUMP_WORDS)]
+    flags = columns[n.DUMP_FLAGS]
+    profile.stack_dumps = StackDumps(
+        machine=machine,
+        data=recording.dump_data(),
+        sample=sample_of_row[columns[n.DUMP_ROW].astype(np.int64)],
+        offset=columns[n.DUMP_OFFSET].astype(np.int64),
+        size=columns[n.DUMP_SIZE].astype(np.int64),
+        registers=np.ascontiguousarray(table[:, n.DUMP_WORDS :]),
+        is_32bit=(flags & np.uint64(n.DUMP_32BIT)) != 0,
+        is_full=(flags & np.uint64(n.DUMP_FULL)) != 0,
+        space=columns[n.DUMP_SPACE].astype(np.int32),
+        space_offsets=offsets.copy(),
+        space_mappings=mapping_rows[items],
+    )
+
+
+def _times(profile: Profile, recording: "Recording") -> None:
+    """When the recording began, if its clock is known, and how long it took."""
+    facts, scan = recording.facts, recording.scan
+    first, last = facts.first_time, facts.last_time
+    if not 0 < first <= last:
+        first, last = (scan.first_sample, scan.last_sample) if scan.last_sample else (0, 0)
+    profile.duration_nanos = min(last - first, n_max := (1 << 63) - 1)
+    if facts.clock is not None and first:
+        wall, at = facts.clock
+        profile.time_nanos = max(min(first - at + wall, n_max), 0)

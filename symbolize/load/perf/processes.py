@@ -1,0 +1,252 @@
+"""Processes, threads and what is mapped in them, over time."""
+
+import re
+from bisect import bisect_left, bisect_right
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from symbolize.load.model import Choice
+from symbolize.load.perf import numbers as n
+from symbolize.load.perf.header import BUILD_ID_ROOM
+from symbolize.load.perf.numbers import KERNEL_PROCESS
+from symbolize.profile.strings import Strings
+
+TOP: Final = (1 << 64) - 1
+PAGE: Final = 4096
+EXECUTABLE: Final = 4
+LOWEST_KERNEL: Final = 1 << 30
+"""No kernel has its code below this address."""
+
+MAX_MAPS: Final = 1 << 16
+"""Mappings of a process; the kernel's own limit (vm.max_map_count) is 65530."""
+MAX_ALL_MAPS: Final = 1 << 22
+"""Mappings of all processes together."""
+MAX_PROCESSES: Final = 1 << 22
+MAX_THREADS: Final = 1 << 24
+
+ANONYMOUS: Final = re.compile(rb"//anon|\[anon[:\]]|\[heap\]|\[stack|/dev/zero|/anon_hugepage|/SYSV")
+"""How the names of memory begin that no file is in: executable, it holds code made at run time."""
+
+COMM_SIZE: Final = 15
+"""Bytes of its name that the kernel keeps for a thread."""
+
+STAND_INS: Final = (b"[unknown]", b"[kernel.kallsyms]", b"[guest]", b"[hypervisor]")
+"""Names of the mappings that stand for what no other holds, by row."""
+
+
+class Mapping(NamedTuple):
+    """What is mapped at a range of addresses. `symbol` is the function that it consists of, 0 if it is a file.
+
+    Those of several processes that are equal are one.
+    """
+
+    start: int
+    limit: int
+    offset: int
+    name: int
+    build_id: bytes = b""
+    symbol: int = 0
+
+
+class Space:
+    """The mappings of a process: disjoint, ascending. `is_shared` by a process that was forked off."""
+
+    __slots__ = ("is_shared", "limits", "rows", "starts")
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.limits: list[int] = []
+        self.rows: list[int] = []
+        self.is_shared = False
+
+    def copy(self) -> "Space":
+        """The same mappings, to be changed."""
+        other = Space()
+        other.starts, other.limits, other.rows = self.starts.copy(), self.limits.copy(), self.rows.copy()
+        return other
+
+
+class Process:
+    """A process: `row` in the tables of the samples, `main` the mapping of its program."""
+
+    __slots__ = ("comm", "is_exited", "is_main_named", "main", "pid", "row", "space")
+
+    def __init__(self, row: int, pid: int) -> None:
+        self.row = row
+        self.pid = pid
+        self.comm = 0
+        self.space = Space()
+        self.main = n.UNKNOWN_MAPPING
+        self.is_main_named = self.is_exited = False
+
+
+class Processes:
+    """What the side-band records say, entered into the tables of `samples`, a `symbolize.load.perf.samples.Samples`."""
+
+    def __init__(self, samples: Any, strings: Strings, choice: Choice) -> None:
+        self._samples = samples
+        self._strings = strings
+        self._choice = choice
+        self.mappings: list[Mapping] = []
+        self._mapping_rows: dict[Mapping, int] = {}
+        self.of_pid: dict[int, Process] = {}
+        self.all: list[Process] = []
+        self._maps = 0
+        self.too_many = 0
+        for name in STAND_INS:
+            self._mapping(Mapping(0, TOP, 0, strings.add(name)))
+        self.kernel = self._new_process(-1)
+
+    def thread(self, pid: int, tid: int) -> int:
+        """The row of a thread, which is made if it is new."""
+        row: int = self._samples.find_thread(pid, tid)
+        if row < 0:
+            row = self._samples.add_thread(pid, tid)
+            process = self.process(pid)
+            self._samples.set_thread(row, process.row, process.comm)
+        return row
+
+    def process(self, pid: int) -> Process:
+        """The process that has a pid now."""
+        return self.of_pid.get(pid) or self._new_process(pid)
+
+    def refresh(self, row: int) -> None:
+        """Enter the mappings of a process into the pool."""
+        space = self.all[row].space
+        if not self._samples.has_room(len(space.rows)):
+            self._samples.empty_pool(len(self.all))
+        columns = np.array(space.starts, np.uint64), np.array(space.limits, np.uint64), np.array(space.rows, np.int32)
+        self._samples.set_maps(row, *columns)
+
+    def comm(self, pid: int, tid: int, name: bytes, is_exec: bool) -> None:
+        """A thread got a name, by executing a program if `is_exec`, which ends all mappings before."""
+        process, comm = self.process(pid), self._strings.add(name)
+        self._samples.set_thread(self.thread(pid, tid), process.row, comm)
+        if is_exec:
+            self._set_space(process, Space())
+            process.main, process.is_main_named = n.UNKNOWN_MAPPING, False
+        if is_exec or pid == tid or not process.comm:
+            process.comm = comm
+            self._enter(process)
+
+    def fork(self, pid: int, parent: int, tid: int, parent_tid: int, is_exec: bool) -> None:
+        """A thread was made; of another process than that which made it, it has copies of its mappings, unless the
+        record only says that it is there (`is_exec`)."""
+        comm = self._samples.comm_of(self.thread(parent, parent_tid)) if parent >= 0 else 0
+        if pid != parent:
+            origin = self.process(parent)
+            process = self._new_process(pid)
+            process.comm = comm
+            if not is_exec:
+                process.space, origin.space.is_shared = origin.space, True
+                process.main, process.is_main_named = origin.main, origin.is_main_named
+            self._enter(process)
+        self._samples.set_thread(self.thread(pid, tid), self.process(pid).row, comm)
+
+    def exit(self, pid: int) -> None:
+        """The first thread of a process ended. Others, and samples of it, may follow; its mappings go when others need
+        the memory."""
+        self.process(pid).is_exited = True
+
+    def main_of_most(self, recording: "Recording") -> int:
+        """The mapping of the program of the process with most samples."""
+        return max((process.main for process in self.all), default=n.UNKNOWN_MAPPING)
+
+    def neighbours(self, used: Any) -> list[int]:
+        """The mappings that touch anonymous ones in use, in the processes as they are now."""
+        return []
+
+    def map(self, pid: int, start: int, size: int, offset: int, name: bytes, build_id: bytes, is_kernel: bool) -> None:
+        """Something executable was mapped over what was at its addresses before."""
+        limit = min(start + size, TOP)
+        if is_kernel and start < LOWEST_KERNEL <= offset:
+            start = offset // PAGE * PAGE
+        if start >= limit:
+            return
+        process = self.kernel if is_kernel else self.process(pid)
+        if not is_kernel and ANONYMOUS.match(name):
+            name = b"/tmp/perf-%d.map" % pid  # noqa: S108  the name under which a compiler at run time lists its code
+        build_id = build_id[:BUILD_ID_ROOM] if any(build_id) else b""
+        row = self._mapping(Mapping(start, limit, offset, self._strings.add(name), build_id))
+        self._put(process, start, limit, row)
+        if not is_kernel and name.startswith(b"/") and not process.is_main_named:
+            is_named = name.rpartition(b"/")[2][:COMM_SIZE] == self._strings[process.comm]
+            if is_named or process.main == n.UNKNOWN_MAPPING:
+                process.main, process.is_main_named = row, is_named
+
+    def symbol(self, start: int, size: int, is_bpf: bool, name: bytes, is_removed: bool) -> None:
+        """A function was added to the kernel at run time, or removed."""
+        limit = min(start + size, TOP)
+        if start >= limit:
+            return
+        if is_removed:
+            self._cut(self.kernel, start, limit)
+            return
+        module = self._strings.add(b"[bpf]" if is_bpf else b"[kernel.ool]")
+        row = self._mapping(Mapping(start, limit, 0, module, symbol=self._strings.add(name)))
+        self._put(self.kernel, start, limit, row)
+
+    def _new_process(self, pid: int) -> Process:
+        process = Process(min(len(self.all), MAX_PROCESSES), pid)
+        if process.row == MAX_PROCESSES:
+            self.too_many += 1
+            process = self.all[KERNEL_PROCESS + 1]
+        else:
+            self.all.append(process)
+        self.of_pid[pid] = process
+        self._enter(process)
+        self._samples.set_stale(process.row)
+        return process
+
+    def _enter(self, process: Process) -> None:
+        """Tell the samples what a process is called, and whether it is wanted."""
+        wanted = self._choice.takes("cpu", process.pid, self._strings[process.comm])
+        self._samples.set_process(process.row, process.comm, wanted)
+
+    def _mapping(self, mapping: Mapping) -> int:
+        row = self._mapping_rows.get(mapping)
+        if row is None:
+            row = self._mapping_rows[mapping] = len(self.mappings)
+            self.mappings.append(mapping)
+        return row
+
+    def _put(self, process: Process, start: int, limit: int, row: int) -> None:
+        """Put a mapping into a process."""
+        at = self._cut(process, start, limit)
+        space = process.space
+        if len(space.rows) >= MAX_MAPS or self._maps >= MAX_ALL_MAPS:
+            self.too_many += 1
+            return
+        space.starts.insert(at, start)
+        space.limits.insert(at, limit)
+        space.rows.insert(at, row)
+        self._maps += 1
+
+    def _cut(self, process: Process, start: int, limit: int) -> int:
+        """Take a range out of the mappings of a process; the position in its lists that is free then."""
+        if process.space.is_shared:
+            self._set_space(process, process.space.copy())
+        space = process.space
+        self._samples.set_stale(process.row)
+        first = bisect_right(space.limits, start)
+        last = bisect_left(space.starts, limit)
+        pieces: list[tuple[int, int, int]] = []
+        for i in range(first, last):
+            old = self.mappings[space.rows[i]]
+            for begin, end in ((space.starts[i], start), (limit, space.limits[i])):
+                if begin < end:
+                    piece = old._replace(start=begin, limit=end, offset=(old.offset + begin - old.start) & TOP)
+                    pieces.append((begin, end, self._mapping(piece)))
+        space.starts[first:last] = [begin for begin, _, _ in pieces]
+        space.limits[first:last] = [end for _, end, _ in pieces]
+        space.rows[first:last] = [row for _, _, row in pieces]
+        self._maps += len(pieces) - (last - first)
+        return first + sum(begin < start for begin, _, _ in pieces)
+
+    def _set_space(self, process: Process, space: Space) -> None:
+        if not process.space.is_shared:
+            self._maps -= len(process.space.rows)
+        self._maps += len(space.rows)
+        process.space = space
+        self._samples.set_stale(process.row)
