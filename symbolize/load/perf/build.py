@@ -9,11 +9,9 @@ from symbolize.core.arrays import (
     Bool,
     Int32,
     Int64,
-    UInt64,
     distinct,
     distinct_inverse,
     gather_lists,
-    is_among,
     offsets_of,
     pair,
     ranges,
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
 MAX_VALUES: Final = 1 << 28
 """Values in all samples together: every sample has two for each event."""
 MAX_LABELS: Final = 1 << 28
+MAX_INT64: Final = (1 << 63) - 1
 
 MODES: Final = {
     n.KERNEL_MODE: b"Host Kernel",
@@ -66,13 +65,13 @@ class Rows(NamedTuple):
     column: Int32
     context: Int64
     stack: Int64
-    count: Int64
+    samples: Int64
     value: Int64
 
 
 def build(recording: "Recording") -> Profile:
     """The profile of what was read. Raises InputError if its samples have too many values."""
-    profile = Profile(strings=recording.strings)
+    profile = Profile(strings=recording.strings, warnings=recording.warnings())
     rows, columns = _rows(recording)
     _sample_types(profile, recording, columns)
     mapping_rows = _mappings(profile, recording)
@@ -117,11 +116,12 @@ def _mappings(profile: Profile, recording: "Recording") -> Int32:
     """Fill in the mappings in use, that of the main program first; the row of each mapping of the recording."""
     known, strings = recording.processes.mappings, profile.strings
     used = np.zeros(len(known), np.bool_)
-    used[recording.samples.frames.array()[:, 1].astype(np.int64)] = True
+    frames_of = np.bincount(recording.samples.frames.array()[:, 1].astype(np.int64), minlength=len(known))
+    used[frames_of > 0] = True
     used[recording.samples.spaces.arrays()[1]] = True
     used[recording.processes.neighbours(used)] = True
     order = np.flatnonzero(used)
-    main = recording.processes.main_of_most(recording)
+    main = recording.processes.main_program(frames_of)
     if main >= n.STAND_INS and used[main]:
         order = np.concatenate(([main], order[order != main]))
     ids = BuildIds(recording.facts.build_ids)
@@ -166,13 +166,13 @@ def _locations(profile: Profile, recording: "Recording", mapping_rows: Int32) ->
 
 def _samples(profile: Profile, recording: "Recording", rows: Rows, width: int) -> Int64:
     """Fill in the samples: one for each stack and its labels, but one for each stack dump; the sample of each row."""
-    has_dump = np.zeros(len(rows.count), np.bool_)
+    has_dump = np.zeros(len(rows.stack), np.bool_)
     has_dump[recording.samples.dump_array()[:, n.DUMP_ROW].astype(np.int64)] = True
     first, sample_of_row = _merged(pair(rows.context, rows.stack), has_dump, len(recording.events))
     values = np.zeros((len(first), 2 * width), np.int64)
     column = 2 * rows.column.astype(np.int64)
     counted = rows.column != NONE
-    np.add.at(values, (sample_of_row[counted], column[counted]), rows.count[counted])
+    np.add.at(values, (sample_of_row[counted], column[counted]), rows.samples[counted])
     np.add.at(values, (sample_of_row[counted], column[counted] + 1), rows.value[counted])
     begins, items = recording.samples.stacks.arrays()
     stack = rows.stack[first]
@@ -245,6 +245,7 @@ def _dumps(profile: Profile, recording: "Recording", sample_of_row: Int64, mappi
     table = recording.samples.dump_array()
     if not len(table):
         return
+    profile.warnings.append(f"{len(table):,} samples lack their callers until their stack dumps are unwound.")
     machine = machine_of(recording.facts.arch, recording.events)
     offsets, items = recording.samples.spaces.arrays()
     columns = [np.ascontiguousarray(table[:, word]) for word in range(n.DUMP_WORDS)]
@@ -270,7 +271,7 @@ def _times(profile: Profile, recording: "Recording") -> None:
     first, last = facts.first_time, facts.last_time
     if not 0 < first <= last:
         first, last = (scan.first_sample, scan.last_sample) if scan.last_sample else (0, 0)
-    profile.duration_nanos = min(last - first, n_max := (1 << 63) - 1)
+    profile.duration_nanos = min(last - first, MAX_INT64)
     if facts.clock is not None and first:
         wall, at = facts.clock
-        profile.time_nanos = max(min(first - at + wall, n_max), 0)
+        profile.time_nanos = max(min(first - at + wall, MAX_INT64), 0)

@@ -9,11 +9,25 @@ import numpy as np
 from symbolize.core.arrays import NONE, Int32, UInt64
 from symbolize.load.perf import numbers as n
 from symbolize.load.perf.header import Event
-from symbolize.profile.stack_dumps import REGISTERS
 
 X86_64: Final = {
-    **{0: 0, 1: 3, 2: 2, 3: 1, 4: 4, 5: 5, 6: 6, 7: 7, 8: 16},
-    **{16: 8, 17: 9, 18: 10, 19: 11, 20: 12, 21: 13, 22: 14, 23: 15},
+    0: 0,
+    1: 3,
+    2: 2,
+    3: 1,
+    4: 4,
+    5: 5,
+    6: 6,
+    7: 7,
+    8: 16,
+    16: 8,
+    17: 9,
+    18: 10,
+    19: 11,
+    20: 12,
+    21: 13,
+    22: 14,
+    23: 15,
 }
 """DWARF numbers of the registers by the bits of perf (arch/x86/include/uapi/asm/perf_regs.h)."""
 AARCH64: Final = {bit: bit for bit in range(33)}

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from symbolize.core.arrays import NONE, Bool, Int64
 from symbolize.load.model import Choice
 from symbolize.load.perf import numbers as n
 from symbolize.load.perf.header import BUILD_ID_ROOM
@@ -27,6 +28,9 @@ MAX_THREADS: Final = 1 << 24
 
 ANONYMOUS: Final = re.compile(rb"//anon|\[anon[:\]]|\[heap\]|\[stack|/dev/zero|/anon_hugepage|/SYSV")
 """How the names of memory begin that no file is in: executable, it holds code made at run time."""
+
+JIT_MAP: Final = b"/tmp/perf-"
+"""How the name begins of the file in which a compiler at run time lists its code, as which perf names such memory."""
 
 COMM_SIZE: Final = 15
 """Bytes of its name that the kernel keeps for a thread."""
@@ -50,15 +54,17 @@ class Mapping(NamedTuple):
 
 
 class Space:
-    """The mappings of a process: disjoint, ascending. `is_shared` by a process that was forked off."""
+    """The mappings of a process: disjoint, ascending. `is_shared` by a process that was forked off; `holder` is the row
+    of the process that entered them into the pool."""
 
-    __slots__ = ("is_shared", "limits", "rows", "starts")
+    __slots__ = ("holder", "is_shared", "limits", "rows", "starts")
 
     def __init__(self) -> None:
         self.starts: list[int] = []
         self.limits: list[int] = []
         self.rows: list[int] = []
         self.is_shared = False
+        self.holder = NONE
 
     def copy(self) -> "Space":
         """The same mappings, to be changed."""
@@ -114,6 +120,10 @@ class Processes:
     def refresh(self, row: int) -> None:
         """Enter the mappings of a process into the pool."""
         space = self.all[row].space
+        holder = space.holder
+        if holder not in (NONE, row) and self.all[holder].space is space and self._samples.share_maps(row, holder):
+            return
+        space.holder = row
         if not self._samples.has_room(len(space.rows)):
             self._samples.empty_pool(len(self.all))
         columns = np.array(space.starts, np.uint64), np.array(space.limits, np.uint64), np.array(space.rows, np.int32)
@@ -149,13 +159,25 @@ class Processes:
         the memory."""
         self.process(pid).is_exited = True
 
-    def main_of_most(self, recording: "Recording") -> int:
-        """The mapping of the program of the process with most samples."""
-        return max((process.main for process in self.all), default=n.UNKNOWN_MAPPING)
+    def main_program(self, frames_of: Int64) -> int:
+        """The mapping of the program that most frames are in, by the number of frames in each mapping; the stand-in
+        for none if that is not known."""
+        mains = sorted({process.main for process in self.all} - {n.UNKNOWN_MAPPING})
+        return max(mains, key=lambda row: int(frames_of[row]), default=n.UNKNOWN_MAPPING)
 
-    def neighbours(self, used: Any) -> list[int]:
+    def neighbours(self, used: Bool) -> list[int]:
         """The mappings that touch anonymous ones in use, in the processes as they are now."""
-        return []
+        found: set[int] = set()
+        for process in self.all:
+            space = process.space
+            for i, row in enumerate(space.rows):
+                if not used[row] or not self._strings[self.mappings[row].name].startswith(JIT_MAP):
+                    continue
+                if i and space.limits[i - 1] == space.starts[i]:
+                    found.add(space.rows[i - 1])
+                if i + 1 < len(space.rows) and space.starts[i + 1] == space.limits[i]:
+                    found.add(space.rows[i + 1])
+        return sorted(found)
 
     def map(self, pid: int, start: int, size: int, offset: int, name: bytes, build_id: bytes, is_kernel: bool) -> None:
         """Something executable was mapped over what was at its addresses before."""
@@ -166,7 +188,7 @@ class Processes:
             return
         process = self.kernel if is_kernel else self.process(pid)
         if not is_kernel and ANONYMOUS.match(name):
-            name = b"/tmp/perf-%d.map" % pid  # noqa: S108  the name under which a compiler at run time lists its code
+            name = b"/tmp/perf-%d.map" % pid
         build_id = build_id[:BUILD_ID_ROOM] if any(build_id) else b""
         row = self._mapping(Mapping(start, limit, offset, self._strings.add(name), build_id))
         self._put(process, start, limit, row)
@@ -215,6 +237,8 @@ class Processes:
         """Put a mapping into a process."""
         at = self._cut(process, start, limit)
         space = process.space
+        if self._maps >= MAX_ALL_MAPS:
+            self._release_exited()
         if len(space.rows) >= MAX_MAPS or self._maps >= MAX_ALL_MAPS:
             self.too_many += 1
             return
@@ -243,6 +267,12 @@ class Processes:
         space.rows[first:last] = [row for _, _, row in pieces]
         self._maps += len(pieces) - (last - first)
         return first + sum(begin < start for begin, _, _ in pieces)
+
+    def _release_exited(self) -> None:
+        """Forget the mappings of processes that ended."""
+        for process in self.all:
+            if process.is_exited and process.space.rows:
+                self._set_space(process, Space())
 
     def _set_space(self, process: Process, space: Space) -> None:
         if not process.space.is_shared:

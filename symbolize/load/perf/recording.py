@@ -1,7 +1,7 @@
 """Reading a recording: records in the order of their times, side-band records into processes, samples into tables."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -13,9 +13,11 @@ from symbolize.load.model import LoadOptions
 from symbolize.load.perf import numbers as n
 from symbolize.load.perf.events import layout_of, machine_of
 from symbolize.load.perf.header import (
+    ARCH,
     MAX_EVENTS,
     MAX_IDS,
     MAX_TEXT,
+    MIN_ATTR,
     SIMPLEPERF_FILE,
     Bytes,
     Event,
@@ -26,17 +28,25 @@ from symbolize.load.perf.header import (
 from symbolize.load.perf.processes import EXECUTABLE, Processes
 from symbolize.load.perf.samples import Samples
 from symbolize.load.perf.scan import Scan
+from symbolize.load.perf.spool import Spool
+from symbolize.load.perf.stream import SKIPPED_BY
 from symbolize.profile.stack_dumps import REGISTERS
 from symbolize.profile.strings import Strings
 
 MAX_QUEUE: Final = 1 << 21
 """Records that wait to be processed in the order of their times."""
 
+FIRST_BUFFER: Final = 4 << 20
+PENDING: Final = 16 << 20
+"""Bytes of a stream that are kept before records are processed."""
+MAX_PENDING: Final = 256 << 20
+"""Bytes that wait for the end of a round at most."""
+TRAILER: Final = n.HAS_TID | n.HAS_TIME | n.HAS_ID | n.HAS_STREAM_ID | n.HAS_CPU | n.HAS_IDENTIFIER
+
 KERNEL_PID: Final = 0xFFFFFFFF
-EVENT_NAME: Final = 1
+EVENT_NAME: Final = 2
 """The kind of EVENT_UPDATE that has a name."""
 BPF_SYMBOL: Final = 1
-MISC_AT, SIZE_AT = 4, 6
 
 LABELS: Final = {
     "pid": n.LABEL_PID,
@@ -71,6 +81,11 @@ class Recording:
         self._round_end = 0
         self._safe = 0
         self._registers = False
+        self._spool: Spool | None = None
+        self._spooled = 0
+        self._deferred: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
+        self.unfinished = 0
+        self.is_damaged = self.is_cut = self.has_compressed = False
         self._is_stale = True
 
     def read(self, data: memoryview, begin: int, end: int) -> int:
@@ -87,31 +102,110 @@ class Recording:
                 self._user_record(self.scan.begin, self.scan.pos)
             else:
                 if status == n.BAD:
-                    self._damaged(self.scan.pos)
+                    self.is_damaged = True
                 return int(self.scan.pos)
+            if self.has_compressed and self._spool is None:
+                return int(self.scan.begin)
 
     def finish(self) -> None:
         """Process what is queued."""
         self.flush(None)
+        for waiting in self._deferred.values():
+            for event, context, stack, value in waiting:
+                self.samples.context = context
+                self.samples.count(event, stack, value)
+                self.unfinished += 1
+        self._deferred.clear()
 
-    def flush(self, limit: int | None) -> None:
-        """Process the queued records up to the time `limit`, or half of them if there are none, or all if it is None
-        (R294, order of records)."""
+    def read_pieces(self, pieces: Iterable[bytes | memoryview]) -> None:
+        """Read the records of a stream, of which no more is kept than what the order of times needs."""
+        self._spool = self._spool or Spool()
+        self._spool_dumps()
+        self.has_compressed = False
+        buffer = np.empty(FIRST_BUFFER, np.uint8)
+        used = pos = 0
+        limit = PENDING
+        for piece in pieces:
+            if used + len(piece) > len(buffer):
+                larger = np.empty(2 * (used + len(piece)), np.uint8)
+                larger[:used] = buffer[:used]
+                buffer = larger
+            buffer[used : used + len(piece)] = np.frombuffer(piece, np.uint8)
+            used += len(piece)
+            pos = self.read(buffer.data, pos, used)
+            if self.is_damaged:
+                break
+            if used >= limit:
+                self.flush(self._safe, must=False)
+                low = self._first_offset(pos)
+                while used - low > MAX_PENDING and self.scan.count:
+                    self.flush(self._safe)
+                    low = self._first_offset(pos)
+                buffer[: used - low] = buffer[low:used].copy()
+                times, offsets = self.scan.queued()
+                self.scan.set_queue(times.copy(), offsets - low, 0)
+                used, pos = used - low, pos - low
+                limit = max(PENDING, 2 * used)
+        self.is_cut |= pos < used and not self.is_damaged
+
+    def _first_offset(self, pos: int) -> int:
+        """Where the first record begins that is still needed."""
+        _, offsets = self.scan.queued()
+        return int(offsets.min()) if len(offsets) else pos
+
+    def flush(self, limit: int | None, must: bool = True) -> None:
+        """Process the queued records up to the time `limit`, or half of them if there are none and some `must` be, or
+        all if it is None (R294, order of records)."""
         times, offsets = self.scan.queued()
         if not self.scan.is_sorted:
             order = np.argsort(times, kind="stable")
             times, offsets = times[order], offsets[order]
         count = len(times)
         if limit is not None:
-            count = int(np.searchsorted(times, np.uint64(limit), side="right")) or (len(times) + 1) // 2
+            count = int(np.searchsorted(times, np.uint64(limit), side="right"))
+            count = count or (len(times) + 1) // 2 * must
         if not count:
             return
         self._run(offsets[:count].copy())
+        if self._spool is not None:
+            self._spool_dumps()
         self.scan.set_queue(times[count:].copy(), offsets[count:].copy(), int(times[count - 1]))
+
+    def _spool_dumps(self) -> None:
+        """Copy the stack dumps that are not copied yet to a file, before the buffer has others."""
+        assert self._spool is not None
+        table = self.samples.dump_array()
+        for row in range(self._spooled, len(table)):
+            begin, size = int(table[row, n.DUMP_OFFSET]), int(table[row, n.DUMP_SIZE])
+            table[row, n.DUMP_OFFSET] = self._spool.write(self._data[begin : begin + size])
+        self._spooled = len(table)
+
+    def warnings(self) -> list[str]:
+        """What was repaired or left out, a sentence each."""
+        scan, found = self.scan, list(self.facts.warnings)
+        if self.is_damaged:
+            found.append(f"There is no record at offset {scan.pos:#x}: the rest of the recording was left out.")
+        elif self.is_cut:
+            found.append("The recording was cut off: its last records, or what perf writes at the end, are missing.")
+        for count, what in (
+            (scan.lost, "records were lost while they were recorded"),
+            (scan.damaged, "samples are shorter than their fields: they were left out"),
+            (scan.unknown_ids, "samples are of no known event: they were left out"),
+            (scan.late, "records are older than others before the end of a round: they were read out of order"),
+            (scan.without_callers, "samples have copies of their stacks that cannot be used: they lack callers"),
+            (self.unfinished, "samples lack their user callers, which the recording does not have"),
+            (self.samples.saturated, "values are too large to be added up: they were cut at 2⁶³ - 1"),
+            (self.processes.too_many, "mappings or processes are too many: they were left out"),
+        ):
+            if count:
+                found.append(f"{count:,} {what}.")
+        if self.facts.has_trace_data:
+            found.append("The trace data of the processor (AUX) in the recording is not decoded.")
+        return found
 
     def dump_data(self) -> memoryview:
         """What the offsets of stack dumps refer to."""
-        return self._data
+        return self._data if self._spool is None else self._spool.mapped()
 
     def add_event(self, event: Event) -> None:
         """Have one more event. Raises InputError if there are too many."""
@@ -159,6 +253,10 @@ class Recording:
                 self.processes.thread(self.scan.pid, self.scan.tid)
             elif status == n.STALE_MAPS:
                 self.processes.refresh(self.samples.process)
+            elif status == n.DEFERRED:
+                scan = self.scan
+                waiting = self._deferred.setdefault((scan.tid, scan.cookie), [])
+                waiting.append((scan.event, self.samples.context, scan.stack, scan.value))
 
     def _side_band(self, begin: int, end: int) -> None:
         """Process a record of the kernel that is no sample."""
@@ -178,6 +276,8 @@ class Recording:
         elif kind == n.KSYMBOL:
             start, size, what, flags = record.number(8), record.number(4), record.number(2), record.number(2)
             self.processes.symbol(start, size, what == BPF_SYMBOL, text(record), bool(flags & 1))
+        elif kind == n.CALLCHAIN_DEFERRED:
+            self._finish_deferred(record, begin)
         elif kind == n.CGROUP:
             number = record.number(8)
             if number and self.samples.cgroups.find(number) < 0:
@@ -206,9 +306,54 @@ class Recording:
             raise InputError(self.name, SIMPLEPERF_FILE)
         if kind == n.FINISHED_ROUND:
             self._safe, self._round_end = self._round_end, self.scan.max_time
+        elif kind == n.HEADER_ATTR:
+            size = max(int.from_bytes(record.data[12:16], "big" if self._is_big else "little"), MIN_ATTR)
+            event = read_event(record.take(size), self._is_big)
+            event.ids = [record.number(8) for _ in range(record.left // 8)]
+            self.add_event(event)
+        elif kind == n.HEADER_FEATURE:
+            feature = record.number(8)
+            self.facts.read(feature, record.take(record.left), self.name)
+            self._is_stale |= feature == ARCH
+        elif kind == n.BUILD_ID:
+            self.facts.build_ids.append(read_build_id(misc, record.take(record.left)))
+        elif kind == n.EVENT_UPDATE:
+            what, number = record.number(8), record.number(8)
+            if what == EVENT_NAME:
+                name = text(record)
+                for event in self.events:
+                    if number in event.ids:
+                        event.name = event.name or name
+        elif kind in (n.COMPRESSED, n.COMPRESSED2):
+            self.has_compressed = True
+        elif kind in SKIPPED_BY:
+            left = record.number(SKIPPED_BY[kind])
+            self.facts.has_trace_data |= kind == n.AUXTRACE
+            self.scan.pos = min(end + left + (-left % 8 if kind == n.TRACING_DATA else 0), self.scan.end)
 
-    def _damaged(self, at: int) -> None:
-        self.facts.warnings.append(f"There is no record at offset {at:#x}: the rest of the recording was left out.")
+    def _finish_deferred(self, record: Bytes, begin: int) -> None:
+        """Append a user callchain to the stacks that were waiting for it."""
+        cookie, count = record.number(8), record.number(8)
+        trailer = 8 * (self.events[0].sample_type & TRAILER).bit_count() if self.events else 0
+        if count > (record.left - trailer) // 8:
+            return
+        chain = begin + record.at
+        record.at = len(record.data) - trailer
+        pid, tid = record.number(4), record.number(4)
+        waiting = self._deferred.pop((tid, cookie), None)
+        if waiting is None:
+            return
+        self.processes.thread(pid, tid)
+        self.samples.locate_thread(pid, tid)
+        for process in (self.samples.process, n.KERNEL_PROCESS):
+            if self.samples.is_stale(process):
+                self.processes.refresh(process)
+        for event, context, stack, value in waiting:
+            self.samples.context = context
+            self.samples.begin_stack()
+            self.samples.append_frames(stack)
+            self.scan.finish_deferred(chain, count)
+            self.samples.count_built(event, value)
 
 
 def text(record: Bytes) -> bytes:

@@ -7,7 +7,7 @@ from symbolize.core.interning cimport Lists, Table, Tuples
 @cython.final
 cdef class Samples:
     cdef unsigned long long labels
-    cdef unsigned long long mixer
+    cdef readonly unsigned long long mixer
     cdef Table threads
     cdef int[::1] thread_process
     cdef int[::1] thread_comm
@@ -31,8 +31,9 @@ cdef class Samples:
     cdef public Py_ssize_t process
     cdef public Py_ssize_t context
 
-    cdef int locate_thread(self, unsigned long long pid, unsigned long long tid) noexcept nogil
-    cdef bint is_stale(self, Py_ssize_t process) noexcept nogil
+    cpdef int locate_thread(self, unsigned long long pid, unsigned long long tid) noexcept nogil
+    cpdef bint is_stale(self, Py_ssize_t process) noexcept nogil
+    cdef unsigned long long version(self, Py_ssize_t process) noexcept nogil
     cdef bint is_wanted(self) noexcept nogil
     cpdef void begin_stack(self) noexcept nogil
     cpdef int append_frames(self, Py_ssize_t stack) except -1 nogil

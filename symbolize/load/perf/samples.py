@@ -19,7 +19,7 @@ MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 MAX_INT64 = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 KERNEL_HALF = cython.declare(cython.ulonglong, 0x8000000000000000)
 
-CACHE_BITS = cython.declare(cython.int, 15)
+CACHE_BITS = cython.declare(cython.int, 16)
 """Two to this power frames are found again without a search."""
 MAX_POOL = cython.declare(cython.Py_ssize_t, 1 << 21)
 """Maps in the pool; when it is full all processes enter theirs anew."""
@@ -132,6 +132,14 @@ class Samples:
         self.processes[row, VERSION] = self.versions
         self.processes[row, SPACE] = NO_SPACE
 
+    def share_maps(self, row: cython.Py_ssize_t, other: cython.Py_ssize_t) -> bool:
+        """Let a process have the maps of another that has the same; False if those are not in the pool."""
+        if self.processes[other, COUNT] < 0:
+            return False
+        for word in (FIRST, COUNT, VERSION, SPACE):
+            self.processes[row, word] = self.processes[other, word]
+        return True
+
     def set_registers(self, count: int) -> None:
         """Stack dumps have so many registers; once, before the first of them."""
         self.dump_stride = DUMP_WORDS + count
@@ -155,6 +163,10 @@ class Samples:
     def is_stale(self, process: cython.Py_ssize_t) -> cython.bint:
         """Whether the maps of a process have to be entered first."""
         return self.processes[process, COUNT] < 0
+
+    def version(self, process: cython.Py_ssize_t) -> cython.ulonglong:
+        """The version of the maps of a process, which no others have."""
+        return self.processes[process, VERSION]
 
     def is_wanted(self) -> cython.bint:
         """Whether the samples of the process are wanted."""
@@ -184,7 +196,7 @@ class Samples:
         if mode == KERNEL_MODE:
             process = KERNEL_PROCESS
         elif mode != USER_MODE:
-            if mode == GUEST_KERNEL_MODE or mode == GUEST_USER_MODE:
+            if mode in (GUEST_KERNEL_MODE, GUEST_USER_MODE):
                 return self.stacks.append(self.frame_row(address, GUEST_MAPPING))
             if mode == HYPERVISOR_MODE:
                 return self.stacks.append(self.frame_row(address, HYPERVISOR_MAPPING))
@@ -259,6 +271,10 @@ class Samples:
         key[ROW_STACK] = stack
         self.add_value(self.rows.add(), value)
         return 0
+
+    def count_built(self, event: cython.ulonglong, value: cython.ulonglong) -> None:
+        """Add a sample of the context with the stack that was built."""
+        self.count(event, self.stacks.add(), value)
 
     def add_value(self, row: cython.Py_ssize_t, value: cython.ulonglong) -> cython.void:
         """Add one sample to a row; the sum stops at the largest number of 63 bits."""

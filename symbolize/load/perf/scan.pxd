@@ -1,7 +1,7 @@
 cimport cython
 
 include "numbers.pxi"
-from symbolize.core.interning cimport Table
+from symbolize.core.interning cimport Chunks, Table
 from symbolize.load.perf.samples cimport Samples
 
 
@@ -65,6 +65,8 @@ cdef class Scan:
     cdef Py_ssize_t read_values
     cdef unsigned long long read_count
     cdef Py_ssize_t user_frames
+    cdef Chunks chains
+    cdef unsigned long long[:, ::1] known
 
     cdef unsigned long long word(self, Py_ssize_t at) noexcept nogil
     cdef unsigned long long half(self, Py_ssize_t at) noexcept nogil
@@ -81,7 +83,8 @@ cdef class Scan:
     cdef int read_sample(self) except -1 nogil
     cdef void read_fields(self, Py_ssize_t event) noexcept nogil
     cdef void skip_values(self, unsigned long long form) noexcept nogil
-    cdef int count_values(self, Py_ssize_t event, Py_ssize_t stack) except -1 nogil
+    cdef int find_stack(self, int mode) except -1 nogil
+    cdef int count_values(self, Py_ssize_t event) except -1 nogil
     cdef void read_branches(self, Py_ssize_t event) noexcept nogil
     cdef int read_stack(self, int mode) except -1 nogil
     cdef int read_calls(self) except -1 nogil

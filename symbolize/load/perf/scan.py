@@ -11,12 +11,16 @@ import numpy as np
 from symbolize.core.arrays import extended
 
 if not cython.compiled:
-    from symbolize.core.interning import Table
+    from symbolize.core.interning import Chunks, Table
     from symbolize.load.perf.numbers import *
     from symbolize.load.perf.samples import Samples
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+MAX_CHAINS: int = 1 << 17
+MAX_CHAIN_BYTES: int = 48 << 20
+"""How many callchains, and bytes of them, are recognized by their bytes. Others are looked up frame by frame."""
+
 FIRST_MARKER = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFF001)
 """The lowest value in a callchain that is a marker of the context."""
 
@@ -56,6 +60,9 @@ class Scan:
         self.cookie = self.value = 0
         self.stack = self.event = 0
         self.is_bad = False
+        self.chains = Chunks(MAX_CHAINS, MAX_CHAIN_BYTES, samples.mixer)
+        # By row of `chains`: address of the sample, versions of the maps with the mode, stack.
+        self.known = memoryview(np.zeros((MAX_CHAINS, 4), np.uint64))
 
     def set_data(self, data: Any, pos: cython.Py_ssize_t, end: cython.Py_ssize_t) -> None:
         """Read `data[pos:end]`. Offsets of queued records stay as they are."""
@@ -92,9 +99,10 @@ class Scan:
 
     def scan(self) -> int:
         """Queue records until the caller has to do something, which the status says."""
+        status: cython.int
         with cython.nogil:
             status = self.queue_records()
-        return status
+        return int(status)
 
     def run(self, offsets: cython.const[cython.longlong][::1]) -> int:
         """Process queued records from number `next` on until the caller has to do something, which the status says."""
@@ -108,7 +116,7 @@ class Scan:
                     status = SIDE_BAND
                     break
                 status = self.read_sample()
-                if status == UNKNOWN_THREAD or status == STALE_MAPS:
+                if status in (UNKNOWN_THREAD, STALE_MAPS):
                     break
                 self.next += 1
                 if status == DEFERRED:
@@ -217,16 +225,7 @@ class Scan:
             self.pos = begin + size
             if kind == SAMPLE:
                 self.put(begin, self.sample_time(begin, self.pos))
-            elif (
-                kind == MMAP
-                or kind == MMAP2
-                or kind == COMM
-                or kind == FORK
-                or kind == EXIT
-                or kind == KSYMBOL
-                or kind == CGROUP
-                or kind == CALLCHAIN_DEFERRED
-            ):
+            elif kind in (MMAP, MMAP2, COMM, FORK, EXIT, KSYMBOL, CGROUP, CALLCHAIN_DEFERRED):
                 self.put(begin, self.trailer_time(begin, self.pos))
             elif kind == LOST and size >= 24:
                 self.lost += self.word(begin + 16)
@@ -319,17 +318,43 @@ class Scan:
             self.last_sample = max(self.last_sample, self.time)
         self.seen += 1
         self.samples.set_context(thread, self.pid, self.tid, self.cpu, self.cgroup, mode)
-        self.read_stack(mode)
-        if self.cookie != 0:
+        if self.branch_count > 0 or self.stack_size > 0:
+            self.read_stack(mode)
+            if self.user_frames == 0 and self.registers > 0:
+                self.add_dump(mode)
+                return DONE
             self.stack = self.samples.stacks.add()
-            return DEFERRED
-        if self.user_frames == 0 and self.stack_size > 0 and self.registers > 0:
-            self.add_dump(mode)
-        elif self.events[event, SAMPLE_TYPE] & HAS_READ and self.events[event, READ_FORMAT] & READ_ID:
-            self.count_values(event, self.samples.stacks.add())
         else:
-            self.samples.count(event, self.samples.stacks.add(), self.value)
+            self.find_stack(mode)
+            if self.cookie != 0:
+                return DEFERRED
+        if self.events[event, SAMPLE_TYPE] & HAS_READ and self.events[event, READ_FORMAT] & READ_ID:
+            self.count_values(event)
+        else:
+            self.samples.count(event, self.stack, self.value)
         return DONE
+
+    def find_stack(self, mode: cython.int) -> cython.int:
+        """Find the stack of the sample by the bytes of its callchain, or build it."""
+        end: cython.Py_ssize_t = self.chain + 8 * self.chain_size
+        row: cython.Py_ssize_t = self.chains.find(self.data, self.chain, end)
+        process: cython.ulonglong = self.samples.version(self.samples.process) << 8 | mode
+        kernel: cython.ulonglong = self.samples.version(KERNEL_PROCESS)
+        if row < 0:
+            row = self.chains.count
+            self.chains.put(self.data, self.chain, end, row)
+        elif self.known[row, 0] == self.ip and self.known[row, 1] == process and self.known[row, 2] == kernel:
+            self.stack = cython.cast(cython.Py_ssize_t, self.known[row, 3])
+            self.cookie = 0
+            return 0
+        self.read_stack(mode)
+        self.stack = self.samples.stacks.add()
+        if row < self.chains.count:
+            self.known[row, 0] = self.ip
+            self.known[row, 1] = process if self.cookie == 0 else 0
+            self.known[row, 2] = kernel
+            self.known[row, 3] = self.stack
+        return 0
 
     def read_fields(self, event: cython.Py_ssize_t) -> cython.void:
         """Read what a sample has, as far as it is used; `is_bad` if it is shorter than its fields."""
@@ -419,23 +444,23 @@ class Scan:
         else:
             self.skip(fixed + each, 8)
 
-    def count_values(self, event: cython.Py_ssize_t, stack: cython.Py_ssize_t) -> cython.int:
+    def count_values(self, event: cython.Py_ssize_t) -> cython.int:
         """Count a sample for each event of a group: by how much its counter grew since it was read last."""
         form: cython.ulonglong = self.events[event, READ_FORMAT]
         each: cython.Py_ssize_t = 2 + (1 if form & READ_LOST else 0)
         id_at: cython.Py_ssize_t = 8
         at: cython.Py_ssize_t = self.read_values
-        i: cython.ulonglong
+        _: cython.ulonglong
         row: cython.int
         value: cython.ulonglong
         if not form & READ_GROUP:
             id_at += (8 if form & READ_ENABLED else 0) + (8 if form & READ_RUNNING else 0)
-        for i in range(self.read_count):
+        for _i in range(self.read_count):
             row = self.ids.find(self.word(at + id_at))
             if row >= 0:
                 value = self.word(at)
                 if value != self.values[row]:
-                    self.samples.count(self.event_of_id[row], stack, (value - self.values[row]) & MASK64)
+                    self.samples.count(self.event_of_id[row], self.stack, (value - self.values[row]) & MASK64)
                     self.values[row] = value
             at += 8 * each
         return 0
@@ -557,6 +582,6 @@ def mode_after(marker: cython.ulonglong, mode: cython.int) -> cython.int:
         return HYPERVISOR_MODE
     if marker == MARK_GUEST_KERNEL:
         return GUEST_KERNEL_MODE
-    if marker == MARK_GUEST or marker == MARK_GUEST_USER:
+    if marker in (MARK_GUEST, MARK_GUEST_USER):
         return GUEST_USER_MODE
     return mode

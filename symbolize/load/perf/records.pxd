@@ -1,0 +1,3 @@
+cimport cython
+
+include "numbers.pxi"
