@@ -99,12 +99,12 @@ class Recording:
             if status == n.FULL:
                 self.flush(self._safe)
             elif status == n.OTHER:
-                self._user_record(self.scan.begin, self.scan.pos)
+                self._user_record(self.scan.begin, max(self.scan.pos, self.scan.begin + n.RECORD_HEADER))
             else:
                 if status == n.BAD:
                     self.is_damaged = True
                 return int(self.scan.pos)
-            if self.has_compressed and self._spool is None:
+            if self.has_compressed:
                 return int(self.scan.begin)
 
     def finish(self) -> None:
@@ -325,7 +325,9 @@ class Recording:
                     if number in event.ids:
                         event.name = event.name or name
         elif kind in (n.COMPRESSED, n.COMPRESSED2):
+            # In the records of a stream there are none: those in compressed records are damaged.
             self.has_compressed = True
+            self.is_damaged = self._spool is not None
         elif kind in SKIPPED_BY:
             left = record.number(SKIPPED_BY[kind])
             self.facts.has_trace_data |= kind == n.AUXTRACE
