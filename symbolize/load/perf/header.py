@@ -261,6 +261,8 @@ def read_header(data: memoryview, source: str) -> FileHeader:
     attr_size = head.number(8)
     attrs, section = (head.number(8), head.number(8)), (head.number(8), head.number(8))
     head.at += PAIR
+    if section[0] > len(data):
+        raise InputError(source, "is a perf.data file that ends before its records", len(data))
     is_cut = section[1] == 0 or section[0] + section[1] > len(data)
     if is_cut:
         section = section[0], max(len(data) - section[0], 0)
