@@ -20,7 +20,8 @@ MODULES = HERE.parent / "symbolize" / "proto"
 
 TAGS_ONLY = "perfetto_trace.proto"
 """Tests have the classes of traces from the package perfetto."""
-VARINT, BYTES = 0, 2
+VARINT, FIXED64, BYTES = 0, 1, 2
+FIXED64_TYPES = FieldDescriptorProto.TYPE_FIXED64, FieldDescriptorProto.TYPE_DOUBLE
 BYTES_TYPES = FieldDescriptorProto.TYPE_STRING, FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.TYPE_MESSAGE
 
 
@@ -62,7 +63,7 @@ def constants_of(message: DescriptorProto, name: str, names: set[str], last: boo
         if field.type in BYTES_TYPES:
             yield tag, field.number << 3 | BYTES
             continue
-        yield tag, field.number << 3 | VARINT
+        yield tag, field.number << 3 | (FIXED64 if field.type in FIXED64_TYPES else VARINT)
         if field.label == FieldDescriptorProto.LABEL_REPEATED:
             yield f"{tag}_PACKED", field.number << 3 | BYTES
     if last:

@@ -148,6 +148,12 @@ def add_input_options(parser: Parser, *, may_merge: bool = False) -> None:
         "otherwise",
     )
     group.add_argument(
+        "--timestamps",
+        action="store_true",
+        help="make a sample of each event whose time an OTLP profile has, with the label timestamp_ns;\notherwise "
+        "samples have the sum of their events",
+    )
+    group.add_argument(
         "--keep-trampolines",
         action="store_true",
         help="keep the frame that signal handlers of old gperftools versions add to every stack",
@@ -188,7 +194,8 @@ def load_options(options: argparse.Namespace) -> LoadOptions:
 
     merge = [each for each in options.merge if each != MERGE_ALL]
     choice = Choice(options.pid, options.process, options.heap, options.kind, merge)
-    return LoadOptions(choice, options.keep_trampolines, options.trace_offcpu, options.show_art_frames)
+    flags = options.keep_trampolines, options.trace_offcpu, options.show_art_frames, options.timestamps
+    return LoadOptions(choice, *flags)
 
 
 def add_cache_options(parser: Parser, may_be_off: bool = True) -> None:

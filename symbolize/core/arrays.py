@@ -95,10 +95,10 @@ def ranges(starts: Int64, lengths: Int64) -> Int64:
     return result
 
 
-def gather_lists(items: Int32, begins: Int64, edges: Int64) -> Int32:
+def gather_lists(items: NDArray[Scalar], begins: Int64, edges: Int64) -> NDArray[Scalar]:
     """Lists of items one after another: list i begins at `begins[i]` of `items` and goes to `edges[i]` of the result,
     up to `edges[i + 1]`. In pieces, because the positions take more memory than the items."""
-    found = np.empty(int(edges[-1]), np.int32)
+    found = np.empty(int(edges[-1]), items.dtype)
     pieces = np.searchsorted(edges, np.arange(0, len(found), AT_ONCE)).tolist()
     for first, last in pairwise([*pieces, len(begins)]):
         start, end = edges[first], edges[last]

@@ -162,6 +162,7 @@ def _lines(profile: Profile, rows: Int64, suffix: UInt8) -> tuple[Locations, Fun
             line_offsets=offsets,
             lines=Lines(number, lines.line, lines.column),
             rel_pc=locations.rel_pc[rows] if len(locations.rel_pc) else locations.rel_pc,
+            source_row=locations.source_row[rows] if len(locations.source_row) else locations.source_row,
         ),
         taken,
         origin,

@@ -17,6 +17,7 @@ def load(
     keep_trampolines: bool = False,
     trace_offcpu: "OffCpuMode | None" = None,
     show_art_frames: bool = False,
+    timestamps: bool = False,
 ) -> "Profile":
     """Read a profile from a path, from `-` (standard input) or from a binary file object.
 
@@ -27,11 +28,12 @@ def load(
     `keep_trampolines` keeps the frame that the signal handler of an old gperftools left in every stack. Of a simpleperf
     recording with the time off the processor, `trace_offcpu` chooses the samples ("on-cpu", "off-cpu", "on-off-cpu" or
     "mixed-on-off-cpu", the default), and `show_art_frames` keeps the frames of Android's runtime next to Java frames.
+    `timestamps` makes a sample of each event whose time an OTLP message has, with the label `timestamp_ns`.
     """
     from symbolize.load.model import LoadOptions
     from symbolize.load.open import load_one
 
-    options = LoadOptions(keep_trampolines=keep_trampolines, trace_offcpu=trace_offcpu, show_art_frames=show_art_frames)
+    options = LoadOptions(keep_trampolines=keep_trampolines, trace_offcpu=trace_offcpu, show_art_frames=show_art_frames, timestamps=timestamps)
     return load_one(source, options)
 
 
@@ -42,6 +44,7 @@ def load_all(
     keep_trampolines: bool = False,
     trace_offcpu: "OffCpuMode | None" = None,
     show_art_frames: bool = False,
+    timestamps: bool = False,
 ) -> "list[LoadedProfile]":
     """Read all profiles of an input; a Perfetto trace has several, any other input has one, without a name.
 
@@ -51,4 +54,4 @@ def load_all(
     from symbolize.load.model import ALL, LoadOptions
     from symbolize.load.open import load_all
 
-    return load_all(source, LoadOptions(choice or ALL, keep_trampolines, trace_offcpu, show_art_frames))
+    return load_all(source, LoadOptions(choice or ALL, keep_trampolines, trace_offcpu, show_art_frames, timestamps))

@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from symbolize.load.otlp.containers import Container
     from symbolize.load.simpleperf import OffCpuMode
     from symbolize.profile.model import Profile
 
@@ -54,6 +55,7 @@ class LoadOptions:
     trace_offcpu: "OffCpuMode | None" = None
     show_art_frames: bool = False
     sample_labels: Sequence[str] = ("pid", "tid", "comm")
+    timestamps: bool = False
 
 
 DEFAULTS: Final = LoadOptions()
@@ -79,6 +81,7 @@ class LoadedProfile:
     pid: int | None = None
     process: str = ""
     is_merged: bool = False
+    container: "Container | None" = None
 
     @property
     def profile(self) -> "Profile":

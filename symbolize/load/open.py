@@ -121,8 +121,21 @@ def _load_perf(content: Content, options: LoadOptions) -> list[LoadedProfile]:
     return single(load(content, options))
 
 
+def _is_otlp(content: Content) -> bool:
+    from symbolize.load.otlp.containers import framing_of
+
+    return framing_of(content.head) is not None
+
+
+def _load_otlp(content: Content, options: LoadOptions) -> list[LoadedProfile]:
+    from symbolize.load.otlp.load import load
+
+    return load(content, options)
+
+
 FORMATS: Final = (
     Format("perf.data", _is_perf, _load_perf, ("choice", "sample_labels")),
+    Format("OTLP profiles", _is_otlp, _load_otlp, ("choice", "timestamps")),
     Format("Perfetto trace", _is_perfetto, _load_perfetto, ("choice",)),
     Format("simpleperf report_sample", _is_simpleperf, _load_simpleperf, ("trace_offcpu", "show_art_frames")),
     Format("pprof", _is_pprof, _load_pprof),
@@ -134,6 +147,7 @@ OPTIONS: Final = {
     "choice": "Choosing processes, heaps or kinds, and merging,",
     "keep_trampolines": "Keeping trampolines",
     "trace_offcpu": "The choice of on-CPU or off-CPU samples",
+    "timestamps": "Keeping the time of each event",
     "show_art_frames": "Showing the frames of Android's runtime",
     "sample_labels": "The choice of labels",
 }

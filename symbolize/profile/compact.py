@@ -57,6 +57,7 @@ def _take_locations(locations: Locations, kept: Bool) -> Locations:
         line_offsets=offsets_of(counts[kept]),
         lines=locations.lines.take(np.repeat(kept, counts)),
         rel_pc=locations.rel_pc[kept] if len(locations.rel_pc) else locations.rel_pc,
+        source_row=locations.source_row[kept] if len(locations.source_row) else locations.source_row,
     )
 
 

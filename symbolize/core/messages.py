@@ -1,0 +1,134 @@
+"""Protobuf messages of one kind as columns: numbers, lists of numbers, and where messages and strings are."""
+
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.core import message_scan
+from symbolize.core.arrays import Int64, UInt8, UInt64, views
+from symbolize.core.errors import InputError
+from symbolize.core.protobuf import BYTES, NUMBER, WIRE_TYPE
+
+DAMAGED: Final = "is damaged: a field is no protobuf or runs past the end of its message"
+
+
+class Spans(NamedTuple):
+    """Messages or strings: span i is `data[begins[i]:ends[i]]`; those of row r are `offsets[r]` up to `offsets[r + 1]`."""
+
+    offsets: Int64
+    begins: Int64
+    ends: Int64
+
+    @classmethod
+    def of(cls, begin: int, end: int) -> Self:
+        """One span."""
+        return cls(np.array([0, 1]), np.array([begin], np.int64), np.array([end], np.int64))
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def of_row(self, row: int) -> "Spans":
+        """The spans of one row, as those of the only row."""
+        first, last = int(self.offsets[row]), int(self.offsets[row + 1])
+        return Spans(np.array([0, last - first]), self.begins[first:last], self.ends[first:last])
+
+    def take(self, rows: NDArray[np.int64]) -> "Spans":
+        """Some of the spans, as those of the only row."""
+        return Spans(np.array([0, len(rows)]), self.begins[rows], self.ends[rows])
+
+
+class Layout:
+    """Which fields of a kind of message are read, by their tags: `numbers`, `lists` of numbers (the tags of single
+    items), and `spans`."""
+
+    def __init__(self, *, numbers: tuple[int, ...] = (), lists: tuple[int, ...] = (), spans: tuple[int, ...] = ()):
+        self.slots: dict[int, int] = {tag: slot for slot, tag in enumerate(numbers)}
+        self.slots |= {tag: slot for slot, tag in enumerate((*lists, *spans))}
+        self.numbers, self.lists, self.spans = numbers, lists, spans
+        size = max(tag >> NUMBER for tag in self.slots) + 1
+        self.forms, self.wires, self.columns = (np.zeros(size, np.uint8) for _ in range(3))
+        for form, tags in (("number", numbers), ("list", lists), ("span", spans)):
+            for tag in tags:
+                assert (tag & WIRE_TYPE == BYTES) == (form == "span")
+                number = tag >> NUMBER
+                self.forms[number] = message_scan.FORMS[form]
+                self.wires[number] = tag & WIRE_TYPE
+                self.columns[number] = self.slots[tag]
+
+
+class Budget:
+    """Bytes of memory that an input called `source` may take; what needs more raises InputError."""
+
+    def __init__(self, source: str, size: int, free: int, ratio: int) -> None:
+        self.source = source
+        self._size = size
+        self._limit = max(free, ratio * size)
+        self._spent = 0
+
+    def spend(self, size: int) -> None:
+        """Count what is about to be allocated."""
+        self._spent += size
+        if self._spent > self._limit:
+            times = self._spent / max(self._size, 1)
+            raise InputError(self.source, f"would take {times:.0f} times its size in memory, as only a bomb does")
+
+    def release(self, size: int) -> None:
+        """Count what is used no more."""
+        self._spent -= size
+
+
+class Rows:
+    """The messages `data[spans.begins[i]:spans.ends[i]]`, of which `layout` is read. Raises InputError where one is no
+    protobuf.
+
+    `last` is the number of the last known field of each message; `unknown` is how many unknown fields all have.
+    """
+
+    def __init__(self, data: memoryview, spans: Spans, layout: Layout, budget: Budget) -> None:
+        count, lists = len(spans), len(layout.lists) + len(layout.spans)
+        counts, found = np.zeros(len(layout.forms), np.int64), np.array([0, 0, -1])
+        begins, ends = views(spans.begins, spans.ends)
+        forms, wires, slots = views(layout.forms, layout.wires, layout.columns)
+        message_scan.count(data, begins, ends, forms, wires, counts.data, found.data)
+        if found[2] >= 0:
+            raise InputError(budget.source, DAMAGED, int(found[2]))
+        sizes = [int(counts[tag >> NUMBER]) * (2 if tag in layout.spans else 1) for tag in layout.lists + layout.spans]
+        self.cost = 8 * (sum(sizes) + count * (len(layout.numbers) + lists)) + count
+        budget.spend(self.cost)
+        self.unknown = int(found[0] + found[1])
+        self.last: UInt8 = np.zeros(count, np.uint8)
+        self._layout = layout
+        self._numbers: UInt64 = np.zeros((len(layout.numbers), count), np.uint64)
+        self._items: UInt64 = np.empty(sum(sizes), np.uint64)
+        self._offsets: Int64 = np.zeros((lists, count + 1), np.int64)
+        at = np.array([0, *sizes], np.int64).cumsum()[:-1]
+        self._offsets[:, 0] = at
+        columns = self._numbers.data, self.last.data, self._offsets.data, at.data, self._items.data
+        damaged_at = message_scan.fill(data, begins, ends, forms, wires, slots, *columns)
+        if damaged_at >= 0:
+            raise InputError(budget.source, DAMAGED, damaged_at)
+        self._ends = at
+
+    def __len__(self) -> int:
+        return len(self.last)
+
+    def number(self, tag: int) -> UInt64:
+        """The number that a field has in each message, 0 where it is missing."""
+        return self._numbers[self._layout.slots[tag]]
+
+    def signed(self, tag: int) -> Int64:
+        """The same as signed numbers."""
+        return self.number(tag).view(np.int64)
+
+    def list(self, tag: int) -> tuple[Int64, UInt64]:
+        """The lists that a field has in each message, as offsets and items."""
+        slot = self._layout.slots[tag]
+        first = int(self._offsets[slot, 0])
+        return self._offsets[slot] - first, self._items[first : int(self._ends[slot])]
+
+    def spans(self, tag: int) -> Spans:
+        """The messages or strings that a field has in each message."""
+        offsets, items = self.list(tag)
+        pairs = items.view(np.int64).reshape(-1, 2)
+        return Spans(offsets >> 1, np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1]))

@@ -1,0 +1,242 @@
+"""From the tables of a message to profiles."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from symbolize.core.arrays import Bool, Int64, UInt64, distinct_inverse, gather_lists, offsets_of, ranges
+from symbolize.core.messages import Budget, Rows
+from symbolize.load.otlp import layouts
+from symbolize.load.otlp.dictionary import Value, shown, texts_of, value_text
+from symbolize.load.otlp.frames import frames_of
+from symbolize.load.otlp.labels import StringNumbers, sample_labels
+from symbolize.load.otlp.messages import Message
+from symbolize.profile.model import Labels, Profile, Samples, ValueType
+from symbolize.proto import otlp_profiles_tags as tags
+
+COMMENT: Final = b"pprof.profile.comment"
+TEXTS: Final = {
+    b"pprof.profile.doc_url": "doc_url",
+    b"pprof.profile.drop_frames": "drop_frames",
+    b"pprof.profile.keep_frames": "keep_frames",
+}
+"""Attributes of profiles that pprof has a field for."""
+DEFAULT_TYPE: Final = b"pprof.scope.default_sample_type"
+TYPE_ORDER: Final = b"pprof.scope.sample_type_order"
+
+SAMPLES_COUNT: Final = (b"samples", b"count")
+CPU_NANOSECONDS: Final = (b"cpu", b"nanoseconds")
+
+TIMESTAMP: Final = b"timestamp_ns"
+NANOSECONDS: Final = b"nanoseconds"
+
+FRAME_COST: Final = 4
+FREE_COST: Final = 128 << 20
+MAX_COST_RATIO: Final = 16
+"""Memory for stacks that are written out for each sample: in any case, and for each byte of the message."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Profiles of one scope that have the same samples, and so are one, a sample type each. The first has the samples.
+    `resource` and `scope` are attributes, `is_only` says that the input has no other profile."""
+
+    message: Message
+    profiles: tuple[int, ...]
+    resource: tuple[tuple[str, Value], ...] = ()
+    scope: tuple[tuple[str, Value], ...] = ()
+    scope_name: str = ""
+    is_only: bool = False
+
+    def types(self) -> list[tuple[bytes, bytes]]:
+        """Type and unit of the values of each profile."""
+        return [value_type(self.message, tags.PROFILE_SAMPLE_TYPE, row) for row in self.profiles]
+
+    def period_type(self) -> tuple[bytes, bytes]:
+        """Type and unit of the period."""
+        return value_type(self.message, tags.PROFILE_PERIOD_TYPE, self.profiles[0])
+
+
+def value_type(message: Message, tag: int, row: int) -> tuple[bytes, bytes]:
+    """Type and unit of what a field of a profile denotes."""
+    spans = message.profiles.spans(tag).of_row(row)
+    rows = Rows(message.data, spans, layouts.VALUE_TYPE, message.budget)
+    if not len(rows):
+        return b"", b""
+    kind, unit = (int(rows.number(each)[-1]) for each in layouts.VALUE_TYPE.numbers)
+    return message.dictionary.text(kind), message.dictionary.text(unit)
+
+
+def build(group: Group, has_events: bool) -> Profile:
+    """The profile of a group; with `has_events` it has a sample for each event that has a time."""
+    message, dictionary = group.message, group.message.dictionary
+    dictionary.problems.clear()
+    profile = Profile()
+    strings = StringNumbers(dictionary, profile.strings)
+    rows, values, times, is_event = _events(group, has_events)
+    stacks = message.stacks[rows]
+    good = stacks < np.uint64(len(dictionary.stacks))
+    good[good] = dictionary.usable_stacks[stacks[good].astype(np.int64)]
+    if not good.all():
+        profile.warnings.append(f"{int((~good).sum())} samples were left out because their stack is not in the message")
+        rows, values, times, is_event = rows[good], values[good], times[good], is_event[good]
+    used, location_offsets, locations = _stacks(message, stacks[good].astype(np.int64))
+    frames = frames_of(dictionary, strings, used, group.is_only)
+    profile.locations, profile.mappings, profile.functions, profile.address_kinds = frames
+    label_offsets, labels = _labels(message, strings, rows)
+    if is_event.any():
+        label_offsets, labels = _with_times(profile, label_offsets, labels, times, is_event)
+    profile.samples = Samples(location_offsets, locations, values, label_offsets, labels)
+    _add_header(profile, group)
+    for what, count in dictionary.problems.items():
+        profile.warnings.append(f"{count} references to {what} that the message does not have were left out")
+    return profile
+
+
+def _totals(message: Message, row: int) -> tuple[Int64, Bool]:
+    """What the values of each sample of a profile sum up to, events without a value counting 1, and which samples have
+    values."""
+    first, last = message.sample_offsets[row : row + 2].tolist()
+    offsets, items = message.values
+    offsets = offsets[first : last + 1]
+    total = np.concatenate((np.zeros(1, np.int64), np.cumsum(items[offsets[0] : offsets[-1]])))
+    offsets = offsets - offsets[0]
+    times = np.diff(message.timestamps[0][first : last + 1])
+    has_values = np.diff(offsets) > 0
+    return np.where(has_values, total[offsets[1:]] - total[offsets[:-1]], times), has_values
+
+
+def _events(group: Group, has_events: bool) -> tuple[Int64, Int64, UInt64, Bool]:
+    """The rows of the samples, their values, a column for each type, and the time of those that are events."""
+    message = group.message
+    columns = [_totals(message, row) for row in group.profiles]
+    values = np.column_stack([each for each, _ in columns])
+    first, last = message.sample_offsets[group.profiles[0] : group.profiles[0] + 2].tolist()
+    rows = np.arange(first, last)
+    times, is_event = np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.bool_)
+    if has_events:
+        offsets, items = message.timestamps
+        counts = np.diff(offsets[first : last + 1])
+        fits = counts > 0
+        for row in group.profiles:
+            begin, end = message.sample_offsets[row : row + 2].tolist()
+            sizes = np.diff(message.values[0][begin : end + 1])
+            fits &= (sizes == 0) | (sizes == counts)
+        repeats = np.where(fits, counts, 1)
+        origin = np.repeat(np.arange(len(rows)), repeats)
+        is_event = fits[origin]
+        number = np.arange(len(origin)) - np.repeat(offsets_of(repeats)[:-1], repeats)
+        times = np.zeros(len(origin), np.uint64)
+        times[is_event] = items[(offsets[first:last][origin] + number)[is_event]]
+        values = values[origin]
+        for column, row in enumerate(group.profiles):
+            begin, end = message.sample_offsets[row : row + 2].tolist()
+            value_offsets, each = message.values
+            starts = value_offsets[begin:end][origin]
+            has_value = (np.diff(value_offsets[begin : end + 1]) > 0)[origin]
+            values[is_event & ~has_value, column] = 1
+            taken = is_event & has_value
+            values[taken, column] = each[(starts + number)[taken]]
+        rows = rows[origin]
+    period = message.profiles.signed(tags.PROFILE_PERIOD)[group.profiles[0]]
+    if is_counted(group) and not columns[0][1].any():
+        values = np.column_stack((values[:, 0], values[:, 0] * period))
+    return rows, np.ascontiguousarray(values), times, is_event
+
+
+def is_counted(group: Group) -> bool:
+    """Whether the only values are counts of samples of which each is so much time of a processor (R323, counts of
+    samples)."""
+    message = group.message
+    return (
+        len(group.profiles) == 1
+        and message.profiles.signed(tags.PROFILE_PERIOD)[group.profiles[0]] > 0
+        and group.types() == [SAMPLES_COUNT]
+        and group.period_type() == CPU_NANOSECONDS
+    )
+
+
+def _stacks(message: Message, stacks: Int64) -> tuple[Int64, Int64, Int64]:
+    """The locations that stacks use, and the stack of each sample as offsets and numbers of those locations."""
+    used, which = distinct_inverse(stacks)
+    offsets, items = message.dictionary.stacks.list(tags.STACK_LOCATION_INDICES)
+    counts = offsets[used + 1] - offsets[used]
+    edges = offsets_of(counts)
+    locations, number = distinct_inverse(items[ranges(offsets[used], counts)].astype(np.int64))
+    sample_offsets = offsets_of(counts[which])
+    budget = Budget(message.budget.source, len(message.data), FREE_COST, MAX_COST_RATIO)
+    budget.spend(int(sample_offsets[-1]) * FRAME_COST)
+    return locations, sample_offsets, gather_lists(number.astype(np.int32), edges[:-1][which], sample_offsets)
+
+
+def _labels(message: Message, strings: StringNumbers, rows: Int64) -> tuple[Int64, Labels]:
+    """The labels of samples, as offsets and labels."""
+    offsets, items = message.attributes
+    counts = offsets[rows + 1] - offsets[rows]
+    edges = offsets_of(counts)
+    attributes = gather_lists(items, offsets[rows], edges)
+    return sample_labels(message.dictionary, strings, edges, attributes, message.links[rows])
+
+
+def _with_times(
+    profile: Profile, offsets: Int64, labels: Labels, times: UInt64, is_event: Bool
+) -> tuple[Int64, Labels]:
+    """The labels of samples with the time of those that are events."""
+    key, unit = profile.strings.add_all([TIMESTAMP, NANOSECONDS])
+    ends = offsets[1:] + np.cumsum(is_event)
+    is_time = np.zeros(int(ends[-1]), np.bool_)
+    is_time[ends[is_event] - 1] = True
+    result = Labels.zeros(len(is_time))
+    for name in ("key", "text", "number", "unit"):
+        getattr(result, name)[~is_time] = getattr(labels, name)
+    result.key[is_time], result.unit[is_time] = key, unit
+    result.number[is_time] = times[is_event].view(np.int64)
+    return np.concatenate((np.zeros(1, np.int64), ends)), result
+
+
+def _add_header(profile: Profile, group: Group) -> None:
+    """Fill in what a profile has beside samples."""
+    message, first, add = group.message, group.profiles[0], profile.strings.add
+    types = group.types()
+    if profile.samples.values.shape[1] > len(types):
+        types.append(CPU_NANOSECONDS)
+    profile.sample_types = [ValueType(add(kind), add(unit)) for kind, unit in types]
+    profile.period_type = ValueType(*map(add, group.period_type()))
+    numbers = message.profiles
+    profile.period = int(numbers.signed(tags.PROFILE_PERIOD)[first])
+    profile.time_nanos = int(numbers.signed(tags.PROFILE_TIME_UNIX_NANO)[first])
+    profile.duration_nanos = int(numbers.signed(tags.PROFILE_DURATION_NANO)[first])
+    scope = dict(group.scope)
+    default = scope.pop(shown(DEFAULT_TYPE), None)
+    scope.pop(shown(TYPE_ORDER), None)
+    profile.default_sample_type = add(default) if isinstance(default, bytes) else 0
+    offsets, items = numbers.list(tags.PROFILE_ATTRIBUTE_INDICES)
+    attributes = message.dictionary.attributes_of(items[offsets[first] : offsets[first + 1]])
+    comments: list[bytes] = []
+    rest: dict[str, Value] = {}
+    for key, value in attributes.items():
+        if key == COMMENT or key.startswith(COMMENT + b"."):
+            comments += texts_of(value)
+        elif key in TEXTS and isinstance(value, bytes):
+            setattr(profile, TEXTS[key], add(value))
+        else:
+            rest[shown(key)] = value
+    for what, pairs in (("resource", dict(group.resource)), ("scope", scope), ("profile", rest)):
+        comments += [comment(what, key, value) for key, value in pairs.items()]
+    if group.scope_name:
+        comments.append(comment("scope", "name", group.scope_name.encode("utf-8", "surrogateescape")))
+    ids = numbers.spans(tags.PROFILE_PROFILE_ID).of_row(first)
+    if len(ids) and any(raw := bytes(message.data[int(ids.begins[-1]) : int(ids.ends[-1])])):
+        comments.append(b"profile_id: " + raw.hex().encode())
+    dropped = int(numbers.number(tags.PROFILE_DROPPED_ATTRIBUTES_COUNT)[first])
+    if dropped:
+        comments.append(b"dropped attributes: %d" % dropped)
+    profile.comments = [add(each) for each in comments]
+    if len(numbers.spans(tags.PROFILE_ORIGINAL_PAYLOAD).of_row(first)):
+        profile.warnings.append("the original payload that came along was left out")
+
+
+def comment(what: str, key: str, value: Value) -> bytes:
+    """An attribute that pprof has no field for, as a comment."""
+    return f"{what}: {key}={value_text(value)}".encode("utf-8", "surrogateescape")

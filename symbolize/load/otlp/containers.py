@@ -1,0 +1,115 @@
+"""What files of OTLP profiles put around the messages: nothing, lengths, or JSON."""
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from symbolize.core.errors import InputError
+from symbolize.core.protobuf import LAST_BYTE, MAX_VARINT, varint
+from symbolize.load.otlp.json_message import JsonError, begins_message, encode_lines
+from symbolize.load.otlp.shape import is_message
+
+MAGIC: Final = b"OTLP"
+HEADER: Final = struct.Struct("<4sI")
+LENGTH: Final = struct.Struct(">I")
+"""In front of each message of the collector's file exporter."""
+MAX_MESSAGES: Final = 1 << 16
+
+
+class Framing(Enum):
+    """What is around the messages."""
+
+    BARE = auto()
+    """One message."""
+    MAGIC = auto()
+    """`OTLP`, a version, and messages with their lengths as varints."""
+    LENGTHS = auto()
+    """Messages with their lengths before them, as the collector's file exporter writes them."""
+    JSON = auto()
+    """A JSON object a line."""
+
+
+def framing_of(head: bytes) -> Framing | None:
+    """What is around the messages of an input that begins with `head`; None if it is of another format."""
+    if head.startswith(MAGIC):
+        start = _varint_end(head, HEADER.size)
+        return Framing.MAGIC if is_message(head[start:]) else None
+    if is_message(head):
+        return Framing.BARE
+    if begins_message(head):
+        return Framing.JSON
+    if len(head) > LENGTH.size:
+        (size,) = LENGTH.unpack_from(head)
+        return Framing.LENGTHS if is_message(head[LENGTH.size : LENGTH.size + size]) else None
+    return None
+
+
+@dataclass(eq=False)
+class Container:
+    """The messages of an input, and what is around them."""
+
+    framing: Framing
+    messages: Sequence[memoryview]
+    version: int = 0
+    is_cut: bool = False
+
+    def framed(self, messages: Iterable[bytes]) -> Iterator[bytes]:
+        """Other messages in the same container. That of JSON is none for one message, and lengths for several."""
+        framing = self.framing
+        if framing == Framing.JSON:
+            framing = Framing.BARE if len(self.messages) == 1 else Framing.LENGTHS
+        if framing == Framing.MAGIC:
+            yield HEADER.pack(MAGIC, self.version)
+        for message in messages:
+            if framing == Framing.MAGIC:
+                yield varint(len(message))
+            elif framing == Framing.LENGTHS:
+                yield LENGTH.pack(len(message))
+            yield message
+
+
+def opened(data: memoryview, framing: Framing, source: str) -> Container:
+    """The messages in `data`. What is cut off at the end is left out, unless it is the only one."""
+    if framing == Framing.BARE:
+        return Container(framing, [data])
+    if framing == Framing.JSON:
+        try:
+            return Container(framing, [memoryview(each) for each in encode_lines(data)])
+        except JsonError as error:
+            raise InputError(source, f"is OTLP as JSON, and {error}") from error
+    at = HEADER.size if framing == Framing.MAGIC else 0
+    version = HEADER.unpack_from(data)[1] if framing == Framing.MAGIC else 0
+    messages: list[memoryview] = []
+    while at < len(data):
+        if framing == Framing.MAGIC:
+            end = _varint_end(data, at)
+            size = _varint_value(data, at, end)
+        else:
+            end = at + LENGTH.size
+            size = LENGTH.unpack_from(data, at)[0] if end <= len(data) else len(data)
+        if size > len(data) - end:
+            if not messages:
+                raise InputError(source, "is cut short: its first message runs past the end", at)
+            return Container(framing, messages, version, is_cut=True)
+        messages.append(data[end : end + size])
+        at = end + size
+        if len(messages) > MAX_MESSAGES:
+            raise InputError(source, f"has more than {MAX_MESSAGES} messages")
+    return Container(framing, messages, version)
+
+
+def _varint_end(data: bytes | memoryview, at: int) -> int:
+    """Where a number that begins at `at` ends."""
+    end = at
+    while end < len(data) and end - at < MAX_VARINT and data[end] >= LAST_BYTE:
+        end += 1
+    return end + 1
+
+
+def _varint_value(data: memoryview, at: int, end: int) -> int:
+    """The number from `at` to `end`; one that is cut off is as large as can be."""
+    if end > len(data) or data[end - 1] >= LAST_BYTE:
+        return len(data)
+    return sum((byte & 0x7F) << 7 * shift for shift, byte in enumerate(data[at:end]))

@@ -1,0 +1,251 @@
+"""The tables that all profiles of a message share."""
+
+import json
+import math
+import struct
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.core.arrays import NONE, Bool, Int64, UInt64, distinct, is_among
+from symbolize.core.errors import InputError
+from symbolize.core.messages import Budget, Layout, Rows, Spans
+from symbolize.core.protobuf import NUMBER
+from symbolize.load.otlp import layouts
+from symbolize.proto import otlp_profiles_tags as tags
+
+MAX_DEPTH: Final = 32
+MAX_VALUES: Final = 1 << 16
+"""Attribute values that hold others and are read, and how deep they nest."""
+
+Value = str | bytes | int | float | bool | list[Any] | dict[str, Any] | None
+"""An attribute value; bytes are those of strings, a string is hex digits of bytes."""
+
+STRING, ARRAY, MAP, RAW = (
+    tag >> NUMBER
+    for tag in (
+        tags.ANY_VALUE_STRING_VALUE,
+        tags.ANY_VALUE_ARRAY_VALUE,
+        tags.ANY_VALUE_KVLIST_VALUE,
+        tags.ANY_VALUE_BYTES_VALUE,
+    )
+)
+BOOL, INT, DOUBLE, STRING_INDEX = (
+    tag >> NUMBER
+    for tag in (
+        tags.ANY_VALUE_BOOL_VALUE,
+        tags.ANY_VALUE_INT_VALUE,
+        tags.ANY_VALUE_DOUBLE_VALUE,
+        tags.ANY_VALUE_STRING_VALUE_STRINDEX,
+    )
+)
+"""Numbers of the fields of a value."""
+
+
+def index_of(column: UInt64, count: int) -> Int64:
+    """A column of indices of a table with `count` rows, NONE for those outside. 0 is none, and needs no table."""
+    return np.where(column < np.uint64(max(count, 1)), column.astype(np.int64), NONE)
+
+
+def last_of(spans: Spans, row: int) -> tuple[int, int]:
+    """Begin and end of the last span of a row."""
+    at = int(spans.offsets[row + 1]) - 1
+    return int(spans.begins[at]), int(spans.ends[at])
+
+
+class Values:
+    """Attribute values of `data`; strings by number are those of `texts`."""
+
+    def __init__(self, data: memoryview, spans: Spans, dictionary: "Dictionary") -> None:
+        self.data = data
+        self.rows = Rows(data, spans, layouts.VALUE, dictionary.budget)
+        self._dictionary = dictionary
+        self._spans = {tag >> NUMBER: self.rows.spans(tag) for tag in layouts.VALUE.spans}
+
+    def __getitem__(self, row: int) -> Value:
+        """The value of a row."""
+        return self.value(row, 0)
+
+    def value(self, row: int, depth: int) -> Value:
+        """The value of a row that is inside so many others."""
+        kind = int(self.rows.last[row])
+        if kind in self._spans:
+            begin, end = last_of(self._spans[kind], row)
+            return self._inside(kind, begin, end, depth)
+        if kind == STRING_INDEX:
+            return self._dictionary.text(int(self.rows.number(tags.ANY_VALUE_STRING_VALUE_STRINDEX)[row]))
+        if kind == BOOL:
+            return bool(self.rows.number(tags.ANY_VALUE_BOOL_VALUE)[row])
+        if kind == INT:
+            return int(self.rows.signed(tags.ANY_VALUE_INT_VALUE)[row])
+        if kind == DOUBLE:
+            (number,) = struct.unpack("<d", struct.pack("<Q", int(self.rows.number(tags.ANY_VALUE_DOUBLE_VALUE)[row])))
+            return float(number)
+        return None
+
+    def _inside(self, kind: int, begin: int, end: int, depth: int) -> Value:
+        """What a string, array, map or run of bytes is."""
+        if kind == STRING:
+            return bytes(self.data[begin:end])
+        if kind == RAW:
+            return self.data[begin:end].hex()
+        self._dictionary.count_value(depth)
+        span = Spans.of(begin, end)
+        if kind == ARRAY:
+            items = Rows(self.data, span, layouts.ARRAY, self._dictionary.budget).spans(tags.ARRAY_VALUE_VALUES)
+            values = Values(self.data, items, self._dictionary)
+            return [values.value(row, depth + 1) for row in range(len(items))]
+        pairs = Rows(self.data, span, layouts.PAIRS, self._dictionary.budget).spans(tags.KEY_VALUE_LIST_VALUES)
+        return dict(self._dictionary.pairs(pairs, depth + 1))
+
+
+class Dictionary:
+    """The tables of a message. `problems` count what refers to rows that are not there, by what it is."""
+
+    def __init__(self, data: memoryview, spans: Spans, budget: Budget) -> None:
+        self.data = data
+        self.budget = budget
+        self.problems: dict[str, int] = {}
+        self._nested = 0
+        tables = Rows(data, spans, layouts.DICTIONARY, budget)
+        self.strings = tables.spans(tags.PROFILES_DICTIONARY_STRING_TABLE)
+        self.mappings = self._table(tables, tags.PROFILES_DICTIONARY_MAPPING_TABLE, layouts.MAPPING)
+        self.locations = self._table(tables, tags.PROFILES_DICTIONARY_LOCATION_TABLE, layouts.LOCATION)
+        self.functions = self._table(tables, tags.PROFILES_DICTIONARY_FUNCTION_TABLE, layouts.FUNCTION)
+        self.links = self._table(tables, tags.PROFILES_DICTIONARY_LINK_TABLE, layouts.LINK)
+        self.attributes = self._table(tables, tags.PROFILES_DICTIONARY_ATTRIBUTE_TABLE, layouts.ATTRIBUTE)
+        self.stacks = self._table(tables, tags.PROFILES_DICTIONARY_STACK_TABLE, layouts.STACK)
+        self.unknown = sum(
+            each.unknown for each in (tables, self.mappings, self.locations, self.functions, self.links, self.stacks)
+        )
+
+    def _table(self, tables: Rows, tag: int, layout: Layout) -> Rows:
+        return Rows(self.data, tables.spans(tag), layout, self.budget)
+
+    def note(self, what: str, count: int) -> None:
+        """Count what refers to nothing."""
+        if count:
+            self.problems[what] = self.problems.get(what, 0) + count
+
+    def count_value(self, depth: int) -> None:
+        """Count an attribute value that holds others, which is inside so many. Raises InputError for too many."""
+        self._nested += 1
+        if depth > MAX_DEPTH or self._nested > MAX_VALUES:
+            raise InputError(self.budget.source, "has attribute values that nest as only a bomb's do")
+
+    def text(self, index: int) -> bytes:
+        """A string; an empty one where there is none of that number."""
+        if not 0 <= index < len(self.strings):
+            self.note("strings", 1)
+            return b""
+        return bytes(self.data[int(self.strings.begins[index]) : int(self.strings.ends[index])])
+
+    @cached_property
+    def lines(self) -> Rows:
+        """The lines of all locations."""
+        return Rows(self.data, self.locations.spans(tags.LOCATION_LINES), layouts.LINE, self.budget)
+
+    @cached_property
+    def line_functions(self) -> Int64:
+        """The function of each line; NONE for those that name none."""
+        found = index_of(self.lines.number(tags.LINE_FUNCTION_INDEX), len(self.functions))
+        return np.where(found > 0, found, NONE)
+
+    @cached_property
+    def location_mappings(self) -> Int64:
+        """The mapping of each location, 0 for none, NONE for one that is not there."""
+        return index_of(self.locations.number(tags.LOCATION_MAPPING_INDEX), len(self.mappings))
+
+    @cached_property
+    def usable_stacks(self) -> Bool:
+        """Which stacks consist of locations that are there: bool[n]."""
+        offsets, items = self.stacks.list(tags.STACK_LOCATION_INDICES)
+        outside = np.concatenate(([0], np.cumsum(items >= np.uint64(len(self.locations)))))
+        return outside[offsets[1:]] == outside[offsets[:-1]]
+
+    @cached_property
+    def values(self) -> Values:
+        """The values of the attributes, a row each, without one an empty value."""
+        spans = self.attributes.spans(tags.KEY_VALUE_AND_UNIT_VALUE)
+        at = spans.offsets[1:] - 1
+        has_value = spans.offsets[1:] > spans.offsets[:-1]
+        begins, ends = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
+        begins[has_value], ends[has_value] = spans.begins[at[has_value]], spans.ends[at[has_value]]
+        return Values(self.data, Spans(np.array([0, len(at)]), begins, ends), self)
+
+    @cached_property
+    def keys(self) -> dict[int, bytes]:
+        """The keys of all attributes by the numbers of their strings."""
+        numbers = distinct(self.attributes.number(tags.KEY_VALUE_AND_UNIT_KEY_STRINDEX)).tolist()
+        return {number: self.text(number) for number in numbers}
+
+    def called(self, key: bytes) -> Int64:
+        """The attributes with a key."""
+        numbers = np.array([number for number, text in self.keys.items() if text == key], np.uint64)
+        return np.flatnonzero(is_among(self.attributes.number(tags.KEY_VALUE_AND_UNIT_KEY_STRINDEX), numbers))
+
+    def attributes_of(self, indices: NDArray[Any]) -> dict[bytes, Value]:
+        """The attributes in a list, by their keys."""
+        found: dict[bytes, Value] = {}
+        key = self.attributes.number(tags.KEY_VALUE_AND_UNIT_KEY_STRINDEX)
+        for index in indices.tolist():
+            if 0 < index < len(self.attributes):
+                found[self.keys[int(key[index])]] = self.values[index]
+            else:
+                self.note("attributes", index != 0)
+        return found
+
+    def pairs(self, spans: Spans, depth: int = 0) -> list[tuple[str, Value]]:
+        """Keys and values that are no rows of a table."""
+        rows = Rows(self.data, spans, layouts.PAIR, self.budget)
+        keys, contents = rows.spans(tags.KEY_VALUE_KEY), rows.spans(tags.KEY_VALUE_VALUE)
+        numbers = rows.number(tags.KEY_VALUE_KEY_STRINDEX)
+        values = Values(self.data, contents, self)
+        found: list[tuple[str, Value]] = []
+        for row in range(len(rows)):
+            key = self.text(int(numbers[row])) if numbers[row] else b""
+            if keys.offsets[row] < keys.offsets[row + 1]:
+                begin, end = last_of(keys, row)
+                key = bytes(self.data[begin:end])
+            at = int(contents.offsets[row + 1]) - 1
+            value = values.value(at, depth) if at >= contents.offsets[row] else None
+            found.append((shown(key), value))
+        return found
+
+
+def shown(text: bytes) -> str:
+    """Bytes as a text from which they can be made again."""
+    return text.decode("utf-8", "surrogateescape")
+
+
+def value_text(value: Value) -> str:
+    """A value as text, as a label or comment has it."""
+    if isinstance(value, bytes):
+        return shown(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | dict):
+        return json.dumps(plain(value), ensure_ascii=False)
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(value)
+    return "" if value is None else str(value)
+
+
+def plain(value: Value) -> Any:
+    """A value of what JSON knows."""
+    if isinstance(value, bytes):
+        return shown(value)
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return value
+
+
+def texts_of(value: Value) -> Sequence[bytes]:
+    """A string, or all strings of an array."""
+    each = value if isinstance(value, list) else [value]
+    return [text for text in each if isinstance(text, bytes)]

@@ -1,0 +1,119 @@
+"""OTLP as JSON, encoded as the protobuf message that it is of."""
+
+import base64
+import json
+import re
+import struct
+from collections.abc import Iterator
+from typing import Any, Final
+
+from symbolize.core.protobuf import BYTES, FIXED64, WIRE_TYPE, field, varint
+from symbolize.proto import otlp_profiles_tags as tags
+
+BEGIN: Final = re.compile(
+    rb'\s*\{\s*"(?:resourceProfiles|resource_profiles|dictionary)"\s*:\s*[\[{]', re.ASCII
+)
+MAX_DEPTH: Final = 64
+MASK64: Final = (1 << 64) - 1
+FLOAT: Final = "ANY_VALUE_DOUBLE_VALUE"
+HEX: Final = frozenset({"PROFILE_PROFILE_ID", "LINK_TRACE_ID", "LINK_SPAN_ID"})
+BASE64: Final = frozenset({"ANY_VALUE_BYTES_VALUE", "PROFILE_ORIGINAL_PAYLOAD"})
+"""Fields whose texts are no texts."""
+
+MESSAGES: Final = {
+    "PROFILES_DATA": {"resource_profiles": "RESOURCE_PROFILES", "dictionary": "PROFILES_DICTIONARY"},
+    "PROFILES_DICTIONARY": {
+        "mapping_table": "MAPPING",
+        "location_table": "LOCATION",
+        "function_table": "FUNCTION",
+        "link_table": "LINK",
+        "string_table": "",
+        "attribute_table": "KEY_VALUE_AND_UNIT",
+        "stack_table": "STACK",
+    },
+    "RESOURCE_PROFILES": {"resource": "RESOURCE", "scope_profiles": "SCOPE_PROFILES"},
+    "SCOPE_PROFILES": {"scope": "INSTRUMENTATION_SCOPE", "profiles": "PROFILE"},
+    "PROFILE": {"sample_type": "VALUE_TYPE", "samples": "SAMPLE", "period_type": "VALUE_TYPE"},
+    "LOCATION": {"lines": "LINE"},
+    "KEY_VALUE_AND_UNIT": {"value": "ANY_VALUE"},
+    "ANY_VALUE": {"array_value": "ARRAY_VALUE", "kvlist_value": "KEY_VALUE_LIST"},
+    "ARRAY_VALUE": {"values": "ANY_VALUE"},
+    "KEY_VALUE_LIST": {"values": "KEY_VALUE"},
+    "KEY_VALUE": {"value": "ANY_VALUE"},
+    "INSTRUMENTATION_SCOPE": {"attributes": "KEY_VALUE"},
+    "RESOURCE": {"attributes": "KEY_VALUE", "entity_refs": "ENTITY_REF"},
+}
+"""The messages that fields are of. A field that is none is a number or a string by its tag."""
+
+
+class JsonError(ValueError):
+    """The text is no message; why."""
+
+
+def begins_message(head: bytes) -> bool:
+    """Whether a text begins as OTLP profiles do."""
+    return BEGIN.match(head) is not None
+
+
+def encode_lines(text: memoryview) -> Iterator[bytes]:
+    """The messages of a text that has an object, or one a line. Raises JsonError."""
+    whole = bytes(text)
+    lines = [line for line in whole.splitlines() if line.strip()]
+    try:
+        try:
+            objects = [json.loads(line) for line in lines]
+        except ValueError:
+            objects = [json.loads(whole)]  # one object on several lines
+    except ValueError as error:
+        raise JsonError(f"is damaged ({error})") from error
+    except RecursionError:
+        raise JsonError("is nested too deep") from None
+    for each in objects:
+        yield encode("PROFILES_DATA", each)
+
+
+def encode(message: str, value: Any, depth: int = 0) -> bytes:
+    """A message of a kind as protobuf. Keys that the format does not know are left out."""
+    if not isinstance(value, dict):
+        raise JsonError(f"has a {type(value).__name__} where an object belongs")
+    if depth > MAX_DEPTH:
+        raise JsonError("is nested too deep")
+    parts = []
+    for key, content in value.items():
+        name = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", key).lower()
+        constant = f"{message}_{name.upper()}"
+        inner = MESSAGES.get(message, {}).get(name, "")
+        if content is None or not hasattr(tags, constant) or constant.endswith("_PACKED"):
+            continue
+        if isinstance(content, list):
+            parts += [_field(constant, inner, each, depth) for each in content]
+        else:
+            parts.append(_field(constant, inner, content, depth))
+    return b"".join(parts)
+
+
+def _field(constant: str, inner: str, value: Any, depth: int) -> bytes:
+    """One field, zeros too."""
+    tag: int = getattr(tags, constant)
+    try:
+        if tag & WIRE_TYPE == BYTES:
+            return field(tag, encode(inner, value, depth + 1) if inner else _text(constant, value))
+        if constant == FLOAT:
+            return varint(tag) + struct.pack("<d", float(value))
+        number = int(value) & MASK64
+    except JsonError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        raise JsonError(f"has {str(value)[:40]!r} where a number or a text of another kind belongs") from error
+    return varint(tag) + (struct.pack("<Q", number) if tag & WIRE_TYPE == FIXED64 else varint(number))
+
+
+def _text(constant: str, value: Any) -> bytes:
+    """A string, the bytes of hex digits, or those of base64."""
+    if not isinstance(value, str):
+        raise TypeError
+    if constant in HEX:
+        return bytes.fromhex(value)
+    if constant in BASE64:
+        return base64.b64decode(value, validate=True)
+    return value.encode("utf-8", "surrogatepass")
