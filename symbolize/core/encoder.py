@@ -40,6 +40,13 @@ class Encoder:
         """Put a signed number in front."""
         self.varint(cython.cast(cython.ulonglong, value) & MASK64)
 
+    def fixed64(self, value: cython.ulonglong) -> cython.void:
+        """Put a number of eight bytes in front."""
+        i: cython.int
+        self.pos -= 8
+        for i in range(8):
+            self.out[self.pos + i] = (value >> (8 * i)) & 0xFF
+
     def number(self, tag: cython.ulonglong, value: cython.ulonglong) -> cython.void:
         """Put a field with a number in front, unless it is zero (proto3)."""
         if value != 0:

@@ -174,3 +174,27 @@ def fill(
             if c.bad:
                 break
     return c.pos if c.bad else -1
+
+
+def field_begins(
+    data: object,
+    begin: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    wanted: cython.ulonglong,
+    begins: cython.longlong[::1],
+) -> int:
+    """Where the fields with the tag `wanted` begin in the message `data[begin:end]`, which was read before; how many
+    they are. What does not fit into `begins` is left out."""
+    c: Cursor = Cursor(data, begin, end)
+    start: cython.Py_ssize_t
+    count: cython.Py_ssize_t = 0
+    tag: cython.ulonglong
+    with cython.nogil:
+        while c.pos < c.end and not c.bad:
+            start = c.pos
+            tag = c.tag()
+            c.skip_field(tag)
+            if tag == wanted and count < begins.shape[0]:
+                begins[count] = start
+                count += 1
+    return count

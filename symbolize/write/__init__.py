@@ -39,14 +39,14 @@ def write(
     """Write the profile to a path, to `-` (standard output) or to a binary file object.
 
     The ending of the path decides what is written: gzipped pprof without one, or a view of the profile as for
-    `cpu.html`, `cpu.svg`, `cpu.folded`, `cpu.speedscope.json`, `cpu.firefox.json`, `cpu.txt`, `cpu.csv` and
-    `cpu.parquet`; `emit` ("pprof", "html", "svg", "folded", "speedscope", "firefox", "text", "csv", "parquet")
-    overrides it. `view` says what is shown, and what of the profile a pprof file has. A file appears at its path whole
-    or not at all; equal profiles give equal bytes. Raises OutputError, and UsageError for another ending, for a
-    terminal that would get a binary file, and for the file that the profile was read from.
+    `cpu.otlp`, `cpu.html`, `cpu.svg`, `cpu.folded`, `cpu.speedscope.json`, `cpu.firefox.json`, `cpu.txt`, `cpu.csv` and
+    `cpu.parquet`; `emit` ("pprof", "otlp", "html", "svg", "folded", "speedscope", "firefox", "text", "csv", "parquet")
+    overrides it. `view` says what is shown, and what of the profile a pprof or OTLP file has. A file appears at its
+    path whole or not at all; equal profiles give equal bytes. Raises OutputError, and UsageError for another ending,
+    for a terminal that would get a binary file, and for the file that the profile was read from.
     """
     from symbolize.write.files import check_inputs, write_pieces
-    from symbolize.write.outputs import PPROF, View, output_of, view_pieces, written
+    from symbolize.write.outputs import OTLP, PPROF, View, output_of, view_pieces, written
 
     path = os.fspath(destination) if isinstance(destination, str | os.PathLike) else ""
     if path:
@@ -56,6 +56,10 @@ def write(
         from symbolize.write import pprof
 
         pprof.write(profile if view is None else written(profile, view), destination)
+    elif output.name == OTLP:
+        from symbolize.write import otlp
+
+        write_pieces(otlp.pieces(profile if view is None else written(profile, view)), destination)
     else:
         write_pieces(view_pieces(output, profile, view or View()), destination, output.is_binary)
 

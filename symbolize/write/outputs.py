@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 GZIP: Final = ".gz"
 PPROF: Final = "pprof"
-"""The kind that keeps all of a profile. The others are views of it."""
+OTLP: Final = "otlp"
+"""The kinds that keep all of a profile. The others are views of it."""
 
 
 class Output(NamedTuple):
@@ -30,6 +31,7 @@ class Output(NamedTuple):
 
 OUTPUTS: Final = (
     Output(PPROF, (".pb.gz", ".pb", ".pprof", ".proto", ".prof", ".profile", GZIP), True),
+    Output(OTLP, (".otlp",), True),
     Output("html", (".html", ".htm"), has_base=True),
     Output("svg", (".svg",), has_one_type=True),
     Output("folded", (".folded", ".collapsed"), has_one_type=True),

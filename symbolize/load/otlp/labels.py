@@ -47,7 +47,8 @@ def attribute_labels(dictionary: Dictionary, strings: StringNumbers, used: Int64
     text[here] = strings.of(rows.number(tags.ANY_VALUE_STRING_VALUE_STRINDEX)[used[here]])
     here = kind == INT
     number[here] = rows.signed(tags.ANY_VALUE_INT_VALUE)[used[here]]
-    is_number = here
+    # Without a unit pprof takes 0 for no label (R270, numbers of tasks).
+    own_unit = np.where(here, np.where((number == 0) & (unit == 0), key, unit), 0)
     here = kind == BOOL
     words = np.array(strings.strings.add_all([b"false", b"true"]), np.int32) if here.any() else np.zeros(2, np.int32)
     text[here] = words[(rows.number(tags.ANY_VALUE_BOOL_VALUE)[used[here]] != 0).astype(np.int64)]
@@ -69,7 +70,7 @@ def attribute_labels(dictionary: Dictionary, strings: StringNumbers, used: Int64
         counts[row] = len(items[row])
     offsets = offsets_of(counts)
     origin = np.repeat(np.arange(len(used)), counts)
-    labels = Labels(key[origin], text[origin], number[origin], np.where(is_number, unit, 0)[origin])
+    labels = Labels(key[origin], text[origin], number[origin], own_unit[origin])
     for row, pairs in items.items():
         first = int(offsets[row])
         for at_label, (one_text, one_number) in enumerate(pairs, first):

@@ -1,0 +1,86 @@
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
+# mypy: disable-error-code="valid-type, no-any-return"
+"""Columns as protobuf messages of one kind, the reverse of `message_scan`."""
+
+import cython
+
+if not cython.compiled:
+    from symbolize.core.encoder import Encoder
+    from symbolize.core.interning import Lists
+    from symbolize.core.protobuf import FIXED64, WIRE_TYPE
+
+NUMBER_FORM = cython.declare(cython.int, 1)
+LIST_FORM = cython.declare(cython.int, 2)
+RAW_FORM = cython.declare(cython.int, 3)
+
+FORMS = {"number": NUMBER_FORM, "list": LIST_FORM, "raw": RAW_FORM}
+
+
+def encode(
+    tag: cython.ulonglong,
+    forms: cython.const[cython.uchar][::1],
+    tags: cython.const[cython.ulonglong][::1],
+    numbers: cython.const[cython.ulonglong][:, ::1],
+    offsets: cython.const[cython.longlong][:, ::1],
+    items: cython.const[cython.ulonglong][::1],
+    raw: cython.const[cython.uchar][::1],
+    first: cython.Py_ssize_t,
+    last: cython.Py_ssize_t,
+    buffer: cython.uchar[::1],
+    begins: cython.longlong[::1],
+) -> int:
+    """Write the messages `first` up to `last` as fields with `tag` to the end of `buffer`; where they begin, each in
+    `begins`.
+
+    The fields of a message are in order: a number from the next row of `numbers`, a packed list of numbers from the
+    next row of `offsets`, which count in `items`, or whole fields as they are, whose offsets count in `raw`.
+    """
+    out: Encoder = Encoder(buffer)
+    row: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    inner: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    number: cython.Py_ssize_t
+    list_: cython.Py_ssize_t
+    value: cython.ulonglong
+    with cython.nogil:
+        for row in range(last - 1, first - 1, -1):
+            end = out.pos
+            number = numbers.shape[0]
+            list_ = offsets.shape[0]
+            for k in range(forms.shape[0] - 1, -1, -1):
+                if forms[k] == NUMBER_FORM:
+                    number -= 1
+                    value = numbers[number, row]
+                    if value != 0 and tags[k] & WIRE_TYPE == FIXED64:
+                        out.fixed64(value)
+                        out.varint(tags[k])
+                    else:
+                        out.number(tags[k], value)
+                elif forms[k] == LIST_FORM:
+                    list_ -= 1
+                    inner = out.pos
+                    for i in range(offsets[list_, row + 1] - 1, offsets[list_, row] - 1, -1):
+                        out.varint(items[i])
+                    if out.pos < inner:
+                        out.close(tags[k], inner)
+                else:
+                    list_ -= 1
+                    out.raw(raw, offsets[list_, row], offsets[list_, row + 1])
+            out.close(tag, end)
+            begins[row - first] = out.pos
+    return out.pos
+
+
+def number_lists(
+    lists: Lists, offsets: cython.const[cython.longlong][::1], items: cython.const[cython.int][::1], rows: cython.int[::1]
+) -> None:
+    """Add lists, each once; `rows` gets the number of each."""
+    row: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    for row in range(rows.shape[0]):
+        lists.size = 0
+        for i in range(offsets[row], offsets[row + 1]):
+            lists.append(items[i])
+        rows[row] = cython.cast(cython.int, lists.add())
