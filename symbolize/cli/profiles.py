@@ -7,7 +7,7 @@ import gc
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from symbolize.cli.arguments import Parser
 from symbolize.cli.commands import COMMANDS
@@ -34,23 +34,28 @@ from symbolize.cli.selection import FILTERS, add_selection_options, filters_of
 from symbolize.cli.symbolizing import open_symbolizer, symbolized
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.write.files import check_inputs, check_terminal
-from symbolize.write.outputs import OUTPUTS, PPROF, Output, View
+from symbolize.write.outputs import OTLP, OUTPUTS, PPROF, Output, View
 
 if TYPE_CHECKING:
+    from symbolize.core.arrays import Bool
     from symbolize.load.model import LoadedProfile
     from symbolize.pipeline import Result, Symbolizer
     from symbolize.profile import Merger, Profile
     from symbolize.report.missing import Missing
-    from symbolize.write.module_symbols import ModuleSymbols
 
 BRIEF = (
     *("-b", "--debuginfod", "-o", "--demangle", "--report", "--report-file", "--missing", "--fail-under"),
     *("-v", "-q", "-V"),
 )
 """The options of the short help."""
-SUFFIX = ".symbolized.pb.gz"
+SYMBOLIZED = ".symbolized"
+SUFFIX = f"{SYMBOLIZED}.pb.gz"
 SYMBOLS_SUFFIX = ".symbols.pb"
 MODULE_SYMBOLS = "module-symbols"
+FRAME_CHANGES = ("sample_type", "prune", "drop", "prune_from", "synthesize")
+"""Options that change which samples and frames there are, besides FILTERS."""
+TRACE = "Perfetto trace"
+"""The format of inputs that symbols can be appended to."""
 
 
 def parser() -> Parser:
@@ -189,6 +194,8 @@ def suffix_of(output: Output | None) -> str:
     """What default names end with."""
     if output is None:
         return SYMBOLS_SUFFIX
+    if output.name == OTLP:
+        return SYMBOLIZED + output.endings[0]
     return SUFFIX if output.name == PPROF else output.endings[0]
 
 
@@ -259,18 +266,12 @@ def symbolize_one(run: Run, source: str, path: str) -> tuple[float, bool]:
 
     options = run.options
     found = load_all(source, load_options(options))
-    symbols = None
-    if run.output is None:
-        from symbolize.write.module_symbols import ModuleSymbols
-
-        if not found[0].name:
-            raise InputError(source, "is not a Perfetto trace, and --emit module-symbols writes symbols for traces")
-        symbols = ModuleSymbols()
-        paths = [path] * len(found)
-    elif run.merger is not None:
+    symbols = whole_output(run, source, found)
+    if symbols is not None or run.merger is not None:
         paths = [path] * len(found)
     else:
         names, titles = [each.name for each in found], [each.title for each in found]
+        assert run.output is not None
         paths = paths_of_all(names, titles, path, options.output, len(options.profiles) == 1, run.output.endings[0])
         check_outputs(options, run.output, paths)
     several = len(options.profiles) > 1 or len(found) > 1 or run.merger is not None
@@ -291,7 +292,39 @@ def symbolize_one(run: Run, source: str, path: str) -> tuple[float, bool]:
     return percent, is_complete
 
 
-def symbolize_profile(run: Run, loaded: LoadedProfile, name: str, path: str, symbols: ModuleSymbols | None) -> Result:
+class WholeOutput(Protocol):
+    """What is written once for all profiles of an input: what was found for the addresses in them."""
+
+    @property
+    def addresses(self) -> int: ...
+
+    @property
+    def modules(self) -> int: ...
+
+    def add(self, profile: Profile, resolved: Bool) -> None: ...
+
+    def write(self, destination: str) -> None: ...
+
+
+def whole_output(run: Run, source: str, found: Sequence[LoadedProfile]) -> WholeOutput | None:
+    """What is written for all profiles of an input together: symbols for a trace, an OTLP message with its lines. None
+    where each profile has a file of its own, as where samples or frames are chosen, or all become one."""
+    options = run.options
+    if run.output is None:
+        from symbolize.write.module_symbols import ModuleSymbols
+
+        if found[0].format != TRACE:
+            raise InputError(source, "is not a Perfetto trace, and --emit module-symbols writes symbols for traces")
+        return ModuleSymbols()
+    is_changed = run.merger is not None or any(getattr(options, name) for name in (*FILTERS, *FRAME_CHANGES))
+    if run.output.name == OTLP and found[0].container is not None and not is_changed:
+        from symbolize.write.otlp_lines import OtlpLines
+
+        return OtlpLines(found[0].container, replaces=options.force)
+    return None
+
+
+def symbolize_profile(run: Run, loaded: LoadedProfile, name: str, path: str, symbols: WholeOutput | None) -> Result:
     """Symbolize one profile and write it to `path`, or add what was found to `symbols`. Its shared code, if wanted, and
     its missing files are added to those of the run."""
     result = symbolized(run.options, run.symbolizer, loaded.profile)

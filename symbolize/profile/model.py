@@ -118,8 +118,8 @@ class Locations:
     """Code addresses. The lines of a location run leaf first: inlined callees before their caller.
 
     `address` is a runtime address that is already inside the call for every frame but the leaf (R131, one adjustment).
-    `rel_pc` is the address relative to the module in a Perfetto trace, `source_row` the row of the location in the
-    dictionary of an OTLP message; both are empty in other profiles, and not written.
+    `rel_pc` is the address relative to the module in a Perfetto trace, `source_row` the row of the location among those
+    of all messages of an OTLP input; both are empty in other profiles, and not written.
     """
 
     address: UInt64 = column(np.uint64)
@@ -128,7 +128,7 @@ class Locations:
     line_offsets: Int64 = offsets()
     lines: Lines = field(default_factory=Lines)
     rel_pc: UInt64 = column(np.uint64)
-    source_row: Int32 = column(np.int32)
+    source_row: Int64 = column(np.int64)
 
     def __len__(self) -> int:
         return len(self.address)

@@ -84,6 +84,7 @@ def build(group: Group, has_events: bool) -> Profile:
     used, location_offsets, locations = _stacks(message, stacks[good].astype(np.int64))
     frames = frames_of(dictionary, strings, used, group.is_only)
     profile.locations, profile.mappings, profile.functions, profile.address_kinds = frames
+    profile.locations.source_row = used + message.first_location
     label_offsets, labels = _labels(message, strings, rows)
     if is_event.any():
         label_offsets, labels = _with_times(profile, label_offsets, labels, times, is_event)

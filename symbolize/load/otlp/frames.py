@@ -88,7 +88,7 @@ def frames_of(dictionary: Dictionary, strings: StringNumbers, used: Int64, keeps
         is_folded=folded,
         line_offsets=offsets,
         lines=lines,
-        source_row=used.astype(np.int32),
+        source_row=used,
     )
     return Frames(locations, mappings, functions, kinds if kinds.any() else np.zeros(0, np.uint8))
 

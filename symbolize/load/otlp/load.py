@@ -40,9 +40,11 @@ def load(content: Content, options: LoadOptions) -> list[LoadedProfile]:
     container = opened(content.whole(), framing, content.name)
     warnings = ["The input is cut short: its last message was left out."] if container.is_cut else []
     groups: list[Group] = []
+    locations = 0
     for data in container.messages:
         budget = Budget(content.name, len(data), FREE_COST, MAX_COST_RATIO)
-        message = Message(data, budget)
+        message = Message(data, budget, locations)
+        locations += len(message.dictionary.locations)
         groups += groups_of(message)
         warnings += _message_warnings(message)
     chosen = [each for each in groups if _is_chosen(each, options)]

@@ -50,9 +50,11 @@ EITHER_SAMPLE: Final = Layout(
 
 class Message:
     """A message. Row i of `profiles` is in scope `scope_of[i]`, that in resource `resource_of[scope]`, and has the
-    samples `sample_offsets[i]` up to `sample_offsets[i + 1]`."""
+    samples `sample_offsets[i]` up to `sample_offsets[i + 1]`. `first_location` is the number of locations in the
+    messages before it."""
 
-    def __init__(self, data: memoryview, budget: Budget) -> None:
+    def __init__(self, data: memoryview, budget: Budget, first_location: int = 0) -> None:
+        self.first_location = first_location
         self.data = data
         self.budget = budget
         message = Rows(data, Spans.of(0, len(data)), layouts.MESSAGE, budget)
