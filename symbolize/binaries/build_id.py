@@ -2,6 +2,9 @@
 
 import re
 
+HASH_PREFIX = "htlhash:"
+"""In front of the hash by which the eBPF profiler of OpenTelemetry knows a file."""
+
 _BUILD_ID = re.compile(r"(?:[0-9a-f]{2}){2,64}", re.IGNORECASE)
 _MODULE_ID_DIGITS = 33
 _MODULE_ID = re.compile(r"[0-9a-f]{32}0", re.IGNORECASE)
@@ -10,6 +13,12 @@ _MODULE_ID = re.compile(r"[0-9a-f]{32}0", re.IGNORECASE)
 def is_build_id(text: str) -> bool:
     """Whether `text` is a build id: an even number of hex digits, 4 to 128, not all of them zero."""
     return _BUILD_ID.fullmatch(text) is not None and text.strip("0") != ""
+
+
+def is_other_id(text: str) -> bool:
+    """Whether `text` identifies a file by what is no build id in an ELF note of GNU: `htlhash:` with a hash of the
+    file, or the id that Go's linker wrote, which has slashes (R321, build ids of OTLP)."""
+    return text.startswith(HASH_PREFIX) or "/" in text
 
 
 def plain_build_id(text: str) -> str:

@@ -5,7 +5,15 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from symbolize.binaries import store
-from symbolize.binaries.build_id import build_id_key, is_build_id, module_prefix, plain_build_id, same_build_id
+from symbolize.binaries.build_id import (
+    HASH_PREFIX,
+    build_id_key,
+    is_build_id,
+    is_other_id,
+    module_prefix,
+    plain_build_id,
+    same_build_id,
+)
 from symbolize.binaries.entries import Entry
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.links import DEBUG_SUFFIXES, beside, linked_files
@@ -67,7 +75,7 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool
     """
     found = _by_build_id(index, build_id, filename) if build_id else _by_name(index, filename)
     # Servers know whole build ids only.
-    full = "" if module_prefix(build_id) else plain_build_id(build_id)
+    full = "" if module_prefix(build_id) or is_other_id(build_id) else plain_build_id(build_id)
     found = _completed(found, index, full or found.build_id, fetch and not found.candidates)
     if len(found.tried) > MAX_ATTEMPTS:
         left = Attempt("and others", f"{len(found.tried) - MAX_ATTEMPTS} more that did not help")
@@ -165,7 +173,27 @@ def _missing(index: BinaryIndex, name: str, tried: Sequence[Attempt]) -> BinaryM
     return BinaryMatch(reason=reason, detail=detail, tried=tried)
 
 
+def _by_other_id(index: BinaryIndex, text: str, filename: str) -> BinaryMatch:
+    """The file with a build id of Go or a hash, and with it those that share its build id (R321, build ids of OTLP)."""
+    entries = index.with_other_id(text)
+    name = shown(text if text.startswith(HASH_PREFIX) else f"Go build id {text}")
+    if not entries:
+        return _missing(index, filename.rpartition("/")[2], [Attempt(name, NOTHING)])
+    tried = Attempt(name, f"found {', '.join(entry.path for entry in entries[:MAX_FILES])}")
+    builds = {entry.build_id or "" for entry in entries}
+    if len(builds) > 1:
+        detail = " and ".join(entry.described for entry in entries[:3])
+        return BinaryMatch(reason=Reason.AMBIGUOUS, detail=detail, tried=[tried])
+    (build_id,) = builds
+    if build_id:
+        found = _by_build_id(index, build_id, filename)
+        return replace(found, tried=(tried, *found.tried))
+    return _with_files(BinaryMatch(verified=True, tried=[tried]), index, entries, filename)
+
+
 def _by_build_id(index: BinaryIndex, build_id: str, filename: str) -> BinaryMatch:
+    if is_other_id(build_id):
+        return _by_other_id(index, build_id, filename)
     wanted = plain_build_id(build_id)
     prefix = module_prefix(wanted)
     if not is_build_id(prefix or wanted):

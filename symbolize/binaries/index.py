@@ -8,12 +8,13 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from symbolize.binaries import store
-from symbolize.binaries.build_id import build_id_key, is_build_id, module_prefix, same_build_id
-from symbolize.binaries.entries import Entry, file_checksum, is_same_file
+from symbolize.binaries.build_id import HASH_PREFIX, build_id_key, is_build_id, module_prefix, same_build_id
+from symbolize.binaries.entries import Entry, file_checksum, file_hash, is_same_file
 from symbolize.binaries.index_update import NO_FOLDER, IndexUpdate, Problems, root_key
 from symbolize.binaries.remote import Servers
 from symbolize.binaries.unpack import Unpacked
@@ -116,6 +117,34 @@ class BinaryIndex:
         others = [entry for entry in found if entry.build_id is None or not same_build_id(entry.build_id, build_id)]
         return list(dict.fromkeys(others))
 
+    def with_other_id(self, text: str) -> list[Entry]:
+        """The files with the build id of Go, or with the hash, that `text` is, in order of the roots. All files are
+        hashed when the first hash is asked for, and then those that are new."""
+        if not text.startswith(HASH_PREFIX):
+            return self._entries(f"{IS_ELF} AND f.go = ?", (text,))
+        wanted = text.removeprefix(HASH_PREFIX).lower()
+        hashes = {entry: self._hash(entry) for entry in self._entries(f"{IS_ELF} AND f.hash IS NULL", (), limit=-1)}
+        known = self._entries(f"{IS_ELF} AND f.hash = ?", (wanted,))
+        return list(dict.fromkeys((*known, *(entry for entry, found in hashes.items() if found == wanted))))
+
+    def _hash(self, entry: Entry) -> str | None:
+        """The hash of a file, stored as long as the file does not change; None if it cannot be read or has changed."""
+        try:
+            found = file_hash(entry)
+        except OSError as error:
+            self._problems.tell(f"{entry.path}: {os_error_text(error)}")
+            return None
+        if found is not None:
+            self._keep(entry, "hash", found)
+        return found
+
+    def _keep(self, entry: Entry, column: str, value: object) -> None:
+        """Store what was computed of a file; what cannot be stored is computed again next time."""
+        with self._lock, suppress(*store.ERRORS):
+            connection = self._connect()
+            store.update(connection, "file", entry.number, column, value)
+            connection.commit()
+
     def at_path(self, path: str) -> list[Entry]:
         """The files that lie at the recorded `path` below a root, in order of the roots."""
         return self._at(path.lstrip("/"), None)
@@ -165,13 +194,7 @@ class BinaryIndex:
         if crc is None:
             self._problems.tell(f"{entry.path}: has changed or is too large to check against a debug link")
             return None
-        with self._lock:
-            try:
-                connection = self._connect()
-                store.update(connection, "file", entry.number, "crc", crc)
-                connection.commit()
-            except store.ERRORS:
-                pass  # it is computed again next time
+        self._keep(entry, "crc", crc)
         return crc
 
     def look_again(self, path: str) -> bool:

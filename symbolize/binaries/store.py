@@ -16,7 +16,7 @@ from typing import Any
 
 from symbolize.core.files import os_error_text, require_regular
 
-VERSION = 5
+VERSION = 6
 BUSY_SECONDS = 5.0
 FORGOTTEN = 90 * 86400
 """Seconds after which the files below a folder that nobody asked for are forgotten."""
@@ -36,7 +36,7 @@ CREATE TABLE IF NOT EXISTS file(
     id INTEGER PRIMARY KEY, folder INTEGER NOT NULL, name BLOB NOT NULL,
     size INTEGER, modified INTEGER, changed INTEGER, inode INTEGER, device INTEGER,
     what INTEGER NOT NULL, build_id TEXT, key TEXT, path_key TEXT, offers INTEGER,
-    link BLOB, link_check INTEGER, go TEXT, crc INTEGER, problem TEXT, special INTEGER NOT NULL,
+    link BLOB, link_check INTEGER, go TEXT, crc INTEGER, hash TEXT, problem TEXT, special INTEGER NOT NULL,
     seal INTEGER NOT NULL, UNIQUE(folder, name));
 CREATE TABLE IF NOT EXISTS listed(
     folder INTEGER NOT NULL, key TEXT NOT NULL, path BLOB NOT NULL, seal INTEGER NOT NULL);
@@ -51,7 +51,7 @@ CREATE INDEX IF NOT EXISTS listed_folder ON listed(folder);
 
 FILE = (
     *("folder", "name", "size", "modified", "changed", "inode", "device", "what", "build_id", "key"),
-    *("path_key", "offers", "link", "link_check", "go", "crc", "problem", "special"),
+    *("path_key", "offers", "link", "link_check", "go", "crc", "hash", "problem", "special"),
 )
 OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
 SEALED = {

@@ -35,7 +35,8 @@ def framing_of(head: bytes) -> Framing | None:
     """What is around the messages of an input that begins with `head`; None if it is of another format."""
     if head.startswith(MAGIC):
         start = _varint_end(head, HEADER.size)
-        return Framing.MAGIC if is_message(head[start:]) else None
+        size = _varint_value(head, HEADER.size, start)
+        return Framing.MAGIC if is_message(head[start : start + size]) else None
     if is_message(head):
         return Framing.BARE
     if begins_message(head):
@@ -108,7 +109,7 @@ def _varint_end(data: bytes | memoryview, at: int) -> int:
     return end + 1
 
 
-def _varint_value(data: memoryview, at: int, end: int) -> int:
+def _varint_value(data: bytes | memoryview, at: int, end: int) -> int:
     """The number from `at` to `end`; one that is cut off is as large as can be."""
     if end > len(data) or data[end - 1] >= LAST_BYTE:
         return len(data)

@@ -6,9 +6,17 @@ from symbolize.core.messages import Layout
 from symbolize.proto import otlp_profiles_tags as tags
 
 MESSAGE: Final = Layout(spans=(tags.PROFILES_DATA_RESOURCE_PROFILES, tags.PROFILES_DATA_DICTIONARY))
-RESOURCE_PROFILES: Final = Layout(spans=(tags.RESOURCE_PROFILES_RESOURCE, tags.RESOURCE_PROFILES_SCOPE_PROFILES))
+RESOURCE_PROFILES: Final = Layout(
+    spans=(
+        tags.RESOURCE_PROFILES_RESOURCE,
+        tags.RESOURCE_PROFILES_SCOPE_PROFILES,
+        tags.RESOURCE_PROFILES_SCHEMA_URL,
+    )
+)
 RESOURCE: Final = Layout(spans=(tags.RESOURCE_ATTRIBUTES,))
-SCOPE_PROFILES: Final = Layout(spans=(tags.SCOPE_PROFILES_SCOPE, tags.SCOPE_PROFILES_PROFILES))
+SCOPE_PROFILES: Final = Layout(
+    spans=(tags.SCOPE_PROFILES_SCOPE, tags.SCOPE_PROFILES_PROFILES, tags.SCOPE_PROFILES_SCHEMA_URL)
+)
 SCOPE: Final = Layout(
     spans=(
         tags.INSTRUMENTATION_SCOPE_NAME,
@@ -29,6 +37,7 @@ PROFILE: Final = Layout(
         tags.PROFILE_SAMPLES,
         tags.PROFILE_PERIOD_TYPE,
         tags.PROFILE_PROFILE_ID,
+        tags.PROFILE_ORIGINAL_PAYLOAD_FORMAT,
         tags.PROFILE_ORIGINAL_PAYLOAD,
     ),
 )

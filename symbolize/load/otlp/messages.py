@@ -4,10 +4,10 @@ from typing import Final
 
 import numpy as np
 
-from symbolize.core.arrays import Int64, UInt64, offsets_of
+from symbolize.core.arrays import Int64, UInt64
 from symbolize.core.errors import InputError
 from symbolize.core.messages import Budget, Layout, Rows, Spans
-from symbolize.core.protobuf import BYTES, FIXED64, NUMBER, VARINT, WIRE_TYPE
+from symbolize.core.protobuf import BYTES, NUMBER, VARINT, WIRE_TYPE
 from symbolize.load.otlp import layouts
 from symbolize.load.otlp.dictionary import Dictionary
 from symbolize.proto import otlp_profiles_tags as tags
@@ -18,9 +18,9 @@ MAX_PROFILES: Final = 1 << 16
 MESSAGE_1_6: Final = Layout(spans=(6 << NUMBER | BYTES,))
 """The strings, which the message itself had in 1.6."""
 PROFILE_1_7: Final = Layout(
-    numbers=(2 << NUMBER | FIXED64, 5 << NUMBER | VARINT), spans=(tags.PROFILE_TIME_UNIX_NANO & ~WIRE_TYPE | BYTES,)
+    numbers=(tags.PROFILE_PERIOD_TYPE & ~WIRE_TYPE | VARINT,), spans=(tags.PROFILE_TIME_UNIX_NANO & ~WIRE_TYPE | BYTES,)
 )
-"""What profiles have only before 1.8: the time of a container, the duration, and locations or mappings."""
+"""What profiles have only before 1.8: a duration, and a list of locations or of mappings."""
 
 MAX_LOOKED_AT: Final = 1 << 16
 """Samples that decide which order of fields they have."""
@@ -74,7 +74,7 @@ class Message:
         self.is_old = has_old_samples(data, samples, self.dictionary)
         self._layout = OLD_SAMPLE if self.is_old else layouts.SAMPLE
         self.samples = Rows(data, samples, self._layout, budget)
-        self.unknown = message.unknown + self.resources.unknown + self.scopes.unknown + self.dictionary.unknown
+        self.unknown = self.profiles.unknown + self.samples.unknown + message.unknown + self.resources.unknown + self.scopes.unknown + self.dictionary.unknown
 
     def _rows(self, spans: Spans, layout: Layout) -> Rows:
         """The rows of what a message has few of."""

@@ -29,8 +29,10 @@ VALUE: Final = Shape({1: TEXT, 2: (VARINT,), 3: (VARINT,), 4: (FIXED64,), 5: TEX
 PAIR: Final = Shape({1: TEXT, 2: TEXT, 3: (VARINT,)}, {2: VALUE}, (2,))
 RESOURCE: Final = Shape({1: TEXT, 2: (VARINT,), 3: TEXT}, {1: PAIR})
 SCOPE: Final = Shape({1: TEXT, 2: TEXT, 3: TEXT, 4: (VARINT,)}, {3: PAIR})
-PROFILE: Final = Shape({1: TEXT, 2: (BYTES, FIXED64)}, {}, (1, 2), is_open=True)
-"""In all versions: types of values, and samples; before 1.4 the id of a profile, and the time when it began."""
+VALUE_TYPE: Final = Shape({1: ANY_NUMBER, 2: ANY_NUMBER, 3: ANY_NUMBER})
+SAMPLE: Final = Shape(dict.fromkeys(range(1, 5), A_LIST), is_open=True)
+PROFILE: Final = Shape({1: TEXT, 2: TEXT}, {1: VALUE_TYPE, 2: SAMPLE}, (1, 2), is_open=True)
+"""In all versions: types of values, and samples."""
 SCOPES: Final = Shape({1: TEXT, 2: TEXT, 3: TEXT}, {1: SCOPE, 2: PROFILE})
 RESOURCES: Final = Shape({1: TEXT, 2: TEXT, 3: TEXT, 1000: TEXT}, {1: RESOURCE, 2: SCOPES})
 
@@ -44,6 +46,7 @@ DICTIONARY: Final = Shape(
     dict.fromkeys(range(1, 8), TEXT),
     {1: MAPPING, 2: LOCATION, 3: FUNCTION, 4: LINK, 6: ATTRIBUTE, 7: STACK},
     (5,),
+    is_open=True,
 )
 MESSAGE: Final = Shape({1: TEXT, 2: TEXT}, {1: RESOURCES, 2: DICTIONARY})
 OLD_MESSAGE: Final = Shape(dict.fromkeys(range(1, 9), TEXT), {1: RESOURCES})
