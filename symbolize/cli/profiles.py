@@ -270,6 +270,7 @@ def symbolize_one(run: Run, source: str, path: str) -> tuple[float, bool]:
     if symbols is not None or run.merger is not None:
         paths = [path] * len(found)
     else:
+        assert run.output is not None
         names, titles = [each.name for each in found], [each.title for each in found]
         assert run.output is not None
         paths = paths_of_all(names, titles, path, options.output, len(options.profiles) == 1, run.output.endings[0])

@@ -74,7 +74,10 @@ def encode(
 
 
 def number_lists(
-    lists: Lists, offsets: cython.const[cython.longlong][::1], items: cython.const[cython.int][::1], rows: cython.int[::1]
+    lists: Lists,
+    offsets: cython.const[cython.longlong][::1],
+    items: cython.const[cython.int][::1],
+    rows: cython.int[::1],
 ) -> None:
     """Add lists, each once; `rows` gets the number of each."""
     row: cython.Py_ssize_t

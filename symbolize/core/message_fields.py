@@ -1,6 +1,6 @@
 """Columns as protobuf messages of one kind, the reverse of `Rows` in `messages`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -78,11 +78,12 @@ class Messages:
 
     def blocks(self) -> Iterator[tuple[UInt8, Int64]]:
         """Some messages at a time, and where each begins, and the last one ends, in those bytes."""
+        encode: Callable[..., int] = message_encode.encode
         for first in range(0, self._count, BLOCK):
             last = min(first + BLOCK, self._count)
             buffer = np.empty(int(self._bound[first:last].sum()), np.uint8)
             begins = np.empty(last - first, np.int64)
-            at = message_encode.encode(self._tag, *self._columns, first, last, buffer.data, begins.data)
+            at = encode(self._tag, *self._columns, first, last, buffer.data, begins.data)
             yield buffer[at:], np.append(begins, len(buffer)) - at
 
     def pieces(self) -> list[bytes]:

@@ -82,7 +82,7 @@ def count(
                     counts[number] += count_list(c, wires[number])
                     continue
                 c.skip_field(tag)
-                if form == LIST_FORM or form == SPAN_FORM:
+                if form >= LIST_FORM:
                     counts[number] += 1
                 elif form == 0:
                     found[UNKNOWN_FIELDS] += 1
@@ -173,7 +173,7 @@ def fill(
                 offsets[k, row + 1] = at[k]
             if c.bad:
                 break
-    return c.pos if c.bad else -1
+    return int(c.pos) if c.bad else -1
 
 
 def field_begins(
@@ -197,4 +197,4 @@ def field_begins(
             if tag == wanted and count < begins.shape[0]:
                 begins[count] = start
                 count += 1
-    return count
+    return int(count)

@@ -14,7 +14,8 @@ DAMAGED: Final = "is damaged: a field is no protobuf or runs past the end of its
 
 
 class Spans(NamedTuple):
-    """Messages or strings: span i is `data[begins[i]:ends[i]]`; those of row r are `offsets[r]` up to `offsets[r + 1]`."""
+    """Messages or strings: span i is `data[begins[i]:ends[i]]`, and those of row r are from `offsets[r]` up to
+    `offsets[r + 1]`."""
 
     offsets: Int64
     begins: Int64
@@ -115,7 +116,8 @@ class Rows:
 
     def number(self, tag: int) -> UInt64:
         """The number that a field has in each message, 0 where it is missing."""
-        return self._numbers[self._layout.slots[tag]]
+        column: UInt64 = self._numbers[self._layout.slots[tag]]
+        return column
 
     def signed(self, tag: int) -> Int64:
         """The same as signed numbers."""

@@ -33,7 +33,12 @@ def load(
     from symbolize.load.model import LoadOptions
     from symbolize.load.open import load_one
 
-    options = LoadOptions(keep_trampolines=keep_trampolines, trace_offcpu=trace_offcpu, show_art_frames=show_art_frames, timestamps=timestamps)
+    options = LoadOptions(
+        keep_trampolines=keep_trampolines,
+        trace_offcpu=trace_offcpu,
+        show_art_frames=show_art_frames,
+        timestamps=timestamps,
+    )
     return load_one(source, options)
 
 

@@ -129,7 +129,7 @@ class Writer:
     def _location_table(self) -> tuple[list[bytes], Int64]:
         """The fields of the location table, each location once, and the row of each location of the profile."""
         locations, lines = self.source.locations, self.source.locations.lines
-        line_rows, line_of = distinct_rows(lines.function, lines.line, lines.column)
+        _, line_of = distinct_rows(lines.function, lines.line, lines.column)
         lists = Lists(random_mixer())
         line_lists = numbered(lists, locations.line_offsets, line_of)
         firsts, which = distinct_rows(locations.address, locations.mapping, locations.is_folded, line_lists)
@@ -260,9 +260,7 @@ class Writer:
             text, number, own = int(labels.text[row]), int(labels.number[row]), int(labels.unit[row])
             values.append(self.text(text) if text else number if number or own else None)
             unit = unit or (b"" if text else self.text(own))
-        return self.attributes.add(
-            self.text(int(labels.key[rows[0]])), values if len(values) > 1 else values[0], unit
-        )
+        return self.attributes.add(self.text(int(labels.key[rows[0]])), values if len(values) > 1 else values[0], unit)
 
     def _sample_links(self, sample: Int64) -> tuple[Int64, Bool]:
         """The link of each sample, 0 for none, and which labels are in links: a trace and a span, in hex digits."""

@@ -55,28 +55,24 @@ class OtlpLines:
         rows = rows[self._is_open[locations.source_row[rows]]]
         self._is_open[locations.source_row[rows]] = False
         for mapping in distinct(locations.mapping[rows]).tolist():
-            name = profile.mappings.filename[mapping], profile.mappings.build_id[mapping]
-            self._modules.add((profile.strings[int(name[0])], profile.strings[int(name[1])]))
+            pair = profile.mappings.filename[mapping], profile.mappings.build_id[mapping]
+            self._modules.add((profile.strings[int(pair[0])], profile.strings[int(pair[1])]))
         counts = np.diff(locations.line_offsets)[rows]
         taken = ranges(locations.line_offsets[rows], counts)
         used, which = distinct_inverse(lines.function[taken])
         text, functions = profile.strings, profile.functions
-        numbers = [
-            self._functions.setdefault(
-                Function(
-                    *(utf8(text[int(column[row])]) for column in (functions.name, functions.system_name, functions.filename)),
-                    int(functions.start_line[row]),
-                ),
-                len(self._functions),
-            )
-            for row in used.tolist()
-        ]
+        columns = functions.name, functions.system_name, functions.filename
+        numbers = []
+        for row in used.tolist():
+            name, system_name, filename = (utf8(text[int(column[row])]) for column in columns)
+            function = Function(name, system_name, filename, int(functions.start_line[row]))
+            numbers.append(self._functions.setdefault(function, len(self._functions)))
         self.addresses += len(rows)
         self._found.append(
             Found(
                 locations.source_row[rows],
                 offsets_of(counts),
-                np.array(numbers, np.int32)[which],
+                np.array(numbers, np.int64)[which],
                 lines.line[taken],
                 lines.column[taken],
                 locations.is_folded[rows],

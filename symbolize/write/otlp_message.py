@@ -89,7 +89,8 @@ class Message:
 
     def without_lines(self) -> Bool:
         """Which locations have no lines: bool[n]."""
-        return np.diff(self.locations.spans(tags.LOCATION_LINES).offsets) == 0
+        without: Bool = np.diff(self.locations.spans(tags.LOCATION_LINES).offsets) == 0
+        return without
 
     def with_lines(self, found: Found, functions: Sequence[Function]) -> bytes:
         """The message with lines for some locations, whose functions are numbers in `functions`."""

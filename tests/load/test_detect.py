@@ -14,6 +14,7 @@ from symbolize.core.errors import InputError
 from symbolize.load import content as front_end
 from symbolize.load import load
 from symbolize.load.detect import describe
+from symbolize.load.open import FORMATS
 from symbolize.load.streams import peeked
 from symbolize.profile import Profile, Strings, ValueType
 from symbolize.write import encode, write
@@ -132,7 +133,7 @@ def test_what_is_no_profile(content: bytes, looks: str) -> None:
     """The error says what the content looks like and what could be read."""
     error = refused(io.BytesIO(content))
     assert f"it looks like {looks}" in error
-    assert "formats read: Perfetto trace, simpleperf report_sample, pprof, gperftools CPU profile" in error
+    assert f"formats read: {', '.join(each.name for each in FORMATS)}" in error
 
 
 def test_the_error_of_the_format_that_matches() -> None:

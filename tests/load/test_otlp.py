@@ -1,4 +1,4 @@
-"""OTLP profiles as messages of opentelemetry-proto say them: samples, frames, labels, and what has no place in pprof."""
+"""OTLP profiles as opentelemetry-proto says them: samples, frames, labels, and what has no place in pprof."""
 
 import gzip
 import io
@@ -473,7 +473,11 @@ class TestVersions:
         ("version", "profile", "message"),
         [
             ("1.7", b"\x0a\x04\x08\x01\x10\x02\x1a\x01\x01\x20\x05", field(0x12, field(0x2A, b""))),
-            ("1.6", b"\x0a\x04\x08\x01\x10\x02\x12\x02\x08\x00", field(0x12, b"") + field(0x32, b"") + field(0x32, b"x")),
+            (
+                "1.6",
+                b"\x0a\x04\x08\x01\x10\x02\x12\x02\x08\x00",
+                field(0x12, b"") + field(0x32, b"") + field(0x32, b"x"),
+            ),
             ("1.5 or earlier", b"\x0a\x04\x08\x01\x10\x02\x1a\x02\x08\x01\x52\x00", b""),
         ],
     )

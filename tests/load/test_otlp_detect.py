@@ -101,7 +101,9 @@ def test_perfetto(data: Any) -> None:
     trace = perfetto.Trace()
     for _ in range(data.draw(st.integers(1, 4))):
         packet = trace.packet.add()
-        kind = data.draw(st.sampled_from(["process_tree", "process_stats", "interned_data", "perf_sample", "clock_snapshot"]))
+        kind = data.draw(
+            st.sampled_from(["process_tree", "process_stats", "interned_data", "perf_sample", "clock_snapshot"])
+        )
         fill(data.draw, getattr(packet, kind), 3)
         if data.draw(st.booleans()):
             packet.trusted_packet_sequence_id = 1
@@ -112,7 +114,14 @@ def test_perfetto(data: Any) -> None:
 
 def test_made_inputs() -> None:
     """Small inputs of the other formats, an empty message, and parts of OTLP."""
-    for data in (BASE, b"\x0a" + bytes([len(STATE) & 0x7F]) + STATE, b"", b"\x0a\x00", b"\x12\x00", b"\x0a\x02\x12\x00"):
+    for data in (
+        BASE,
+        b"\x0a" + bytes([len(STATE) & 0x7F]) + STATE,
+        b"",
+        b"\x0a\x00",
+        b"\x12\x00",
+        b"\x0a\x02\x12\x00",
+    ):
         assert not is_message(data)
     assert not is_message(b"\x0a\x04\x08\x01\x10\x02" * 1000)
 

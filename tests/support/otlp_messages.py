@@ -75,17 +75,15 @@ class Maker:
 
     def attribute(self, key: str, value: Any, unit: str = "") -> int:
         """The row of an attribute."""
-        return self.add(
-            "attribute", key_strindex=self.text(key), value=any_value(value), unit_strindex=self.text(unit)
-        )
+        return self.add("attribute", key_strindex=self.text(key), value=any_value(value), unit_strindex=self.text(unit))
 
     def attributes(self, values: dict[str, Any]) -> list[int]:
         """The rows of some attributes."""
         return [self.attribute(key, value) for key, value in values.items()]
 
     def mapping(self, name: str, start: int, limit: int, offset: int, **attributes: Any) -> int:
-        """The row of a mapping; underscores in the names of attributes are periods."""
-        rows = self.attributes({key.replace("_", "."): value for key, value in attributes.items()})
+        """The row of a mapping."""
+        rows = self.attributes(attributes)
         return self.add(
             "mapping",
             memory_start=start,
@@ -117,9 +115,7 @@ class Maker:
         """The row of a location; lines are functions, files and numbers."""
         rows = [
             profiles_pb2.Line(
-                function_index=self.add(
-                    "function", name_strindex=self.text(name), filename_strindex=self.text(file)
-                ),
+                function_index=self.add("function", name_strindex=self.text(name), filename_strindex=self.text(file)),
                 line=line,
             )
             for name, file, line in lines
@@ -141,7 +137,9 @@ class Maker:
             resource.resource.attributes.add(key=key.replace("_", "."), value=any_value(value))
         return resource.scope_profiles.add()
 
-    def profile(self, scope: Any, kind: tuple[str, str], period: tuple[str, str, int] = ("", "", 0), **fields: Any) -> Any:
+    def profile(
+        self, scope: Any, kind: tuple[str, str], period: tuple[str, str, int] = ("", "", 0), **fields: Any
+    ) -> Any:
         """A profile of a scope."""
         profile = scope.profiles.add(period=period[2], **fields)
         profile.sample_type.type_strindex, profile.sample_type.unit_strindex = map(self.text, kind)

@@ -66,7 +66,9 @@ class TestFixtures:
         tables = message.dictionary
         text = tables.string_table
         (scope,) = message.resource_profiles[0].scope_profiles
-        types = [(text[each.sample_type.type_strindex], text[each.sample_type.unit_strindex]) for each in scope.profiles]
+        types = [
+            (text[each.sample_type.type_strindex], text[each.sample_type.unit_strindex]) for each in scope.profiles
+        ]
         strings = profile.strings.text
         assert types == [(strings(each.type), strings(each.unit)) for each in profile.sample_types]
         stacks = [[self.frame(tables, index) for index in stack.location_indices] for stack in tables.stack_table]
@@ -179,7 +181,8 @@ class TestMappings:
     """Build ids and flags."""
 
     @pytest.mark.parametrize(
-        ("build_id", "key"), [("abcd", "gnu"), ("AB", "gnu"), ("a/b/c", "go"), ("htlhash:00ff", "htlhash"), ("odd", "gnu")]
+        ("build_id", "key"),
+        [("abcd", "gnu"), ("AB", "gnu"), ("a/b/c", "go"), ("htlhash:00ff", "htlhash"), ("odd", "gnu")],
     )
     def test_build_ids(self, build_id: str, key: str) -> None:
         """R321: the key of a build id is that of its form, and it comes back as it was."""
@@ -213,7 +216,9 @@ def test_what_is_lost() -> None:
     profile = pprof.load(message.SerializeToString() + b"\xa2\x06\x01x", "made")
     back = load(io.BytesIO(written(profile)))
     labels, text = back.samples.labels, back.strings.text
-    assert [(text(t), n, text(u)) for t, n, u in zip(labels.text, labels.number.tolist(), labels.unit, strict=True)] == [
+    assert [
+        (text(t), n, text(u)) for t, n, u in zip(labels.text, labels.number.tolist(), labels.unit, strict=True)
+    ] == [
         ("v", 0, ""),
         ("", 1, "a"),
         ("", 2, "a"),
@@ -239,7 +244,9 @@ def test_locations_and_stacks_once() -> None:
 @given(st.data())
 def test_any_profile_comes_back(data: Any) -> None:
     """Samples, their labels but for the order, stacks and header of any profile without repeated keys come back."""
-    message = made(time_nanos=data.draw(st.integers(-5, 1 << 62)), duration_nanos=7, period=data.draw(st.integers(-3, 9)))
+    message = made(
+        time_nanos=data.draw(st.integers(-5, 1 << 62)), duration_nanos=7, period=data.draw(st.integers(-3, 9))
+    )
     message.string_table.extend([b"x", b"main", b"trace_id", b"0123456789abcdef" * 2, b"unit"])
     texts = len(message.string_table) - 1
     number = st.integers(0, texts)
@@ -279,7 +286,14 @@ def canonical(message: Any) -> Any:
         for each in message.function
     }
     mappings = [
-        (each.memory_start, each.memory_limit, each.file_offset, text[each.filename], text[each.build_id], each.has_functions)
+        (
+            each.memory_start,
+            each.memory_limit,
+            each.file_offset,
+            text[each.filename],
+            text[each.build_id],
+            each.has_functions,
+        )
         for each in message.mapping
     ]
     locations = {

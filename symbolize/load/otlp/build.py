@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int64, UInt64, distinct_inverse, gather_lists, offsets_of, ranges
+from symbolize.core.arrays import Bool, Int32, Int64, UInt64, distinct_inverse, gather_lists, offsets_of, ranges
 from symbolize.core.messages import Budget, Rows
 from symbolize.load.otlp import layouts
 from symbolize.load.otlp.dictionary import Value, shown, texts_of, value_text
@@ -158,7 +158,7 @@ def is_counted(group: Group) -> bool:
     )
 
 
-def _stacks(message: Message, stacks: Int64) -> tuple[Int64, Int64, Int64]:
+def _stacks(message: Message, stacks: Int64) -> tuple[Int64, Int64, Int32]:
     """The locations that stacks use, and the stack of each sample as offsets and numbers of those locations."""
     used, which = distinct_inverse(stacks)
     offsets, items = message.dictionary.stacks.list(tags.STACK_LOCATION_INDICES)

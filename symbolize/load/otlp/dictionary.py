@@ -164,7 +164,8 @@ class Dictionary:
         """Which stacks consist of locations that are there: bool[n]."""
         offsets, items = self.stacks.list(tags.STACK_LOCATION_INDICES)
         outside = np.concatenate(([0], np.cumsum(items >= np.uint64(len(self.locations)))))
-        return outside[offsets[1:]] == outside[offsets[:-1]]
+        usable: Bool = outside[offsets[1:]] == outside[offsets[:-1]]
+        return usable
 
     @cached_property
     def values(self) -> Values:

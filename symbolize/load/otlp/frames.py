@@ -7,6 +7,7 @@ import numpy as np
 from symbolize.core.arrays import (
     NONE,
     Bool,
+    Int32,
     Int64,
     UInt8,
     UInt64,
@@ -44,7 +45,10 @@ NATIVE: Final = (b"native", KERNEL, b"go", b"rust")
 KERNEL_BEGIN: Final = 0xFFFFFFFF81000000
 MODULES_BEGIN: Final = 0xFFFFFFFFC0000000
 MODULE_STEP: Final = 1 << 26
+MAX_MODULES: Final = 15
 """Where the kernel and its modules are put, of which messages have addresses from their first byte of code on."""
+KERNEL_NAME: Final = b"[kernel.kallsyms]_text"
+"""What perf calls a kernel that is mapped from `_text` on."""
 LOWEST_KERNEL: Final = 1 << 30
 """No kernel has its code below this address."""
 
@@ -156,7 +160,7 @@ def build_id(attributes: dict[bytes, Value]) -> bytes:
 
 
 def _place_kernel(
-    mappings: Mappings, kinds: UInt8, strings: StringNumbers, row: Int64, is_kernel: Bool, address: UInt64
+    mappings: Mappings, kinds: UInt8, strings: StringNumbers, row: Int32, is_kernel: Bool, address: UInt64
 ) -> UInt64:
     """Move the kernel and its modules, of which addresses count from their first byte of code on, to where a kernel may
     be (R322, kernel of OTLP); the addresses then."""
@@ -171,9 +175,10 @@ def _place_kernel(
         name = strings.strings[int(mappings.filename[each])].rpartition(b"/")[2]
         if name.startswith((b"vmlinux", b"[kernel")):
             start, limit = KERNEL_BEGIN, MODULES_BEGIN
+            mappings.filename[each] = strings.strings.add(KERNEL_NAME)
         else:
             start, limit = MODULES_BEGIN + modules * MODULE_STEP, MODULES_BEGIN + (modules + 1) * MODULE_STEP
-            modules = (modules + 1) % 15
+            modules = (modules + 1) % MAX_MODULES
         mappings.start[each], mappings.limit[each] = start, limit
         address = np.where(here, address + np.uint64(start), address)
     return address

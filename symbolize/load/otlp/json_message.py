@@ -10,9 +10,7 @@ from typing import Any, Final
 from symbolize.core.protobuf import BYTES, FIXED64, WIRE_TYPE, field, varint
 from symbolize.proto import otlp_profiles_tags as tags
 
-BEGIN: Final = re.compile(
-    rb'\s*\{\s*"(?:resourceProfiles|resource_profiles|dictionary)"\s*:\s*[\[{]', re.ASCII
-)
+BEGIN: Final = re.compile(rb'\s*\{\s*"(?:resourceProfiles|resource_profiles|dictionary)"\s*:\s*[\[{]', re.ASCII)
 MAX_DEPTH: Final = 64
 MASK64: Final = (1 << 64) - 1
 FLOAT: Final = "ANY_VALUE_DOUBLE_VALUE"

@@ -89,7 +89,9 @@ def _label(strings: Strings, value: Value) -> tuple[int, int]:
 def link_labels(dictionary: Dictionary, strings: Strings, used: Int64) -> Groups:
     """The labels of some links, a group each: the ids that are not zero, in hex digits."""
     trace, span = dictionary.links.spans(tags.LINK_TRACE_ID), dictionary.links.spans(tags.LINK_SPAN_ID)
-    counts, keys, texts = [], [], []
+    counts: list[int] = []
+    keys: list[int] = []
+    texts: list[int] = []
     names = strings.add(TRACE_ID), strings.add(SPAN_ID)
     for link in used.tolist():
         before = len(keys)
@@ -136,4 +138,5 @@ def _good(dictionary: Dictionary, what: str, column: UInt64, count: int) -> Bool
     """Which of a column of indices denote a row, other than 0, which is none."""
     outside = column >= np.uint64(max(count, 1))
     dictionary.note(what, int(outside.sum()))
-    return ~outside & (column != 0)
+    good: Bool = ~outside & (column != 0)
+    return good

@@ -129,7 +129,9 @@ def groups_of(message: Message) -> Iterator[Group]:
     resource_attributes: dict[int, Pairs] = {}
     profiles = message.scopes.spans(tags.SCOPE_PROFILES_PROFILES)
     scopes = message.scopes.spans(tags.SCOPE_PROFILES_SCOPE)
-    for scope, (first, last) in enumerate(zip(profiles.offsets[:-1].tolist(), profiles.offsets[1:].tolist(), strict=True)):
+    for scope, (first, last) in enumerate(
+        zip(profiles.offsets[:-1].tolist(), profiles.offsets[1:].tolist(), strict=True)
+    ):
         resource = int(message.resource_of[scope])
         if first == last:
             continue

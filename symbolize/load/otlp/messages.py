@@ -59,9 +59,7 @@ class Message:
         self.budget = budget
         message = Rows(data, Spans.of(0, len(data)), layouts.MESSAGE, budget)
         self.resources = self._rows(message.spans(tags.PROFILES_DATA_RESOURCE_PROFILES), layouts.RESOURCE_PROFILES)
-        self.scopes = self._rows(
-            self.resources.spans(tags.RESOURCE_PROFILES_SCOPE_PROFILES), layouts.SCOPE_PROFILES
-        )
+        self.scopes = self._rows(self.resources.spans(tags.RESOURCE_PROFILES_SCOPE_PROFILES), layouts.SCOPE_PROFILES)
         profiles = self.scopes.spans(tags.SCOPE_PROFILES_PROFILES)
         dictionary = message.spans(tags.PROFILES_DATA_DICTIONARY)
         check_version(data, Spans.of(0, len(data)), profiles, len(dictionary) > 0, budget)
@@ -74,7 +72,14 @@ class Message:
         self.is_old = has_old_samples(data, samples, self.dictionary)
         self._layout = OLD_SAMPLE if self.is_old else layouts.SAMPLE
         self.samples = Rows(data, samples, self._layout, budget)
-        self.unknown = self.profiles.unknown + self.samples.unknown + message.unknown + self.resources.unknown + self.scopes.unknown + self.dictionary.unknown
+        self.unknown = (
+            self.profiles.unknown
+            + self.samples.unknown
+            + message.unknown
+            + self.resources.unknown
+            + self.scopes.unknown
+            + self.dictionary.unknown
+        )
 
     def _rows(self, spans: Spans, layout: Layout) -> Rows:
         """The rows of what a message has few of."""

@@ -1,5 +1,7 @@
 """What OTLP profiles look like, whatever version of the format they have."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, LAST_BYTE, MAX_VARINT, NUMBER, VARINT, WIRE_TYPE
@@ -20,7 +22,7 @@ class Shape(NamedTuple):
     in it, unless it `is_open`. `proof` are the fields of which no other format has one there."""
 
     fields: dict[int, tuple[int, ...]]
-    inner: "dict[int, Shape]" = {}
+    inner: "Mapping[int, Shape]" = MappingProxyType({})
     proof: tuple[int, ...] = ()
     is_open: bool = False
 

@@ -1,0 +1,264 @@
+"""OTLP in, OTLP out: the message that came, with the lines that were found and nothing else."""
+
+import io
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from symbolize import Symbolizer, UsageError, load, load_all, lookup
+from symbolize.cli import main
+from symbolize.core.protobuf import field
+from symbolize.elf import ElfImage, read_symbols
+from symbolize.write.otlp_lines import OtlpLines
+from tests.support import profcheck
+from tests.support.fixture_files import BINARIES
+from tests.support.kernel_image import KERNEL_ID, vmlinux
+from tests.support.kernel_modules import MODULE_ID, write_module
+from tests.support.otlp_messages import GNU, HASH, Maker, parse
+
+LEDGER = BINARIES / "gcc-pie" / "ledger"
+CPU = ("cpu", "nanoseconds", 50_000_000)
+COUNT = ("samples", "count")
+
+
+def addresses(path: Path, count: int = 12) -> list[int]:
+    """Addresses of functions of a file."""
+    with ElfImage.open(str(path)) as image:
+        table = read_symbols(image, ".symtab")
+        assert table is not None
+        large = np.sort(table.vaddr[table.size > 16])
+        return [int(vaddr) + 4 for vaddr in large[:: max(len(large) // count, 1)][:count]]
+
+
+def agent(path: Path = LEDGER, ids: tuple[str, ...] = (GNU, HASH), **native: Any) -> Maker:
+    """A message as the eBPF profiler sends it: two processes, native frames by vaddrs without lines, frames of the
+    kernel and of an interpreter with theirs, times of events."""
+    maker = Maker()
+    mapping = maker.native(path, ids=ids)
+    frames = [maker.frame("native", mapping, vaddr, **native) for vaddr in addresses(path)]
+    kernel = maker.mapping("vmlinux", 0, 0, 0)
+    frames.append(maker.frame("kernel", kernel, 0x1010, [("entry", "", 0)]))
+    frames.append(maker.frame("cpython", 0, addresses(path)[0], [("f", "a.py", 7)]))
+    for pid in (7, 8):
+        scope = maker.resource(process_pid=pid, process_executable_name=f"app{pid}")
+        profile = maker.profile(scope, COUNT, CPU, time_unix_nano=100, duration_nano=50)
+        for first in range(0, len(frames), pid - 5):
+            attributes = maker.attributes({"thread.name": f"t{first}", "thread.id": first})
+            stack = maker.stack(*frames[first:])
+            profile.samples.add(stack_index=stack, attribute_indices=attributes, timestamps_unix_nano=[101, 102])
+    return maker
+
+
+def symbolized(data: bytes, *binaries: Path, **options: Any) -> bytes:
+    """The input with the lines that were found."""
+    loaded = load_all(io.BytesIO(data), **options)
+    assert loaded[0].container is not None
+    lines = OtlpLines(loaded[0].container)
+    with Symbolizer([str(each) for each in binaries]) as symbolizer:
+        for each in loaded:
+            result = symbolizer.symbolize(each.profile)
+            lines.add(result.profile, result.resolved)
+    out = io.BytesIO()
+    lines.write(out)
+    return out.getvalue()
+
+
+def frames_of(message: Any, row: int) -> list[tuple[str, str, int, int]]:
+    """The lines of a location: linked name, file, line and column."""
+    tables = message.dictionary
+    text = tables.string_table
+    functions = [(tables.function_table[line.function_index], line) for line in tables.location_table[row].lines]
+    return [(text[f.system_name_strindex], text[f.filename_strindex], line.line, line.column) for f, line in functions]
+
+
+def check_rest(before: bytes, after: bytes) -> None:
+    """Two messages differ in lines, functions and strings only, and tables have grown."""
+    old, new = parse(before), parse(after)
+    assert profcheck.problems(new) == profcheck.problems(old)
+    for table in ("string_table", "function_table"):
+        known = getattr(old.dictionary, table)
+        assert list(getattr(new.dictionary, table))[: len(known)] == list(known)
+        old.dictionary.ClearField(table)
+        new.dictionary.ClearField(table)
+    for was, location in zip(old.dictionary.location_table, new.dictionary.location_table, strict=True):
+        if not was.lines:
+            location.ClearField("lines")
+    assert new == old
+
+
+@pytest.mark.parametrize("ids", [(GNU, HASH), (GNU,), (HASH,)])
+def test_names_of_the_golden_binary(ids: tuple[str, ...]) -> None:
+    """R326: each native frame has the frames of a lookup, and nothing else differs."""
+    data = agent(ids=ids).encode()
+    result = symbolized(data, BINARIES / "gcc-pie")
+    check_rest(data, result)
+    message = parse(result)
+    vaddrs = addresses(LEDGER)
+    expected = lookup(LEDGER, np.array(vaddrs, np.uint64))
+    for at, row in enumerate(range(1, len(vaddrs) + 1)):
+        found = frames_of(message, row)
+        first, last = expected.offsets[at : at + 2].tolist()
+        assert [(line, column) for _, _, line, column in found] == [
+            (int(expected.line[each]), int(expected.column[each])) for each in range(first, last)
+        ]
+        assert found
+
+
+def test_nothing_found() -> None:
+    """Without binaries the message is the same, byte for byte."""
+    data = agent().encode()
+    assert symbolized(data) == data
+
+
+def test_unknown_fields_and_order() -> None:
+    """R326: fields that nobody knows stay, in the message, its tables and locations, whatever their order."""
+    maker = agent()
+    dictionary = maker.tables.SerializeToString() + field(100 << 3 | 2, b"new")
+    maker.message.ClearField("dictionary")
+    resources = maker.message.SerializeToString()
+    split = dictionary.index(b"\x12", 2)
+    data = field(0x12, dictionary) + resources + field(0x12, b"")
+    result = symbolized(data, BINARIES / "gcc-pie")
+    check_rest(data, result)
+    assert resources in result
+    assert field(100 << 3 | 2, b"new") in result
+    assert split
+
+
+def test_lines_that_came_along_stay() -> None:
+    """R326: a location with lines keeps them, although the lookup knows more."""
+    maker = Maker()
+    mapping = maker.native(LEDGER)
+    frame = maker.frame("native", mapping, addresses(LEDGER)[0], [("own", "own.c", 3)])
+    profile = maker.profile(maker.resource(), COUNT)
+    profile.samples.add(stack_index=maker.stack(frame), values=[1])
+    assert symbolized(maker.encode(), BINARIES / "gcc-pie") == maker.encode()
+
+
+def test_flags() -> None:
+    """R326: what pprof's attributes say of mappings and locations is made true, where they are there."""
+    maker = agent()
+    flags = maker.attributes({f"pprof.mapping.{flag}": False for flag in ("has_functions", "has_inline_frames")})
+    maker.tables.mapping_table[1].attribute_indices.extend(flags)
+    marked = maker.attribute("pprof.location.is_folded", True)
+    maker.tables.location_table[1].attribute_indices.append(marked)
+    message = parse(symbolized(maker.encode(), BINARIES / "gcc-pie"))
+    tables = message.dictionary
+    assert profcheck.problems(message) == []
+    found = {
+        tables.string_table[row.key_strindex]: row.value.bool_value
+        for row in (tables.attribute_table[index] for index in tables.mapping_table[1].attribute_indices)
+        if row.value.HasField("bool_value")
+    }
+    assert found == {"pprof.mapping.has_functions": True, "pprof.mapping.has_inline_frames": True}
+    assert marked not in tables.location_table[1].attribute_indices
+    assert tables.location_table[1].lines
+
+
+def test_shared_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R326: code that several functions share is marked."""
+    from symbolize import pipeline
+
+    data = agent().encode()
+    loaded = load_all(io.BytesIO(data))
+    assert loaded[0].container is not None
+    lines = OtlpLines(loaded[0].container)
+    with Symbolizer(str(BINARIES / "gcc-pie")) as symbolizer:
+        result = symbolizer.symbolize(loaded[0].profile)
+    result.profile.locations.is_folded = result.resolved.copy()
+    lines.add(result.profile, result.resolved)
+    message = parse(b"".join(lines.pieces()))
+    tables = message.dictionary
+    assert profcheck.problems(message) == []
+    assert pipeline
+    for location in tables.location_table[1:12]:
+        values = [tables.attribute_table[index] for index in location.attribute_indices]
+        keys = [tables.string_table[each.key_strindex] for each in values]
+        assert keys == ["profile.frame.type", "pprof.location.is_folded"]
+
+
+class TestKernel:
+    """R322: frames of the kernel and of its modules."""
+
+    def test_without_lines(self, tmp_path: Path) -> None:
+        """Addresses from the first byte of code on are named by vmlinux and by modules, found by build id."""
+        vmlinux(tmp_path / "vmlinux")
+        write_module(tmp_path / "net.ko")
+        maker = Maker()
+        kernel = maker.mapping("vmlinux", 0, 0, 0, **{GNU: KERNEL_ID})
+        module = maker.mapping("net", 0, 0, 0, **{GNU: MODULE_ID.hex()})
+        frames = [maker.frame("kernel", kernel, 0x1000 * each + 0x10) for each in (3, 70, 500)]
+        frames.append(maker.frame("kernel", module, 0x18))
+        profile = maker.profile(maker.resource(), COUNT)
+        profile.samples.add(stack_index=maker.stack(*frames), values=[1])
+        data = maker.encode()
+        result = symbolized(data, tmp_path)
+        check_rest(data, result)
+        found = [frames_of(parse(result), row)[0][0] for row in range(1, 5)]
+        assert found == ["f3", "f70", "f500", "handle"]
+
+
+class TestContainers:
+    """The container of the input is that of the output."""
+
+    def test_lengths(self) -> None:
+        """R328: messages with lengths stay so; each has its own tables."""
+        parts = [agent().encode(), agent(BINARIES / "gcc-pie" / "spectra").encode()]
+        data = b"".join(struct.pack(">I", len(each)) + each for each in parts)
+        result = symbolized(data, BINARIES / "gcc-pie")
+        at = 0
+        for part in parts:
+            (size,) = struct.unpack_from(">I", result, at)
+            message = result[at + 4 : at + 4 + size]
+            check_rest(part, message)
+            assert frames_of(parse(message), 1)
+            assert message == symbolized(part, BINARIES / "gcc-pie")
+            at += 4 + size
+        assert at == len(result)
+
+    def test_json(self) -> None:
+        """A JSON object becomes a message."""
+        from google.protobuf.json_format import MessageToDict
+
+        maker = agent()
+        value = MessageToDict(maker.message)
+        value["dictionary"]["linkTable"] = [{}]
+        import json
+
+        result = symbolized(json.dumps(value).encode(), BINARIES / "gcc-pie")
+        maker.tables.link_table[0].Clear()
+        check_rest(maker.encode(), result)
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One file for all profiles of the message, and a report that says so; a part of them may be chosen."""
+    source = tmp_path / "in.otlp"
+    source.write_bytes(agent().encode())
+    options = [str(source), "-b", str(BINARIES / "gcc-pie"), "--no-cache"]
+    out = tmp_path / "out.otlp"
+    assert main([*options, "-o", str(out)]) == 0
+    assert out.read_bytes() == symbolized(source.read_bytes(), BINARIES / "gcc-pie")
+    assert f"wrote {out}: 12 addresses of 1 binary" in capsys.readouterr().out.replace("\n    ", " ")
+    assert main([*options, "-o", str(source), "-q"]) == 2
+    assert main([*options, "-o", str(tmp_path / "one.otlp"), "--pid", "7", "-q"]) == 0
+    check_rest(source.read_bytes(), (tmp_path / "one.otlp").read_bytes())
+    assert main([*options, "-o", f"{tmp_path}/pprof/", "-q"]) == 2
+    (tmp_path / "pprof").mkdir()
+    assert main([*options, "-o", f"{tmp_path}/pprof/", "-q"]) == 0
+    assert sorted(each.name for each in (tmp_path / "pprof").iterdir()) == [
+        "profile.1.7.cpu.pb.gz",
+        "profile.2.8.cpu.pb.gz",
+    ]
+
+
+def test_other_profiles() -> None:
+    """Only profiles of the input have lines for it."""
+    (first, _) = load_all(io.BytesIO(agent().encode()))
+    assert first.container is not None
+    lines = OtlpLines(first.container)
+    other = load(BINARIES.parent / "profiles" / "perf" / "spectra-gcc-pie.pb.gz")
+    with pytest.raises(UsageError, match="only be those of its profiles"):
+        lines.add(other, np.ones(len(other.locations), np.bool_))
