@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from symbolize.core.errors import InputError, OutputError, SymbolizeError, UsageError
 from symbolize.load import load, load_all
-from symbolize.write import write, write_module_symbols
+from symbolize.write import write, write_module_symbols, write_otlp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,6 +54,7 @@ __all__ = [
     "symbolize",
     "write",
     "write_module_symbols",
+    "write_otlp",
 ]
 
 _LAZY_EXPORTS = {

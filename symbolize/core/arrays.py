@@ -35,6 +35,14 @@ def distinct(values: NDArray[Scalar]) -> NDArray[Scalar]:
 
 def distinct_inverse(values: NDArray[Scalar]) -> tuple[NDArray[Scalar], Int64]:
     """The distinct values in ascending order, and for every element which of them it is."""
+    if len(values) and values.dtype.kind in "iu":
+        least = values.min()
+        count = int(values.max()) - int(least) + 1
+        if count <= len(values):  # such as rows of a table: without sorting
+            rows = (values - least).astype(np.int64, copy=False)
+            present = marked(rows, count)
+            numbers = np.cumsum(present) - 1
+            return np.flatnonzero(present).astype(values.dtype) + least, numbers[rows]
     new = first_of_runs(values)
     if 4 * np.count_nonzero(new) < len(values):
         ordered, which = distinct_inverse(values[new])

@@ -82,8 +82,14 @@ def number_lists(
     """Add lists, each once; `rows` gets the number of each."""
     row: cython.Py_ssize_t
     i: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    begin: cython.Py_ssize_t
     for row in range(rows.shape[0]):
-        lists.size = 0
-        for i in range(offsets[row], offsets[row + 1]):
-            lists.append(items[i])
+        begin = offsets[row]
+        size = offsets[row + 1] - begin
+        while lists.used + size > len(lists.items):
+            lists.extend_items()
+        for i in range(size):
+            lists.items[lists.used + i] = items[begin + i]
+        lists.size = size
         rows[row] = cython.cast(cython.int, lists.add())

@@ -2,8 +2,7 @@
 # mypy: disable-error-code="valid-type"
 """Fields of many protobuf messages of one kind, gathered into columns.
 
-What a field is comes in three arrays by field number: `forms` (one of the constants below, 0 for unknown fields),
-`wires` (the wire type) and `slots` (the column). Lists of integers are read packed and unpacked, as protobuf demands.
+Lists of integers are read packed and unpacked, as protobuf demands.
 """
 
 import cython
@@ -23,19 +22,32 @@ DAMAGED_AT = cython.declare(cython.int, 2)
 FORMS = {"number": NUMBER_FORM, "list": LIST_FORM, "span": SPAN_FORM}
 
 
-def form_of(
-    forms: cython.const[cython.uchar][::1], wires: cython.const[cython.uchar][::1], tag: cython.ulonglong
-) -> cython.int:
-    """What the field with `tag` is; 0 for an unknown one, -1 for one of another wire type than the field has."""
-    number: cython.ulonglong = tag >> NUMBER
-    wire: cython.int = tag & WIRE_TYPE
-    form: cython.int
-    if number >= cython.cast(cython.ulonglong, forms.shape[0]):
-        return 0
-    form = forms[cython.cast(cython.Py_ssize_t, number)]
-    if form != 0 and wire != wires[cython.cast(cython.Py_ssize_t, number)]:
-        return LIST_FORM if form == LIST_FORM and wire == BYTES else -1
-    return form
+@cython.cclass
+class Fields:
+    """What the fields of a kind of message are, in arrays by field number: `forms` (one of the constants above, 0 for
+    unknown fields), `wires` (the wire type) and `slots` (the column)."""
+
+    def __init__(
+        self,
+        forms: cython.const[cython.uchar][::1],
+        wires: cython.const[cython.uchar][::1],
+        slots: cython.const[cython.uchar][::1],
+    ) -> None:
+        self.forms = forms
+        self.wires = wires
+        self.slots = slots
+
+    def form(self, tag: cython.ulonglong) -> cython.int:
+        """What the field with `tag` is; 0 for an unknown one, -1 for one of another wire type than the field has."""
+        number: cython.ulonglong = tag >> NUMBER
+        wire: cython.int = tag & WIRE_TYPE
+        form: cython.int
+        if number >= cython.cast(cython.ulonglong, self.forms.shape[0]):
+            return 0
+        form = self.forms[cython.cast(cython.Py_ssize_t, number)]
+        if form != 0 and wire != self.wires[cython.cast(cython.Py_ssize_t, number)]:
+            return LIST_FORM if form == LIST_FORM and wire == BYTES else -1
+        return form
 
 
 def count_list(c: Cursor, wire: cython.int) -> cython.Py_ssize_t:
@@ -58,8 +70,7 @@ def count(
     data: object,
     begins: cython.const[cython.longlong][::1],
     ends: cython.const[cython.longlong][::1],
-    forms: cython.const[cython.uchar][::1],
-    wires: cython.const[cython.uchar][::1],
+    fields: Fields,
     counts: cython.longlong[::1],
     found: cython.longlong[::1],
 ) -> None:
@@ -76,10 +87,10 @@ def count(
             c.end = ends[row]
             while c.pos < c.end and not c.bad:
                 tag = c.tag()
-                form = form_of(forms, wires, tag)
+                form = fields.form(tag)
                 number = cython.cast(cython.Py_ssize_t, tag >> NUMBER)
                 if form == LIST_FORM and tag & WIRE_TYPE == BYTES:
-                    counts[number] += count_list(c, wires[number])
+                    counts[number] += count_list(c, fields.wires[number])
                     continue
                 c.skip_field(tag)
                 if form >= LIST_FORM:
@@ -98,34 +109,11 @@ def item(c: Cursor, wire: cython.int) -> cython.ulonglong:
     return c.uint(8) if wire == FIXED64 else c.varint()
 
 
-def fill_list(
-    c: Cursor, tag: cython.ulonglong, wire: cython.int, items: cython.ulonglong[::1], at: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
-    """One number or a packed list of them into `items` from `at` on; where the next one goes."""
-    outer: cython.Py_ssize_t
-    if tag & WIRE_TYPE != BYTES:
-        items[at] = item(c, wire)
-        return at + 1
-    outer = c.enter()
-    while c.pos < c.end and not c.bad:
-        # Most numbers are rows below 128.
-        if wire == VARINT and c.data[c.pos] < LAST_BYTE:
-            items[at] = c.data[c.pos]
-            c.pos += 1
-        else:
-            items[at] = item(c, wire)
-        at += 1
-    c.leave(outer)
-    return at
-
-
 def fill(
     data: object,
     begins: cython.const[cython.longlong][::1],
     ends: cython.const[cython.longlong][::1],
-    forms: cython.const[cython.uchar][::1],
-    wires: cython.const[cython.uchar][::1],
-    slots: cython.const[cython.uchar][::1],
+    fields: Fields,
     numbers: cython.ulonglong[:, ::1],
     last: cython.uchar[::1],
     offsets: cython.longlong[:, ::1],
@@ -146,29 +134,46 @@ def fill(
     outer: cython.Py_ssize_t
     tag: cython.ulonglong
     form: cython.int
+    wire: cython.int
     with cython.nogil:
         for row in range(begins.shape[0]):
             c.pos = begins[row]
             c.end = ends[row]
             while c.pos < c.end and not c.bad:
                 tag = c.tag()
-                form = form_of(forms, wires, tag)
+                form = fields.form(tag)
                 if form <= 0:
                     c.skip_field(tag)
                     continue
                 number = cython.cast(cython.Py_ssize_t, tag >> NUMBER)
-                slot = slots[number]
+                slot = fields.slots[number]
+                wire = fields.wires[number]
                 last[row] = cython.cast(cython.uchar, number)
                 if form == NUMBER_FORM:
-                    numbers[slot, row] = item(c, wires[number])
-                elif form == LIST_FORM:
-                    at[slot] = fill_list(c, tag, wires[number], items, at[slot])
+                    numbers[slot, row] = item(c, wire)
+                    continue
+                k = at[slot]
+                if form == LIST_FORM and tag & WIRE_TYPE != BYTES:
+                    items[k] = item(c, wire)
+                    at[slot] = k + 1
+                    continue
+                outer = c.enter()
+                if form == LIST_FORM:
+                    while c.pos < c.end and not c.bad:
+                        # Most numbers are rows below 128.
+                        if wire == VARINT and c.data[c.pos] < LAST_BYTE:
+                            items[k] = c.data[c.pos]
+                            c.pos += 1
+                        else:
+                            items[k] = item(c, wire)
+                        k += 1
+                    at[slot] = k
                 else:
-                    outer = c.enter()
-                    items[at[slot]] = cython.cast(cython.ulonglong, c.pos)
-                    items[at[slot] + 1] = cython.cast(cython.ulonglong, c.end)
-                    at[slot] += 2
-                    c.leave(outer)
+                    items[k] = cython.cast(cython.ulonglong, c.pos)
+                    items[k + 1] = cython.cast(cython.ulonglong, c.end)
+                    at[slot] = k + 2
+                    c.pos = c.end
+                c.leave(outer)
             for k in range(at.shape[0]):
                 offsets[k, row + 1] = at[k]
             if c.bad:

@@ -90,8 +90,8 @@ class Rows:
         count, lists = len(spans), len(layout.lists) + len(layout.spans)
         counts, found = np.zeros(len(layout.forms), np.int64), np.array([0, 0, -1])
         begins, ends = views(spans.begins, spans.ends)
-        forms, wires, slots = views(layout.forms, layout.wires, layout.columns)
-        message_scan.count(data, begins, ends, forms, wires, counts.data, found.data)
+        fields = message_scan.Fields(*views(layout.forms, layout.wires, layout.columns))
+        message_scan.count(data, begins, ends, fields, counts.data, found.data)
         if found[2] >= 0:
             raise InputError(budget.source, DAMAGED, int(found[2]))
         sizes = [int(counts[tag >> NUMBER]) * (2 if tag in layout.spans else 1) for tag in layout.lists + layout.spans]
@@ -106,7 +106,7 @@ class Rows:
         at = np.array([0, *sizes], np.int64).cumsum()[:-1]
         self._offsets[:, 0] = at
         columns = self._numbers.data, self.last.data, self._offsets.data, at.data, self._items.data
-        damaged_at = message_scan.fill(data, begins, ends, forms, wires, slots, *columns)
+        damaged_at = message_scan.fill(data, begins, ends, fields, *columns)
         if damaged_at >= 0:
             raise InputError(budget.source, DAMAGED, damaged_at)
         self._ends = at

@@ -1,15 +1,16 @@
 """Writing profiles, and the symbols that were found for a trace."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 if TYPE_CHECKING:
     from symbolize.core.arrays import Bool
     from symbolize.profile import Profile
+    from symbolize.write.otlp_lines import Container
     from symbolize.write.outputs import View
 
-__all__ = ["encode", "write", "write_module_symbols"]
+__all__ = ["encode", "write", "write_module_symbols", "write_otlp"]
 
 
 class Resolved(Protocol):
@@ -20,6 +21,13 @@ class Resolved(Protocol):
 
     @property
     def resolved(self) -> "Bool": ...
+
+
+class Loaded(Protocol):
+    """What `load_all` gives: one of the profiles of an input, with the messages of that input."""
+
+    @property
+    def container(self) -> "Container | None": ...
 
 
 def encode(profile: "Profile") -> bytes:
@@ -78,3 +86,25 @@ def write_module_symbols(results: Iterable[Resolved], destination: str | os.Path
         symbols.add(result.profile, result.resolved)
     symbols.write(destination)
     return symbols.addresses
+
+
+def write_otlp(
+    profiles: Sequence[Loaded], results: Iterable[Resolved], destination: str | os.PathLike[str] | BinaryIO
+) -> int:
+    """Write the messages that all `profiles` of an OTLP input are of as they came, with the lines that were found; how
+    many addresses got lines.
+
+    `results` are those of a `Symbolizer`, of which only one is needed at a time. The destination is as that of `write`.
+    Raises UsageError for profiles of another format, OutputError.
+    """
+    from symbolize.core.errors import UsageError
+    from symbolize.write.otlp_lines import OtlpLines
+
+    container = profiles[0].container if profiles else None
+    if container is None:
+        raise UsageError("an OTLP message can only be written for the profiles of one")
+    lines = OtlpLines(container)
+    for result in results:
+        lines.add(result.profile, result.resolved)
+    lines.write(destination)
+    return lines.addresses

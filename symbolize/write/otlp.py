@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core import message_encode
-from symbolize.core.arrays import Bool, Int32, Int64, distinct_inverse, gather, offsets_of, pair
+from symbolize.core.arrays import Bool, Int32, Int64, distinct_inverse, gather_lists, offsets_of, pair
 from symbolize.core.interning import Lists
 from symbolize.core.message_fields import Messages, Number, Numbers, Raw
 from symbolize.core.protobuf import field, varint
@@ -153,7 +153,7 @@ class Writer:
             (
                 Number(tags.LOCATION_MAPPING_INDEX, locations.mapping[firsts] + 1),
                 Number(tags.LOCATION_ADDRESS, locations.address[firsts]),
-                Raw(edges, gather(all_lines.data, begins, edges)),
+                Raw(edges, gather_lists(all_lines.data, begins, edges)),
                 Numbers(tags.LOCATION_ATTRIBUTE_INDICES, offsets_of(folded), np.full(int(folded.sum()), is_folded)),
             ),
         )
@@ -369,13 +369,17 @@ def random_mixer() -> int:
     return int.from_bytes(os.urandom(8), "little")
 
 
+MAX_PRODUCT: Final = 1 << 62
+
+
 def distinct_rows(*columns: NDArray[Any]) -> tuple[Int64, Int64]:
     """The first of each of the distinct rows of a table, and which of them each row is."""
-    which = np.zeros(len(columns[0]), np.int64)
+    which, count = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
-        _, other = distinct_inverse(column)
-        _, which = distinct_inverse(pair(which, other))
-    count = int(which.max()) + 1 if len(which) else 0
+        values, other = distinct_inverse(column)
+        both = which * len(values) + other if count * len(values) < MAX_PRODUCT else pair(which, other)
+        rows, which = distinct_inverse(both)
+        count = len(rows)
     firsts = np.zeros(count, np.int64)
     firsts[which[::-1]] = np.arange(len(which))[::-1]
     return firsts, which

@@ -6,7 +6,7 @@ from typing import BinaryIO, Protocol
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, distinct, distinct_inverse, offsets_of, ranges
+from symbolize.core.arrays import NONE, Bool, distinct, distinct_inverse, offsets_of, ranges
 from symbolize.core.errors import UsageError
 from symbolize.profile.model import Profile
 from symbolize.write.files import write_pieces
@@ -54,7 +54,7 @@ class OtlpLines:
         rows = np.flatnonzero(resolved & locations.has_lines())
         rows = rows[self._is_open[locations.source_row[rows]]]
         self._is_open[locations.source_row[rows]] = False
-        for mapping in distinct(locations.mapping[rows]).tolist():
+        for mapping in distinct(locations.mapping[rows][locations.mapping[rows] != NONE]).tolist():
             pair = profile.mappings.filename[mapping], profile.mappings.build_id[mapping]
             self._modules.add((profile.strings[int(pair[0])], profile.strings[int(pair[1])]))
         counts = np.diff(locations.line_offsets)[rows]

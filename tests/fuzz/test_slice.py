@@ -6,8 +6,8 @@ from symbolize.core.cursor import COMPILED
 from tools.fuzz.loaders import TARGETS as LOADERS
 from tools.fuzz.targets import TARGETS
 
-COUNTS = {"files": 200, "names": 20, "tables": 300, "profiles": 100, "merged": 100, "index": 60, "manifest": 60}
-COUNTS |= {"texts": 300, "commands": 60, "served": 20, "stacks": 300}
+COUNTS = {"files": 200, "names": 20, "tables": 300, "profiles": 100, "merged": 100, "otlp": 300, "index": 60}
+COUNTS |= {"manifest": 60, "texts": 300, "commands": 60, "served": 20, "stacks": 300}
 COUNTS |= dict.fromkeys(LOADERS, 1000)
 
 

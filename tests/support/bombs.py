@@ -70,6 +70,22 @@ def trace(one: bytes) -> Maker:
 
 SAMPLE_START: Final = b"\x0a\x01\x01\x12\x01\x05"
 
+
+def otlp(where: str, one: bytes) -> Maker:
+    """A message of OTLP profiles with `one` over and over in a profile, its scope, its resource or the dictionary."""
+
+    def make(size: int) -> bytes:
+        parts = {"profile": b"", "scope": b"", "resource": b"", "dictionary": b"", where: one * (size // len(one))}
+        profile = field(1, b"\x08\x01") + field(2, b"\x08\x01\x22\x01\x01") + parts["profile"]
+        scope = field(1, parts["scope"]) + field(2, profile)
+        resources = field(1, parts["resource"]) + field(2, scope)
+        tables = [b"\x0a\x00", b"\x12\x00\x12\x00", b"\x1a\x00", b"\x22\x00", b"\x2a\x00\x2a\x01a", b"\x32\x00\x32\x00"]
+        dictionary = b"".join(tables) + field(7, b"") + field(7, b"\x0a\x01\x01") + parts["dictionary"]
+        return field(1, resources) + field(2, dictionary)
+
+    return make
+
+
 BOMBS: Final[dict[str, Maker]] = {
     "pprof comments": inside(13, b"", b"\x01"),
     "pprof comments, unpacked": pprof(b"\x68\x01"),
@@ -102,6 +118,27 @@ BOMBS: Final[dict[str, Maker]] = {
     "pprof string": lambda size: BASE + field(6, b"\x01" * size),
     "pprof wide samples": lambda size: BASE.replace(field(1, b"\x08\x01\x10\x02"), b"\x0a\x00" * 1000).replace(
         field(2, b"\x0a\x01\x01\x12\x01\x05"), field(2, field(2, b"\x01" * 1000)) * (size // 1006)
+    ),
+    "otlp samples": otlp("profile", field(2, b"\x08\x01\x22\x01\x01")),
+    "otlp empty samples": otlp("profile", field(2, b"")),
+    "otlp values": otlp("profile", field(2, b"\x08\x01" + field(4, b"\x01" * 1000))),
+    "otlp unpacked values": otlp("profile", field(2, b"\x08\x01" + b"\x20\x01" * 1000)),
+    "otlp attributes of samples": otlp("profile", field(2, b"\x08\x01\x22\x01\x01" + field(2, b"\x01" * 1000))),
+    "otlp attributes of a scope": otlp("scope", field(3, b"")),
+    "otlp attributes of a resource": otlp("resource", field(1, field(1, b"a"))),
+    "otlp arrays": otlp("resource", field(1, field(2, field(5, field(1, b"\x18\x01") * 1000)))),
+    "otlp mappings": otlp("dictionary", field(1, b"")),
+    "otlp locations": otlp("dictionary", field(2, b"\x10\x01")),
+    "otlp lines": otlp("dictionary", field(2, field(3, b"\x08\x01") * 1000)),
+    "otlp functions": otlp("dictionary", field(3, b"")),
+    "otlp links": otlp("dictionary", field(4, b"")),
+    "otlp strings": otlp("dictionary", field(5, b"")),
+    "otlp attributes": otlp("dictionary", field(6, b"\x08\x01")),
+    "otlp stacks": otlp("dictionary", field(7, b"\x0a\x01\x01")),
+    "otlp stack": otlp("dictionary", field(7, field(1, b"\x01" * 100_000))),
+    "otlp unknown fields": otlp("dictionary", b"\x78\x01"),
+    "otlp messages": lambda size: otlp("profile", b"x")(0).join(
+        [len(otlp("profile", b"x")(0)).to_bytes(4, "big")] * (size // 60)
     ),
     "gperftools samples": lambda size: (
         b"".join(each.to_bytes(4, "little") for each in (0, 3, 0, 10000, 0))

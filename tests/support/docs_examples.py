@@ -27,7 +27,7 @@ BLOCK = re.compile(
 """Commands, perhaps below a comment that says why no test runs them, and above what they print."""
 
 LEDGER_ID = "5e3ede9cfcac812af078bd0cfe366fe00b102526"
-GPERFTOOLS, PERF, GO = (Path("fixtures/profiles") / name for name in ("gperftools", "perf", "go"))
+GPERFTOOLS, PERF, GO, OTLP = (Path("fixtures/profiles") / name for name in ("gperftools", "perf", "go", "otlp"))
 FILES = {
     "README.md": Path("README.md"),
     "binary_cache": Path("fixtures/simpleperf/binaries"),
@@ -46,6 +46,7 @@ FILES = {
     "profiles/host-2/cpu.pb.gz": PERF / "spectra-gcc-pie.pb.gz",
     "report.proto": Path("fixtures/simpleperf/mixer.proto"),
     "rootfs/opt/ledger/bin/ledger": Path("fixtures/bin/gcc-pie/ledger"),
+    "spectra.otlp": OTLP / "spectra-gcc-pie.otlp",
     "src": Path("fixtures/src"),
 }
 """What the names in commands are, by files of a checkout."""

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symbolize import Symbolizer, UsageError, load, load_all, lookup
+from symbolize import Symbolizer, UsageError, load, load_all, lookup, write_otlp
 from symbolize.cli import main
 from symbolize.core.protobuf import field
 from symbolize.elf import ElfImage, read_symbols
 from symbolize.write.otlp_lines import OtlpLines
 from tests.support import profcheck
-from tests.support.fixture_files import BINARIES
+from tests.support.fixture_files import BINARIES, LLVM_SYMBOLIZER, llvm_frames
 from tests.support.kernel_image import KERNEL_ID, vmlinux
 from tests.support.kernel_modules import MODULE_ID, write_module
 from tests.support.otlp_messages import GNU, HASH, Maker, parse
@@ -105,6 +105,32 @@ def test_names_of_the_golden_binary(ids: tuple[str, ...]) -> None:
             (int(expected.line[each]), int(expected.column[each])) for each in range(first, last)
         ]
         assert found
+
+
+def test_recorded_profile() -> None:
+    """R326: the frames of a recorded profile as the eBPF profiler sends it are those of llvm-symbolizer."""
+    if LLVM_SYMBOLIZER is None:
+        pytest.skip("needs llvm-symbolizer-19")
+    data = (BINARIES.parent / "profiles" / "otlp" / "spectra-gcc-pie.otlp").read_bytes()
+    result = symbolized(data, BINARIES / "gcc-pie")
+    check_rest(data, result)
+    message = parse(result)
+    tables = message.dictionary
+    wanted: dict[str, list[int]] = {}
+    for row, location in enumerate(tables.location_table):
+        name = tables.string_table[tables.mapping_table[location.mapping_index].filename_strindex]
+        wanted.setdefault(name, []).append(row)
+    del wanted[""]
+    checked = 0
+    for name, rows in wanted.items():
+        vaddrs = {row: tables.location_table[row].address for row in rows}
+        known = llvm_frames(BINARIES / "gcc-pie" / name, vaddrs.values())
+        for row, vaddr in vaddrs.items():
+            expected = [frame for frame in known[vaddr] if frame[0]]
+            # Names of inlined functions without a linked one, and columns of line 0, differ between the two.
+            assert [frame[1:3] for frame in frames_of(message, row)] == [frame[1:3] for frame in expected]
+            checked += len(expected)
+    assert checked > len(tables.location_table)
 
 
 def test_nothing_found() -> None:
@@ -262,3 +288,16 @@ def test_other_profiles() -> None:
     other = load(BINARIES.parent / "profiles" / "perf" / "spectra-gcc-pie.pb.gz")
     with pytest.raises(UsageError, match="only be those of its profiles"):
         lines.add(other, np.ones(len(other.locations), np.bool_))
+
+
+def test_library(tmp_path: Path) -> None:
+    """`write_otlp` does the same; profiles of another format have no message."""
+    data = agent().encode()
+    profiles = load_all(io.BytesIO(data))
+    with Symbolizer(str(BINARIES / "gcc-pie")) as symbolizer:
+        count = write_otlp(profiles, (symbolizer.symbolize(each.profile) for each in profiles), tmp_path / "x")
+    assert count == len(addresses(LEDGER))
+    assert (tmp_path / "x").read_bytes() == symbolized(data, BINARIES / "gcc-pie")
+    others = load_all(BINARIES.parent / "profiles" / "perf" / "spectra-gcc-pie.pb.gz")
+    with pytest.raises(UsageError, match="only be written for the profiles of one"):
+        write_otlp(others, [], tmp_path / "y")

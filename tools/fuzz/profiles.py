@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
+import numpy as np
+
 from symbolize import Edits, Filters, load_all
 from symbolize.analysis.filters import selected
 from symbolize.cli.main import main
 from symbolize.core.errors import InputError
 from symbolize.elf import ElfImage
 from symbolize.profile import combine, compact, merged
-from symbolize.write import encode
+from symbolize.profile.model import Functions, Lines
+from symbolize.write import encode, otlp
+from symbolize.write.otlp_lines import OtlpLines
 from tests.support import gperftools_writer as gperftools
 from tests.support import perfetto_traces as given
 from tests.support import perfetto_writer as traces
@@ -34,6 +38,8 @@ BINARIES = (ROOT / "fixtures" / "bin" / "gcc-pie", ROOT / "fixtures" / "simplepe
 MAX_FIELDS = 2000
 """Fields of a message that a change is made to one of."""
 NESTED = 6
+MAX_PROFILES = 8
+"""Profiles of a damaged input that are made."""
 GOOD_EXITS = (0, 1)
 
 
@@ -116,6 +122,38 @@ def further_traces() -> Iterator[Sample]:
     yield Sample("chromium", start + given.stream([1, 2], [20, 5]) + given.stream([1], [100]) + end)
 
 
+def otlp_samples(message: bytes) -> Iterator[Sample]:
+    """A message of OTLP profiles alone and with lengths, one with a row of each kind, and one as JSON."""
+    yield Sample("otlp", message)
+    lengths = b"".join(len(each).to_bytes(4, "big") + each for each in (message, message))
+    yield Sample("otlp lengths", lengths, is_protobuf=False)
+    array = traces.message({5: traces.message({1: [b"\x18\x05", b"\x0a\x01x", b"\x21" + bytes(8)]})})
+    named = traces.message({1: "k", 2: array})
+    tables: dict[int, traces.Value] = {
+        1: [b"", b"\x10\x80\x20"],
+        2: [b"", b"\x08\x01\x10\x80\x04\x1a\x04\x08\x01\x10\x07"],
+        3: [b"", b"\x08\x01"],
+        4: [b"", traces.message({1: bytes(range(16)), 2: bytes(range(8))})],
+        5: [b"", b"k", b"samples"],
+        6: [b"", traces.message({1: 1, 2: array, 3: 2})],
+        7: [b"", b"\x0a\x01\x01"],
+    }
+    sample = b"\x08\x01\x12\x01\x01\x18\x01\x22\x02\x03\x04\x2a\x10" + bytes(range(16))
+    profile = traces.message({1: b"\x08\x02", 2: [sample] * 3, 5: b"", 7: bytes(range(16)), 10: b"x", 11: 1})
+    scope = traces.message({1: traces.message({1: "s", 3: named}), 2: [profile, profile]})
+    resource = traces.message({1: traces.message({1: named}), 2: scope})
+    small = traces.message({1: resource, 2: traces.message(tables)})
+    yield Sample("otlp small", small)
+    yield Sample("otlp magic", b"OTLP\x01\0\0\0" + varint(len(small)) + small, is_protobuf=False)
+    text = (
+        b'{"resourceProfiles":[{"resource":{"attributes":[{"key":"process.pid","value":{"intValue":"7"}}]},'
+        b'"scopeProfiles":[{"profiles":[{"sampleType":{"typeStrindex":1},"samples":[{"stackIndex":1,"values":["5"]}]}]}]}'
+        b'],"dictionary":{"stringTable":["","n"],"stackTable":[{},{"locationIndices":[1]}],'
+        b'"locationTable":[{},{"address":"4"}]}}'
+    )
+    yield Sample("otlp json", text, is_protobuf=False)
+
+
 @cache
 def samples() -> list[Sample]:
     """The sound profiles."""
@@ -129,6 +167,7 @@ def samples() -> list[Sample]:
         found.append(Sample(path.name, zlib.decompress(path.read_bytes(), 47)))
     for name in ("ledger-gcc-pie.prof", "spectra-gcc-pie.prof"):
         found.append(Sample(name, (profiles / "gperftools" / name).read_bytes(), is_protobuf=False))
+    found += otlp_samples((profiles / "otlp" / "spectra-gcc-pie.otlp").read_bytes())
     for name in ("mixer.proto", "mixer_named.proto"):
         found.append(Sample(name, (ROOT / "fixtures" / "simpleperf" / name).read_bytes(), 12))
     return found
@@ -295,7 +334,9 @@ def profile_target(seed: int) -> int:
     (folder / "input").write_bytes(data)
     said = io.StringIO()
     arguments = [str(folder / "input"), "-o", f"{out}/", *(f"--binaries={each}" for each in BINARIES)]
-    arguments += chance.choice(([], [], ["--annotate"], ["--demangle=full"], ["--show-art-frames"], ["--no-cache"]))
+    arguments += chance.choice(
+        ([], [], ["--timestamps"], ["--annotate"], ["--demangle=full"], ["--show-art-frames"], ["--no-cache"])
+    )
     try:
         with redirect_stderr(said), patch.dict(os.environ, {"XDG_CACHE_HOME": str(FOLDER / "fuzz-profiles-cache")}):
             code = main(arguments)
@@ -347,3 +388,32 @@ def merged_target(seed: int) -> int:
     again = merged([whole])
     assert encode(again) == encode(merged([again]))
     return sum(map(len, data))
+
+
+def otlp_target(seed: int) -> int:
+    """A damaged OTLP input: it is read or refused with one line, and what was read is written again, as a message of
+    its own and into the messages that came, where every location gets a line."""
+    chance = random.Random(seed)
+    sample = chance.choice([each for each in samples() if each.name.startswith("otlp")])
+    data = mutate(chance, sample)
+    try:
+        found = load_all(io.BytesIO(data), timestamps=chance.random() < 0.3)
+        if found[0].container is None:
+            return len(data)
+        lines = OtlpLines(found[0].container)
+        for each in found[:MAX_PROFILES]:
+            profile = each.profile
+            for piece in otlp.pieces(profile):
+                assert isinstance(piece, bytes)
+            count = len(profile.locations)
+            profile.functions = Functions.zeros(1)
+            profile.locations.lines = Lines.zeros(count)
+            profile.locations.line_offsets = np.arange(count + 1)
+            lines.add(profile, np.ones(count, np.bool_))
+        written = b"".join(lines.pieces())
+    except InputError as error:
+        assert len(str(error).splitlines()) == 1
+        return len(data)
+    again = load_all(io.BytesIO(written))
+    assert len(again) == len(found)
+    return len(data)

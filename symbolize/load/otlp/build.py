@@ -32,9 +32,15 @@ TIMESTAMP: Final = b"timestamp_ns"
 NANOSECONDS: Final = b"nanoseconds"
 
 FRAME_COST: Final = 4
-FREE_COST: Final = 128 << 20
-MAX_COST_RATIO: Final = 16
-"""Memory for stacks that are written out for each sample: in any case, and for each byte of the message."""
+FREE_COST: Final = 256 << 20
+MAX_COST_RATIO: Final = 64
+"""Bytes of stacks, which are written out for each sample: in any case, and for each byte of the message. Deep stacks
+that many samples share take 50 times their size."""
+
+LABEL_COST: Final = 60
+FREE_LABELS: Final = 64 << 20
+MAX_LABELS_RATIO: Final = 24
+"""The same for labels while they are made."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +182,8 @@ def _labels(message: Message, strings: StringNumbers, rows: Int64) -> tuple[Int6
     offsets, items = message.attributes
     counts = offsets[rows + 1] - offsets[rows]
     edges = offsets_of(counts)
+    budget = Budget(message.budget.source, len(message.data), FREE_LABELS, MAX_LABELS_RATIO)
+    budget.spend(int(edges[-1]) * LABEL_COST)
     attributes = gather_lists(items, offsets[rows], edges)
     return sample_labels(message.dictionary, strings, edges, attributes, message.links[rows])
 

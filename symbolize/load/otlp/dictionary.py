@@ -18,8 +18,10 @@ from symbolize.load.otlp import layouts
 from symbolize.proto import otlp_profiles_tags as tags
 
 MAX_DEPTH: Final = 32
-MAX_VALUES: Final = 1 << 16
-"""Attribute values that hold others and are read, and how deep they nest."""
+MAX_NESTED: Final = 1 << 16
+MAX_ITEMS: Final = 1 << 18
+"""How deep attribute values nest, how many that hold others are read, and how many are in those and in lists of
+attributes that are in no table."""
 
 Value = str | bytes | int | float | bool | list[Any] | dict[str, Any] | None
 """An attribute value; bytes are those of strings, a string is hex digits of bytes."""
@@ -92,10 +94,11 @@ class Values:
             return bytes(self.data[begin:end])
         if kind == RAW:
             return self.data[begin:end].hex()
-        self._dictionary.count_value(depth)
+        self._dictionary.count_nested(depth)
         span = Spans.of(begin, end)
         if kind == ARRAY:
             items = Rows(self.data, span, layouts.ARRAY, self._dictionary.budget).spans(tags.ARRAY_VALUE_VALUES)
+            self._dictionary.count_items(len(items))
             values = Values(self.data, items, self._dictionary)
             return [values.value(row, depth + 1) for row in range(len(items))]
         pairs = Rows(self.data, span, layouts.PAIRS, self._dictionary.budget).spans(tags.KEY_VALUE_LIST_VALUES)
@@ -109,7 +112,7 @@ class Dictionary:
         self.data = data
         self.budget = budget
         self.problems: dict[str, int] = {}
-        self._nested = 0
+        self._nested = self._items = 0
         tables = Rows(data, spans, layouts.DICTIONARY, budget)
         self.strings = tables.spans(tags.PROFILES_DICTIONARY_STRING_TABLE)
         self.mappings = self._table(tables, tags.PROFILES_DICTIONARY_MAPPING_TABLE, layouts.MAPPING)
@@ -130,11 +133,17 @@ class Dictionary:
         if count:
             self.problems[what] = self.problems.get(what, 0) + count
 
-    def count_value(self, depth: int) -> None:
+    def count_nested(self, depth: int) -> None:
         """Count an attribute value that holds others, which is inside so many. Raises InputError for too many."""
         self._nested += 1
-        if depth > MAX_DEPTH or self._nested > MAX_VALUES:
+        if depth > MAX_DEPTH or self._nested > MAX_NESTED:
             raise InputError(self.budget.source, "has attribute values that nest as only a bomb's do")
+
+    def count_items(self, count: int) -> None:
+        """Count values that become objects. Raises InputError for too many."""
+        self._items += count
+        if self._items > MAX_ITEMS:
+            raise InputError(self.budget.source, f"has more than {MAX_ITEMS} attributes that are in no table")
 
     def text(self, index: int) -> bytes:
         """A string; an empty one where there is none of that number."""
@@ -201,6 +210,7 @@ class Dictionary:
 
     def pairs(self, spans: Spans, depth: int = 0) -> list[tuple[str, Value]]:
         """Keys and values that are no rows of a table."""
+        self.count_items(len(spans))
         rows = Rows(self.data, spans, layouts.PAIR, self.budget)
         keys, contents = rows.spans(tags.KEY_VALUE_KEY), rows.spans(tags.KEY_VALUE_VALUE)
         numbers = rows.number(tags.KEY_VALUE_KEY_STRINDEX)

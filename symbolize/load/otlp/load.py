@@ -20,7 +20,7 @@ from symbolize.load.otlp.dictionary import Value, shown
 from symbolize.load.otlp.messages import Message
 from symbolize.proto import otlp_profiles_tags as tags
 
-FREE_COST: Final = 128 << 20
+FREE_COST: Final = 48 << 20
 MAX_COST_RATIO: Final = 16
 """Columns may take so much memory in any case, and so many times the size of a message (R276, size of tables)."""
 
