@@ -11,10 +11,6 @@ PERF: Final = (
     "perf.data, which has to be converted: with Linux perf `perf_to_profile -i perf.data -o cpu.pb.gz`, with "
     "simpleperf `simpleperf report-sample --protobuf --show-callchain -i perf.data -o report.proto`"
 )
-GO_TEXT: Final = "a Go profile as text: fetch it without debug=1"
-LEGACY_HEAP: Final = (
-    "a heap profile as text: convert it with `go tool pprof -symbolize=none -proto heap.prof > heap.pb.gz`"
-)
 
 LOOKS: Final = (
     (b"\x7fELF", "an ELF binary"),
@@ -26,17 +22,10 @@ LOOKS: Final = (
     (b"%PDF-", "a PDF file"),
     (b"\x89PNG", "a picture"),
     (b"SQLite format 3\x00", "an SQLite database"),
-    (b"--- contentionz", "a contention profile as text, which is not read"),
-    (b"--- contention", GO_TEXT),
-    (b"--- mutex", GO_TEXT),
-    (b"goroutine profile:", GO_TEXT),
-    (b"threadcreate profile:", GO_TEXT),
 )
 """How known files begin that are no profile of a format read here, what they are and what to do."""
 
 GO_TRACE: Final = re.compile(rb"go 1\.\d+ trace\0")
-HEAP: Final = re.compile(rb"heap profile:[^@\n]*@ (heap/)?")
-"""A heap profile as text: of Go, whose rate is behind `heap/`, or of gperftools (`heapprofile`, `heap_v2/`)."""
 
 JSON_STARTS: Final = (b"{", b"[{", b"[\n", b"[ ", b'["')
 
@@ -105,8 +94,6 @@ def describe(data: bytes | memoryview) -> str:
             return what
     if GO_TRACE.match(head):
         return "an execution trace of Go, which is no profile: look at it with `go tool trace`"
-    if (heap := HEAP.match(head)) is not None:
-        return GO_TEXT if heap[1] else LEGACY_HEAP
     if not any(head):
         return "nothing but zeros"
     try:

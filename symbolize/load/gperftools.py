@@ -12,7 +12,9 @@ import numpy as np
 from symbolize.core.arrays import Bool, Int32, Int64, UInt64, distinct
 from symbolize.core.errors import InputError
 from symbolize.load import gperftools_records, memory_map
-from symbolize.profile.model import Locations, Profile, Samples, ValueType
+from symbolize.load.legacy.frames import PROFILER
+from symbolize.load.legacy.samples import fill_samples
+from symbolize.profile.model import Profile, ValueType
 
 LAYOUTS = "<I", ">I", "<Q", ">Q"
 """The words a profile may be made of, in the order in which pprof tries them."""
@@ -30,9 +32,6 @@ INT64_MAX = (1 << 63) - 1
 TRAMPOLINE_ROUNDS = 2
 TRAMPOLINE_MIN_RECORDS = 32
 TRAMPOLINE_MIN_LEAVES = 2
-
-DROP_FRAMES = rb"__restore|__pthread_sighandler|ProfileData::(Add|prof_handler)|CpuProfiler::prof_handler"
-"""What the profiler itself leaves on top of stacks: the names pprof gives for CPU profiles."""
 
 
 class Header(NamedTuple):
@@ -56,7 +55,21 @@ class Records(NamedTuple):
     counts: UInt64
     frames: Int32
     addresses: UInt64
-    end: int
+    end: int = 0
+
+    @classmethod
+    def of(cls, offsets: Int64, counts: UInt64, addresses: UInt64, end: int = 0) -> "Records":
+        """The records with these addresses, adjusted, in the order of all stacks."""
+        distinct, frames = gperftools_records.number(addresses)
+        return cls(offsets, counts, frames, distinct, end)
+
+    def without_doubled_leaves(self) -> "Records":
+        """Without the caller that is the leaf once more, adjusted like a return address (pprof's legacy reader)."""
+        is_doubled = np.diff(self.offsets) > 1
+        at = self.offsets[:-1][is_doubled]
+        leaf, caller = (self.addresses[self.frames[at + depth]] for depth in (0, 1))
+        is_doubled[is_doubled] = leaf == caller + np.uint64(1)
+        return _without_unused(_without_second_frames(self, is_doubled))
 
 
 def matches(data: memoryview) -> bool:
@@ -67,8 +80,8 @@ def matches(data: memoryview) -> bool:
     return _read_header(data) is not None
 
 
-def load(data: memoryview, source: str, keep_trampolines: bool = False) -> Profile:
-    """Read a native CPU profile.
+def load(data: memoryview, source: str, keep_trampolines: bool = False, *, is_raw: bool = False) -> Profile:
+    """Read a CPU profile, native or Java (R337, ids of Java).
 
     Sample types, period, the call-site adjustment, the removal of a doubled leaf and the memory map are those of
     pprof's legacy reader. Where it differs:
@@ -80,21 +93,24 @@ def load(data: memoryview, source: str, keep_trampolines: bool = False) -> Profi
       has two distinct leaves: otherwise the caller of a small program's hot spot would be lost. What is removed is
       reported in `Profile.warnings`; `keep_trampolines` removes nothing.
     - A value that does not fit into 64 bits is an error instead of a wrong number.
+
+    `is_raw` says that the Perl pprof has written the records: without end marker, with addresses in the calls already,
+    and without the sampling period (R339, symbolized profiles).
     """
     header = _read_header(data)
     if header is None:
         raise InputError(source, "not a gperftools CPU profile")
-    if header.is_java:
-        raise InputError(source, "Java CPU profiles of gperftools are not supported yet")
     profile = Profile()
-    whole = records = _read_records(data, header, source, profile.warnings)
-    if not keep_trampolines:
-        records = _without_trampolines(records, profile.warnings)
-    records = _without_doubled_leaves(records)
-    if len(records.frames) < len(whole.frames):
-        records = _without_unused(records)
+    is_final = header.is_java or is_raw
+    records = _read_records(data, header, source, profile.warnings, not is_final)
+    if is_raw:
+        profile.warnings[:] = ["The sampling period was not recorded: times count microseconds for samples."]
+    if not is_final:
+        if not keep_trampolines:
+            records = _without_trampolines(records, profile.warnings)
+        records = records.without_doubled_leaves()
     text = bytes(data[records.end :])
-    if text and not text[-1:].isspace():
+    if text and not header.is_java and not text[-1:].isspace():
         profile.warnings.append("The memory map ends within a line: its last mapping may be incomplete.")
 
     nanoseconds = profile.strings.add(b"nanoseconds")
@@ -102,22 +118,16 @@ def load(data: memoryview, source: str, keep_trampolines: bool = False) -> Profi
     profile.sample_types = [ValueType(profile.strings.add(b"samples"), profile.strings.add(b"count")), cpu]
     profile.period_type = cpu
     profile.period = header.period
-    profile.drop_frames = profile.strings.add(DROP_FRAMES)
+    profile.drop_frames = profile.strings.add(PROFILER)
     counts = records.counts.astype(np.int64)
-    profile.samples = Samples(
-        location_offsets=records.offsets,
-        locations=records.frames,
-        values=np.column_stack([counts, counts * header.period]),
-        label_offsets=np.zeros(len(records.offsets), np.int64),
-    )
-    count = len(records.addresses)
-    profile.locations = Locations(
-        address=records.addresses,
-        mapping=np.zeros(count, np.int32),
-        is_folded=np.zeros(count, np.bool_),
-        line_offsets=np.zeros(count + 1, np.int64),
-    )
-    memory_map.attach(profile, text)
+    values = np.column_stack([counts, counts * header.period])
+    fill_samples(profile, records.offsets, records.frames, records.addresses, values)
+    if header.is_java:
+        from symbolize.load.legacy.java import name_ids
+
+        name_ids(profile, text)
+    else:
+        memory_map.attach(profile, text)
     return profile
 
 
@@ -132,7 +142,7 @@ def _read_header(data: memoryview) -> Header | None:
     return None
 
 
-def _read_records(data: memoryview, header: Header, source: str, warnings: list[str]) -> Records:
+def _read_records(data: memoryview, header: Header, source: str, warnings: list[str], adjusts: bool) -> Records:
     words = _words(data, header.layout)
     if header.begin > len(words):
         raise InputError(source, f"the header announces {header.begin - 2} words but the file ends before", len(data))
@@ -148,14 +158,13 @@ def _read_records(data: memoryview, header: Header, source: str, warnings: list[
     offsets = np.empty(count + 1, np.int64)
     counts = np.empty(count, np.uint64)
     frames = np.empty(frame_count, np.uint64)
-    gperftools_records.fill(view, header.begin, offsets.data, counts.data, frames.data)
+    gperftools_records.fill(view, header.begin, offsets.data, counts.data, frames.data, adjusts)
     too_large = counts > np.uint64(INT64_MAX // header.period)
     if too_large.any():
         record = int(np.argmax(too_large))
         at = (header.begin + 2 * record + int(offsets[record])) * header.word_size
         raise InputError(source, f"a count of {counts[record]} samples of {header.period} ns is too large", at)
-    addresses, indices = gperftools_records.number(frames)
-    return Records(offsets, counts, indices, addresses, end)
+    return Records.of(offsets, counts, frames, end)
 
 
 def _words(data: memoryview, layout: str) -> UInt64:
@@ -215,15 +224,6 @@ def _without_trampolines(records: Records, warnings: list[str]) -> Records:
     return records
 
 
-def _without_doubled_leaves(records: Records) -> Records:
-    """Remove the caller that is the leaf once more, adjusted like a return address (pprof's legacy reader)."""
-    is_doubled = np.diff(records.offsets) > 1
-    at = records.offsets[:-1][is_doubled]
-    leaf, caller = (records.addresses[records.frames[at + depth]] for depth in (0, 1))
-    is_doubled[is_doubled] = leaf == caller + np.uint64(1)
-    return _without_second_frames(records, is_doubled)
-
-
 def _without_second_frames(records: Records, rows: Bool) -> Records:
     if not rows.any():
         return records
@@ -238,5 +238,7 @@ def _without_unused(records: Records) -> Records:
     """Drop the addresses that only removed frames used."""
     is_used = np.zeros(len(records.addresses), np.bool_)
     is_used[records.frames] = True
+    if is_used.all():
+        return records
     renumbered = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
     return records._replace(frames=renumbered[records.frames], addresses=records.addresses[is_used])

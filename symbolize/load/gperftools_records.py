@@ -55,11 +55,12 @@ def fill(
     offsets: cython.longlong[::1],
     counts: cython.ulonglong[::1],
     addresses: cython.ulonglong[::1],
+    adjusts: cython.bint,
 ) -> None:
     """Write the records from word `begin` on, as many as `counts` holds, into the columns that `measure` sized.
 
-    Every address but the leaf is a return address and loses 1, modulo 2**64, so that it is inside the call
-    (pprof's legacy reader).
+    Where `adjusts` says so every address but the leaf is a return address and loses 1, modulo 2**64, so that it is
+    inside the call (pprof's legacy reader).
     """
     at: cython.Py_ssize_t = begin
     records: cython.Py_ssize_t = counts.shape[0]
@@ -74,7 +75,7 @@ def fill(
             depth = words[at + 1]
             at += 2
             for i in range(depth):
-                addresses[filled + i] = (words[at + i] - (i > 0)) & MASK64
+                addresses[filled + i] = (words[at + i] - (adjusts and i > 0)) & MASK64
             at += depth
             filled += depth
             offsets[record + 1] = filled

@@ -101,6 +101,18 @@ def _load_simpleperf(content: Content, options: LoadOptions) -> list[LoadedProfi
     return single(simpleperf.load(pieces, content.name, trace_offcpu=mode, show_art_frames=art))
 
 
+def _is_legacy(content: Content) -> bool:
+    from symbolize.load.legacy import load
+
+    return load.matches(content.head)
+
+
+def _load_legacy(content: Content, options: LoadOptions) -> list[LoadedProfile]:
+    from symbolize.load.legacy import load
+
+    return single(load.load(content.whole(), content.name))
+
+
 def _is_perfetto(content: Content) -> bool:
     return is_trace(content.head)
 
@@ -140,6 +152,7 @@ FORMATS: Final = (
     Format("simpleperf report_sample", _is_simpleperf, _load_simpleperf, ("trace_offcpu", "show_art_frames")),
     Format("pprof", _is_pprof, _load_pprof),
     Format("gperftools CPU profile", _is_gperftools, _load_gperftools, ("keep_trampolines",)),
+    Format("text profile of gperftools, jemalloc, Go or Java", _is_legacy, _load_legacy),
 )
 """The first that matches decides (R220, trace or pprof)."""
 

@@ -117,11 +117,6 @@ def test_many_small_pieces() -> None:
             b"PERFILE2" + bytes(96),
             "perf.data, which has to be converted: with Linux perf `perf_to_profile -i perf.data",
         ),
-        (b"heap profile: 1: 2 [3: 4] @ heapprofile", "a heap profile as text: convert it with `go tool pprof -sym"),
-        (b"heap profile: 1: 2 [3: 4] @ heap_v2/524288", "a heap profile as text: convert it with `go tool pprof -sym"),
-        (b"heap profile: 1: 2 [3: 4] @ heap/1048576\n", "a Go profile as text: fetch it without debug=1"),
-        (b"goroutine profile: total 8\n", "a Go profile as text: fetch it without debug=1"),
-        (b"--- mutex:\n", "a Go profile as text: fetch it without debug=1"),
         (b"go 1.22 trace\0\0\0\1", "an execution trace of Go, which is no profile: look at it with `go tool trace`"),
         (b"\xfd7zXZ\x00" + bytes(20), "xz compressed"),
         (bytes(1000), "nothing but zeros"),
@@ -168,9 +163,3 @@ def test_fields_of_a_newer_schema_do_not_hide_a_profile(message: str, extra: byt
     whole.sample.add(location_id=[1], value=[1])
     getattr(whole, message)[0].MergeFromString(extra)
     assert len(load(io.BytesIO(whole.SerializeToString())).samples) == 1
-
-
-def test_contention_profiles() -> None:
-    """Those of gperftools as text are not called profiles of Go, which another URL would mend."""
-    assert "Go" not in describe(b"--- contentionz 1 ---\n")
-    assert "Go profile" in describe(b"--- contention:\ncycles/second=1\n")

@@ -162,13 +162,6 @@ def test_any_bytes_behind_a_header(layout: str, data: bytes) -> None:
         assert "\n" not in str(error)
 
 
-def test_java() -> None:
-    """A Java profile is recognised and refused with a sentence of its own."""
-    data = writer.header(kind=1) + writer.body(SMALL) + writer.end()
-    assert gperftools.matches(memoryview(data))
-    assert problem(data) == "cpu.prof: Java CPU profiles of gperftools are not supported yet"
-
-
 def test_odd_records() -> None:
     """Records without count or without stack, and repeated stacks, are kept as they are."""
     records: list[Record] = [(0, [0x10, 0x21]), (5, []), (0, []), (1, [0x10]), (1, [0x10]), (0, [0x10]), (1, [0])]

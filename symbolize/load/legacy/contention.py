@@ -1,0 +1,88 @@
+"""Contention profiles as text, of gperftools and its kin and of Go: who waited for locks, and how long."""
+
+import re
+from typing import Final
+
+import numpy as np
+
+from symbolize.load.legacy import java
+from symbolize.load.legacy.frames import LOCKS
+from symbolize.load.legacy.go import names_in_comments
+from symbolize.load.legacy.samples import fill, name_locations, value_type
+from symbolize.load.legacy.text import (
+    WARNING,
+    Text,
+    attach_map,
+    inside_calls,
+    integer,
+    only_fitting,
+    read_rows,
+    scaled,
+    warn,
+)
+from symbolize.profile.model import Profile
+
+TITLE: Final = re.compile(rb"--- *(?:contention|mutex|Stacks:)")
+SHAPE: Final = b"nn@a"
+TYPES: Final = ((b"contentions", b"count"), (b"delay", b"nanoseconds"))
+
+CLOCK: Final = b"cycles/second"
+PERIOD: Final = b"sampling period"
+DURATION: Final = b"ms since reset"
+ONLY_JAVA: Final = (b"format", b"resolution")
+
+MILLISECOND: Final = 1_000_000
+MAX_MILLISECONDS: Final = ((1 << 63) - 1) // MILLISECOND
+
+
+def load(text: Text) -> Profile:
+    """Read what begins with `--- contention` or `--- mutex` (R334, contention)."""
+    attributes, begin = read_attributes(text)
+    if any(key in attributes for key in ONLY_JAVA):
+        return java.load_contention(text)
+    numbers = {key: integer(attributes[key]) for key in (CLOCK, PERIOD, DURATION) if key in attributes}
+    for key in [key for key, value in numbers.items() if value is None]:
+        raise text.error(f"has no number as {key.decode()}", text.begin)
+    clock, period, duration = (numbers.get(key) for key in (CLOCK, PERIOD, DURATION))
+    rows = read_rows(text, begin, SHAPE)
+    delays, counts = rows.numbers
+    period = 1 if period is None else period
+    fits = np.ones(rows.size, np.bool_)
+    if period > 0:
+        if clock is not None and clock > 0:
+            # In this order, in which pprof rounds.
+            cycles = delays.astype(np.float64) * float(period) / (clock / 1e9)
+            delays = scaled(np.ones(rows.size, np.int64), cycles, fits)
+        fits &= np.abs(counts.astype(np.float64)) * period < float(1 << 63)
+        counts = np.where(fits, counts, 0) * np.int64(period)
+    else:
+        text.warnings.append(f"A sampling period of {period} is none: values are not scaled.")
+    if clock is None or clock <= 0:
+        text.warnings.append("The speed of the clock is not known: delays are in its cycles, not in nanoseconds.")
+    rows, values = only_fitting(text, rows, [counts, delays], fits)
+    profile = Profile(warnings=text.warnings)
+    fill(profile, TYPES, np.column_stack(values), rows.offsets, inside_calls(rows.addresses))
+    profile.period_type, profile.period = value_type(profile, b"contentions", b"count"), period
+    profile.duration_nanos = min(max(duration or 0, 0), MAX_MILLISECONDS) * MILLISECOND
+    profile.drop_frames = profile.strings.add(LOCKS)
+    attach_map(profile, text, rows.end)
+    if names := names_in_comments(text):
+        name_locations(profile, lambda address: names.get(address, ()))
+    return profile
+
+
+def read_attributes(text: Text) -> tuple[dict[bytes, bytes], int]:
+    """The lines `KEY = VALUE` below the title, or two titles, and where the first other line begins."""
+    attributes: dict[bytes, bytes] = {}
+    begin = text.begin
+    while begin < len(text.data):
+        line, behind = text.line_at(begin)
+        key, equals, value = line.partition(b"=")
+        if line.startswith(WARNING):
+            warn(text, line)
+        elif equals and not line.startswith(b"-"):
+            attributes[key.strip()] = value.strip()
+        elif line and not line.startswith(b"#") and (attributes or not line.startswith(b"---")):
+            break
+        begin = behind
+    return attributes, begin
