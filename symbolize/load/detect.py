@@ -1,33 +1,10 @@
-"""Detection of formats by content, and what files of other formats are called in errors."""
+"""Detection of traces by content."""
 
-import re
 from typing import Final
 
 from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, NUMBER, VARINT, WIRE_TYPE
 from symbolize.load.perfetto.wire import Damaged, varint
 from symbolize.load.streams import HEAD
-
-PERF: Final = (
-    "perf.data, which has to be converted: with Linux perf `perf_to_profile -i perf.data -o cpu.pb.gz`, with "
-    "simpleperf `simpleperf report-sample --protobuf --show-callchain -i perf.data -o report.proto`"
-)
-
-LOOKS: Final = (
-    (b"\x7fELF", "an ELF binary"),
-    (b"PERFILE2", PERF),
-    (b"2ELIFREP", PERF),
-    (b"\xfd7zXZ\x00", "xz compressed, which is not read"),
-    (b"BZh", "bzip2 compressed, which is not read"),
-    (b"PK\x03\x04", "a zip archive"),
-    (b"%PDF-", "a PDF file"),
-    (b"\x89PNG", "a picture"),
-    (b"SQLite format 3\x00", "an SQLite database"),
-)
-"""How known files begin that are no profile of a format read here, what they are and what to do."""
-
-GO_TRACE: Final = re.compile(rb"go 1\.\d+ trace\0")
-
-JSON_STARTS: Final = (b"{", b"[{", b"[\n", b"[ ", b'["')
 
 PACKET: Final = 1 << NUMBER | BYTES
 KNOWN_WIRE: Final = {
@@ -40,9 +17,6 @@ KNOWN_WIRE: Final = {
 """Wire types of the fields of TracePacket that a trace may begin with."""
 
 SNIFFED_PACKETS: Final = 16
-
-DESCRIBED: Final = 4096
-"""Bytes that decide what an unknown input is called."""
 
 
 def is_trace(head: bytes) -> bool:
@@ -84,23 +58,3 @@ def _is_packet(head: bytes, at: int, end: int) -> bool:
         if at > end:
             return False
     return known > 0
-
-
-def describe(data: bytes | memoryview) -> str:
-    """What data of no known profile format looks like, for a person."""
-    head = bytes(data[:DESCRIBED])
-    for magic, what in LOOKS:
-        if head.startswith(magic):
-            return what
-    if GO_TRACE.match(head):
-        return "an execution trace of Go, which is no profile: look at it with `go tool trace`"
-    if not any(head):
-        return "nothing but zeros"
-    try:
-        # A character may be cut in two at the end of the head.
-        text = head.decode("utf-8") if len(head) < DESCRIBED else head[:-4].decode("utf-8", "ignore")
-    except UnicodeDecodeError:
-        return "random data"
-    if len(text.encode()) < len(head) - 8 or any(each < " " and each not in "\t\n\r\f\x1b" for each in text):
-        return "random data"
-    return "JSON" if head.lstrip().startswith(JSON_STARTS) else "a text file"

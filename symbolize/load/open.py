@@ -6,7 +6,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from symbolize.core.errors import InputError, first_names
 from symbolize.load.content import Content
-from symbolize.load.detect import describe, is_trace
+from symbolize.load.detect import is_trace
 from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
 from symbolize.load.streams import STANDARD_INPUT, source_name
 from symbolize.profile.model import Profile
@@ -22,6 +22,8 @@ def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = D
     content = Content(source)
     form = next((each for each in FORMATS if each.matches(content)), None)
     if form is None:
+        from symbolize.load.recognition import describe
+
         looks = describe(content.whole())
         formats = ", ".join(each.name for each in FORMATS)
         raise InputError(content.name, f"is not a profile: it looks like {looks}; formats read: {formats}")
@@ -113,6 +115,30 @@ def _load_legacy(content: Content, options: LoadOptions) -> list[LoadedProfile]:
     return single(load.load(content.whole(), content.name))
 
 
+def _is_perf_script(content: Content) -> bool:
+    from symbolize.load.legacy import perf_script
+
+    return perf_script.matches(content.head)
+
+
+def _load_perf_script(content: Content, options: LoadOptions) -> list[LoadedProfile]:
+    from symbolize.load.legacy import perf_script
+
+    return single(perf_script.load(content.pieces(), content.name))
+
+
+def _is_folded(content: Content) -> bool:
+    from symbolize.load.legacy import folded
+
+    return folded.matches(content.head)
+
+
+def _load_folded(content: Content, options: LoadOptions) -> list[LoadedProfile]:
+    from symbolize.load.legacy import folded
+
+    return single(folded.load(content.pieces(), content.name))
+
+
 def _is_perfetto(content: Content) -> bool:
     return is_trace(content.head)
 
@@ -153,6 +179,8 @@ FORMATS: Final = (
     Format("pprof", _is_pprof, _load_pprof),
     Format("gperftools CPU profile", _is_gperftools, _load_gperftools, ("keep_trampolines",)),
     Format("text profile of gperftools, jemalloc, Go or Java", _is_legacy, _load_legacy),
+    Format("output of perf script", _is_perf_script, _load_perf_script),
+    Format("folded stacks", _is_folded, _load_folded),
 )
 """The first that matches decides (R220, trace or pprof)."""
 

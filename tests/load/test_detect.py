@@ -109,16 +109,14 @@ def test_many_small_pieces() -> None:
 @pytest.mark.parametrize(
     ("content", "looks"),
     [
-        (b"main;foo 3\n", "a text file"),
-        ("größe;foo 3\n".encode() * 1000, "a text file"),
-        (b'  {"traceEvents": []}', "JSON"),
+        (b"main;foo\n", "a text file"),
+        ("größe;foo\n".encode() * 1000, "a text file"),
+        (b'  {"events": []}', "JSON"),
         (b"\x7fELF\x02\x01\x01" + bytes(57), "an ELF binary"),
         (
             b"PERFILE2" + bytes(96),
             "perf.data, which has to be converted: with Linux perf `perf_to_profile -i perf.data",
         ),
-        (b"go 1.22 trace\0\0\0\1", "an execution trace of Go, which is no profile: look at it with `go tool trace`"),
-        (b"\xfd7zXZ\x00" + bytes(20), "xz compressed"),
         (bytes(1000), "nothing but zeros"),
         (bytes(range(256))[::-1] * 4, "random data"),
         (b"text\x00\x01\x02", "random data"),
@@ -129,6 +127,60 @@ def test_what_is_no_profile(content: bytes, looks: str) -> None:
     error = refused(io.BytesIO(content))
     assert f"it looks like {looks}" in error
     assert f"formats read: {', '.join(each.name for each in FORMATS)}" in error
+
+
+@pytest.mark.parametrize(
+    ("content", "looks", "command"),
+    [
+        (b"go 1.22 trace\0\0\0\1", "an execution trace of Go", "`go tool trace`"),
+        (b"\xfd7zXZ\x00" + bytes(20), "xz compressed", "`xz -d`"),
+        (b"BZh91AY", "bzip2 compressed", "`bzip2 -d`"),
+        (b"PK\x03\x04\x14", "a zip archive", "unpack"),
+        (b"x.prof".ljust(257, b"\0") + b"ustar\0", "a tar archive", "unpack"),
+        (b"FLR\0\0\2\0\0", "a Java flight recording", "`jfrconv -o pprof x.jfr x.pb.gz`"),
+        (b"JAVA PROFILE 1.0.2\0", "a heap dump of Java", "Eclipse MAT"),
+        (b"MDMP\x93\xa7", "a minidump", "`minidump-stackwalk"),
+        (b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x04\0" + bytes(40), "a core file", "`gdb"),
+        (b"\x7fELF\x02\x02\x01" + bytes(9) + b"\0\x04" + bytes(40), "a core file", "`gdb"),
+        (b"MZ\x90\0", "a Windows program", ""),
+        (b"\xcf\xfa\xed\xfe\x07", "a Mach-O binary", "not read"),
+        (b"\xca\xfe\xba\xbe\0\0\0\2", "a Mach-O binary for several machines", "not read"),
+        (b"\xca\xfe\xba\xbe\0\0\0\x3d", "a Java class", ""),
+        (b"# callgrind format\nversion: 1\n", "output of Callgrind", "`callgrind_annotate`"),
+        (b"version: 1\ncreator: xdebug 3\n", "output of Callgrind", "`callgrind_annotate`"),
+        (b"desc: --time-unit=B\ncmd: ./a\ntime_unit: B\n", "output of Massif", "`ms_print`"),
+        (b"v 10300 3\nX ./a\n", "a recording of heaptrack", "`heaptrack_print --print-flamegraph"),
+        (b"# To display\n#\n#\n# Samples: 1K of event 'cycles'\n", "output of `perf report`", "`perf script`"),
+        (b"Attaching 1 probe...\n\n\n@[\n    f+1\n]: 3\n", "stacks of bpftrace", "`stackcollapse-bpftrace.pl"),
+        (b"@stacks[\n    f+1\n]: 3\n", "stacks of bpftrace", "`stackcollapse-bpftrace.pl"),
+        (b"\n              libc.so.1`malloc+0x12\n", "stacks of DTrace", "`stackcollapse.pl"),
+        (b"Analysis of sampling app (pid 1) every 1 millisecond\n", "a report of `sample` on macOS", "speedscope"),
+        (b'<?xml version="1.0"?>\n<trace-query-result>', "an export of Instruments", "Instruments"),
+        (b'{"$schema":"https://www.speedscope.app/file-format-schema.json"}', "a file of speedscope", "speedscope"),
+        (b'{"nodes":[{"id":1,"callFrame":{}}]}', "a CPU profile of V8", "developer tools"),
+        (b'{"meta":{"preprocessedProfileVersion":44}}', "a file of the Firefox Profiler", "`samply load"),
+        (b'{"traceEvents":[]}', "a trace of Chrome", "ui.perfetto.dev"),
+        (b'[{"name":"a","ph":"B"}]', "a trace of Chrome", "ui.perfetto.dev"),
+        (b"num_symbols: 1\n", "the answer of /pprof/symbol", "/pprof/profile"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a pointer of git-lfs", "`git lfs pull`"),
+        (
+            b"<!DOCTYPE html>\n<HTML><head><title>\n Sign in \x1b</title>",
+            "an HTML page with the title 'Sign in ",
+            "server",
+        ),
+        (b"<html>", "an HTML page: ", "server"),
+        (b"404 page not found\n", "the error message of a server", "URL"),
+        (b"a;b 1 2\na;c 3 4\n", "the difference of two recordings", "one of the two"),
+        (b"PERFFILE" + bytes(50), "perf.data of a perf before", "record again"),
+        (b"memray\0", "a recording of memray", "`memray flamegraph`"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_another_recording(content: bytes, looks: str, command: str) -> None:
+    """The error says which command makes what is read, or shows the recording (R344, other recordings)."""
+    error = refused(io.BytesIO(content))
+    assert f"it looks like {looks}" in error
+    assert command in error.partition("formats read")[0]
 
 
 def test_the_error_of_the_format_that_matches() -> None:

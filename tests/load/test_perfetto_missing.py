@@ -189,7 +189,7 @@ def test_empty_callstacks_of_heaps(inline: bool, cleared: bool) -> None:
 def test_java_heap_graphs_are_not_read() -> None:
     """A trace with Java heap graphs says that they are not read, whether it has anything else or not."""
     graph = w.packet(1, rest={56: w.message({1: 7, 6: 0})}) + w.packet(1, rest={56: w.message({1: 7, 6: 1})})
-    expected = "2 packets of Java heap graphs were left out: these are not read"
+    expected = "2 packets of Java heap graphs were left out, which have no addresses: look at them with ui.perfetto.dev"
     for trace in (graph, w.compressed(graph), gzip.compress(graph)):
         assert expected in refused(trace)
     assert expected in warnings(START + w.perf_sample(2) + graph)

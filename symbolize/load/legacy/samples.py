@@ -86,18 +86,22 @@ def set_labels(profile: Profile, labels: Sequence[Sequence[Label]]) -> None:
 
 def name_locations(profile: Profile, frames_of: Callable[[Address], Iterable[Frame]]) -> None:
     """Give locations the frames, innermost first, that the profile has for their addresses."""
+    name_rows(profile, map(frames_of, profile.locations.address.tolist()))
+
+
+def name_rows(profile: Profile, frames_of_each: Iterable[Iterable[Frame]]) -> None:
+    """Give each location its frames, innermost first."""
     functions: dict[tuple[int, int], int] = {}
     rows: list[tuple[int, int]] = []
-    sizes = []
+    ends = [0]
     add = profile.strings.add
-    for address in profile.locations.address.tolist():
-        before = len(rows)
-        for frame in frames_of(address):
+    for frames in frames_of_each:
+        for frame in frames:
             key = add(frame.name), add(frame.file)
             rows.append((functions.setdefault(key, len(functions)), frame.line))
-        sizes.append(len(rows) - before)
+        ends.append(len(rows))
     columns = np.array(rows, np.int64).reshape(len(rows), 2)
-    profile.locations.line_offsets = offsets_of(sizes)
+    profile.locations.line_offsets = np.array(ends, np.int64)
     profile.locations.lines = Lines(columns[:, 0].astype(np.int32), columns[:, 1].copy(), np.zeros(len(rows), np.int64))
     names = np.array(list(functions), np.int32).reshape(len(functions), 2)
     profile.functions = Functions.zeros(len(functions))

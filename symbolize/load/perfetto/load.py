@@ -131,7 +131,7 @@ def _dropped(trace: Trace, scanner: Scanner) -> list[str]:
         (cpu.skipped[0], "samples have no stack, for a reason that is not known here"),
         (samples.counter_only, "samples count events and have no stack"),
         (scanner.track_stacks, "callstacks of track events were left out"),
-        (scanner.heap_graphs, "packets of Java heap graphs were left out: these are not read"),
+        (scanner.heap_graphs, HEAP_GRAPHS),
         (cpu.guardrails, "times the profiler stopped early because of a limit"),
         (cpu.bad_streams, "samples were left out because their time is not known"),
         (heaps.index_gaps, "heap packets are missing or out of order"),
@@ -142,6 +142,9 @@ def _dropped(trace: Trace, scanner: Scanner) -> list[str]:
     ]
     counts += [(count, note) for note, count in trace.notes.items()]
     return [f"{count} {what}" for count, what in counts if count]
+
+
+HEAP_GRAPHS: Final = "packets of Java heap graphs were left out, which have no addresses: look at them with ui.perfetto.dev"
 
 
 def _nothing(trace: Trace, choice: Choice, warnings: list[str]) -> str:

@@ -1,0 +1,84 @@
+"""Folded stacks: a line for each stack, from the root to the leaf, and a count (R342, folded stacks)."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from symbolize.core.arrays import NONE
+from symbolize.load.legacy.named_stacks import TOP, VALUES, NamedStacks, lines_of
+from symbolize.load.legacy.samples import Frame
+from symbolize.load.streams import HEAD
+from symbolize.profile.model import AddressKind, Profile
+
+LINE: Final = re.compile(rb"(.*\S)\s+(\d{1,18})\s*\Z", re.DOTALL)
+TWO_COUNTS: Final = re.compile(rb".*\S\s\d+ \d+\s*\Z", re.DOTALL)
+SEPARATOR: Final = b";"
+
+IN_MODULE: Final = re.compile(rb"\[?([^\s()<>\[\]:]*[^\s()<>\[\]:+])\]?\+0x([0-9a-fA-F]{1,16})\Z")
+"""`module+0xoffset`, which no name of a function with parameters or templates is."""
+
+MODULE: Final = re.compile(rb"\[([^\s()<>\[\]]+(?:\.so\b[^\s\]]*|\.ko|\.exe|\.dll)|/[^\[\]]+)\]\Z")
+"""A module whose functions are not known."""
+
+UNKNOWN: Final = frozenset({b"[unknown]", b"unknown", b"??", b"0x0"})
+SNIFFED: Final = 100
+
+
+def sniffed(head: bytes | memoryview) -> list[bytes]:
+    """The first whole lines that are no comments."""
+    lines = bytes(head).split(b"\n")
+    if len(head) >= HEAD:
+        lines.pop()
+    return [line for line in lines[:SNIFFED] if line.strip() and not line.startswith(b"#")]
+
+
+def has_two_counts(head: bytes | memoryview) -> bool:
+    """Whether every line has two counts, as the difference of two recordings has."""
+    lines = sniffed(head)
+    return bool(lines) and all(map(TWO_COUNTS.match, lines)) and any(SEPARATOR in line for line in lines)
+
+
+def matches(head: bytes | memoryview) -> bool:
+    """Whether every line has a count at its end and some have several frames."""
+    lines = sniffed(head)
+    has_stacks = any(SEPARATOR in line for line in lines)
+    return has_stacks and all(map(LINE.match, lines)) and b"\0" not in bytes(head) and not has_two_counts(head)
+
+
+def load(pieces: Iterator[bytes], source: str) -> Profile:
+    """Read the text in pieces. Names come with the profile; `module+0xoffset` is looked up in the module."""
+    stacks = NamedStacks(source)
+    known: dict[tuple[bytes, bool], int] = {}
+    skipped = 0
+    for line in lines_of(pieces):
+        if not line.strip() or line.startswith(b"#"):
+            continue
+        found = LINE.match(line)
+        if found is None:
+            skipped += 1
+            continue
+        stack = []
+        for depth, text in enumerate(reversed(found[1].split(SEPARATOR))):
+            key = text, depth > 0
+            location = known.get(key)
+            if location is None:
+                location = known[key] = _location(stacks, *key)
+            stack.append(location)
+        stacks.add(stack, (), 0, int(found[2]))
+    if skipped:
+        stacks.warnings.append(f"Lines that are no folded stacks: {skipped}; they are left out.")
+    return stacks.build([(b"samples", b"count")], VALUES)
+
+
+def _location(stacks: NamedStacks, text: bytes, is_caller: bool) -> int:
+    """The location of a frame: a name, an offset in a module, a module, or nothing that is known."""
+    text = text.strip()
+    if found := IN_MODULE.match(text):
+        offset = int(found[2], 16)
+        mapping = stacks.mapping(0, TOP, 0, found[1], AddressKind.IN_FILE)
+        return stacks.location(mapping, offset - (is_caller and offset > 0), ())
+    if found := MODULE.match(text):
+        return stacks.location(stacks.mapping(0, 0, 0, found[1], AddressKind.PROCESS), 0, ())
+    if not text or text in UNKNOWN:
+        return stacks.location(NONE, 0, ())
+    return stacks.location(NONE, 0, [Frame(text)])

@@ -1,0 +1,108 @@
+"""Stacks of frames that have names already, put together one by one: what the text of other tools holds."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from symbolize.core.arrays import offsets_of
+from symbolize.core.errors import InputError
+from symbolize.load.legacy.samples import Frame, Label, fill_samples, name_rows, note_names, set_labels, value_type
+from symbolize.profile.model import AddressKind, Mappings, Profile
+
+MAX_FRAMES: Final = 1 << 28
+"""Frames of all stacks together."""
+
+TOP: Final = (1 << 64) - 1
+INT64_MAX: Final = (1 << 63) - 1
+MAX_LINE: Final = 1 << 20
+"""Bytes of a line; a longer one is not read."""
+
+COUNTS: Final = slice(0, 1)
+BOTH: Final = slice(0, 2)
+VALUES: Final = slice(1, 2)
+"""What the columns of an event are: how often it was counted, the sum of its values, or both."""
+
+MappingKey = tuple[int, int, int, bytes, AddressKind]
+"""Start, limit, file offset, file, and what its addresses are."""
+
+
+class NamedStacks:
+    """Equal locations, stacks and labels are kept once, and the values of equal samples are sums."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.warnings: list[str] = []
+        self._mappings: dict[MappingKey, int] = {}
+        self._locations: dict[tuple[int, int, tuple[Frame, ...]], int] = {}
+        self._stacks: dict[tuple[int, ...], int] = {}
+        self._labels: dict[tuple[Label, ...], int] = {}
+        self._samples: dict[tuple[int, int], dict[int, list[int]]] = {}
+        self._frames = 0
+
+    def mapping(self, start: int, limit: int, offset: int, file: bytes, kind: AddressKind) -> int:
+        """The row of a mapping."""
+        return self._mappings.setdefault((start, limit, offset, file, kind), len(self._mappings))
+
+    def location(self, mapping: int, address: int, frames: Sequence[Frame]) -> int:
+        """The row of a location with these frames, innermost first."""
+        return self._locations.setdefault((mapping, address, tuple(frames)), len(self._locations))
+
+    def add(self, stack: Sequence[int], labels: Sequence[Label], event: int, value: int) -> None:
+        """Count a sample of an event, and its value. Raises InputError where there are too many frames."""
+        rows = tuple(stack)
+        number = self._stacks.get(rows)
+        if number is None:
+            number = self._stacks[rows] = len(self._stacks)
+            self._frames += len(rows)
+            if self._frames > MAX_FRAMES:
+                raise InputError(self.source, f"has stacks with more than {MAX_FRAMES} frames")
+        key = number, self._labels.setdefault(tuple(labels), len(self._labels))
+        sums = self._samples.setdefault(key, {}).setdefault(event, [0, 0])
+        sums[0] += 1
+        sums[1] += value
+
+    def build(self, types: Sequence[tuple[bytes, bytes]], kept: slice) -> Profile:
+        """The profile: of each event, what `kept` takes of how often it was counted and the sum of its values."""
+        profile = Profile(warnings=self.warnings)
+        width = len(range(2)[kept])
+        values = np.zeros((len(self._samples), len(types)), np.int64)
+        too_large = 0
+        for row, events in enumerate(self._samples.values()):
+            for event, (count, value) in events.items():
+                too_large += value > INT64_MAX
+                values[row, event * width : (event + 1) * width] = (count, min(value, INT64_MAX))[kept]
+        if too_large:
+            self.warnings.append(f"Sums of values that exceed 64 bits: {too_large}; they are the largest number.")
+        profile.sample_types = [value_type(profile, *each) for each in types]
+        stacks, labels = list(self._stacks), list(self._labels)
+        chosen = [stacks[stack] for stack, _ in self._samples]
+        frames = np.fromiter((row for stack in chosen for row in stack), np.int32)
+        addresses = np.array([address for _, address, _ in self._locations], np.uint64)
+        fill_samples(profile, offsets_of([len(stack) for stack in chosen]), frames, addresses, values)
+        profile.locations.mapping = np.array([mapping for mapping, _, _ in self._locations], np.int32)
+        set_labels(profile, [labels[row] for _, row in self._samples])
+        name_rows(profile, [frames for _, _, frames in self._locations])
+        table = Mappings.zeros(len(self._mappings))
+        for row, (start, limit, offset, file, _) in enumerate(self._mappings):
+            table.start[row], table.limit[row], table.file_offset[row] = start, limit, offset
+            table.filename[row] = profile.strings.add(file)
+        profile.mappings = table
+        profile.address_kinds = np.array([kind for *_, kind in self._mappings], np.uint8)
+        note_names(profile)
+        return profile
+
+
+def lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The lines of a text in pieces, without line breaks; of one that is too long only the beginning."""
+    rest, is_cut = b"", False
+    for piece in pieces:
+        first, *others = piece.split(b"\n")
+        rest = rest if is_cut else rest + first
+        is_cut = len(rest) > MAX_LINE
+        if others:
+            yield rest[:MAX_LINE]
+            yield from others[:-1]
+            rest, is_cut = others[-1], False
+    if rest:
+        yield rest[:MAX_LINE]

@@ -1,0 +1,267 @@
+"""What `perf script` prints: samples with their callchains, as text (R341, text of perf)."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from symbolize.core.arrays import NONE
+from symbolize.load.legacy.named_stacks import BOTH, COUNTS, TOP, NamedStacks, lines_of
+from symbolize.load.legacy.samples import Frame, Label
+from symbolize.profile.model import AddressKind, Profile
+
+HEADER: Final = re.compile(
+    rb"(?P<comm>\S.{0,255}?)\s+(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})\s+(?:\[\d+\]\s+)?"
+    rb"(?:(?:[-\w.#]{4,6}\s+)?(?P<time>\d+\.\d+):\s+)?"
+    rb"(?:(?P<period>\d{1,20})\s+)?(?P<event>\S{1,255}?):(?:\s+(?P<rest>.*))?$",
+    re.DOTALL,
+)
+"""The line of a sample: command, thread and process, CPU, flags, time, period, event, and for one frame that."""
+
+RECORD: Final = re.compile(rb".*?\bPERF_RECORD_(?P<kind>[A-Z0-9_]+)[\s:]*(?P<rest>.*)", re.DOTALL)
+MMAP: Final = re.compile(
+    rb"(?P<pid>-?\d+)/-?\d+: \[(?P<start>0x[0-9a-f]{1,16}|0)\((?P<size>0x[0-9a-f]{1,16}|0)\) @ "
+    rb"(?P<offset>0x[0-9a-f]{1,16}|0)(?P<id>[^\]]*)\]: (?P<access>\S+) (?P<file>.+)$",
+    re.DOTALL,
+)
+FORK: Final = re.compile(rb"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):\d{1,10}\)")
+EXEC: Final = re.compile(rb"exec: .*?:(\d{1,10})/\d{1,10}\b")
+
+FRAME: Final = re.compile(rb"\s*(?P<ip>[0-9a-f]{1,16})(?:\s+(?P<what>\S.*))?$", re.DOTALL)
+WHAT: Final = re.compile(rb"(?P<symbol>.*?)\s*\((?P<file>[^()]*(?:\([^()]*\)[^()]*)?)\)\s*$", re.DOTALL)
+OFFSET: Final = re.compile(rb"\+0x[0-9a-f]+$")
+FILE_OFFSET: Final = re.compile(rb"\+0x([0-9a-f]{1,16})$")
+SOURCE: Final = re.compile(rb"\s+(?P<file>\S.*):(?P<line>\d{1,9})(?: \(discriminator \d+\))?\s*$")
+
+INLINED: Final = b"(inlined)"
+UNKNOWN: Final = b"[unknown]"
+KERNEL_FILE: Final = b"[kernel.kallsyms]"
+KERNEL_HALF: Final = 1 << 63
+KERNEL_DIGITS: Final = re.compile(rb"\s*[89a-f][0-9a-f]{15}\b")
+MAX_OFFSET: Final = 1 << 40
+"""An address below may be one in a file, those above are of a process."""
+
+KERNEL_PID: Final = -1
+CLOCK: Final = re.compile(rb"(?:cpu|task)-clock(?::|\Z)")
+
+SNIFFED: Final = 1 << 14
+"""Bytes in which the first sample is looked for."""
+
+
+def matches(head: bytes | memoryview) -> bool:
+    """Whether what begins with `head` is the output of `perf script`: a sample with time, and a frame, or a mapping."""
+    lines = bytes(head[:SNIFFED]).split(b"\n")
+    has_records = False
+    for line, following in pairwise(lines):
+        if line.startswith(b"#") or not line.strip():
+            continue
+        if RECORD.match(line):
+            has_records = True
+            continue
+        found = HEADER.match(line.lstrip())
+        if found is None:
+            return False
+        is_frame = following[:1].isspace() and FRAME.match(following) is not None
+        return bool(is_frame or (found["time"] and FRAME.match(found["rest"] or b"-")))
+    return has_records
+
+
+def load(pieces: Iterator[bytes], source: str) -> Profile:
+    """Read the text in pieces, of which only what is distinct is kept.
+
+    Names come with the profile. Where mappings were printed too (`--show-mmap-events`), frames are located by them;
+    addresses of the kernel are located without; a file offset is located by the names (R341, text of perf).
+    """
+    reader = Reader(source)
+    for line in lines_of(pieces):
+        reader.read(line)
+    reader.finish()
+    return reader.profile()
+
+
+class Space:
+    """What is mapped in a process, later mappings first, and the locations of lines that were located by that."""
+
+    def __init__(self, mappings: list[tuple[int, int, int, bytes]] | None = None) -> None:
+        self.mappings = mappings or []
+        self.leaves: dict[bytes, int] = {}
+        self.calls: dict[bytes, int] = {}
+
+    def map(self, start: int, limit: int, offset: int, file: bytes) -> None:
+        """Map a file; locations have to be found again."""
+        if len(self.mappings) < MAX_MAPPINGS:
+            self.mappings.insert(0, (start, limit, offset, file))
+            self.leaves.clear()
+            self.calls.clear()
+
+    def at(self, ip: int, file: bytes) -> tuple[tuple[int, int, int, bytes], int] | None:
+        """The mapping of an address, or of an offset in a file, and the address."""
+        for mapping in self.mappings:
+            if mapping[0] <= ip < mapping[1]:
+                return mapping, ip
+        for mapping in self.mappings:
+            start, limit, offset, name = mapping
+            if name == file and offset <= ip < offset + limit - start:
+                return mapping, ip - offset + start
+        return None
+
+
+MAX_MAPPINGS: Final = 1 << 12
+"""Mappings of a process that are searched."""
+
+
+class Reader:
+    """Reads line by line."""
+
+    def __init__(self, source: str) -> None:
+        self.stacks = NamedStacks(source)
+        self.spaces: dict[int, Space] = {}
+        self.process_of: dict[int, int] = {}
+        self.events: dict[bytes, int] = {}
+        self.has_period = False
+        self.unlocated = 0
+        self.skipped = 0
+        self.header: re.Match[bytes] | None = None
+        self.frames: list[bytes] = []
+
+    def read(self, line: bytes) -> None:
+        """Read a line."""
+        if line[:1] in (b" ", b"\t"):
+            sample = HEADER.match(line.lstrip())  # perf pads short commands on the left
+            is_sample = sample is not None and sample["time"] is not None
+            if FRAME.match(line) and not is_sample:
+                self.frames.append(line)
+                return
+            if not is_sample and self.header is not None and line.strip():
+                if self.frames and SOURCE.match(line):
+                    self.frames[-1] += b"\n" + line
+                return
+        self.finish()
+        if not line.strip() or line.startswith(b"#"):
+            return
+        record = RECORD.match(line)
+        self.header = None if record else HEADER.match(line.lstrip())
+        if record:
+            self._record(record["kind"], record["rest"])
+        elif self.header is None:
+            self.skipped += 1
+        elif (rest := self.header["rest"]) and FRAME.match(rest):
+            self.frames.append(rest)
+
+    def _record(self, kind: bytes, rest: bytes) -> None:
+        """Read what happened to a process."""
+        if kind.startswith(b"MMAP") and (found := MMAP.match(rest)):
+            start, size, offset = (int(found[each], 16) for each in ("start", "size", "offset"))
+            is_code = found["access"][:4] == b"x" or b"x" in found["access"]
+            if is_code and size and start + size <= TOP:
+                pid = int(found["pid"])
+                file = KERNEL_FILE if found["file"].startswith(KERNEL_FILE) else found["file"]
+                self._space(pid).map(start, start + size, offset, file)
+        elif kind == b"FORK" and (fork := FORK.match(rest)):
+            child, thread, parent = (int(each) for each in fork.groups())
+            self.process_of[thread] = child
+            if child != parent and parent in self.spaces:
+                self.spaces[child] = Space([*self.spaces[parent].mappings])
+        elif kind == b"COMM" and (execution := EXEC.match(rest)):
+            self.spaces.pop(int(execution[1]), None)
+
+    def _space(self, pid: int) -> Space:
+        """What is mapped in a process."""
+        return self.spaces.setdefault(pid, Space())
+
+    def finish(self) -> None:
+        """Count the sample that was read."""
+        header, self.header = self.header, None
+        frames, self.frames = self.frames, []
+        if header is None:
+            return
+        tid = int(header["tid"])
+        pid = int(header["pid"]) if header["pid"] else self.process_of.get(tid)
+        if pid is None:
+            pid = tid if tid in self.spaces else self._only_process()
+        labels: list[Label] = [(b"comm", header["comm"].strip()), (b"tid", tid)]
+        if header["pid"]:
+            labels.append((b"pid", pid))
+        event = self.events.setdefault(header["event"].rstrip(b":"), len(self.events))
+        self.has_period |= header["period"] is not None
+        value = int(header["period"] or 0)
+        self.stacks.add(list(self._stack(self._space(pid), frames)), labels, event, value)
+
+    def _only_process(self) -> int:
+        """The process, if there is only one; perf prints threads without their processes."""
+        known = [pid for pid in self.spaces if pid > 0 and self.spaces[pid].mappings]
+        return known[0] if len(known) == 1 else 0
+
+    def _stack(self, space: Space, lines: list[bytes]) -> Iterator[int]:
+        """The locations of a stack."""
+        inlined: list[bytes] = []
+        is_leaf, is_kernel = True, False
+        for line in lines:
+            if line.partition(b"\n")[0].endswith(INLINED):
+                inlined.append(line)
+                continue
+            was_kernel, is_kernel = is_kernel, KERNEL_DIGITS.match(line) is not None
+            # Where the kernel was entered the process may have been at any instruction.
+            is_call = not is_leaf and (is_kernel or not was_kernel)
+            is_leaf = False
+            known = space.calls if is_call else space.leaves
+            key = b"\0".join((*inlined, line)) if inlined else line
+            location = known.get(key)
+            if location is None:
+                location = known[key] = self._locate(space, [*inlined, line], is_call)
+            inlined.clear()
+            yield location
+        if inlined:
+            yield self._locate(space, inlined, not is_leaf)
+
+    def _locate(self, space: Space, lines: list[bytes], is_call: bool) -> int:
+        """The location of an address, with the frames that lines have for it, innermost first."""
+        frames, ip, file = [], 0, b""
+        for line in lines:
+            shown, _, source = line.partition(b"\n")
+            found = FRAME.match(shown)
+            assert found is not None
+            what = found["what"] or b""
+            split = WHAT.match(what)
+            symbol, file = (split["symbol"], split["file"]) if split else (what, b"")
+            ip = int(found["ip"], 16)
+            name = OFFSET.sub(b"", symbol.strip())
+            if name and name != UNKNOWN:
+                at = SOURCE.match(source) if source else None
+                frames.append(Frame(name, at["file"] if at else b"", int(at["line"]) if at else 0))
+        if in_file := FILE_OFFSET.search(file):
+            file, ip = file[: in_file.start()], int(in_file[1], 16)
+        mapping, address = self._mapping(space, ip, file)
+        return self.stacks.location(mapping, address - is_call if address else 0, frames)
+
+    def _mapping(self, space: Space, ip: int, file: bytes) -> tuple[int, int]:
+        """The row of the mapping of an address, and the address in it."""
+        is_kernel = ip >= KERNEL_HALF
+        found = (self._space(KERNEL_PID) if is_kernel else space).at(ip, file)
+        if found is not None:
+            return self.stacks.mapping(*found[0], AddressKind.PROCESS), found[1]
+        if is_kernel:
+            return self.stacks.mapping(0, TOP, 0, KERNEL_FILE, AddressKind.KERNEL), ip
+        if not file or file == UNKNOWN:
+            return NONE, ip
+        is_file = file.startswith(b"/") and not file.startswith(b"//")
+        if is_file and ip < MAX_OFFSET:
+            return self.stacks.mapping(0, TOP, 0, file, AddressKind.IN_FILE), ip
+        self.unlocated += is_file
+        return self.stacks.mapping(0, TOP, 0, file, AddressKind.NO_BINARY), ip
+
+    def profile(self) -> Profile:
+        """The profile of what was read."""
+        warnings = self.stacks.warnings
+        if self.unlocated:
+            warnings.append(
+                f"{self.unlocated} addresses cannot be looked up, because the mappings were not printed: use `perf "
+                "script --show-mmap-events --show-task-events -F +pid`, or give the perf.data itself."
+            )
+        if self.skipped:
+            warnings.append(f"Lines that are no samples of perf: {self.skipped}; they are left out.")
+        types: list[tuple[bytes, bytes]] = []
+        for event in self.events:
+            types.append((event + b"_sample", b"count"))
+            types.append((event + b"_event", b"nanoseconds" if CLOCK.match(event) else b"count"))
+        return self.stacks.build(types, BOTH) if self.has_period else self.stacks.build(types[::2], COUNTS)

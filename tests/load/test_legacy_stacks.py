@@ -1,0 +1,314 @@
+"""The output of perf script and folded stacks: names that come along, and what can be looked up."""
+
+import io
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symbolize import Symbolizer
+from symbolize.core.errors import InputError
+from symbolize.load import load as load_any
+from symbolize.load.legacy import folded, named_stacks, perf_script
+from symbolize.profile.model import AddressKind, Profile
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "fixtures" / "legacy"
+BINARIES = ROOT / "fixtures" / "bin" / "gcc-pie"
+
+
+def load(text: bytes) -> Profile:
+    """Read a text, whose content decides the format."""
+    return load_any(io.BytesIO(text))
+
+
+def names(profile: Profile) -> list[list[str]]:
+    """The functions of each stack, from leaf to root."""
+    return [[frame.function for frame in stack] for stack in profile.stacks()]
+
+
+def types(profile: Profile) -> list[str]:
+    """The sample types with their units."""
+    return [f"{profile.strings.text(each.type)}/{profile.strings.text(each.unit)}" for each in profile.sample_types]
+
+
+def labels(profile: Profile) -> list[dict[str, object]]:
+    """The labels of each sample."""
+    table, at, text = profile.samples.labels, profile.samples.label_offsets.tolist(), profile.strings.text
+    return [
+        {
+            text(int(table.key[i])): text(int(table.text[i])) if table.text[i] else int(table.number[i])
+            for i in range(*ends)
+        }
+        for ends in pairwise(at)
+    ]
+
+
+def mappings(profile: Profile) -> list[tuple[str, int, int, int, AddressKind]]:
+    """File, bounds, offset and kind of each mapping."""
+    table, text = profile.mappings, profile.strings.text
+    return [
+        (text(int(table.filename[i])), int(table.start[i]), int(table.limit[i]), int(table.file_offset[i]),
+         profile.address_kind(i))
+        for i in range(len(table))
+    ]  # fmt: skip
+
+
+# perf script
+
+MAPS = b"""\
+app 7/7 1.0: PERF_RECORD_MMAP2 7/7: [0x555000001000(0x2000) @ 0x1000 fe:00 12 3]: r-xp /bin/app
+app 7/7 1.0: PERF_RECORD_MMAP2 7/7: [0x7f0000000000(0x9000) @ 0 fe:00 12 3]: rw-p /lib/data.so
+"""
+SAMPLE = b"""\
+app 7/8 [001] 1.5:    1000 cycles:u:
+\t555000001234 leaf(int)+0x4 (/bin/app)
+\t    555000001345 main+0x5 (/bin/app)
+
+"""
+TOP = (1 << 64) - 1
+
+
+@pytest.mark.parametrize("name", ["plain", "maps", "fields"])
+def test_recorded(name: str) -> None:
+    """Samples, periods, threads and names are those in the text (R341, text of perf)."""
+    path = FOLDER / f"{name}.perf-script"
+    text = path.read_text()
+    profile = load_any(path)
+    assert profile.warnings == []
+    assert types(profile) == ["cpu-clock_sample/count", "cpu-clock_event/nanoseconds", "task-clock_sample/count",
+                              "task-clock_event/nanoseconds"]  # fmt: skip
+    heads = [line.split() for line in text.splitlines() if "-clock:" in line]
+    assert profile.samples.values.sum(axis=0).tolist() == [
+        total
+        for event in ("cpu-clock:", "task-clock:")
+        for total in (
+            sum(each[-1] == event for each in heads),
+            sum(int(each[-2]) for each in heads if each[-1] == event),
+        )
+    ]
+    assert Counter(each["tid"] for each in labels(profile)).keys() == {int(each[1].split("/")[-1]) for each in heads}
+    first = text[text.index("-clock: \n") :].split("\n\n")[0].splitlines()[1:]
+    own = [line.split(maxsplit=1)[1].split("+0x")[0] for line in first if line.startswith("\t")]
+    assert names(profile)[0] == ["" if name.startswith("[unknown]") else name for name in own]
+
+
+def test_recorded_lines() -> None:
+    """Source lines that perf prints belong to the frame before."""
+    stacks = list(load_any(FOLDER / "fields.perf-script").stacks())
+    assert {frame.file for stack in stacks for frame in stack} >= {"main.cc", "formula.cc"}
+    assert all(frame.line for stack in stacks for frame in stack if frame.file)
+
+
+@pytest.mark.parametrize("name", ["plain", "maps"])
+def test_looked_up(name: str) -> None:
+    """Frames with names get lines and inlined functions, where perf printed mappings or offsets in files."""
+    profile = load_any(FOLDER / f"{name}.perf-script")
+    before = names(profile)
+    with Symbolizer([str(BINARIES)]) as symbolizer:
+        result = symbolizer.symbolize(profile)
+    row = next(each for each in result.report.mappings if each.name == "/opt/ledger/bin/ledger")
+    assert row.symbolized_locations == row.locations > 20
+    assert row.verified == (name == "plain")
+    if row.verified:
+        assert sum(frame.is_inlined for stack in result.profile.stacks() for frame in stack)
+    assert len(before) == len(profile.samples)
+
+
+def test_mappings() -> None:
+    """Addresses are located by the executable mappings of their process; callers are moved into the call (R341)."""
+    profile = load(MAPS + SAMPLE)
+    assert mappings(profile) == [("/bin/app", 0x555000001000, 0x555000003000, 0x1000, AddressKind.PROCESS)]
+    assert profile.locations.address.tolist() == [0x555000001234, 0x555000001344]
+    assert names(profile) == [["leaf(int)", "main"]]
+    assert labels(profile) == [{"comm": "app", "tid": 8, "pid": 7}]
+    assert types(profile) == ["cycles:u_sample/count", "cycles:u_event/count"]
+    assert profile.samples.values.tolist() == [[1, 1000]]
+    assert profile.warnings == []
+
+
+def test_offsets_in_files() -> None:
+    """Some versions of perf print these for processes: they are addresses if mappings tell (R341, text of perf)."""
+    text = SAMPLE.replace(b"555000001234", b"1234").replace(b"555000001345", b"1345")
+    profile = load(MAPS + text)
+    assert profile.locations.address.tolist() == [0x555000001234, 0x555000001344]
+    profile = load(text)
+    assert mappings(profile) == [("/bin/app", 0, TOP, 0, AddressKind.IN_FILE)]
+    assert profile.locations.address.tolist() == [0x1234, 0x1344]
+    newer = load(SAMPLE.replace(b"(/bin/app)", b"(/bin/app+0x1999)"))
+    assert mappings(newer) == [("/bin/app", 0, TOP, 0, AddressKind.IN_FILE)]
+    assert newer.locations.address.tolist() == [0x1999, 0x1998]
+
+
+def test_addresses_without_mappings() -> None:
+    """They keep their names, and a warning says what to print (R341, text of perf)."""
+    profile = load(SAMPLE)
+    assert mappings(profile) == [("/bin/app", 0, TOP, 0, AddressKind.NO_BINARY)]
+    assert names(profile) == [["leaf(int)", "main"]]
+    assert profile.warnings[0].startswith("2 addresses cannot be looked up")
+    assert "--show-mmap-events" in profile.warnings[0]
+
+
+def test_kernel() -> None:
+    """Its addresses need no mapping; the frame that entered it is none in a call (R341, text of perf)."""
+    frames = (
+        b"\tffffffff81000e46 a+0x1 ([kernel.kallsyms])\n\tffffffff81000e99 b+0x1 ([kernel.kallsyms])\n"
+        b"\t1234 c+0x1 (/a)\n\t1299 [unknown] (/a)\n"
+    )
+    text = b"app 7 1.5: 1 cycles: \n" + frames
+    profile = load(text)
+    assert mappings(profile)[0] == ("[kernel.kallsyms]", 0, TOP, 0, AddressKind.KERNEL)
+    assert profile.locations.address.tolist() == [0xFFFFFFFF81000E46, 0xFFFFFFFF81000E98, 0x1234, 0x1298]
+    assert names(profile) == [["a", "b", "c", ""]]
+    kernel = b"swapper 0 0.0: PERF_RECORD_MMAP -1/0: [0xffffffff81000000(0x1000000) @ 0xffffffff81000000]: x "
+    kernel += b"[kernel.kallsyms]_text\n"
+    profile = load(kernel + text)
+    assert mappings(profile)[0][1:4] == (0xFFFFFFFF81000000, 0xFFFFFFFF82000000, 0xFFFFFFFF81000000)
+
+
+def test_inlined() -> None:
+    """Inlined functions are frames of the location that follows them (R341, text of perf)."""
+    text = b"app 7 1.5: 1 cycles:\n\t1234 inner (inlined)\n  a.c:3\n\t1234 outer+0x4 (/bin/app)\n  b.c:9\n"
+    text += b"\t1300 main+0x1 (/bin/app)\n"
+    profile = load(text)
+    assert [(each.function, each.file, each.line, each.is_inlined) for each in next(iter(profile.stacks()))] == [
+        ("inner", "a.c", 3, True),
+        ("outer", "b.c", 9, False),
+        ("main", "", 0, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "comm", "tid"),
+    [
+        (b"app 8 1.5: 1000 cycles:", "app", 8),
+        (b"          perf   812 [003] 11.5:          1 cycles:ppp:", "perf", 812),
+        (b"Web Content 7/8 1.5: 1000 cycles:", "Web Content", 8),
+        (b"kworker/0:1-eve 8 [000] d..2. 1.5: 1000 cycles:", "kworker/0:1-eve", 8),
+        (b"app 8 1.5: sched:sched_switch: prev_comm=app prev_pid=8 ==> next_comm=b", "app", 8),
+        (b":-1 -1 1.5: 1000 cycles:", ":-1", -1),
+    ],
+)
+def test_headers(line: bytes, comm: str, tid: int) -> None:
+    """Commands with blanks, with and without process, CPU, flags and period."""
+    profile = load(line + b"\n\t1234 f+0x1 (/bin/app)\n\n")
+    assert (labels(profile)[0]["comm"], labels(profile)[0]["tid"]) == (comm, tid)
+    assert names(profile) == [["f"]]
+    assert len(profile.sample_types) == (1 if b"sched" in line else 2)
+
+
+def test_one_line_samples() -> None:
+    """Without callchains the frame is in the line of the sample."""
+    line = b"app 8 1.5: 1000 cycles:  1234 f(int, void (*)(int))+0x1 (/bin/app (deleted))\n"
+    profile = load(line * 3 + b"  b 9 1.6: 5 cycles: 1234 [unknown] ([unknown])\n")
+    assert names(profile) == [["f(int, void (*)(int))"], [""]]
+    assert profile.samples.values.tolist() == [[3, 3000], [1, 5]]
+
+
+def test_processes() -> None:
+    """A forked process has the mappings of its parent, an executed program none; a later mapping hides an earlier."""
+    forked = b"app 7/7 1.1: PERF_RECORD_FORK(20:20):(7:7)\napp 7/7 1.1: PERF_RECORD_FORK(7:8):(7:7)\n"
+    profile = load(MAPS + forked + SAMPLE.replace(b"7/8", b"20/20") + SAMPLE.replace(b"7/8", b"8"))
+    assert {each[4] for each in mappings(profile)} == {AddressKind.PROCESS}
+    run = b"app 20/20 1.1: PERF_RECORD_COMM exec: b c:20/20\n"
+    profile = load(MAPS + forked + run + SAMPLE.replace(b"7/8", b"20/20"))
+    assert mappings(profile) == [("/bin/app", 0, TOP, 0, AddressKind.NO_BINARY)]
+    later = MAPS.replace(b"/bin/app", b"/bin/other").splitlines(keepends=True)[0]
+    profile = load(MAPS + SAMPLE + later + SAMPLE)
+    assert [each[0] for each in mappings(profile)] == ["/bin/app", "/bin/other"]
+
+
+def test_lines_that_are_no_samples() -> None:
+    """They are counted, and hide nothing."""
+    profile = load(SAMPLE + b"Warning:\nsome thing\n" + SAMPLE)
+    assert profile.samples.values.tolist() == [[2, 2000]]
+    assert profile.warnings[-1] == "Lines that are no samples of perf: 2; they are left out."
+
+
+# Folded stacks
+
+
+def test_folded() -> None:
+    """From the root to the leaf; equal stacks are sums (R342, folded stacks)."""
+    profile = load(b"# made by hand\nmain;run;leaf one 12\nmain;run 3\nmain;run;leaf one 1\n")
+    assert names(profile) == [["leaf one", "run", "main"], ["run", "main"]]
+    assert profile.samples.values.tolist() == [[13], [3]]
+    assert types(profile) == ["samples/count"]
+
+
+def test_folded_modules() -> None:
+    """Offsets in modules, modules, and what is not known (R342, folded stacks)."""
+    profile = load(b"app;ledger+0x1500;/lib/libc.so.6+0x99;[libm.so.6];[unknown];f<int>+0x5;a::b+0x6 1\n")
+    assert mappings(profile) == [
+        ("libm.so.6", 0, 0, 0, AddressKind.PROCESS),
+        ("/lib/libc.so.6", 0, TOP, 0, AddressKind.IN_FILE),
+        ("ledger", 0, TOP, 0, AddressKind.IN_FILE),
+    ]
+    assert names(profile) == [["a::b+0x6", "f<int>+0x5", "", "", "", "", "app"]]
+    stack = next(iter(profile.stacks()))
+    assert [each.address for each in stack] == [0, 0, 0, 0, 0x98, 0x14FF, 0]
+
+
+def test_folded_symbolized() -> None:
+    """Offsets in a module are looked up with its binary."""
+    from symbolize.elf import ElfImage
+
+    with ElfImage.open(str(BINARIES / "ledger")) as image:
+        begin = int(image.code_ranges[0][0])
+    text = b"".join(b"app;ledger+0x%x 1\n" % (begin + 0x400 + each * 16) for each in range(8))
+    with Symbolizer([str(BINARIES)]) as symbolizer:
+        found = symbolizer.symbolize(load(text)).profile
+    assert all(stack[0].function and stack[0].line for stack in found.stacks())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"a;b 1 2\nc;d 3 4\n",
+        b"a b 1\n",
+        b"a;b\n",
+        b"a;b 1\nno count\n",
+        b"a;b 1\n\0\n",
+        b"a;b 1.5\n",
+        b"x = 1;\ny = 2;\n",
+    ],
+)
+def test_what_is_not_folded(text: bytes) -> None:
+    """Two counts, no stacks, lines without counts."""
+    with pytest.raises(InputError):
+        load(text)
+
+
+def test_lines_of_pieces() -> None:
+    """Lines are put together; of those that are too long only the beginning."""
+    assert list(named_stacks.lines_of(iter([b"a\nb", b"c", b"", b"d\n", b"\ne"]))) == [b"a", b"bcd", b"", b"e"]
+    long = [b"x" * 1000] * 3000 + [b"\ny"]
+    assert [len(each) for each in named_stacks.lines_of(iter(long))] == [named_stacks.MAX_LINE, 1]
+
+
+@given(st.text("ab;:+0x1 2()[]\n\t/", max_size=200) | st.binary(max_size=200))
+def test_any_text(text: str | bytes) -> None:
+    """Any text is read or refused."""
+    data = text.encode() if isinstance(text, str) else text
+    for module in (perf_script, folded):
+        module.matches(data)
+        try:
+            module.load(iter([SAMPLE + data, data]), "x")  # type: ignore[attr-defined]
+        except InputError as error:
+            assert "\n" not in str(error)
+
+
+def test_time_is_linear() -> None:
+    """Long and odd lines take as long as they are."""
+    for line in (
+        b"1 " * 400_000,
+        b"a:" * 400_000,
+        b"\t12 " + b"(" * 500_000,
+        b"\t12 " + b" (a" * 200_000,
+        b"PERF_RECORD_" * 60_000,
+    ):
+        perf_script.load(iter([SAMPLE + line + b"\n" + line]), "x")
+        folded.load(iter([line + b"\n" + line]), "x")
