@@ -13,7 +13,6 @@ import pytest
 from symbolize.core.errors import InputError
 from symbolize.load import content as front_end
 from symbolize.load import load
-from symbolize.load.detect import describe
 from symbolize.load.open import FORMATS
 from symbolize.load.streams import peeked
 from symbolize.profile import Profile, Strings, ValueType

@@ -136,11 +136,30 @@ def test_long_lines() -> None:
     assert len(stacks(load(HEAP + b"1: 2 [3: 4] @" + deep + b"\n"))[0]) == 1 << 16
 
 
-def test_time_is_linear() -> None:
+@pytest.mark.parametrize(
+    "title",
+    [HEAP, b"heap_v2/4\n", b"--- mutex:\n", b"--- threadz 1 ---\n--- Thread 1\n", b"--- heapz 1 ---\n",
+     b"x profile: total 1\n", b"--- symbol\n", b"--- heapz 1 ---\nresolution = b\n1 2 @ 0x1\n"],
+    ids=range(8),
+)  # fmt: skip
+def test_time_is_linear(title: bytes) -> None:
     """Bad lines, comments, one line without end: each takes as long as it is."""
-    for text in (b"x\n" * 200_000, b"# a\n" * 200_000, b"1: " * 400_000, b"%warn\n" * 50_000, b"0x1 " * 300_000):
+    units = (
+        b"x\n",
+        b"# a\n",
+        b"1: ",
+        b"%warn a\n",
+        b"0x1 ",
+        b"a",
+        b"0x1 a (b:1) ",
+        b"0x1 a--",
+        b"=",
+        b" ",
+        b"#\t0x1\ta+0x1",
+    )
+    for unit in units:
         try:
-            load(HEAP + text)
+            load(title + unit * (200_000 // len(unit)))
         except InputError:
             pass
 

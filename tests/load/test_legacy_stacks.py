@@ -309,6 +309,9 @@ def test_time_is_linear() -> None:
         b"\t12 " + b"(" * 500_000,
         b"\t12 " + b" (a" * 200_000,
         b"PERF_RECORD_" * 60_000,
+        b"a" + b"\r" * 400_000,
+        b"\t12 a" + b" " * 400_000,
+        b"[" + b".so" * 200_000,
     ):
         perf_script.load(iter([SAMPLE + line + b"\n" + line]), "x")
         folded.load(iter([line + b"\n" + line]), "x")

@@ -168,6 +168,8 @@ def samples() -> list[Sample]:
     for name in ("ledger-gcc-pie.prof", "spectra-gcc-pie.prof"):
         found.append(Sample(name, (profiles / "gperftools" / name).read_bytes(), is_protobuf=False))
     found += otlp_samples((profiles / "otlp" / "spectra-gcc-pie.otlp").read_bytes())
+    for name in ("profiler.heap", "jemalloc.dump", "goroutine.txt", "mutex.txt", "plain.perf-script"):
+        found.append(Sample(name, (ROOT / "fixtures" / "legacy" / name).read_bytes(), is_protobuf=False))
     for name in ("mixer.proto", "mixer_named.proto"):
         found.append(Sample(name, (ROOT / "fixtures" / "simpleperf" / name).read_bytes(), 12))
     return found

@@ -23,6 +23,7 @@ from symbolize.binaries.unpack import decompress
 from symbolize.core.errors import InputError, UsageError
 from symbolize.elf import ElfError, read_build_id
 from symbolize.elf.probe import identify
+from symbolize.load import load as load_profile
 from symbolize.load import memory_map
 from symbolize.load.compression import decompressed
 from symbolize.names import (
@@ -88,6 +89,22 @@ PUBLIC m 3010 0 other
 STACK CFI INIT 1000 40 .cfa: $rsp 8 +
 """
 PERF_MAP = b"1000 20 old\n1008 10 py::run:/srv/app.py\n0x400100 0x8 LazyCompile:~f /a b.js:1\nfffffffffffffff0 40 top\n"
+RECORDED = {".heap", ".dump", ".txt", ".perf-script"}
+MAX_PROFILE = 4000
+"""Bytes at the beginning and at the end of a recorded profile that are used."""
+
+MADE_PROFILES = [
+    b"--- contentionz 1 ---\ncycles/second = 3000000000\nsampling period = 100\nms since reset = 9\n7 3 @ 0x10 0x20\n",
+    b"--- threadz 1 ---\n\n--- Thread 7f (name: main/12) stack: ---\n  PC: 0x401f1c: f(int)\n  0x402000\n"
+    b"--- Thread 8f (name: b/13) stack: ---\n  [same as previous thread]\n---- no stack trace for 1\n",
+    b"--- heapz 1 ---\nformat = java\nresolution = bytes\n 7048 1 @ 0x5 0x6\n 0x5 a.B.c (B.java:12)\n 0x6 GC\n",
+    b"--- contentionz 1 ---\nformat = java\nresolution = ms\nsampling period = 9\n 7 1 @ 0x5\n 0x5 a.B.c (/lib/x.so)\n",
+    b"--- symbol\nbinary=/bin/a\n0x10 f--inner\n---\n--- heap\nheap profile: 1: 2 [1: 2]\n3: 4 [5: 6] @ 0x11",
+    b"heap profile: 1: 2 [3: 4] @ heap_v2/1000\n%warn x\n1: 2 [3: 4] @ 0x10 0x20\n0: 5 [0: 0] @ 0x10\n",
+    b"main;app+0x1234;[libc.so.6];[unknown];leaf 12\nmain;x 3\n",
+]
+"""Kinds that nothing at hand writes."""
+
 MAPS = b"""build=/usr/bin
 00400000-00490000 r-xp 00000000 08:01 1234 $build/app with blanks
 00690000-00691000 rw-p 00090000 08:01 1234 /usr/bin/app
@@ -152,6 +169,20 @@ def maps(data: bytes, _: Path) -> None:
     rows = memory_map.arrange(memory_map.parse(data).rows)
     owners = memory_map.assign(rows, np.array(ADDRESSES, np.uint64))
     assert ((owners >= -1) & (owners < len(rows))).all()
+
+
+@cache
+def text_profiles() -> list[bytes]:
+    """Profiles as text of all kinds: those of the fixtures, without most of their rows, and made ones."""
+    folder = Path(__file__).parents[2] / "fixtures" / "legacy"
+    recorded = [path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in RECORDED]
+    packed = [gzip.decompress(path.read_bytes()) for path in sorted(folder.glob("*.gz"))]
+    return [each[:MAX_PROFILE] + b"\n" + each[-MAX_PROFILE:] for each in (*recorded, *packed)] + MADE_PROFILES
+
+
+def text_profile(data: bytes, _: Path) -> None:
+    """Read a profile as text."""
+    load_profile(io.BytesIO(data))
 
 
 def archive(data: bytes, path: Path) -> None:
@@ -235,6 +266,7 @@ def readers() -> list[Reader]:
         Reader(jit, mutate_bytes, jitdump),
         Reader([R8.encode()], mutate_text, proguard, (InputError,)),
         Reader([MAPS], mutate_text, maps),
+        Reader(text_profiles(), mutate_text, text_profile, (InputError,)),
         Reader([ENVIRONMENT], mutate_text, environment, (UsageError,)),
         Reader([zipped(0, 8), zipped(8)], mutate_bytes, archive, (ValueError, InputError)),
         Reader(packed, mutate_bytes, lambda data, _: decompress(data, LIMIT, ""), (InputError,)),

@@ -10,7 +10,7 @@ from symbolize.load.legacy.samples import Frame
 from symbolize.load.streams import HEAD
 from symbolize.profile.model import AddressKind, Profile
 
-LINE: Final = re.compile(rb"(.*\S)\s+(\d{1,18})\s*\Z", re.DOTALL)
+LINE: Final = re.compile(rb"([^\n]*\S)[ \t]+([0-9]{1,18})\s*\Z")
 TWO_COUNTS: Final = re.compile(rb".*\S\s\d+ \d+\s*\Z", re.DOTALL)
 SEPARATOR: Final = b";"
 
@@ -22,6 +22,8 @@ MODULE: Final = re.compile(rb"\[([^\s()<>\[\]]+(?:\.so\b[^\s\]]*|\.ko|\.exe|\.dl
 
 UNKNOWN: Final = frozenset({b"[unknown]", b"unknown", b"??", b"0x0"})
 SNIFFED: Final = 100
+MAX_NAME: Final = 1 << 12
+"""Longer frames are names."""
 
 
 def sniffed(head: bytes | memoryview) -> list[bytes]:
@@ -48,31 +50,38 @@ def matches(head: bytes | memoryview) -> bool:
 def load(pieces: Iterator[bytes], source: str) -> Profile:
     """Read the text in pieces. Names come with the profile; `module+0xoffset` is looked up in the module."""
     stacks = NamedStacks(source)
-    known: dict[tuple[bytes, bool], int] = {}
+    leaves, callers = Known(stacks, False), Known(stacks, True)
     skipped = 0
     for line in lines_of(pieces):
-        if not line.strip() or line.startswith(b"#"):
-            continue
         found = LINE.match(line)
-        if found is None:
+        if found is not None and not line.startswith(b"#"):
+            frames = found[1].split(SEPARATOR)
+            leaf = leaves[frames.pop()]
+            stacks.add((leaf, *map(callers.__getitem__, reversed(frames))), (), 0, int(found[2]))
+        elif line.strip() and not line.startswith(b"#"):
             skipped += 1
-            continue
-        stack = []
-        for depth, text in enumerate(reversed(found[1].split(SEPARATOR))):
-            key = text, depth > 0
-            location = known.get(key)
-            if location is None:
-                location = known[key] = _location(stacks, *key)
-            stack.append(location)
-        stacks.add(stack, (), 0, int(found[2]))
     if skipped:
         stacks.warnings.append(f"Lines that are no folded stacks: {skipped}; they are left out.")
     return stacks.build([(b"samples", b"count")], VALUES)
 
 
+class Known(dict[bytes, int]):
+    """The locations of frames, which are made when they are asked for."""
+
+    def __init__(self, stacks: NamedStacks, is_caller: bool) -> None:
+        super().__init__()
+        self._stacks, self._is_caller = stacks, is_caller
+
+    def __missing__(self, text: bytes) -> int:
+        self[text] = location = _location(self._stacks, text, self._is_caller)
+        return location
+
+
 def _location(stacks: NamedStacks, text: bytes, is_caller: bool) -> int:
     """The location of a frame: a name, an offset in a module, a module, or nothing that is known."""
     text = text.strip()
+    if len(text) > MAX_NAME:
+        return stacks.location(NONE, 0, [Frame(text)])
     if found := IN_MODULE.match(text):
         offset = int(found[2], 16)
         mapping = stacks.mapping(0, TOP, 0, found[1], AddressKind.IN_FILE)

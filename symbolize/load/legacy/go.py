@@ -15,11 +15,11 @@ HEADER: Final = re.compile(rb"(\S+) profile: total \d+$")
 SHAPE: Final = b"n@a"
 
 COMMENT: Final = re.compile(
-    rb"^#\t0x([0-9a-f]{1,16})\t+([^\t\n]+)\+0x[0-9a-f]+(?:\t+([^\t\n]*):(\d+))?[ \t\r]*$", re.MULTILINE
+    rb"\n#\t0x([0-9a-f]{1,16})\t+([^\t\n]+)\+0x[0-9a-f]+(?:\t+([^\t\n]*):(\d{1,18}))?[ \t\r]*(?=\n|\Z)"
 )
 """An address inside a call, the function that it is in, and its line, below a sample."""
 
-LABELS: Final = re.compile(rb"^# labels: (\{[^\n]*\})[ \t\r]*$", re.MULTILINE)
+LABELS: Final = re.compile(rb"\n# labels: (\{[^\n]*\})[ \t\r]*(?=\n|\Z)")
 ESCAPE: Final = re.compile(r"\\(?:x([0-9a-f]{2})|U([0-9a-f]{8})|([^xU]))")
 ESCAPED_LETTERS: Final = {"a": "\\u0007", "v": "\\u000b"}
 """Escapes of Go's strings that JSON does not have."""
@@ -27,8 +27,6 @@ MAX_RUNE: Final = 0x10FFFF
 ASCII: Final = 0x7F
 LONE_BYTE: Final = 0xDC00
 """What Python adds to a byte that is not UTF-8."""
-
-MAX_LINE: Final = (1 << 63) - 1
 
 
 def load_counts(text: Text) -> Profile:
@@ -51,7 +49,7 @@ def load_counts(text: Text) -> Profile:
 def names_in_comments(text: Text) -> Names:
     """The functions that comments below samples have for addresses, which are those in the calls already."""
     return {
-        int(address, 16): [Frame(name, file or b"", min(int(line or 0), MAX_LINE))]
+        int(address, 16): [Frame(name, file or b"", int(line or 0))]
         for address, name, file, line in (found.groups() for found in COMMENT.finditer(text.data, text.begin))
     }
 

@@ -14,7 +14,9 @@ from symbolize.load.legacy.unsampling import quotient, unsampled
 from symbolize.profile.model import Profile
 
 HEAP_TITLE: Final = re.compile(rb"--- heapz 1 ---\s*\Z")
-ATTRIBUTE: Final = re.compile(rb"([\w ]+)=([\w ]+)")
+KEY: Final = re.compile(rb"[\w ]+\Z")
+VALUE: Final = re.compile(rb"[\w ]+")
+MAX_KEY: Final = 64
 SHAPE: Final = b"nn@a"
 
 FORMAT: Final = b"format"
@@ -30,10 +32,8 @@ MILLISECOND: Final = 1_000_000
 MAX_MILLISECONDS: Final = ((1 << 63) - 1) // MILLISECOND
 
 LOCATION: Final = re.compile(rb"0x([0-9a-fA-F]{1,16})\s+(.*)\Z", re.DOTALL)
-WITH_LINE: Final = re.compile(rb"(.*)\s\((.+):(-?[0-9]+)\)\Z", re.DOTALL)
-WITH_PATH: Final = re.compile(rb"(.*)\s\((.*)\)\Z", re.DOTALL)
+LINE: Final = re.compile(rb"-?[0-9]{1,10}")
 STUB: Final = b"generated stub/JIT"
-MAX_LINE: Final = (1 << 31) - 1
 
 
 def load_heap(text: Text) -> Profile:
@@ -81,11 +81,12 @@ def _attributes(text: Text, kind: str) -> tuple[dict[bytes, bytes], int]:
     found: dict[bytes, bytes] = {}
     while begin < len(text.data):
         line, behind = text.line_at(begin)
-        attribute = ATTRIBUTE.search(line)
-        if line and attribute is None:
+        left, _, right = line.partition(b"=")
+        key, value = KEY.search(left[-MAX_KEY:]), VALUE.match(right)
+        if line and not (key and value):
             break
-        if attribute is not None:
-            found[attribute[1].strip()] = attribute[2].strip()
+        if key and value:
+            found[key[0].strip()] = value[0].strip()
         begin = behind
     if found.get(FORMAT, b"java") != b"java":
         raise text.error(f"is a {kind} profile of another format than java", text.begin)
@@ -121,12 +122,10 @@ def name_ids(profile: Profile, data: bytes | memoryview, begin: int = 0) -> None
 
 def _frame(what: bytes) -> Frame:
     """What the table has for an id: a function with its file and line, or with the path of its library, or neither."""
-    if found := WITH_LINE.match(what):
-        line = int(found[3][:MAX_DIGITS])
-        return Frame(found[1].rstrip(), found[2], line if 0 < line <= MAX_LINE else 0)
-    if found := WITH_PATH.match(what):
-        return Frame(found[1].rstrip(), found[2].rpartition(b"/")[2])
+    name, bracket, inside = what.rpartition(b" (")
+    if bracket and inside.endswith(b")"):
+        file, colon, line = inside[:-1].rpartition(b":")
+        if colon and file and LINE.fullmatch(line):
+            return Frame(name.rstrip(), file, max(int(line), 0))
+        return Frame(name.rstrip(), inside[:-1].rpartition(b"/")[2])
     return Frame(b"STUB" if STUB in what else what)
-
-
-MAX_DIGITS: Final = 19

@@ -37,7 +37,7 @@ class NamedStacks:
         self._locations: dict[tuple[int, int, tuple[Frame, ...]], int] = {}
         self._stacks: dict[tuple[int, ...], int] = {}
         self._labels: dict[tuple[Label, ...], int] = {}
-        self._samples: dict[tuple[int, int], dict[int, list[int]]] = {}
+        self._sums: dict[tuple[int, int, int], list[int]] = {}
         self._frames = 0
 
     def mapping(self, start: int, limit: int, offset: int, file: bytes, kind: AddressKind) -> int:
@@ -48,40 +48,43 @@ class NamedStacks:
         """The row of a location with these frames, innermost first."""
         return self._locations.setdefault((mapping, address, tuple(frames)), len(self._locations))
 
-    def add(self, stack: Sequence[int], labels: Sequence[Label], event: int, value: int) -> None:
+    def add(self, stack: tuple[int, ...], labels: tuple[Label, ...], event: int, value: int) -> None:
         """Count a sample of an event, and its value. Raises InputError where there are too many frames."""
-        rows = tuple(stack)
-        number = self._stacks.get(rows)
+        number = self._stacks.get(stack)
         if number is None:
-            number = self._stacks[rows] = len(self._stacks)
-            self._frames += len(rows)
+            number = self._stacks[stack] = len(self._stacks)
+            self._frames += len(stack)
             if self._frames > MAX_FRAMES:
                 raise InputError(self.source, f"has stacks with more than {MAX_FRAMES} frames")
-        key = number, self._labels.setdefault(tuple(labels), len(self._labels))
-        sums = self._samples.setdefault(key, {}).setdefault(event, [0, 0])
-        sums[0] += 1
-        sums[1] += value
+        key = number, self._labels.setdefault(labels, len(self._labels)), event
+        sums = self._sums.get(key)
+        if sums is None:
+            self._sums[key] = [1, value]
+        else:
+            sums[0] += 1
+            sums[1] += value
 
     def build(self, types: Sequence[tuple[bytes, bytes]], kept: slice) -> Profile:
         """The profile: of each event, what `kept` takes of how often it was counted and the sum of its values."""
         profile = Profile(warnings=self.warnings)
         width = len(range(2)[kept])
-        values = np.zeros((len(self._samples), len(types)), np.int64)
+        samples = {key: row for row, key in enumerate(dict.fromkeys(key[:2] for key in self._sums))}
+        values = np.zeros((len(samples), len(types)), np.int64)
         too_large = 0
-        for row, events in enumerate(self._samples.values()):
-            for event, (count, value) in events.items():
-                too_large += value > INT64_MAX
-                values[row, event * width : (event + 1) * width] = (count, min(value, INT64_MAX))[kept]
+        for (stack, label, event), (count, value) in self._sums.items():
+            too_large += value > INT64_MAX
+            sums = (count, min(value, INT64_MAX))[kept]
+            values[samples[stack, label], event * width : (event + 1) * width] = sums
         if too_large:
             self.warnings.append(f"Sums of values that exceed 64 bits: {too_large}; they are the largest number.")
         profile.sample_types = [value_type(profile, *each) for each in types]
         stacks, labels = list(self._stacks), list(self._labels)
-        chosen = [stacks[stack] for stack, _ in self._samples]
+        chosen = [stacks[stack] for stack, _ in samples]
         frames = np.fromiter((row for stack in chosen for row in stack), np.int32)
         addresses = np.array([address for _, address, _ in self._locations], np.uint64)
         fill_samples(profile, offsets_of([len(stack) for stack in chosen]), frames, addresses, values)
         profile.locations.mapping = np.array([mapping for mapping, _, _ in self._locations], np.int32)
-        set_labels(profile, [labels[row] for _, row in self._samples])
+        set_labels(profile, [labels[row] for _, row in samples])
         name_rows(profile, [frames for _, _, frames in self._locations])
         table = Mappings.zeros(len(self._mappings))
         for row, (start, limit, offset, file, _) in enumerate(self._mappings):

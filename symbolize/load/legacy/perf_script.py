@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from symbolize.core.arrays import NONE
 from symbolize.load.legacy.named_stacks import BOTH, COUNTS, TOP, NamedStacks, lines_of
@@ -11,16 +11,16 @@ from symbolize.load.legacy.samples import Frame, Label
 from symbolize.profile.model import AddressKind, Profile
 
 HEADER: Final = re.compile(
-    rb"(?P<comm>\S.{0,255}?)\s+(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})\s+(?:\[\d+\]\s+)?"
-    rb"(?:(?:[-\w.#]{4,6}\s+)?(?P<time>\d+\.\d+):\s+)?"
-    rb"(?:(?P<period>\d{1,20})\s+)?(?P<event>\S{1,255}?):(?:\s+(?P<rest>.*))?$",
+    rb"(?P<comm>\S.{0,255}?)\s{1,64}(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})\s{1,64}(?:\[\d+\]\s{1,64})?"
+    rb"(?:(?:[-\w.#]{4,6}\s{1,64})?(?P<time>\d+\.\d+):\s{1,64})?"
+    rb"(?:(?P<period>\d{1,20})\s{1,64})?(?P<event>\S{1,255}?):(?:\s{1,64}(?P<rest>.*))?$",
     re.DOTALL,
 )
 """The line of a sample: command, thread and process, CPU, flags, time, period, event, and for one frame that."""
 
 RECORD: Final = re.compile(rb".*?\bPERF_RECORD_(?P<kind>[A-Z0-9_]+)[\s:]*(?P<rest>.*)", re.DOTALL)
 MMAP: Final = re.compile(
-    rb"(?P<pid>-?\d+)/-?\d+: \[(?P<start>0x[0-9a-f]{1,16}|0)\((?P<size>0x[0-9a-f]{1,16}|0)\) @ "
+    rb"(?P<pid>-?\d{1,10})/-?\d+: \[(?P<start>0x[0-9a-f]{1,16}|0)\((?P<size>0x[0-9a-f]{1,16}|0)\) @ "
     rb"(?P<offset>0x[0-9a-f]{1,16}|0)(?P<id>[^\]]*)\]: (?P<access>\S+) (?P<file>.+)$",
     re.DOTALL,
 )
@@ -28,7 +28,7 @@ FORK: Final = re.compile(rb"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):\d{1,10}\)")
 EXEC: Final = re.compile(rb"exec: .*?:(\d{1,10})/\d{1,10}\b")
 
 FRAME: Final = re.compile(rb"\s*(?P<ip>[0-9a-f]{1,16})(?:\s+(?P<what>\S.*))?$", re.DOTALL)
-WHAT: Final = re.compile(rb"(?P<symbol>.*?)\s*\((?P<file>[^()]*(?:\([^()]*\)[^()]*)?)\)\s*$", re.DOTALL)
+WHAT: Final = re.compile(rb"(?P<symbol>.*?)\((?P<file>[^()]*(?:\([^()]*\)[^()]*)?)\)\s*$", re.DOTALL)
 OFFSET: Final = re.compile(rb"\+0x[0-9a-f]+$")
 FILE_OFFSET: Final = re.compile(rb"\+0x([0-9a-f]{1,16})$")
 SOURCE: Final = re.compile(rb"\s+(?P<file>\S.*):(?P<line>\d{1,9})(?: \(discriminator \d+\))?\s*$")
@@ -40,6 +40,13 @@ KERNEL_HALF: Final = 1 << 63
 KERNEL_DIGITS: Final = re.compile(rb"\s*[89a-f][0-9a-f]{15}\b")
 MAX_OFFSET: Final = 1 << 40
 """An address below may be one in a file, those above are of a process."""
+
+MAX_MAPPINGS: Final = 1 << 10
+MAX_PROCESSES: Final = 1 << 15
+"""Mappings of a process, and processes, whose mappings are retained."""
+
+NO_FRAME: Final = -2
+"""Instead of the location of a line that is no frame."""
 
 KERNEL_PID: Final = -1
 CLOCK: Final = re.compile(rb"(?:cpu|task)-clock(?::|\Z)")
@@ -79,35 +86,49 @@ def load(pieces: Iterator[bytes], source: str) -> Profile:
     return reader.profile()
 
 
+class Mapping(NamedTuple):
+    """A file in the memory of a process."""
+
+    start: int
+    limit: int
+    offset: int
+    file: bytes
+
+
+class Line:
+    """The line of a frame: whether it is of an inlined function, or of the kernel, and its locations as leaf and as
+    caller, NONE as long as they are not known."""
+
+    __slots__ = ("call", "is_inlined", "is_kernel", "leaf")
+
+    def __init__(self, text: bytes) -> None:
+        self.is_inlined = text.partition(b"\n")[0].endswith(INLINED)
+        self.is_kernel = KERNEL_DIGITS.match(text) is not None
+        self.leaf = self.call = NONE
+
+
 class Space:
-    """What is mapped in a process, later mappings first, and the locations of lines that were located by that."""
+    """What is mapped in a process, later mappings first, and the lines of frames that were located by that."""
 
-    def __init__(self, mappings: list[tuple[int, int, int, bytes]] | None = None) -> None:
-        self.mappings = mappings or []
-        self.leaves: dict[bytes, int] = {}
-        self.calls: dict[bytes, int] = {}
+    def __init__(self, mappings: tuple[Mapping, ...] = ()) -> None:
+        self.mappings = mappings
+        self.lines: dict[bytes, Line] = {}
 
-    def map(self, start: int, limit: int, offset: int, file: bytes) -> None:
+    def map(self, mapping: Mapping) -> None:
         """Map a file; locations have to be found again."""
         if len(self.mappings) < MAX_MAPPINGS:
-            self.mappings.insert(0, (start, limit, offset, file))
-            self.leaves.clear()
-            self.calls.clear()
+            self.mappings = (mapping, *self.mappings)
+            self.lines.clear()
 
-    def at(self, ip: int, file: bytes) -> tuple[tuple[int, int, int, bytes], int] | None:
+    def at(self, ip: int, file: bytes) -> tuple[Mapping, int] | None:
         """The mapping of an address, or of an offset in a file, and the address."""
         for mapping in self.mappings:
-            if mapping[0] <= ip < mapping[1]:
+            if mapping.start <= ip < mapping.limit:
                 return mapping, ip
         for mapping in self.mappings:
-            start, limit, offset, name = mapping
-            if name == file and offset <= ip < offset + limit - start:
-                return mapping, ip - offset + start
+            if mapping.file == file and 0 <= ip - mapping.offset < mapping.limit - mapping.start:
+                return mapping, ip - mapping.offset + mapping.start
         return None
-
-
-MAX_MAPPINGS: Final = 1 << 12
-"""Mappings of a process that are searched."""
 
 
 class Reader:
@@ -126,6 +147,9 @@ class Reader:
 
     def read(self, line: bytes) -> None:
         """Read a line."""
+        if line[:1] == b"\t" and self.header is not None:
+            self.frames.append(line)
+            return
         if line[:1] in (b" ", b"\t"):
             sample = HEADER.match(line.lstrip())  # perf pads short commands on the left
             is_sample = sample is not None and sample["time"] is not None
@@ -156,17 +180,19 @@ class Reader:
             if is_code and size and start + size <= TOP:
                 pid = int(found["pid"])
                 file = KERNEL_FILE if found["file"].startswith(KERNEL_FILE) else found["file"]
-                self._space(pid).map(start, start + size, offset, file)
+                self._space(pid).map(Mapping(start, start + size, offset, file))
         elif kind == b"FORK" and (fork := FORK.match(rest)):
             child, thread, parent = (int(each) for each in fork.groups())
             self.process_of[thread] = child
             if child != parent and parent in self.spaces:
-                self.spaces[child] = Space([*self.spaces[parent].mappings])
+                self._space(child).mappings = self.spaces[parent].mappings
         elif kind == b"COMM" and (execution := EXEC.match(rest)):
             self.spaces.pop(int(execution[1]), None)
 
     def _space(self, pid: int) -> Space:
         """What is mapped in a process."""
+        if pid not in self.spaces and len(self.spaces) >= MAX_PROCESSES:
+            return Space()
         return self.spaces.setdefault(pid, Space())
 
     def finish(self) -> None:
@@ -185,34 +211,43 @@ class Reader:
         event = self.events.setdefault(header["event"].rstrip(b":"), len(self.events))
         self.has_period |= header["period"] is not None
         value = int(header["period"] or 0)
-        self.stacks.add(list(self._stack(self._space(pid), frames)), labels, event, value)
+        self.stacks.add(self._stack(self._space(pid), frames), tuple(labels), event, value)
 
     def _only_process(self) -> int:
         """The process, if there is only one; perf prints threads without their processes."""
         known = [pid for pid in self.spaces if pid > 0 and self.spaces[pid].mappings]
         return known[0] if len(known) == 1 else 0
 
-    def _stack(self, space: Space, lines: list[bytes]) -> Iterator[int]:
+    def _stack(self, space: Space, texts: list[bytes]) -> tuple[int, ...]:
         """The locations of a stack."""
+        stack: list[int] = []
         inlined: list[bytes] = []
-        is_leaf, is_kernel = True, False
-        for line in lines:
-            if line.partition(b"\n")[0].endswith(INLINED):
-                inlined.append(line)
+        was_kernel = False
+        lines = space.lines
+        for text in texts:
+            line = lines.get(text)
+            if line is None:
+                line = lines[text] = Line(text)
+            if line.is_inlined:
+                inlined.append(text)
                 continue
-            was_kernel, is_kernel = is_kernel, KERNEL_DIGITS.match(line) is not None
             # Where the kernel was entered the process may have been at any instruction.
-            is_call = not is_leaf and (is_kernel or not was_kernel)
-            is_leaf = False
-            known = space.calls if is_call else space.leaves
-            key = b"\0".join((*inlined, line)) if inlined else line
-            location = known.get(key)
-            if location is None:
-                location = known[key] = self._locate(space, [*inlined, line], is_call)
-            inlined.clear()
-            yield location
-        if inlined:
-            yield self._locate(space, inlined, not is_leaf)
+            is_call = bool(stack) and (line.is_kernel or not was_kernel)
+            was_kernel = line.is_kernel
+            location = line.call if is_call else line.leaf
+            if inlined or location == NONE:
+                location = self._locate(space, [*inlined, text], is_call)
+                if inlined:
+                    inlined.clear()
+                elif is_call:
+                    line.call = location
+                else:
+                    line.leaf = location
+            if location != NO_FRAME:
+                stack.append(location)
+        if inlined and (location := self._locate(space, inlined, bool(stack))) != NO_FRAME:
+            stack.append(location)
+        return tuple(stack)
 
     def _locate(self, space: Space, lines: list[bytes], is_call: bool) -> int:
         """The location of an address, with the frames that lines have for it, innermost first."""
@@ -220,7 +255,9 @@ class Reader:
         for line in lines:
             shown, _, source = line.partition(b"\n")
             found = FRAME.match(shown)
-            assert found is not None
+            if found is None:
+                self.skipped += 1
+                return NO_FRAME
             what = found["what"] or b""
             split = WHAT.match(what)
             symbol, file = (split["symbol"], split["file"]) if split else (what, b"")

@@ -34,6 +34,7 @@ MAX_DEPTH = cython.declare(cython.Py_ssize_t, 1 << 16)
 @cython.cfunc
 @cython.inline
 @cython.nogil
+@cython.boundscheck(False)  # each index is compared with the size
 @cython.exceptval(check=False)
 def behind_blanks(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Where the next byte is that is no blank; a line break is none."""
@@ -45,6 +46,7 @@ def behind_blanks(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) 
 @cython.cfunc
 @cython.inline
 @cython.nogil
+@cython.boundscheck(False)  # each index is compared with the size
 @cython.exceptval(check=False)
 def next_line(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Where the next line begins."""
@@ -68,6 +70,7 @@ def hex_digit(byte: cython.uchar) -> cython.int:
 @cython.cfunc
 @cython.inline
 @cython.nogil
+@cython.boundscheck(False)  # each index is compared with the size
 @cython.exceptval(check=False)
 def is_address(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.bint:
     """Whether `0x` and a hexadecimal digit are at `at`."""
@@ -78,6 +81,7 @@ def is_address(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> 
 
 @cython.cfunc
 @cython.nogil
+@cython.boundscheck(False)  # each index is compared with the size; rows are fewer than the columns hold
 @cython.exceptval(check=False)
 def read_number(
     data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, values: cython.longlong[::1], place: cython.Py_ssize_t
@@ -100,6 +104,7 @@ def read_number(
 
 @cython.cfunc
 @cython.nogil
+@cython.boundscheck(False)  # each index is compared with the size; rows are fewer than the columns hold
 @cython.exceptval(check=False)
 def read_addresses(
     data: cython.const[cython.uchar][::1],

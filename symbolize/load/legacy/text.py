@@ -25,6 +25,8 @@ NEWLINE: Final = re.compile(rb"\n")
 MAP_TITLE: Final = re.compile(rb"(?:--- Memory map: ---|MAPPED_LIBRARIES:)[^\n]*(?:\n|\Z)")
 MAP_LINE: Final = re.compile(rb"[ \t]*(?:0x)?[0-9a-fA-F]{4,16}-(?:0x)?[0-9a-fA-F]{4,16}:?\s")
 WARNING: Final = b"%warn"
+MAX_WARNINGS: Final = 16
+MAX_MESSAGE: Final = 1000
 
 
 class Text(NamedTuple):
@@ -122,8 +124,9 @@ def read_rows(text: Text, begin: int, shape: bytes, *, comment: bytes = b"#", un
 def warn(text: Text, line: bytes) -> None:
     """Pass on a line that the profiler wrote to warn of its own profile."""
     message = line.removeprefix(WARNING).strip().decode("utf-8", "backslashreplace")
-    if message:
-        text.warnings.append(f"The profiler warns: {message}")
+    warning = f"The profiler warns: {message[:MAX_MESSAGE]}"
+    if message and warning not in text.warnings and len(text.warnings) < MAX_WARNINGS:
+        text.warnings.append(warning)
 
 
 def _count(data: memoryview, begin: int, byte: bytes) -> int:
@@ -172,13 +175,13 @@ def integer(text: bytes) -> int | None:
 
 
 def inside_calls(addresses: UInt64) -> UInt64:
-    """Return addresses, moved into the call before them, modulo 2**64."""
-    return addresses - np.uint64(1)
+    """Return addresses, moved in place into the call before them, modulo 2**64."""
+    addresses -= np.uint64(1)
+    return addresses
 
 
 def without_leaves(offsets: Int64, addresses: UInt64) -> UInt64:
     """Stacks whose leaf is no return address and all other addresses are: the others moved into the calls."""
     moved = inside_calls(addresses)
-    leaves = offsets[:-1][np.diff(offsets) > 0]
-    moved[leaves] = addresses[leaves]
+    moved[offsets[:-1][np.diff(offsets) > 0]] += np.uint64(1)
     return moved

@@ -144,7 +144,9 @@ def _dropped(trace: Trace, scanner: Scanner) -> list[str]:
     return [f"{count} {what}" for count, what in counts if count]
 
 
-HEAP_GRAPHS: Final = "packets of Java heap graphs were left out, which have no addresses: look at them with ui.perfetto.dev"
+HEAP_GRAPHS: Final = (
+    "packets of Java heap graphs were left out, which have no addresses: look at them with ui.perfetto.dev"
+)
 
 
 def _nothing(trace: Trace, choice: Choice, warnings: list[str]) -> str:
