@@ -4,6 +4,7 @@ from typing import Final
 
 ENDINGS: Final = (
     *(".gz", ".zst", ".lz4", ".proto", ".heap", ".data", ".trace"),
+    *(".folded", ".collapsed", ".txt"),
     *(".pb", ".symbolized", ".prof", ".pprof", ".perfetto-trace", ".pftrace", ".otlp", ".json"),
 )
 """In the order in which they are taken off: what a profile was packed with, then what it is. `.heap` in `x.heap.pb.gz`

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from symbolize.core.errors import InputError
 from symbolize.load import load as load_any
 from symbolize.load.legacy import load as legacy
+from symbolize.load.legacy import rows
 from symbolize.load.legacy.go import labels_of
 from symbolize.load.legacy.text import integer
 from symbolize.profile.model import Profile
 from tests.support import gperftools_writer as words
+from tests.support.interpreted import load_source
 from tests.support.messages import profile_pb2
 from tests.support.pprof_text import Raw, has_pprof, of_profile, parse, run_pprof
 
@@ -29,6 +31,8 @@ MAPPED_LIBRARIES:
 00400000-00500000 r-xp 00000000 08:01 11 /bin/main
 7f0000000000-7f0000100000 r-xp 00001000 08:01 12 /lib/libc.so.6
 """
+INTERPRETED = load_source("load/legacy/rows")
+
 HEAP = b"heap profile: 3: 30 [ 3: 30] @ heap_v2/1000\n"
 
 
@@ -188,6 +192,23 @@ def test_any_text(title: bytes, rest: bytes) -> None:
         load(title + rest)
     except InputError as error:
         assert "\n" not in str(error)
+
+
+ROWS = [b"1: 2 [3: 4] @ 0x10 0xfF", b"7 8 @ 0x1", b"-9 @", b"@ 0x3\n t*: 1: 2 [3: 4]", b"# a", b"", b"0x", b"\t"]
+
+
+@given(st.sampled_from([b"n:n[n:n]@a", b"nn@a", b"n@a", b"@a\nt*:n:n[n:n]"]), st.lists(st.sampled_from(ROWS)))
+def test_interpreted(shape: bytes, lines: list[bytes]) -> None:
+    """The same rows are read interpreted and compiled."""
+    text = b"\n".join(lines)
+    found = []
+    for module in (rows, INTERPRETED):
+        sizes = (4 * 32, np.int64), (33, np.int64), (32, np.int64), (99, np.uint64), (32, np.uint8)
+        arrays = [np.zeros(size, kind) for size, kind in sizes]
+        columns = [each.data for each in arrays]
+        end = module.read(memoryview(text), 0, memoryview(shape), ord("#"), *columns, 0)
+        found.append((end, [each[: end[0]].tolist() for each in arrays[1:]]))
+    assert found[0] == found[1]
 
 
 # Heaps
