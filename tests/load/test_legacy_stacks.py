@@ -169,6 +169,13 @@ def test_kernel() -> None:
     assert mappings(profile)[0][1:4] == (0xFFFFFFFF81000000, 0xFFFFFFFF82000000, 0xFFFFFFFF81000000)
 
 
+def test_main_binary() -> None:
+    """The file that a thread is called after comes first (pprof schema)."""
+    profile = load(b"app 7 1.5: 1 cycles:\n\t1234 a (/lib/x.so)\n\t1300 main (/bin/app)\n\t1 [unknown] ([unknown])\n")
+    assert [each[0] for each in mappings(profile)] == ["/bin/app", "/lib/x.so"]
+    assert profile.locations.mapping.tolist() == [1, 0, -1]
+
+
 def test_inlined() -> None:
     """Inlined functions are frames of the location that follows them (R341, text of perf)."""
     text = b"app 7 1.5: 1 cycles:\n\t1234 inner (inlined)\n  a.c:3\n\t1234 outer+0x4 (/bin/app)\n  b.c:9\n"

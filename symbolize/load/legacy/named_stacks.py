@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from symbolize.core.arrays import offsets_of
+from symbolize.core.arrays import NONE, offsets_of
 from symbolize.core.errors import InputError
 from symbolize.load.legacy.samples import Frame, Label, fill_samples, name_rows, note_names, set_labels, value_type
 from symbolize.profile.model import AddressKind, Mappings, Profile
@@ -15,6 +15,9 @@ MAX_FRAMES: Final = 1 << 28
 
 TOP: Final = (1 << 64) - 1
 INT64_MAX: Final = (1 << 63) - 1
+COMMAND_SIZE: Final = 15
+"""How much of a name the kernel keeps for a thread."""
+
 MAX_LINE: Final = 1 << 20
 """Bytes of a line; a longer one is not read."""
 
@@ -83,17 +86,27 @@ class NamedStacks:
         frames = np.fromiter((row for stack in chosen for row in stack), np.int32)
         addresses = np.array([address for _, address, _ in self._locations], np.uint64)
         fill_samples(profile, offsets_of([len(stack) for stack in chosen]), frames, addresses, values)
-        profile.locations.mapping = np.array([mapping for mapping, _, _ in self._locations], np.int32)
+        order = self._mapping_order()
+        row_of = np.append(np.argsort(order), NONE).astype(np.int32)  # NONE takes the last
+        profile.locations.mapping = row_of[np.array([mapping for mapping, _, _ in self._locations], np.int64)]
         set_labels(profile, [labels[row] for _, row in samples])
         name_rows(profile, [frames for _, _, frames in self._locations])
         table = Mappings.zeros(len(self._mappings))
-        for row, (start, limit, offset, file, _) in enumerate(self._mappings):
+        known = list(self._mappings)
+        mappings = [known[row] for row in order]
+        for row, (start, limit, offset, file, _) in enumerate(mappings):
             table.start[row], table.limit[row], table.file_offset[row] = start, limit, offset
             table.filename[row] = profile.strings.add(file)
         profile.mappings = table
-        profile.address_kinds = np.array([kind for *_, kind in self._mappings], np.uint8)
+        profile.address_kinds = np.array([kind for *_, kind in mappings], np.uint8)
         note_names(profile)
         return profile
+
+    def _mapping_order(self) -> list[int]:
+        """The mappings, that of the file that a thread is called after first: it is the main binary (pprof schema)."""
+        commands = {value for labels in self._labels for key, value in labels if key == b"comm"}
+        files = [file.rpartition(b"/")[2][:COMMAND_SIZE] for *_, file, _ in self._mappings]
+        return sorted(range(len(files)), key=lambda row: files[row] not in commands)
 
 
 def lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
