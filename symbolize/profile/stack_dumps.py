@@ -44,6 +44,11 @@ class StackDumps:
     space_offsets: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
     space_mappings: Int32 = field(default_factory=lambda: np.zeros(0, np.int32))
 
+    @property
+    def warning(self) -> str:
+        """What the profile says until they are unwound."""
+        return f"{len(self):,} samples lack their callers until their stack dumps are unwound."
+
     def __len__(self) -> int:
         return len(self.sample)
 

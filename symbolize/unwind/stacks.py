@@ -40,11 +40,12 @@ def unwind(profile: Profile, find: CodeFinder) -> Callers:
     dumps = profile.stack_dumps
     if dumps is None:
         return Callers(profile, set(), np.zeros(len(profile.locations), np.bool_))
+    before = [warning for warning in profile.warnings if warning != dumps.warning]
     if not is_sound(dumps):
         text = (
             f"{len(dumps):,} stacks of {printable(dumps.machine)} lack their callers: only x86-64 and aarch64 are read"
         )
-        profile = replace(profile, stack_dumps=None, warnings=[*profile.warnings, text])
+        profile = replace(profile, stack_dumps=None, warnings=[*before, text])
         return Callers(profile, set(), np.zeros(len(profile.locations), np.bool_))
     unwinder = Unwinder(dumps, profile.mappings, find)
     found = unwinder.run()
@@ -55,7 +56,7 @@ def unwind(profile: Profile, find: CodeFinder) -> Callers:
     label = Labels.zeros(1)
     label.key[0], label.text[0] = profile.strings.add_all([LABEL, CUT])
     samples = _with_label(samples, cut, label)
-    warnings = [*profile.warnings, *_warnings(profile, dumps, found)]
+    warnings = [*before, *_warnings(profile, dumps, found)]
     profile = replace(profile, locations=locations, samples=samples, warnings=warnings)
     return Callers(combine(profile), unwinder.reached, marked(rows[found.is_exact], len(locations)))
 

@@ -225,10 +225,12 @@ def test_authenticated_addresses(tmp_path: Path) -> None:
 def test_without_binaries() -> None:
     """Without binaries stacks stay as they are, and a warning says why."""
     profile = profile_of("x86-64", [Dump(registers(), SOUND)] * 2, [FILE])
+    assert profile.stack_dumps is not None
+    profile.warnings = ["the clock is not known", profile.stack_dumps.warning]
     with Symbolizer() as symbolizer:
         symbolizer.match(profile)
     assert stacks(profile) == [[BASE + LEAF + 4]]
-    assert profile.warnings == ["2 of 2 stacks end in files that were not found: prog 2"]
+    assert profile.warnings == ["the clock is not known", "2 of 2 stacks end in files that were not found: prog 2"]
 
 
 def test_other_machines() -> None:
