@@ -86,8 +86,8 @@ class Merger:
 
 def prepared(profile: Profile) -> Profile:
     """A profile whose locations have their mappings, and whose equal rows are one. Copies of stacks are for the
-    addresses of their own process, and are left out."""
-    profile = replace(profile, locations=replace(profile.locations))
+    addresses of their own process, rows of a message for itself, and are left out."""
+    profile = replace(profile, locations=replace(profile.locations, source_row=np.zeros(0, np.int64)))
     if profile.stack_dumps is not None:
         note = f"{len(profile.stack_dumps)} stacks were not unwound before they were merged: they keep their leaf only"
         profile = replace(profile, stack_dumps=None, warnings=[*profile.warnings, note])
