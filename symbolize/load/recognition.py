@@ -7,15 +7,7 @@ from typing import Final
 from symbolize.core.errors import printable
 from symbolize.load.legacy.folded import has_two_counts
 
-PERF: Final = (
-    "perf.data, which has to be converted: with Linux perf `perf_to_profile -i perf.data -o cpu.pb.gz`, with "
-    "simpleperf `simpleperf report-sample --protobuf --show-callchain -i perf.data -o report.proto`"
-)
-
 MAGIC: Final = (
-    (b"PERFILE2", PERF),
-    (b"2ELIFREP", PERF),
-    (b"PERFFILE", "perf.data of a perf before 2009: record again"),
     (b"FLR\0", "a Java flight recording: convert it with `jfrconv -o pprof x.jfr x.pb.gz` of async-profiler"),
     (b"JAVA PROFILE 1.0.", "a heap dump of Java, which has no addresses: open it with Eclipse MAT"),
     (b"MDMP", "a minidump, which is one moment and no profile: `minidump-stackwalk x.dmp SYMBOLS` shows its stacks"),

@@ -112,10 +112,6 @@ def test_many_small_pieces() -> None:
         ("größe;foo\n".encode() * 1000, "a text file"),
         (b'  {"events": []}', "JSON"),
         (b"\x7fELF\x02\x01\x01" + bytes(57), "an ELF binary"),
-        (
-            b"PERFILE2" + bytes(96),
-            "perf.data, which has to be converted: with Linux perf `perf_to_profile -i perf.data",
-        ),
         (bytes(1000), "nothing but zeros"),
         (bytes(range(256))[::-1] * 4, "random data"),
         (b"text\x00\x01\x02", "random data"),
@@ -170,7 +166,6 @@ def test_what_is_no_profile(content: bytes, looks: str) -> None:
         (b"<html>", "an HTML page: ", "server"),
         (b"404 page not found\n", "the error message of a server", "URL"),
         (b"a;b 1 2\na;c 3 4\n", "the difference of two recordings", "one of the two"),
-        (b"PERFFILE" + bytes(50), "perf.data of a perf before", "record again"),
         (b"memray\0", "a recording of memray", "`memray flamegraph`"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
