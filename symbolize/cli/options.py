@@ -194,8 +194,13 @@ def load_options(options: argparse.Namespace) -> LoadOptions:
 
     merge = [each for each in options.merge if each != MERGE_ALL]
     choice = Choice(options.pid, options.process, options.heap, options.kind, merge)
-    flags = options.keep_trampolines, options.trace_offcpu, options.show_art_frames, options.timestamps
-    return LoadOptions(choice, *flags)
+    return LoadOptions(
+        choice,
+        keep_trampolines=options.keep_trampolines,
+        trace_offcpu=options.trace_offcpu,
+        show_art_frames=options.show_art_frames,
+        timestamps=options.timestamps,
+    )
 
 
 def add_cache_options(parser: Parser, may_be_off: bool = True) -> None:

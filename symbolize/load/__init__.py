@@ -59,4 +59,11 @@ def load_all(
     from symbolize.load.model import ALL, LoadOptions
     from symbolize.load.open import load_all
 
-    return load_all(source, LoadOptions(choice or ALL, keep_trampolines, trace_offcpu, show_art_frames, timestamps))
+    options = LoadOptions(
+        choice or ALL,
+        keep_trampolines=keep_trampolines,
+        trace_offcpu=trace_offcpu,
+        show_art_frames=show_art_frames,
+        timestamps=timestamps,
+    )
+    return load_all(source, options)
