@@ -25,16 +25,17 @@ class Container(Protocol):
 
 class OtlpLines:
     """The lines that were found for the locations of an input, each location once; `addresses` counts these. Locations
-    that came with lines keep them (R326, OTLP with lines).
+    that came with lines keep them, unless it `replaces` them (R326, OTLP with lines).
     """
 
-    def __init__(self, container: Container) -> None:
+    def __init__(self, container: Container, *, replaces: bool = False) -> None:
         self.addresses = 0
         self._container = container
         self._modules: set[tuple[bytes, bytes]] = set()
         self._messages = [Message(data) for data in container.messages]
         self._begins = offsets_of([len(each.locations) for each in self._messages])
         self._is_open = np.concatenate([np.zeros(0, np.bool_), *(each.without_lines() for each in self._messages)])
+        self._is_open |= replaces
         self._functions: dict[Function, int] = {}
         self._found: list[Found] = []
 

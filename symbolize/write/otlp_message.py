@@ -122,9 +122,12 @@ class Message:
         marks = tables.called(IS_FOLDED)
         is_folded = tables.flag(IS_FOLDED) if found.folded.any() else 0
         offsets, items = self.locations.list(tags.LOCATION_ATTRIBUTE_INDICES)
+        has_lines = ~self.without_lines()
         for at, row in enumerate(found.rows.tolist()):
             begin, end = int(spans.begins[row]), int(spans.ends[row])
             content = bytes(self._data[begin:end])
+            if has_lines[row]:
+                content = without_fields(content, tags.LOCATION_LINES >> NUMBER)
             mine = lines.data[lines.offsets[found.offsets[at]] : lines.offsets[found.offsets[at + 1]]].tobytes()
             attributes = items[offsets[row] : offsets[row + 1]].tolist()
             is_marked = any(marks.get(each) == TRUE for each in attributes)

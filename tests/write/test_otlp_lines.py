@@ -75,7 +75,7 @@ def frames_of(message: Any, row: int) -> list[tuple[str, str, int, int]]:
 
 
 def check_rest(before: bytes, after: bytes) -> None:
-    """Two messages differ in lines, functions and strings only, and tables have grown."""
+    """Two messages differ in lines, functions, strings and marks of folded code only, and tables have grown."""
     old, new = parse(before), parse(after)
     assert profcheck.problems(new) == profcheck.problems(old)
     for table in ("string_table", "function_table"):
@@ -83,9 +83,14 @@ def check_rest(before: bytes, after: bytes) -> None:
         assert list(getattr(new.dictionary, table))[: len(known)] == list(known)
         old.dictionary.ClearField(table)
         new.dictionary.ClearField(table)
+    known = len(old.dictionary.attribute_table)
+    added = [each.value.bool_value for each in new.dictionary.attribute_table[known:]]
+    assert added in ([], [True])
+    del new.dictionary.attribute_table[known:]
     for was, location in zip(old.dictionary.location_table, new.dictionary.location_table, strict=True):
         if not was.lines:
             location.ClearField("lines")
+            location.attribute_indices[:] = [each for each in location.attribute_indices if each < known]
     assert new == old
 
 
@@ -162,6 +167,30 @@ def test_lines_that_came_along_stay() -> None:
     profile = maker.profile(maker.resource(), COUNT)
     profile.samples.add(stack_index=maker.stack(frame), values=[1])
     assert symbolized(maker.encode(), BINARIES / "gcc-pie") == maker.encode()
+
+
+def test_force(tmp_path: Path) -> None:
+    """R326: lines that came along are replaced where that is wanted."""
+    maker = Maker()
+    frame = maker.frame("native", maker.native(LEDGER), addresses(LEDGER)[0], [("own", "own.c", 3)] * 2)
+    profile = maker.profile(maker.resource(), COUNT)
+    profile.samples.add(stack_index=maker.stack(frame), values=[1])
+    (tmp_path / "in.otlp").write_bytes(maker.encode())
+    out = tmp_path / "out.otlp"
+    command = [str(tmp_path / "in.otlp"), "-b", str(LEDGER), "-o", str(out), "-q", "--no-cache"]
+    assert main([*command, "--force"]) == 0
+    after = parse(out.read_bytes())
+    assert "/src/ledger/main.cc" in {file for _, file, _, _ in frames_of(after, 1)}
+    assert "own.c" not in {file for _, file, _, _ in frames_of(after, 1)}
+
+
+def test_chosen_samples(tmp_path: Path) -> None:
+    """Where samples are chosen there is a new message for each profile."""
+    (tmp_path / "in.otlp").write_bytes(agent().encode())
+    command = [str(tmp_path / "in.otlp"), "-b", str(LEDGER), "--pid", "7", "-q", "--no-cache"]
+    assert main([*command, "--tagfocus", "thread.name=t0", "-o", str(tmp_path / "out.otlp")]) == 0
+    (scope,) = parse((tmp_path / "out.otlp").read_bytes()).resource_profiles[0].scope_profiles
+    assert [len(each.samples) for each in scope.profiles] == [1, 1]
 
 
 def test_flags() -> None:

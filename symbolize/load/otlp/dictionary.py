@@ -45,6 +45,7 @@ BOOL, INT, DOUBLE, STRING_INDEX = (
     )
 )
 """Numbers of the fields of a value."""
+SPANS: Final = {tag >> NUMBER: tag for tag in layouts.VALUE.spans}
 
 
 def index_of(column: UInt64, count: int) -> Int64:
@@ -59,13 +60,13 @@ def last_of(spans: Spans, row: int) -> tuple[int, int]:
 
 
 class Values:
-    """Attribute values of `data`; strings by number are those of `texts`."""
+    """Attribute values of `data`; strings by number are those of `dictionary`."""
 
     def __init__(self, data: memoryview, spans: Spans, dictionary: "Dictionary") -> None:
         self.data = data
         self.rows = Rows(data, spans, layouts.VALUE, dictionary.budget)
         self._dictionary = dictionary
-        self._spans = {tag >> NUMBER: self.rows.spans(tag) for tag in layouts.VALUE.spans}
+        self._spans: dict[int, Spans] = {}
 
     def __getitem__(self, row: int) -> Value:
         """The value of a row."""
@@ -74,7 +75,9 @@ class Values:
     def value(self, row: int, depth: int) -> Value:
         """The value of a row that is inside so many others."""
         kind = int(self.rows.last[row])
-        if kind in self._spans:
+        if kind in SPANS:
+            if kind not in self._spans:
+                self._spans[kind] = self.rows.spans(SPANS[kind])
             begin, end = last_of(self._spans[kind], row)
             return self._inside(kind, begin, end, depth)
         if kind == STRING_INDEX:
