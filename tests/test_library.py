@@ -409,7 +409,7 @@ def test_views_from_python(tmp_path: Path) -> None:
     view = symbolize.View(filters=symbolize.Filters(focus="Parser"), sample_type="samples")
     result.write(tmp_path / "x.txt", view=view)
     assert (tmp_path / "x.txt").read_text().startswith("samples: ")
-    with pytest.raises(UsageError, match="emit: 'svgg' is none of pprof, html"):
+    with pytest.raises(UsageError, match="emit: 'svgg' is none of pprof, otlp, html"):
         result.write(tmp_path / "y", emit="svgg")
 
 

@@ -60,14 +60,16 @@ def write(
     if path:
         check_inputs([*filter(None, [profile.source]), *profile.inputs], [path])
     output = output_of(path, emit, PPROF)
+    if output.name in (PPROF, OTLP) and view is not None:
+        profile = written(output, profile, view)
     if output.name == PPROF:
         from symbolize.write import pprof
 
-        pprof.write(profile if view is None else written(profile, view), destination)
+        pprof.write(profile, destination)
     elif output.name == OTLP:
         from symbolize.write import otlp
 
-        write_pieces(otlp.pieces(profile if view is None else written(profile, view)), destination)
+        write_pieces(otlp.pieces(profile), destination)
     else:
         write_pieces(view_pieces(output, profile, view or View()), destination, output.is_binary)
 

@@ -88,13 +88,13 @@ def available(output: Output) -> Output:
     return output
 
 
-def written(profile: "Profile", view: View) -> "Profile":
+def written(output: Output, profile: "Profile", view: View) -> "Profile":
     """What a file that keeps all of a profile has of one where `view` chooses. Raises UsageError for a base."""
     from symbolize.analysis.filters import selected
     from symbolize.profile import choose_sample_type, combine, compact
 
     if view.base is not None:
-        raise UsageError("a pprof file shows one profile; a difference can be shown as " + kinds_with_base())
+        raise UsageError(f"{output.name} shows one profile; a difference can be shown as {kinds_with_base()}")
     if view.sample_type:
         profile = replace(profile)
         choose_sample_type(profile, view.sample_type)

@@ -209,7 +209,9 @@ def test_unknown_ending(shown: Profile, tmp_path: Path) -> None:
     """Another ending is refused with those there are, and nothing is written."""
     with pytest.raises(UsageError, match=r"x\.csv\.gz: csv is not written compressed; leave out \.gz"):
         symbolize.write(shown, tmp_path / "x.csv.gz")
-    with pytest.raises(UsageError, match=r"x\.jpg: no format has the ending \.jpg; the endings are \.pb\.gz, \.html"):
+    with pytest.raises(
+        UsageError, match=r"x\.jpg: no format has the ending \.jpg; the endings are \.pb\.gz, \.otlp, \.html"
+    ):
         symbolize.write(shown, tmp_path / "x.jpg")
     assert [*tmp_path.iterdir()] == []
 
@@ -259,7 +261,7 @@ def test_sample_types_of_one_name() -> None:
 
 def test_unknown_kind(shown: Profile) -> None:
     """A kind that there is not is refused with those there are."""
-    with pytest.raises(UsageError, match="emit: 'jpg' is none of pprof, html, svg"):
+    with pytest.raises(UsageError, match="emit: 'jpg' is none of pprof, otlp, html, svg"):
         written(shown, "jpg")
 
 
