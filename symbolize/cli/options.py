@@ -110,6 +110,13 @@ def add_input_options(parser: Parser, *, may_merge: bool = False) -> None:
     binaries.add_argument(
         "--refresh-misses", action="store_true", help="ask the servers again for what they did not have before"
     )
+    add_list(
+        parser.group("perf.data"),
+        "--sample-label",
+        metavar="LABEL",
+        choices=("pid", "tid", "comm", "thread_comm", "cpu", "cgroup", "execution_mode"),
+        help="of perf.data, a label that samples get (default: pid, tid and comm).\nMay be given several times",
+    )
     group = parser.group("Perfetto and Android")
     several = "May be given several times"
     add_list(
@@ -195,10 +202,11 @@ def load_options(options: argparse.Namespace) -> LoadOptions:
     merge = [each for each in options.merge if each != MERGE_ALL]
     choice = Choice(options.pid, options.process, options.heap, options.kind, merge)
     return LoadOptions(
-        choice,
+        choice=choice,
         keep_trampolines=options.keep_trampolines,
         trace_offcpu=options.trace_offcpu,
         show_art_frames=options.show_art_frames,
+        sample_labels=options.sample_label or None,
         timestamps=options.timestamps,
     )
 

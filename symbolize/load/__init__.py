@@ -1,6 +1,7 @@
 """Reading profiles: one module a format; the content decides which."""
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
@@ -18,17 +19,20 @@ def load(
     trace_offcpu: "OffCpuMode | None" = None,
     show_art_frames: bool = False,
     timestamps: bool = False,
+    sample_labels: "Sequence[str] | None" = None,
 ) -> "Profile":
     """Read a profile from a path, from `-` (standard input) or from a binary file object.
 
-    The content decides the format: pprof, a gperftools CPU profile, a simpleperf report or a Perfetto trace with one
-    profile, plain or in gzip, zstd or LZ4 frames. `Profile.warnings` reports what was repaired or left out. Raises
-    InputError.
+    The content decides the format: pprof, a gperftools CPU profile, a simpleperf report, perf.data or a Perfetto trace
+    with one profile, plain or in gzip, zstd or LZ4 frames. `Profile.warnings` reports what was repaired or left out.
+    Raises InputError.
 
     `keep_trampolines` keeps the frame that the signal handler of an old gperftools left in every stack. Of a simpleperf
     recording with the time off the processor, `trace_offcpu` chooses the samples ("on-cpu", "off-cpu", "on-off-cpu" or
     "mixed-on-off-cpu", the default), and `show_art_frames` keeps the frames of Android's runtime next to Java frames.
     `timestamps` makes a sample of each event whose time an OTLP message has, with the label `timestamp_ns`.
+    `sample_labels` are the labels that samples of perf.data get: "pid", "tid" and "comm", which are the default,
+    "thread_comm", "cpu", "cgroup", "execution_mode".
     """
     from symbolize.load.model import LoadOptions
     from symbolize.load.open import load_one
@@ -37,6 +41,7 @@ def load(
         keep_trampolines=keep_trampolines,
         trace_offcpu=trace_offcpu,
         show_art_frames=show_art_frames,
+        sample_labels=sample_labels,
         timestamps=timestamps,
     )
     return load_one(source, options)
@@ -50,6 +55,7 @@ def load_all(
     trace_offcpu: "OffCpuMode | None" = None,
     show_art_frames: bool = False,
     timestamps: bool = False,
+    sample_labels: "Sequence[str] | None" = None,
 ) -> "list[LoadedProfile]":
     """Read all profiles of an input; a Perfetto trace has several, any other input has one, without a name.
 
@@ -60,10 +66,11 @@ def load_all(
     from symbolize.load.open import load_all
 
     options = LoadOptions(
-        choice or ALL,
+        choice=choice or ALL,
         keep_trampolines=keep_trampolines,
         trace_offcpu=trace_offcpu,
         show_art_frames=show_art_frames,
+        sample_labels=sample_labels,
         timestamps=timestamps,
     )
     return load_all(source, options)

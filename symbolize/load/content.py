@@ -49,6 +49,12 @@ class Content:
             raise InputError(self.name, "is empty")
         return memoryview(data)
 
+    @property
+    def path(self) -> str:
+        """The path of the input itself, empty if it has none."""
+        is_path = isinstance(self._source, str | os.PathLike) and self._source != STANDARD_INPUT
+        return os.fspath(self._source) if is_path else ""  # type: ignore[arg-type]
+
     def mapped(self) -> MappedFile | None:
         """The input itself, mapped for reading, if it is a regular file that is not compressed."""
         if not self._is_plain or not isinstance(self._source, str | os.PathLike) or self._source == STANDARD_INPUT:

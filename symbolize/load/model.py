@@ -45,7 +45,7 @@ class Choice:
 ALL: Final = Choice()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LoadOptions:
     """How an input is read: the profiles of a trace that are wanted, and options of single formats, which
     `symbolize.load.load` explains."""
@@ -54,7 +54,7 @@ class LoadOptions:
     keep_trampolines: bool = False
     trace_offcpu: "OffCpuMode | None" = None
     show_art_frames: bool = False
-    sample_labels: Sequence[str] = ("pid", "tid", "comm")
+    sample_labels: Sequence[str] | None = None
     timestamps: bool = False
 
 

@@ -136,7 +136,7 @@ def test_random_bytes(capsys: pytest.CaptureFixture[str]) -> None:
         (b"hello, world\n", "is not a profile: it looks like a text file"),
         (b'{"a": 1}', "is not a profile: it looks like JSON"),
         (bytes(1000), "is not a profile"),
-        (b"PERFILE2" + bytes(100), "looks like perf.data"),
+        (b"PERFILE2" + bytes(100), "is a perf.data file with a damaged list of events"),
     ],
     ids=["empty", "empty gzip", "text", "JSON", "zeros", "perf.data"],
 )

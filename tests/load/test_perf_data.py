@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def stacks(profile: Profile) -> list[list[tuple[str, int]]]:
             (profile.strings.text(mappings.filename[locations.mapping[each]]), int(locations.address[each]))
             for each in profile.samples.locations[begin:end].tolist()
         ]
-        for begin, end in zip(edges, edges[1:], strict=False)
+        for begin, end in pairwise(edges)
     ]
 
 
@@ -45,7 +46,7 @@ def labels(profile: Profile) -> list[dict[str, Any]]:
     table, edges, text = profile.samples.labels, profile.samples.label_offsets.tolist(), profile.strings.text
     return [
         {text(table.key[i]): text(table.text[i]) or int(table.number[i]) for i in range(begin, end)}
-        for begin, end in zip(edges, edges[1:], strict=False)
+        for begin, end in pairwise(edges)
     ]
 
 
@@ -378,8 +379,9 @@ def test_build_ids() -> None:
     table = [("/a", b"\x11" * 18, w.USER | w.HAS_SIZE), ("/b", b"\x22" * 16, w.USER), ("/d", b"\x33" * 20, w.USER)]
     features = {2: b"".join(form.build_id(*each) for each in table), 3: form.text("host")}
     profile = read(form.file([event], records, features))
-    ids = {profile.strings.text(n): profile.strings.text(i)
-           for n, i in zip(profile.mappings.filename.tolist(), profile.mappings.build_id.tolist(), strict=True)}  # fmt: skip
+    names, found = ([profile.strings.text(each) for each in column.tolist()]
+                    for column in (profile.mappings.filename, profile.mappings.build_id))  # fmt: skip
+    ids = dict(zip(names, found, strict=True))
     assert ids == {"/a": "11" * 18, "/b": "22" * 16, "/c": "", "/d": "77" * 20}
 
 
@@ -590,7 +592,7 @@ def test_recordings_that_were_cut_off(form: Format) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"PERFFILE" + bytes(100), "is a perf.data of perf before 2.6.39 (PERFFILE), which is not read; record it"),
+        (b"PERFFILE" + bytes(100), "is a perf.data of perf before 3.4 (PERFFILE), which is not read; record it"),
         (LITTLE.file([Event()], [])[:90], "is a perf.data file that ends in its header"),
         (LITTLE.file([Event()], [LITTLE.record(32769)]), "simpleperf report-sample --protobuf --show-callchain"),
         (LITTLE.file([Event()], [ROUND], {3: LITTLE.text("h"), 129: b"x"}), "simpleperf report-sample --protobuf"),

@@ -1,16 +1,24 @@
 """perf.data of Linux perf: from the content of an input to the profile."""
 
-from collections.abc import Iterable, Iterator
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final
 
 from symbolize.core.errors import InputError
+from symbolize.core.files import names_in
 from symbolize.load.content import Content
 from symbolize.load.model import LoadOptions
 from symbolize.load.perf.build import build
 from symbolize.load.perf.header import BIG, LITTLE, OLD, PIPE_HEADER, is_pipe, read_attrs, read_header
 from symbolize.load.perf.recording import Recording
 from symbolize.load.perf.stream import Stream
-from symbolize.load.streams import CHUNK
+from symbolize.load.streams import CHUNK, chunks
 from symbolize.profile.model import Profile
+
+SIBLING: Final = re.compile(r"data\.\d+")
+"""What the files of the threads of perf are called, in the folder of a recording."""
 
 
 def matches(content: Content) -> bool:
@@ -21,15 +29,15 @@ def matches(content: Content) -> bool:
 def load(content: Content, options: LoadOptions) -> Profile:
     """Read a recording. Raises InputError."""
     if content.head.startswith(OLD):
-        what = "is a perf.data of perf before 2.6.39 (PERFFILE), which is not read; record it with a newer perf"
+        what = "is a perf.data of perf before 3.4 (PERFFILE), which is not read; record it with a newer perf"
         raise InputError(content.name, what)
     recording = Recording(content.name, content.head.startswith(BIG), options)
     mapped = None
     if is_pipe(content.head):
-        read_stream(recording, without_header(content.pieces(is_recording=True)))
+        read_streams(recording, [without_header(content.pieces(is_recording=True))])
     else:
         mapped = content.mapped()
-        read_file(recording, mapped.data if mapped is not None else content.whole())
+        read_file(recording, mapped.data if mapped is not None else content.whole(), content.path)
     recording.finish()
     profile = build(recording)
     if mapped is not None:
@@ -37,8 +45,8 @@ def load(content: Content, options: LoadOptions) -> Profile:
     return profile
 
 
-def read_file(recording: Recording, data: memoryview) -> None:
-    """Read a recording in file mode."""
+def read_file(recording: Recording, data: memoryview, path: str) -> None:
+    """Read a recording in file mode, with the files beside it if it is a folder."""
     header = read_header(data, recording.name)
     for event in read_attrs(data, header, recording.name):
         recording.add_event(event)
@@ -49,21 +57,39 @@ def read_file(recording: Recording, data: memoryview) -> None:
     recording.is_cut = header.is_cut
     begin, size = header.data
     end = min(begin + size, len(data))
+    if recording.facts.is_directory:
+        read_streams(recording, [pieces_of(data, begin, end), *siblings(recording, path)])
+        return
     at = recording.read(data, begin, end)
     if recording.has_compressed:
         recording.flush(None)
-        read_stream(recording, (data[i : min(i + CHUNK, end)] for i in range(at, end, CHUNK)))
+        read_streams(recording, [pieces_of(data, at, end)])
     elif at < end and not recording.is_damaged:
         recording.is_cut = True
 
 
-def read_stream(recording: Recording, pieces: Iterable[bytes | memoryview]) -> None:
-    """Read the records in `pieces`, of which some may be compressed."""
-    stream = Stream(pieces, recording.facts.is_big, recording.name)
-    recording.read_pieces(stream)
+def siblings(recording: Recording, path: str) -> list[Iterator[bytes]]:
+    """The contents of what the threads of perf wrote into the folder of a recording, beside its file `data`."""
+    folder = os.path.dirname(path)
+    names = sorted(name for name in names_in(folder or ".") if SIBLING.fullmatch(name)) if path else []
+    if not names:
+        recording.facts.warnings.append("The recording is a folder, of which only one file was read.")
+    return [chunks(os.path.join(folder, name), name) for name in names]
+
+
+def read_streams(recording: Recording, contents: Sequence[Iterable[bytes | memoryview]]) -> None:
+    """Read the records in some files or pipes, of which some may be compressed."""
+    streams = [Stream(pieces, recording.facts.is_big, recording.name) for pieces in contents]
+    recording.read_pieces(chain.from_iterable(streams))
     recording.name_events()
-    recording.facts.has_trace_data |= stream.has_trace_data
-    recording.facts.warnings += stream.problems
+    for stream in streams:
+        recording.facts.has_trace_data |= stream.has_trace_data
+        recording.facts.warnings += stream.problems
+
+
+def pieces_of(data: memoryview, begin: int, end: int) -> Iterator[memoryview]:
+    """A part of a file in pieces."""
+    return (data[at : min(at + CHUNK, end)] for at in range(begin, end, CHUNK))
 
 
 def without_header(pieces: Iterator[bytes]) -> Iterator[bytes]:

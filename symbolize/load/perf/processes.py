@@ -1,4 +1,4 @@
-"""Processes, threads and what is mapped in them, over time."""
+"""Processes, threads and what is mapped in them (R300, mappings over time)."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -27,7 +27,8 @@ MAX_PROCESSES: Final = 1 << 22
 MAX_THREADS: Final = 1 << 24
 
 ANONYMOUS: Final = re.compile(rb"//anon|\[anon[:\]]|\[heap\]|\[stack|/dev/zero|/anon_hugepage|/SYSV")
-"""How the names of memory begin that no file is in: executable, it holds code made at run time."""
+"""How the names of memory begin that no file is in: executable, it holds code made at run time (R301, run-time
+code)."""
 
 JIT_MAP: Final = b"/tmp/perf-"
 """How the name begins of the file in which a compiler at run time lists its code, as which perf names such memory."""
@@ -36,7 +37,7 @@ COMM_SIZE: Final = 15
 """Bytes of its name that the kernel keeps for a thread."""
 
 STAND_INS: Final = (b"[unknown]", b"[kernel.kallsyms]", b"[guest]", b"[hypervisor]")
-"""Names of the mappings that stand for what no other holds, by row."""
+"""Names of the mappings that stand for what no other holds, by row (R302, addresses without a mapping)."""
 
 
 class Mapping(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from symbolize.core.arrays import Int64
-from symbolize.core.errors import InputError
+from symbolize.core.errors import InputError, UsageError
 from symbolize.core.interning import Table
 from symbolize.load.model import LoadOptions
 from symbolize.load.perf import numbers as n
@@ -58,6 +58,7 @@ LABELS: Final = {
     "execution_mode": n.LABEL_MODE,
 }
 """The labels that samples may have, as perf_data_converter calls them."""
+DEFAULT_LABELS: Final = ("pid", "tid", "comm")
 
 
 class Recording:
@@ -65,7 +66,10 @@ class Recording:
 
     def __init__(self, name: str, is_big: bool, options: LoadOptions) -> None:
         mixer = int.from_bytes(os.urandom(8), "little")
-        labels = sum(LABELS[label] for label in set(options.sample_labels))
+        wanted = DEFAULT_LABELS if options.sample_labels is None else options.sample_labels
+        if unknown := set(wanted) - set(LABELS):
+            raise UsageError(f"unknown label {min(unknown)!r}; the labels of samples are {', '.join(LABELS)}")
+        labels = sum(LABELS[label] for label in set(wanted))
         self.name = name
         self.strings = Strings()
         self.samples: Any = Samples(labels, mixer)
@@ -135,7 +139,7 @@ class Recording:
             pos = self.read(buffer.data, pos, used)
             if self.is_damaged:
                 break
-            if used >= limit:
+            if used >= limit and not self.facts.is_directory:
                 self.flush(self._safe, must=False)
                 low = self._first_offset(pos)
                 while used - low > MAX_PENDING and self.scan.count:

@@ -445,7 +445,8 @@ class Scan:
             self.skip(fixed + each, 8)
 
     def count_values(self, event: cython.Py_ssize_t) -> cython.int:
-        """Count a sample for each event of a group: by how much its counter grew since it was read last."""
+        """Count a sample for each event of a group: by how much its counter grew since it was read last (R296, values
+        of groups)."""
         form: cython.ulonglong = self.events[event, READ_FORMAT]
         each: cython.Py_ssize_t = 2 + (1 if form & READ_LOST else 0)
         id_at: cython.Py_ssize_t = 8
@@ -478,7 +479,8 @@ class Scan:
             self.skip(count, 8)
 
     def read_stack(self, mode: cython.int) -> cython.int:
-        """Build the stack of the sample: the address, then what the callchain or the branches have beyond it."""
+        """Build the stack of the sample: the address, then what the callchain or the branches have beyond it (R297,
+        callchains)."""
         has: cython.ulonglong = self.events[self.event, SAMPLE_TYPE]
         has_calls: cython.bint = self.branch_count > 0 and self.events[self.event, BRANCH_TYPE] & BRANCH_CALL_STACK != 0
         current: cython.int = mode
@@ -517,7 +519,7 @@ class Scan:
         return 0
 
     def read_calls(self) -> cython.int:
-        """Append the calls that the processor recorded, the innermost first."""
+        """Append the calls that the processor recorded, the innermost first (R298, call stacks of the processor)."""
         i: cython.Py_ssize_t
         call: cython.ulonglong
         for i in range(self.branch_count):
@@ -557,7 +559,8 @@ class Scan:
         return 0
 
     def finish_deferred(self, chain: cython.Py_ssize_t, count: cython.Py_ssize_t) -> None:
-        """Append the user part of a callchain, which the caller checked, to the stack that was begun."""
+        """Append the user part of a callchain, which the caller checked, to the stack that was begun (R299, deferred
+        callchains)."""
         i: cython.Py_ssize_t
         value: cython.ulonglong
         is_first: cython.bint = True
