@@ -537,7 +537,7 @@ def test_choice_of_processes(choice: Choice, count: int) -> None:
         form.comm(event, 8, "ls", w.EXEC, time=2),
         form.sample(event, ip=0x400000, pid=8, time=3),
     ]
-    profile = read(form.file([event], records), LoadOptions(choice))
+    profile = read(form.file([event], records), LoadOptions(choice=choice))
     assert profile.samples.values[:, 0].sum() == count
 
 

@@ -20,6 +20,7 @@ from symbolize.profile import Profile
 from symbolize.write import encode, write
 from tests.support import perfetto_writer as writer
 from tests.support.messages import profile_pb2
+from tests.support.perf_recordings import made_recordings
 from tools.fuzz.mutate import HOW_MANY, INTERESTING, mutate_text
 from tools.fuzz.profiles import mutate_bytes, mutate_message
 
@@ -86,8 +87,16 @@ LEGACY = {
 """Legacy kinds by hand, each as small as it can be."""
 
 
+MAX_RECORDING = 12 << 10
+"""Bytes of recordings that are damaged: in larger ones a change seldom hits anything."""
+
+
 def recordings() -> Iterator[Sample]:
-    """Files of perf as the benchmarks write them."""
+    """Files of perf as the benchmarks and the tests write them, and recorded ones."""
+    yield from (Sample(f"made {i}", data) for i, data in enumerate(made_recordings()))
+    for path in sorted((ROOT / "fixtures" / "profiles" / "perf_data").glob("*.data")):
+        if path.stat().st_size < MAX_RECORDING:
+            yield Sample(path.stem, path.read_bytes())
     with patch.object(sys, "path", [str(ROOT / "benchmarks"), *sys.path]):
         import perf_data
     libraries = [ROOT / "fixtures" / "bin" / "gcc-pie" / name for name in ("spectra", "libresonance.so")]

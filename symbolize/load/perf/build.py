@@ -245,7 +245,6 @@ def _dumps(profile: Profile, recording: "Recording", sample_of_row: Int64, mappi
     table = recording.samples.dump_array()
     if not len(table):
         return
-    profile.warnings.append(f"{len(table):,} samples lack their callers until their stack dumps are unwound.")
     machine = machine_of(recording.facts.arch, recording.events)
     offsets, items = recording.samples.spaces.arrays()
     columns = [np.ascontiguousarray(table[:, word]) for word in range(n.DUMP_WORDS)]
@@ -263,6 +262,7 @@ def _dumps(profile: Profile, recording: "Recording", sample_of_row: Int64, mappi
         space_offsets=offsets.copy(),
         space_mappings=mapping_rows[items],
     )
+    profile.warnings.append(profile.stack_dumps.warning)
 
 
 def _times(profile: Profile, recording: "Recording") -> None:
