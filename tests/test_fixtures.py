@@ -19,7 +19,7 @@ ELFCOMPRESS_ZLIB = 1
 
 PATH = re.compile(rb"(?<![\w./-])/([A-Za-z][\w.+-]*)/[\w.+-]+")
 """An absolute path of at least two parts."""
-NEUTRAL = {b"bin", b"lib", b"lib64", b"opt", b"proc", b"src", b"usr"}
+NEUTRAL = {b"bin", b"etc", b"lib", b"lib64", b"opt", b"proc", b"src", b"usr"}
 """First parts of paths that are the same on all machines, or that programs are compiled or installed under here."""
 
 MACHINE = re.compile(rb"/(?:work|root|farm|home|Users|mnt|tmp|var|builds?|builddir|runner|workspace)/[\w.+-]+/[\w.+-]+")

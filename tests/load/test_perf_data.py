@@ -1,6 +1,7 @@
 """perf.data: everything that the reference of the format lists, in both byte orders, as made recordings."""
 
 import io
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from symbolize.core.errors import InputError
 from symbolize.load.model import Choice, LoadOptions
 from symbolize.load.open import load_one
-from symbolize.load.perf import recording
+from symbolize.load.perf import numbers, recording
 from symbolize.profile import AddressKind, Profile
 from tests.support import perf_writer as w
 from tests.support.perf_writer import BIG, LITTLE, Event, Format
@@ -637,3 +638,13 @@ def test_times_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         profile = read(data)
         assert profile.warnings == []
         assert stacks(profile) == stack
+
+
+def test_numbers_of_compiled_modules() -> None:
+    """numbers.pxi declares the numbers of numbers.py."""
+    declared = dict(
+        re.findall(r"^    (\w+) = (-?\d+)$", (Path(numbers.__file__).parent / "numbers.pxi").read_text(), re.M)
+    )
+    assert {name: int(value) for name, value in declared.items()} == {
+        name: value for name, value in vars(numbers).items() if name.isupper()
+    }

@@ -24,7 +24,6 @@ MAX_MAPS: Final = 1 << 16
 MAX_ALL_MAPS: Final = 1 << 22
 """Mappings of all processes together."""
 MAX_PROCESSES: Final = 1 << 22
-MAX_THREADS: Final = 1 << 24
 
 ANONYMOUS: Final = re.compile(rb"//anon|\[anon[:\]]|\[heap\]|\[stack|/dev/zero|/anon_hugepage|/SYSV")
 """How the names of memory begin that no file is in: executable, it holds code made at run time (R301, run-time
@@ -37,7 +36,7 @@ COMM_SIZE: Final = 15
 """Bytes of its name that the kernel keeps for a thread."""
 
 STAND_INS: Final = (b"[unknown]", b"[kernel.kallsyms]", b"[guest]", b"[hypervisor]")
-"""Names of the mappings that stand for what no other holds, by row (R302, addresses without a mapping)."""
+"""Names of the mappings that stand for what no other holds, by row (R302, stand-ins for no mapping)."""
 
 
 class Mapping(NamedTuple):

@@ -227,9 +227,9 @@ class Scan:
                 self.put(begin, self.sample_time(begin, self.pos))
             elif kind in (MMAP, MMAP2, COMM, FORK, EXIT, KSYMBOL, CGROUP, CALLCHAIN_DEFERRED):
                 self.put(begin, self.trailer_time(begin, self.pos))
-            elif kind == LOST and size >= 24:
+            elif kind == LOST and size >= RECORD_HEADER + 16:
                 self.lost += self.word(begin + 16)
-            elif kind == LOST_SAMPLES and size >= 16:
+            elif kind == LOST_SAMPLES and size >= RECORD_HEADER + 8:
                 self.lost += self.word(begin + 8)
         return MORE
 
