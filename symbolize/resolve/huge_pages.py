@@ -26,8 +26,9 @@ from symbolize.symbols import Binary, is_same_build
 
 NAMES: Final = re.compile(
     r"|//anon|\[anon\b.*|/anon_hugepage.*|/memfd:.*|/dev/zero.*|/dev/hugepages/.*|(.*/)?libhugetlbfs\.tmp\.[^/]*"
+    r"|/tmp/perf-\d+\.map"
 )
-"""Recorded names of memory onto which text is moved."""
+"""Recorded names of memory onto which text is moved. The last one is perf's for all anonymous executable memory."""
 HUGE_PAGE: Final = 2 << 20
 """What is moved may be rounded to this, beyond the ends of the text."""
 MAX_NEIGHBOURS: Final = 8
@@ -196,6 +197,7 @@ def _is_file(record: MappingRecord) -> bool:
         and 0 < record.start < record.limit <= KERNEL_HALF
         and bool(record.filename or record.build_id)
         and not is_no_file(record.filename)
+        and not is_moved_text(record)
     )
 
 

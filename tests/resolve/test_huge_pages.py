@@ -123,6 +123,7 @@ class TestNeighbours:
         "name",
         [
             "", "//anon", "[anon]", "[anon:.text]", "/anon_hugepage", "/anon_hugepage (deleted)",
+            "/tmp/perf-12.map",
             "/memfd:text (deleted)", "/dev/zero (deleted)", "/dev/hugepages/text",
             "/var/lib/hugetlbfs/libhugetlbfs.tmp.a1B2c3 (deleted)",
         ],
@@ -135,7 +136,7 @@ class TestNeighbours:
         assert all(names)
         assert (row.files, row.verified) == ([str(LEDGER)], False)
 
-    @pytest.mark.parametrize("name", ["[heap]", "[stack]", "/tmp/perf-12.map", "/opt/other", "[vdso]"])
+    @pytest.mark.parametrize("name", ["[heap]", "[stack]", "/tmp/perf-12.data", "/opt/other", "[vdso]"])
     def test_other_memory(self, name: str) -> None:
         """Other memory is never text of a file."""
         names, row = symbolized([moved(name), HEAD], [BASE + vaddr for vaddr in vaddrs_of(LEDGER)[0]])
