@@ -134,6 +134,10 @@ class Writer:
         line_lists = numbered(lists, locations.line_offsets, line_of)
         firsts, which = distinct_rows(locations.address, locations.mapping, locations.is_folded, line_lists)
         firsts, which = in_order(firsts, which)
+        # One without anything is the first row, which is zero.
+        is_row = locations.has_lines() | locations.is_folded | (locations.mapping >= 0) | (locations.address != 0)
+        numbers = np.where(is_row[firsts], np.cumsum(is_row[firsts]), 0)
+        firsts = firsts[is_row[firsts]]
         all_lines = Messages(
             tags.LOCATION_LINES,
             len(lines),
@@ -158,7 +162,7 @@ class Writer:
             ),
         )
         empty = field(tags.PROFILES_DICTIONARY_LOCATION_TABLE, b"")
-        return [empty, *table.pieces()], which + 1
+        return [empty, *table.pieces()], numbers[which]
 
     def _stack_table(self, location_rows: Int64) -> tuple[list[bytes], Int64]:
         """The fields of the stack table, each stack once, of which the first is empty, and the stack of each sample."""
