@@ -140,9 +140,9 @@ def test_sample_index(option: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_edits() -> None:
     """Paths, stand-ins for names and dropped frames are in the output."""
-    named = written("x.pb", "--path-prefix", "/src=/home/me", "--synthesize", "--drop", "work")
+    named = written("x.pb", "--path-prefix", "/src=/home/user", "--synthesize", "--drop", "work")
     frames = [[(frame.function, frame.file) for frame in stack] for stack in named.stacks()]
-    assert frames == [[("main", "/home/me/a.c")], [("app+0x30", ""), ("main", "/home/me/a.c")]]
+    assert frames == [[("main", "/home/user/a.c")], [("app+0x30", ""), ("main", "/home/user/a.c")]]
     (stack, _) = written("view", "x.pb", "--trim-path", "/src").stacks()
     assert [frame.file for frame in stack] == ["a.c", "a.c"]
 

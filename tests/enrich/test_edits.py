@@ -218,10 +218,10 @@ def test_edits_do_not_change_the_profile() -> None:
 @pytest.mark.parametrize(
     ("path", "prefixes", "trimmed", "expected"),
     [
-        ("/src/a.c", [("/src", "/home/me")], [], "/home/me/a.c"),
-        ("/src/a.c", [("/src/", "/home/me/")], [], "/home/me/a.c"),
+        ("/src/a.c", [("/src", "/home/user")], [], "/home/user/a.c"),
+        ("/src/a.c", [("/src/", "/home/user/")], [], "/home/user/a.c"),
         ("/src/a.c", [("/src", "")], [], "a.c"),
-        ("/src2/a.c", [("/src", "/home/me")], [], "/src2/a.c"),
+        ("/src2/a.c", [("/src", "/home/user")], [], "/src2/a.c"),
         ("/src/lib/a.c", [("/src", "/x"), ("/src/lib", "/y")], [], "/y/a.c"),
         ("/src", [("/src", "/x")], [], "/src"),
         ("/src/a.c", [("/", "root")], [], "root/src/a.c"),
