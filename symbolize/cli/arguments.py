@@ -13,7 +13,7 @@ from symbolize.core.errors import did_you_mean, printable
 
 GROUPS: Final[tuple[str, ...]] = (
     *("Arguments", "Binaries", "Output", "Selection", "Sources", "Names", "Report", "Cache", "Execution", "Limits"),
-    *("Watching", "Perfetto and Android", "General"),
+    *("Watching", "Formats", "General"),
 )
 """The titles of groups of options, in the order of the help."""
 COLUMN: Final = 28

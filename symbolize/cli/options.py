@@ -110,23 +110,27 @@ def add_input_options(parser: Parser, *, may_merge: bool = False) -> None:
     binaries.add_argument(
         "--refresh-misses", action="store_true", help="ask the servers again for what they did not have before"
     )
+    group = parser.group("Formats")
+    several = "May be given several times"
     add_list(
-        parser.group("perf.data"),
+        group,
         "--sample-label",
         metavar="LABEL",
         choices=("pid", "tid", "comm", "thread_comm", "cpu", "cgroup", "execution_mode"),
-        help="of perf.data, a label that samples get (default: pid, tid and comm).\nMay be given several times",
+        help=f"of perf.data, a label that samples get (default: pid, tid and comm).\n{several}",
     )
-    group = parser.group("Perfetto and Android")
-    several = "May be given several times"
     add_list(
-        group, "--pid", metavar="PID", type=process_id, help=f"of a Perfetto trace, the process to take.\n{several}"
+        group,
+        "--pid",
+        metavar="PID",
+        type=process_id,
+        help=f"of a trace, perf.data or OTLP, the process to take.\n{several}",
     )
     add_list(
         group,
         "--process",
         metavar="NAME",
-        help=f"of a Perfetto trace, the name of the process to take.\nMay have wildcards. {several}",
+        help=f"of the same, the name of the process to take.\nMay have wildcards. {several}",
     )
     add_list(
         group,
@@ -169,7 +173,7 @@ def add_input_options(parser: Parser, *, may_merge: bool = False) -> None:
 
 def add_merge_options(parser: Parser, may_merge: bool) -> None:
     """Add the option for merging, that of all inputs if the command `may_merge` them."""
-    group = parser.group("Selection" if may_merge else "Perfetto and Android")
+    group = parser.group("Selection" if may_merge else "Formats")
     every = "make one profile of all inputs (all), " if may_merge else "make one profile "
     add_list(
         group,

@@ -39,7 +39,7 @@ def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = D
 def _without_effect(options: LoadOptions, form: "Format") -> Iterator[str]:
     """The options that have no effect on an input of a format, a sentence each."""
     for option, what in OPTIONS.items():
-        if option not in form.options and getattr(options, option) != getattr(DEFAULTS, option):
+        if getattr(options, option) and option not in form.options:
             formats = " or ".join(each.name for each in FORMATS if option in each.options)
             yield f"{what} applies to {formats} only: it had no effect."
 
