@@ -622,6 +622,19 @@ def test_every_truncation(form: Format) -> None:
                 assert end < 300
 
 
+@FORMS
+@pytest.mark.parametrize("size", [8, 16, 24, 4000])
+def test_damaged_sizes_of_compressed_records(form: Format, size: int) -> None:
+    """A compressed record without content, or that is longer than the file, ends the recording."""
+    event = Event(sample_type=w.IP | w.TID)
+    start = [*app(form, event), form.sample(event, ip=0x400000, pid=7)]
+    for left in (0, 1, 3000, 1 << 63):
+        bad = form.pack("IHHQ", w.COMPRESSED2, 0, size, left)
+        for data in (form.pipe([event], [*start, bad]), form.file([event], [*start, bad])):
+            profile = read(data)
+            assert stacks(profile) == [[("/bin/app", 0x400000)]]
+
+
 def test_times_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a short queue and a small buffer the answer is the same, as long as rounds end."""
     form, event = LITTLE, Event(sample_type=w.IP | w.TID | w.TIME)

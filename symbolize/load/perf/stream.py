@@ -114,7 +114,12 @@ class Stream:
         if whole <= size:
             if self._has(size):
                 yield self._take(size)[PREFIX : PREFIX + left]
+            else:
+                self._at = len(self._data)
+                raise CompressionError(self._name, "the last of them is cut off")
             return
+        if not left:
+            raise CompressionError(self._name, "one has no size")
         part = MAX_PART
         while left > 0 and self._has(PREFIX):
             self._take(PREFIX)
