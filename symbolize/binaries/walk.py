@@ -12,6 +12,9 @@ MAX_TARGET = 4000
 MAX_KNOWN = 4096
 """Resolved folders that are kept, because links of one folder lead to few others."""
 
+VIRTUAL = ("/proc", "/sys")
+"""File systems of the kernel: `/proc` has a list of its symbols, their subfolders have no binaries of their own."""
+
 
 class File(NamedTuple):
     """A regular file: its name, and what `stat` says of it (of what a link leads to)."""
@@ -54,7 +57,7 @@ class Walk:
         self._known: dict[str, str] = {}
 
     def folders(self, root: str, status: os.stat_result) -> Iterator[Folder]:
-        """The folder `root` and those below it.
+        """The folder `root` and those below it, except those of `VIRTUAL` file systems.
 
         Folders are entered once, linked ones last, so that a folder goes by its own name and not by that of a link to
         it.
@@ -86,6 +89,8 @@ class Walk:
                     if is_link and not self._is_inside(folder, entry):
                         self._leave(entry.path)
                     elif entry.is_dir():
+                        if folder in VIRTUAL and depth:
+                            continue
                         status = entry.stat()
                         identity = status.st_dev, status.st_ino
                         if identity in seen:

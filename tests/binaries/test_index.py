@@ -280,3 +280,12 @@ def test_every_kind_of_entry_is_found(tmp_path: Path) -> None:
     assert paths(made.with_name("x")) == [str(tmp_path / "b/x"), str(tmp_path / "a/sub/x")]
     assert paths(made.behind_build_id("x")) == [str(tmp_path / f"b/{ID_A}-x"), str(tmp_path / f"a/{ID_B}-x")]
     assert paths(made.at_path("/sub/x")) == [str(tmp_path / "a/sub/x")]
+
+
+def test_file_systems_of_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below a root, folders of /proc and /sys are not entered: they show the same files again for each process."""
+    for name in ("proc/x", "proc/1/y", "usr/z"):
+        write(tmp_path / name, ID_A)
+    monkeypatch.setattr("symbolize.binaries.walk.VIRTUAL", (str(tmp_path / "proc"),))
+    assert paths(index(tmp_path).with_build_id(ID_A)) == [str(tmp_path / "proc/x"), str(tmp_path / "usr/z")]
+    assert paths(index(tmp_path / "proc").with_build_id(ID_A)) == [str(tmp_path / "proc/1/y"), str(tmp_path / "proc/x")]
