@@ -18,8 +18,7 @@ def combine(profile: Profile) -> Profile:
 
     Samples are in the order of the first of each; the order of labels with different keys makes no difference. A sum
     that exceeds 64 bits is the largest number, and a warning counts these. Samples whose stack is still to be unwound
-    stay apart. The given profile is not changed; the two
-    share the columns that are the same.
+    stay apart. The given profile is not changed; the two share the columns that are the same.
     """
     samples = profile.samples
     numbers = number_samples(profile)
