@@ -22,6 +22,8 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 NONE = -1
 """Index of no row."""
+TOP = (1 << 64) - 1
+"""The highest address, which also takes the lower 64 bits of a sum."""
 
 AT_ONCE = 1 << 18
 """Indices that numpy gets at a time: it makes 64-bit ones of all of them, twice the memory of a column of stacks."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from symbolize.binaries import Member, inflate, read_member, read_members
+from symbolize.core.arrays import TOP
 from symbolize.core.errors import InputError
 from symbolize.core.files import os_error_text
 from symbolize.elf import ElfImage
@@ -30,7 +31,6 @@ MAX_MEMBERS = 256
 """Libraries of an archive that are inspected."""
 MAX_MEMBER_BYTES = 1 << 30
 """Decompressed bytes of all libraries."""
-TOP = (1 << 64) - 1
 
 
 Reader = Callable[[bytes], tuple[SymbolList, dict[str, str]]]

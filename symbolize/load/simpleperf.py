@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import (
     NONE,
+    TOP,
     Bool,
     Int32,
     Int64,
@@ -47,7 +48,6 @@ __all__ = ["OffCpuMode", "load", "matches"]
 OffCpuMode = Literal["on-cpu", "off-cpu", "on-off-cpu", "mixed-on-off-cpu"]
 DEFAULT_MODE: Final = "mixed-on-off-cpu"
 
-TOP: Final = (1 << 64) - 1
 INT64_MAX: Final = (1 << 63) - 1
 
 UNITS: Final = {

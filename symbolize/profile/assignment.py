@@ -1,13 +1,9 @@
 """Which mapping the addresses without one belong to."""
 
-from typing import Final
-
 import numpy as np
 
-from symbolize.core.arrays import NONE, Int32, UInt64
+from symbolize.core.arrays import NONE, TOP, Int32, UInt64
 from symbolize.profile.model import Mappings, Profile
-
-TOP: Final = (1 << 64) - 1
 
 
 def assign_mappings(profile: Profile) -> int:

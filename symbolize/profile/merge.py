@@ -7,10 +7,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from symbolize.core.arrays import NONE, Int32, Int64, UInt8, UInt64, distinct, distinct_inverse, marked, taken, views
+from symbolize.core.arrays import (
+    NONE,
+    TOP,
+    Int32,
+    Int64,
+    UInt8,
+    UInt64,
+    distinct,
+    distinct_inverse,
+    marked,
+    taken,
+    views,
+)
 from symbolize.core.errors import UsageError
 from symbolize.core.grouping import first_of_numbers, number_lists
-from symbolize.profile.assignment import TOP, assign_mappings, owners
+from symbolize.profile.assignment import assign_mappings, owners
 from symbolize.profile.combine import TOO_LARGE, combine, number_fields, number_rows
 from symbolize.profile.compact import compact
 from symbolize.profile.model import (

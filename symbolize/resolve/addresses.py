@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, UInt64
+from symbolize.core.arrays import TOP, Bool, UInt64
 from symbolize.elf import ElfImage, Section, Segment, inside_calls
-from symbolize.profile.assignment import TOP, covers_everything
+from symbolize.profile.assignment import covers_everything
 
 MappedAddresses = tuple[UInt64, Bool]
 """Vaddrs, and which of them lie in the binary at all."""

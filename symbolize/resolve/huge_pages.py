@@ -12,10 +12,10 @@ from functools import partial
 from typing import Final, NamedTuple, Self
 
 from symbolize.binaries.recorded_names import is_no_file
+from symbolize.core.arrays import TOP
 from symbolize.core.reasons import Reason
 from symbolize.elf import Segment
 from symbolize.profile import AddressKind
-from symbolize.profile.assignment import TOP
 from symbolize.resolve.address_maps import calls_of, weakness_of
 from symbolize.resolve.addresses import PAGE, AddressBase, call_site_mismatch
 from symbolize.resolve.build_matching import in_file_map

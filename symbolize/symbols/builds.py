@@ -5,6 +5,7 @@ Files of one build have the same code; a debug file has the same segments and se
 
 from collections.abc import Sequence
 
+from symbolize.core.arrays import TOP
 from symbolize.elf import ElfImage, Section, Segment, read_symbols
 
 MAX_COMPARED = 1 << 22
@@ -12,7 +13,6 @@ MAX_COMPARED = 1 << 22
 BLOCK = 1 << 12
 MAX_NAMES = 1 << 10
 """Functions of two files that are compared."""
-TOP = (1 << 64) - 1
 
 
 def builds_of(images: Sequence[ElfImage]) -> list[list[ElfImage]]:

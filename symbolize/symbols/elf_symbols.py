@@ -9,7 +9,7 @@ from typing import overload
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int64, UInt8, UInt64, distinct, distinct_inverse
+from symbolize.core.arrays import TOP, Bool, Int64, UInt8, UInt64, distinct, distinct_inverse
 from symbolize.core.c_strings import texts_at
 from symbolize.core.ranges import disjoint, inside
 from symbolize.core.string_array import StringArray, joined_arrays
@@ -20,7 +20,6 @@ from symbolize.symbols.string_table import StringTable
 MAX_ALIASES = 64
 """How many symbols with one start are compared with DWARF."""
 
-TOP = (1 << 64) - 1
 NO_FRAMES = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
 
 

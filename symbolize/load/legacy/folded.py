@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from symbolize.core.arrays import NONE
-from symbolize.load.legacy.named_stacks import TOP, VALUES, NamedStacks, lines_of
+from symbolize.core.arrays import NONE, TOP
+from symbolize.load.legacy.named_stacks import VALUES, NamedStacks, lines_of
 from symbolize.load.legacy.samples import Frame
 from symbolize.load.streams import HEAD
 from symbolize.profile.model import AddressKind, Profile

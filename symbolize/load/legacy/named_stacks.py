@@ -13,7 +13,6 @@ from symbolize.profile.model import AddressKind, Mappings, Profile
 MAX_FRAMES: Final = 1 << 28
 """Frames of all stacks together."""
 
-TOP: Final = (1 << 64) - 1
 INT64_MAX: Final = (1 << 63) - 1
 COMMAND_SIZE: Final = 15
 """How much of a name the kernel keeps for a thread."""

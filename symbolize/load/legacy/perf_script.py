@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from symbolize.core.arrays import NONE
-from symbolize.load.legacy.named_stacks import BOTH, COUNTS, TOP, NamedStacks, lines_of
+from symbolize.core.arrays import NONE, TOP
+from symbolize.load.legacy.named_stacks import BOTH, COUNTS, NamedStacks, lines_of
 from symbolize.load.legacy.samples import Frame, Label
 from symbolize.profile.model import AddressKind, Profile
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from symbolize.core.arrays import (
     NONE,
+    TOP,
     Bool,
     Int32,
     Int64,
@@ -31,7 +32,6 @@ from symbolize.profile.model import (
     ValueType,
 )
 
-TOP: Final = (1 << 64) - 1
 PAGE: Final = 4096
 
 MODES: Final = ("", "kernel", "user", "hypervisor", "guest kernel", "guest user")

@@ -6,10 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from symbolize.binaries import SpecialFile, SpecialFiles, is_build_id, module_prefix
-from symbolize.core.arrays import UInt64
+from symbolize.core.arrays import TOP, UInt64
 from symbolize.core.reasons import Reason
 from symbolize.elf import ElfImage
-from symbolize.profile.assignment import TOP
 from symbolize.resolve.addresses import MappedAddresses, map_addresses, page_ceil, page_floor
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.providers.symbol_lists import SymbolLists

@@ -18,10 +18,9 @@ from symbolize.binaries import (
     ranked,
     same_build_id,
 )
-from symbolize.core.arrays import UInt64, distinct
+from symbolize.core.arrays import TOP, UInt64, distinct
 from symbolize.core.reasons import Reason
 from symbolize.elf import ElfImage, inside_calls, read_symbols
-from symbolize.profile.assignment import TOP
 from symbolize.resolve.addresses import MIN_CALL_SITES, MappedAddresses, Shift, in_code, kernel_shifts
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.opened import OpenBinaries

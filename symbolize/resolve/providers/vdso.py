@@ -3,9 +3,8 @@
 import re
 
 from symbolize.binaries import Attempt, BinaryIndex, BinaryMatch, ranked
-from symbolize.core.arrays import UInt64
+from symbolize.core.arrays import TOP, UInt64
 from symbolize.core.reasons import Reason
-from symbolize.profile.assignment import TOP
 from symbolize.resolve.addresses import MappedAddresses, to_vaddrs
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.opened import OpenBinaries
