@@ -129,7 +129,8 @@ class Symbolizer(Closeable):
         return self.finish(profile, self.match(profile), progress)
 
     def match(self, profile: Profile) -> Resolutions:
-        """Resolve each mapping: find its binary, and the vaddrs of its locations. Raises UsageError once closed.
+        """Resolve each mapping: find its binary, and the vaddrs of its locations. Raises UsageError once closed, and
+        ReadFailure if the file that has the stacks of `profile` changed.
 
         Copies of stacks in `profile` are replaced by the callers that are found in them.
         """

@@ -1,5 +1,6 @@
 """Copies of the stacks of samples whose callers are not known yet, as `perf record --call-graph dwarf` stores them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,6 +31,8 @@ class StackDumps:
 
     The stack of such a sample holds the frames of the kernel, if any, and the leaf of user code, whose address is the
     pc. Unwinding appends the callers, their addresses inside the calls (R131, one adjustment).
+
+    `check` is called when `data` was read; it raises ReadFailure if that does not count, because its file changed.
     """
 
     machine: str
@@ -43,6 +46,7 @@ class StackDumps:
     space: Int32 = field(default_factory=lambda: np.zeros(0, np.int32))
     space_offsets: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
     space_mappings: Int32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    check: Callable[[], None] = lambda: None
 
     @property
     def warning(self) -> str:

@@ -35,7 +35,8 @@ def unwind(profile: Profile, find: CodeFinder) -> Callers:
     """A profile with the callers that are found in its stack dumps, which it has no more.
 
     `find` gives the binary of a mapping. Warnings say how many stacks end early, and why; samples whose stacks are cut
-    at the end of the copy have a label (R311, cut stacks). The given profile is not changed.
+    at the end of the copy have a label (R311, cut stacks). The given profile is not changed. Raises ReadFailure if the
+    file with the stack dumps has changed.
     """
     dumps = profile.stack_dumps
     if dumps is None:
@@ -49,6 +50,7 @@ def unwind(profile: Profile, find: CodeFinder) -> Callers:
         return Callers(profile, set(), np.zeros(len(profile.locations), np.bool_))
     unwinder = Unwinder(dumps, profile.mappings, find)
     found = unwinder.run()
+    dumps.check()
     profile = replace(profile, strings=profile.strings.copy(), stack_dumps=None)
     locations, rows = _with_locations(profile.locations, found)
     samples = _with_callers(profile.samples, dumps, found, rows)

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from symbolize import Symbolizer
 from symbolize.core.errors import InputError
+from symbolize.core.mapped import ChangedFile
 from symbolize.load.model import Choice, LoadOptions
 from symbolize.load.open import load_one
-from symbolize.load.perf import numbers, recording
+from symbolize.load.perf import numbers, processes, recording
 from symbolize.profile import AddressKind, Profile
 from tests.support import perf_writer as w
 from tests.support.perf_writer import BIG, LITTLE, Event, Format
@@ -651,6 +653,65 @@ def test_times_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         profile = read(data)
         assert profile.warnings == []
         assert stacks(profile) == stack
+
+
+def test_mappings_of_many_processes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that were forked off share mappings until they change; copies count like all others, until their
+    process ended."""
+    monkeypatch.setattr(processes, "MAX_ALL_MAPS", 100)
+    event = Event(has_trailer=False, sample_type=w.IP | w.TID)
+    records = [LITTLE.mmap(event, 7, 0x10000 * (i + 1), 0x1000, "/bin/app") for i in range(40)]
+    for pid, ends in ((8, True), (9, True), (10, False), (11, False)):
+        records += [LITTLE.fork(event, pid, 7), LITTLE.mmap(event, pid, 0x4000000, 0x1000, "/lib/own.so")]
+        records.append(LITTLE.sample(event, pid=pid, tid=pid, ip=0x4000010))
+        records += [LITTLE.fork(event, pid, 7, kind=w.EXIT)] * ends
+    profile = read(LITTLE.file([event], records))
+    assert stacks(profile) == [[("/lib/own.so", 0x4000010)], [("[unknown]", 0x4000010)]]
+    assert profile.samples.values[:, 0].tolist() == [3, 1]
+    assert profile.warnings == ["1 mappings or processes are too many: they were left out."]
+
+
+def test_a_recording_that_changes_before_its_stacks_are_unwound(tmp_path: Path) -> None:
+    """What is read of it then does not count."""
+    event = Event(sample_type=w.IP | w.TID | w.USER_REGISTERS | w.USER_STACK, registers=w.X86_64, stack=64)
+    sample = LITTLE.sample(event, pid=7, tid=7, ip=0x400010, registers=[0x400010] * 20, stack=bytes(64))
+    path = tmp_path / "perf.data"
+    path.write_bytes(LITTLE.file([event], [*app(LITTLE, event), sample]))
+    profile = load_one(path, NONE)
+    assert profile.stack_dumps is not None
+    profile.stack_dumps.check()
+    path.write_bytes(b"PERFILE2")
+    with pytest.raises(ChangedFile), Symbolizer() as symbolizer:
+        symbolizer.symbolize(profile)
+
+
+def test_sections_at_the_end_that_were_cut_off() -> None:
+    """Names and build ids that are missing are reported."""
+    data = LITTLE.file([Event()], app(LITTLE, Event()), {3: LITTLE.text("host")})
+    assert "cut off" not in str(read(data).warnings)
+    assert "cut off" in str(read(data[:-1]).warnings)
+
+
+def test_sums_of_events_that_are_one() -> None:
+    """A sum that exceeds 64 bits is the largest number, and reported."""
+    fields = w.IDENTIFIER | w.IP | w.TID | w.PERIOD
+    events = [Event(name="cycles", ids=(1,), sample_type=fields), Event(name="cycles", ids=(2,), sample_type=fields)]
+    samples = [LITTLE.sample(e, pid=7, tid=7, ip=0x400010, id=e.ids[0], period=(1 << 63) - 1) for e in events]
+    profile = read(LITTLE.file(events, [*app(LITTLE, events[0]), *samples]))
+    assert profile.samples.values.tolist() == [[2, (1 << 63) - 1]]
+    assert "1 sums of values were too large" in profile.warnings[-1]
+
+
+def test_events_that_are_added_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events at the begin of a stream are entered at once; between other records, as perf never writes them, that may
+    not take forever."""
+    monkeypatch.setattr(recording, "MAX_ENTERED", 2000)
+    events = [Event(ids=(i,)) for i in range(1, 60)]
+    assert read(LITTLE.pipe(events, w.Simple().start())).warnings == []
+    attrs = [LITTLE.record(w.HEADER_ATTR, LITTLE.attr(event) + LITTLE.pack("Q", event.ids[0]), 0) for event in events]
+    records = [record for attr in attrs for record in (attr, LITTLE.comm(events[0], 7, "app"))]
+    with pytest.raises(InputError, match="adds events again and again"):
+        read(LITTLE.pipe([Event(ids=(99,))], records))
 
 
 def test_numbers_of_compiled_modules() -> None:

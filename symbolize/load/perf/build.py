@@ -15,11 +15,14 @@ from symbolize.core.arrays import (
     offsets_of,
     pair,
     ranges,
+    views,
 )
 from symbolize.core.errors import InputError
+from symbolize.core.grouping import add_up
 from symbolize.load.perf import numbers as n
 from symbolize.load.perf.build_ids import BuildIds
 from symbolize.load.perf.events import Columns, columns_of, machine_of
+from symbolize.profile.combine import TOO_LARGE
 from symbolize.profile.model import (
     AddressKind,
     Functions,
@@ -170,10 +173,13 @@ def _samples(profile: Profile, recording: "Recording", rows: Rows, width: int) -
     has_dump[recording.samples.dump_array()[:, n.DUMP_ROW].astype(np.int64)] = True
     first, sample_of_row = _merged(pair(rows.context, rows.stack), has_dump, len(recording.events))
     values = np.zeros((len(first), 2 * width), np.int64)
-    column = 2 * rows.column.astype(np.int64)
     counted = rows.column != NONE
-    np.add.at(values, (sample_of_row[counted], column[counted]), rows.samples[counted])
-    np.add.at(values, (sample_of_row[counted], column[counted] + 1), rows.value[counted])
+    at = (2 * (sample_of_row * width + rows.column))[counted].astype(np.int32)  # values are at most MAX_VALUES
+    exceeded = 0
+    for column, added in enumerate((rows.samples, rows.value)):
+        exceeded += add_up(*views(added[counted].reshape(-1, 1), at + np.int32(column), values.reshape(-1, 1)))
+    if exceeded:
+        profile.warnings.append(f"{exceeded} {TOO_LARGE}")
     begins, items = recording.samples.stacks.arrays()
     stack = rows.stack[first]
     offsets = offsets_of(np.diff(begins)[stack])

@@ -22,6 +22,8 @@ PAIR: Final = 16
 MAX_EVENTS: Final = 1 << 14
 MAX_IDS: Final = 1 << 22
 MAX_TEXT: Final = 1 << 20
+MAX_FEATURE: Final = 1 << 26
+"""Bytes of a feature section that are read."""
 
 FEATURE_BITS: Final = 256
 BUILD_IDS, HOSTNAME, RELEASE, VERSION, ARCH, COMMAND, EVENTS = 2, 3, 4, 5, 6, 11, 12
@@ -156,7 +158,7 @@ class Facts:
 
     def read(self, feature: int, data: bytes | memoryview, source: str) -> None:
         """Take in the content of a feature section; unknown ones have no effect. Raises InputError."""
-        content = Bytes(data, self.is_big)
+        content = Bytes(data[:MAX_FEATURE], self.is_big)
         if feature in SIMPLEPERF:
             raise InputError(source, SIMPLEPERF_FILE)
         if feature == BUILD_IDS:

@@ -42,6 +42,8 @@ def load(content: Content, options: LoadOptions) -> Profile:
     profile = build(recording)
     if mapped is not None:
         mapped.check()
+        if profile.stack_dumps is not None and profile.stack_dumps.data is mapped.data:
+            profile.stack_dumps.check = mapped.check
     return profile
 
 
@@ -50,11 +52,12 @@ def read_file(recording: Recording, data: memoryview, path: str) -> None:
     header = read_header(data, recording.name)
     for event in read_attrs(data, header, recording.name):
         recording.add_event(event)
+    recording.is_cut = header.is_cut
     for feature, (offset, size) in header.features.items():
         if offset + size <= len(data):
             recording.facts.read(feature, data[offset : offset + size], recording.name)
-    recording.name_events()
-    recording.is_cut = header.is_cut
+        else:
+            recording.is_cut = True
     begin, size = header.data
     end = min(begin + size, len(data))
     if recording.facts.is_directory:
@@ -81,7 +84,6 @@ def read_streams(recording: Recording, contents: Sequence[Iterable[bytes | memor
     """Read the records in some files or pipes, of which some may be compressed."""
     streams = [Stream(pieces, recording.facts.is_big, recording.name) for pieces in contents]
     recording.read_pieces(chain.from_iterable(streams))
-    recording.name_events()
     for stream in streams:
         recording.facts.has_trace_data |= stream.has_trace_data
         recording.facts.warnings += stream.problems

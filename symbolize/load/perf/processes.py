@@ -6,14 +6,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import NONE, Bool, Int64
+from symbolize.core.arrays import NONE, TOP, Bool, Int64
 from symbolize.load.model import Choice
 from symbolize.load.perf import numbers as n
 from symbolize.load.perf.header import BUILD_ID_ROOM
 from symbolize.load.perf.numbers import KERNEL_PROCESS
 from symbolize.profile.strings import Strings
 
-TOP: Final = (1 << 64) - 1
 PAGE: Final = 4096
 EXECUTABLE: Final = 4
 LOWEST_KERNEL: Final = 1 << 30
@@ -54,16 +53,16 @@ class Mapping(NamedTuple):
 
 
 class Space:
-    """The mappings of a process: disjoint, ascending. `is_shared` by a process that was forked off; `holder` is the row
-    of the process that entered them into the pool."""
+    """The mappings of a process: disjoint, ascending. `users` is how many processes have them, those that were forked
+    off too; `holder` is the row of the process that entered them into the pool."""
 
-    __slots__ = ("holder", "is_shared", "limits", "rows", "starts")
+    __slots__ = ("holder", "limits", "rows", "starts", "users")
 
     def __init__(self) -> None:
         self.starts: list[int] = []
         self.limits: list[int] = []
         self.rows: list[int] = []
-        self.is_shared = False
+        self.users = 1
         self.holder = NONE
 
     def copy(self) -> "Space":
@@ -76,7 +75,7 @@ class Space:
 class Process:
     """A process: `row` in the tables of the samples, `main` the mapping of its program."""
 
-    __slots__ = ("comm", "is_exited", "is_main_named", "main", "pid", "row", "space")
+    __slots__ = ("comm", "is_main_named", "main", "pid", "row", "space")
 
     def __init__(self, row: int, pid: int) -> None:
         self.row = row
@@ -84,7 +83,7 @@ class Process:
         self.comm = 0
         self.space = Space()
         self.main = n.UNKNOWN_MAPPING
-        self.is_main_named = self.is_exited = False
+        self.is_main_named = False
 
 
 class Processes:
@@ -98,6 +97,7 @@ class Processes:
         self._mapping_rows: dict[Mapping, int] = {}
         self.of_pid: dict[int, Process] = {}
         self.all: list[Process] = []
+        self._exited: list[Process] = []
         self._maps = 0
         self.too_many = 0
         for name in STAND_INS:
@@ -149,7 +149,8 @@ class Processes:
             process = self._new_process(pid)
             process.comm = comm
             if not is_exec:
-                process.space, origin.space.is_shared = origin.space, True
+                process.space = origin.space
+                process.space.users += 1
                 process.main, process.is_main_named = origin.main, origin.is_main_named
             self._enter(process)
         self._samples.set_thread(self.thread(pid, tid), self.process(pid).row, comm)
@@ -157,7 +158,7 @@ class Processes:
     def exit(self, pid: int) -> None:
         """The first thread of a process ended. Others, and samples of it, may follow; its mappings go when others need
         the memory."""
-        self.process(pid).is_exited = True
+        self._exited.append(self.process(pid))
 
     def main_program(self, frames_of: Int64) -> int:
         """The mapping of the program that most frames are in, by the number of frames in each mapping; the stand-in
@@ -168,8 +169,7 @@ class Processes:
     def neighbours(self, used: Bool) -> list[int]:
         """The mappings that touch anonymous ones in use, in the processes as they are now."""
         found: set[int] = set()
-        for process in self.all:
-            space = process.space
+        for space in {process.space for process in self.all}:  # of many processes that were forked off it may be one
             for i, row in enumerate(space.rows):
                 if not used[row] or not self._strings[self.mappings[row].name].startswith(JIT_MAP):
                     continue
@@ -235,11 +235,10 @@ class Processes:
 
     def _put(self, process: Process, start: int, limit: int, row: int) -> None:
         """Put a mapping into a process."""
+        has_room = self._has_room(1)
         at = self._cut(process, start, limit)
         space = process.space
-        if self._maps >= MAX_ALL_MAPS:
-            self._release_exited()
-        if len(space.rows) >= MAX_MAPS or self._maps >= MAX_ALL_MAPS:
+        if at is None or len(space.rows) >= MAX_MAPS or not has_room:
             self.too_many += 1
             return
         space.starts.insert(at, start)
@@ -247,9 +246,12 @@ class Processes:
         space.rows.insert(at, row)
         self._maps += 1
 
-    def _cut(self, process: Process, start: int, limit: int) -> int:
-        """Take a range out of the mappings of a process; the position in its lists that is free then."""
-        if process.space.is_shared:
+    def _cut(self, process: Process, start: int, limit: int) -> int | None:
+        """Take a range out of the mappings of a process; the position in its lists that is free then, None if it shares
+        them and there is no room for its own."""
+        if process.space.users > 1:
+            if not self._has_room(len(process.space.rows)):
+                return None
             self._set_space(process, process.space.copy())
         space = process.space
         self._samples.set_stale(process.row)
@@ -268,14 +270,15 @@ class Processes:
         self._maps += len(pieces) - (last - first)
         return first + sum(begin < start for begin, _, _ in pieces)
 
-    def _release_exited(self) -> None:
-        """Forget the mappings of processes that ended."""
-        for process in self.all:
-            if process.is_exited and process.space.rows:
-                self._set_space(process, Space())
+    def _has_room(self, count: int) -> bool:
+        """Whether there may be so many more mappings, for which those of processes that ended are forgotten."""
+        while self._maps + count > MAX_ALL_MAPS and self._exited:
+            self._set_space(self._exited.pop(), Space())
+        return self._maps + count <= MAX_ALL_MAPS
 
     def _set_space(self, process: Process, space: Space) -> None:
-        if not process.space.is_shared:
+        process.space.users -= 1
+        if not process.space.users:
             self._maps -= len(process.space.rows)
         self._maps += len(space.rows)
         process.space = space

@@ -35,6 +35,8 @@ from symbolize.profile.strings import Strings
 
 MAX_QUEUE: Final = 1 << 21
 """Records that wait to be processed in the order of their times."""
+MAX_ENTERED: Final = 1 << 24
+"""Words of events and ids that are entered into the tables of samples, all of them again when there are more."""
 
 FIRST_BUFFER: Final = 4 << 20
 PENDING: Final = 16 << 20
@@ -74,11 +76,12 @@ class Recording:
         self.strings = Strings()
         self.samples: Any = Samples(labels, mixer)
         self.scan: Any = Scan(self.samples, is_big)
-        self.scan.most = MAX_QUEUE
         self.processes = Processes(self.samples, self.strings, options.choice)
         self.facts = Facts(is_big)
         self.events: list[Event] = []
         self.cgroups: list[int] = []
+        self._names: dict[int, bytes] = {}
+        self._ids = self._entered = 0
         self._mixer = mixer
         self._is_big = is_big
         self._data = memoryview(b"")
@@ -97,10 +100,12 @@ class Recording:
         self._data = data
         self.scan.set_data(data, begin, end)
         while True:
-            if self._is_stale:
-                self._enter_events()
+            # While events are added only records of perf itself are read.
+            self.scan.most = 0 if self._is_stale else MAX_QUEUE
             status = self.scan.scan()
-            if status == n.FULL:
+            if status == n.FULL and self._is_stale:
+                self._enter_events()
+            elif status == n.FULL:
                 self.flush(self._safe)
             elif status == n.OTHER:
                 self._user_record(self.scan.begin, max(self.scan.pos, self.scan.begin + n.RECORD_HEADER))
@@ -112,8 +117,9 @@ class Recording:
                 return int(self.scan.begin)
 
     def finish(self) -> None:
-        """Process what is queued."""
+        """Process what is queued, and name the events."""
         self.flush(None)
+        self._name_events()
         for waiting in self._deferred.values():
             for event, context, stack, value in waiting:
                 self.samples.context = context
@@ -215,12 +221,13 @@ class Recording:
         """Have one more event. Raises InputError if there are too many."""
         self.events.append(event)
         self._is_stale = True
-        if len(self.events) > MAX_EVENTS or sum(len(each.ids) for each in self.events) > MAX_IDS:
+        self._ids += len(event.ids)
+        if len(self.events) > MAX_EVENTS or self._ids > MAX_IDS:
             raise InputError(self.name, f"has more than {MAX_EVENTS} events or {MAX_IDS} ids of events")
 
-    def name_events(self) -> None:
-        """Give the events the names that the feature section has for them."""
-        named = {each: name for event, name in self.facts.names for each in event.ids}
+    def _name_events(self) -> None:
+        """Give the events the names that the recording has for them."""
+        named = {each: name for event, name in self.facts.names for each in event.ids} | self._names
         for event in self.events:
             if not event.name:
                 event.name = next((named[each] for each in event.ids if each in named), b"")
@@ -230,6 +237,9 @@ class Recording:
 
     def _enter_events(self) -> None:
         self._is_stale = False
+        self._entered += len(self.events) * n.EVENT_WORDS + self._ids
+        if self._entered > MAX_ENTERED:
+            raise InputError(self.name, "adds events again and again after records of the kernel")
         machine = machine_of(self.facts.arch, self.events)
         layout = layout_of(self.events, machine)
         ids = Table(self._mixer)
@@ -324,10 +334,7 @@ class Recording:
         elif kind == n.EVENT_UPDATE:
             what, number = record.number(8), record.number(8)
             if what == EVENT_NAME:
-                name = text(record)
-                for event in self.events:
-                    if number in event.ids:
-                        event.name = event.name or name
+                self._names.setdefault(number, text(record))
         elif kind in (n.COMPRESSED, n.COMPRESSED2):
             # In the records of a stream there are none: those in compressed records are damaged.
             self.has_compressed = True
