@@ -100,9 +100,10 @@ def prepared(profile: Profile) -> Profile:
     """A profile whose locations have their mappings, and whose equal rows are one. Copies of stacks are for the
     addresses of their own process, rows of a message for itself, and are left out."""
     profile = replace(profile, locations=replace(profile.locations, source_row=np.zeros(0, np.int64)))
-    if profile.stack_dumps is not None:
-        note = f"{len(profile.stack_dumps)} stacks were not unwound before they were merged: they keep their leaf only"
-        profile = replace(profile, stack_dumps=None, warnings=[*profile.warnings, note])
+    if (dumps := profile.stack_dumps) is not None:
+        note = f"{len(dumps):,} stacks were not unwound before they were merged: they keep their leaf only"
+        before = [each for each in profile.warnings if each != dumps.warning]
+        profile = replace(profile, stack_dumps=None, warnings=[*before, note])
     assign_mappings(profile)
     return unified(profile)
 
