@@ -91,7 +91,7 @@ class Reports:
         if self._quiet:
             for failure in report.failures:
                 print_error(f"symbolize: {printable(title)}: {printable(failure.sentence)}; run again")
-        if not report.percent:
+        if not report.percent and not report.symbolized_locations:  # names may be of another sample type only
             self._nameless.append(title)
         if self._quiet and self._file is None:
             return

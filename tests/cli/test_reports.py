@@ -83,6 +83,16 @@ def test_no_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([PROF, "--report", "none", "--report-file", "r"]) == 2
 
 
+def test_names_of_another_sample_type(capsys: pytest.CaptureFixture[str]) -> None:
+    """A result whose names have no value in the default sample type has names all the same."""
+    named, bare = Place(0x1100, 1, (Line("work"),)), Place(0x3100, 2)
+    mappings = [Mapping(0x1000, 0x2000, 0, "/bin/app"), Mapping(0x3000, 0x4000, 0, "/bin/other")]
+    types = (("samples", "count"), ("faults", "count"))
+    Path("x.pb").write_bytes(profile(mappings, [([named], [5, 0]), ([bare], [0, 5])], types, "faults"))
+    assert main(["x.pb", "-b", BIN, "--report", "none"]) == 0
+    assert "NOTHING" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["", "-", "in.prof", "o.gz", "m"])
 def test_names_of_report_files(name: str) -> None:
     """A report needs a name of its own: not that of an input, output or list."""
