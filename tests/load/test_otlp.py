@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -590,6 +591,38 @@ def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sample.attribute_indices.append(maker.attribute("k", nested))
     with pytest.raises(InputError, match="nest as only a bomb's do"):
         read(maker.encode())
+
+
+def test_many_types_of_frames() -> None:
+    """As many types of frames and mappings of the kernel as a message has rows for take time that grows with its
+    size."""
+    maker, count = small(values=[1]), 20_000
+    maker.tables.string_table.extend(["profile.frame.type", *(f"type {each}" for each in range(count))])
+    first_string = len(maker.tables.string_table) - count - 1
+    first_attribute, first_mapping = len(maker.tables.attribute_table), len(maker.tables.mapping_table)
+    first_location = len(maker.tables.location_table)
+    kernel = maker.attribute("profile.frame.type", "kernel")
+    for each in range(count):
+        value = common_pb2.AnyValue(string_value_strindex=first_string + 1 + each)
+        maker.tables.attribute_table.add(key_strindex=first_string, value=value)
+        maker.tables.mapping_table.add()
+        attribute = kernel if each % 2 else first_attribute + 1 + each
+        maker.tables.location_table.add(mapping_index=first_mapping + each, address=16, attribute_indices=[attribute])
+    stack = maker.stack(*range(first_location, first_location + count))
+    maker.message.resource_profiles[0].scope_profiles[0].profiles[0].samples.add(stack_index=stack, values=[1])
+    start = time.process_time()
+    profile = read(maker.encode())
+    assert time.process_time() - start < 2
+    assert len(profile.mappings) == count + count // 2 + 1  # that many types are in mappings of their own
+
+
+def test_count_times_period_that_exceeds_64_bits() -> None:
+    """R323: no column of time where it would not fit."""
+    maker = small(timestamps_unix_nano=[1, 2])
+    profile = maker.message.resource_profiles[0].scope_profiles[0].profiles[0]
+    for period, types in ((1 << 61, 2), (1 << 62, 1)):
+        profile.period = period
+        assert read(maker.encode()).samples.values.shape == (1, types)
 
 
 def test_every_truncation() -> None:

@@ -28,6 +28,8 @@ TYPE_ORDER: Final = b"pprof.scope.sample_type_order"
 SAMPLES_COUNT: Final = (b"samples", b"count")
 CPU_NANOSECONDS: Final = (b"cpu", b"nanoseconds")
 
+INT64_MAX: Final = (1 << 63) - 1
+
 TIMESTAMP: Final = b"timestamp_ns"
 NANOSECONDS: Final = b"nanoseconds"
 
@@ -125,14 +127,14 @@ def _events(group: Group, has_events: bool) -> tuple[Int64, Int64, UInt64, Bool]
     if has_events:
         offsets, items = message.timestamps
         counts = np.diff(offsets[first : last + 1])
-        fits = counts > 0
+        has_times = counts > 0
         for row in group.profiles:
             begin, end = message.sample_offsets[row : row + 2].tolist()
             sizes = np.diff(message.values[0][begin : end + 1])
-            fits &= (sizes == 0) | (sizes == counts)
-        repeats = np.where(fits, counts, 1)
+            has_times &= (sizes == 0) | (sizes == counts)
+        repeats = np.where(has_times, counts, 1)
         origin = np.repeat(np.arange(len(rows)), repeats)
-        is_event = fits[origin]
+        is_event = has_times[origin]
         number = np.arange(len(origin)) - np.repeat(offsets_of(repeats)[:-1], repeats)
         times = np.zeros(len(origin), np.uint64)
         times[is_event] = items[(offsets[first:last][origin] + number)[is_event]]
@@ -147,7 +149,8 @@ def _events(group: Group, has_events: bool) -> tuple[Int64, Int64, UInt64, Bool]
             values[taken, column] = each[(starts + number)[taken]]
         rows = rows[origin]
     period = message.profiles.signed(tags.PROFILE_PERIOD)[group.profiles[0]]
-    if is_counted(group) and not columns[0][1].any():
+    fits = int(values[:, 0].max(initial=0)) * int(period) <= INT64_MAX
+    if fits and is_counted(group) and not columns[0][1].any():
         values = np.column_stack((values[:, 0], values[:, 0] * period))
     return rows, np.ascontiguousarray(values), times, is_event
 

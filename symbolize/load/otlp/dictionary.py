@@ -67,10 +67,13 @@ class Values:
         self.rows = Rows(data, spans, layouts.VALUE, dictionary.budget)
         self._dictionary = dictionary
         self._spans: dict[int, Spans] = {}
+        self._known: dict[int, Value] = {}
 
     def __getitem__(self, row: int) -> Value:
-        """The value of a row."""
-        return self.value(row, 0)
+        """The value of a row, which is read once, however often it is referred to."""
+        if row not in self._known:
+            self._known[row] = self.value(row, 0)
+        return self._known[row]
 
     def value(self, row: int, depth: int) -> Value:
         """The value of a row that is inside so many others."""
@@ -116,6 +119,7 @@ class Dictionary:
         self.budget = budget
         self.problems: dict[str, int] = {}
         self._nested = self._items = 0
+        self._texts: dict[int, bytes] = {}
         tables = Rows(data, spans, layouts.DICTIONARY, budget)
         self.strings = tables.spans(tags.PROFILES_DICTIONARY_STRING_TABLE)
         self.mappings = self._table(tables, tags.PROFILES_DICTIONARY_MAPPING_TABLE, layouts.MAPPING)
@@ -149,11 +153,13 @@ class Dictionary:
             raise InputError(self.budget.source, f"has more than {MAX_ITEMS} attributes that are in no table")
 
     def text(self, index: int) -> bytes:
-        """A string; an empty one where there is none of that number."""
+        """A string, which is read once; an empty one where there is none of that number."""
         if not 0 <= index < len(self.strings):
             self.note("strings", 1)
             return b""
-        return bytes(self.data[int(self.strings.begins[index]) : int(self.strings.ends[index])])
+        if index not in self._texts:
+            self._texts[index] = bytes(self.data[int(self.strings.begins[index]) : int(self.strings.ends[index])])
+        return self._texts[index]
 
     @cached_property
     def lines(self) -> Rows:

@@ -103,16 +103,18 @@ def _location_attributes(dictionary: Dictionary, used: Int64) -> tuple[list[byte
     counts = offsets[used + 1] - offsets[used]
     attributes = items[ranges(offsets[used], counts)]
     owner = np.repeat(np.arange(len(used)), counts)
-    names, kind, folded = [b""], np.zeros(len(used), np.int64), np.zeros(len(used), np.bool_)
+    numbers: dict[bytes, int] = {b"": 0}
+    number_of = np.zeros(len(dictionary.attributes) + 1, np.int64)  # the last is of attributes that are not there
     for attribute in dictionary.called(FRAME_TYPE).tolist():
         value = dictionary.values[attribute]
-        if isinstance(value, bytes) and value:
-            if value not in names:
-                names.append(value)
-            kind[owner[attributes == np.uint64(attribute)]] = names.index(value)
+        if isinstance(value, bytes):
+            number_of[attribute] = numbers.setdefault(value, len(numbers))
+    number = number_of[np.minimum(attributes, np.uint64(len(dictionary.attributes))).astype(np.int64)]
+    kind, folded = np.zeros(len(used), np.int64), np.zeros(len(used), np.bool_)
+    kind[owner[number > 0]] = number[number > 0]
     yes = [row for row in dictionary.called(IS_FOLDED).tolist() if dictionary.values[row] is True]
     folded[owner[is_among(attributes, np.array(yes, np.uint64))]] = True
-    return names, kind, folded
+    return list(numbers), kind, folded
 
 
 def _is_native(names: list[bytes]) -> Bool:
@@ -164,14 +166,14 @@ def _place_kernel(
 ) -> UInt64:
     """Move the kernel and its modules, of which addresses count from their first byte of code on, to where a kernel may
     be (R322, kernel of OTLP); the addresses then."""
-    kernels = distinct(row[is_kernel & (row >= 0)]).tolist()
-    kernels = [each for each in kernels if kinds[each] == AddressKind.PROCESS]
+    kernels = distinct(row[is_kernel & (row >= 0)])
+    kernels = kernels[kinds[kernels] == AddressKind.PROCESS]
+    kinds[kernels] = AddressKind.KERNEL
+    is_high = np.zeros(len(mappings), np.bool_)
+    is_high[row[(row >= 0) & (address >= np.uint64(LOWEST_KERNEL))]] = True
+    unplaced = kernels[(mappings.start[kernels] == 0) & (mappings.limit[kernels] == 0) & ~is_high[kernels]]
     modules = 0
-    for each in kernels:
-        kinds[each] = AddressKind.KERNEL
-        here = row == each
-        if mappings.start[each] or mappings.limit[each] or (address[here] >= np.uint64(LOWEST_KERNEL)).any():
-            continue
+    for each in unplaced.tolist():
         name = strings.strings[int(mappings.filename[each])].rpartition(b"/")[2]
         if name.startswith((b"vmlinux", b"[kernel")):
             start, limit = KERNEL_BEGIN, MODULES_BEGIN
@@ -180,8 +182,8 @@ def _place_kernel(
             start, limit = MODULES_BEGIN + modules * MODULE_STEP, MODULES_BEGIN + (modules + 1) * MODULE_STEP
             modules = (modules + 1) % MAX_MODULES
         mappings.start[each], mappings.limit[each] = start, limit
-        address = np.where(here, address + np.uint64(start), address)
-    return address
+    moved = is_among(row, unplaced)
+    return np.where(moved, address + mappings.start[np.where(moved, row, 0)], address) if moved.any() else address
 
 
 def _lines(dictionary: Dictionary, strings: StringNumbers, used: Int64) -> tuple[Int64, Lines, Functions]:
