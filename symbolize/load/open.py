@@ -24,9 +24,10 @@ def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = D
     if form is None:
         from symbolize.load.recognition import describe
 
-        looks = describe(content.whole())
-        formats = ", ".join(each.name for each in FORMATS)
-        raise InputError(content.name, f"is not a profile: it looks like {looks}; formats read: {formats}")
+        looks = describe(content.head or content.whole())  # which raises the error of an empty one
+        formats = ", ".join(each.short or each.name for each in FORMATS)
+        others = "" if ": " in looks else f"; formats read: {formats}"  # behind a colon is what to do
+        raise InputError(content.name, f"is not a profile: it looks like {looks}{others}")
     found = form.load(content, options)
     path = os.path.abspath(source) if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT else ""
     for each in found:
@@ -54,13 +55,14 @@ def load_one(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions) ->
 
 
 class Format(NamedTuple):
-    """A format: what people call it, whether a content is of it, its loader, and the `LoadOptions` that the loader
-    follows. A loader is imported when a content may be of its format."""
+    """A format: what people call it, whether a content is of it, its loader, the `LoadOptions` that the loader follows,
+    and a shorter name where all are listed. A loader is imported when a content may be of its format."""
 
     name: str
     matches: Callable[[Content], bool]
     load: Callable[[Content, LoadOptions], list[LoadedProfile]]
     options: tuple[str, ...] = ()
+    short: str = ""
 
 
 def single(profile: Profile) -> list[LoadedProfile]:
@@ -173,14 +175,16 @@ def _load_otlp(content: Content, options: LoadOptions) -> list[LoadedProfile]:
 
 FORMATS: Final = (
     Format("perf.data", _is_perf, _load_perf, ("choice", "sample_labels")),
-    Format("OTLP profiles", _is_otlp, _load_otlp, ("choice", "timestamps")),
-    Format("Perfetto trace", _is_perfetto, _load_perfetto, ("choice",)),
-    Format("simpleperf report_sample", _is_simpleperf, _load_simpleperf, ("trace_offcpu", "show_art_frames")),
+    Format("OTLP profiles", _is_otlp, _load_otlp, ("choice", "timestamps"), "OTLP"),
+    Format("Perfetto trace", _is_perfetto, _load_perfetto, ("choice",), "Perfetto"),
+    Format(
+        "simpleperf report_sample", _is_simpleperf, _load_simpleperf, ("trace_offcpu", "show_art_frames"), "simpleperf"
+    ),
     Format("pprof", _is_pprof, _load_pprof),
-    Format("gperftools CPU profile", _is_gperftools, _load_gperftools, ("keep_trampolines",)),
-    Format("text profile of gperftools, jemalloc, Go or Java", _is_legacy, _load_legacy),
-    Format("output of perf script", _is_perf_script, _load_perf_script),
-    Format("folded stacks", _is_folded, _load_folded),
+    Format("gperftools CPU profile", _is_gperftools, _load_gperftools, ("keep_trampolines",), "gperftools"),
+    Format("text profile of gperftools, jemalloc, Go or Java", _is_legacy, _load_legacy, (), "text profiles"),
+    Format("output of perf script", _is_perf_script, _load_perf_script, (), "perf script"),
+    Format("folded stacks", _is_folded, _load_folded, (), "folded"),
 )
 """The first that matches decides (R220, trace or pprof)."""
 

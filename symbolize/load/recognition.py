@@ -35,6 +35,10 @@ MAGIC: Final = (
 HAS_NAMES: Final = ", whose frames have names: "
 
 TEXTS: Final = (
+    (
+        rb"goroutine \d+ \[",
+        "stacks of goroutines as Go writes them with debug=2: fetch /debug/pprof/goroutine without debug",
+    ),
     (rb"go 1\.\d+ trace\0", "an execution trace of Go, which is no profile: look at it with `go tool trace`"),
     (
         rb"(?:# callgrind format\s|(?:version: \d+\s+)?creator: )",
@@ -90,7 +94,7 @@ DESCRIBED: Final = 4096
 
 
 def describe(data: bytes | memoryview) -> str:
-    """What data of no known profile format looks like, for a person."""
+    """What data of no known profile format looks like, for a person, and behind a colon what to do with it."""
     head = bytes(data[:DESCRIBED])
     if head.startswith(ELF):
         return _elf(head)

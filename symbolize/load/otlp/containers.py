@@ -8,8 +8,7 @@ from typing import Final
 
 from symbolize.core.errors import InputError
 from symbolize.core.protobuf import LAST_BYTE, MAX_VARINT, varint
-from symbolize.load.otlp.json_message import JsonError, begins_message, encode_lines
-from symbolize.load.otlp.shape import is_message
+from symbolize.load.otlp.shape import JSON, is_message
 
 MAGIC: Final = b"OTLP"
 HEADER: Final = struct.Struct("<4sI")
@@ -39,7 +38,7 @@ def framing_of(head: bytes) -> Framing | None:
         return Framing.MAGIC if is_message(head[start : start + size]) else None
     if is_message(head):
         return Framing.BARE
-    if begins_message(head):
+    if JSON.match(head):
         return Framing.JSON
     if len(head) > LENGTH.size:
         (size,) = LENGTH.unpack_from(head)
@@ -76,6 +75,8 @@ def opened(data: memoryview, framing: Framing, source: str) -> Container:
     if framing == Framing.BARE:
         return Container(framing, [data])
     if framing == Framing.JSON:
+        from symbolize.load.otlp.json_message import JsonError, encode_lines
+
         try:
             return Container(framing, [memoryview(each) for each in encode_lines(data)])
         except JsonError as error:

@@ -10,7 +10,6 @@ from typing import Any, Final
 from symbolize.core.protobuf import BYTES, FIXED64, WIRE_TYPE, field, varint
 from symbolize.proto import otlp_profiles_tags as tags
 
-BEGIN: Final = re.compile(rb'\s*\{\s*"(?:resourceProfiles|resource_profiles|dictionary)"\s*:\s*[\[{]', re.ASCII)
 MAX_DEPTH: Final = 64
 MASK64: Final = (1 << 64) - 1
 FLOAT: Final = "ANY_VALUE_DOUBLE_VALUE"
@@ -46,11 +45,6 @@ MESSAGES: Final = {
 
 class JsonError(ValueError):
     """The text is no message; why."""
-
-
-def begins_message(head: bytes) -> bool:
-    """Whether a text begins as OTLP profiles do."""
-    return BEGIN.match(head) is not None
 
 
 def encode_lines(text: memoryview) -> Iterator[bytes]:

@@ -1,10 +1,13 @@
 """What OTLP profiles look like, whatever version of the format they have."""
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, LAST_BYTE, MAX_VARINT, NUMBER, VARINT, WIRE_TYPE
+
+JSON: Final = re.compile(rb'\s*\{\s*"(?:resourceProfiles|resource_profiles|dictionary)"\s*:\s*[\[{]', re.ASCII)
 
 MAX_FIELDS: Final = 4096
 """Fields that decide at most."""
