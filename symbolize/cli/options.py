@@ -120,17 +120,13 @@ def add_input_options(parser: Parser, *, may_merge: bool = False) -> None:
         help=f"of perf.data, a label that samples get (default: pid, tid and comm).\n{several}",
     )
     add_list(
-        group,
-        "--pid",
-        metavar="PID",
-        type=process_id,
-        help=f"of a trace, perf.data or OTLP, the process to take.\n{several}",
+        group, "--pid", metavar="PID", type=process_id, help=f"of a trace, perf.data, OTLP: the process.\n{several}"
     )
     add_list(
         group,
         "--process",
         metavar="NAME",
-        help=f"of the same, the name of the process to take.\nMay have wildcards. {several}",
+        help=f"of a trace, perf.data, OTLP: the name of the process.\nMay have wildcards. {several}",
     )
     add_list(
         group,
