@@ -41,6 +41,7 @@ FILES = {
     "kernel/vmlinux-6.1.0": Path("fixtures/bin/gcc-pie/spectra"),
     "libraries/libresonance.so": Path("fixtures/bin/gcc-pie/libresonance.so"),
     "new.prof": GPERFTOOLS / "ledger-gcc-pie.prof",
+    "perf.data": Path("fixtures/profiles/perf_data/frames.data"),
     "old.prof": GPERFTOOLS / "ledger-clang-pie.prof",
     "profiles/host-1/cpu.prof": GPERFTOOLS / "ledger-gcc-pie.prof",
     "profiles/host-2/cpu.pb.gz": PERF / "spectra-gcc-pie.pb.gz",
