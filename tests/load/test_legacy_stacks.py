@@ -319,6 +319,7 @@ def test_time_is_linear() -> None:
         b"a" + b"\r" * 400_000,
         b"\t12 a" + b" " * 400_000,
         b"[" + b".so" * 200_000,
+        (b"a" + (b" " * 64 + b"1") * 4 + b" " * 60 + b"\n") * 1000,
     ):
         perf_script.load(iter([SAMPLE + line + b"\n" + line]), "x")
         folded.load(iter([line + b"\n" + line]), "x")

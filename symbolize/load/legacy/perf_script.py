@@ -11,12 +11,13 @@ from symbolize.load.legacy.samples import Frame, Label
 from symbolize.profile.model import AddressKind, Profile
 
 HEADER: Final = re.compile(
-    rb"(?P<comm>\S.{0,255}?)\s{1,64}(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})\s{1,64}(?:\[\d+\]\s{1,64})?"
-    rb"(?:(?:[-\w.#]{4,6}\s{1,64})?(?P<time>\d+\.\d+):\s{1,64})?"
-    rb"(?:(?P<period>\d{1,20})\s{1,64})?(?P<event>\S{1,255}?):(?:\s{1,64}(?P<rest>.*))?$",
+    rb"(?P<comm>\S.{0,255}?)\s{1,64}+(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})\s{1,64}+(?:\[\d+\]\s{1,64}+)?"
+    rb"(?:(?:[-\w.#]{4,6}\s{1,64}+)?(?P<time>\d+\.\d+):\s{1,64}+)?"
+    rb"(?:(?P<period>\d{1,20})\s{1,64}+)?(?P<event>\S{1,255}?):(?:\s{1,64}+(?P<rest>.*))?$",
     re.DOTALL,
 )
-"""The line of a sample: command, thread and process, CPU, flags, time, period, event, and for one frame that."""
+"""The line of a sample: command, thread and process, CPU, flags, time, period, event, and for one frame that. Blanks
+are not given back (`+`), because what a run of them was split at would be tried for each of the others."""
 
 RECORD: Final = re.compile(rb".*?\bPERF_RECORD_(?P<kind>[A-Z0-9_]+)[\s:]*(?P<rest>.*)", re.DOTALL)
 MMAP: Final = re.compile(
