@@ -616,6 +616,17 @@ def test_many_types_of_frames() -> None:
     assert len(profile.mappings) == count + count // 2 + 1  # that many types are in mappings of their own
 
 
+def test_large_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message of JSON has a limit, since its objects take far more memory; several are read one by one."""
+    from symbolize.load.otlp import json_message
+
+    text = b'{"resourceProfiles":[{"scopeProfiles":[{"profiles":[{}]}]}]}'
+    monkeypatch.setattr(json_message, "MAX_OBJECT", len(text))
+    assert len(load_all(io.BytesIO(text + b"\n" + text))) == 2
+    with pytest.raises(InputError, match="is OTLP as JSON, and has a message of more than 0 MiB"):
+        read(text.replace(b'"resourceProfiles":', b'"resourceProfiles": '))
+
+
 def test_count_times_period_that_exceeds_64_bits() -> None:
     """R323: no column of time where it would not fit."""
     maker = small(timestamps_unix_nano=[1, 2])

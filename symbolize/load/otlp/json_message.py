@@ -11,6 +11,8 @@ from symbolize.core.protobuf import BYTES, FIXED64, WIRE_TYPE, field, varint
 from symbolize.proto import otlp_profiles_tags as tags
 
 MAX_DEPTH: Final = 64
+MAX_OBJECT: Final = 128 << 20
+"""Bytes of the text of a message, whose objects may take 25 times as much memory."""
 MASK64: Final = (1 << 64) - 1
 FLOAT: Final = "ANY_VALUE_DOUBLE_VALUE"
 HEX: Final = frozenset({"PROFILE_PROFILE_ID", "LINK_TRACE_ID", "LINK_SPAN_ID"})
@@ -52,16 +54,25 @@ def encode_lines(text: memoryview) -> Iterator[bytes]:
     whole = bytes(text)
     lines = [line for line in whole.splitlines() if line.strip()]
     try:
-        try:
-            objects = [json.loads(line) for line in lines]
-        except ValueError:
-            objects = [json.loads(whole)]  # one object on several lines
+        first = parsed(lines[0])
+    except JsonError:
+        lines, first = [whole], parsed(whole)  # one object on several lines
+    yield encode("PROFILES_DATA", first)
+    del first
+    for line in lines[1:]:
+        yield encode("PROFILES_DATA", parsed(line))
+
+
+def parsed(text: bytes) -> Any:
+    """The object of a text. Raises JsonError."""
+    if len(text) > MAX_OBJECT:
+        raise JsonError(f"has a message of more than {MAX_OBJECT >> 20} MiB")
+    try:
+        return json.loads(text)
     except ValueError as error:
         raise JsonError(f"is damaged ({error})") from error
     except RecursionError:
         raise JsonError("is nested too deep") from None
-    for each in objects:
-        yield encode("PROFILES_DATA", each)
 
 
 def encode(message: str, value: Any, depth: int = 0) -> bytes:
