@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from symbolize.analysis.label_filters import labels_shown, samples_with_label
 from symbolize.core.arrays import Bool, marked, offsets_of
 from symbolize.core.errors import UsageError
 from symbolize.profile import Profile
@@ -67,6 +66,8 @@ def selected(profile: Profile, filters: Filters) -> Profile:
     places &= (counts == 0) | any_of(lines, np.zeros(len(locations), np.bool_), offsets)
     if filters.focus or filters.ignore or filters.hide or filters.show:
         kept &= has_match(places)
+    if filters.tagfocus or filters.tagignore:
+        from symbolize.analysis.label_filters import samples_with_label
     if filters.tagfocus:
         kept &= samples_with_label(profile, "tagfocus", filters.tagfocus)
     if filters.tagignore:
@@ -78,7 +79,11 @@ def selected(profile: Profile, filters: Filters) -> Profile:
     if raw := unknown.get("sample"):
         unknown["sample"] = raw.taken(np.flatnonzero(kept))
     profile = replace(profile, locations=locations, samples=samples, unknown=unknown)
-    return labels_shown(profile, filters.tagshow, filters.taghide) if filters.tagshow or filters.taghide else profile
+    if filters.tagshow or filters.taghide:
+        from symbolize.analysis.label_filters import labels_shown
+
+        return labels_shown(profile, filters.tagshow, filters.taghide)
+    return profile
 
 
 def any_of(lines: Bool, places: Bool, offsets: np.ndarray) -> Bool:
