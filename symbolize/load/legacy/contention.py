@@ -8,6 +8,7 @@ import numpy as np
 from symbolize.load.legacy import java
 from symbolize.load.legacy.frames import LOCKS
 from symbolize.load.legacy.go import names_in_comments
+from symbolize.load.legacy.java import DURATION, PERIOD, nanoseconds
 from symbolize.load.legacy.samples import fill, name_locations, value_type
 from symbolize.load.legacy.text import (
     WARNING,
@@ -27,12 +28,7 @@ SHAPE: Final = b"nn@a"
 TYPES: Final = ((b"contentions", b"count"), (b"delay", b"nanoseconds"))
 
 CLOCK: Final = b"cycles/second"
-PERIOD: Final = b"sampling period"
-DURATION: Final = b"ms since reset"
 ONLY_JAVA: Final = (b"format", b"resolution")
-
-MILLISECOND: Final = 1_000_000
-MAX_MILLISECONDS: Final = ((1 << 63) - 1) // MILLISECOND
 
 
 def load(text: Text) -> Profile:
@@ -63,7 +59,7 @@ def load(text: Text) -> Profile:
     profile = Profile(warnings=text.warnings)
     fill(profile, TYPES, np.column_stack(values), rows.offsets, inside_calls(rows.addresses))
     profile.period_type, profile.period = value_type(profile, b"contentions", b"count"), period
-    profile.duration_nanos = min(max(duration or 0, 0), MAX_MILLISECONDS) * MILLISECOND
+    profile.duration_nanos = nanoseconds(duration or 0)
     profile.drop_frames = profile.strings.add(LOCKS)
     attach_map(profile, text, rows.end)
     if names := names_in_comments(text):

@@ -69,7 +69,7 @@ def load_contention(text: Text) -> Profile:
     fill(profile, types, np.column_stack(values), rows.offsets, rows.addresses)
     if PERIOD in attributes:
         profile.period_type, profile.period = value_type(profile, b"contentions", b"count"), period
-    profile.duration_nanos = min(max(_number(text, attributes, DURATION), 0), MAX_MILLISECONDS) * MILLISECOND
+    profile.duration_nanos = nanoseconds(_number(text, attributes, DURATION))
     profile.drop_frames = profile.strings.add(LOCKS)
     name_ids(profile, text.data, rows.end)
     return profile
@@ -103,6 +103,11 @@ def _number(text: Text, attributes: dict[bytes, bytes], key: bytes) -> int:
     if value is None:
         raise text.error(f"has no number as {key.decode()}", text.begin)
     return value
+
+
+def nanoseconds(milliseconds: int) -> int:
+    """Milliseconds that a header has in nanoseconds; none is negative or exceeds 64 bits."""
+    return min(max(milliseconds, 0), MAX_MILLISECONDS) * MILLISECOND
 
 
 def name_ids(profile: Profile, data: bytes | memoryview, begin: int = 0) -> None:
