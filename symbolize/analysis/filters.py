@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from symbolize.core.arrays import Bool, marked, offsets_of
-from symbolize.core.errors import UsageError
+from symbolize.core.expressions import compiled
 from symbolize.profile import Profile
 
 
@@ -91,14 +90,6 @@ def any_of(lines: Bool, places: Bool, offsets: np.ndarray) -> Bool:
     total = offsets_of(lines)
     found: Bool = places | (total[offsets[1:]] > total[offsets[:-1]])
     return found
-
-
-def compiled(name: str, pattern: str) -> re.Pattern[str]:
-    """The expression of the filter `name`."""
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"{name}: {pattern!r} is not a regular expression: {error}") from error
 
 
 def matching(profile: Profile, name: str, expression: str) -> tuple[Bool, Bool]:

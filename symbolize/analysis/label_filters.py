@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from symbolize.core.arrays import Bool, distinct, distinct_inverse, marked, offsets_of, pair, unpair
-from symbolize.core.errors import UsageError
+from symbolize.core.expressions import compiled
 from symbolize.profile import Profile
 from symbolize.profile.units import Unit, unit_of
 
@@ -77,12 +77,7 @@ def samples_with_label(profile: Profile, name: str, text: str) -> Bool:
     wanted = parsed_range(value)
     if wanted is not None:
         return of_samples(profile, numbers_within(profile, wanted, key))
-    patterns = []
-    for each in value.split(","):
-        try:
-            patterns.append(re.compile(each))
-        except re.error as error:
-            raise UsageError(f"{name}: {each!r} is not a regular expression: {error}") from error
+    patterns = [compiled(name, each) for each in value.split(",")]
     found = [of_samples(profile, texts_matching(profile, pattern, key)) for pattern in patterns]
     chosen: Bool = np.logical_or.reduce(found) if key else np.logical_and.reduce(found)
     return chosen
@@ -155,10 +150,7 @@ def labels_shown(profile: Profile, show: str, hide: str) -> Profile:
     for name, text in (("tagshow", show), ("taghide", hide)):
         if not text:
             continue
-        try:
-            pattern = re.compile(text)
-        except re.error as error:
-            raise UsageError(f"{name}: {text!r} is not a regular expression: {error}") from error
+        pattern = compiled(name, text)
         keys = distinct(labels.key)
         matches = [(pattern.search(strings.text(row)) is not None) == (name == "tagshow") for row in keys.tolist()]
         chosen[keys] &= np.array(matches, np.bool_)

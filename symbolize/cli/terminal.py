@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -31,7 +30,8 @@ from symbolize.cli.shown import (
     symbolizer_of,
     the_profile,
 )
-from symbolize.core.errors import InputError, UsageError, printable
+from symbolize.core.errors import InputError, printable
+from symbolize.core.expressions import compiled
 from symbolize.core.terminal import Style, has_colour, width_of
 
 if TYPE_CHECKING:
@@ -122,10 +122,7 @@ def run_list(arguments: Sequence[str]) -> int:
     """Print the lines of the functions that match, the heaviest function first. The exit code."""
     options = list_parser().parse_args(arguments)
     sources = sources_of(options)
-    try:
-        pattern = re.compile(options.regex)
-    except re.error as error:
-        raise UsageError(f"{options.regex!r} is not a regular expression: {error}") from error
+    pattern = compiled("REGEX", options.regex)
     with symbolizer_of(options) as symbolizer:
         shown = the_profile(options, options.profiles, symbolizer)
     from symbolize.analysis.text import list_lines

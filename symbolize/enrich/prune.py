@@ -9,6 +9,7 @@ import numpy as np
 
 from symbolize.core.arrays import NONE, Bool, Int64, offsets_of, ranges
 from symbolize.core.errors import UsageError
+from symbolize.core.expressions import compiled
 from symbolize.profile import Profile
 
 NO_ARGUMENTS: Final = re.compile(r"\(anonymous namespace\)|operator\(\)|(\()")
@@ -55,10 +56,7 @@ def prune(profile: Profile, drop: str = "", keep: str = "", *, own: bool = False
 def prune_from(profile: Profile, pattern: str) -> Profile:
     """A profile without the frames below the innermost one that matches, which stays; it is not changed. Raises
     UsageError for an invalid expression."""
-    try:
-        search = re.compile(pattern).search
-    except re.error as error:
-        raise UsageError(f"prune_from: {pattern!r} is not a regular expression: {error}") from error
+    search = compiled("prune_from", pattern).search
     hits = functions_matching(profile, lambda name: search(name) is not None)
     locations, samples = profile.locations, profile.samples
     hit_lines = np.append(hits, False)[locations.lines.function]
@@ -140,10 +138,7 @@ def without_arguments(name: str) -> str:
 
 def whole(name: str, pattern: str) -> re.Pattern[str]:
     """An expression of RE2 for whole names. Raises UsageError."""
-    try:
-        return re.compile(in_python(pattern))
-    except re.error as error:
-        raise UsageError(f"{name}: {pattern!r} is not a regular expression: {error}") from error
+    return compiled(name, in_python(pattern), pattern)
 
 
 def in_python(pattern: str) -> str:

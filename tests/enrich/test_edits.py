@@ -197,6 +197,7 @@ def test_expressions_that_are_none() -> None:
         "nothing is dropped as the profile asks for: drop: '(' is not a regular expression: missing ), unterminated "
         "subpattern at position 0"
     ]
+    assert "repetition" in prune(made(MIXED, drop="a{9999999999}"), own=True).warnings[0]
     for edits in (Edits(drop="("), Edits(prune=True, keep="(", drop="x"), Edits(prune_from="(")):
         with pytest.raises(UsageError, match="is not a regular expression"):
             edits.apply(made(MIXED))
