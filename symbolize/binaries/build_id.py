@@ -6,6 +6,7 @@ HASH_PREFIX = "htlhash:"
 """In front of the hash by which the eBPF profiler of OpenTelemetry knows a file."""
 
 _BUILD_ID = re.compile(r"(?:[0-9a-f]{2}){2,64}", re.IGNORECASE)
+_GO_BUILD_ID = re.compile(r"[\w-]+(?:/[\w-]+){3}", re.ASCII)
 _MODULE_ID_DIGITS = 33
 _MODULE_ID = re.compile(r"[0-9a-f]{32}0", re.IGNORECASE)
 
@@ -17,8 +18,8 @@ def is_build_id(text: str) -> bool:
 
 def is_other_id(text: str) -> bool:
     """Whether `text` identifies a file by what is no build id in an ELF note of GNU: `htlhash:` with a hash of the
-    file, or the id that Go's linker wrote, which has slashes (R321, build ids of OTLP)."""
-    return text.startswith(HASH_PREFIX) or "/" in text
+    file, or the four parts of the id that Go's linker wrote (R321, build ids of OTLP)."""
+    return text.startswith(HASH_PREFIX) or _GO_BUILD_ID.fullmatch(text) is not None
 
 
 def plain_build_id(text: str) -> str:

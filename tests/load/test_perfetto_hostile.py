@@ -11,7 +11,6 @@ import pytest
 
 from symbolize.core.errors import InputError
 from symbolize.load import load_all
-from symbolize.load.perfetto import build as building
 from symbolize.load.perfetto import dumps as heap_dumps
 from symbolize.load.perfetto import heaps, packet_reader, processes, samples, scan, sessions
 from symbolize.load.perfetto import load as loading
@@ -284,7 +283,7 @@ def test_samples_of_one_deep_callstack(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = only(trace)
     assert whole.samples.locations.tolist() == whole.samples.locations[:300].tolist() * 8
     for piece in (1, 299, 300, 301, 2399):
-        monkeypatch.setattr(building, "PIECE", piece)
+        monkeypatch.setattr("symbolize.core.arrays.AT_ONCE", piece)
         assert encode(only(trace)) == encode(whole)
     monkeypatch.setattr(loading, "MAX_PROFILE_FRAMES", 1000)
     assert len(warned(trace, "5 samples were left out because a profile of all would be too large").samples) == 3

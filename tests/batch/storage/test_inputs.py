@@ -56,10 +56,10 @@ def test_one_file(tmp_path: Path) -> None:
 
 def test_folder(tmp_path: Path) -> None:
     """All files of a folder in order, but not hidden ones, the run's own and those that are still written."""
-    tree(tmp_path, "b/x.pb", "a.prof", "b/c/y.pprof", "b.txt", ".git/z", ".hidden", "b/u.tmp", "v.part")
+    tree(tmp_path, "b/x.pb", "a.prof", "b/c/y.pprof", "b.bin", ".git/z", ".hidden", "b/u.tmp", "v.part")
     tree(tmp_path, f"{STATE_FOLDER}/state.pb", "b/.symbolize/tmp/q")
     results = found(tmp_path)
-    assert names(results) == ["a", "b.txt", "b/x", "b/c/y"]
+    assert names(results) == ["a", "b.bin", "b/x", "b/c/y"]
 
 
 def test_links(tmp_path: Path) -> None:
