@@ -33,7 +33,7 @@ def absurd_lengths() -> bytes:
 def bomb(size: int, random_bytes: int) -> bytes:
     """A pprof file that becomes a string of `size` bytes, so many of them random in each MiB."""
     piece = random.Random(0).randbytes(random_bytes) + bytes((1 << 20) - random_bytes)
-    head = b"\x32" + varint(size)
+    head = b"\x0a\x04\x08\x01\x10\x02\x32\x00\x32" + varint(size)
     packer = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS)
     made = [packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)]
     # After a full flush the same bytes are packed in the same way, so that once is enough.
