@@ -11,6 +11,8 @@ from types import ModuleType
 import symbolize
 
 PACKAGE = Path(symbolize.__file__).parent
+ROOT = Path(__file__).parents[2]
+"""Where the tools are, which is not where an installed package is."""
 
 
 def load_source(name: str) -> ModuleType:
@@ -26,6 +28,6 @@ def load_source(name: str) -> ModuleType:
 def run(folder: Path, script: Path, *arguments: str) -> str:
     """What `script` prints when it runs with a copy of the package that has no compiled modules."""
     shutil.copytree(PACKAGE, folder / "symbolize", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(PACKAGE.parent)])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (folder, PACKAGE.parent, ROOT)))}
     command = [sys.executable, str(script), *arguments]
     return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=True).stdout
