@@ -43,7 +43,7 @@ from symbolize.profile.sample_types import Alignment, aligned, check_alike, fact
 PAGE: Final = 4096
 FLAGS: Final = ("has_functions", "has_filenames", "has_line_numbers", "has_inline_frames")
 MAX_BUILDS: Final = 16
-"""Builds with one path that are told apart as wholes; mappings of more stay as they are."""
+"""Builds of one path that are distinguished; mappings of further ones stay separate."""
 NO_FILE: Final = re.compile(rb"//.*|/(dev/|memfd:|anon_hugepage|SYSV).*|.*/perf-\d+\.map|.*/jit-\d+\.dump")
 """Recorded names that look like paths and are those of memory."""
 
@@ -423,7 +423,7 @@ def kinds_of_addresses(profile: Profile) -> UInt8:
 
 def joined_obfuscation(first: Profile, second: Profile) -> Obfuscation | None:
     """The names for obfuscated code of both, each for its own mappings. Code in no mapping, where both have such, gets
-    none: it cannot be told apart."""
+    none: it cannot be distinguished."""
     a, b = (each.obfuscation or Obfuscation((), [()] * (len(each.mappings) + 1)) for each in (first, second))
     if not (a.maps or b.maps):
         return None

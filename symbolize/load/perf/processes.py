@@ -124,7 +124,7 @@ class Processes:
         if holder not in (NONE, row) and self.all[holder].space is space and self._samples.share_maps(row, holder):
             return
         space.holder = row
-        if not self._samples.has_room(len(space.rows)):
+        if not self._samples.fits(len(space.rows)):
             self._samples.empty_pool(len(self.all))
         columns = np.array(space.starts, np.uint64), np.array(space.limits, np.uint64), np.array(space.rows, np.int32)
         self._samples.set_maps(row, *columns)
@@ -235,10 +235,10 @@ class Processes:
 
     def _put(self, process: Process, start: int, limit: int, row: int) -> None:
         """Put a mapping into a process."""
-        has_room = self._has_room(1)
+        fits = self._fits(1)
         at = self._cut(process, start, limit)
         space = process.space
-        if at is None or len(space.rows) >= MAX_MAPS or not has_room:
+        if at is None or len(space.rows) >= MAX_MAPS or not fits:
             self.too_many += 1
             return
         space.starts.insert(at, start)
@@ -248,9 +248,9 @@ class Processes:
 
     def _cut(self, process: Process, start: int, limit: int) -> int | None:
         """Take a range out of the mappings of a process; the position in its lists that is free then, None if it shares
-        them and there is no room for its own."""
+        them and a copy would exceed the limit of all mappings."""
         if process.space.users > 1:
-            if not self._has_room(len(process.space.rows)):
+            if not self._fits(len(process.space.rows)):
                 return None
             self._set_space(process, process.space.copy())
         space = process.space
@@ -270,7 +270,7 @@ class Processes:
         self._maps += len(pieces) - (last - first)
         return first + sum(begin < start for begin, _, _ in pieces)
 
-    def _has_room(self, count: int) -> bool:
+    def _fits(self, count: int) -> bool:
         """Whether there may be so many more mappings, for which those of processes that ended are forgotten."""
         while self._maps + count > MAX_ALL_MAPS and self._exited:
             self._set_space(self._exited.pop(), Space())

@@ -103,7 +103,7 @@ class Samples:
         """The maps of a process changed."""
         self.processes[row, COUNT] = STALE
 
-    def has_room(self, count: int) -> bool:
+    def fits(self, count: int) -> bool:
         """Whether so many maps can be entered into the pool."""
         return self.pool_used + count <= MAX_POOL
 

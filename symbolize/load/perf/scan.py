@@ -250,7 +250,7 @@ class Scan:
         return 0
 
     def extend_queue(self) -> cython.int:
-        """Make room for more records."""
+        """Enlarge the queue."""
         self.times = extended(self.times, self.count + 1)
         self.offsets = extended(self.offsets, self.count + 1)
         return 0
@@ -451,7 +451,6 @@ class Scan:
         each: cython.Py_ssize_t = 2 + (1 if form & READ_LOST else 0)
         id_at: cython.Py_ssize_t = 8
         at: cython.Py_ssize_t = self.read_values
-        _: cython.ulonglong
         row: cython.int
         value: cython.ulonglong
         if not form & READ_GROUP:
