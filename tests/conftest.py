@@ -1,10 +1,16 @@
 """What holds for all tests."""
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """Commands that tests start keep their compiled modules, or each of thousands compiles them again."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_finish() -> None:
