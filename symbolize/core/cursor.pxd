@@ -1,5 +1,6 @@
 include "protobuf.pxi"
 cimport cython
+from symbolize.core.integers cimport unsigned_at
 
 @cython.final
 cdef class Cursor:

@@ -10,6 +10,7 @@ otherwise need a check, or an exception that cannot be raised without the GIL, a
 import cython
 
 if not cython.compiled:
+    from symbolize.core.integers import unsigned_at
     from symbolize.core.protobuf import (
         BYTES,
         FIXED32,
@@ -70,18 +71,10 @@ class Cursor:
 
     def uint(self, size: cython.int) -> cython.ulonglong:
         """An unsigned integer of 1 to 8 bytes in the file's byte order."""
-        value: cython.ulonglong = 0
-        i: cython.int
-        if not self.need(size):
+        if self.pos < 0 or self.end > len(self.data) or not self.need(size):
             return 0
-        if self.big:
-            for i in range(size):
-                value = ((value << 8) & MASK64) | self.data[self.pos + i]
-        else:
-            for i in range(size):
-                value |= cython.cast(cython.ulonglong, self.data[self.pos + i]) << (8 * i)
         self.pos += size
-        return value
+        return unsigned_at(self.data, self.pos - size, size, self.big)
 
     def uleb(self) -> cython.ulonglong:
         """An unsigned LEB128 number (DWARF 5 §7.6), which is also a protobuf varint; bits above 64 are dropped."""

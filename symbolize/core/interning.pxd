@@ -1,4 +1,5 @@
 cimport cython
+from symbolize.core.integers cimport folded_product, unsigned_at
 
 
 @cython.final

@@ -11,12 +11,16 @@ import numpy as np
 
 from symbolize.core.arrays import Int32, Int64, UInt64, extended
 
+if not cython.compiled:
+    from symbolize.core.integers import folded_product, unsigned_at
+
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
 FIRST_BITS = cython.declare(cython.int, 4)
 FIRST_SLOTS = cython.declare(cython.Py_ssize_t, 16)
 DENSITY = cython.declare(cython.Py_ssize_t, 8)
+TWO_WORDS = cython.declare(cython.Py_ssize_t, 16)
 
 NO_WORDS = cython.declare(cython.ulonglong[::1], memoryview(np.zeros(0, np.uint64)))
 NO_ROWS = cython.declare(cython.int[::1], memoryview(np.zeros(0, np.int32)))
@@ -134,16 +138,6 @@ class Table:
         return 0
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def mixed_with(mixed: cython.ulonglong, word: cython.ulonglong, mixer: cython.ulonglong) -> cython.ulonglong:
-    """The hash `mixed` with one more word in it."""
-    mixed = ((mixed ^ word) * mixer) & MASK64
-    return mixed ^ (mixed >> 29)
-
-
 @cython.cclass
 class HashedRows:
     """The slots of `count` rows: 32 bits of the row's hash, which begin with its first slot, and the row plus 1."""
@@ -209,7 +203,7 @@ class Tuples(HashedRows):
         slot: cython.Py_ssize_t
         mask: cython.Py_ssize_t = self.slots.shape[0] - 1
         for i in range(self.width):
-            hashed = mixed_with(hashed, self.key[i], self.mixer)
+            hashed = folded_product(hashed ^ self.key[i], self.mixer)
         hashed >>= 32
         slot = hashed >> self.shift
         while self.slots[slot] != 0:
@@ -296,7 +290,7 @@ class Lists(HashedRows):
         begin: cython.Py_ssize_t = self.used
         mask: cython.Py_ssize_t = self.slots.shape[0] - 1
         for i in range(begin, begin + self.size):
-            hashed = mixed_with(hashed, cython.cast(cython.uint, self.items[i]), self.mixer)
+            hashed = folded_product(hashed ^ cython.cast(cython.uint, self.items[i]), self.mixer)
         hashed >>= 32
         slot = hashed >> self.shift
         while self.slots[slot] != 0:
@@ -337,27 +331,23 @@ def hash_of(
     data: cython.const[cython.uchar][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t, mixer: cython.ulonglong
 ) -> cython.ulonglong:
     """The hash of `data[begin:end]`. Bounds are checked once, not for each byte."""
-    mixed: cython.ulonglong = mixer
+    mixed: cython.ulonglong = MASK64 ^ mixer  # another number, or a pair of words would hash as the reversed one
     word: cython.ulonglong
     i: cython.Py_ssize_t = begin
     if begin < 0 or end > len(data):
         return 0
-    while end - i >= 8:
-        word = data[i]
-        word |= cython.cast(cython.ulonglong, data[i + 1]) << 8
-        word |= cython.cast(cython.ulonglong, data[i + 2]) << 16
-        word |= cython.cast(cython.ulonglong, data[i + 3]) << 24
-        word |= cython.cast(cython.ulonglong, data[i + 4]) << 32
-        word |= cython.cast(cython.ulonglong, data[i + 5]) << 40
-        word |= cython.cast(cython.ulonglong, data[i + 6]) << 48
-        word |= cython.cast(cython.ulonglong, data[i + 7]) << 56
-        mixed = mixed_with(mixed, word, mixer)
+    while end - i >= TWO_WORDS:
+        word = mixed ^ unsigned_at(data, i, 8, False)
+        mixed = folded_product(word, mixer ^ unsigned_at(data, i + 8, 8, False))
+        i += TWO_WORDS
+    if end - i >= 8:
+        mixed = folded_product(mixed ^ unsigned_at(data, i, 8, False), mixer)
         i += 8
     word = end - begin
     while i < end:
         word = (word << 8) & MASK64 | data[i]
         i += 1
-    return mixed_with(mixed, word, mixer)
+    return folded_product(mixed ^ word, mixer)
 
 
 @cython.cfunc
@@ -374,21 +364,18 @@ def is_same(
 ) -> cython.bint:
     """Whether `data[begin:end]` is in `known` at `at`; bounds are checked once."""
     i: cython.Py_ssize_t = 0
-    differs: cython.int = 0
     size: cython.Py_ssize_t = end - begin
     if begin < 0 or at < 0 or end > len(data) or size > len(known) - at:
         return False
-    while size - i >= 8 and differs == 0:
-        # Without a jump for each byte.
-        differs = (data[begin + i] ^ known[at + i]) | (data[begin + i + 1] ^ known[at + i + 1])
-        differs |= (data[begin + i + 2] ^ known[at + i + 2]) | (data[begin + i + 3] ^ known[at + i + 3])
-        differs |= (data[begin + i + 4] ^ known[at + i + 4]) | (data[begin + i + 5] ^ known[at + i + 5])
-        differs |= (data[begin + i + 6] ^ known[at + i + 6]) | (data[begin + i + 7] ^ known[at + i + 7])
+    while size - i >= 8:
+        if unsigned_at(data, begin + i, 8, False) != unsigned_at(known, at + i, 8, False):
+            return False
         i += 8
-    while i < size and differs == 0:
-        differs = data[begin + i] ^ known[at + i]
+    while i < size:
+        if data[begin + i] != known[at + i]:
+            return False
         i += 1
-    return differs == 0
+    return True
 
 
 @cython.cclass

@@ -8,6 +8,7 @@ import numpy as np
 
 if not cython.compiled:
     from symbolize.core.cursor import Cursor
+    from symbolize.core.integers import unsigned_at
     from symbolize.dwarf.abbrevs import AbbrevTables
     from symbolize.dwarf.columns import Nodes, Ranges
     from symbolize.dwarf.constants import *
@@ -17,45 +18,6 @@ if not cython.compiled:
 def is_c(language: cython.int) -> cython.bint:
     """Languages in which a structure holds no functions (R12, subtrees without code)."""
     return language in (DW_LANG_C89, DW_LANG_C, DW_LANG_C99, DW_LANG_C11, DW_LANG_C17, DW_LANG_C23)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.boundscheck(False)
-@cython.exceptval(check=False)
-def unsigned_at(
-    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.int, big: cython.bint
-) -> cython.ulonglong:
-    """The integer of `size` bytes, at most 8, at `at`; callers have compared `at + size` with the end of the unit."""
-    i: cython.int
-    value: cython.ulonglong = 0
-    if big:
-        for i in range(size):
-            value = (value << 8) | data[at + i]
-        return value
-    if size == 1:
-        return data[at]
-    if size == 2:
-        return data[at] | (cython.cast(cython.ulonglong, data[at + 1]) << 8)
-    if size == 4 or size == 8:
-        value = (
-            data[at]
-            | (cython.cast(cython.ulonglong, data[at + 1]) << 8)
-            | (cython.cast(cython.ulonglong, data[at + 2]) << 16)
-            | (cython.cast(cython.ulonglong, data[at + 3]) << 24)
-        )
-        if size == 8:
-            value |= (
-                (cython.cast(cython.ulonglong, data[at + 4]) << 32)
-                | (cython.cast(cython.ulonglong, data[at + 5]) << 40)
-                | (cython.cast(cython.ulonglong, data[at + 6]) << 48)
-                | (cython.cast(cython.ulonglong, data[at + 7]) << 56)
-            )
-        return value
-    for i in range(size):
-        value |= cython.cast(cython.ulonglong, data[at + i]) << (8 * i)
-    return value
 
 
 def read_code_die(

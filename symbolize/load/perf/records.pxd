@@ -1,3 +1,4 @@
 cimport cython
 
 include "numbers.pxi"
+from symbolize.core.integers cimport unsigned_at

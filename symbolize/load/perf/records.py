@@ -6,6 +6,7 @@
 import cython
 
 if not cython.compiled:
+    from symbolize.core.integers import unsigned_at
     from symbolize.load.perf.numbers import *
 
 
@@ -21,12 +22,8 @@ def ordinary_end(
         return 0
     with cython.nogil:
         while end - at >= RECORD_HEADER:
-            if is_big:
-                kind = data[at] << 24 | data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3]
-                size = data[at + 6] << 8 | data[at + 7]
-            else:
-                kind = data[at + 3] << 24 | data[at + 2] << 16 | data[at + 1] << 8 | data[at]
-                size = data[at + 7] << 8 | data[at + 6]
+            kind = unsigned_at(data, at, 4, is_big)
+            size = unsigned_at(data, at + 6, 2, is_big)
             if size < RECORD_HEADER or size > end - at:
                 break
             if kind in (COMPRESSED, COMPRESSED2, TRACING_DATA, AUXTRACE):

@@ -1,6 +1,7 @@
 cimport cython
 
 include "numbers.pxi"
+from symbolize.core.integers cimport unsigned_at
 from symbolize.core.interning cimport Chunks, Table
 from symbolize.load.perf.samples cimport Samples
 

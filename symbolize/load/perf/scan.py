@@ -11,6 +11,7 @@ import numpy as np
 from symbolize.core.arrays import extended
 
 if not cython.compiled:
+    from symbolize.core.integers import unsigned_at
     from symbolize.core.interning import Chunks, Table
     from symbolize.load.perf.numbers import *
     from symbolize.load.perf.samples import Samples
@@ -125,63 +126,17 @@ class Scan:
 
     # Numbers. Callers check that they are in a record, and `scan` that records are in the data.
 
-    @cython.boundscheck(False)
     def word(self, at: cython.Py_ssize_t) -> cython.ulonglong:
-        """Eight bytes. Bounds are checked once."""
-        low: cython.ulonglong
-        high: cython.ulonglong
-        if at < 0 or at > self.data.shape[0] - 8:
-            return 0
-        if self.big:
-            high = (
-                cython.cast(cython.ulonglong, self.data[at]) << 24
-                | cython.cast(cython.ulonglong, self.data[at + 1]) << 16
-            )
-            high |= cython.cast(cython.ulonglong, self.data[at + 2]) << 8 | self.data[at + 3]
-            low = (
-                cython.cast(cython.ulonglong, self.data[at + 4]) << 24
-                | cython.cast(cython.ulonglong, self.data[at + 5]) << 16
-            )
-            low |= cython.cast(cython.ulonglong, self.data[at + 6]) << 8 | self.data[at + 7]
-            return high << 32 | low
-        return (
-            cython.cast(cython.ulonglong, self.data[at])
-            | cython.cast(cython.ulonglong, self.data[at + 1]) << 8
-            | cython.cast(cython.ulonglong, self.data[at + 2]) << 16
-            | cython.cast(cython.ulonglong, self.data[at + 3]) << 24
-            | cython.cast(cython.ulonglong, self.data[at + 4]) << 32
-            | cython.cast(cython.ulonglong, self.data[at + 5]) << 40
-            | cython.cast(cython.ulonglong, self.data[at + 6]) << 48
-            | cython.cast(cython.ulonglong, self.data[at + 7]) << 56
-        )
+        """Eight bytes, 0 outside of the data."""
+        return unsigned_at(self.data, at, 8, self.big) if 0 <= at <= self.data.shape[0] - 8 else 0
 
-    @cython.boundscheck(False)
     def half(self, at: cython.Py_ssize_t) -> cython.ulonglong:
-        """Four bytes. Bounds are checked once."""
-        if at < 0 or at > self.data.shape[0] - 4:
-            return 0
-        if self.big:
-            return (
-                cython.cast(cython.ulonglong, self.data[at]) << 24
-                | cython.cast(cython.ulonglong, self.data[at + 1]) << 16
-                | cython.cast(cython.ulonglong, self.data[at + 2]) << 8
-                | cython.cast(cython.ulonglong, self.data[at + 3])
-            )
-        return (
-            cython.cast(cython.ulonglong, self.data[at])
-            | cython.cast(cython.ulonglong, self.data[at + 1]) << 8
-            | cython.cast(cython.ulonglong, self.data[at + 2]) << 16
-            | cython.cast(cython.ulonglong, self.data[at + 3]) << 24
-        )
+        """Four bytes, 0 outside of the data."""
+        return unsigned_at(self.data, at, 4, self.big) if 0 <= at <= self.data.shape[0] - 4 else 0
 
-    @cython.boundscheck(False)
     def short(self, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Two bytes. Bounds are checked once."""
-        if at < 0 or at > self.data.shape[0] - 2:
-            return 0
-        if self.big:
-            return cython.cast(cython.Py_ssize_t, self.data[at]) << 8 | self.data[at + 1]
-        return cython.cast(cython.Py_ssize_t, self.data[at + 1]) << 8 | self.data[at]
+        """Two bytes, 0 outside of the data."""
+        return unsigned_at(self.data, at, 2, self.big) if 0 <= at <= self.data.shape[0] - 2 else 0
 
     def take(self) -> cython.ulonglong:
         """The next eight bytes of the sample, which is bad if they are not there."""
