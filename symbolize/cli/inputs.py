@@ -59,9 +59,11 @@ def check_names(profiles: Sequence[str]) -> None:
 
 
 def is_binaries(path: str) -> bool:
-    """Whether a path is a folder or an ELF file, which is no profile."""
+    """Whether a path is an ELF file or a folder, which is no profile unless perf recorded into it."""
     if os.path.isdir(path):
-        return True
+        from symbolize.load.streams import recording_in
+
+        return recording_in(path) is None
     with suppress(OSError, ValueError), open(open_regular(path), "rb", buffering=0) as file:
         return file.read(len(ELF_MAGIC)) == ELF_MAGIC
     return False

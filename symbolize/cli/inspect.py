@@ -28,6 +28,7 @@ MAX_ROWS = 32
 def run_inspect(arguments: Sequence[str]) -> int:
     """Run the command with `arguments`; the exit code: 1 if a file could not be read."""
     from symbolize.inspection import inspect
+    from symbolize.load.streams import recording_in
     from symbolize.symbols import default_folder
 
     options = inspect_parser().parse_args(arguments)
@@ -40,7 +41,7 @@ def run_inspect(arguments: Sequence[str]) -> int:
     for path in options.files:
         problem = ""
         try:
-            if os.path.isdir(path):
+            if os.path.isdir(path) and recording_in(path) is None:
                 raise InputError(path, "is a folder: inspect a FILE in it; symbolize index reads whole folders")
             inspection = inspect(path, options.binaries, default_folder() if options.binaries else None)
         except InputError as error:

@@ -23,6 +23,8 @@ def inspect(path: str, folders: Sequence[str] = (), cache_folder: str | None = N
     """What the file at `path` offers, with the other files of its build below `folders`, by default its own folder and
     the subfolders; or what is in a profile or trace. Raises InputError if it cannot be read or is of no known kind.
     `cache_folder` is for the index of `folders`."""
+    if os.path.isdir(path):  # which perf recorded into
+        return inspect_profile(path)
     files = SpecialFiles(BinaryIndex(()))
     head = files.head(path, HEAD)
     if files.problems:

@@ -27,7 +27,9 @@ def inspect_profile(path: str) -> Inspection:
     """Inspect a profile, or all profiles of a trace, of which one is in memory at a time. Raises InputError."""
     found = load_all(path)
     profiles = [content_of(each) for each in found]
-    return Inspection(path, found[0].format, os.stat(path).st_size, profiles=profiles, conclusion=conclude(profiles))
+    files = [entry.path for entry in os.scandir(path)] if os.path.isdir(path) else [path]
+    size = sum(os.stat(file).st_size for file in files)
+    return Inspection(path, found[0].format, size, profiles=profiles, conclusion=conclude(profiles))
 
 
 def content_of(loaded: LoadedProfile) -> ProfileContent:

@@ -8,7 +8,7 @@ from symbolize.core.compression import MAGIC_SIZE, codec_of
 from symbolize.core.errors import InputError
 from symbolize.core.mapped import MappedFile
 from symbolize.load.compression import CODECS, decompressed
-from symbolize.load.streams import HEAD, MAX_STREAM, STANDARD_INPUT, Limited, chunks, peeked, source_name
+from symbolize.load.streams import HEAD, MAX_STREAM, STANDARD_INPUT, Limited, chunks, peeked, recording_in, source_name
 
 MAX_INPUT: Final = 4 << 30
 """Bytes, also after decompression, that no profile has: a pipe without end does not fill the memory."""
@@ -17,12 +17,15 @@ MAX_INPUT: Final = 4 << 30
 class Content:
     """The content of an input, which may be compressed; offsets in errors about it count in what it holds.
 
-    `name` is what errors call the input, `head` the first bytes of the content, up to `HEAD` or somewhat more. One of
-    `pieces`, `whole` and `mapped` is asked for, once. Raises InputError, as these do, where nothing can be read.
+    The content of a recording that is a folder is that of its first file. `name` is what errors call the input, `head`
+    the first bytes of the content, up to `HEAD` or somewhat more. One of `pieces`, `whole` and `mapped` is asked for,
+    once. Raises InputError, as these do, where nothing can be read.
     """
 
     def __init__(self, source: str | os.PathLike[str] | BinaryIO) -> None:
         self.name = source_name(source)
+        if isinstance(source, str | os.PathLike) and os.path.isdir(source):
+            source = recording_in(source) or source
         self._source = source
         self._packed = Limited(chunks(source, self.name), self.name, MAX_INPUT)
         first, pieces = peeked(self._packed, MAGIC_SIZE)

@@ -8,13 +8,11 @@ from symbolize.core.errors import InputError, first_names
 from symbolize.load.content import Content
 from symbolize.load.detect import is_trace
 from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
-from symbolize.load.streams import STANDARD_INPUT, source_name
+from symbolize.load.streams import PERF_DATA, STANDARD_INPUT, source_name
 from symbolize.profile.model import Profile
 
 SIMPLEPERF: Final = b"SIMPLEPERF"
 """How a simpleperf report begins."""
-PERF_DATA: Final = (b"PERFILE2", b"2ELIFREP", b"PERFFILE")
-"""How perf.data begins, in both byte orders, and before that."""
 
 
 def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = DEFAULTS) -> list[LoadedProfile]:

@@ -4,21 +4,32 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import BinaryIO, Final
 
 from symbolize.core.compression import Counted
 from symbolize.core.errors import InputError
-from symbolize.core.files import no_such, os_error_text
+from symbolize.core.files import no_such, open_regular, os_error_text
 
 CHUNK: Final = 1 << 20
 STANDARD_INPUT: Final = "-"
+
+PERF_DATA: Final = (b"PERFILE2", b"2ELIFREP", b"PERFFILE")
+"""How perf.data begins, in both byte orders, and before that."""
 
 MAX_STREAM: Final = 1 << 40
 """Bytes after decompression that no recording reaches."""
 
 HEAD: Final = 1 << 16
 """Bytes of content that decide what an input is."""
+
+
+def recording_in(folder: str | os.PathLike[str]) -> str | None:
+    """The first file of a recording of `perf record --threads`, which is a folder; None if `folder` is none."""
+    path = os.path.join(os.fspath(folder), "data")
+    with suppress(OSError, ValueError), open(open_regular(path), "rb", buffering=0) as file:
+        return path if file.read(8) in PERF_DATA else None
+    return None
 
 
 def source_name(source: str | os.PathLike[str] | BinaryIO) -> str:

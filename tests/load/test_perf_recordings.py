@@ -22,7 +22,7 @@ def recorded(name: str) -> tuple[Profile, Counter[Sample], Counter[Sample], dict
     return load_one(FOLDER / f"{name}.data", OPTIONS), *samples_of_text(text)
 
 
-@pytest.mark.parametrize("name", ["frames", "zstd", "events", "group", "pipe", "ids", "lives"])
+@pytest.mark.parametrize("name", ["frames", "zstd", "events", "group", "pipe", "ids", "lives", "threads"])
 def test_samples_are_those_of_perf(name: str) -> None:
     """Threads, names, events, periods and all addresses of the stacks, in files and at offsets in them."""
     profile, counts, periods, _ = recorded(name)
