@@ -6,10 +6,11 @@ from itertools import pairwise, takewhile
 
 import pytest
 
+import symbolize
 from symbolize.load.model import LoadOptions
 from symbolize.load.open import load_one
 from symbolize.profile import Profile
-from tests.support.fixture_files import FIXTURES
+from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.perf_script import KERNEL_HALF, Sample, samples_of_profile, samples_of_text
 
 FOLDER = FIXTURES / "profiles" / "perf_data"
@@ -29,6 +30,30 @@ def test_samples_are_those_of_perf(name: str) -> None:
     assert counts
     assert samples_of_profile(profile) == (counts, periods)
     assert profile.warnings == []
+
+
+@pytest.mark.parametrize("name", ["frames", "zstd", "events", "pipe", "ids", "threads"])
+def test_names_are_those_of_perf(name: str) -> None:
+    """Of every frame in the program and its library perf names the function that symbols name here; where functions
+    share code it names another one of them."""
+    recording, _, _, symbols = recorded(name)
+    profile = symbolize.symbolize(recording, binaries=[BINARIES / "gcc-pie"]).profile
+    text, locations, mappings = profile.strings.text, profile.locations, profile.mappings
+    same = different = 0
+    for row, mapping in enumerate(locations.mapping.tolist()):
+        path = text(mappings.filename[mapping])
+        if not path.startswith("/opt/spectra/"):
+            continue
+        address = int(locations.address[row]) + int(mappings.file_offset[mapping]) - int(mappings.start[mapping])
+        outermost = int(locations.line_offsets[row + 1]) - 1
+        ours = text(profile.functions.system_name[locations.lines.function[outermost]])
+        for frame in ((address, path), (address + 1, path)):  # a leaf, or a caller inside of its call
+            if frame in symbols:
+                same += symbols[frame] == ours
+                different += symbols[frame] != ours
+                assert symbols[frame] == ours or locations.is_folded[row]
+    assert same >= 40
+    assert different <= 1
 
 
 def test_stack_dumps() -> None:
