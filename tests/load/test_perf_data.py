@@ -722,3 +722,12 @@ def test_numbers_of_compiled_modules() -> None:
     assert {name: int(value) for name, value in declared.items()} == {
         name: value for name, value in vars(numbers).items() if name.isupper()
     }
+
+
+def test_only_an_event_that_counts_nothing() -> None:
+    """A recording whose only event carries the records of processes has that one, without samples."""
+    dummy = Event(config=9)
+    profile = read(LITTLE.file([dummy], w.Simple(event=dummy).start()))
+    text = profile.strings.text
+    assert [text(each.type) for each in profile.sample_types] == ["dummy_sample", "dummy_event"]
+    assert len(profile.samples) == 0

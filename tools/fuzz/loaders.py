@@ -95,7 +95,7 @@ def recordings() -> Iterator[Sample]:
     """Files of perf as the benchmarks and the tests write them, and recorded ones."""
     yield from (Sample(f"made {i}", data) for i, data in enumerate(made_recordings()))
     for path in sorted((ROOT / "fixtures" / "profiles" / "perf_data").glob("*.data")):
-        if path.stat().st_size < MAX_RECORDING:
+        if path.is_file() and path.stat().st_size < MAX_RECORDING:
             yield Sample(path.stem, path.read_bytes())
     with patch.object(sys, "path", [str(ROOT / "benchmarks"), *sys.path]):
         import perf_data

@@ -116,14 +116,16 @@ class Columns(NamedTuple):
 
 def columns_of(events: Sequence[Event], used: set[int]) -> Columns:
     """The sample types. Events of the same name are one, and so are those that differ in the kind of core only (R292,
-    events of hybrid processors). The events that carry side-band records only have none, unless they are `used`."""
+    events of hybrid processors). The events that carry side-band records only have none, unless they are `used` or
+    all."""
     titles = [event.title for event in events]
     plain = [match[1] if (match := HYBRID.fullmatch(title)) else b"" for title in titles]
     kinds = {each: {title for title, name in zip(titles, plain, strict=True) if name == each} for each in plain}
     names: dict[bytes, int] = {}
     of_event = np.full(len(events), NONE, np.int32)
+    all_are_dummies = all(event.is_dummy for event in events)
     for row, event in enumerate(events):
-        if event.is_dummy and row not in used:
+        if event.is_dummy and row not in used and not all_are_dummies:
             continue
         title = titles[row]
         if plain[row] and len(kinds[plain[row]]) > 1:
