@@ -14,7 +14,7 @@ from symbolize.core.expressions import compiled
 from symbolize.profile import Profile
 from symbolize.profile.units import Unit, unit_of
 
-RANGE: Final = re.compile(r"(?P<low>[+-]?[0-9]+[A-Za-z]*)?(?P<colon>:)?(?P<high>[+-]?[0-9]+[A-Za-z]*)?")
+RANGE: Final = re.compile(r"(?P<low>[+-]?[0-9]{1,999}[A-Za-z]*)?(?P<colon>:)?(?P<high>[+-]?[0-9]{1,999}[A-Za-z]*)?")
 BOUND: Final = re.compile(r"([+-]?[0-9]+)([A-Za-z]*)")
 IN_BYTES: Final = (b"alignment", b"request")
 """Keys of numbers that are bytes where no unit is given, as pprof has it."""
@@ -110,11 +110,13 @@ def numbers_within(profile: Profile, wanted: Range, key: str) -> Bool:
     A label without a unit has the one that others with its key have, else the one that pprof takes for its key.
     """
     labels, strings = profile.samples.labels, profile.strings
-    is_number = labels.text == 0
     pairs, which = distinct_inverse(pair(labels.key, labels.unit))
     keys, units = (rows.tolist() for rows in unpair(pairs))
     of_key = {row: unit for row, unit in zip(reversed(keys), reversed(units), strict=True) if unit}
     found = np.zeros(len(labels), np.bool_)
+    numbers = np.flatnonzero(labels.text == 0)
+    numbers = numbers[np.argsort(which[numbers], kind="stable")]
+    edges = np.searchsorted(which[numbers], np.arange(len(pairs) + 1)).tolist()
     for number, (row, unit) in enumerate(zip(keys, units, strict=True)):
         if key and strings.text(row) != key:
             continue
@@ -122,7 +124,7 @@ def numbers_within(profile: Profile, wanted: Range, key: str) -> Bool:
         limits = wanted.limits(unit_of(name))
         if limits is None:
             continue
-        rows = np.flatnonzero((which == number) & is_number)
+        rows = numbers[edges[number] : edges[number + 1]]
         values = labels.number[rows]
         inside = np.ones(len(rows), np.bool_)
         for limit, is_low in zip(limits, (True, False), strict=True):

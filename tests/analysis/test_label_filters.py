@@ -1,5 +1,6 @@
 """Filters of samples and labels, against pprof's own and by examples."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,27 @@ def test_pprof_filters_the_same(options: dict[str, str], tmp_path: Path) -> None
     data = written(SAMPLES)
     theirs = pprof(tmp_path, [data], *(f"-{name}={text}" for name, text in options.items()))
     assert summed(selected(load(data, "made"), Filters(**options))) == summed(theirs)
+
+
+def test_expressions_raise_no_warnings(recwarn: pytest.WarningsRecorder) -> None:
+    """A set that Python may read otherwise one day is no concern of who calls."""
+    selected(load(written(SAMPLES), "made"), Filters(focus="[[a]"))
+    assert not recwarn.list
+
+
+def test_numbers_of_any_length() -> None:
+    """What has more digits than any number is an expression like others."""
+    assert chosen(selected(load(written(SAMPLES), "made"), Filters(tagfocus="9" * 5000 + "kb"))) == set()
+
+
+def test_many_keys_take_linear_time() -> None:
+    """Each number is compared once, however many keys there are."""
+    count = 1 << 17
+    labels: list[Label] = [(f"k{number}", "", number, "") for number in range(count)]
+    profile = load(written([labels[: count // 2], labels[count // 2 :]]), "made")
+    began = time.process_time()
+    assert chosen(selected(profile, Filters(tagfocus=f"{count // 2}:"))) == {1}
+    assert time.process_time() - began < 5
 
 
 def test_units_of_one_key_may_differ() -> None:
