@@ -22,8 +22,8 @@ def rewrite_paths(profile: Profile, prefixes: Sequence[tuple[str, str]] = (), tr
     first of `trimmed` that it begins with is removed; each may be several folders, separated as in PATH. Folders match
     whole names.
     """
-    pairs = sorted(((folder(old), new.rstrip("/")) for old, new in prefixes), key=lambda each: -len(each[0]))
-    replaced = [(old, os.fsencode(new) + b"/" * bool(new)) for old, new in pairs]
+    pairs = [(folder(old), folder(new) if new else b"") for old, new in prefixes]
+    replaced = sorted(pairs, key=lambda each: -len(each[0]))
     removed = [folder(each) for text in trimmed for each in text.split(os.pathsep) if each]
     removed += ALWAYS_TRIMMED if removed else ()
     functions, strings = profile.functions, profile.strings

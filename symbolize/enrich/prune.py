@@ -20,6 +20,9 @@ CLASSES: Final = {
     "upper": "A-Z", "word": "0-9A-Za-z_", "xdigit": "0-9A-Fa-f",
 }  # fmt: skip
 """The classes of characters that RE2 knows by name, `[[:alpha:]]`, and Python does not."""
+NAMED_CLASS: Final = re.compile(r"\[:(\^?)(\w+):\]")
+ASCII: Final = 128
+"""Characters in ASCII, the only ones in these classes."""
 
 Matches = Callable[[str], bool]
 
@@ -143,5 +146,13 @@ def whole(name: str, pattern: str) -> re.Pattern[str]:
 
 def in_python(pattern: str) -> str:
     """An expression of RE2 as Python writes it: classes by name, and the end of the text."""
-    named = re.sub(r"\[:(\w+):\]", lambda match: CLASSES.get(match[1], match[0]), pattern)
+    named = NAMED_CLASS.sub(lambda match: of_class(match[2], is_negated=bool(match[1])) or match[0], pattern)
     return re.sub(r"(?<!\\)((?:\\\\)*)\\z", r"\1\\Z", named)
+
+
+def of_class(name: str, *, is_negated: bool) -> str:
+    """What is between the brackets of a class of characters that RE2 knows by name, or of all others."""
+    if not is_negated or name not in CLASSES:
+        return CLASSES.get(name, "")
+    others = re.compile(f"[^{CLASSES[name]}]")
+    return "".join(f"\\x{code:02x}" for code in range(ASCII) if others.match(chr(code))) + r"\x80-\U0010ffff"

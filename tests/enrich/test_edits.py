@@ -80,6 +80,14 @@ def test_expressions_of_re2() -> None:
     assert in_python(r"a\\z") == r"a\\z"
 
 
+@pytest.mark.parametrize("name", ["alpha", "digit", "punct", "space", "print"])
+def test_classes_by_name(name: str) -> None:
+    """A class and the class of all others have no character in common, and all characters together."""
+    inside, outside = (re.compile(in_python(f"[[:{sign}{name}:]]")) for sign in ("", "^"))
+    for code in (*range(300), 0x10FFFF):
+        assert (inside.fullmatch(chr(code)) is None) == (outside.fullmatch(chr(code)) is not None)
+
+
 @pytest.mark.parametrize(
     ("stack", "left"),
     [
@@ -174,6 +182,7 @@ MIXED: list[Stack] = [
         ("malloc|operator new", "", []),
         (".*", "main|work", []),
         ("[[:alpha:]]+", "", []),
+        ("[[:^upper:]]*ma[[:^digit:]]+", "", []),
         (r"\(anonymous namespace\)::helper|dotted", "", []),
         ("", "", ["-prune_from=work|helper"]),
         ("malloc", "", ["-prune_from=^main$"]),
@@ -222,6 +231,7 @@ def test_edits_do_not_change_the_profile() -> None:
         ("/src/a.c", [("/src", "/home/user")], [], "/home/user/a.c"),
         ("/src/a.c", [("/src/", "/home/user/")], [], "/home/user/a.c"),
         ("/src/a.c", [("/src", "")], [], "a.c"),
+        ("/src/a.c", [("/src", "/")], [], "/a.c"),
         ("/src2/a.c", [("/src", "/home/user")], [], "/src2/a.c"),
         ("/src/lib/a.c", [("/src", "/x"), ("/src/lib", "/y")], [], "/y/a.c"),
         ("/src", [("/src", "/x")], [], "/src"),
