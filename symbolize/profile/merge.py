@@ -38,7 +38,16 @@ from symbolize.profile.model import (
     ValueType,
 )
 from symbolize.profile.obfuscation import Obfuscation
-from symbolize.profile.sample_types import Alignment, aligned, check_alike, factors, kind_of, kinds_of, values_of
+from symbolize.profile.sample_types import (
+    LARGEST,
+    Alignment,
+    aligned,
+    check_alike,
+    factors,
+    kind_of,
+    kinds_of,
+    values_of,
+)
 
 PAGE: Final = 4096
 FLAGS: Final = ("has_functions", "has_filenames", "has_line_numbers", "has_inline_frames")
@@ -444,7 +453,7 @@ def with_header(result: Profile, first: Profile, second: Profile, last: ValueTyp
     return replace(
         result,
         time_nanos=min(times, default=0),
-        duration_nanos=min(first.duration_nanos + second.duration_nanos, np.iinfo(np.int64).max),
+        duration_nanos=limited(first.duration_nanos + second.duration_nanos),
         period_type=period_type,
         period=period,
         comments=list(dict.fromkeys((*first.comments, *second.comments))),
@@ -463,4 +472,9 @@ def joined_period(result: Profile, first: Profile, second: Profile) -> tuple[Val
     if found is None:
         return first.period_type, first.period
     kind, own, others = found
-    return ValueType(*result.strings.add_all(kind)), max(first.period * own, second.period * others)
+    return ValueType(*result.strings.add_all(kind)), limited(max(first.period * own, second.period * others))
+
+
+def limited(number: int) -> int:
+    """A number of the header, or the largest or smallest that fits into 64 bits."""
+    return min(max(number, -LARGEST - 1), LARGEST)

@@ -14,6 +14,8 @@ Kind = tuple[bytes, bytes]
 """Name and unit of a sample type."""
 
 LARGEST = (1 << 63) - 1
+MAX_DIGITS = 9
+"""Digits of the number of a sample type, at most."""
 
 
 class Column(NamedTuple):
@@ -128,11 +130,11 @@ def choose_sample_type(profile: Profile, name: str) -> None:
     UsageError for one that is not there.
     """
     names = [profile.strings.text(each.type) for each in profile.sample_types]
-    column = int(name) if name.isascii() and name.isdigit() else position(names, name)
+    column = int(name) if name.isascii() and name.isdigit() and len(name) <= MAX_DIGITS else position(names, name)
     if column is None or column >= len(names):
         known = ", ".join(names) or "none"
         what = f"sample type {name} is there" if column is not None else f"sample type is called {name!r}"
-        raise UsageError(f"no {what}; the profile has {known}")
+        raise UsageError(f"no {what}; {profile.source or 'the profile'} has {known}")
     if names.index(names[column]) == column:
         profile.default_sample_type = profile.sample_types[column].type
         return

@@ -284,6 +284,51 @@ def test_headers() -> None:
     assert (whole.strings[whole.doc_url], whole.strings[whole.drop_frames]) == (b"doc", b"drop0")
 
 
+def test_headers_stay_within_64_bits() -> None:
+    """Sums of durations, and periods in another unit, are the largest or smallest number instead."""
+    parts = []
+    for period, unit in ((2**62, b"hours"), (1, b"nanoseconds")):
+        profile = loaded([EXE], [((Place(EXE.start, 1),), (1,))])
+        profile.duration_nanos, profile.period = SMALLEST, period
+        profile.period_type = ValueType(*profile.strings.add_all([b"cpu", unit]))
+        parts.append(profile)
+    whole = load(encode(merged(parts)), "merged")
+    assert (whole.duration_nanos, whole.period) == (SMALLEST, LARGEST)
+
+
+def whole_of(profile: Profile) -> tuple[Any, ...]:
+    """What a merge has to keep whatever the order: stacks with their values, and the header."""
+    comments = frozenset(profile.strings[row] for row in profile.comments)
+    return summed(profile), profile.duration_nanos, profile.period, comments
+
+
+@given(mapped(), mapped(), mapped())
+def test_merging_in_any_grouping(first: Profile, second: Profile, third: Profile) -> None:
+    """Parts may be merged before, one profile gives itself, and the totals are those of all."""
+    for number, profile in enumerate((first, second, third)):
+        profile.duration_nanos, profile.period = number, 10 * number
+        profile.comments = [profile.strings.add(b"of %d" % number)]
+    whole = merged([first, second, third])
+    assert whole_of(merged([merged([first, second]), third])) == whole_of(whole)
+    assert whole_of(merged([first, merged([second, third])])) == whole_of(whole)
+    assert whole_of(merged([whole])) == whole_of(whole)
+    totals = sum(each.samples.values.sum(axis=0) for each in (first, second, third))
+    assert whole.samples.values.sum(axis=0).tolist() == np.asarray(totals).tolist()
+    again = merged([whole])
+    assert (len(again.samples), len(again.locations), len(again.mappings)) == (
+        len(whole.samples),
+        len(whole.locations),
+        len(whole.mappings),
+    )
+    assert encode(merged([again])) == encode(again)
+
+
+@given(mapped(), mapped())
+def test_merging_in_any_order(first: Profile, second: Profile) -> None:
+    """The other order gives the same stacks and values; only code without a file may be in another stand-in."""
+    assert whole_of(merged([second, first])) == whole_of(merged([first, second]))
+
+
 def test_inputs_are_not_overwritten(tmp_path: Path) -> None:
     """A merged profile knows where it is from (R278, inputs are kept)."""
     paths = [tmp_path / name for name in ("a.pb", "b.pb")]
@@ -360,7 +405,7 @@ def test_sample_types_are_chosen_as_in_pprof() -> None:
         assert profile.samples.values[0, profile.weight_column()] == expected
         again = load(encode(profile), "again")
         assert again.samples.values[0, again.weight_column()] == expected
-    for name in ("3", "inuse_", ""):
+    for name in ("3", "inuse_", "", "9" * 5000):
         with pytest.raises(UsageError, match="the profile has space, objects, space"):
             choose_sample_type(profile, name)
 
