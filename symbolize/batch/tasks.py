@@ -12,7 +12,7 @@ import time
 import traceback
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from symbolize.resolve import PendingDecode
 from symbolize.symbols import TableCache, default_folder
 from symbolize.write import write
 from symbolize.write.files import check_inputs
+
+if TYPE_CHECKING:
+    from symbolize import Edits
 
 MAX_OPEN: Final = 512
 """Binaries that a worker keeps open; with one more it closes all."""
@@ -78,6 +81,7 @@ class WorkerConfig:
     nearest_line: bool = False
     proguard_maps: tuple[str, ...] = ()
     annotate: bool = False
+    edits: "Edits | None" = None
     debuginfod: tuple[str, ...] = ()
     refresh_misses: bool = False
     downloads: str = ""
@@ -185,6 +189,7 @@ class Worker:
             nearest_line=config.nearest_line,
             proguard_maps=config.proguard_maps,
             annotate=config.annotate,
+            edits=config.edits,
             tables=self.tables,
         )
         return self._open_files.enter_context(symbolizer)

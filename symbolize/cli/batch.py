@@ -39,6 +39,7 @@ from symbolize.cli.options import (
     print_error,
     warn_if_interpreted,
 )
+from symbolize.cli.selection import add_edit_options, edits_of
 from symbolize.core.errors import UsageError
 from symbolize.core.files import no_such
 
@@ -132,6 +133,7 @@ def batch_parser() -> Parser:
     )
     add_input_options(result)
     add_naming_options(result)
+    add_edit_options(result)
     add_cache_options(result)
     add_execution_options(result.group("Execution"))
     add_limit_options(result.group("Limits"))
@@ -291,6 +293,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         nearest_line=options.nearest_line,
         proguard_maps=tuple(options.proguard_map),
         annotate=options.annotate,
+        edits=edits_of(options),
         debuginfod=tuple(options.debuginfod),
         refresh_misses=options.refresh_misses,
         downloads=downloads,

@@ -40,6 +40,17 @@ def add_selection_options(parser: Parser) -> None:
     )
     for name, text in FILTERS.items():
         group.add_argument(f"--{name}", metavar="REGEX", default="", help=text)
+    parser.group("Names").add_argument(
+        "--force",
+        action="store_true",
+        help="replace names that came with the profile;\nwherever a lookup answers, otherwise only by better ones",
+    )
+    add_edit_options(parser)
+
+
+def add_edit_options(parser: Parser) -> None:
+    """Add the options that change frames and their names."""
+    group = parser.group("Selection")
     group.add_argument(
         "--prune",
         action="store_true",
@@ -51,11 +62,6 @@ def add_selection_options(parser: Parser) -> None:
         "--prune-from", metavar="REGEX", default="", help="drop all that matching functions call, but not these"
     )
     names = parser.group("Names")
-    names.add_argument(
-        "--force",
-        action="store_true",
-        help="replace names that came with the profile;\nwherever a lookup answers, otherwise only by better ones",
-    )
     add_list(
         names,
         "--path-prefix",

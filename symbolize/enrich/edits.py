@@ -18,7 +18,8 @@ class Edits:
     pprof does; `drop` and `keep` are regular expressions for whole names of functions that do so too. `prune_from`
     drops all below the innermost frame that matches.
 
-    `synthesize` gives code without names a function `module+0xoffset`. Raises UsageError for `keep` alone.
+    `synthesize` gives code without names a function `module+0xoffset`. Raises UsageError for `keep` alone, and for an
+    invalid expression.
     """
 
     path_prefixes: Sequence[tuple[str, str]] = ()
@@ -32,6 +33,10 @@ class Edits:
     def __post_init__(self) -> None:
         if self.keep and not (self.prune or self.drop):
             raise UsageError("keep has an effect only with drop or prune")
+        if self.drop or self.keep or self.prune_from:
+            from symbolize.enrich.prune import check_expressions
+
+            check_expressions(self.drop, self.keep, self.prune_from)
 
     def __bool__(self) -> bool:
         return bool(
@@ -39,8 +44,7 @@ class Edits:
         )
 
     def apply(self, profile: Profile) -> Profile:
-        """The changed profile; the given one is not changed. Locations stay, but for their lines. Raises UsageError for
-        an invalid expression."""
+        """The changed profile; the given one is not changed. Locations stay, but for their lines."""
         if self.path_prefixes or self.trim_paths:
             from symbolize.enrich.paths import rewrite_paths
 

@@ -74,6 +74,13 @@ def prune_from(profile: Profile, pattern: str) -> Profile:
     return with_stacks(profile, np.where(lowest < samples.location_offsets[1:], lowest, starts))
 
 
+def check_expressions(drop: str, keep: str, prune_from: str) -> None:
+    """Raise UsageError if an expression of the caller is invalid."""
+    whole("drop", drop)
+    whole("keep", keep)
+    compiled("prune_from", prune_from)
+
+
 def pruned(profile: Profile, hits: Bool) -> Profile:
     """A profile pruned at the functions that are `hits`."""
     locations, samples = profile.locations, profile.samples

@@ -13,6 +13,7 @@ from symbolize.batch.engines.engine import Failure, Task
 from symbolize.batch.job import Batch, Shard, is_below
 from symbolize.batch.manifest import Manifest, State
 from symbolize.batch.storage.backend import Storage
+from symbolize.enrich.edits import Edits
 from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
 from tests.support.batch_runs import (
     ALL_DONE,
@@ -28,8 +29,10 @@ from tests.support.batch_runs import (
 )
 from tests.support.fixture_files import BINARIES
 
+EDITS = Edits([("/src", "src")], drop=".*::.*", synthesize=True)
 
-@pytest.mark.parametrize("options", [{}, {"nearest_line": True}, {"demangle": "full"}], ids=str)
+
+@pytest.mark.parametrize("options", [{}, {"nearest_line": True}, {"demangle": "full"}, {"edits": EDITS}], ids=str)
 @pytest.mark.parametrize("cache", ["", "cache"], ids=["no cache", "cache"])
 def test_tasks_of_any_size_write_the_same(options: dict[str, Any], cache: str, tmp_path: Path) -> None:
     """The outputs are those of the single command, however many inputs a task has."""
@@ -37,6 +40,8 @@ def test_tasks_of_any_size_write_the_same(options: dict[str, Any], cache: str, t
     naming = ["--nearest-line"] * ("nearest_line" in options)
     if "demangle" in options:
         naming += ["--demangle", options["demangle"]]
+    if "edits" in options:
+        naming += ["--drop", EDITS.drop, "--synthesize", "--path-prefix", "/src=src"]
     results = []
     for per_task in (1, 8):
         out = tmp_path / f"out{per_task}"

@@ -15,6 +15,7 @@ from symbolize.batch.manifest import Manifest, State
 from symbolize.batch.monitoring.summary import Summary, Tally
 from symbolize.batch.storage.backend import LocalStorage
 from symbolize.core.errors import OutputError
+from symbolize.enrich.edits import Edits
 from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
 from tests.support.batch_runs import ALL_DONE, BINS, GPERFTOOLS, LEDGER, SPECTRA, copies, files_below, outputs, trace
 
@@ -90,6 +91,9 @@ def test_just_what_is_needed_is_done_again(some: Path, tmp_path: Path) -> None:
     assert redone(demangle="full", version="2") == []
     assert redone(demangle="full", version="2", cache=str(tmp_path / "cache")) == []
     assert len(redone(demangle="full", version="2", again=True)) == 4
+    edits = {"demangle": "full", "version": "2", "edits": Edits(prune=True)}
+    assert (len(redone(**edits)), redone(**edits)) == (4, [])
+    assert len(redone(demangle="full", version="2")) == 4
     assert redone(demangle="full", version="2") == []
 
 
