@@ -138,8 +138,7 @@ def add_input_options(parser: Parser, *, may_merge: bool = False) -> None:
         group,
         "--kind",
         metavar="KIND",
-        choices=("heap", "cpu", "chromium"),
-        help=f"of a Perfetto trace, the kind of profiles to take: heap, cpu, chromium.\n{several}",
+        help=f"of a trace, OTLP: the kind of profiles to take;\nof a trace heap, cpu, chromium. {several}",
     )
     group.add_argument(
         "--trace-offcpu",

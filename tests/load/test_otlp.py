@@ -277,6 +277,15 @@ class TestSeveral:
         with pytest.raises(InputError, match="no such profile; they have app7, app7, app8, app8"):
             load_all(io.BytesIO(data), choice=Choice(pids=[9]))
 
+    def test_kinds_are_any(self, tmp_path: Path) -> None:
+        """The command chooses by what profiles are of, which may be anything."""
+        from symbolize.cli import main
+
+        source, output = tmp_path / "two.otlp", tmp_path / "one.pb.gz"
+        source.write_bytes(self.make().encode())
+        assert main([str(source), "--pid", "7", "--kind", "off_cpu", "-q", "-o", str(output)]) == 0
+        assert types_of(load(output)) == [("off_cpu", "nanoseconds")]
+
     def test_order_of_types(self) -> None:
         """The scope may say which order the types had, and which is the default one."""
         maker = self.make()
