@@ -33,7 +33,8 @@ _CRATE = re.compile(rb"C(?:s[0-9a-zA-Z]{0,11}_)?u?([0-9]{1,5})_?")
 _REFERENCE = re.compile(rb"B[0-9a-zA-Z]{0,11}_\Z")
 _LOCAL = re.compile(rb"_GLOBAL__N_|L[0-9]|U[lt]|\A_ZZ|\.")
 _IDENTIFIER = re.compile(rb"[\w.\x80-\xff]")
-_STRUCTOR = re.compile(rb"(?<=[CD])[0-5](?=[EI])")
+_CONSTRUCTOR = re.compile(rb"(?<=C)[1-5](?=[EI])")
+_DESTRUCTOR = re.compile(rb"(?<=D)[0-5](?=[EI])")
 
 
 def is_linker_made(name: bytes) -> bool:
@@ -133,8 +134,12 @@ def public_name(name: bytes) -> bytes:
 def variants(name: bytes) -> list[bytes]:
     """Names that the other variants of a constructor or destructor may have, and the name itself (R149, constructor
     variants)."""
-    if not name.startswith((b"_Z", b"__Z")) or not _STRUCTOR.search(name):
+    if not name.startswith((b"_Z", b"__Z")):
+        return [name]
+    spelled = [_DESTRUCTOR.sub(b"0", name)]  # there is no `C0`
+    spelled += (_DESTRUCTOR.sub(digit, _CONSTRUCTOR.sub(digit, name)) for digit in (b"1", b"2", b"4"))
+    others = [other for other in spelled if other != name]
+    if not others:
         return [name]
     key = function_key(name)
-    spelled = (_STRUCTOR.sub(digit, name) for digit in (b"0", b"1", b"2", b"4"))
-    return [name, *(other for other in spelled if function_key(other) == key)]  # a function may be called `C1`
+    return [name, *(other for other in others if function_key(other) == key)]  # a function may be called `C1`
