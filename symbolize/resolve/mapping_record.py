@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Bool, Int64, UInt64, distinct, marked
+from symbolize.core.arrays import Bool, Int64, UInt64, distinct, is_among, marked
 from symbolize.profile import NONE, AddressKind, Profile
 from symbolize.resolve.name_agreement import ExistingNames, existing_names
 
@@ -113,7 +113,7 @@ def processes(profile: Profile) -> set[int]:
     """The processes that the labels of the samples name."""
     labels = profile.samples.labels
     keys = [key for key in distinct(labels.key).tolist() if profile.strings[key].lower() in PROCESS_LABELS]
-    here = np.isin(labels.key, keys)
+    here = is_among(labels.key, np.array(keys, labels.key.dtype))
     found = set(distinct(labels.number[here & (labels.text == 0)]).tolist())
     texts = map(profile.strings.text, distinct(labels.text[here]).tolist())
     named = (text for text in texts if text.isascii() and text.isdigit() and len(text) <= MAX_PROCESS_DIGITS)

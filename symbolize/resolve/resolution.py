@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from symbolize.binaries import Kind
-from symbolize.core.arrays import Int64, UInt8, UInt64
+from symbolize.core.arrays import Int64, UInt8, UInt64, is_among
 from symbolize.core.errors import ReadFailure
 from symbolize.core.failures import Failure, reason_of
 from symbolize.core.mapped import CHANGED, ChangedFile
@@ -20,7 +20,7 @@ from symbolize.symbols import Binary, SymbolListBinary
 
 NO_VADDRS = np.zeros(0, np.uint64)
 
-INDEPENDENT = [int(Reason.OUTSIDE_SEGMENTS), int(Reason.NO_ADDRESS), int(Reason.CHANGED), int(Reason.READ_FAILED)]
+INDEPENDENT = np.array([Reason.OUTSIDE_SEGMENTS, Reason.NO_ADDRESS, Reason.CHANGED, Reason.READ_FAILED], np.uint8)
 """Reasons of misses that are the same whatever the servers have. That an address is no code of the file that was found
 is so with every file of the build."""
 
@@ -157,7 +157,7 @@ class Resolutions:
             if each.mapping == NONE or not (each.failures or each.suspect):
                 continue
             reasons = self.reasons[each.locations]
-            missed = each.locations[(reasons > Reason.HAD_NAMES) & ~np.isin(reasons, INDEPENDENT)]
+            missed = each.locations[(reasons > Reason.HAD_NAMES) & ~is_among(reasons, INDEPENDENT)]
             if not len(missed):
                 continue
             servers = [failure for failure in each.failures if failure.reason is Reason.SERVER_FAILED]
