@@ -3,12 +3,11 @@
 # mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """One pass over the stacks: sums of values, and the call tree."""
 
-import secrets
-
 import cython
 import numpy as np
 
 from symbolize.core.arrays import Int64
+from symbolize.core.interning import random_mixer
 
 if not cython.compiled:
     from symbolize.core.interning import Lists, Tuples
@@ -82,8 +81,8 @@ def grow_tree(
     the tree is `inverted`. `leaves` is filled with the node at which each stack ends. A tree of more than `most` nodes
     is not finished.
     """
-    nodes: Tuples = Tuples(2, secrets.randbits(64), 1)
-    stacks: Lists = Lists(secrets.randbits(64))
+    nodes: Tuples = Tuples(2, random_mixer(), 1)
+    stacks: Lists = Lists(random_mixer())
     leaf_of: cython.longlong[::1] = memoryview(np.zeros(len(leaves), np.int64))
     known: cython.Py_ssize_t
     stack: cython.Py_ssize_t

@@ -3,12 +3,11 @@
 # mypy: disable-error-code="valid-type, index", no-warn-unused-ignores
 """Numbers for equal rows, counted from 0 in the order of their first occurrence, and sums by such numbers."""
 
-import secrets
-
 import cython
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int32
+from symbolize.core.interning import random_mixer
 
 if not cython.compiled:
     from symbolize.core.interning import Lists, Tuples
@@ -20,7 +19,7 @@ SMALLEST = cython.declare(cython.longlong, -LARGEST - 1)
 @cython.ccall
 def number_tuples(rows: cython.const[cython.ulonglong][:, ::1]) -> Int32:
     """The number of each row of a table: int32[n]."""
-    tuples: Tuples = Tuples(rows.shape[1], secrets.randbits(64))
+    tuples: Tuples = Tuples(rows.shape[1], random_mixer())
     numbers = np.empty(rows.shape[0], np.int32)
     out: cython.int[::1] = memoryview(numbers)
     i: cython.Py_ssize_t
@@ -36,7 +35,7 @@ def number_tuples(rows: cython.const[cython.ulonglong][:, ::1]) -> Int32:
 @cython.ccall
 def number_lists(offsets: cython.const[cython.longlong][::1], items: cython.const[cython.int][::1]) -> Int32:
     """The number of each list of a CSR table: int32[n]."""
-    lists: Lists = Lists(secrets.randbits(64))
+    lists: Lists = Lists(random_mixer())
     numbers = np.empty(offsets.shape[0] - 1, np.int32)
     out: cython.int[::1] = memoryview(numbers)
     i: cython.Py_ssize_t

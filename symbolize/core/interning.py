@@ -6,6 +6,8 @@
 All are open hash tables. The multiplier comes from the caller, at random, so that no file can choose keys that collide.
 """
 
+import os
+
 import cython
 import numpy as np
 
@@ -24,6 +26,11 @@ TWO_WORDS = cython.declare(cython.Py_ssize_t, 16)
 
 NO_WORDS = cython.declare(cython.ulonglong[::1], memoryview(np.zeros(0, np.uint64)))
 NO_ROWS = cython.declare(cython.int[::1], memoryview(np.zeros(0, np.int32)))
+
+
+def random_mixer() -> int:
+    """A multiplier of 64 bits that no file can foresee."""
+    return int.from_bytes(os.urandom(8), "little")
 
 
 @cython.cclass

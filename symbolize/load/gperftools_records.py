@@ -5,13 +5,13 @@ A record is a count, a depth and `depth` addresses, leaf first; the record (0, 1
 profiledata.cc). Both passes see the file as an array of 64-bit integers: word size and byte order are no concern here.
 """
 
-import os
 from typing import Any
 
 import cython
 import numpy as np
 
 from symbolize.core.arrays import Int32, UInt64
+from symbolize.core.interning import random_mixer
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
@@ -122,7 +122,7 @@ def intern(
 def number(addresses: UInt64) -> tuple[UInt64, Int32]:
     """The distinct addresses in order of first use, and the index among them of every address."""
     # A multiplier that no file can foresee: none can choose addresses that all fall into one slot.
-    multiplier = int.from_bytes(os.urandom(8), "little") | 1
+    multiplier = random_mixer() | 1
     bits: Any = FIRST_BITS
     indices = np.empty(len(addresses), np.int32)
     distinct = np.empty(0, np.uint64)

@@ -1,6 +1,5 @@
 """Profiles in pprof's own format, profile.proto (pprof schema)."""
 
-import os
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import NONE, Int32, UInt8, UInt64
 from symbolize.core.errors import InputError
-from symbolize.core.interning import Table
+from symbolize.core.interning import Table, random_mixer
 from symbolize.core.protobuf import NUMBER
 from symbolize.load import pprof_columns as columns
 from symbolize.load import pprof_scan
@@ -197,7 +196,7 @@ def _ids(ids: UInt64, what: str, source: str) -> Any:
     count = len(ids)
     if not count or (ids[0] == 1 and ids[-1] == count and bool(np.all(np.diff(ids) == 1))):
         return Table(0, count)
-    table = Table(int.from_bytes(os.urandom(8), "little"))
+    table = Table(random_mixer())
     repeated = table.put_all(ids.data)
     if repeated >= 0:
         raise InputError(source, f"has two {what}s with id {ids[repeated]}")

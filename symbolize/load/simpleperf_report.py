@@ -1,6 +1,5 @@
 """The records of a simpleperf report: samples into the tables of the scan, all others as messages."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -10,6 +9,7 @@ import numpy as np
 from symbolize.core.arrays import Int64
 from symbolize.core.compression import CutShort
 from symbolize.core.errors import InputError
+from symbolize.core.interning import random_mixer
 from symbolize.core.protobuf import NUMBER
 from symbolize.load import simpleperf_scan as scanning
 from symbolize.load.perfetto.wire import message, spans
@@ -126,7 +126,7 @@ class Report:
     files: dict[int, File] = field(default_factory=dict)
     threads: dict[int, tuple[int, bytes]] = field(default_factory=dict)
     """Process and name by thread; both ids as unsigned numbers."""
-    scan: Any = field(default_factory=lambda: scanning.Scan(int.from_bytes(os.urandom(8), "little")))
+    scan: Any = field(default_factory=lambda: scanning.Scan(random_mixer()))
     records: int = 0
     """Records read other than samples."""
     symbols: int = 0

@@ -1,6 +1,5 @@
 """Puts what was decoded of a binary together as its symbol table."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from symbolize.core.arrays import (
     unpair,
     views,
 )
+from symbolize.core.interning import random_mixer
 from symbolize.core.parallel import together
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.qualify import ResolvedFunctions, resolve_functions
@@ -321,7 +321,7 @@ def encode_ranges(
     inputs = (decoded.node_parent, node_function, calls, decoded.node_call_line, decoded.node_call_column)
     count, inlined = len(ranges.start), int(np.count_nonzero(node_function >= 0))
     node = np.empty(count, np.int32)
-    tree = InlineTree(CHAINS_PER_RANGE * (inlined + count) + MORE_CHAINS, int.from_bytes(os.urandom(8)))
+    tree = InlineTree(CHAINS_PER_RANGE * (inlined + count) + MORE_CHAINS, random_mixer())
     chain_nodes(*views(ranges.node, function, *inputs), tree, *views(node))
     return tree, encode(ranges.start, node, *positions)
 

@@ -3,7 +3,6 @@
 # mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """Distinct strings, collected for a table."""
 
-import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import UInt8, UInt32, extended, views
+from symbolize.core.interning import random_mixer
 from symbolize.core.string_array import StringArray
 
 PRIME = cython.declare(cython.ulonglong, (1 << 31) - 1)
@@ -31,7 +31,7 @@ class StringTable:
     """
 
     def __init__(self) -> None:
-        self.base = 1 + int.from_bytes(os.urandom(8), "little") % (PRIME - 1)
+        self.base = 1 + random_mixer() % (PRIME - 1)
         self.count = 0
         self.size = 0
         self.data = memoryview(np.zeros(0, np.uint8))

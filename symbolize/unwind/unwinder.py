@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
-from random import getrandbits
 from typing import NamedTuple
 
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, first_of_runs, marked, offsets_of, views
 from symbolize.core.cursor import Cursor
+from symbolize.core.interning import random_mixer
 from symbolize.elf import ElfImage, inside_calls
 from symbolize.profile import Mappings, StackDumps
 from symbolize.profile.stack_dumps import REGISTERS
@@ -99,7 +99,7 @@ class Unwinder:
         offsets, rows = views(dumps.space_offsets.astype(np.int64), dumps.space_mappings.astype(np.int32))
         self._walker = Walker(
             Machine(dumps.data, machine.registers),
-            getrandbits(64),
+            random_mixer(),
             start,
             limit,
             offsets,

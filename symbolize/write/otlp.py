@@ -1,6 +1,5 @@
 """Profiles out, as a message of OTLP profiles (opentelemetry-proto 1.10, R325, OTLP that is written)."""
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from symbolize.core import message_encode
 from symbolize.core.arrays import Bool, Int32, Int64, distinct_inverse, gather_lists, offsets_of, pair
-from symbolize.core.interning import Lists
+from symbolize.core.interning import Lists, random_mixer
 from symbolize.core.message_fields import Messages, Number, Numbers, Raw
 from symbolize.core.protobuf import field, varint
 from symbolize.profile.compact import compact
@@ -366,11 +365,6 @@ class Writer:
 def _number(tag: int, number: int) -> bytes:
     """A number, unless it is 0."""
     return varint(tag) + varint(number & MASK64) if number else b""
-
-
-def random_mixer() -> int:
-    """What no file can know."""
-    return int.from_bytes(os.urandom(8), "little")
 
 
 MAX_PRODUCT: Final = 1 << 62

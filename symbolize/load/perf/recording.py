@@ -1,6 +1,5 @@
 """Reading a recording: records in the order of their times, side-band records into processes, samples into tables."""
 
-import os
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from symbolize.core.arrays import Int64
 from symbolize.core.errors import InputError, UsageError
-from symbolize.core.interning import Table
+from symbolize.core.interning import Table, random_mixer
 from symbolize.load.model import LoadOptions
 from symbolize.load.perf import numbers as n
 from symbolize.load.perf.events import layout_of, machine_of
@@ -67,7 +66,7 @@ class Recording:
     """What was read so far of the recording that errors call `name`."""
 
     def __init__(self, name: str, is_big: bool, options: LoadOptions) -> None:
-        mixer = int.from_bytes(os.urandom(8), "little")
+        mixer = random_mixer()
         wanted = DEFAULT_LABELS if options.sample_labels is None else options.sample_labels
         if unknown := set(wanted) - set(LABELS):
             raise UsageError(f"unknown label {min(unknown)!r}; the labels of samples are {', '.join(LABELS)}")

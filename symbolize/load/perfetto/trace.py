@@ -1,10 +1,10 @@
 """What a trace holds: its tables, its names, and notes of what was left out."""
 
-import os
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
+from symbolize.core.interning import random_mixer
 from symbolize.load.perfetto.clocks import Clocks
 from symbolize.load.perfetto.dumps import HeapDumps
 from symbolize.load.perfetto.java import Java
@@ -47,7 +47,7 @@ class Trace:
     """The content of a trace, which the scanner and `Packets` enter within its limits."""
 
     def __init__(self) -> None:
-        mixer = int.from_bytes(os.urandom(8), "little")
+        mixer = random_mixer()
         self.notes: Counter[str] = Counter()
         self.warnings: list[str] = []
         self.reader = PacketReader(self, mixer)
