@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from symbolize.write.outputs import View
 
 MAX_UNWINDING = 3
-"""How often stacks are unwound if binaries turn out to be others."""
+"""How often stacks are unwound if binaries turn out to be others, the last time with proven ones only."""
 
 Progress = Callable[[int, int, str], None]
 """Called before each lookup: the first mapping of the binary, the number of mappings, and the name of that mapping."""
@@ -148,14 +149,14 @@ class Symbolizer(Closeable):
 
         code = self._resolver.unwinding(profile, resolutions)
 
-        def find(mapping: int) -> MappedCode | End:
-            found = code.code(mapping)
+        def find(mapping: int, is_last: bool) -> MappedCode | End:
+            found = code.code(mapping, is_last)
             if found is not None:
                 return MappedCode(*found)
             return End.NO_FILE if code.is_no_file(mapping) else End.NO_BINARY
 
-        for _ in range(MAX_UNWINDING):
-            unwound, reached, is_exact = unwind(profile, find)
+        for number in range(1, MAX_UNWINDING + 1):
+            unwound, reached, is_exact = unwind(profile, partial(find, is_last=number == MAX_UNWINDING))
             resolutions = self._resolver.resolve_all(unwound, is_exact)
             if not code.settle(reached, resolutions):
                 break

@@ -46,11 +46,12 @@ class CodeResolver:
         found = self.resolution(mapping)
         return found.reason is Reason.NOT_A_FILE or isinstance(found.binary, SymbolListBinary)
 
-    def code(self, mapping: int) -> Code | None:
-        """The code of a mapping; None if its binary was not found, or has no addresses of its own."""
+    def code(self, mapping: int, is_last: bool) -> Code | None:
+        """The code of a mapping; None if its binary was not found, or has no addresses of its own, or is not proven
+        when stacks are unwound for the last time."""
         found = self.resolution(mapping)
         binary, record = found.binary, self._records[mapping]
-        if not isinstance(binary, Binary):
+        if not isinstance(binary, Binary) or (is_last and not found.verified):
             return None
         images = [(image, 0 if image is binary.loaded else binary.shift) for image in binary.files]
         return Code(images, lambda addresses: map_addresses_of(record._replace(addresses=addresses), found)[0])

@@ -261,6 +261,20 @@ def test_refused_binary(tmp_path: Path) -> None:
     assert resolutions.reasons.tolist() == [Reason.MISFIT]
 
 
+def test_the_last_time_only_proven_binaries_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that only has the right name leads nowhere when nothing can be taken back any more (R316, evidence of
+    callers)."""
+    functions = [Fde(LEAF, 0x100), Fde(CALLER, 0x100), Fde(ROOT, 0x100, ROOT_RULES)]
+    (tmp_path / "prog").write_bytes(framed_file([Cie(functions)], code_of(CALL)))
+    stack = words(returns(CALLER), returns(ROOT), 0)
+    for rounds, depth in ((3, 3), (1, 1)):
+        monkeypatch.setattr("symbolize.pipeline.MAX_UNWINDING", rounds)
+        profile = profile_of("x86-64", [Dump(registers(), stack)], [FILE])
+        with Symbolizer(tmp_path) as symbolizer:
+            symbolizer.match(profile)
+        assert len(stacks(profile)[0]) == depth
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.binary(max_size=300), st.integers(0, 1 << 30))
 def test_any_stack(stack: bytes, seed: int) -> None:
