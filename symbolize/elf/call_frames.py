@@ -35,8 +35,8 @@ DW_EH_PE_aligned = cython.declare(cython.int, 0x50)
 
 LENGTH_64 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 """An escape: the length is in the 64 bits that follow."""
-MIN_ENTRY = cython.declare(cython.Py_ssize_t, 12)
-"""Bytes of the shortest FDE."""
+MIN_ENTRY = cython.declare(cython.Py_ssize_t, 10)
+"""Bytes of the shortest FDE: a length, a CIE pointer, and two numbers of a byte each."""
 MAX_AUGMENTATION = cython.declare(cython.int, 16)
 
 
