@@ -59,8 +59,9 @@ class Machine64(NamedTuple):
         for section in image.sections:
             if section.name.startswith(".plt"):
                 first = code_at(image, np.array([section.vaddr], np.uint64), STUB_BYTES).astype(np.uint8).tobytes()
-                begin = section.vaddr + (self.stub_header if self.stub_mark in first else 0)
-                found |= (vaddrs >= np.uint64(begin)) & (vaddrs < np.uint64(section.vaddr + section.size))
+                distance = vaddrs - np.uint64(section.vaddr)  # modulo 2⁶⁴
+                header = self.stub_header if self.stub_mark in first else 0
+                found |= (distance >= np.uint64(header)) & (distance < np.uint64(section.size))
         rows = np.flatnonzero(found)
         code = code_at(image, vaddrs[rows], STUB_BYTES).astype(np.uint8)
         found[rows] = [self.stub.match(each.tobytes()) is not None for each in code]

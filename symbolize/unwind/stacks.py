@@ -119,7 +119,9 @@ def _with_label(samples: Samples, rows: Int64, label: Labels) -> Samples:
 def _warnings(profile: Profile, dumps: StackDumps, found: Unwound) -> list[str]:
     """How many stacks end early, by reason, those with the highest value first (R309, ends of stacks)."""
     column = profile.weight_column()
-    values = np.abs(profile.samples.values[dumps.sample, column].astype(np.float64)) if column >= 0 else np.ones(1)
+    values = np.ones(len(dumps))
+    if column >= 0:
+        values = np.abs(profile.samples.values[dumps.sample, column].astype(np.float64))
     weights = {end: float(values[found.ends == end].sum()) for end in TEXTS}
     sentences = []
     for end in sorted(TEXTS, key=lambda end: (-weights[end], end)):
