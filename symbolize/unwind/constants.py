@@ -103,13 +103,14 @@ EXPRESSION_SIZE_BITS = 16
 EXPRESSION_SIZE = 0xFFFF
 
 # Limits: frames of a stack (as of perf), states that a program remembers, bytes of an expression, its stack, operations
-# of all expressions of a frame, instructions of a program.
+# of all expressions of a frame, instructions that may be carried out at once, and more for each address that is asked.
 MAX_FRAMES = 127
 MAX_STATES = 64
 MAX_EXPRESSION = 0x1000
 MAX_OPERANDS = 64
 MAX_OPERATIONS = 1024
 MAX_INSTRUCTIONS = 0x100000
+MORE_INSTRUCTIONS = 0x1000
 
 # Why a stack ends; `End` has them by name.
 WAITING = 0

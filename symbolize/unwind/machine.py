@@ -15,7 +15,6 @@ if not cython.compiled:
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 TOP_BIT = cython.declare(cython.ulonglong, 0x8000000000000000)
-ONE = cython.declare(cython.ulonglong, 1)
 
 
 @cython.cclass

@@ -36,9 +36,11 @@ class RowReader:
         self.initial = memoryview(np.zeros(self.width, np.uint64))
         self.states = memoryview(np.zeros((MAX_STATES, self.width), np.uint64))
         self.position = NOWHERE
+        self.budget = MAX_INSTRUCTIONS
 
     def find(self, position: cython.Py_ssize_t, vaddr: cython.ulonglong) -> cython.bint:
         """Let `row` be the rules at a vaddr that the FDE at `position` covers; whether the program could be read."""
+        self.budget = min(self.budget + MORE_INSTRUCTIONS, MAX_INSTRUCTIONS)
         if position != self.position or vaddr < self.location:
             self.position = position
             self.is_sound = self.start(position)
@@ -53,7 +55,6 @@ class RowReader:
             self.row[i] = 0
             self.initial[i] = 0
         self.depth = 0
-        self.budget = MAX_INSTRUCTIONS
         self.frames.c.end = self.section_end
         if not self.frames.enter(position):
             return False
@@ -202,8 +203,6 @@ class RowReader:
         if register >= cython.cast(cython.ulonglong, self.registers):
             return
         at = FIRST_RULE + 2 * cython.cast(cython.Py_ssize_t, register)
-        if kind == REGISTER and value >= cython.cast(cython.ulonglong, self.registers):
-            kind, value = UNDEFINED, 0
         self.row[at] = kind
         self.row[at + 1] = value
 

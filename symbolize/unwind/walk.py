@@ -181,8 +181,12 @@ class Walker:
         column: cython.Py_ssize_t = self.rows[row, RETURN_COLUMN]
         is_signal: cython.bint = self.rows[row, FLAGS] & IS_SIGNAL != 0
         known: cython.ulonglong = 0
-        if self.rows[row, FIRST_RULE + 2 * column] == UNDEFINED:
+        rule = self.rows[row, FIRST_RULE + 2 * column]
+        if rule == UNDEFINED:
             return COMPLETE
+        # The pc never has the return address; another register has it until the next call.
+        if rule in (UNSPECIFIED, SAME_VALUE) and (column == self.pc or self.state[i] != INTERRUPTED):
+            return UNKNOWN_REGISTER
         if self.rows[row, CFA_RULE] == EXPRESSION:
             self.machine.depth = 0
             cfa = self.machine.evaluate(self.rows[row, CFA_REGISTER])
@@ -203,6 +207,8 @@ class Walker:
                 continue
             else:
                 if rule == OFFSET and self.is_popped(i, (cfa + self.rows[row, at + 1]) & MASK64):
+                    if k == self.pc:
+                        return NO_PROGRESS
                     rule = SAME_VALUE
                 self.next[k] = self.machine.value_of(k, rule, self.rows[row, at + 1], cfa)
             known |= ONE << k

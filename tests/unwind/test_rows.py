@@ -142,3 +142,14 @@ def test_any_order(distances: list[int], seed: int) -> None:
 def test_any_program(program: bytes, initial: bytes) -> None:
     """Any bytes are read to some end."""
     rows_of(program, *range(CODE, CODE + 0x100, 7), program=initial)
+
+
+def test_long_programs() -> None:
+    """A program may be long, but not for every address that is asked: what may be carried out is used up (R308,
+    programs of frames)."""
+    count = 600_000
+    data = framed_file([Cie([Fde(CODE + 8 * i, 8) for i in range(8)], X86_START + bytes(count))])
+    found = frame_section(ElfImage.parse(memoryview(data), "test"))
+    assert found is not None
+    rows = our_rows(found, X86, [CODE + 8 * i for i in range(8)])
+    assert [row is not None for row in rows] == [True] + [False] * 7

@@ -131,6 +131,40 @@ def test_ends(text: str, tmp_path: Path) -> None:
     assert text in warning
 
 
+def test_return_address_that_is_not_kept(tmp_path: Path) -> None:
+    """Without a rule for it a return address is in its register only before the next call, and never in the pc (R307,
+    rules of frames)."""
+    unknown = "because the value of a register is not known"
+    data = framed_file([Cie([Fde(LEAF, 0x100)], bytes([c.DW_CFA_def_cfa, 7, 8]))], code_of())
+    found, warning = only(unwound(tmp_path, data, [Dump(registers(), SOUND)]))
+    assert (found, unknown in warning) == ([LEAF], True)
+    functions = [Fde(LEAF, 0x100), Fde(CALLER, 0x100, bytes([c.DW_CFA_def_cfa_offset, 16]))]
+    data = framed_file([Cie(functions, ARM_START, return_register=30)], code_of(ARM_CALL), machine=AARCH64)
+    dump = Dump(registers("aarch64", x30=returns(CALLER)), SOUND)
+    found, warning = only(unwound(tmp_path, data, [dump], "aarch64"))
+    assert (found, unknown in warning) == ([LEAF, CALLER], True)
+    data = program_file(bytes([c.DW_CFA_register, 16, 40]))
+    found, warning = only(unwound(tmp_path, data, [Dump(registers(), SOUND)]))
+    assert (found, unknown in warning) == ([LEAF], True)
+
+
+def test_return_address_below_the_stack_pointer(tmp_path: Path) -> None:
+    """What would have returned already is no caller of itself."""
+    data = program_file(bytes([c.DW_CFA_def_cfa_offset, 0]))
+    found, warning = only(unwound(tmp_path, data, [Dump(registers(), SOUND)]))
+    assert (found, "would not be above the last one" in warning) == ([LEAF], True)
+
+
+def test_values_without_a_type(tmp_path: Path) -> None:
+    """Stacks of a profile that has no sample types are counted in warnings too."""
+    profile = profile_of("x86-64", [Dump(registers(), SOUND)] * 2, [FILE])
+    profile.sample_types = []
+    profile.samples.values = np.zeros((2, 0), np.int64)
+    with Symbolizer() as symbolizer:
+        symbolizer.match(profile)
+    assert profile.warnings == ["2 of 2 stacks end in files that were not found: prog 2"]
+
+
 def test_depth(tmp_path: Path) -> None:
     """Endless recursion ends after as many frames as perf has."""
     stack = words(*[returns(CALLER)] * 1000)
@@ -324,3 +358,10 @@ def test_stubs(machine: str, has_header: bool, tmp_path: Path) -> None:
         dump = Dump(registers(machine, BASE + BARE + at, **values), words(returns(ROOT), 0))
         found, _ = only(unwound(tmp_path, data, [dump], machine))
         assert found == ([BARE, ROOT] if at in inside else [BARE]), at
+
+
+def test_stubs_at_the_end_of_memory(tmp_path: Path) -> None:
+    """A section that would reach beyond the last address does no harm."""
+    data = framed_file([Cie([Fde(LEAF, 0x100)])], code_of(), stubs=((1 << 64) - 8, 0x100))
+    dump = Dump(registers(pc=BASE + BARE + 4), SOUND)
+    assert only(unwound(tmp_path, data, [dump]))[0] == [BARE]
