@@ -28,5 +28,6 @@ cdef class FrameReader:
     cdef bint enter_cie(self, Py_ssize_t position) noexcept nogil
     cdef bint description(self) noexcept nogil
     cdef bint augmentation(self, Py_ssize_t first, int letters) noexcept nogil
+    cdef bint choose(self, int encoding) noexcept nogil
     cdef unsigned long long pointer(self, int encoding) noexcept nogil
     cdef unsigned long long address(self) noexcept nogil

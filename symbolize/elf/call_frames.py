@@ -11,6 +11,7 @@ import cython
 import numpy as np
 
 from symbolize.core.arrays import Int64, UInt64
+from symbolize.elf.dynamic import file_offset
 from symbolize.elf.image import Buffer, ElfImage
 from symbolize.elf.relocate import section_reader
 
@@ -37,6 +38,8 @@ LENGTH_64 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 """An escape: the length is in the 64 bits that follow."""
 MIN_ENTRY = cython.declare(cython.Py_ssize_t, 10)
 """Bytes of the shortest FDE: a length, a CIE pointer, and two numbers of a byte each."""
+HEADER = 4
+"""Bytes of .eh_frame_hdr before the address of .eh_frame: a version, and the encoding of this address and others."""
 MAX_AUGMENTATION = cython.declare(cython.int, 16)
 
 
@@ -168,8 +171,11 @@ class FrameReader:
         else:
             self.initial = self.c.pos
         self.initial_end = self.next
-        # Other bases are known to a running program only.
-        if not self.c.bad and encoding & (DW_EH_PE_BASE | DW_EH_PE_INDIRECT) in (DW_EH_PE_absptr, DW_EH_PE_pcrel):
+        return not self.c.bad and self.choose(encoding)
+
+    def choose(self, encoding: cython.int) -> cython.bint:
+        """Let addresses have an encoding, unless its base is known to a running program only; whether they have one."""
+        if encoding & (DW_EH_PE_BASE | DW_EH_PE_INDIRECT) in (DW_EH_PE_absptr, DW_EH_PE_pcrel):
             self.encoding = encoding
         return self.encoding != UNKNOWN
 
@@ -221,12 +227,18 @@ class FrameReader:
 
 
 def read_frames(  # type: ignore[no-untyped-def]
-    data, base: cython.ulonglong, address_size: cython.int, big: cython.bint, is_debug: cython.bint = False
+    data,
+    base: cython.ulonglong,
+    address_size: cython.int,
+    big: cython.bint,
+    is_debug: cython.bint = False,
+    has_end: cython.bint = True,
 ):
     """Begin and end vaddrs (uint64[n]) of the FDEs of a section at vaddr `base`, and their positions in it (int64[n]),
     in file order.
 
-    Empty and unreadable entries are left out. A length that exceeds the section ends the walk.
+    Empty and unreadable entries are left out. A length that exceeds the section ends the walk, and so does a length of
+    zero where other data follow (not `has_end`).
     """
     reader: FrameReader = FrameReader(data, base, address_size, big, is_debug)
     rows = np.zeros((2, len(data) // MIN_ENTRY + 1), np.uint64)
@@ -240,6 +252,8 @@ def read_frames(  # type: ignore[no-untyped-def]
         while reader.header(next_entry):
             position = next_entry
             next_entry = reader.next
+            if not has_end and next_entry == position + 4:
+                break
             if reader.c.bad or reader.owner < 0 or not reader.enter(position):
                 continue
             columns[0, count] = reader.begin
@@ -265,17 +279,46 @@ class FrameSection(NamedTuple):
 
 def frame_section(image: ElfImage, name: str = ".eh_frame") -> FrameSection | None:
     """The FDEs of the section `name` of a file, .eh_frame or .debug_frame; None if it has none."""
-    section, contents = image.find_debug(name), section_reader(image)(name)
+    found = loaded_frames(image) if not image.sections and name == ".eh_frame" else section_of(image, name)
     code_begin, code_end = image.code_ranges
-    if section is None or not contents or not len(code_begin):
+    if found is None or not len(code_begin):
         return None
+    contents, vaddr = found
     size, is_debug = 8 if image.is_64 else 4, name == ".debug_frame"
-    begin, end, position = read_frames(contents, section.vaddr, size, image.big_endian, is_debug)
-    found = np.searchsorted(code_begin, begin, side="right") - 1
-    rows = np.flatnonzero((found >= 0) & (begin < code_end[found]))
+    columns = read_frames(contents, vaddr, size, image.big_endian, is_debug, len(image.sections) > 0)
+    begin, end, position = columns
+    place = np.searchsorted(code_begin, begin, side="right") - 1
+    rows = np.flatnonzero((place >= 0) & (begin < code_end[place]))
     rows = rows[np.argsort(begin[rows], kind="stable")]
-    columns = begin[rows], end[rows], position[rows]
-    return FrameSection(contents, section.vaddr, is_debug, size, image.big_endian, *columns)
+    return FrameSection(contents, vaddr, is_debug, size, image.big_endian, begin[rows], end[rows], position[rows])
+
+
+def section_of(image: ElfImage, name: str) -> tuple[Buffer, int] | None:
+    """The contents and the vaddr of a section; None if it has none."""
+    section, contents = image.find_debug(name), section_reader(image)(name)
+    return (contents, section.vaddr) if section is not None and contents else None
+
+
+def loaded_frames(image: ElfImage) -> tuple[Buffer, int] | None:
+    """The .eh_frame of a file without section headers, with what is loaded behind it, and its vaddr; None without one.
+
+    PT_GNU_EH_FRAME is the .eh_frame_hdr, which begins with that address (LSB, "The .eh_frame_hdr section").
+    """
+    at = image.frame_header
+    begin = None if at is None else file_offset(image, at)
+    if begin is None:
+        return None
+    reader: FrameReader = FrameReader(image.data[begin:], at, 8 if image.is_64 else 4, image.big_endian)
+    reader.size = reader.address_size
+    if reader.c.uint(1) != 1 or not reader.choose(reader.c.uint(1)):
+        return None
+    reader.c.seek(HEADER)
+    vaddr: cython.ulonglong = reader.address()
+    offset = None if reader.c.bad else file_offset(image, vaddr)
+    if offset is None:
+        return None
+    segment = next(s for s in image.segments if s.vaddr <= vaddr < s.vaddr + s.file_size)
+    return image.data[offset : segment.file_offset + segment.file_size], vaddr
 
 
 def frame_ranges(image: ElfImage) -> tuple[UInt64, UInt64]:

@@ -17,7 +17,7 @@ CLASSES = {1: False, 2: True}
 BYTE_ORDERS = {1: False, 2: True}
 """Whether a file of this EI_CLASS has 64 bits, whether one of this EI_DATA is big-endian."""
 ET_REL = 1
-PT_LOAD, PT_DYNAMIC, PT_NOTE = 1, 2, 4
+PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_GNU_EH_FRAME = 1, 2, 4, 0x6474E550
 PF_X = 0x1
 SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_NOTE, SHT_NOBITS = 0, 1, 2, 3, 7, 8
 SHF_ALLOC = 0x2

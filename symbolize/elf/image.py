@@ -17,6 +17,7 @@ from symbolize.elf.headers import (
     ET_REL,
     PF_X,
     PT_DYNAMIC,
+    PT_GNU_EH_FRAME,
     PT_LOAD,
     PT_NOTE,
     SHF_ALLOC,
@@ -84,8 +85,9 @@ class Section(NamedTuple):
 class ElfImage(Closeable):
     """An ELF file, mapped into memory; a context manager that unmaps it.
 
-    `problems` are sentences about unreadable parts, `dynamic` is file offset and size of PT_DYNAMIC, `modified_ns` the
-    time of modification, `changed_ns` the time of the last change of any kind, which no program can set.
+    `problems` are sentences about unreadable parts, `dynamic` is file offset and size of PT_DYNAMIC,
+    `frame_header` the vaddr of PT_GNU_EH_FRAME, `modified_ns` the time of modification, `changed_ns` the time of the
+    last change of any kind, which no program can set.
     """
 
     path: str
@@ -99,6 +101,7 @@ class ElfImage(Closeable):
     build_id: str | None
     problems: list[str] = field(default_factory=list)
     dynamic: tuple[int, int] | None = None
+    frame_header: int | None = None
     modified_ns: int = 0
     changed_ns: int = 0
     _inflated: dict[str, bytes] = field(default_factory=dict, repr=False)
@@ -150,7 +153,7 @@ class ElfImage(Closeable):
         if headers.segment_count > MAX_SEGMENTS or headers.section_count > MAX_SECTIONS:
             raise ElfError(path, "absurd number of segments or sections in the ELF header")
         segments: list[Segment] = []
-        build_id = dynamic = None
+        build_id = dynamic = frame_header = None
         notes_left = 2 * len(data)  # many headers could name the same long notes
         rows = headers.segments("p_type", "p_flags", "p_offset", "p_vaddr", "p_filesz", "p_memsz", "p_align")
         if len(rows) < headers.segment_count:
@@ -160,6 +163,8 @@ class ElfImage(Closeable):
                 segments.append(Segment(offset, vaddr, size, memory_size, alignment, bool(flags & PF_X)))
             elif kind == PT_DYNAMIC:
                 dynamic = offset, size
+            elif kind == PT_GNU_EH_FRAME:
+                frame_header = vaddr
             elif kind == PT_NOTE and build_id is None:
                 notes = data[offset : offset + min(size, notes_left)]
                 notes_left -= len(notes)
@@ -180,6 +185,7 @@ class ElfImage(Closeable):
             build_id,
             problems,
             dynamic,
+            frame_header,
         )
         if build_id is None:
             for found in image.sections:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from symbolize.elf import ElfImage
 from symbolize.elf.call_frames import frame_ranges, read_frames
+from symbolize.elf.dynamic import file_offset
 from tests.support.eh_frame import ABSOLUTE, RELATIVE, Frames, eh_frame
 from tests.support.elf_writer import ALLOC, NOBITS, Section, elf_file, text
 
@@ -119,6 +120,25 @@ def test_short_entries() -> None:
     ranges = [(i % 100 + 1, 5) for i in range(200)]
     begin, end, _ = read_frames(eh_frame([Frames(ranges, 0x01)], AT), AT, 8, False)
     assert list(zip(begin.tolist(), end.tolist(), strict=True)) == [(begin, begin + size) for begin, size in ranges]
+
+
+@pytest.mark.parametrize("path", ["gcc-pie/spectra", "clang-nopie-dwarf4-lld/ledger", "aarch64/libresonance.so"])
+def test_without_section_headers(path: str) -> None:
+    """PT_GNU_EH_FRAME leads to the FDEs of a file without section headers (rule R305)."""
+    data = bytearray((BINARIES / path).read_bytes())
+    expected = [column.tolist() for column in frame_ranges(ElfImage.parse(memoryview(bytes(data)), "whole"))]
+    data[40:48], data[60:64] = bytes(8), bytes(4)  # e_shoff, e_shnum, e_shstrndx
+    image = ElfImage.parse(memoryview(data), "stripped")
+    assert image.sections == []
+    assert [column.tolist() for column in frame_ranges(image)] == expected
+    assert len(expected[0]) > 20
+    assert image.frame_header is not None
+    at = file_offset(image, image.frame_header)
+    assert at is not None
+    for place, value in ((at, 2), (at + 1, 0x3B), (at + 1, 0xFF), (at + 7, 0x70)):
+        damaged = bytearray(data)
+        damaged[place] = value
+        assert len(frame_ranges(ElfImage.parse(memoryview(damaged), "damaged"))[0]) == 0
 
 
 @given(st.binary(max_size=200), st.booleans(), st.sampled_from([4, 8]))
