@@ -11,5 +11,5 @@ def unsigned_at(data: Sequence[int], at: int, size: int, big: bool) -> int:
 def folded_product(a: int, b: int) -> int:
     """The upper half of the product of two numbers of 64 bits, xor the lower half: all bits depend on all bits of both
     numbers."""
-    product = a * b
+    product = int(a) * int(b)  # numbers of numpy would overflow
     return (product ^ product >> 64) & 0xFFFFFFFFFFFFFFFF

@@ -1,6 +1,7 @@
 """Integers in buffers, and the product that hashes are made of. Compiled modules are compared with interpreted ones
 elsewhere."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,12 @@ def test_unsigned_at(data: bytes, at: int, size: int, big: bool) -> None:
 def test_folded_product_is_of_64_bits(a: int, b: int) -> None:
     """Both halves count, whichever number comes first."""
     assert folded_product(a, b) == folded_product(b, a) == (a * b >> 64) ^ (a * b % (1 << 64))
+
+
+def test_numbers_of_numpy() -> None:
+    """Interpreted, positions that come out of arrays do not overflow."""
+    a, b = 0x2C06_2DA1_4F5B_8C1A, 0x64B6_5C64_6B39_9C39
+    assert folded_product(np.int64(a), b) == folded_product(a, b)
 
 
 def test_nobody_knows_what_a_bit_changes() -> None:
