@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from symbolize import Symbolizer
+from symbolize.core.cursor import COMPILED
 from symbolize.core.errors import InputError
 from symbolize.core.mapped import ChangedFile
 from symbolize.load.model import Choice, LoadOptions
@@ -671,6 +672,7 @@ def test_mappings_of_many_processes_are_bounded(monkeypatch: pytest.MonkeyPatch)
     assert profile.warnings == ["1 mappings or processes are too many: they were left out."]
 
 
+@pytest.mark.skipif(not COMPILED, reason="files are mapped by the compiled modules only")
 def test_a_recording_that_changes_before_its_stacks_are_unwound(tmp_path: Path) -> None:
     """What is read of it then does not count."""
     event = Event(sample_type=w.IP | w.TID | w.USER_REGISTERS | w.USER_STACK, registers=w.X86_64, stack=64)

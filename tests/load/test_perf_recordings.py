@@ -3,6 +3,7 @@
 import gzip
 from collections import Counter
 from itertools import pairwise, takewhile
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ import symbolize
 from symbolize.load.model import LoadOptions
 from symbolize.load.open import load_one
 from symbolize.profile import Profile
+from tests.support import dump_profiles, interpreted
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.perf_script import KERNEL_HALF, Sample, samples_of_profile, samples_of_text
 
@@ -21,6 +23,13 @@ def recorded(name: str) -> tuple[Profile, Counter[Sample], Counter[Sample], dict
     """The profile of a recording, and what perf says of it."""
     text = gzip.decompress((FOLDER / f"{name}.txt.gz").read_bytes()).decode()
     return load_one(FOLDER / f"{name}.data", OPTIONS), *samples_of_text(text)
+
+
+def test_interpreted(tmp_path: Path) -> None:
+    """Uncompiled, every recording gives the same profile."""
+    paths = [path for path in sorted(FOLDER.rglob("*.data")) if path.is_file()]
+    printed = interpreted.run(tmp_path, Path(dump_profiles.__file__), *map(str, paths)).split()
+    assert printed == ["False", *map(dump_profiles.digest, paths)]
 
 
 @pytest.mark.parametrize("name", ["frames", "zstd", "events", "group", "pipe", "ids", "lives", "threads"])

@@ -3,8 +3,6 @@
 import gzip
 import io
 import struct
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,7 +19,7 @@ from symbolize.core.errors import InputError
 from symbolize.load import load as load_any
 from symbolize.load import simpleperf, simpleperf_numbers, simpleperf_report, simpleperf_scan
 from symbolize.profile import NONE, AddressKind, Profile, compact
-from tests.support import interpreted
+from tests.support import dump_profiles, interpreted
 from tests.support.messages import profile_pb2
 from tests.support.messages import report_sample_pb2 as schema
 from tests.support.simpleperf_writer import (
@@ -730,24 +728,8 @@ def test_interpreted(tmp_path: Path) -> None:
     """Uncompiled, the scan gives the same."""
     data = tmp_path / "r.trace"
     data.write_bytes(report([*OFF_CPU, *NAMED[1:], *[sample(-5, [(1 << 63, 1, -1, 2)], error=3)] * 3, *JAVA]))
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import sys, hashlib\nfrom symbolize.core.cursor import COMPILED\nfrom symbolize.load import load\n"
-        "from symbolize.write import encode\nprint(COMPILED, hashlib.sha256(encode(load(sys.argv[1]))).hexdigest())\n"
-    )
-    folder = tmp_path / "package"
-    folder.mkdir()
-    compiled = subprocess.run(
-        [sys.executable, str(script), str(data)],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[2],
-        env={"PYTHONPATH": str(Path(__file__).parents[2])},
-    ).stdout.split()
-    plain = interpreted.run(folder, script, str(data)).split()
-    assert plain[0] == "False"
-    assert plain[1] == compiled[1]
+    printed = interpreted.run(tmp_path, Path(dump_profiles.__file__), str(data)).split()
+    assert printed == ["False", dump_profiles.digest(data)]
 
 
 def test_no_location_without_a_mapping() -> None:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from symbolize.core.arrays import Int64
+from symbolize.core.arrays import views
 from symbolize.core.errors import InputError, UsageError
 from symbolize.core.interning import Table, random_mixer
 from symbolize.load.model import LoadOptions
@@ -175,7 +175,7 @@ class Recording:
             count = count or (len(times) + 1) // 2 * must
         if not count:
             return
-        self._run(offsets[:count].copy())
+        self._run(*views(offsets[:count].copy()))
         if self._spool is not None:
             self._spool_dumps()
         self.scan.set_queue(times[count:].copy(), offsets[count:].copy(), int(times[count - 1]))
@@ -253,10 +253,10 @@ class Recording:
             self.samples.set_registers(REGISTERS[machine])
         numbers = np.array(event_of_id, np.int32)
         self.scan.set_events(
-            layout.table, ids, numbers, layout.register_columns, layout.sample_id_at, layout.trailer_id_at
+            *views(layout.table, numbers, layout.register_columns), ids, layout.sample_id_at, layout.trailer_id_at
         )
 
-    def _run(self, offsets: Int64) -> None:
+    def _run(self, offsets: Any) -> None:
         """Process records at these offsets."""
         self.scan.next = 0
         while (status := self.scan.run(offsets)) != n.DONE:

@@ -17,7 +17,7 @@ def ordinary_end(
     behind which there are more bytes than its size says, or at what is no record."""
     kind: cython.uint
     size: cython.Py_ssize_t
-    end = min(end, data.shape[0])
+    end = min(end, len(data))
     if at < 0:
         return 0
     with cython.nogil:

@@ -72,7 +72,7 @@ class Scan:
         self.end = min(end, len(data))
 
     def set_events(
-        self, events: Any, ids: Table, event_of_id: Any, register_columns: Any, sample_id_at: int, trailer_id_at: int
+        self, events: Any, event_of_id: Any, register_columns: Any, ids: Table, sample_id_at: int, trailer_id_at: int
     ) -> None:
         """Say which events there are. An id is `sample_id_at` bytes behind the begin of a sample, and `trailer_id_at`
         before the end of other records; 0: there is none, and all belong to the first event."""
