@@ -17,6 +17,10 @@ from symbolize.core.mapped import ChangedFile
 from symbolize.load.model import Choice, LoadOptions
 from symbolize.load.open import load_one
 from symbolize.load.perf import numbers, processes, recording
+from symbolize.load.perf.build import build
+from symbolize.load.perf.build_ids import BuildIds
+from symbolize.load.perf.header import BuildId, read_build_id, read_event
+from symbolize.load.perf.recording import Recording
 from symbolize.profile import AddressKind, Profile
 from tests.support import perf_writer as w
 from tests.support.perf_writer import BIG, LITTLE, Event, Format
@@ -310,6 +314,8 @@ def test_processes() -> None:
         at(8),
         form.fork(event, 8, 7, time=next(times)),
         at(8),
+        form.record(w.FORK, form.fork(event, 10, 7, time=next(times))[8:], w.EXEC),  # a process that was there before
+        at(10),
     ]
     profile = read(form.file([event], records), LoadOptions(sample_labels=("pid", "comm", "thread_comm")))
     found = list(zip((stack[0][0] for stack in stacks(profile)), map(dict.values, labels(profile)), strict=True))
@@ -318,8 +324,9 @@ def test_processes() -> None:
         ("[unknown]", 8, "ls", "ls"),
         ("/bin/ls", 8, "ls", "ls"),
         ("/bin/app", 7, "app", "worker"),
+        ("[unknown]", 10, "app", "app"),
     ]
-    assert profile.samples.values[:, 0].tolist() == [2, 1, 2, 1]
+    assert profile.samples.values[:, 0].tolist() == [2, 1, 2, 1, 1]
 
 
 def test_overlapping_mappings() -> None:
@@ -389,6 +396,71 @@ def test_build_ids() -> None:
     assert ids == {"/a": "11" * 18, "/b": "22" * 16, "/c": "", "/d": "77" * 20}
 
 
+@pytest.mark.parametrize(
+    ("build_id", "misc", "size", "expected"),
+    [
+        (b"\x11" * 15 + b"\0", w.HAS_SIZE, 16, 16),
+        (b"\x11" * 15 + b"\0", 0, 0, 16),  # zeros are padding four at a time
+        (b"\x11" * 15, 0, 15, 16),  # without the bit the byte says nothing
+        (b"\x11" * 12, 0, 0, 12),
+        (b"\x11" * 20, w.HAS_SIZE, 99, 20),
+        (b"", 0, 0, 0),
+    ],
+)
+def test_sizes_of_build_ids(build_id: bytes, misc: int, size: int, expected: int) -> None:
+    """The size of a build id is given, or found by its padding (R289, sizes of build ids)."""
+    body = bytes(4) + build_id.ljust(20, b"\0") + bytes([size, 0, 0, 0]) + b"/bin/app\0"
+    found = read_build_id(w.USER | misc, body)
+    assert (found.name, found.build_id) == (b"/bin/app", build_id.ljust(expected, b"\0"))
+
+
+@FORMS
+def test_ids_among_other_fields(form: Format) -> None:
+    """Without identifiers the id is behind the fields before it, in samples and at the end of other records (R291, ids
+    of events)."""
+    kind = w.IP | w.TID | w.TIME | w.ADDR | w.ID | w.STREAM_ID | w.CPU
+    events = [Event(ids=(5,), sample_type=kind, name="one"), Event(ids=(6,), sample_type=kind, name="two")]
+    records = app(form, events[1], id=6, time=1, cpu=2)
+    records += [
+        form.sample(events[1], ip=0x400100, pid=7, id=6, time=2),
+        form.sample(events[0], ip=0x400100, pid=7, id=5),
+    ]
+    records.append(form.mmap2(events[1], 7, 0x400000, 0x1000, "/bin/new", id=6, time=3))
+    profile = read(form.file(events, records))
+    text = profile.strings.text
+    assert [text(each.type) for each in profile.sample_types if text(each.type) != "samples"]
+    assert sorted(stack[0][0] for stack in stacks(profile)) == ["/bin/app", "[unknown]"]
+    assert profile.warnings == []
+
+
+def test_kernel_of_the_table() -> None:
+    """The kernel may be in the table under the path of its file (R293, names in the table of build ids)."""
+    for name in (b"[kernel.kallsyms]", b"[kernel.kallsyms]_text", b"/usr/lib/debug/boot/vmlinux-6.1", b"/proc/kcore"):
+        table = BuildIds(
+            [BuildId(name, b"\x11" * 20, True, False), BuildId(b"/boot/vmlinux", b"\x22" * 20, True, True)]
+        )
+        assert table.find(b"[kernel.kallsyms]_text") == b"\x11" * 20
+
+
+def test_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record may come a round late, and records of one time count as they come (R294, order of records)."""
+    form, event = LITTLE, Event(sample_type=w.IP | w.TID | w.TIME)
+    records = [
+        *app(form, event),
+        form.sample(event, ip=0x400100, pid=7, time=20),
+        form.record(w.FINISHED_ROUND),
+        form.mmap2(event, 7, 0x400000, 0x1000, "/bin/late", time=10),
+        form.mmap2(event, 7, 0x400000, 0x1000, "/bin/later", time=10),
+        form.record(w.FINISHED_ROUND),
+    ]
+    monkeypatch.setattr(recording, "PENDING", 1)
+    made = Recording("test", False, NONE)
+    made.add_event(read_event(form.attr(event), False))
+    made.read_pieces(records)
+    made.finish()
+    assert stacks(build(made)) == [[("/bin/later", 0x400100)]]
+
+
 def test_guests() -> None:
     """Addresses of guests are in no mapping of the host, and their samples say what they are."""
     form, event = LITTLE, Event(sample_type=w.IP | w.TID | w.CALLCHAIN)
@@ -451,12 +523,13 @@ def test_deferred_callchains(form: Format) -> None:
         chain = [w.KERNEL_CHAIN, address, w.DEFERRED_CHAIN, cookie]
         return form.sample(event, w.KERNEL, ip=address, pid=7, time=time, chain=chain)
 
-    deferred = form.side(event, w.DEFERRED, form.pack("Q", 99) + form.words([0x400100, 0x400200]), pid=7, time=3)
-    records = [*app(form, event), sample(KERNEL, 99, 1), sample(KERNEL + 16, 99, 2), deferred, sample(KERNEL, 5, 4)]
-    profile = read(form.file([event], records))
-    assert [[each for _, each in stack] for stack in stacks(profile)] == [
-        *([KERNEL, 0x400100, 0x4001FF], [KERNEL + 16, 0x400100, 0x4001FF], [KERNEL]),
-    ]
+    deferred = form.side(event, w.DEFERRED, form.pack("Q", 99) + form.words([0x400100, 0x400200]), pid=7, time=4)
+    records = [*app(form, event), sample(KERNEL, 99, 1), sample(KERNEL + 16, 99, 2), sample(KERNEL, 5, 3)]
+    mapped = form.mmap2(event, 7, 0x400000, 0x1000, "/bin/new", time=3)
+    profile = read(form.file([event], [*records, mapped, deferred]))
+    assert stacks(profile) == [
+        [("[kernel.kallsyms]", KERNEL + i), ("/bin/new", 0x400100), ("/bin/new", 0x4001FF)] for i in (0, 16)
+    ] + [[("[kernel.kallsyms]", KERNEL)]]
     assert profile.warnings == ["1 samples lack their user callers, which the recording does not have."]
 
 
@@ -518,6 +591,25 @@ def test_dumps_of_unknown_machines() -> None:
     profile = read(form.file([event], [*app(form, event), sample]))
     assert profile.stack_dumps is None
     assert profile.warnings == ["1 samples have copies of their stacks that cannot be used: they lack callers."]
+
+
+def test_neighbours_of_run_time_code() -> None:
+    """What touches memory without a file in the process comes along, and nothing else (R301, run-time code)."""
+    form, event = LITTLE, Event(sample_type=w.IP | w.TID)
+    places = {0x3FF000: "/lib/below", 0x400000: "//anon", 0x401000: "/lib/above", 0x500000: "/lib/apart"}
+    records = [form.comm(event, 7, "java", w.EXEC)]
+    records += [form.mmap2(event, 7, start, 0x1000, name) for start, name in places.items()]
+    profile = read(form.file([event], [*records, form.sample(event, ip=0x400000, pid=7)]))
+    names = {profile.strings.text(each) for each in profile.mappings.filename.tolist()}
+    assert names == {"/lib/below", "/tmp/perf-7.map", "/lib/above"}
+
+
+def test_addresses_of_an_unknown_mode() -> None:
+    """Where nobody knows what ran, the upper half of the addresses is the kernel's (R302, stand-ins for no mapping)."""
+    form, event = LITTLE, Event(sample_type=w.IP | w.TID)
+    samples = [form.sample(event, 0, ip=ip, pid=7) for ip in (0x400100, KERNEL)]
+    profile = read(form.file([event], [*app(form, event), *samples]))
+    assert stacks(profile) == [[("/bin/app", 0x400100)], [("[kernel.kallsyms]", KERNEL)]]
 
 
 def test_run_time_code() -> None:

@@ -173,12 +173,12 @@ class Recording:
         if limit is not None:
             count = int(np.searchsorted(times, np.uint64(limit), side="right"))
             count = count or (len(times) + 1) // 2 * must
-        if not count:
-            return
-        self._run(*views(offsets[:count].copy()))
-        if self._spool is not None:
-            self._spool_dumps()
-        self.scan.set_queue(times[count:].copy(), offsets[count:].copy(), int(times[count - 1]))
+        if count:
+            self._run(*views(offsets[:count].copy()))
+            if self._spool is not None:
+                self._spool_dumps()
+        flushed = int(times[count - 1]) if count else 0
+        self.scan.set_queue(times[count:].copy(), offsets[count:].copy(), flushed)
 
     def _spool_dumps(self) -> None:
         """Copy the stack dumps that are not copied yet to a file, before the buffer has others."""
