@@ -116,8 +116,8 @@ def add_input_options(parser: Parser, *, may_merge: bool = False) -> None:
         group,
         "--sample-label",
         metavar="LABEL",
-        choices=("pid", "tid", "comm", "thread_comm", "cpu", "cgroup", "execution_mode"),
-        help=f"of perf.data, a label that samples get (default: pid, tid and comm).\n{several}",
+        help="a label that samples get: of perf.data pid, tid, comm (which are the default), thread_comm, cpu, cgroup\n"
+        f"or execution_mode; of OTLP any attribute of the resource. {several}",
     )
     add_list(
         group, "--pid", metavar="PID", type=process_id, help=f"of a trace, perf.data, OTLP: the process.\n{several}"

@@ -32,7 +32,7 @@ def load(
     "mixed-on-off-cpu", the default), and `show_art_frames` keeps the frames of Android's runtime next to Java frames.
     `timestamps` makes a sample of each event whose time an OTLP message has, with the label `timestamp_ns`.
     `sample_labels` are the labels that samples of perf.data get: "pid", "tid" and "comm", which are the default,
-    "thread_comm", "cpu", "cgroup", "execution_mode".
+    "thread_comm", "cpu", "cgroup", "execution_mode", and the attributes of the resource that those of OTLP get.
     """
     from symbolize.load.model import LoadOptions
     from symbolize.load.open import load_one

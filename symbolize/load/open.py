@@ -173,7 +173,7 @@ def _load_otlp(content: Content, options: LoadOptions) -> list[LoadedProfile]:
 
 FORMATS: Final = (
     Format("perf.data", _is_perf, _load_perf, ("choice", "sample_labels")),
-    Format("OTLP profiles", _is_otlp, _load_otlp, ("choice", "timestamps"), "OTLP"),
+    Format("OTLP profiles", _is_otlp, _load_otlp, ("choice", "timestamps", "sample_labels"), "OTLP"),
     Format("Perfetto trace", _is_perfetto, _load_perfetto, ("choice",), "Perfetto"),
     Format(
         "simpleperf report_sample", _is_simpleperf, _load_simpleperf, ("trace_offcpu", "show_art_frames"), "simpleperf"

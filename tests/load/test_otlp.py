@@ -267,6 +267,19 @@ class TestSeveral:
         assert profile.samples.values.tolist() == [[7, 7]]
         assert comments_of(profile) == ["resource: process.pid=7", "resource: process.executable.path=/bin/app7"]
 
+    def test_attributes_of_the_resource_as_labels(self) -> None:
+        """`sample_labels` names those that every sample gets, behind its own labels; missing ones are a warning."""
+        maker = Maker()
+        scope = maker.resource(service_name="shop", process_pid=0, host_id="h")
+        profile = maker.profile(scope, COUNT)
+        profile.samples.add(values=[1], attribute_indices=[maker.attribute("k", "v")])
+        profile.samples.add(values=[1], attribute_indices=[maker.attribute("k", "w")])
+        read_here = read(maker.encode(), sample_labels=["process.pid", "service.name", "cluster"])
+        added = [("process.pid", 0, "process.pid"), ("service.name", "shop", "")]
+        assert labels_of(read_here, 0) == [("k", "v", ""), *added]
+        assert labels_of(read_here, 1) == [("k", "w", ""), *added]
+        assert "the resource has no attribute cluster: samples have no such label" in read_here.warnings
+
     def test_chosen(self) -> None:
         """A process can be chosen by number or name; another one is an error that lists those there are."""
         from symbolize.load.model import Choice

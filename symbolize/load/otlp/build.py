@@ -1,5 +1,6 @@
 """From the tables of a message to profiles."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +11,7 @@ from symbolize.core.messages import Budget, Rows
 from symbolize.load.otlp import layouts
 from symbolize.load.otlp.dictionary import Value, shown, texts_of, value_text
 from symbolize.load.otlp.frames import frames_of
-from symbolize.load.otlp.labels import StringNumbers, sample_labels
+from symbolize.load.otlp.labels import StringNumbers, label_of, sample_labels
 from symbolize.load.otlp.messages import Message
 from symbolize.profile.model import Labels, Profile, Samples, ValueType
 from symbolize.proto import otlp_profiles_tags as tags
@@ -76,8 +77,9 @@ def value_type(message: Message, tag: int, row: int) -> tuple[bytes, bytes]:
     return message.dictionary.text(kind), message.dictionary.text(unit)
 
 
-def build(group: Group, has_events: bool) -> Profile:
-    """The profile of a group; with `has_events` it has a sample for each event that has a time."""
+def build(group: Group, has_events: bool, resource_labels: Sequence[str] = ()) -> Profile:
+    """The profile of a group; with `has_events` it has a sample for each event that has a time. Its samples get the
+    attributes of the resource that `resource_labels` names as labels."""
     message, dictionary = group.message, group.message.dictionary
     dictionary.problems.clear()
     profile = Profile()
@@ -96,6 +98,8 @@ def build(group: Group, has_events: bool) -> Profile:
     label_offsets, labels = _labels(message, strings, rows)
     if is_event.any():
         label_offsets, labels = _with_times(profile, label_offsets, labels, times, is_event)
+    if resource_labels:
+        label_offsets, labels = _with_resource(profile, label_offsets, labels, dict(group.resource), resource_labels)
     profile.samples = Samples(location_offsets, locations, values, label_offsets, labels)
     _add_header(profile, group)
     for what, count in dictionary.problems.items():
@@ -196,14 +200,40 @@ def _with_times(
 ) -> tuple[Int64, Labels]:
     """The labels of samples with the time of those that are events."""
     key, unit = profile.strings.add_all([TIMESTAMP, NANOSECONDS])
-    ends = offsets[1:] + np.cumsum(is_event)
-    is_time = np.zeros(int(ends[-1]), np.bool_)
-    is_time[ends[is_event] - 1] = True
-    result = Labels.zeros(len(is_time))
+    more = Labels.zeros(int(np.count_nonzero(is_event)))
+    more.key[:], more.unit[:] = key, unit
+    more.number[:] = times[is_event].view(np.int64)
+    return _appended(offsets, labels, is_event.astype(np.int64), more)
+
+
+def _with_resource(
+    profile: Profile, offsets: Int64, labels: Labels, resource: dict[str, Value], names: Sequence[str]
+) -> tuple[Int64, Labels]:
+    """The labels of samples with those attributes of the resource that are among `names`."""
+    found = [name for name in dict.fromkeys(names) if name in resource]
+    for name in names:
+        if name not in resource:
+            profile.warnings.append(f"the resource has no attribute {name}: samples have no such label")
+    count = len(offsets) - 1
+    more = Labels.zeros(count * len(found))
+    for i, name in enumerate(found):
+        key = profile.strings.add(name.encode("utf-8", "surrogateescape"))
+        text, number = label_of(profile.strings, resource[name])
+        more.key[i :: len(found)], more.text[i :: len(found)], more.number[i :: len(found)] = key, text, number
+        # Without a unit pprof takes 0 for no label (R270, numbers of tasks).
+        more.unit[i :: len(found)] = 0 if text or number else key
+    return _appended(offsets, labels, np.full(count, len(found), np.int64), more)
+
+
+def _appended(offsets: Int64, labels: Labels, counts: Int64, more: Labels) -> tuple[Int64, Labels]:
+    """The labels of samples with `counts` of `more` behind those of each."""
+    ends = offsets[1:] + np.cumsum(counts)
+    is_new = np.zeros(len(labels.key) + len(more.key), np.bool_)
+    is_new[ranges(ends - counts, counts)] = True
+    result = Labels.zeros(len(is_new))
     for name in ("key", "text", "number", "unit"):
-        getattr(result, name)[~is_time] = getattr(labels, name)
-    result.key[is_time], result.unit[is_time] = key, unit
-    result.number[is_time] = times[is_event].view(np.int64)
+        getattr(result, name)[~is_new] = getattr(labels, name)
+        getattr(result, name)[is_new] = getattr(more, name)
     return np.concatenate((np.zeros(1, np.int64), ends)), result
 
 

@@ -66,7 +66,7 @@ def attribute_labels(dictionary: Dictionary, strings: StringNumbers, used: Int64
     for row in others.tolist():
         value = values[int(used[row])]
         each = value if isinstance(value, list) else [value]
-        items[row] = [_label(strings.strings, one) for one in each]
+        items[row] = [label_of(strings.strings, one) for one in each]
         counts[row] = len(items[row])
     offsets = offsets_of(counts)
     origin = np.repeat(np.arange(len(used)), counts)
@@ -79,7 +79,7 @@ def attribute_labels(dictionary: Dictionary, strings: StringNumbers, used: Int64
     return Groups(offsets, labels)
 
 
-def _label(strings: Strings, value: Value) -> tuple[int, int]:
+def label_of(strings: Strings, value: Value) -> tuple[int, int]:
     """Text and number of a label with a value."""
     if isinstance(value, int) and not isinstance(value, bool):
         return 0, value

@@ -116,7 +116,7 @@ def _loaded(group: Group, number: int, count: int, options: LoadOptions, contain
     name = ".".join(filter(None, (f"profile.{number}", who, what))) if count > 1 else ""
     return LoadedProfile(
         name,
-        partial(build, group, options.timestamps),
+        partial(build, group, options.timestamps, options.sample_labels or ()),
         kind=kind,
         pid=pid,
         process=process,
