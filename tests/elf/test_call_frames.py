@@ -115,6 +115,36 @@ def test_no_frames() -> None:
     assert [len(column) for column in frame_ranges(image)] == [0, 0]
 
 
+def test_flags_before_the_encoding() -> None:
+    """Letters that are flags do not hide what is behind them (rule R306)."""
+    for letters in (b"zBR", b"zGR", b"zSR"):
+        assert ranges_of(eh_frame([Frames(RANGES, augmentation=letters)], AT)) == EXPECTED
+
+
+def test_entries_of_other_layouts() -> None:
+    """Segment selectors and aligned addresses are not read (rule R306)."""
+    sound = eh_frame([Frames(RANGES, 0x04, version=3)], AT)
+    head = bytes(4) + b"\x04zR\0\x08%c\x01\x78\x10\x01\x04"
+    for selector, expected in ((0, EXPECTED), (1, [])):
+        cie = head % selector
+        cie = struct.pack("<I", len(cie)) + cie
+        at = struct.unpack("<I", sound[:4])[0] + 4
+        fdes = bytearray(sound[at:])
+        for i in range(len(RANGES)):  # each is 25 bytes long
+            fdes[25 * i + 4 : 25 * i + 8] = struct.pack("<I", len(cie) + 25 * i + 4)
+        assert ranges_of(cie + bytes(fdes)) == expected
+    contents = eh_frame([Frames(RANGES, 0x04, personality=True)], AT)
+    assert ranges_of(contents.replace(b"\x9b", b"\x1b", 1)) == EXPECTED
+    assert ranges_of(contents.replace(b"\x9b", b"\x5b", 1)) == []
+
+
+def test_where_loaded_frames_end() -> None:
+    """Where other data follow a zero ends the walk (rule R305)."""
+    head = eh_frame([Frames(RANGES[:1])], AT) + bytes(4)
+    contents = head + eh_frame([Frames(RANGES[1:])], AT + len(head))
+    assert [len(read_frames(contents, AT, 8, False, False, has_end)[0]) for has_end in (True, False)] == [3, 1]
+
+
 def test_short_entries() -> None:
     """Addresses of a byte each make the shortest entries, all of which are read."""
     ranges = [(i % 100 + 1, 5) for i in range(200)]
