@@ -1,6 +1,6 @@
 """One opened ELF image: segments, sections, build id, symbol tables. Knows no profiles and no DWARF."""
 
-from symbolize.elf.call_sites import inside_calls
+from symbolize.elf.call_sites import code_around, inside_calls
 from symbolize.elf.image import ElfError, ElfImage, Section, Segment
 from symbolize.elf.plt import read_plt
 from symbolize.elf.probe import Ident, identify, read_build_id
@@ -13,6 +13,7 @@ __all__ = [
     "Section",
     "Segment",
     "Symbols",
+    "code_around",
     "identify",
     "inside_calls",
     "read_build_id",

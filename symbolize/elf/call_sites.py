@@ -32,27 +32,33 @@ def inside_calls(image: ElfImage, vaddrs: UInt64) -> Bool | None:
     code_segments = [segment for segment in image.segments if segment.executable]
     if not image.has_code or not code_segments:
         return None
-    code = np.full((len(vaddrs), 2 * LONGEST_CALL + 1), MISSING, np.int64)
-    known = np.zeros(len(vaddrs), np.bool_)
-    text = np.frombuffer(image.data, np.uint8)
-    for segment in code_segments:
-        size = min(segment.file_size, len(text) - segment.file_offset)
-        end = min(segment.vaddr + max(size, 0), (1 << 64) - 1)
-        here = (vaddrs >= np.uint64(segment.vaddr)) & (vaddrs < np.uint64(end))
-        if here.any():
-            offset = (vaddrs[here] - np.uint64(segment.vaddr)).astype(np.int64)
-            at = offset[:, None] + np.arange(-LONGEST_CALL, LONGEST_CALL + 1)
-            inside = (at >= 0) & (at < size)
-            found = text[segment.file_offset + np.where(inside, at, 0)].astype(np.int64)
-            code[here] = np.where(inside, found, MISSING)
-            known |= here
-    if not known.any() and any(segment.file_offset + segment.file_size > len(text) for segment in code_segments):
+    code = code_around(image, vaddrs, LONGEST_CALL, LONGEST_CALL + 1)
+    is_cut = any(segment.file_offset + segment.file_size > len(image.data) for segment in code_segments)
+    if is_cut and (code[:, LONGEST_CALL] == MISSING).all():
         return None
     if image.machine in ("EM_X86_64", "EM_386"):
         return x86_calls(code)
     if image.machine == "EM_AARCH64" and not image.big_endian:
         return aarch64_calls(code, (vaddrs & np.uint64(3)).astype(np.int64))
     return None
+
+
+def code_around(image: ElfImage, vaddrs: UInt64, before: int, behind: int) -> Int64:
+    """The `before` bytes in front of each of `vaddrs` and the `behind` ones from it on, MISSING outside of the segment
+    with the vaddr, if it is one with code that the file has: int64[n, before + behind]."""
+    code = np.full((len(vaddrs), before + behind), MISSING, np.int64)
+    text = np.frombuffer(image.data, np.uint8)
+    for segment in image.segments:
+        size = min(segment.file_size, len(text) - segment.file_offset)
+        end = min(segment.vaddr + max(size, 0), (1 << 64) - 1)
+        here = (vaddrs >= np.uint64(segment.vaddr)) & (vaddrs < np.uint64(end))
+        if segment.executable and here.any():
+            offset = (vaddrs[here] - np.uint64(segment.vaddr)).astype(np.int64)
+            at = offset[:, None] + np.arange(-before, behind)
+            inside = (at >= 0) & (at < size)
+            found = text[segment.file_offset + np.where(inside, at, 0)].astype(np.int64)
+            code[here] = np.where(inside, found, MISSING)
+    return code
 
 
 def x86_calls(code: Int64) -> Bool:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int64, UInt64
-from symbolize.elf import ElfImage
+from symbolize.core.arrays import Bool, UInt64
+from symbolize.elf import ElfImage, code_around
 from symbolize.profile.stack_dumps import REGISTERS
 from symbolize.unwind.constants import (
     CFA_REGISTER,
@@ -50,7 +50,7 @@ class Machine64(NamedTuple):
     def trampolines(self, image: ElfImage, vaddrs: UInt64) -> Bool:
         """Which of `vaddrs` are right before a trampoline: what returns there was called by the kernel."""
         code = np.frombuffer(self.trampoline, np.uint8)
-        found: Bool = (code_at(image, vaddrs + np.uint64(1), len(code)) == code).all(axis=1)
+        found: Bool = (code_around(image, vaddrs + np.uint64(1), 0, len(code)) == code).all(axis=1)
         return found
 
     def stubs(self, image: ElfImage, vaddrs: UInt64) -> Bool:
@@ -58,28 +58,16 @@ class Machine64(NamedTuple):
         found = np.zeros(len(vaddrs), np.bool_)
         for section in image.sections:
             if section.name.startswith(".plt"):
-                first = code_at(image, np.array([section.vaddr], np.uint64), STUB_BYTES).astype(np.uint8).tobytes()
+                first = (
+                    code_around(image, np.array([section.vaddr], np.uint64), 0, STUB_BYTES).astype(np.uint8).tobytes()
+                )
                 distance = vaddrs - np.uint64(section.vaddr)  # modulo 2⁶⁴
                 header = self.stub_header if self.stub_mark in first else 0
                 found |= (distance >= np.uint64(header)) & (distance < np.uint64(section.size))
         rows = np.flatnonzero(found)
-        code = code_at(image, vaddrs[rows], STUB_BYTES).astype(np.uint8)
+        code = code_around(image, vaddrs[rows], 0, STUB_BYTES).astype(np.uint8)
         found[rows] = [self.stub.match(each.tobytes()) is not None for each in code]
         return found
-
-
-def code_at(image: ElfImage, vaddrs: UInt64, count: int) -> Int64:
-    """The bytes at each of `vaddrs`, -1 outside of the code that the file has: int64[n, count]."""
-    result = np.full((len(vaddrs), count), -1, np.int64)
-    data = np.frombuffer(image.data, np.uint8)
-    for segment in image.segments:
-        size = min(segment.file_size, len(data) - segment.file_offset) - count
-        if segment.executable and size >= 0:
-            offset = vaddrs - np.uint64(segment.vaddr)
-            here = np.flatnonzero((vaddrs >= np.uint64(segment.vaddr)) & (offset <= np.uint64(size)))
-            first = offset[here].astype(np.int64) + segment.file_offset
-            result[here] = data[first[:, None] + np.arange(count)]
-    return result
 
 
 def at_entry(registers: int, sp: int, pc: int, return_register: int) -> UInt64:
