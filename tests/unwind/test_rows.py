@@ -153,3 +153,12 @@ def test_long_programs() -> None:
     assert found is not None
     rows = our_rows(found, X86, [CODE + 8 * i for i in range(8)])
     assert [row is not None for row in rows] == [True] + [False] * 7
+
+
+def test_instructions_that_leave_their_program() -> None:
+    """An operand is not taken from the entry behind (R308, programs of frames)."""
+    program = bytes(6) + bytes([c.DW_CFA_def_cfa_offset])  # fills the entry, so that no padding follows
+    data = framed_file([Cie([Fde(CODE, 8, program), Fde(CODE + 8, 8)])])
+    found = frame_section(ElfImage.parse(memoryview(data), "test"))
+    assert found is not None
+    assert [row is not None for row in our_rows(found, X86, [CODE, CODE + 8])] == [False, True]
