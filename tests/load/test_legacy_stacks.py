@@ -1,6 +1,7 @@
 """The output of perf script and folded stacks: names that come along, and what can be looked up."""
 
 import io
+import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from symbolize import Symbolizer
 from symbolize.core.errors import InputError
 from symbolize.load import load as load_any
-from symbolize.load.legacy import folded, named_stacks, perf_script
+from symbolize.load.legacy import folded, folded_scan, named_stacks, perf_script
 from symbolize.profile.model import AddressKind, Profile
+from tests.support import dump_profiles, interpreted
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "fixtures" / "legacy"
@@ -244,6 +246,64 @@ def test_folded() -> None:
     assert names(profile) == [["leaf one", "run", "main"], ["run", "main"]]
     assert profile.samples.values.tolist() == [[13], [3]]
     assert types(profile) == ["samples/count"]
+
+
+FOLDED_LINE = re.compile(rb"([^\n]*\S)[ \t]+([0-9]{1,18})\s*\Z")
+
+
+def folded_by_pattern(text: bytes) -> tuple[Counter[tuple[bytes, ...]], int]:
+    """The count of each stack from leaf to root, and how many lines are no stacks."""
+    counts: Counter[tuple[bytes, ...]] = Counter()
+    skipped = 0
+    for line in text.split(b"\n"):
+        found = FOLDED_LINE.match(line)
+        if found and not line.startswith(b"#"):
+            counts[tuple(frame.strip() for frame in reversed(found[1].split(b";")))] += int(found[2])
+        else:
+            skipped += bool(line.strip()) and not line.startswith(b"#")
+    return counts, skipped
+
+
+PARTS = st.sampled_from(
+    [*[bytes([each]) for each in b"abc;;;;  \t\r\v\f\n\n0123#x"], b" 12\n", b"12\n", b"9" * 18, b"9" * 19, b";a b;"]
+)
+
+
+@given(st.lists(PARTS, max_size=60).map(b"".join), st.integers(1, 20), st.sampled_from([1, 3, 1 << 16]))
+def test_folded_by_pattern(text: bytes, size: int, most: int) -> None:
+    """Lines are those of a regular expression, whatever the pieces are, and however many frames are recognized."""
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folded_scan, "MAX_FRAMES", most)
+        profile = folded.load(iter(pieces), "x")
+    counts, skipped = folded_by_pattern(text)
+    found = [tuple(each.encode() for each in stack) for stack in names(profile)]
+    assert dict(zip(found, profile.samples.values[:, 0].tolist(), strict=True)) == counts
+    assert profile.warnings == ([f"Lines that are no folded stacks: {skipped}; they are left out."] if skipped else [])
+
+
+def test_folded_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums beyond 64 bits are the largest number, too many frames are refused, and lines that are too long left out."""
+    profile = load(b"a;b 999999999999999999\n" * 10 + b"c;d 1\n")
+    assert profile.samples.values.tolist() == [[(1 << 63) - 1], [1]]
+    assert profile.warnings == ["Sums of values that exceed 64 bits: 1; they are the largest number."]
+    profile = load(b"a;b 1\n" + b"a;" * named_stacks.MAX_LINE + b"b 1\n")
+    assert profile.samples.values.tolist() == [[1]]
+    assert profile.warnings == ["Lines that are no folded stacks: 1; they are left out."]
+    monkeypatch.setattr(named_stacks, "MAX_FRAMES", 3)
+    load(b"a;b;c 1\n" * 9)
+    with pytest.raises(InputError, match="has stacks with more than 3 frames"):
+        load(b"a;b;c 1\nb;c 1\n")
+
+
+def test_interpreted(tmp_path: Path) -> None:
+    """Uncompiled, text profiles and stacks give the same profiles."""
+    made = tmp_path / "made.folded"
+    lines = b"main;run;leaf one 12\n;x 5 \r\n# no\nmain;libx.so+0x17 3\n"
+    made.write_bytes(lines + b"a;b 999999999999999999\n" * 99 + b"none\n")
+    paths = [made, *sorted(FOLDER.glob("*.heap")), FOLDER / "plain.perf-script", FOLDER / "jemalloc.dump"]
+    printed = interpreted.run(tmp_path, Path(dump_profiles.__file__), *map(str, paths)).split()
+    assert printed == ["False", *map(dump_profiles.digest, paths)]
 
 
 def test_folded_modules() -> None:

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from symbolize.core.arrays import NONE, TOP
-from symbolize.load.legacy.named_stacks import VALUES, NamedStacks, lines_of
+from symbolize.core.interning import random_mixer
+from symbolize.load.legacy import folded_scan as scanning
+from symbolize.load.legacy.named_stacks import MAX_LINE, NamedStacks, whole_lines
 from symbolize.load.legacy.samples import Frame
 from symbolize.load.streams import HEAD
 from symbolize.profile.model import AddressKind, Profile
@@ -51,18 +53,13 @@ def load(pieces: Iterator[bytes], source: str) -> Profile:
     """Read the text in pieces. Names come with the profile; `module+0xoffset` is looked up in the module."""
     stacks = NamedStacks(source)
     leaves, callers = Known(stacks, False), Known(stacks, True)
-    skipped = 0
-    for line in lines_of(pieces):
-        found = LINE.match(line)
-        if found is not None and not line.startswith(b"#"):
-            frames = found[1].split(SEPARATOR)
-            leaf = leaves[frames.pop()]
-            stacks.add((leaf, *map(callers.__getitem__, reversed(frames))), (), 0, int(found[2]))
-        elif line.strip() and not line.startswith(b"#"):
-            skipped += 1
-    if skipped:
-        stacks.warnings.append(f"Lines that are no folded stacks: {skipped}; they are left out.")
-    return stacks.build([(b"samples", b"count")], VALUES)
+    scan = scanning.Scan(random_mixer(), MAX_LINE, leaves.__getitem__, callers.__getitem__)
+    for text in whole_lines(pieces):
+        stacks.check(scan.read(memoryview(text)))
+    if scan.skipped:
+        stacks.warnings.append(f"Lines that are no folded stacks: {scan.skipped}; they are left out.")
+    offsets, locations, sums = scan.arrays()
+    return stacks.profile([(b"samples", b"count")], offsets, locations, sums[:, None])
 
 
 class Known(dict[bytes, int]):

@@ -1,11 +1,12 @@
 """Stacks of frames that have names already, put together one by one: what the text of other tools holds."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
-from symbolize.core.arrays import NONE, offsets_of
+from symbolize.core.arrays import NONE, Int32, Int64, UInt64, offsets_of
 from symbolize.core.errors import InputError
 from symbolize.load.legacy.samples import Frame, Label, fill_samples, name_rows, note_names, set_labels, value_type
 from symbolize.profile.model import AddressKind, Mappings, Profile
@@ -22,8 +23,7 @@ MAX_LINE: Final = 1 << 20
 
 COUNTS: Final = slice(0, 1)
 BOTH: Final = slice(0, 2)
-VALUES: Final = slice(1, 2)
-"""What the columns of an event are: how often it was counted, the sum of its values, or both."""
+"""What the columns of an event are: how often it was counted, or that and the sum of its values."""
 
 MappingKey = tuple[int, int, int, bytes, AddressKind]
 """Start, limit, file offset, file, and what its addresses are."""
@@ -56,8 +56,7 @@ class NamedStacks:
         if number is None:
             number = self._stacks[stack] = len(self._stacks)
             self._frames += len(stack)
-            if self._frames > MAX_FRAMES:
-                raise InputError(self.source, f"has stacks with more than {MAX_FRAMES} frames")
+            self.check(self._frames)
         key = number, self._labels.setdefault(labels, len(self._labels)), event
         sums = self._sums.get(key)
         if sums is None:
@@ -66,29 +65,47 @@ class NamedStacks:
             sums[0] += 1
             sums[1] += value
 
+    def check(self, frames: int) -> None:
+        """Raise InputError where all stacks have so many frames together that they cannot be read."""
+        if frames > MAX_FRAMES:
+            raise InputError(self.source, f"has stacks with more than {MAX_FRAMES} frames")
+
     def build(self, types: Sequence[tuple[bytes, bytes]], kept: slice) -> Profile:
         """The profile: of each event, what `kept` takes of how often it was counted and the sum of its values."""
-        profile = Profile(warnings=self.warnings)
         width = len(range(2)[kept])
         samples = {key: row for row, key in enumerate(dict.fromkeys(key[:2] for key in self._sums))}
-        values = np.zeros((len(samples), len(types)), np.int64)
-        too_large = 0
+        sums = np.zeros((len(samples), len(types)), np.uint64)
         for (stack, label, event), (count, value) in self._sums.items():
-            too_large += value > INT64_MAX
-            sums = (count, min(value, INT64_MAX))[kept]
-            values[samples[stack, label], event * width : (event + 1) * width] = sums
-        if too_large:
-            self.warnings.append(f"Sums of values that exceed 64 bits: {too_large}; they are the largest number.")
-        profile.sample_types = [value_type(profile, *each) for each in types]
+            both = count, min(value, INT64_MAX + 1)
+            sums[samples[stack, label], event * width : (event + 1) * width] = both[kept]
         stacks, labels = list(self._stacks), list(self._labels)
         chosen = [stacks[stack] for stack, _ in samples]
-        frames = np.fromiter((row for stack in chosen for row in stack), np.int32)
+        frames = np.fromiter(chain.from_iterable(chosen), np.int32)
+        offsets = offsets_of([len(stack) for stack in chosen])
+        return self.profile(types, offsets, frames, sums, [labels[row] for _, row in samples])
+
+    def profile(
+        self,
+        types: Sequence[tuple[bytes, bytes]],
+        offsets: Int64,
+        frames: Int32,
+        sums: UInt64,
+        labels: Sequence[Sequence[Label]] = (),
+    ) -> Profile:
+        """The profile of stacks of locations, with the sums of their values: uint64[n, types]; sums of 2^63 and more
+        are too large. `labels` are those of each stack, or none at all."""
+        profile = Profile(warnings=self.warnings)
+        if too_large := int((sums > INT64_MAX).sum()):
+            self.warnings.append(f"Sums of values that exceed 64 bits: {too_large}; they are the largest number.")
+        values = np.minimum(sums, np.uint64(INT64_MAX)).astype(np.int64)
+        profile.sample_types = [value_type(profile, *each) for each in types]
         addresses = np.array([address for _, address, _ in self._locations], np.uint64)
-        fill_samples(profile, offsets_of([len(stack) for stack in chosen]), frames, addresses, values)
+        fill_samples(profile, offsets, frames, addresses, values)
         order = self._mapping_order()
         row_of = np.append(np.argsort(order), NONE).astype(np.int32)  # NONE takes the last
         profile.locations.mapping = row_of[np.array([mapping for mapping, _, _ in self._locations], np.int64)]
-        set_labels(profile, [labels[row] for _, row in samples])
+        if labels:
+            set_labels(profile, labels)
         name_rows(profile, [frames for _, _, frames in self._locations])
         table = Mappings.zeros(len(self._mappings))
         known = list(self._mappings)
@@ -108,16 +125,21 @@ class NamedStacks:
         return sorted(range(len(files)), key=lambda row: files[row] not in commands)
 
 
+def whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """A text in pieces that end in line breaks, but for the last one; of a line that begins in one piece and is too
+    long only the beginning."""
+    rest = b""
+    for piece in pieces:
+        first, end = piece.find(b"\n"), piece.rfind(b"\n") + 1
+        rest += piece[: min(first if end else len(piece), MAX_LINE - len(rest))]
+        if end:
+            yield rest + piece[first:end]
+            rest = piece[end : end + MAX_LINE]
+    if rest:
+        yield rest
+
+
 def lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The lines of a text in pieces, without line breaks; of one that is too long only the beginning."""
-    rest, is_cut = b"", False
-    for piece in pieces:
-        first, *others = piece.split(b"\n")
-        rest = rest if is_cut else rest + first
-        is_cut = len(rest) > MAX_LINE
-        if others:
-            yield rest[:MAX_LINE]
-            yield from others[:-1]
-            rest, is_cut = others[-1], False
-    if rest:
-        yield rest[:MAX_LINE]
+    for text in whole_lines(pieces):
+        yield from text.removesuffix(b"\n").split(b"\n")
