@@ -34,6 +34,8 @@ CONTROLS = bytes([*range(9), *range(14, 32)])
 MAGICS = (b"PERFILE2", b"2ELIFREP")
 FILE_HEADER, PIPE_HEADER = 104, 16
 MAX_RECORDS = 4000
+MAX_REPEATED, REPEATS = 1000, 50
+"""How often a short text is sound before it is damaged: more lines than decide what it is."""
 
 
 class Sample(NamedTuple):
@@ -82,6 +84,13 @@ LEGACY = {
     "perf script": b"app  1031 [007]     1.000000:    1000000 cycles:u: \n\t           cf7d1 f+0x81 (/lib/libc.so.6)\n"
     b"\t           f63bc [unknown] (/lib/libc.so.6)\n\nother 12/13 2.5: 1 task-clock: \n"
     b"\t  401000 main+0x0 (/bin/a b)\n\n",
+    "perf mappings": b"app 7/7 1.0: PERF_RECORD_MMAP2 7/7: [0x555000001000(0x2000) @ 0x1000 fe:00 12 3]: r-xp /b/app\n"
+    b"app 7/7 1.1: PERF_RECORD_FORK(20:21):(7:7)\napp 20/20 1.2: PERF_RECORD_COMM exec: app:20/20\n"
+    b"app 7/8 [001] 1.5:    1000 cycles:u:\n\tffffffff81000e46 a+0x1 ([kernel.kallsyms])\n\t555000001234 b (inlined)\n"
+    b"  a.c:3\n\t555000001234 outer(int)+0x4 (/bin/app)\n  b.c:9\n\t    1345 main+0x5 (/bin/app+0x345)\n\n",
+    "perf lines": b"app 8 1.5: 1000 cycles:  1234 f(int)+0x1 (/bin/app (deleted))\n  b 9 1.6: 5 cycles: 1234 [??]\n",
+    "folded modules": b"# made\nmain;[libm.so.6];[unknown];f<int>+0x5;/lib/x.so+0x9 999999999999999999\n;a b;;c 12 \r\n"
+    b"main;[libm.so.6];[unknown];f<int>+0x5;/lib/x.so+0x9 999999999999999999\n",
     "folded": b"app;main;f 12\napp;main;libc.so.6+0x1234 3\nother;[kernel] 1\n",
 }
 """Legacy kinds by hand, each as small as it can be."""
@@ -267,6 +276,8 @@ def damaged(family: str, seed: int) -> bytes:
     if data.startswith(MAGICS) and way < 0.7:  # the headers alone
         return mutate_bytes(chance, data[: FILE_HEADER + 152]) + data[FILE_HEADER + 152 :]
     if is_text(data):
+        if way < 0.2 and len(data) < MAX_REPEATED:  # the format is recognized by what is sound
+            return data * REPEATS + mutate_text(chance, data)
         return mutate_text(chance, data) if way < 0.8 else mutate_bytes(chance, data)
     if family == "otlp" and way < 0.8:
         for _ in range(chance.choice((1, 1, 2, 4))):
