@@ -28,7 +28,12 @@ class Choice:
 
     def __bool__(self) -> bool:
         """Whether anything is left out or merged."""
-        return any(vars(self).values())
+        return self.selects or bool(self.merge)
+
+    @property
+    def selects(self) -> bool:
+        """Whether anything is left out."""
+        return any((self.pids, self.processes, self.heaps, self.kinds))
 
     def takes(self, kind: str, pid: int | None, process: bytes, heap: str = "") -> bool:
         """Whether a profile is wanted; a pid or name that the trace does not give (None, empty) is not one of those."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import BinaryIO, Final, NamedTuple
 
 from symbolize.core.errors import InputError, first_names
@@ -38,7 +39,7 @@ def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = D
 def _without_effect(options: LoadOptions, form: "Format") -> Iterator[str]:
     """The options that have no effect on an input of a format, a sentence each."""
     for option, what in OPTIONS.items():
-        if getattr(options, option) and option not in form.options:
+        if attrgetter(option)(options) and option not in form.options:
             formats = " or ".join(each.name for each in FORMATS if option in each.options)
             yield f"{what} applies to {formats} only: it had no effect."
 
@@ -172,9 +173,9 @@ def _load_otlp(content: Content, options: LoadOptions) -> list[LoadedProfile]:
 
 
 FORMATS: Final = (
-    Format("perf.data", _is_perf, _load_perf, ("choice", "sample_labels")),
-    Format("OTLP profiles", _is_otlp, _load_otlp, ("choice", "timestamps", "sample_labels"), "OTLP"),
-    Format("Perfetto trace", _is_perfetto, _load_perfetto, ("choice",), "Perfetto"),
+    Format("perf.data", _is_perf, _load_perf, ("choice.selects", "sample_labels")),
+    Format("OTLP profiles", _is_otlp, _load_otlp, ("choice.selects", "timestamps", "sample_labels"), "OTLP"),
+    Format("Perfetto trace", _is_perfetto, _load_perfetto, ("choice.selects", "choice.merge"), "Perfetto"),
     Format(
         "simpleperf report_sample", _is_simpleperf, _load_simpleperf, ("trace_offcpu", "show_art_frames"), "simpleperf"
     ),
@@ -187,7 +188,8 @@ FORMATS: Final = (
 """The first that matches decides (R220, trace or pprof)."""
 
 OPTIONS: Final = {
-    "choice": "Choosing processes, heaps or kinds, and merging,",
+    "choice.selects": "Choosing processes, heaps or kinds",
+    "choice.merge": "Merging processes or dumps",
     "keep_trampolines": "Keeping trampolines",
     "trace_offcpu": "The choice of on-CPU or off-CPU samples",
     "timestamps": "Keeping the time of each event",

@@ -290,6 +290,14 @@ class TestSeveral:
         with pytest.raises(InputError, match="no such profile; they have app7, app7, app8, app8"):
             load_all(io.BytesIO(data), choice=Choice(pids=[9]))
 
+    def test_merged(self) -> None:
+        """The profiles of processes are not merged while they are read, and a warning says so."""
+        from symbolize.load.model import Choice
+
+        found = load_all(io.BytesIO(self.make().encode()), choice=Choice(merge=["processes"]))
+        assert len(found) == 4
+        assert found[0].warnings == ["Merging processes or dumps applies to Perfetto trace only: it had no effect."]
+
     def test_kinds_are_any(self, tmp_path: Path) -> None:
         """The command chooses by what profiles are of, which may be anything."""
         from symbolize.cli import main
