@@ -11,15 +11,14 @@ from symbolize.load.legacy.go import names_in_comments
 from symbolize.load.legacy.java import DURATION, PERIOD, nanoseconds
 from symbolize.load.legacy.samples import fill, name_locations, value_type
 from symbolize.load.legacy.text import (
-    WARNING,
     Text,
     attach_map,
     inside_calls,
     integer,
     only_fitting,
+    read_attributes,
     read_rows,
     scaled,
-    warn,
 )
 from symbolize.profile.model import Profile
 
@@ -35,7 +34,7 @@ def load(text: Text) -> Profile:
     """Read what begins with `--- contention` or `--- mutex` (R334, contention)."""
     attributes, begin = read_attributes(text)
     if any(key in attributes for key in ONLY_JAVA):
-        return java.load_contention(text)
+        return java.load_contention(text, attributes, begin)
     numbers = {key: integer(attributes[key]) for key in (CLOCK, PERIOD, DURATION) if key in attributes}
     for key in [key for key, value in numbers.items() if value is None]:
         raise text.error(f"has no number as {key.decode()}", text.begin)
@@ -65,20 +64,3 @@ def load(text: Text) -> Profile:
     if names := names_in_comments(text):
         name_locations(profile, lambda address: names.get(address, ()))
     return profile
-
-
-def read_attributes(text: Text) -> tuple[dict[bytes, bytes], int]:
-    """The lines `KEY = VALUE` below the title, or two titles, and where the first other line begins."""
-    attributes: dict[bytes, bytes] = {}
-    begin = text.begin
-    while begin < len(text.data):
-        line, behind = text.line_at(begin)
-        key, equals, value = line.partition(b"=")
-        if line.startswith(WARNING):
-            warn(text, line)
-        elif equals and not line.startswith(b"-"):
-            attributes[key.strip()] = value.strip()
-        elif line and not line.startswith(b"#") and (attributes or not line.startswith(b"---")):
-            break
-        begin = behind
-    return attributes, begin

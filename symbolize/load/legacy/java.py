@@ -9,14 +9,11 @@ import numpy as np
 from symbolize.core.arrays import NONE
 from symbolize.load.legacy.frames import ALLOCATORS, ALLOCATORS_KEPT, LOCKS
 from symbolize.load.legacy.samples import Frame, fill, name_locations, number_label, value_type
-from symbolize.load.legacy.text import Text, integer, only_fitting, read_rows
+from symbolize.load.legacy.text import Text, integer, only_fitting, read_attributes, read_rows
 from symbolize.load.legacy.unsampling import quotient, unsampled
 from symbolize.profile.model import Profile
 
 HEAP_TITLE: Final = re.compile(rb"--- heapz 1 ---\s*\Z")
-KEY: Final = re.compile(rb"[\w ]+\Z")
-VALUE: Final = re.compile(rb"[\w ]+")
-MAX_KEY: Final = 64
 SHAPE: Final = b"nn@a"
 
 FORMAT: Final = b"format"
@@ -38,7 +35,8 @@ STUB: Final = b"generated stub/JIT"
 
 def load_heap(text: Text) -> Profile:
     """Read what begins with `--- heapz 1 ---`."""
-    attributes, begin = _attributes(text, "heap")
+    attributes, begin = read_attributes(text)
+    _check(text, attributes, "heap")
     rows = read_rows(text, begin, SHAPE, until_other=True)
     sizes, counts = rows.numbers
     fits = np.ones(rows.size, np.bool_)
@@ -54,9 +52,9 @@ def load_heap(text: Text) -> Profile:
     return profile
 
 
-def load_contention(text: Text) -> Profile:
-    """Read what begins with `--- contentionz 1 ---` and has a format."""
-    attributes, begin = _attributes(text, "contention")
+def load_contention(text: Text, attributes: dict[bytes, bytes], begin: int) -> Profile:
+    """Read what begins with `--- contentionz 1 ---` and these attributes, the rows from `begin` on."""
+    _check(text, attributes, "contention")
     rows = read_rows(text, begin, SHAPE, until_other=True)
     delays, counts = rows.numbers
     profile = Profile(warnings=text.warnings)
@@ -75,26 +73,14 @@ def load_contention(text: Text) -> Profile:
     return profile
 
 
-def _attributes(text: Text, kind: str) -> tuple[dict[bytes, bytes], int]:
-    """The lines `KEY = VALUE` below the title, and where the first other line begins."""
-    _, begin = text.line_at(text.begin)
-    found: dict[bytes, bytes] = {}
-    while begin < len(text.data):
-        line, behind = text.line_at(begin)
-        left, _, right = line.partition(b"=")
-        key, value = KEY.search(left[-MAX_KEY:]), VALUE.match(right)
-        if line and not (key and value):
-            break
-        if key and value:
-            found[key[0].strip()] = value[0].strip()
-        begin = behind
-    if found.get(FORMAT, b"java") != b"java":
+def _check(text: Text, attributes: dict[bytes, bytes], kind: str) -> None:
+    """Raise InputError where the attributes are not those of a profile of Java."""
+    if attributes.get(FORMAT, b"java") != b"java":
         raise text.error(f"is a {kind} profile of another format than java", text.begin)
-    if RESOLUTION not in found:
+    if RESOLUTION not in attributes:
         raise text.error(f"is a {kind} profile of Java without a resolution", text.begin)
-    if unknown := [key for key in found if key not in KNOWN[kind]]:
+    if unknown := [key for key in attributes if key not in KNOWN[kind]]:
         text.warnings.append(f"Attributes that are not known: {len(unknown)}; they are ignored.")
-    return found, begin
 
 
 def _number(text: Text, attributes: dict[bytes, bytes], key: bytes) -> int:

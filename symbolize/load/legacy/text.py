@@ -121,6 +121,23 @@ def read_rows(text: Text, begin: int, shape: bytes, *, comment: bytes = b"#", un
     return Rows(found, ends[: count + 1], addresses[: int(ends[count])], lines[:count], at)
 
 
+def read_attributes(text: Text) -> tuple[dict[bytes, bytes], int]:
+    """The lines `KEY = VALUE` below the title, or two titles, and where the first other line begins."""
+    attributes: dict[bytes, bytes] = {}
+    begin = text.begin
+    while begin < len(text.data):
+        line, behind = text.line_at(begin)
+        key, equals, value = line.partition(b"=")
+        if line.startswith(WARNING):
+            warn(text, line)
+        elif equals and not line.startswith(b"-"):
+            attributes[key.strip()] = value.strip()
+        elif line and not line.startswith(b"#") and (attributes or not line.startswith(b"---")):
+            break
+        begin = behind
+    return attributes, begin
+
+
 def warn(text: Text, line: bytes) -> None:
     """Pass on a line that the profiler wrote to warn of its own profile."""
     message = line.removeprefix(WARNING).strip().decode("utf-8", "backslashreplace")
