@@ -49,6 +49,13 @@ def as_signed(value: cython.ulonglong) -> cython.longlong:
     return value - (1 << 64) if value >> 63 else value
 
 
+def varint_at(data: object, at: int) -> tuple[int, int] | None:
+    """The protobuf varint at `at` and where it ends; None if it has more than ten bytes or the data end before it."""
+    c: Cursor = Cursor(data, at)
+    value: cython.ulonglong = c.varint()
+    return None if c.bad else (value, c.pos)
+
+
 @cython.cclass
 class Cursor:
     """Position in `data[pos:end]`; `big` selects big-endian fixed-size integers."""

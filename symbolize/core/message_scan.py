@@ -203,3 +203,16 @@ def field_begins(
                 begins[count] = start
                 count += 1
     return int(count)
+
+
+def without_fields(content: bytes, number: int) -> bytes:
+    """The fields of a message, which was read before, other than those of a number, whatever their wire types."""
+    c: Cursor = Cursor(content)
+    kept = []
+    while c.pos < c.end and not c.bad:
+        start: cython.Py_ssize_t = c.pos
+        tag: cython.ulonglong = c.tag()
+        c.skip_field(tag)
+        if tag >> NUMBER != number:
+            kept.append(content[start : c.pos])
+    return b"".join(kept)

@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from symbolize.core.cursor import varint_at
 from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, NUMBER, VARINT, WIRE_TYPE
-from symbolize.load.perfetto.wire import Damaged, varint
 from symbolize.load.streams import HEAD
 
 PACKET: Final = 1 << NUMBER | BYTES
@@ -23,16 +23,13 @@ def is_trace(head: bytes) -> bool:
     """Whether what begins with `head` is a trace: packets, and not the small messages that a pprof profile begins with,
     whose fields have the numbers of others here (R220, trace or pprof). The first packet with content decides."""
     at = packets = 0
-    try:
-        while at < len(head) and packets < SNIFFED_PACKETS:
-            if head[at] != PACKET:
-                return False
-            size, at = varint(head, at + 1)
-            if size:
-                return _is_packet(head, at, at + size)
-            packets += 1
-    except Damaged:
-        pass
+    while at < len(head) and packets < SNIFFED_PACKETS:
+        if head[at] != PACKET or (found := varint_at(head, at + 1)) is None:
+            return False
+        size, at = found
+        if size:
+            return _is_packet(head, at, at + size)
+        packets += 1
     return False
 
 
@@ -42,19 +39,19 @@ def _is_packet(head: bytes, at: int, end: int) -> bool:
     if end > len(head) and len(head) < HEAD:
         return False
     while at < min(end, len(head)):
-        try:
-            tag, at = varint(head, at)
-            number, wire = tag >> NUMBER, tag & WIRE_TYPE
-            if not number or wire not in (VARINT, FIXED64, BYTES, FIXED32) or KNOWN_WIRE.get(number, wire) != wire:
-                return False
-            known += number in KNOWN_WIRE
-            if wire in (VARINT, BYTES):
-                value, at = varint(head, at)
-                at += value if wire == BYTES else 0
-            else:
-                at += 8 if wire == FIXED64 else 4
-        except Damaged:
+        if (found := varint_at(head, at)) is None:
             return known > 0 and end > len(head)
+        tag, at = found
+        number, wire = tag >> NUMBER, tag & WIRE_TYPE
+        if not number or wire not in (VARINT, FIXED64, BYTES, FIXED32) or KNOWN_WIRE.get(number, wire) != wire:
+            return False
+        known += number in KNOWN_WIRE
+        if wire in (VARINT, BYTES):
+            if (found := varint_at(head, at)) is None:
+                return known > 0 and end > len(head)
+            at = found[1] + (found[0] if wire == BYTES else 0)
+        else:
+            at += 8 if wire == FIXED64 else 4
         if at > end:
             return False
     return known > 0

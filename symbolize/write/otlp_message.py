@@ -7,9 +7,9 @@ import numpy as np
 
 from symbolize.core.arrays import NONE, Bool, Int64, distinct, distinct_inverse
 from symbolize.core.message_fields import Messages, Number
-from symbolize.core.message_scan import field_begins
+from symbolize.core.message_scan import field_begins, without_fields
 from symbolize.core.messages import Budget, Layout, Rows, Spans
-from symbolize.core.protobuf import BYTES, FIXED64, LAST_BYTE, NUMBER, VARINT, WIRE_TYPE, field, varint
+from symbolize.core.protobuf import NUMBER, field, varint
 from symbolize.proto import otlp_profiles_tags as tags
 from symbolize.write.otlp import IS_FOLDED, any_value
 
@@ -263,37 +263,3 @@ class Additions:
 def packed(tag: int, numbers: Sequence[int]) -> bytes:
     """A list of numbers as a field, none if there are none."""
     return field(tag, b"".join(map(varint, numbers))) if numbers else b""
-
-
-def without_fields(content: bytes, number: int) -> bytes:
-    """A message, which was read before, without the fields of a number."""
-    kept = []
-    for begin, end, tag in fields_of(content):
-        if tag >> NUMBER != number:
-            kept.append(content[begin:end])
-    return b"".join(kept)
-
-
-def fields_of(content: bytes) -> Iterator[tuple[int, int, int]]:
-    """Begin, end and tag of each field."""
-    at = 0
-    while at < len(content):
-        begin = at
-        tag, at = varint_at(content, at)
-        if tag & WIRE_TYPE == BYTES:
-            size, at = varint_at(content, at)
-            at += size
-        elif tag & WIRE_TYPE == VARINT:
-            _, at = varint_at(content, at)
-        else:
-            at += 8 if tag & WIRE_TYPE == FIXED64 else 4
-        yield begin, at, tag
-
-
-def varint_at(content: bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends."""
-    value = shift = 0
-    while content[at] >= LAST_BYTE:
-        value |= (content[at] & 0x7F) << shift
-        shift, at = shift + 7, at + 1
-    return value | content[at] << shift, at + 1

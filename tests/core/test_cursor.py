@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from symbolize.core import cursor as compiled
 from tests.support.interpreted import load_source
 from tests.support.line_writer import sleb, uleb
 
 # The compiled class answers to compiled callers only; its source answers to anybody.
-Cursor = load_source("core/cursor").Cursor
+INTERPRETED = load_source("core/cursor")
+Cursor = INTERPRETED.Cursor
 
 BIT64 = 1 << 64
 
@@ -92,3 +94,15 @@ def test_seek_and_skip() -> None:
     assert (cursor.pos, cursor.bad) == (4, False)
     cursor.seek(5)
     assert (cursor.pos, cursor.bad) == (4, True)
+
+
+@given(st.integers(0, (1 << 64) - 1), st.binary(max_size=3), st.binary(max_size=3))
+def test_varint_at(value: int, before: bytes, behind: bytes) -> None:
+    """Value and end; None where it is cut off, has more than ten bytes, or begins outside."""
+    data = before + uleb(value)
+    for module in (compiled, INTERPRETED):
+        assert module.varint_at(data + behind, len(before)) == (value, len(data))
+        assert module.varint_at(data[:-1], len(before)) is None
+        assert module.varint_at(data, len(data) + 1) is None
+        assert module.varint_at(b"\x80" * 10 + b"\0", 0) is None
+        assert module.varint_at(memoryview(b"\xff" * 9 + b"\1"), 0) == ((1 << 64) - 1, 10)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
+from symbolize.core.cursor import varint_at
 from symbolize.core.errors import InputError
-from symbolize.core.protobuf import LAST_BYTE, MAX_VARINT, varint
+from symbolize.core.protobuf import varint
 from symbolize.load.otlp.shape import JSON, is_message
 
 MAGIC: Final = b"OTLP"
@@ -33,8 +34,7 @@ class Framing(Enum):
 def framing_of(head: bytes) -> Framing | None:
     """What is around the messages of an input that begins with `head`; None if it is of another format."""
     if head.startswith(MAGIC):
-        start = _varint_end(head, HEADER.size)
-        size = _varint_value(head, HEADER.size, start)
+        size, start = varint_at(head, HEADER.size) or (0, len(head))
         return Framing.MAGIC if is_message(head[start : start + size]) else None
     if is_message(head):
         return Framing.BARE
@@ -86,8 +86,7 @@ def opened(data: memoryview, framing: Framing, source: str) -> Container:
     messages: list[memoryview] = []
     while at < len(data):
         if framing == Framing.MAGIC:
-            end = _varint_end(data, at)
-            size = _varint_value(data, at, end)
+            size, end = varint_at(data, at) or (len(data), at)
         else:
             end = at + LENGTH.size
             size = LENGTH.unpack_from(data, at)[0] if end <= len(data) else len(data)
@@ -100,18 +99,3 @@ def opened(data: memoryview, framing: Framing, source: str) -> Container:
         if len(messages) > MAX_MESSAGES:
             raise InputError(source, f"has more than {MAX_MESSAGES} messages")
     return Container(framing, messages, version)
-
-
-def _varint_end(data: bytes | memoryview, at: int) -> int:
-    """Where a number that begins at `at` ends."""
-    end = at
-    while end < len(data) and end - at < MAX_VARINT and data[end] >= LAST_BYTE:
-        end += 1
-    return end + 1
-
-
-def _varint_value(data: bytes | memoryview, at: int, end: int) -> int:
-    """The number from `at` to `end`; one that is cut off is as large as can be."""
-    if end > len(data) or data[end - 1] >= LAST_BYTE:
-        return len(data)
-    return sum((byte & 0x7F) << 7 * shift for shift, byte in enumerate(data[at:end]))

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, LAST_BYTE, MAX_VARINT, NUMBER, VARINT, WIRE_TYPE
+from symbolize.core.cursor import varint_at
+from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, MAX_VARINT, NUMBER, VARINT, WIRE_TYPE
 
 JSON: Final = re.compile(rb'\s*\{\s*"(?:resourceProfiles|resource_profiles|dictionary)"\s*:\s*[\[{]', re.ASCII)
 
@@ -100,17 +101,12 @@ class Sniffer:
 
     def _varint(self, at: int, end: int) -> tuple[int, int]:
         """A number and where it ends."""
-        value = 0
-        for shift in range(0, 7 * MAX_VARINT, 7):
-            if at >= end:
-                raise Other
-            if at >= len(self.head):
-                raise Cut
-            value |= (self.head[at] & 0x7F) << shift
-            at += 1
-            if self.head[at - 1] < LAST_BYTE:
-                return value, at
-        raise Other
+        found = varint_at(self.head, at)
+        if found is None and end > len(self.head) > at - MAX_VARINT:
+            raise Cut
+        if found is None or found[1] > end:
+            raise Other
+        return found
 
 
 def is_message(head: bytes) -> bool:

@@ -230,16 +230,6 @@ class MessageReader:
         self.numbers_count += 1
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The varint at `at`, and where it ends. Raises Damaged."""
-    reader: MessageReader = MessageReader(data)
-    reader.pos = at
-    value: cython.ulonglong = reader.varint()
-    if reader.bad:
-        raise Damaged
-    return value, reader.pos
-
-
 def spans(data: bytes) -> Iterator[tuple[int, int, int]]:
     """Tag, begin and end of the content of each field; numbers have none. Raises Damaged at the first damaged one."""
     reader: MessageReader = MessageReader(data)
