@@ -103,13 +103,13 @@ class Rows:
         self._numbers: UInt64 = np.zeros((len(layout.numbers), count), np.uint64)
         self._items: UInt64 = np.empty(sum(sizes), np.uint64)
         self._offsets: Int64 = np.zeros((lists, count + 1), np.int64)
-        at = np.array([0, *sizes], np.int64).cumsum()[:-1]
-        self._offsets[:, 0] = at
+        self._begins = np.array([0, *sizes], np.int64).cumsum()[:-1]
+        self._offsets[:, 0] = at = self._begins.copy()
         columns = self._numbers.data, self.last.data, self._offsets.data, at.data, self._items.data
         damaged_at = message_scan.fill(data, begins, ends, fields, *columns)
         if damaged_at >= 0:
             raise InputError(budget.source, DAMAGED, damaged_at)
-        self._ends = at
+        self._offsets -= self._begins[:, None]
 
     def __len__(self) -> int:
         return len(self.last)
@@ -126,8 +126,8 @@ class Rows:
     def list(self, tag: int) -> tuple[Int64, UInt64]:
         """The lists that a field has in each message, as offsets and items."""
         slot = self._layout.slots[tag]
-        first = int(self._offsets[slot, 0])
-        return self._offsets[slot] - first, self._items[first : int(self._ends[slot])]
+        offsets = self._offsets[slot]
+        return offsets, self._items[self._begins[slot] :][: offsets[-1]]
 
     def spans(self, tag: int) -> Spans:
         """The messages or strings that a field has in each message."""

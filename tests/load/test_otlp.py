@@ -290,6 +290,20 @@ class TestSeveral:
         with pytest.raises(InputError, match="no such profile; they have app7, app7, app8, app8"):
             load_all(io.BytesIO(data), choice=Choice(pids=[9]))
 
+    def test_many_types(self) -> None:
+        """The time to put thousands of profiles together grows with their number, not with its square."""
+        maker = Maker()
+        maker.tables.string_table.extend(map(str, range(3000)))
+        scope = maker.resource()
+        for kind in range(3000):
+            profile = scope.profiles.add()
+            profile.sample_type.type_strindex = kind + 1
+            profile.samples.add(values=[kind])
+        begin = time.process_time()
+        profile = read(maker.encode())
+        assert time.process_time() - begin < 10
+        assert profile.samples.values.tolist() == [list(range(3000))]
+
     def test_merged(self) -> None:
         """The profiles of processes are not merged while they are read, and a warning says so."""
         from symbolize.load.model import Choice

@@ -7,8 +7,7 @@ from typing import Final
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt64, distinct_inverse, gather_lists, offsets_of, ranges
-from symbolize.core.messages import Budget, Rows
-from symbolize.load.otlp import layouts
+from symbolize.core.messages import Budget
 from symbolize.load.otlp.dictionary import Value, shown, texts_of, value_text
 from symbolize.load.otlp.frames import frames_of
 from symbolize.load.otlp.labels import StringNumbers, label_of, sample_labels
@@ -69,11 +68,7 @@ class Group:
 
 def value_type(message: Message, tag: int, row: int) -> tuple[bytes, bytes]:
     """Type and unit of what a field of a profile denotes."""
-    spans = message.profiles.spans(tag).of_row(row)
-    rows = Rows(message.data, spans, layouts.VALUE_TYPE, message.budget)
-    if not len(rows):
-        return b"", b""
-    kind, unit = (int(rows.number(each)[-1]) for each in layouts.VALUE_TYPE.numbers)
+    kind, unit = message.value_types[tag][row].tolist()
     return message.dictionary.text(kind), message.dictionary.text(unit)
 
 

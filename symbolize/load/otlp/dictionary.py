@@ -120,6 +120,7 @@ class Dictionary:
         self.problems: dict[str, int] = {}
         self._nested = self._items = 0
         self._texts: dict[int, bytes] = {}
+        self._called: dict[bytes, Int64] = {}
         tables = Rows(data, spans, layouts.DICTIONARY, budget)
         self.strings = tables.spans(tags.PROFILES_DICTIONARY_STRING_TABLE)
         self.mappings = self._table(tables, tags.PROFILES_DICTIONARY_MAPPING_TABLE, layouts.MAPPING)
@@ -202,9 +203,12 @@ class Dictionary:
         return {number: self.text(number) for number in numbers}
 
     def called(self, key: bytes) -> Int64:
-        """The attributes with a key."""
-        numbers = np.array([number for number, text in self.keys.items() if text == key], np.uint64)
-        return np.flatnonzero(is_among(self.attributes.number(tags.KEY_VALUE_AND_UNIT_KEY_STRINDEX), numbers))
+        """The attributes with a key, which are looked for once."""
+        if key not in self._called:
+            numbers = np.array([number for number, text in self.keys.items() if text == key], np.uint64)
+            column = self.attributes.number(tags.KEY_VALUE_AND_UNIT_KEY_STRINDEX)
+            self._called[key] = np.flatnonzero(is_among(column, numbers))
+        return self._called[key]
 
     def attributes_of(self, indices: NDArray[Any]) -> dict[bytes, Value]:
         """The attributes in a list, by their keys."""

@@ -14,7 +14,7 @@ from symbolize.core.messages import Budget, Rows, Spans
 from symbolize.load.content import Content
 from symbolize.load.model import LoadedProfile, LoadOptions
 from symbolize.load.otlp import layouts
-from symbolize.load.otlp.build import TYPE_ORDER, Group, build
+from symbolize.load.otlp.build import TYPE_ORDER, Group, build, value_type
 from symbolize.load.otlp.containers import Container, framing_of, opened
 from symbolize.load.otlp.dictionary import Value, shown
 from symbolize.load.otlp.messages import Message
@@ -143,11 +143,14 @@ def groups_of(message: Message) -> Iterator[Group]:
         name, attributes = _scope(message, scopes.of_row(scope))
         order = _order(dict(attributes), last - first)
         group: list[int] = []
+        types: set[tuple[bytes, bytes]] = set()
         for row in (first + each for each in order):
-            if group and not is_same(message, group, row):
+            kind = value_type(message, tags.PROFILE_SAMPLE_TYPE, row)
+            if group and (kind in types or not is_same(message, group[0], row)):
                 yield Group(message, tuple(group), resource_attributes[resource], attributes, name)
-                group = []
+                group, types = [], set()
             group.append(row)
+            types.add(kind)
         yield Group(message, tuple(group), resource_attributes[resource], attributes, name)
 
 
@@ -175,19 +178,18 @@ def _is_int(value: Value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def is_same(message: Message, group: list[int], row: int) -> bool:
-    """Whether a profile has the samples of those in a group, other values aside, and the same time, period and
-    attributes, but another type."""
-    profiles, first = message.profiles, group[0]
+def is_same(message: Message, first: int, row: int) -> bool:
+    """Whether two profiles have the same samples, values aside, and the same time, period and attributes."""
+    profiles = message.profiles
     numbers = tags.PROFILE_TIME_UNIX_NANO, tags.PROFILE_DURATION_NANO, tags.PROFILE_PERIOD
     if any(profiles.number(tag)[first] != profiles.number(tag)[row] for tag in numbers):
         return False
     offsets, items = profiles.list(tags.PROFILE_ATTRIBUTE_INDICES)
     attributes, others = (items[offsets[each] : offsets[each + 1]] for each in (first, row))
-    types = Group(message, (*group, row)).types()
-    if not np.array_equal(attributes, others) or types[-1] in types[:-1]:
+    if not np.array_equal(attributes, others):
         return False
-    if Group(message, (first,)).period_type() != Group(message, (row,)).period_type():
+    period_type, other_type = (value_type(message, tags.PROFILE_PERIOD_TYPE, each) for each in (first, row))
+    if period_type != other_type:
         return False
     (begin, end), (other, other_end) = (message.sample_offsets[each : each + 2].tolist() for each in (first, row))
     if end - begin != other_end - other:

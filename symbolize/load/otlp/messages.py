@@ -1,5 +1,6 @@
 """A message of OTLP profiles as columns: its resources, scopes and profiles, and the samples of all of them."""
 
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -86,6 +87,20 @@ class Message:
         if len(spans) > MAX_PROFILES:
             raise InputError(self.budget.source, f"has more than {MAX_PROFILES} resources, scopes or profiles")
         return Rows(self.data, spans, layout, self.budget)
+
+    @cached_property
+    def value_types(self) -> dict[int, UInt64]:
+        """Type and unit of the values and of the period of each profile, by the tag of the field: numbers of strings,
+        uint64[n, 2], 0 where there is none."""
+        found = {}
+        for tag in (tags.PROFILE_SAMPLE_TYPE, tags.PROFILE_PERIOD_TYPE):
+            spans = self.profiles.spans(tag)
+            rows = Rows(self.data, spans, layouts.VALUE_TYPE, self.budget)
+            has_type = np.diff(spans.offsets) > 0
+            found[tag] = np.zeros((len(self.profiles), 2), np.uint64)
+            for column, field in enumerate(layouts.VALUE_TYPE.numbers):
+                found[tag][has_type, column] = rows.number(field)[spans.offsets[1:][has_type] - 1]
+        return found
 
     @property
     def stacks(self) -> UInt64:
