@@ -12,7 +12,6 @@ from symbolize.load.legacy.samples import Frame
 from symbolize.load.streams import HEAD
 from symbolize.profile.model import AddressKind, Profile
 
-LINE: Final = re.compile(rb"([^\n]*\S)[ \t]+([0-9]{1,18})\s*\Z")
 TWO_COUNTS: Final = re.compile(rb".*\S\s\d+ \d+\s*\Z", re.DOTALL)
 SEPARATOR: Final = b";"
 
@@ -45,8 +44,11 @@ def has_two_counts(head: bytes | memoryview) -> bool:
 def matches(head: bytes | memoryview) -> bool:
     """Whether every line has a count at its end and some have several frames."""
     lines = sniffed(head)
-    has_stacks = any(SEPARATOR in line for line in lines)
-    return has_stacks and all(map(LINE.match, lines)) and b"\0" not in bytes(head) and not has_two_counts(head)
+    if not any(SEPARATOR in line for line in lines) or b"\0" in bytes(head) or has_two_counts(head):
+        return False
+    scan = scanning.Scan(random_mixer(), MAX_LINE, len, len)
+    scan.read(memoryview(b"\n".join(lines)))
+    return scan.skipped == 0
 
 
 def load(pieces: Iterator[bytes], source: str) -> Profile:
