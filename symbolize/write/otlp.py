@@ -26,6 +26,10 @@ HASH_PREFIX: Final = b"htlhash:"
 BUILD_ID: Final = b"process.executable.build_id."
 IS_FOLDED: Final = b"pprof.location.is_folded"
 COMMENT: Final = b"pprof.profile.comment"
+RESOURCE: Final = re.compile(rb"resource: ([^=]+)=(.*)", re.DOTALL)
+"""How comments name the attributes of a resource."""
+PID: Final = b"process.pid"
+DECIMAL: Final = re.compile(rb"0|[1-9][0-9]{0,17}")
 FLAGS: Final = ("has_functions", "has_filenames", "has_line_numbers", "has_inline_frames")
 
 Value = bytes | bool | int | None | list["Value"]
@@ -41,7 +45,7 @@ def pieces(profile: Profile) -> Iterator[bytes]:
     for column in range(len(profile.sample_types)):
         profiles += framed(tags.SCOPE_PROFILES_PROFILES, writer.profile(column))
     scopes = framed(tags.RESOURCE_PROFILES_SCOPE_PROFILES, profiles)
-    resource = field(tags.RESOURCE_PROFILES_RESOURCE, b"")
+    resource = field(tags.RESOURCE_PROFILES_RESOURCE, pairs_of(tags.RESOURCE_ATTRIBUTES, writer.resource))
     yield from framed(tags.PROFILES_DATA_RESOURCE_PROFILES, [resource, *scopes])
     yield from framed(tags.PROFILES_DATA_DICTIONARY, writer.dictionary())
 
@@ -67,6 +71,29 @@ def any_value(value: Value) -> bytes:
         items = b"".join(field(tags.ARRAY_VALUE_VALUES, any_value(each)) for each in value)
         return field(tags.ANY_VALUE_ARRAY_VALUE, items)
     return b"" if value is None else field(tags.ANY_VALUE_STRING_VALUE, utf8(value))
+
+
+def pairs_of(tag: int, pairs: Iterable[tuple[bytes, Value]]) -> bytes:
+    """Attributes that are in no table, as fields."""
+    return b"".join(
+        field(tag, field(tags.KEY_VALUE_KEY, utf8(key)) + field(tags.KEY_VALUE_VALUE, any_value(value)))
+        for key, value in pairs
+    )
+
+
+def resource_of(comments: Sequence[bytes]) -> tuple[list[tuple[bytes, Value]], list[bytes]]:
+    """The attributes of a resource that comments have, each key once, and the other comments. Of several resources,
+    as merged profiles have, all remain comments."""
+    found = [(RESOURCE.fullmatch(each), each) for each in comments]
+    keys = [utf8(match[1]) for match, _ in found if match]
+    if len(set(keys)) < len(keys):
+        return [], list(comments)
+    pairs: list[tuple[bytes, Value]] = []
+    for match, _ in found:
+        if match:
+            is_number = match[1] == PID and DECIMAL.fullmatch(match[2])
+            pairs.append((match[1], int(match[2]) if is_number else match[2]))
+    return pairs, [each for match, each in found if not match]
 
 
 class Attributes:
@@ -113,7 +140,8 @@ class Writer:
         self._functions = self._function_table()
         attributes, links = self._sample_attributes()
         self.samples = SampleColumns(stacks, attributes, links)
-        self._header = self._profile_attributes()
+        self.resource, comments = resource_of([self.text(each) for each in profile.comments])
+        self._header = self._profile_attributes(comments)
 
     def text(self, index: int) -> bytes:
         """A string of the profile."""
@@ -291,7 +319,7 @@ class Writer:
         links[linked] = np.array(numbers, np.int64)[which] if numbers else 0
         return links, is_link
 
-    def _profile_attributes(self) -> list[int]:
+    def _profile_attributes(self, comments: list[bytes]) -> list[int]:
         """The attributes of each profile of the message."""
         source, add = self.source, self.attributes.add
         found = [
@@ -303,8 +331,8 @@ class Writer:
             )
             if text
         ]
-        if source.comments:
-            found.append(add(COMMENT, [self.text(each) for each in source.comments]))
+        if comments:
+            found.append(add(COMMENT, list[Value](comments)))
         return found
 
     def scope(self) -> bytes:
@@ -313,13 +341,7 @@ class Writer:
         pairs: list[tuple[bytes, Value]] = [(b"pprof.scope.sample_type_order", order)]
         if self.source.default_sample_type:
             pairs.append((b"pprof.scope.default_sample_type", self.text(self.source.default_sample_type)))
-        return b"".join(
-            field(
-                tags.INSTRUMENTATION_SCOPE_ATTRIBUTES,
-                field(tags.KEY_VALUE_KEY, key) + field(tags.KEY_VALUE_VALUE, any_value(value)),
-            )
-            for key, value in pairs
-        )
+        return pairs_of(tags.INSTRUMENTATION_SCOPE_ATTRIBUTES, pairs)
 
     def profile(self, column: int) -> Iterator[bytes]:
         """The profile of a sample type."""

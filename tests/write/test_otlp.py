@@ -320,6 +320,29 @@ def canonical(message: Any) -> Any:
     return mappings, samples, header, text[message.default_sample_type]
 
 
+def test_resource() -> None:
+    """R325: comments that name attributes of a resource become these again, unless they are of several resources."""
+    texts = [b"resource: process.pid=812", b"resource: service.name=a=b", b"mine", b"resource: x=", b"resource: none"]
+    message = made(comment=[3, 4, 5, 6, 7])
+    message.string_table.extend(texts)
+    data = written(of(message))
+    parsed = parse(data)
+    assert profcheck.problems(parsed) == []
+    attributes = parsed.resource_profiles[0].resource.attributes
+    expected = {"process.pid": 812, "service.name": "a=b", "x": ""}
+    assert {each.key: value_of(each.value) for each in attributes} == expected
+    (back,) = load_all(io.BytesIO(data))
+    assert (back.pid, back.process) == (812, "a=b")
+    comments = [back.profile.strings[each] for each in back.profile.comments]
+    assert comments == [texts[2], texts[4], texts[0], texts[1], texts[3]]
+    message.string_table.append(b"resource: process.pid=7")
+    message.comment.append(8)
+    data = written(of(message))
+    assert not parse(data).resource_profiles[0].resource.attributes
+    back_profile = load(io.BytesIO(data))
+    assert [back_profile.strings[each] for each in back_profile.comments] == [*texts, b"resource: process.pid=7"]
+
+
 def test_command(tmp_path: Path) -> None:
     """The ending `.otlp` and `--emit otlp` write OTLP; it is not written compressed, and never over its input."""
     source = FIXTURES / "profiles" / "perf" / "spectra-gcc-pie.pb.gz"
