@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.core.array_kernels import mark, mark_chosen
+
 Bool = NDArray[np.bool_]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -69,9 +71,14 @@ def is_among(values: NDArray[Scalar], some: NDArray[Scalar]) -> Bool:
 def marked(rows: NDArray[Any], count: int, chosen: Bool | None = None) -> Bool:
     """Which of `count` rows occur in `rows`, or in those of them that are `chosen`: bool[count]."""
     found = np.zeros(count, np.bool_)
+    into = found.view(np.uint8)
     for first in range(0, len(rows), AT_ONCE):
         piece = slice(first, first + AT_ONCE)
-        found[rows[piece] if chosen is None else rows[piece][chosen[piece]]] = True
+        some = rows[piece].astype(np.int32, copy=False)
+        if chosen is None:
+            mark(*views(some, into))
+        else:
+            mark_chosen(*views(some, chosen[piece].view(np.uint8), into))
     return found
 
 

@@ -392,7 +392,7 @@ def fill_stack(
 ) -> cython.Py_ssize_t:
     """A packed list of location ids into `stack` from `at` on; where the next one goes.
 
-    Nearly all bytes of a profile are read here, and nearly every profile numbers from 1: so varints of one and two
+    Nearly all bytes of a profile are read here, and nearly every profile numbers from 1: so varints of up to three
     bytes, and such ids, take no call.
     """
     outer: cython.Py_ssize_t = c.enter()
@@ -410,6 +410,10 @@ def fill_stack(
         elif pos + 1 < end and c.data[pos + 1] < LAST_BYTE:
             value = (value & 0x7F) | (cython.cast(cython.ulonglong, c.data[pos + 1]) << 7)
             pos += 2
+        elif pos + 2 < end and c.data[pos + 2] < LAST_BYTE:
+            value = (value & 0x7F) | (cython.cast(cython.ulonglong, c.data[pos + 1] & 0x7F) << 7)
+            value |= cython.cast(cython.ulonglong, c.data[pos + 2]) << 14
+            pos += 3
         else:
             c.pos = pos
             value = c.varint()

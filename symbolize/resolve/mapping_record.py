@@ -104,15 +104,18 @@ def call_site_mask(profile: Profile) -> Bool:
     samples = profile.samples
     above = np.ones(len(samples.locations), np.bool_)
     above[samples.location_offsets[:-1][np.diff(samples.location_offsets) > 0]] = False
-    in_kernel = (profile.locations.address >= np.uint64(KERNEL_HALF))[samples.locations]
-    above[1:] &= in_kernel[1:] | ~in_kernel[:-1]
+    is_kernel = profile.locations.address >= np.uint64(KERNEL_HALF)
+    if is_kernel.any():
+        in_kernel = is_kernel[samples.locations]
+        above[1:] &= in_kernel[1:] | ~in_kernel[:-1]
     return marked(samples.locations, len(profile.locations), above)
 
 
 def processes(profile: Profile) -> set[int]:
     """The processes that the labels of the samples name."""
     labels = profile.samples.labels
-    keys = [key for key in distinct(labels.key).tolist() if profile.strings[key].lower() in PROCESS_LABELS]
+    used = np.flatnonzero(marked(labels.key, len(profile.strings)))
+    keys = [key for key in used.tolist() if profile.strings[key].lower() in PROCESS_LABELS]
     here = is_among(labels.key, np.array(keys, labels.key.dtype))
     found = set(distinct(labels.number[here & (labels.text == 0)]).tolist())
     texts = map(profile.strings.text, distinct(labels.text[here]).tolist())
