@@ -61,10 +61,8 @@ class Encoder:
         self, data: cython.const[cython.uchar][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t
     ) -> cython.void:
         """Put the bytes `data[begin:end]` in front."""
-        i: cython.Py_ssize_t
         self.pos -= end - begin
-        for i in range(end - begin):
-            self.out[self.pos + i] = data[begin + i]
+        self.out[self.pos : self.pos + end - begin] = data[begin:end]
 
     def close(self, tag: cython.ulonglong, end: cython.Py_ssize_t) -> cython.void:
         """Put tag and length in front of what was written since `pos` was `end`."""

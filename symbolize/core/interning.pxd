@@ -1,6 +1,9 @@
 cimport cython
 from symbolize.core.integers cimport folded_product, unsigned_at
 
+cdef unsigned long long hash_of(const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end, unsigned long long mixer) noexcept nogil
+cdef bint is_same(const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end, const unsigned char[::1] known, Py_ssize_t at) noexcept nogil
+
 
 @cython.final
 cdef class Table:

@@ -329,10 +329,6 @@ class Lists(HashedRows):
         return np.asarray(self.offsets)[: self.count + 1], self.items_array[: self.used]
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
 @cython.boundscheck(False)
 def hash_of(
     data: cython.const[cython.uchar][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t, mixer: cython.ulonglong
@@ -357,10 +353,6 @@ def hash_of(
     return folded_product(mixed ^ word, mixer)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
 @cython.boundscheck(False)
 def is_same(
     data: cython.const[cython.uchar][::1],

@@ -25,6 +25,8 @@ class StringArray(Sequence[bytes]):
     @classmethod
     def of(cls, texts: Iterable[bytes]) -> Self:
         """The strings `texts`. Where they are long equal ones are kept once: many functions may share a name."""
+        if isinstance(texts, cls):
+            return texts
         known = list(texts)
         rows = np.arange(len(known))
         if sum(map(len, known)) > LONG * len(known):
@@ -57,13 +59,17 @@ class StringArray(Sequence[bytes]):
 
     def take(self, rows: NDArray[Any]) -> list[bytes]:
         """The strings of some rows. Where many rows share a long string it is one object."""
-        strings = self.rows[rows]
-        begin, end = self.offsets[strings], self.offsets[strings + 1]
-        if int((end - begin).sum()) > 2 * len(self.data):
-            numbers, which = distinct_inverse(strings)
-            shared = StringArray(self.data, self.offsets, numbers)[:]
-            return [shared[number] for number in which.tolist()]
-        return [bytes(self._view[i:j]) for i, j in zip(begin.tolist(), end.tolist(), strict=True)]
+        some, which = self.only(rows).distinct()
+        begin, end = some.places()
+        texts = [bytes(self._view[i:j]) for i, j in zip(begin.tolist(), end.tolist(), strict=True)]
+        return texts if which is None else [texts[number] for number in which.tolist()]
+
+    def distinct(self) -> tuple["StringArray", Int64 | None]:
+        """Each string once, and which of them each row is, where many rows share long strings; else all (None)."""
+        if int(self.lengths().sum()) <= 2 * len(self.data):
+            return self, None
+        numbers, which = distinct_inverse(self.rows)
+        return StringArray(self.data, self.offsets, numbers), which
 
     def only(self, rows: NDArray[Any]) -> "StringArray":
         """Some rows, of the same data."""

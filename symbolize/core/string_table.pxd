@@ -1,12 +1,11 @@
-cdef class StringTable:
-    cdef unsigned long long base
-    cdef Py_ssize_t count, size
+from symbolize.core.interning cimport HashedRows, hash_of, is_same
+
+
+cdef class StringTable(HashedRows):
+    cdef Py_ssize_t size
     cdef unsigned char[::1] data
     cdef long long[::1] offset
-    cdef unsigned int[::1] hashes
-    cdef int[::1] slots
-    cdef void fill_slots(self) noexcept
-    cdef Py_ssize_t number(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
-    cdef unsigned long long hashed(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
-    cdef Py_ssize_t first_slot(self, unsigned long long mixed) noexcept nogil
-    cdef Py_ssize_t slot(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end, unsigned long long mixed) noexcept nogil
+
+    cdef Py_ssize_t number(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end) except -1 nogil
+    cdef Py_ssize_t slot(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end, unsigned long long hashed) noexcept nogil
+    cdef int reserve(self, Py_ssize_t size, Py_ssize_t count) except -1 with gil

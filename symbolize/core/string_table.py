@@ -1,181 +1,161 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="valid-type", no-warn-unused-ignores
-"""Distinct strings, collected for a table."""
+# mypy: disable-error-code="valid-type, index", no-warn-unused-ignores
+"""Byte strings, each once, by number."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Self
 
 import cython
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import UInt8, UInt32, extended, views
+from symbolize.core.arrays import UInt32, extended, views
 from symbolize.core.interning import random_mixer
 from symbolize.core.string_array import StringArray
 
-PRIME = cython.declare(cython.ulonglong, (1 << 31) - 1)
-SHIFT = cython.declare(cython.int, 31)
-SPREAD = cython.declare(cython.ulonglong, 0x9E3779B1)
-SPREAD_SHIFT = cython.declare(cython.int, 15)
+if not cython.compiled:
+    from symbolize.core.interning import HashedRows, hash_of, is_same
+
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
 
 @cython.cclass
-class StringTable:
-    """Distinct strings by number, in order of appearance; string 0 is empty.
+class StringTable(HashedRows):
+    """Distinct byte strings by number, in order of appearance; string 0 is empty.
 
-    String `i` is `data[offset[i]:offset[i + 1]]`. `slots` is a hash table of numbers + 1; `hashes` are polynomials in a
-    random `base`, against chosen collisions. Strings that differ in their last bytes alone have hashes in a row, which
-    `first_slot` spreads.
+    String `i` is `data[offset[i]:offset[i + 1]]`.
     """
 
-    def __init__(self) -> None:
-        self.base = 1 + random_mixer() % (PRIME - 1)
-        self.count = 0
+    def __init__(self, texts: Iterable[bytes] = ()) -> None:
+        HashedRows.__init__(self, random_mixer())
         self.size = 0
-        self.data = memoryview(np.zeros(0, np.uint8))
-        self.offset = memoryview(np.zeros(1, np.int64))
-        self.hashes = memoryview(np.zeros(0, np.uint32))
-        self.slots = memoryview(np.zeros(16, np.int32))
-        self.add([b""])
+        self.data = memoryview(np.zeros(64, np.uint8))
+        self.offset = memoryview(np.zeros(16, np.int64))
+        self.add(b"")
+        self.add_all(texts)
 
-    def add(self, texts: Iterable[bytes]) -> UInt32:
-        """The numbers of `texts`."""
-        if not isinstance(texts, StringArray):
-            texts = StringArray.of(texts)
-        numbers = np.empty(len(texts), np.uint32)
-        known = np.zeros(max(len(texts.offsets) - 1, 0), np.uint32)
-        self.reserve(min(len(texts), len(known)), len(texts.data))
-        columns = views(texts.offsets.astype(np.int64), texts.rows.astype(np.int64), known, numbers)
-        self.enter(*views(texts.data), *columns)
+    def copy(self) -> Self:
+        """The same strings, to which others can be added."""
+        other: StringTable = type(self)()
+        other.count, other.size, other.shift, other.mixer = self.count, self.size, self.shift, self.mixer
+        other.slots = memoryview(np.array(self.slots))
+        other.data = memoryview(np.array(self.data[: max(self.size, 1)]))
+        other.offset = memoryview(np.array(self.offset[: self.count + 1]))
+        return other
+
+    def add(self, text: bytes) -> int:
+        """The number of `text`, which is added if it is new."""
+        return self.number(text, 0, len(text))
+
+    def add_all(self, texts: Iterable[bytes]) -> UInt32:
+        """The number of each of `texts`; those that are new are added."""
+        distinct, which = StringArray.of(texts).distinct()
+        numbers = self.add_slices(distinct.data, *distinct.places())
+        return numbers if which is None else numbers[which]
+
+    def add_slices(self, data: Any, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> UInt32:
+        """The number of each string `data[begins[i]:ends[i]]`; those that are new are added."""
+        numbers = np.empty(len(begins), np.uint32)
+        if len(begins) > self.count:  # as when a profile is loaded: room for all at once
+            self.reserve(int((ends - begins).sum()), len(begins))
+        self.enter_slices(memoryview(data), *views(begins, ends, numbers))
         return numbers
 
-    def reserve(self, strings: cython.Py_ssize_t, size: cython.Py_ssize_t):  # type: ignore[no-untyped-def]
-        """Allow so many more strings, of so many bytes."""
-        if self.size + size > len(self.data):
-            self.data = extended(self.data, self.size + size)
-        if self.count + strings >= len(self.hashes):
-            self.offset = extended(self.offset, self.count + strings + 1)
-            self.hashes = extended(self.hashes, self.count + strings + 1)
-        slots: cython.Py_ssize_t = len(self.slots)
-        while slots < 2 * (self.count + strings):
-            slots *= 2
-        if slots > len(self.slots):
-            self.slots = memoryview(np.zeros(slots, np.int32))
-            self.fill_slots()
-
-    def fill_slots(self) -> cython.void:
-        """Enter all strings into empty slots."""
-        i: cython.Py_ssize_t
-        slot: cython.Py_ssize_t
-        with cython.nogil:
-            for i in range(self.count):
-                slot = self.first_slot(self.hashes[i])
-                while self.slots[slot] != 0:
-                    slot = (slot + 1) & (len(self.slots) - 1)
-                self.slots[slot] = cython.cast(cython.int, i + 1)
-
-    def enter(  # type: ignore[no-untyped-def]
+    def enter_slices(  # type: ignore[no-untyped-def]
         self,
         data: cython.const[cython.uchar][::1],
-        offsets: cython.const[cython.longlong][::1],
-        rows: cython.const[cython.longlong][::1],
-        known: cython.uint[::1],
+        begins: cython.const[cython.longlong][::1],
+        ends: cython.const[cython.longlong][::1],
         numbers: cython.uint[::1],
     ):
-        """Fill `numbers` with those of strings `rows`; `known` holds a zero for each string of `data`."""
+        """Fill `numbers` with those of the strings `data[begins[i]:ends[i]]`."""
         i: cython.Py_ssize_t
-        string: cython.longlong
-        new: cython.Py_ssize_t
         with cython.nogil:
-            for i in range(len(rows)):
-                string = rows[i]
-                if known[string] == 0:
-                    new = self.number(data, offsets[string], offsets[string + 1])
-                    known[string] = cython.cast(cython.uint, new + 1)
-                numbers[i] = known[string] - 1
+            for i in range(len(begins)):
+                numbers[i] = cython.cast(cython.uint, self.number(data, begins[i], ends[i]))
 
     def number(
         self, data: cython.const[cython.uchar][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
         """The number of `data[begin:end]`, made if it is new."""
-        mixed: cython.ulonglong = self.hashed(data, begin, end)
-        slot: cython.Py_ssize_t = self.slot(data, begin, end, mixed)
-        number: cython.Py_ssize_t = self.count
-        i: cython.Py_ssize_t
+        hashed: cython.ulonglong = hash_of(data, begin, end, self.mixer) >> 32
+        slot: cython.Py_ssize_t = self.slot(data, begin, end, hashed)
+        if begin < 0 or end < begin or end > len(data):
+            with cython.gil:
+                raise IndexError("a string that is not in its data")
         if self.slots[slot] != 0:
-            return self.slots[slot] - 1
-        for i in range(end - begin):
-            self.data[self.size + i] = data[begin + i]
+            return cython.cast(cython.Py_ssize_t, (self.slots[slot] & MASK32) - 1)
+        if self.size + end - begin > len(self.data) or self.count + 1 >= len(self.offset):
+            self.reserve(end - begin, 1)
+        self.data[self.size : self.size + end - begin] = data[begin:end]
         self.size += end - begin
-        self.slots[slot] = cython.cast(cython.int, number + 1)
-        self.hashes[number] = cython.cast(cython.uint, mixed)
-        self.offset[number + 1] = self.size
         self.count += 1
-        return number
+        self.offset[self.count] = self.size
+        self.enter(slot, hashed)
+        return self.count - 1
 
-    def first_slot(self, mixed: cython.ulonglong) -> cython.Py_ssize_t:
-        """Where the search for a string with this hash begins: neighbouring hashes are far apart."""
-        mixed ^= mixed >> SPREAD_SHIFT
-        mixed = (mixed * SPREAD) & MASK32
-        mixed ^= mixed >> SPREAD_SHIFT
-        mixed = (mixed * SPREAD) & MASK32
-        mixed ^= mixed >> SPREAD_SHIFT
-        return cython.cast(cython.Py_ssize_t, mixed & cython.cast(cython.ulonglong, len(self.slots) - 1))
-
+    @cython.boundscheck(False)
     def slot(
         self,
         data: cython.const[cython.uchar][::1],
         begin: cython.Py_ssize_t,
         end: cython.Py_ssize_t,
-        mixed: cython.ulonglong,
+        hashed: cython.ulonglong,
     ) -> cython.Py_ssize_t:
-        """The slot of `data[begin:end]`, whose hash is `mixed`: an empty one if it is not there."""
-        slot: cython.Py_ssize_t = self.first_slot(mixed)
-        number: cython.Py_ssize_t
-        at: cython.Py_ssize_t
-        i: cython.Py_ssize_t
+        """The slot of `data[begin:end]`: an empty one if it is not there.
+
+        Bounds need no check: slots hold rows that are there.
+        """
+        row: cython.Py_ssize_t
+        slot: cython.Py_ssize_t = hashed >> self.shift
         while self.slots[slot] != 0:
-            number = self.slots[slot] - 1
-            if self.hashes[number] == mixed and self.offset[number + 1] - self.offset[number] == end - begin:
-                at = self.offset[number]
-                i = 0
-                while i < end - begin and data[begin + i] == self.data[at + i]:
-                    i += 1
-                if i == end - begin:
-                    break
+            if self.slots[slot] >> 32 == hashed:
+                row = cython.cast(cython.Py_ssize_t, (self.slots[slot] & MASK32) - 1)
+                if self.offset[row + 1] - self.offset[row] == end - begin:
+                    if is_same(data, begin, end, self.data, self.offset[row]):
+                        break
             slot = (slot + 1) & (len(self.slots) - 1)
         return slot
 
-    def hashed(
-        self, data: cython.const[cython.uchar][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t
-    ) -> cython.ulonglong:
-        """The hash of `data[begin:end]`: a polynomial in `base` modulo PRIME, three bytes a coefficient."""
-        mixed: cython.ulonglong = cython.cast(cython.ulonglong, end - begin) & PRIME
-        i: cython.Py_ssize_t = begin
-        part: cython.ulonglong
-        while i < end:
-            part = data[i]
-            if i + 2 < end:
-                part |= (cython.cast(cython.ulonglong, data[i + 1]) << 8) | (
-                    cython.cast(cython.ulonglong, data[i + 2]) << 16
-                )
-            elif i + 1 < end:
-                part |= cython.cast(cython.ulonglong, data[i + 1]) << 8
-            i += 3
-            mixed = mixed * self.base + part
-            mixed = (mixed & PRIME) + (mixed >> SHIFT)
-            mixed = (mixed & PRIME) + (mixed >> SHIFT)
-        return mixed
+    def reserve(self, size: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
+        """Have room for `count` strings more, of `size` bytes together."""
+        if self.size + size > len(self.data):
+            self.data = extended(self.data, self.size + size)
+        if self.count + count >= len(self.offset):
+            self.offset = extended(self.offset, self.count + count + 1)
+        return 0
 
     def find(self, text: bytes) -> int:
         """The number of `text`, -1 if it is not among the strings."""
-        slot = self.slot(text, 0, len(text), self.hashed(text, 0, len(text)))
-        return self.slots[slot] - 1
+        slot: cython.Py_ssize_t = self.slot(text, 0, len(text), hash_of(text, 0, len(text), self.mixer) >> 32)
+        return cython.cast(cython.Py_ssize_t, self.slots[slot] & MASK32) - 1
 
-    def arrays(self) -> tuple[UInt8, NDArray[Any]]:
-        """All strings behind one another, and where each begins."""
+    def __getitem__(self, number: cython.Py_ssize_t) -> bytes:
+        if number < 0 or number >= self.count:
+            raise IndexError(f"there is no string {number}")
+        begin: cython.Py_ssize_t = self.offset[number]
+        size: cython.Py_ssize_t = self.offset[number + 1] - begin
+        if not cython.compiled:
+            return bytes(self.data[begin : begin + size])
+        return cython.cast(cython.p_char, cython.address(self.data[begin]))[:size] if size > 0 else b""
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __reduce__(self) -> Any:
+        return type(self), (list(self),)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.array())
+
+    def array(self) -> StringArray:
+        """All strings, as they are now."""
+        offsets = np.asarray(self.offset)[: self.count + 1]
+        return StringArray(np.asarray(self.data)[: self.size], offsets, np.arange(self.count))
+
+    def columns(self) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+        """All strings behind one another, and where each begins, in arrays of their own."""
         text = np.asarray(self.data)[: self.size].copy()
         offsets = np.asarray(self.offset)[: self.count + 1]
         return text, offsets.astype(np.uint32 if len(text) < 1 << 32 else np.uint64)
@@ -194,14 +174,9 @@ def equal_texts(  # type: ignore[no-untyped-def]
     """Which ranges of `first` and `second` hold the same bytes."""
     i: cython.Py_ssize_t
     size: cython.longlong
-    k: cython.longlong
     with cython.nogil:
         for i in range(len(equal)):
             size = first_end[i] - first_begin[i]
-            k = 0
-            if second_end[i] - second_begin[i] == size:
-                while k < size and first[first_begin[i] + k] == second[second_begin[i] + k]:
-                    k += 1
-                equal[i] = k == size
-            else:
-                equal[i] = 0
+            equal[i] = size == second_end[i] - second_begin[i] and is_same(
+                first, first_begin[i], first_end[i], second, second_begin[i]
+            )

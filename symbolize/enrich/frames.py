@@ -4,12 +4,14 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int32, Int64, distinct, distinct_inverse, offsets_of, pair, ranges, unpair
 from symbolize.core.errors import ReadFailure
+from symbolize.core.string_array import StringArray
+from symbolize.core.string_table import StringTable
 from symbolize.names import (
     LINKER_PREFIX,
     Mode,
@@ -20,10 +22,10 @@ from symbolize.names import (
     simplify_plain,
 )
 from symbolize.profile import Functions, Lines, Profile
-from symbolize.symbols import Frames, FunctionNames, texts_of
+from symbolize.symbols import Frames, FunctionNames
 
-MAX_KNOWN: Final = 1 << 17
-"""Functions of a table whose names for profiles are cached."""
+MAX_KNOWN: Final = 1 << 18
+"""Names of a table's functions that are cached for profiles."""
 
 LINKER: Final = re.compile(r"linker(?:64|_asan|_asan64)?(?:\.debug|\.dbg)?|[0-9a-f]{40}-linker(?:64)?")
 """Names of the files of Android's dynamic linker."""
@@ -139,10 +141,10 @@ def frame_functions(
     pairs, which = by_first_use(*distinct_inverse(pair(row, file_row)))
     function, file = unpair(pairs)
     add_all = profile.strings.add_all
-    shown, linked, unnamed = shown_names(functions, used, mode, of_linker)
-    name = np.array(add_all(shown), np.int32)
-    system_name = np.array(add_all(linked), np.int32)
-    filename = np.array([*add_all(texts_of(frames.files, files)), 0], np.int32)
+    shown = shown_names(functions, used, mode, of_linker)
+    name = add_all(shown.names).astype(np.int32)
+    system_name = add_all(shown.system_names).astype(np.int32)
+    filename = np.append(add_all(StringArray.of(frames.files).only(files)).astype(np.int32), np.int32(0))
     declared_here = functions.decl_file[used][function] == np.append(files, -2)[file]
     added = Functions(
         name[function],
@@ -150,24 +152,38 @@ def frame_functions(
         filename[file],
         np.where(declared_here & (file >= 0), functions.decl_line[used][function], 0).astype(np.int64),
     )
-    return added, which, np.array(unnamed, np.bool_)[row]
+    return added, which, shown.unnamed[row]
 
 
-def shown_names(
-    functions: FunctionNames, rows: Int64, mode: Mode, of_linker: bool
-) -> tuple[Sequence[bytes], Sequence[bytes], Sequence[bool]]:
-    """The names and system names of some functions, and which are there without a name that could be read.
+class ShownNames(NamedTuple):
+    """The names and system names of functions, and which are there without a name that could be read."""
+
+    names: StringArray
+    system_names: StringArray
+    unnamed: Bool
+
+
+class KnownNames:
+    """The names that functions of a table were shown by, as numbers plus 1 of `strings`; 0: not yet."""
+
+    def __init__(self, count: int) -> None:
+        self.strings = StringTable()
+        self.name, self.system_name = np.zeros((2, count), np.uint32)
+        self.unnamed = np.zeros(count, np.bool_)
+
+
+def shown_names(functions: FunctionNames, rows: Int64, mode: Mode, of_linker: bool) -> ShownNames:
+    """The names of some functions.
 
     Profiles ask a table for the same functions again and again, so the names are cached.
     """
-    known: dict[int, tuple[bytes, bytes, bool]] = functions.known.setdefault((mode, of_linker), {})
-    wanted = rows.tolist()
-    missing = [row for row in wanted if row not in known]
-    if len(missing) + len(known) > MAX_KNOWN:
-        known.clear()
-        missing = wanted
-    if missing:
-        found = functions.take(np.array(missing, np.int64))
+    known = functions.known.get((mode, of_linker))
+    missing = rows if known is None else rows[known.name[rows] == 0]
+    if known is None or len(known.strings) + len(missing) > MAX_KNOWN:
+        known = functions.known[mode, of_linker] = KnownNames(len(functions))
+        missing = rows
+    if len(missing):
+        found = functions.take(missing)
         linkage, plain = found.linkage, found.name
         readable = demangle_android_linker(linkage, mode) if of_linker else demangle(linkage, mode)
         if mode in ("default", "templates"):
@@ -175,11 +191,13 @@ def shown_names(
         # A function without a linked name is known to the linker by its plain name at best, which is kept whole.
         linked = [link or own_name(text) for link, text in zip(linkage, found.name, strict=True)]
         names = linked if mode == "none" else [a or b for a, b in zip(plain, readable, strict=True)]
-        known.update(zip(missing, zip(names, linked, found.unnamed().tolist(), strict=True), strict=True))
-    if not wanted:
-        return (), (), ()
-    shown, linked_names, unnamed = zip(*[known[row] for row in wanted], strict=True)
-    return shown, linked_names, unnamed
+        known.name[missing] = known.strings.add_all(names) + 1
+        known.system_name[missing] = known.strings.add_all(linked) + 1
+        known.unnamed[missing] = found.unnamed()
+    strings = known.strings.array()
+    return ShownNames(
+        strings.only(known.name[rows] - 1), strings.only(known.system_name[rows] - 1), known.unnamed[rows]
+    )
 
 
 def shown_functions(functions: Sequence[tuple[bytes, bytes, int]], mode: Mode) -> list[tuple[str, str, str, int]]:

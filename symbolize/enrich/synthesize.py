@@ -23,7 +23,7 @@ def synthesize(profile: Profile) -> Profile:
     for mapping, address in zip(locations.mapping[rows].tolist(), locations.address[rows].tolist(), strict=True):
         module = modules[mapping] if mapping != NONE else b""
         names.append(b"%s+%#x" % (module, offset_in(profile, mapping, address)) if module else b"%#x" % address)
-    name = np.array(strings.add_all(names), np.int32)
+    name = strings.add_all(names).astype(np.int32)
     count = len(profile.functions)
     added = Functions.zeros(len(rows))
     added.name = added.system_name = name

@@ -42,7 +42,7 @@ COSTS: Final = {
     "lines": 20,
     "functions": 28,
     "mappings": 44,
-    "strings": 160,
+    "strings": 48,
     "unknown_rows": 13,
     "unknown_bytes": 1,
     "top_bytes": 1,
@@ -61,9 +61,6 @@ DURATION_NANOS: Final = tags.PROFILE_DURATION_NANOS >> NUMBER
 PERIOD: Final = tags.PROFILE_PERIOD >> NUMBER
 DEFAULT_SAMPLE_TYPE: Final = tags.PROFILE_DEFAULT_SAMPLE_TYPE >> NUMBER
 DOC_URL: Final = tags.PROFILE_DOC_URL >> NUMBER
-
-STRINGS_AT_ONCE: Final = 1 << 16
-"""How many string offsets become Python integers at a time."""
 
 TEXT: Final = bytes({*b"\t\n\f\r", *range(32, 127), *range(128, 256)})
 
@@ -181,13 +178,9 @@ def _strings(scan: Any, data: bytes | memoryview, source: str) -> tuple[Strings,
     if scan.strings and ends[0] != starts[0]:
         raise InputError(source, "has a string table whose first entry is not empty", int(starts[0]))
     strings = Strings()
-    add = strings.add
     # A profile without strings may still say "string 0".
     indices = np.zeros(max(scan.strings, 1), np.int32)
-    for first in range(0, scan.strings, STRINGS_AT_ONCE):
-        some = slice(first, first + STRINGS_AT_ONCE)
-        spans = zip(starts[some].tolist(), ends[some].tolist(), strict=True)
-        indices[some] = [add(bytes(data[start:end])) for start, end in spans]
+    indices[: scan.strings] = strings.add_slices(data, starts, ends)
     return strings, indices
 
 

@@ -270,11 +270,11 @@ def joined(first: Profile, second: Profile) -> Profile:
     """The rows of two profiles behind one another, with the strings and sample types of both."""
     first, second = apart(first, second), apart(second, first)
     strings = first.strings.copy()
-    string = np.array(strings.add_all(second.strings), np.int32)
+    string = strings.add_all(second.strings.array()).astype(np.int32)
     second = renamed(second, string)
     alignment = aligned(kinds_of(first), kinds_of(replace(second, strings=strings)))
     samples, exceeded = joined_samples(first, second, alignment)
-    types = [ValueType(*strings.add_all(kind)) for kind in alignment.kinds]
+    types = [ValueType(*strings.add_all(kind).tolist()) for kind in alignment.kinds]
     warnings = list(dict.fromkeys((*first.warnings, *second.warnings)))
     if exceeded:
         warnings.append(f"{exceeded} {TOO_LARGE}")
@@ -472,7 +472,7 @@ def joined_period(result: Profile, first: Profile, second: Profile) -> tuple[Val
     if found is None:
         return first.period_type, first.period
     kind, own, others = found
-    return ValueType(*result.strings.add_all(kind)), limited(max(first.period * own, second.period * others))
+    return ValueType(*result.strings.add_all(kind).tolist()), limited(max(first.period * own, second.period * others))
 
 
 def limited(number: int) -> int:

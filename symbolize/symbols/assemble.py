@@ -41,7 +41,7 @@ from symbolize.symbols.range_table import (
     merge_layers,
     outermost,
 )
-from symbolize.symbols.string_table import StringTable
+from symbolize.core.string_table import StringTable
 from symbolize.symbols.table import SymbolTable
 
 CHAINS_PER_RANGE = 4
@@ -111,11 +111,11 @@ def assemble(
     )
     if tree.cut_off and dwarf is not None:
         dwarf.problems.append("absurdly many symbols in inlined functions; some are left out")
-    paths = pool.add(files.paths)
+    paths = pool.add_all(files.paths)
     candidates = [candidate for code in shared for candidate in code.candidates]
-    shared_name = pool.add([candidate.name for candidate in candidates])
-    shared_path = pool.add([candidate.path for candidate in candidates])
-    text, text_offset = pool.arrays()
+    shared_name = pool.add_all([candidate.name for candidate in candidates])
+    shared_path = pool.add_all([candidate.path for candidate in candidates])
+    text, text_offset = pool.columns()
     nodes = tree.count
     return SymbolTable(
         block_start=blocks.start,
@@ -246,11 +246,11 @@ def name_ranges(
     # First all functions of DWARF by themselves, then those named with a symbol.
     by_symbol = np.flatnonzero(symbol >= 0)
     chosen = choose_names(function[by_symbol], symbol[by_symbol], known, symbols, begins[by_symbol])
-    linkage = np.concatenate((pool.add(known.linkage), pool.add(chosen.linkage)))
-    name = np.concatenate((pool.add(known.name), pool.add(chosen.name)))
+    linkage = np.concatenate((pool.add_all(known.linkage), pool.add_all(chosen.linkage)))
+    name = np.concatenate((pool.add_all(known.name), pool.add_all(chosen.name)))
     by_itself = slice(len(known))
     name[by_itself][linkage[by_itself] > 0] = 0
-    name[by_itself][(linkage[by_itself] == 0) & (name[by_itself] == 0)] = pool.add([UNKNOWN])[0]
+    name[by_itself][(linkage[by_itself] == 0) & (name[by_itself] == 0)] = pool.add_all([UNKNOWN])[0]
     decl_file = np.concatenate((known.decl_file, chosen.decl_file))
     decl_line = np.concatenate((known.decl_line, chosen.decl_line))
     candidate = np.append(function, -1)[:-1]

@@ -15,7 +15,7 @@ from symbolize.core.ranges import disjoint, inside
 from symbolize.core.string_array import StringArray, joined_arrays
 from symbolize.elf import Symbols
 from symbolize.elf.symbols import STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE
-from symbolize.symbols.string_table import StringTable
+from symbolize.core.string_table import StringTable
 
 MAX_ALIASES = 64
 """How many symbols with one start are compared with DWARF."""
@@ -120,9 +120,7 @@ class SymbolLayer:
 
     @cached_property
     def _all_names(self) -> StringTable:
-        names = StringTable()
-        names.add(self.names.texts(np.arange(len(self.names))))
-        return names
+        return StringTable(self.names.texts(np.arange(len(self.names))))
 
     @cached_property
     def by_vaddr(self) -> tuple[Int64, UInt64]:

@@ -57,7 +57,7 @@ from symbolize.names import (
 )
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.range_table import outermost
-from symbolize.symbols.string_table import StringTable
+from symbolize.core.string_table import StringTable
 
 NOWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -159,7 +159,7 @@ class _Index:
         linked = definitions.linkage.lengths() > 0
         names = joined_arrays([definitions.linkage, definitions.name])
         self._names = StringTable()
-        numbers = self._names.add(names.only(np.arange(len(linked)) + np.where(linked, 0, len(linked))))
+        numbers = self._names.add_all(names.only(np.arange(len(linked)) + np.where(linked, 0, len(linked))))
         self._order = np.argsort(numbers, kind="stable")
         self._numbers = numbers[self._order]
 

@@ -1,7 +1,7 @@
 """Which name a function gets when DWARF and the symbol table both have one (R6, names from symbols; R18, both names;
 R262, fuller symbol names)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from symbolize.core.string_array import StringArray
 from symbolize.names import demangle, encodes, last_component, own_name, same_function, split_suffix, strip_version
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.functions import UNKNOWN, FunctionNames
-from symbolize.symbols.string_table import equal_texts
+from symbolize.core.string_table import equal_texts
 
 
 def choose_names(
@@ -23,7 +23,7 @@ def choose_names(
     symbol names), as in `begins`. Without DWARF a word is a clone suffix only if the base is a symbol too.
     """
     texts, names = symbols.names.texts(symbol), StringArray.empty(len(symbol))
-    linked_as, named = as_texts(functions.linkage), as_texts(functions.name)
+    linked_as, named = StringArray.of(functions.linkage), StringArray.of(functions.name)
     plain = agree_literally(function, texts, linked_as, named) & symbols.sized[symbol]
     unlinked = plain.copy()
     unlinked[plain] = linked_as.only(function[plain]).lengths() == 0
@@ -89,11 +89,6 @@ def agree_literally(function: Int64, texts: StringArray, linkage: StringArray, n
         equal_texts(*views(here.data, *here.places(), there.data, *there.places(), same))
         result[rows] = same
     return (result > 0) & (texts.lengths() > 0)
-
-
-def as_texts(names: Sequence[bytes]) -> StringArray:
-    """Names in one array."""
-    return names if isinstance(names, StringArray) else StringArray.of(names)
 
 
 def agreeing(candidates: Iterable[bytes], linkage: bytes, name: bytes) -> bytes:

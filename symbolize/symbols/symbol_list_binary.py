@@ -12,7 +12,7 @@ from symbolize.symbols.elf_symbols import SymbolLayer, symbol_layer
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.naming import choose_names
 from symbolize.symbols.range_table import encode, merge_layers
-from symbolize.symbols.string_table import StringTable
+from symbolize.core.string_table import StringTable
 from symbolize.symbols.table import SymbolTable
 
 ANY = b"[...]"
@@ -66,13 +66,13 @@ def symbol_list_table(listing: SymbolList, symbols: SymbolLayer) -> SymbolTable:
     node[alone] = len(listing.node_parent) + of_range
     file[alone] = len(listing.files) + symbols.file[wanted[of_range]]
     pool = StringTable()
-    paths = pool.add([*listing.files, *symbols.files])
+    paths = pool.add_all([*listing.files, *symbols.files])
     file[file >= 0] = np.where(paths[file[file >= 0]] > 0, file[file >= 0], -1)
-    linkage = pool.add([*listing.function_linkage, *chosen.linkage])
-    name = pool.add([*listing.function_name, *chosen.name])
+    linkage = pool.add_all([*listing.function_linkage, *chosen.linkage])
+    name = pool.add_all([*listing.function_name, *chosen.name])
     name[: len(listing.function_name)][linkage[: len(listing.function_name)] > 0] = 0
     blocks = encode(start, node, file, line, np.zeros(count, np.uint32))
-    text, text_offset = pool.arrays()
+    text, text_offset = pool.columns()
     more = len(wanted)
     return SymbolTable(
         block_start=blocks.start,

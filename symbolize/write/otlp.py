@@ -151,7 +151,7 @@ class Writer:
         """The string table's numbers for a column of strings of the profile."""
         used, which = distinct_inverse(column)
         numbers = self.strings.add_all(utf8(self.text(index)) for index in used.tolist())
-        return np.array(numbers, np.int64)[which] if len(used) else np.zeros(len(column), np.int64)
+        return numbers.astype(np.int64)[which]
 
     def _location_table(self) -> tuple[list[bytes], Int64]:
         """The fields of the location table, each location once, and the row of each location of the profile."""

@@ -5,14 +5,14 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Int32, Int64, UInt8
+from symbolize.core.arrays import Int32, Int64, UInt8, offsets_of
 from symbolize.core.protobuf import MAX_VARINT, field, varint
+from symbolize.core.string_array import StringArray
 from symbolize.profile.model import Profile, RawFields, ValueType
 from symbolize.proto import profile_tags as tags
 from symbolize.write import pprof_columns
@@ -24,6 +24,7 @@ BLOCK: Final = 1 << 16
 GZIP: Final = 31
 """zlib's `wbits` for a gzip stream; its header then names no file and no time, so equal profiles are equal bytes."""
 
+LAST_ASCII: Final = 0x7F
 
 MAX_MESSAGE: Final = 5 * (1 + MAX_VARINT)
 """Bytes of a label or line at most: four numbers, and tag and length; tags are of one byte."""
@@ -43,7 +44,7 @@ class Numbering(NamedTuple):
     """The string table that is written: for each string of the profile its number in it, and the strings themselves."""
 
     numbers: Int32
-    strings: list[bytes]
+    strings: StringArray
 
 
 def encode(profile: Profile) -> bytes:
@@ -90,7 +91,7 @@ def _pieces(profile: Profile) -> Iterator[Any]:
     yield from _mappings(profile, numbering.numbers)
     yield from _locations(profile)
     yield from _functions(profile, numbering.numbers)
-    yield _string_table(numbering.strings)
+    yield from _string_table(numbering.strings)
     yield _tail(profile, numbers)
     if raw := profile.unknown.get("profile"):
         yield raw[0]
@@ -129,21 +130,22 @@ def _number_strings(profile: Profile) -> Numbering:
     order = np.empty(used + 1, np.int64)
     known = np.flatnonzero(numbers >= 0)
     order[numbers[known]] = known
-    return Numbering(numbers, [profile.strings[index] for index in order.tolist()])
+    return Numbering(numbers, profile.strings.array().only(order))
 
 
-def _string_table(strings: list[bytes]) -> bytes:
-    if not all(map(bytes.isascii, strings)):
-        strings = [each.decode("utf-8", "backslashreplace").encode() for each in strings]
-    parts = [b""] * (2 * len(strings))
-    parts[::2], parts[1::2] = map(_string_header, map(len, strings)), strings
-    return b"".join(parts)
-
-
-@lru_cache(4096)
-def _string_header(length: int) -> bytes:
-    """Tag and length of a string of this length."""
-    return varint(tags.PROFILE_STRING_TABLE) + varint(length)
+def _string_table(strings: StringArray) -> Iterator[UInt8]:
+    """The strings, a block at a time."""
+    high = np.flatnonzero(strings.data > LAST_ASCII)
+    first_high, end_high = (np.searchsorted(high, places) for places in strings.places())
+    others = np.flatnonzero(first_high < end_high)
+    readable = [each.decode("utf-8", "backslashreplace").encode() for each in strings.take(others)]
+    strings = strings.with_changed(others, readable)
+    offsets = offsets_of(strings.lengths())
+    for first in range(0, len(strings), BLOCK):
+        last = min(first + BLOCK, len(strings))
+        places = (each[first:last].data for each in strings.places())
+        block = np.empty(int(offsets[last] - offsets[first]) + (last - first) * (1 + MAX_VARINT), np.uint8)
+        yield block[pprof_columns.encode_strings(strings.data.data, *places, block.data) :]
 
 
 def _integers(*fields: tuple[int, int]) -> bytes:

@@ -169,6 +169,24 @@ def encode_mappings(
     return out.pos
 
 
+def encode_strings(
+    data: cython.const[cython.uchar][::1],
+    begins: cython.const[cython.longlong][::1],
+    ends: cython.const[cython.longlong][::1],
+    buffer: cython.uchar[::1],
+) -> int:
+    """Write the strings `data[begins[i]:ends[i]]`."""
+    out: Encoder = Encoder(buffer)
+    row: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    with cython.nogil:
+        for row in range(len(begins) - 1, -1, -1):
+            end = out.pos
+            out.raw(data, begins[row], ends[row])
+            out.close(PROFILE_STRING_TABLE, end)
+    return out.pos
+
+
 def number(column: cython.const[cython.int][::1], numbers: cython.int[::1], used: cython.int) -> cython.int:
     """Give the strings of `column` that have no number yet (-1) the next ones, after `used`; the last one given."""
     i: cython.Py_ssize_t

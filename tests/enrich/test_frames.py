@@ -221,10 +221,9 @@ def test_a_name_that_could_not_be_read_replaces_none() -> None:
 
 def test_names_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a table that many profiles ask; what was forgotten is found again."""
-    monkeypatch.setattr("symbolize.enrich.frames.MAX_KNOWN", 3)
+    monkeypatch.setattr("symbolize.enrich.frames.MAX_KNOWN", 4)
     functions = resolved([0], [[(f"f{number}", "a.c", 1, 1) for number in range(10)]]).frames.functions
     for rows in ([0, 1, 2], [2, 3], [4, 5, 6], [6], [1, 9]):
-        shown, _, _ = shown_names(functions, np.array(rows, np.int64), "default", False)
-        assert [*shown] == [f"f{row}".encode() for row in rows]
-        assert {*rows} <= functions.known["default", False].keys()
-        assert len(functions.known["default", False]) <= 3
+        shown = shown_names(functions, np.array(rows, np.int64), "default", False)
+        assert [*shown.names] == [*shown.system_names] == [f"f{row}".encode() for row in rows]
+        assert len(functions.known["default", False].strings) <= 4

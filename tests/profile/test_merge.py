@@ -273,10 +273,10 @@ def test_headers() -> None:
         profile = loaded([EXE], [((Place(EXE.start, 1),), (1,))])
         strings = profile.strings
         profile.time_nanos, profile.duration_nanos, profile.period = time, duration, period
-        profile.comments = strings.add_all([b"same", b"of %d" % number])
+        profile.comments = strings.add_all([b"same", b"of %d" % number]).tolist()
         profile.doc_url = strings.add(b"doc" * number)
         profile.drop_frames = strings.add(b"drop%d" % number)
-        profile.period_type = ValueType(*strings.add_all([b"cpu", b"ns"]))
+        profile.period_type = ValueType(*strings.add_all([b"cpu", b"ns"]).tolist())
         parts.append(profile)
     whole = merged(parts)
     assert (whole.time_nanos, whole.duration_nanos, whole.period) == (20, 12, 100)
@@ -290,7 +290,7 @@ def test_headers_stay_within_64_bits() -> None:
     for period, unit in ((2**62, b"hours"), (1, b"nanoseconds")):
         profile = loaded([EXE], [((Place(EXE.start, 1),), (1,))])
         profile.duration_nanos, profile.period = SMALLEST, period
-        profile.period_type = ValueType(*profile.strings.add_all([b"cpu", unit]))
+        profile.period_type = ValueType(*profile.strings.add_all([b"cpu", unit]).tolist())
         parts.append(profile)
     whole = load(encode(merged(parts)), "merged")
     assert (whole.duration_nanos, whole.period) == (SMALLEST, LARGEST)

@@ -116,10 +116,10 @@ def test_system_name_is_whole(name: str, system_name: str, shown: str | None) ->
     """Without a linked name the system name is DW_AT_name, arguments included; `name` goes by the mode (rule R262)."""
     table = build_table([image_of([unit(die("namespace", function(name, 0x1000, 0x10), name="ns"))])])
     short, linked, _ = shown_names(table.functions, np.zeros(1, np.int64), "default", False)
-    assert linked == (system_name.encode(),)
-    assert shown is None or short == (shown.encode(),)
+    assert [*linked] == [system_name.encode()]
+    assert shown is None or [*short] == [shown.encode()]
     full, _, _ = shown_names(table.functions, np.zeros(1, np.int64), "full", False)
-    assert full == (f"ns::{name}".encode(),)
+    assert [*full] == [f"ns::{name}".encode()]
 
 
 def test_names_of_crystal_have_no_version() -> None:

@@ -25,7 +25,7 @@ class StringNumbers:
         """The strings of the profile for a column of string numbers of the dictionary."""
         used, which = distinct_inverse(column)
         text = self._dictionary.text
-        return np.array(self.strings.add_all(map(text, used.tolist())), np.int32)[which]
+        return self.strings.add_all(map(text, used.tolist())).astype(np.int32)[which]
 
 
 class Groups(NamedTuple):
@@ -50,7 +50,7 @@ def attribute_labels(dictionary: Dictionary, strings: StringNumbers, used: Int64
     # Without a unit pprof takes 0 for no label (R270, numbers of tasks).
     own_unit = np.where(here, np.where((number == 0) & (unit == 0), key, unit), 0)
     here = kind == BOOL
-    words = np.array(strings.strings.add_all([b"false", b"true"]), np.int32) if here.any() else np.zeros(2, np.int32)
+    words = strings.strings.add_all([b"false", b"true"]) if here.any() else np.zeros(2, np.uint32)
     text[here] = words[(rows.number(tags.ANY_VALUE_BOOL_VALUE)[used[here]] != 0).astype(np.int64)]
     here = kind == STRING
     spans = rows.spans(tags.ANY_VALUE_STRING_VALUE)
@@ -59,7 +59,7 @@ def attribute_labels(dictionary: Dictionary, strings: StringNumbers, used: Int64
         bytes(dictionary.data[begin:end])
         for begin, end in zip(spans.begins[at].tolist(), spans.ends[at].tolist(), strict=True)
     ]
-    text[here] = np.array(strings.strings.add_all(texts), np.int32)
+    text[here] = strings.strings.add_all(texts)
     counts = np.ones(len(used), np.int64)
     others = np.flatnonzero((kind != STRING_INDEX) & (kind != INT) & (kind != BOOL) & (kind != STRING))
     items: dict[int, list[tuple[int, int]]] = {}

@@ -87,7 +87,7 @@ def build(recording: "Recording") -> Profile:
         comments.append(b"perf-version:" + recording.facts.version)
     if recording.facts.command:
         comments.append(b"perf-command:" + b" ".join(recording.facts.command))
-    profile.comments = profile.strings.add_all(comments)
+    profile.comments = profile.strings.add_all(comments).tolist()
     return profile
 
 
