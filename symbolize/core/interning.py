@@ -4,6 +4,8 @@
 """What a trace repeats, each once: numbers, tuples of numbers and lists of numbers, by row.
 
 All are open hash tables. The multiplier comes from the caller, at random, so that no file can choose keys that collide.
+What is hashed is multiplied at least twice: one product of numbers in a row lies in a row, or in clusters, with many a
+multiplier.
 """
 
 import os
@@ -211,7 +213,7 @@ class Tuples(HashedRows):
         mask: cython.Py_ssize_t = self.slots.shape[0] - 1
         for i in range(self.width):
             hashed = folded_product(hashed ^ self.key[i], self.mixer)
-        hashed >>= 32
+        hashed = folded_product(hashed, self.mixer) >> 32
         slot = hashed >> self.shift
         while self.slots[slot] != 0:
             if self.slots[slot] >> 32 == hashed:
@@ -298,7 +300,7 @@ class Lists(HashedRows):
         mask: cython.Py_ssize_t = self.slots.shape[0] - 1
         for i in range(begin, begin + self.size):
             hashed = folded_product(hashed ^ cython.cast(cython.uint, self.items[i]), self.mixer)
-        hashed >>= 32
+        hashed = folded_product(hashed, self.mixer) >> 32
         slot = hashed >> self.shift
         while self.slots[slot] != 0:
             if self.slots[slot] >> 32 == hashed:
@@ -350,7 +352,7 @@ def hash_of(
     while i < end:
         word = (word << 8) & MASK64 | data[i]
         i += 1
-    return folded_product(mixed ^ word, mixer)
+    return folded_product(folded_product(mixed ^ word, mixer), mixer)
 
 
 @cython.boundscheck(False)

@@ -25,6 +25,7 @@ from symbolize.core.arrays import (
 )
 from symbolize.core.interning import random_mixer
 from symbolize.core.parallel import together
+from symbolize.core.string_table import StringTable
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.qualify import ResolvedFunctions, resolve_functions
 from symbolize.names import strip_version
@@ -41,7 +42,6 @@ from symbolize.symbols.range_table import (
     merge_layers,
     outermost,
 )
-from symbolize.core.string_table import StringTable
 from symbolize.symbols.table import SymbolTable
 
 CHAINS_PER_RANGE = 4

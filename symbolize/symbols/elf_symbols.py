@@ -13,9 +13,9 @@ from symbolize.core.arrays import TOP, Bool, Int64, UInt8, UInt64, distinct, dis
 from symbolize.core.c_strings import texts_at
 from symbolize.core.ranges import disjoint, inside
 from symbolize.core.string_array import StringArray, joined_arrays
+from symbolize.core.string_table import StringTable
 from symbolize.elf import Symbols
 from symbolize.elf.symbols import STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE
-from symbolize.core.string_table import StringTable
 
 MAX_ALIASES = 64
 """How many symbols with one start are compared with DWARF."""

@@ -32,6 +32,7 @@ from symbolize.core.arrays import (
     views,
 )
 from symbolize.core.string_array import joined_arrays
+from symbolize.core.string_table import StringTable
 from symbolize.dwarf.constants import DW_LANG_Mips_Assembler
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.icf_evidence import (
@@ -57,7 +58,6 @@ from symbolize.names import (
 )
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.range_table import outermost
-from symbolize.core.string_table import StringTable
 
 NOWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
 

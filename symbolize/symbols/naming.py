@@ -7,10 +7,10 @@ import numpy as np
 
 from symbolize.core.arrays import Bool, Int64, views
 from symbolize.core.string_array import StringArray
+from symbolize.core.string_table import equal_texts
 from symbolize.names import demangle, encodes, last_component, own_name, same_function, split_suffix, strip_version
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.functions import UNKNOWN, FunctionNames
-from symbolize.core.string_table import equal_texts
 
 
 def choose_names(

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 from symbolize.core.arrays import Bool, UInt64, distinct_inverse, layer_at
+from symbolize.core.string_table import StringTable
 from symbolize.elf import ElfImage
 from symbolize.symbol_files import SymbolList
 from symbolize.symbols.elf_symbols import SymbolLayer, symbol_layer
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.naming import choose_names
 from symbolize.symbols.range_table import encode, merge_layers
-from symbolize.core.string_table import StringTable
 from symbolize.symbols.table import SymbolTable
 
 ANY = b"[...]"

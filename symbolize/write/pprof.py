@@ -143,9 +143,9 @@ def _string_table(strings: StringArray) -> Iterator[UInt8]:
     offsets = offsets_of(strings.lengths())
     for first in range(0, len(strings), BLOCK):
         last = min(first + BLOCK, len(strings))
-        places = (each[first:last].data for each in strings.places())
+        begins, ends = (each[first:last].data for each in strings.places())
         block = np.empty(int(offsets[last] - offsets[first]) + (last - first) * (1 + MAX_VARINT), np.uint8)
-        yield block[pprof_columns.encode_strings(strings.data.data, *places, block.data) :]
+        yield block[pprof_columns.encode_strings(_view(strings.data, np.uint8), begins, ends, block.data) :]
 
 
 def _integers(*fields: tuple[int, int]) -> bytes:
