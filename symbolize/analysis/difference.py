@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from symbolize.analysis.frames import FrameNames
+from symbolize.analysis.frames import FrameNames, Texts
 from symbolize.analysis.stacks import Stacks
 from symbolize.core.arrays import Int32
 from symbolize.core.errors import UsageError
@@ -55,8 +55,15 @@ def joined_names(first: FrameNames, second: FrameNames) -> tuple[FrameNames, Int
     files = [*first.files, *([""] * (len(known) - len(first)))]
     for row, file in zip(rows, second.files, strict=True):
         files[row] = files[row] or file
-    names = FrameNames([name for name, _ in known], files, [module for _, module in known])
-    return names, np.array(rows, np.int32)
+    columns = [name for name, _ in known], files, [module for _, module in known]
+    return FrameNames(*map(texts_of, columns)), np.array(rows, np.int32)
+
+
+def texts_of(column: list[str]) -> Texts:
+    """Texts that are there already."""
+    known: dict[str, int] = {}
+    numbers = [known.setdefault(text, len(known)) for text in column]
+    return Texts([*known].__getitem__, np.array(numbers, np.int64))
 
 
 def joined_files(first: list[str], second: list[str]) -> tuple[list[str], Int32]:

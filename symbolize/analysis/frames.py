@@ -1,9 +1,10 @@
 """The frames of a profile as people see them: unnamed code is `[module]`, and a function is one frame a module."""
 
 import posixpath
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import Final
+from typing import Final, overload
 
 import numpy as np
 
@@ -28,6 +29,39 @@ class FrameFlag(IntFlag):
     UNSYMBOLIZED = 8
 
 
+class Texts(Sequence[str]):
+    """Texts by row, which are made when they are asked for: a report names a few of many functions.
+
+    Text `i` is `read(numbers[i])`; texts with one number are the same.
+    """
+
+    def __init__(self, read: Callable[[int], str], numbers: Int64) -> None:
+        self._read = read
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> "Texts": ...
+    def __getitem__(self, row: int | slice) -> "str | Texts":
+        return Texts(self._read, self.numbers[row]) if isinstance(row, slice) else self._read(int(self.numbers[row]))
+
+    def __iter__(self) -> Iterator[str]:
+        known: dict[int, str] = {}  # a text that is there often is one object
+        for number in self.numbers.tolist():
+            if number not in known:
+                known[number] = self._read(number)
+            yield known[number]
+
+    def distinct(self) -> tuple["Texts", Int32]:
+        """The texts by number, each once, and which of them each row is: int32[n]."""
+        numbers, rows = distinct_inverse(self.numbers)
+        return Texts(self._read, numbers), rows.astype(np.int32)
+
+
 @dataclass(frozen=True, eq=False)
 class FrameNames:
     """Distinct frames: a function of a module, or the unnamed code of a module.
@@ -36,18 +70,12 @@ class FrameNames:
     they are in, both empty if unknown.
     """
 
-    names: list[str]
-    files: list[str]
-    modules: list[str]
+    names: Texts
+    files: Texts
+    modules: Texts
 
     def __len__(self) -> int:
         return len(self.names)
-
-    def by_name(self) -> tuple[list[str], Int32]:
-        """The distinct names, and for each frame which of them is its own: int32[n]."""
-        known: dict[str, int] = {}
-        rows = np.array([known.setdefault(name, len(known)) for name in self.names], np.int32)
-        return list(known), rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,15 +126,27 @@ def shown_frames(profile: Profile) -> ShownFrames:
 
     file_of = np.zeros(len(keys), np.int64)
     file_of[frames[is_function]] = functions.filename[function[is_function]]
-    numbers, rows = unpair(keys)
-    in_modules = [modules[number] for number in numbers.tolist()]
-    texts = profile.strings.texts(rows.tolist())
+    numbers, rows = (column.astype(np.int64) for column in unpair(keys))
     names = FrameNames(
-        [text or unnamed_frame(module) for text, module in zip(texts, in_modules, strict=True)],
-        profile.strings.texts(file_of.tolist(), MAX_PATH),
-        in_modules,
+        _names(profile, modules, numbers, rows),
+        Texts(lambda number: profile.strings.text(number)[-MAX_PATH:], file_of),
+        Texts(modules.__getitem__, numbers),
     )
     return ShownFrames(names, offsets, frames.astype(np.int32), lines, flags)
+
+
+def _names(profile: Profile, modules: Sequence[str], module: Int64, name: Int64) -> Texts:
+    """The names of frames: strings of the profile, or 0 for the unnamed code of `module`."""
+    strings = profile.strings
+    unnamed = [unnamed_frame(each) for each in modules]
+    # A function may be called what the unnamed code of a module is; then the two are one name.
+    of_unnamed = np.array(
+        [same if (same := strings.find(each.encode())) > 0 else NONE - row for row, each in enumerate(unnamed)], np.int64
+    )
+    return Texts(
+        lambda number: strings.text(number) if number >= 0 else unnamed[NONE - number],
+        np.where(name != 0, name, of_unnamed[module]),
+    )
 
 
 def module_names(profile: Profile) -> tuple[list[str], Int32]:

@@ -123,9 +123,11 @@ def branches(nodes: Sequence[int], begin: str) -> list[tuple[int, str, str]]:
 
 def list_lines(stacks: Stacks, pattern: re.Pattern[str], sources: Sources, width: int | None = None) -> Iterator[str]:
     """The source lines of each function whose name matches, the heaviest first, with their values."""
-    names, name_of = stacks.names.by_name()
-    matching = {name: row for row, name in enumerate(filter(pattern.search, names))}
-    rows = np.array([matching.get(name, NONE) for name in names], np.int32)
+    names, name_of = stacks.names.names.distinct()
+    matching: dict[str, int] = {}
+    rows = np.array(
+        [matching.setdefault(name, len(matching)) if pattern.search(name) else NONE for name in names], np.int32
+    )
     found = [*line_totals(stacks, rows[name_of][stacks.frames]).by_file()]
     if not found:
         return

@@ -1,5 +1,6 @@
 """Values by function, as `pprof -top` has them: a function is its name, unnamed code its module."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -63,7 +64,7 @@ class FunctionRow(NamedTuple):
 class FunctionTotals:
     """Values by name of function: `flat` and `cumulative` are float64[n, k], `flags` what its frames have together."""
 
-    names: list[str]
+    names: Sequence[str]
     flags: UInt8
     flat: Float64
     cumulative: Float64
@@ -100,7 +101,7 @@ class FunctionTotals:
 
 def function_totals(stacks: Stacks) -> FunctionTotals:
     """The totals of all functions of `stacks`, in all sample types."""
-    names, name_of = stacks.names.by_name()
+    names, name_of = stacks.names.names.distinct()
     keys = name_of[stacks.frames]
     flags = np.zeros(len(names), np.uint8)
     np.bitwise_or.at(flags, keys, stacks.flags)

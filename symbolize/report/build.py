@@ -38,7 +38,7 @@ def weights_of(profile: Profile) -> Weights:
     """Sum the values of `profile` in one pass over its stacks, two if some are below 0."""
     stacks, mappings = stacks_of(with_default_type(profile), has_lines=False), len(profile.mappings)
     values = stacks.values[:, 0] if stacks.types else np.zeros(len(stacks))
-    names, name_of = stacks.names.by_name()
+    names, name_of = stacks.names.names.distinct()
     keys = name_of[stacks.frames]
     mapping_of = np.where(profile.locations.mapping == NONE, mappings, profile.locations.mapping).astype(np.int32)
     found = sums(stacks, keys, len(names), values, mapping_of)

@@ -228,7 +228,7 @@ def test_large_values() -> None:
 def test_no_samples() -> None:
     """A profile without samples, or without sample types, has no totals."""
     stacks = stacks_of(Profile())
-    assert (len(stacks), function_totals(stacks).names, len(call_tree(stacks)), len(line_totals(stacks))) == (
+    assert (len(stacks), [*function_totals(stacks).names], len(call_tree(stacks)), len(line_totals(stacks))) == (
         0,
         [],
         1,
