@@ -141,7 +141,8 @@ def _names(profile: Profile, modules: Sequence[str], module: Int64, name: Int64)
     unnamed = [unnamed_frame(each) for each in modules]
     # A function may be called what the unnamed code of a module is; then the two are one name.
     of_unnamed = np.array(
-        [same if (same := strings.find(each.encode())) > 0 else NONE - row for row, each in enumerate(unnamed)], np.int64
+        [same if (same := strings.find(text.encode())) > 0 else NONE - row for row, text in enumerate(unnamed)],
+        np.int64,
     )
     return Texts(
         lambda number: strings.text(number) if number >= 0 else unnamed[NONE - number],

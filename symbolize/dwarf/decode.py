@@ -226,15 +226,19 @@ class Dwarf:
         lines = self.claims.cut_lines(lines, self.problems)
         parent, unit = nodes["parent"], nodes["unit"]
         self._outermost = cache(partial(outermost_by_origin, nodes))
-        live, begin, end = clip_to(begin, end, self.code)
-        owner = owner[live]
+        around: UInt64 | None = None
         if needed is not None:
             asked = distinct(needed())
             begins = begins_of_several(lines, asked)
             deciding = distinct(np.concatenate((units, self.claims.units_for(begins))))
             if len(deciding) > len(units):
                 return self._decode(deciding if rounds else None, needed, job, rounds - 1)
-            begin, end, owner = only_around(begin, end, owner, distinct(np.concatenate((asked, begins))), len(parent))
+            around = distinct(np.concatenate((asked, begins)))
+            begin, end, owner = only_around(begin, end, owner, around, len(parent))  # most ranges need no clipping
+        live, begin, end = clip_to(begin, end, self.code)
+        owner = owner[live]
+        if around is not None:
+            begin, end, owner = only_around(begin, end, owner, around, len(parent))
         problems: list[str] = []
         unknown: Gaps = []
 

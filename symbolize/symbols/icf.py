@@ -16,6 +16,8 @@ Functions whose symbols are gone are looked for in DWARF (R158, functions withou
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from itertools import groupby
+from operator import itemgetter
 from posixpath import basename
 from typing import NamedTuple
 
@@ -29,6 +31,7 @@ from symbolize.core.arrays import (
     first_of_runs,
     is_among,
     layer_at,
+    ranges,
     views,
 )
 from symbolize.core.string_array import joined_arrays
@@ -205,15 +208,17 @@ def _groups(symbols: SymbolLayer, vaddrs: UInt64 | None) -> Iterator[_Group]:
         rows = rows[asked[index] == symbols.vaddr[rows]] if len(asked) else rows[:0]
     rows = rows[np.lexsort((symbols.end[rows], symbols.vaddr[rows]))]
     first = np.flatnonzero(first_of_runs(symbols.vaddr[rows]) | first_of_runs(symbols.end[rows]))
-    last = np.append(first[1:], len(rows))
-    several = last - first > 1
-    for i, j in zip(first[several].tolist(), last[several].tolist(), strict=True):
-        yield _group(symbols, rows[i:j].tolist())
+    counts = np.diff(first, append=len(rows))
+    rows = rows[ranges(first[counts > 1], np.minimum(counts[counts > 1], MAX_NAMES))]
+    begins, ends = symbols.vaddr[rows].tolist(), symbols.end[rows].tolist()
+    members = zip(begins, ends, symbols.names.take(rows), symbols.binding[rows].tolist(), rows.tolist(), strict=True)
+    for (begin, end), group in groupby(members, itemgetter(0, 1)):
+        yield _group(begin, end, [(name, binding, row) for _, _, name, binding, row in group], symbols)
 
 
-def _group(symbols: SymbolLayer, rows: list[int]) -> _Group:
-    """The symbols `rows`, the better ones first (R107, choice among symbols), each name once."""
-    texts = [(symbols.names[row], int(symbols.binding[row]), row) for row in rows[:MAX_NAMES]]
+def _group(begin: int, end: int, texts: list[tuple[bytes, int, int]], symbols: SymbolLayer) -> _Group:
+    """The symbols `texts` (name, binding, row) of an address, the better ones first (R107, choice among symbols), each
+    name once."""
     order = {STB_GLOBAL: 0, STB_LOCAL: 2}
     texts = [text for text in texts if not is_linker_made(text[0])]
     texts.sort(key=lambda text: (order.get(text[1], 1), len(text[0]) - len(text[0].lstrip(b"_")), len(text[0]), text))
@@ -221,7 +226,6 @@ def _group(symbols: SymbolLayer, rows: list[int]) -> _Group:
     strongest: dict[bytes, int] = {}
     for name, binding, _ in texts:
         strongest.setdefault(name, binding)
-    begin, end = int(symbols.vaddr[rows[0]]), int(symbols.end[rows[0]])
     return _Group(begin, end, list(strongest), list(strongest.values()), len(set(local)) < len(local))
 
 
