@@ -111,4 +111,4 @@ def inflate(data: bytes, size: int, limit: int, source: str) -> bytes:
     most = LIMITS._replace(size=limit).most(len(data))
     if size > most:
         raise CompressionError(source, f"expands to more than {most} bytes, out of all proportion to its size")
-    return inflate_exact(data, DEFLATE, size, source)
+    return bytes(inflate_exact(data, DEFLATE, size, source))

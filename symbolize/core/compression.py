@@ -201,7 +201,21 @@ def _too_large(
     return CompressionError(source, f"{codec.name} stream expands {ratio} times, as only a bomb does", position)
 
 
-def inflate_exact(data: bytes | memoryview, codec: Codec, size: int, source: str = "") -> bytes:
+def _inflate_whole(data: bytes | memoryview, codec: Codec, size: int) -> memoryview | None:
+    """What the stream `data` of ZLIB or DEFLATE holds, at most `size` bytes, by libdeflate: four fifths of the time of
+    those that also work in pieces. None without it, and where the stream is damaged, of which it says nothing more."""
+    try:
+        deflate = importlib.import_module("deflate")
+    except ImportError:
+        return None
+    read = deflate.zlib_decompress if codec is ZLIB else deflate.deflate_decompress
+    try:
+        return memoryview(read(data, size)).toreadonly()
+    except deflate.DeflateError:
+        return None
+
+
+def inflate_exact(data: bytes | memoryview, codec: Codec, size: int, source: str = "") -> bytes | memoryview:
     """What the stream `data` of ZLIB, DEFLATE or ZSTD holds, `size` bytes according to the file around it.
 
     A size that no stream of this length expands to is refused before anything is allocated for it (R99, sizes of
@@ -209,7 +223,9 @@ def inflate_exact(data: bytes | memoryview, codec: Codec, size: int, source: str
     """
     if codec.ratio is not None and size > len(data) * codec.ratio + FREE_EXACT:
         raise CompressionError(source, f"claims to expand from {len(data)} to {size} bytes")
-    out, _ = first_bytes(data, codec, size + 1, source, at_once=size + 1)
+    out: bytes | memoryview | None = _inflate_whole(data, codec, size) if codec in (ZLIB, DEFLATE) and size else None
+    if out is None:
+        out, _ = first_bytes(data, codec, size + 1, source, at_once=size + 1)
     if len(out) != size:
         raise CompressionError(source, f"{codec.name} stream does not expand to the {size} bytes that are announced")
     return out

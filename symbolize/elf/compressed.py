@@ -11,7 +11,7 @@ ZDEBUG_HEADER = 12
 MAX_SIZE = 1 << 34
 
 
-def inflate_section(data: memoryview, is_64: bool, big_endian: bool, limit: int = MAX_SIZE) -> bytes:
+def inflate_section(data: memoryview, is_64: bool, big_endian: bool, limit: int = MAX_SIZE) -> bytes | memoryview:
     """The contents of an SHF_COMPRESSED section (R97, types of compression).
 
     Raises CompressionError if it is corrupt or the contents are larger than `limit` bytes.
@@ -28,7 +28,7 @@ def inflate_section(data: memoryview, is_64: bool, big_endian: bool, limit: int 
     return inflate_exact(data[header_size:], ELFCOMPRESS[kind], size)
 
 
-def inflate_zdebug(data: memoryview, limit: int = MAX_SIZE) -> bytes:
+def inflate_zdebug(data: memoryview, limit: int = MAX_SIZE) -> bytes | memoryview:
     """The contents of a .zdebug section: `ZLIB`, a big-endian size, a zlib stream (R98, .zdebug sections)."""
     if bytes(data[: len(ZDEBUG_MAGIC)]) != ZDEBUG_MAGIC or len(data) < ZDEBUG_HEADER:
         raise CompressionError("", "no ZLIB header")

@@ -104,7 +104,7 @@ class ElfImage(Closeable):
     frame_header: int | None = None
     modified_ns: int = 0
     changed_ns: int = 0
-    _inflated: dict[str, bytes] = field(default_factory=dict, repr=False)
+    _inflated: dict[str, Buffer] = field(default_factory=dict, repr=False)
     _file: MappedFile | None = field(default=None, repr=False)
 
     @classmethod
@@ -287,17 +287,21 @@ class ElfImage(Closeable):
         if section is None:
             return None
         contents = self.section_contents(section)
-        if isinstance(contents, bytes):
+        if contents is not None and self.is_compressed(section):
             self._inflated[name] = contents
         return contents
 
+    def is_compressed(self, section: Section) -> bool:
+        """Whether the bytes of a section are compressed (R97, types of compression)."""
+        return section.name.startswith(".zdebug_") or bool(section.flags & SHF_COMPRESSED)
+
     def section_contents(self, section: Section) -> Buffer | None:
         """The bytes of a section, decompressed at each call (R97, types of compression); None if it is corrupt."""
-        data, legacy = self.raw(section), section.name.startswith(".zdebug_")
-        if data is None or not (legacy or section.flags & SHF_COMPRESSED):
+        data = self.raw(section)
+        if data is None or not self.is_compressed(section):
             return data
         try:
-            return self._inflate(data, legacy, sum(map(len, self._inflated.values())))
+            return self._inflate(data, section.name.startswith(".zdebug_"), sum(map(len, self._inflated.values())))
         except CompressionError as error:
             self.note(f"section {section.name}: {error.problem}")
             return None
@@ -331,7 +335,7 @@ class ElfImage(Closeable):
         """Bytes that all decompressed sections of the file may take together (R99, sizes of compressed sections)."""
         return MAX_EXPANSION * len(self.data) + MORE_EXPANSION
 
-    def _inflate(self, data: memoryview, legacy: bool, others: int) -> bytes:
+    def _inflate(self, data: memoryview, legacy: bool, others: int) -> Buffer:
         """Decompress a section beside `others`, bytes of other sections. Raises CompressionError."""
         limit = self.max_inflated - others
         return inflate_zdebug(data, limit) if legacy else inflate_section(data, self.is_64, self.big_endian, limit)

@@ -1,6 +1,7 @@
 """Decompression of one stream."""
 
 import gzip
+import sys
 import zlib
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 import zstandard
 
 from symbolize.core.compression import (
+    DEFLATE,
+    ZLIB,
     ZLIB_OR_GZIP,
     ZSTD,
     Codec,
@@ -44,6 +47,28 @@ def test_first_bytes(codec: Codec, compress: Any) -> None:
     assert is_cut is (codec is not ZSTD)
     with pytest.raises(CompressionError, match="damaged"):
         first_bytes(b"\0" + packed, codec, 100)
+
+
+@pytest.mark.parametrize("missing", [(), ("deflate",), ("deflate", "isal", "isal.isal_zlib")])
+@pytest.mark.parametrize(("codec", "begin", "end"), [(ZLIB, 0, None), (DEFLATE, 2, -4)], ids=["zlib", "deflate"])
+def test_exact_size(
+    codec: Codec, begin: int, end: int | None, missing: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever library inflates, the content and what is said of a damaged stream are the same."""
+    for name in missing:
+        monkeypatch.setitem(sys.modules, name, None)
+    packed = zlib.compress(DATA)[begin:end]
+    assert bytes(inflate_exact(packed, codec, len(DATA))) == DATA
+    assert bytes(inflate_exact(memoryview(packed + b"more"), codec, len(DATA))) == DATA
+    for size in (0, 1, len(DATA) - 1, len(DATA) + 1):
+        with pytest.raises(CompressionError, match=f"does not expand to the {size} bytes that are announced"):
+            inflate_exact(packed, codec, size)
+    with pytest.raises(CompressionError, match="does not expand to"):
+        inflate_exact(packed[:-20], codec, len(DATA))
+    with pytest.raises(CompressionError, match="zlib stream is damaged|deflate stream is damaged"):
+        inflate_exact(b"\xff" + packed, codec, len(DATA))
+    with pytest.raises(CompressionError, match="claims to expand"):
+        inflate_exact(packed, codec, 1 << 40)
 
 
 def test_exhausted_memory_is_no_damage() -> None:
