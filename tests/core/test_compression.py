@@ -65,7 +65,7 @@ def test_exact_size(
             inflate_exact(packed, codec, size)
     with pytest.raises(CompressionError, match="does not expand to"):
         inflate_exact(packed[:-20], codec, len(DATA))
-    with pytest.raises(CompressionError, match="zlib stream is damaged|deflate stream is damaged"):
+    with pytest.raises(CompressionError, match=f"{codec.name} stream is damaged"):
         inflate_exact(b"\xff" + packed, codec, len(DATA))
     with pytest.raises(CompressionError, match="claims to expand"):
         inflate_exact(packed, codec, 1 << 40)
