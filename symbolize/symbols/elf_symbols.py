@@ -222,18 +222,16 @@ def preference(values: UInt8, order: Sequence[int]) -> Int64:
     return rank[values]
 
 
-def name_order(vaddr: UInt64, names: Sequence[bytes]) -> Int64:
+def name_order(vaddr: UInt64, names: SymbolNames) -> Int64:
     """The rank of each name among the symbols of its address (R107, choice among symbols): default version, none, other
     version; fewer leading underscores; shorter; byte order."""
     starts, which = distinct_inverse(vaddr)
     shared = np.flatnonzero(np.bincount(which, minlength=len(starts))[which] > 1)
-
-    def key(row: int) -> tuple[int, int, int, bytes]:
-        name = names[row]
-        version = 0 if b"@@" in name else 2 if b"@" in name else 1
-        return version, len(name) - len(name.lstrip(b"_")), len(name), name
-
+    texts = names.take(shared)
+    in_order = np.empty(len(texts), np.int64)
+    in_order[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+    version = [0 if b"@@" in text else 2 if b"@" in text else 1 for text in texts]
+    underscores = [len(text) - len(text.lstrip(b"_")) for text in texts]
     rank = np.zeros(len(names), np.int64)
-    ordered = sorted(shared.tolist(), key=key)
-    rank[ordered] = np.arange(len(ordered))
+    rank[shared[np.lexsort(np.array((in_order, [*map(len, texts)], underscores, version)))]] = np.arange(len(texts))
     return rank
