@@ -42,7 +42,7 @@ COSTS: Final = {
     "lines": 20,
     "functions": 28,
     "mappings": 44,
-    "strings": 48,
+    "strings": 64,
     "unknown_rows": 13,
     "unknown_bytes": 1,
     "top_bytes": 1,

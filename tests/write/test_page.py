@@ -140,7 +140,7 @@ def test_data_has_the_whole_tree() -> None:
     header, columns = read_data(page_of(picture_of(stacks, View("census"))))
     order, depth = preorder(tree.parent)
     assert header["types"] == [list(each) for each in stacks.types]
-    assert header["names"] == tree.frames.names
+    assert header["names"] == [*tree.frames.names]
     assert columns["node.frame"][1:].tolist() == tree.frame[order][1:].tolist()
     assert columns["node.flags"].tolist() == tree.flags[order].tolist()
     assert (depth[:-1] + 1 - columns["node.pops"]).tolist() == depth[1:].tolist()
