@@ -27,8 +27,9 @@ def inspect_profile(path: str) -> Inspection:
     """Inspect a profile, or all profiles of a trace, of which one is in memory at a time. Raises InputError."""
     found = load_all(path)
     profiles = [content_of(each) for each in found]
-    files = [entry.path for entry in os.scandir(path)] if os.path.isdir(path) else [path]
-    size = sum(os.stat(file).st_size for file in files)
+    # Of a recording that is a folder, the files in it, and not what links there lead to.
+    files = [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else [os.path.realpath(path)]
+    size = sum(os.lstat(file).st_size for file in files)
     return Inspection(path, found[0].format, size, profiles=profiles, conclusion=conclude(profiles))
 
 
