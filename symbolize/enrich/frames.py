@@ -8,8 +8,20 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int32, Int64, distinct, distinct_inverse, offsets_of, pair, ranges, unpair
+from symbolize.core.arrays import (
+    Bool,
+    Int32,
+    Int64,
+    distinct,
+    distinct_inverse,
+    marked,
+    offsets_of,
+    pair,
+    ranges,
+    unpair,
+)
 from symbolize.core.errors import ReadFailure
+from symbolize.core.grouping import first_of_numbers, number_tuples
 from symbolize.core.string_array import StringArray
 from symbolize.core.string_table import StringTable
 from symbolize.names import (
@@ -26,6 +38,9 @@ from symbolize.symbols import Frames, FunctionNames
 
 MAX_KNOWN: Final = 1 << 18
 """Names of a table's functions that are cached for profiles."""
+
+MANY_ROWS: Final = 16
+"""How many times as many rows as are used a table may have for them to be marked in a column, without sorting."""
 
 LINKER: Final = re.compile(r"linker(?:64|_asan|_asan64)?(?:\.debug|\.dbg)?|[0-9a-f]{40}-linker(?:64)?")
 """Names of the files of Android's dynamic linker."""
@@ -138,8 +153,9 @@ def frame_functions(
     functions = frames.functions
     used, row = used_rows(frames.function, len(functions))
     files, file_row = used_rows(frames.file, len(frames.files))
-    pairs, which = by_first_use(*distinct_inverse(pair(row, file_row)))
-    function, file = unpair(pairs)
+    pairs = pair(row, file_row)
+    which = number_tuples(pairs.view(np.uint64).reshape(-1, 1).data)
+    function, file = unpair(pairs[first_of_numbers(which)])
     add_all = profile.strings.add_all
     shown = shown_names(functions, used, mode, of_linker)
     name = add_all(shown.names).astype(np.int32)
@@ -209,29 +225,18 @@ def shown_functions(functions: Sequence[tuple[bytes, bytes, int]], mode: Mode) -
     ]
 
 
-def by_first_use(values: Int64, which: Int64) -> tuple[Int64, Int64]:
-    """Distinct values, and which of them each element is, with the values in the order in which they first occur."""
-    first = np.zeros(len(values), np.int64)
-    first[which[::-1]] = np.arange(len(which))[::-1]
-    order = np.argsort(first)
-    rank = np.empty(len(values), np.int64)
-    rank[order] = np.arange(len(values))
-    return values[order], rank[which]
-
-
 def used_rows(rows: Int32, count: int) -> tuple[Int64, Int64]:
     """Which of `count` rows of a table occur in `rows`, and which of those each of `rows` is; -1 stays -1."""
-    if count > len(rows):  # of a large table few rows are used
+    if count > MANY_ROWS * len(rows):  # of a large table few rows are used
         used, which = distinct_inverse(rows)
         if len(used) and used[0] < 0:
             used, which = used[1:], which - 1
         return used.astype(np.int64), which
-    present = np.zeros(count + 1, np.bool_)
-    present[rows] = True
-    present[-1] = False
-    number = np.cumsum(present) - 1
+    all_used = np.flatnonzero(marked(rows, count, rows >= 0))
+    number = np.empty(count + 1, np.int64)
+    number[all_used] = np.arange(len(all_used))
     number[-1] = -1
-    return np.flatnonzero(present), number[rows]
+    return all_used, number[rows]
 
 
 def set_flags(profile: Profile, touched: Bool) -> None:

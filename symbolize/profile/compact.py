@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import NONE, Bool, Int32, marked, offsets_of, taken
+from symbolize.core.grouping import first_of_numbers, number_tuples
 from symbolize.profile.model import Lines, Locations, Profile, RawFields
 
 
@@ -71,15 +72,10 @@ def _distinct_functions(profile: Profile, references: Int32) -> tuple[Bool, Int3
         extra = np.zeros(len(functions), np.int32)
         extra[raw.rows] = raw.rows + 1
         keys.append(extra)
-    order = used[np.lexsort([key[used] for key in keys])]
-    starts = np.ones(len(order), np.bool_)
-    if len(order):
-        starts[1:] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
-    # The sort is stable, so the first of each run of equals is the first in the table.
-    first = order[starts]
-    kept = marked(first, len(functions))
+    numbers = number_tuples(np.stack([key[used].astype(np.uint64) for key in keys], axis=1).data)
+    kept = marked(used[first_of_numbers(numbers)], len(functions))
     rows = np.full(len(functions), NONE, np.int32)
-    rows[order] = _ranks(kept)[first[np.cumsum(starts) - 1]]
+    rows[used] = numbers
     return kept, rows
 
 
