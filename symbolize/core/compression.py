@@ -87,7 +87,7 @@ class Counted:
 
 
 def zlib_module() -> Any:
-    """`isal.isal_zlib`, the fastest inflater there is, or `zlib`, which has the same interface."""
+    """`isal.isal_zlib`, the fastest inflater that works in pieces, or `zlib`, which has the same interface."""
     try:
         return importlib.import_module("isal.isal_zlib")
     except ImportError:
