@@ -132,7 +132,7 @@ def find_shared(
         decided = np.array([verdict.begin for verdict in ranges], np.uint64)
         ranges += _by_lines(known.dwarf, decoded, symbols, vaddrs, decided)
     shared = _disjoint(ranges)
-    return _located(shared, known) if known is not None else shared
+    return _located(shared, known) if known is not None and shared else shared
 
 
 def _located(shared: list[SharedCode], known: "_Known") -> list[SharedCode]:
