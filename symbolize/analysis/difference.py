@@ -21,7 +21,7 @@ def difference(new: Stacks, base: Stacks) -> Stacks:
             have = ", ".join("/".join(each) for each in base.types) or "none"
             raise UsageError(f"the base has no sample type {'/'.join(kind)}; it has {have}")
         columns.append(base.types.index(kind))
-    names, frames = joined_names(new.names, base.names)
+    names, new_frames, base_frames = joined_names(new.names, base.names)
     files, sources = joined_files(new.files, base.files)
     k = len(new.types)
     values = np.zeros((len(new) + len(base), 2 * k))
@@ -31,7 +31,7 @@ def difference(new: Stacks, base: Stacks) -> Stacks:
         new,
         names=names,
         frame_offsets=behind(new.frame_offsets, base.frame_offsets),
-        frames=np.concatenate((new.frames, frames[base.frames])),
+        frames=np.concatenate((new_frames[new.frames], base_frames[base.frames])),
         flags=np.concatenate((new.flags, base.flags)),
         files=files,
         sources=np.concatenate((new.sources, sources[base.sources])),
@@ -48,22 +48,20 @@ def behind(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.concatenate((first[:-1], first[len(first) - 1] + second))
 
 
-def joined_names(first: FrameNames, second: FrameNames) -> tuple[FrameNames, Int32]:
-    """The distinct frames of both, those of `first` in their rows, and the row of each of `second`."""
-    known = {key: row for row, key in enumerate(zip(first.names, first.modules, strict=True))}
-    rows = [known.setdefault(key, len(known)) for key in zip(second.names, second.modules, strict=True)]
-    files = [*first.files, *([""] * (len(known) - len(first)))]
-    for row, file in zip(rows, second.files, strict=True):
-        files[row] = files[row] or file
+def joined_names(first: FrameNames, second: FrameNames) -> tuple[FrameNames, Int32, Int32]:
+    """The distinct frames of both by what they read, and the row of each of `first` and of `second`."""
+    known: dict[tuple[str, str], int] = {}
+    files: list[str] = []
+    rows: list[int] = []
+    for names in (first, second):
+        for name, module, file in zip(names.names, names.modules, names.files, strict=True):
+            row = known.setdefault((name, module), len(known))
+            files += [""] * (len(known) - len(files))
+            files[row] = files[row] or file
+            rows.append(row)
     columns = [name for name, _ in known], files, [module for _, module in known]
-    return FrameNames(*map(texts_of, columns)), np.array(rows, np.int32)
-
-
-def texts_of(column: list[str]) -> Texts:
-    """Texts that are there already."""
-    known: dict[str, int] = {}
-    numbers = [known.setdefault(text, len(known)) for text in column]
-    return Texts([*known].__getitem__, np.array(numbers, np.int64))
+    row_of = np.array(rows, np.int32)
+    return FrameNames(*map(Texts.of, columns)), row_of[: len(first)], row_of[len(first) :]
 
 
 def joined_files(first: list[str], second: list[str]) -> tuple[list[str], Int32]:

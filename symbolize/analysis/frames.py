@@ -4,15 +4,19 @@ import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import Final, overload
+from typing import Final, Self, overload
 
 import numpy as np
 
-from symbolize.core.arrays import Int32, Int64, UInt8, distinct_inverse, offsets_of, pair, unpair
+from symbolize.core.arrays import Bool, Int32, Int64, UInt8, distinct_inverse, offsets_of, pair, unpair
+from symbolize.core.string_array import StringArray
 from symbolize.profile import NONE, Profile
 
 UNKNOWN: Final = "<unknown>"
 """Code without a name in no mapping; pprof calls it the same."""
+
+FIRST_HIGH: Final = 0x80
+"""The first byte that is not ASCII."""
 
 MAX_PATH: Final = 4096
 """Characters of a path; no system has longer ones, and a view repeats them for each of many functions."""
@@ -39,6 +43,13 @@ class Texts(Sequence[str]):
         self._read = read
         self.numbers = numbers
 
+    @classmethod
+    def of(cls, column: Sequence[str]) -> Self:
+        """Texts that are there already."""
+        known: dict[str, int] = {}
+        numbers = [known.setdefault(text, len(known)) for text in column]
+        return cls([*known].__getitem__, np.array(numbers, np.int64))
+
     def __len__(self) -> int:
         return len(self.numbers)
 
@@ -64,7 +75,8 @@ class Texts(Sequence[str]):
 
 @dataclass(frozen=True, eq=False)
 class FrameNames:
-    """Distinct frames: a function of a module, or the unnamed code of a module.
+    """Frames: a function of a module, or the unnamed code of a module, each once by the numbers of the profile's
+    strings; two may read alike.
 
     `names` are those of functions or `[module]`; `files` their source files and `modules` the base names of the files
     they are in, both empty if unknown.
@@ -139,15 +151,32 @@ def _names(profile: Profile, modules: Sequence[str], module: Int64, name: Int64)
     """The names of frames: strings of the profile, or 0 for the unnamed code of `module`."""
     strings = profile.strings
     unnamed = [unnamed_frame(each) for each in modules]
-    # A function may be called what the unnamed code of a module is; then the two are one name.
-    of_unnamed = np.array(
-        [same if (same := strings.find(text.encode())) > 0 else NONE - row for row, text in enumerate(unnamed)],
-        np.int64,
-    )
-    return Texts(
-        lambda number: strings.text(number) if number >= 0 else unnamed[NONE - number],
-        np.where(name != 0, name, of_unnamed[module]),
-    )
+    known: dict[str, int] = {}
+
+    def number_of(text: str) -> int:
+        """The string that reads like `text`, or a number of its own: those that read alike are one name."""
+        same = strings.find(text.encode())
+        return same if same > 0 else NONE - known.setdefault(text, len(known))
+
+    of_unnamed = np.array([number_of(text) for text in unnamed], np.int64)
+    numbers = np.where(name != 0, name, of_unnamed[module])
+    for row in np.flatnonzero((name != 0) & has_escapes(strings.array().only(name))).tolist():
+        numbers[row] = number_of(strings.text(int(name[row])))
+    others = [*known]
+    return Texts(lambda number: strings.text(number) if number >= 0 else others[NONE - number], numbers)
+
+
+def has_escapes(strings: StringArray) -> Bool:
+    """Which strings are not UTF-8, so that escapes are shown for some of their bytes."""
+    result = np.zeros(len(strings), np.bool_)
+    high = np.flatnonzero(strings.data >= FIRST_HIGH)
+    first, last = (np.searchsorted(high, places) for places in strings.places()) if len(high) else (result, result)
+    for row in np.flatnonzero(first < last).tolist():
+        try:
+            strings[row].decode()
+        except UnicodeDecodeError:
+            result[row] = True
+    return result
 
 
 def module_names(profile: Profile) -> tuple[list[str], Int32]:

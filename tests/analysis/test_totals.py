@@ -26,7 +26,11 @@ from symbolize.load import pprof as loader
 from symbolize.profile import Profile, choose_sample_type
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 
-MAPPINGS = [Mapping(0x1000, 0x9000, 0, "/bin/app", "ab" * 20), Mapping(0x10000, 0x20000, 0, "/lib/libc.so")]
+MAPPINGS = [
+    Mapping(0x1000, 0x9000, 0, "/bin/app", "ab" * 20),
+    Mapping(0x10000, 0x20000, 0, "/lib/libc.so"),
+    Mapping(0x30000, 0x40000, 0, "/[libc.so]"),
+]
 PLACES = [
     Place(0x1000, 1, (Line("inner", "a.c", 1), Line("outer", "a.c", 2))),
     Place(0x1010, 1, (Line("inner", "a.c", 5),)),
@@ -35,6 +39,10 @@ PLACES = [
     Place(0x10010, 2),
     Place(0x10020, 2, (Line("", "", 0),)),
     Place(0x999999),
+    Place(0x99999A, 0, (Line("<unknown>", "d.c", 1),)),
+    Place(0x99999B, 0, (Line("after", "d.c", 1),)),
+    Place(0x30010, 3),
+    Place(0x30020, 3, (Line(r"bytes \xff", "", 0),)),
 ]
 STACKS = st.lists(
     st.tuples(st.lists(st.sampled_from(PLACES), max_size=6), st.lists(st.integers(-9, 99), min_size=2, max_size=2)),
@@ -52,7 +60,7 @@ def made(stacks: Sequence[Stack]) -> Profile:
 
 def frames(place: Place) -> list[tuple[str, str, int]]:
     """Name, file and line of the frames of a place, innermost first."""
-    module = {1: "[app]", 2: "[libc.so]"}.get(place.mapping, "<unknown>")
+    module = {1: "[app]", 2: "[libc.so]", 3: "[libc.so]"}.get(place.mapping, "<unknown>")
     return [(line.name or module, line.file, line.line) for line in place.lines] or [(module, "", 0)]
 
 
