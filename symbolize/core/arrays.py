@@ -69,7 +69,8 @@ def is_among(values: NDArray[Scalar], some: NDArray[Scalar]) -> Bool:
 
 
 def marked(rows: NDArray[Any], count: int, chosen: Bool | None = None) -> Bool:
-    """Which of `count` rows occur in `rows`, or in those of them that are `chosen`: bool[count]."""
+    """Which of `count` rows, fewer than 2³¹, occur in `rows`, or in those of them that are `chosen`: bool[count].
+    Raises IndexError for a negative row."""
     found = np.zeros(count, np.bool_)
     into = found.view(np.uint8)
     for first in range(0, len(rows), AT_ONCE):

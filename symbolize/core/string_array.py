@@ -65,11 +65,17 @@ class StringArray(Sequence[bytes]):
         return texts if which is None else [texts[number] for number in which.tolist()]
 
     def distinct(self) -> tuple["StringArray", Int64 | None]:
-        """Each string once, and which of them each row is, where many rows share long strings; else all (None)."""
+        """Where many rows share long strings, each of them once, in order of appearance, and which each row is; else
+        all rows as they are (None)."""
         if int(self.lengths().sum()) <= 2 * len(self.data):
             return self, None
         numbers, which = distinct_inverse(self.rows)
-        return StringArray(self.data, self.offsets, numbers), which
+        first = np.empty(len(numbers), np.int64)
+        first[which[::-1]] = np.arange(len(which))[::-1]
+        order = np.argsort(first)
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        return StringArray(self.data, self.offsets, numbers[order]), place[which]
 
     def only(self, rows: NDArray[Any]) -> "StringArray":
         """Some rows, of the same data."""

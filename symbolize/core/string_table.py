@@ -37,16 +37,13 @@ class StringTable(HashedRows):
 
     def copy(self) -> Self:
         """The same strings, to which others can be added."""
-        other = type(self)()
-        self.write_to(other)
-        return other
-
-    def write_to(self, other: "StringTable") -> None:
-        """Give `other` these strings instead of its own."""
+        result = type(self)()
+        other: StringTable = result
         other.count, other.size, other.shift, other.mixer = self.count, self.size, self.shift, self.mixer
         other.slots = memoryview(np.array(self.slots))
         other.data = memoryview(np.array(self.data[: max(self.size, 1)]))
         other.offset = memoryview(np.array(self.offset[: self.count + 1]))
+        return result
 
     def add(self, text: bytes) -> int:
         """The number of `text`, which is added if it is new."""

@@ -195,7 +195,7 @@ def shown_names(functions: FunctionNames, rows: Int64, mode: Mode, of_linker: bo
     """
     known = functions.known.get((mode, of_linker))
     missing = rows if known is None else rows[known.name[rows] == 0]
-    if known is None or len(known.strings) + len(missing) > MAX_KNOWN:
+    if known is None or len(known.strings) + 2 * len(missing) > MAX_KNOWN:
         known = functions.known[mode, of_linker] = KnownNames(len(functions))
         missing = rows
     if len(missing):
@@ -203,13 +203,13 @@ def shown_names(functions: FunctionNames, rows: Int64, mode: Mode, of_linker: bo
         linkage, plain = found.linkage, found.name
         readable = demangle_android_linker(linkage, mode) if of_linker else demangle(linkage, mode)
         if mode in ("default", "templates"):
-            plain = [simplify_plain(text, mode == "templates") for text in plain]
+            plain = [text and simplify_plain(text, mode == "templates") for text in plain]
         # A function without a linked name is known to the linker by its plain name at best, which is kept whole.
         linked = [link or own_name(text) for link, text in zip(linkage, found.name, strict=True)]
         names = linked if mode == "none" else [a or b for a, b in zip(plain, readable, strict=True)]
-        known.name[missing] = known.strings.add_all(names) + 1
-        known.system_name[missing] = known.strings.add_all(linked) + 1
         known.unnamed[missing] = found.unnamed()
+        known.system_name[missing] = known.strings.add_all(linked) + 1
+        known.name[missing] = known.strings.add_all(names) + 1  # the last: by this they are known
     strings = known.strings.array()
     return ShownNames(
         strings.only(known.name[rows] - 1), strings.only(known.system_name[rows] - 1), known.unnamed[rows]

@@ -27,9 +27,11 @@ def inspect_profile(path: str) -> Inspection:
     """Inspect a profile, or all profiles of a trace, of which one is in memory at a time. Raises InputError."""
     found = load_all(path)
     profiles = [content_of(each) for each in found]
-    # Of a recording that is a folder, the files in it, and not what links there lead to.
-    files = [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else [os.path.realpath(path)]
-    size = sum(os.lstat(file).st_size for file in files)
+    if os.path.isdir(path):  # of a recording, whose size is that of the files in it, not of what links lead to
+        files = [file for file in os.scandir(path) if not file.is_dir(follow_symlinks=False)]
+        size = sum(file.stat(follow_symlinks=False).st_size for file in files)
+    else:
+        size = os.stat(path).st_size
     return Inspection(path, found[0].format, size, profiles=profiles, conclusion=conclude(profiles))
 
 

@@ -140,12 +140,13 @@ def _string_table(strings: StringArray) -> Iterator[UInt8]:
     others = np.flatnonzero(first_high < end_high)
     readable = [each.decode("utf-8", "backslashreplace").encode() for each in strings.take(others)]
     strings = strings.with_changed(others, readable)
-    offsets = offsets_of(strings.lengths())
+    begins, ends = strings.places()
+    offsets = offsets_of(ends - begins)
     for first in range(0, len(strings), BLOCK):
         last = min(first + BLOCK, len(strings))
-        begins, ends = (each[first:last].data for each in strings.places())
         block = np.empty(int(offsets[last] - offsets[first]) + (last - first) * (1 + MAX_VARINT), np.uint8)
-        yield block[pprof_columns.encode_strings(_view(strings.data, np.uint8), begins, ends, block.data) :]
+        places = begins[first:last].data, ends[first:last].data
+        yield block[pprof_columns.encode_strings(_view(strings.data, np.uint8), *places, block.data) :]
 
 
 def _integers(*fields: tuple[int, int]) -> bytes:
