@@ -267,26 +267,28 @@ class Symbolizer(Closeable):
         verified = np.repeat([each.verified for each in answered], counts)
         order = np.argsort(vaddrs, kind="stable")
         rows, vaddrs, verified = rows[order], vaddrs[order], verified[order]
-        table, frames, approximate, check = look_up(binary, vaddrs, self._nearest_line, self._tables)
+        answer = look_up(binary, vaddrs, self._nearest_line, self._tables)
+        frames = answer.frames
         for each in answered:
-            resolutions.note(each.mapping, table.problems)
+            resolutions.note(each.mapping, answer.problems)
         try:
             differs, differing = unconfirmed([each.names for each in answered], counts, order, frames)
             for each, count in zip(answered, differing, strict=True):
                 resolutions.note_name_conflicts(each.mapping, count)
             found = np.diff(frames.offsets) > 0
             missing = Reason.NO_SYMBOLS if binary.is_stripped else Reason.OUTSIDE_SYMBOLS
-            corrupt = Reason.CORRUPT_DEBUG_INFO if table.has_names else Reason.UNREADABLE
-            missed = np.where(table.doubtful(vaddrs), corrupt, missing)
+            corrupt = Reason.CORRUPT_DEBUG_INFO if answer.has_names else Reason.UNREADABLE
+            missed = np.where(answer.doubtful, corrupt, missing)
             resolutions.reasons[rows] = np.where(found, Reason.SYMBOLIZED, missed)
             paths = [image.path for image in binary.images]
             folded = [
                 SharedCode(paths[0], *code[:3], shown_functions(code.functions, self._mode), rows[here])
-                for code, here in table.folded(vaddrs)
+                for code, here in answer.folded
             ]
         finally:
-            check()
-        result = LookupResult(rows, frames, verified & ~differs, is_dynamic_linker(paths), approximate, check)
+            answer.check()
+        is_linker = is_dynamic_linker(paths)
+        result = LookupResult(rows, frames, verified & ~differs, is_linker, answer.approximate, answer.check)
         return result, folded
 
     def _expand(

@@ -2,9 +2,12 @@
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from symbolize.core.errors import InputError
+from symbolize.core.mapped import let_go
+from symbolize.core.spool import Spool
 
 MAGIC_SIZE: Final = 6
 """Bytes by which every codec is recognized."""
@@ -28,6 +31,9 @@ ZSTD_MAX_RATIO: Final = 4096
 """Debug sections reach a few dozen; zstd itself has no bound, so one is set here."""
 READ_AT_ONCE: Final = 1 << 18
 """Bytes of output of unknown size that are allocated at a time."""
+MAX_IN_MEMORY: Final = 1 << 28
+"""Bytes of what streams of known size hold that are kept in memory, not in a file."""
+UNLIMITED: Final = 1 << 62
 FREE_EXACT: Final = 64
 """Bytes that a stream of known size may have beyond the ratio of its codec, for what is smallest."""
 
@@ -215,6 +221,28 @@ def _inflate_whole(data: bytes | memoryview, codec: Codec, size: int) -> memoryv
         return None
 
 
+def _inflate_to_file(data: bytes | memoryview, codec: Codec, size: int, source: str) -> memoryview | None:
+    """What the stream `data` holds, not much more than `size` bytes, in a temporary file that is mapped. None without
+    room for one. Raises CompressionError."""
+    limits = Limits(UNLIMITED, 1, UNLIMITED)
+    try:
+        spool = Spool()
+        with suppress(CutShort):
+            for piece in inflate(released(data), codec, source, limits, is_single=True):
+                if spool.write(piece) > size:
+                    break
+        return spool.mapped()
+    except OSError:
+        return None
+
+
+def released(data: bytes | memoryview) -> Iterator[memoryview]:
+    """`data` in pieces, each of which leaves memory after it, if it can come back."""
+    for begin in range(0, len(data), READ_AT_ONCE):
+        yield memoryview(data)[begin : begin + READ_AT_ONCE]
+        let_go(data, begin, READ_AT_ONCE)
+
+
 def inflate_exact(data: bytes | memoryview, codec: Codec, size: int, source: str = "") -> bytes | memoryview:
     """What the stream `data` of ZLIB, DEFLATE or ZSTD holds, `size` bytes according to the file around it.
 
@@ -223,7 +251,11 @@ def inflate_exact(data: bytes | memoryview, codec: Codec, size: int, source: str
     """
     if codec.ratio is not None and size > len(data) * codec.ratio + FREE_EXACT:
         raise CompressionError(source, f"claims to expand from {len(data)} to {size} bytes")
-    out: bytes | memoryview | None = _inflate_whole(data, codec, size) if codec in (ZLIB, DEFLATE) and size else None
+    out: bytes | memoryview | None = None
+    if size > MAX_IN_MEMORY:
+        out = _inflate_to_file(data, codec, size, source)
+    elif codec in (ZLIB, DEFLATE) and size:
+        out = _inflate_whole(data, codec, size)
     if out is None:
         out, _ = first_bytes(data, codec, size + 1, source, at_once=size + 1)
     if len(out) != size:

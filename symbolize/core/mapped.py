@@ -1,6 +1,10 @@
 """Files mapped into memory for reading, and whether they changed meanwhile (R280)."""
 
+import mmap
 import os
+from typing import Any
+
+import numpy as np
 
 from symbolize.core import page_faults
 from symbolize.core.errors import ReadFailure
@@ -72,18 +76,33 @@ class MappedFile:
         if self.problem:
             raise ChangedFile(self.path, self._problem)
 
-    def forget(self, begin: int, size: int) -> None:
-        """Tell the system that some bytes are not needed in memory now."""
-        page = os.sysconf("SC_PAGE_SIZE")
-        first = -(-begin // page) * page
-        if self._mapping is not None:
-            self._mapping.forget(first, begin + size - first)
-
     def close(self) -> None:
         """Unmap the file. Views of it that are still in use keep the memory."""
         _ = self.problem
         self.data.release()
         self._mapping = None
+
+
+def let_go(data: bytes | memoryview, begin: int, size: int) -> None:
+    """Tell the system that some bytes of `data` are not needed in memory for now, if it is a view of a mapped file,
+    from which they come back when they are read."""
+    whole = data.obj if isinstance(data, memoryview) else None
+    if not isinstance(whole, page_faults.Mapping | mmap.mmap):
+        return
+    place = _address(data) - _address(whole) + begin
+    first = -(-place // mmap.PAGESIZE) * mmap.PAGESIZE
+    size -= first - place
+    if size <= 0:
+        return
+    if isinstance(whole, mmap.mmap):
+        whole.madvise(mmap.MADV_DONTNEED, first, size)
+    else:
+        whole.forget(first, size)
+
+
+def _address(data: Any) -> int:
+    """Where the bytes of a buffer are, to tell where in another buffer they are."""
+    return int(np.frombuffer(data, np.uint8).__array_interface__["data"][0])
 
 
 def is_other(before: os.stat_result, after: os.stat_result) -> bool:

@@ -1,7 +1,8 @@
-"""Two jobs at once, for work that releases the GIL; calls with a deadline; and processes that do not outlive the one
-that started them."""
+"""Jobs at once, for work that releases the GIL; calls with a deadline; and processes that do not outlive the one that
+started them."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event, Thread
 from typing import TypeVar
@@ -9,6 +10,8 @@ from typing import TypeVar
 First = TypeVar("First")
 Second = TypeVar("Second")
 Result = TypeVar("Result")
+
+_most_threads = 1 << 10
 
 
 def beside(job: Callable[[], First]) -> Callable[[], First]:
@@ -51,6 +54,45 @@ def together(first: Callable[[], First], second: Callable[[], Second]) -> tuple[
             other()
         raise
     return result, other()
+
+
+def at_once(jobs: Sequence[Callable[[], Result]]) -> list[Result]:
+    """Run jobs in as many threads as this process may use processors, begun in their order; their results.
+
+    Once a job has raised none is begun; its exception is raised when those that run are done.
+    """
+    results: dict[int, Result] = {}
+    errors: list[BaseException] = []
+    waiting = iter(enumerate(jobs))
+
+    def work() -> None:
+        # Iterators of Python's own give each item to one thread only.
+        for number, job in waiting:
+            try:
+                results[number] = job()
+            except BaseException as error:
+                errors.append(error)
+            if errors:
+                return
+
+    others = [beside(work) for _ in range(min(processors(), len(jobs)) - 1)]
+    work()
+    for finished in others:
+        finished()
+    if errors:
+        raise errors[0]
+    return [results[number] for number in range(len(jobs))]
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return min(_most_threads, len(os.sched_getaffinity(0)))
+
+
+def limit_threads(count: int) -> None:
+    """Run at most `count` jobs at once in this process, as is right for one of several on a machine."""
+    global _most_threads
+    _most_threads = max(count, 1)
 
 
 def call_within(seconds: float, call: Callable[[], Result]) -> Result:

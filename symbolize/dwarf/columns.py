@@ -3,10 +3,14 @@
 # mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """Flat arrays that grow while a decoder fills them without the GIL."""
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 import cython
 import numpy as np
+from numpy.typing import NDArray
 
-from symbolize.core.arrays import extended
+from symbolize.core.arrays import Int64, UInt64, extended
 
 RANGE_COLUMNS = ("begin", "end", "owner")
 NODE_COLUMNS = ("die", "origin", "entry", "unit", "parent", "call_file", "call_line", "call_column")
@@ -46,16 +50,6 @@ class Ranges:
         """Enlarge the columns."""
         self.capacity = grow_columns(self, RANGE_COLUMNS, self.capacity)
 
-    def extend(self, other, shift) -> None:  # type: ignore[no-untyped-def]
-        """Add all ranges of `other`, to whose owners `shift` is added."""
-        first, count = self.count, self.count + other.count
-        while self.capacity < count:
-            self.grow()
-        for name in RANGE_COLUMNS:
-            np.asarray(getattr(self, name))[first:count] = np.asarray(getattr(other, name))[: other.count]
-        np.asarray(self.owner)[first:count] += shift
-        self.count = count
-
     def arrays(self) -> tuple:  # type: ignore[type-arg]
         """Copies of begin, end and owner, as long as there are ranges."""
         count = self.count
@@ -93,13 +87,39 @@ class Nodes:
         """Enlarge the columns."""
         self.capacity = grow_columns(self, NODE_COLUMNS, self.capacity)
 
-    def extend(self, other) -> None:  # type: ignore[no-untyped-def]
-        """Add all nodes of `other`."""
-        first, count = self.count, self.count + other.count
-        while self.capacity < count:
-            self.grow()
-        for name in NODE_COLUMNS:
-            np.asarray(getattr(self, name))[first:count] = np.asarray(getattr(other, name))[: other.count]
-        parent = np.asarray(self.parent)[first:count]
-        parent[parent >= 0] += first
-        self.count = count
+
+class Part(NamedTuple):
+    """Some nodes and the ranges that they own: rows of two tables, from the first to before the last."""
+
+    nodes: Nodes
+    ranges: Ranges
+    first: int
+    last: int
+    first_range: int
+    last_range: int
+
+
+def joined(parts: Sequence[Part]) -> tuple[dict[str, NDArray[Any]], tuple[UInt64, UInt64, Int64]]:
+    """All of `parts`, one after another: the columns of the nodes by name; begin, end and owner of the ranges. The
+    tables lose them, so that there are never two of all."""
+    nodes = {name: taken(name, [(part.nodes, part.first, part.last) for part in parts]) for name in NODE_COLUMNS}
+    begin, end, owner = (
+        taken(name, [(part.ranges, part.first_range, part.last_range) for part in parts]) for name in RANGE_COLUMNS
+    )
+    row = row_of_range = 0
+    for part in parts:
+        count, range_count = part.last - part.first, part.last_range - part.first_range
+        parent = nodes["parent"][row : row + count]
+        parent[parent >= 0] += row - part.first
+        owner[row_of_range : row_of_range + range_count] += row - part.first
+        row += count
+        row_of_range += range_count
+    return nodes, (begin, end, owner)
+
+
+def taken(name, parts):  # type: ignore[no-untyped-def]
+    """Some rows of the column `name` of tables, which lose it."""
+    column = np.concatenate([np.asarray(getattr(table, name))[first:last] for table, first, last in parts])
+    for table, _, _ in parts:
+        setattr(table, name, memoryview(np.zeros(0, column.dtype)))
+    return column

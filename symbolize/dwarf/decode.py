@@ -8,14 +8,16 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Bool, Int64, UInt32, UInt64, distinct, is_among
-from symbolize.core.parallel import together
+from symbolize.core.arrays import Bool, Int64, UInt32, UInt64, distinct, first_of_runs, is_among
+from symbolize.core.mapped import let_go
+from symbolize.core.parallel import at_once, together
 from symbolize.core.ranges import Gaps, clip_to, union
-from symbolize.dwarf.columns import NODE_COLUMNS, RANGE_COLUMNS, Nodes, Ranges
+from symbolize.dwarf.columns import Nodes, Part, Ranges, joined
 from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT
 from symbolize.dwarf.die_walk import walk_units
 from symbolize.dwarf.files import FileTables, Lines
 from symbolize.dwarf.icf import begins_of_several, prefer_declared
+from symbolize.dwarf.reader import Reader
 from symbolize.dwarf.sections import DebugSections, holds_code
 from symbolize.dwarf.segments import function_segments, line_rows, only_around
 from symbolize.dwarf.sources import SUPPLEMENTARY, Companions, Source, Sources
@@ -28,14 +30,14 @@ Result = TypeVar("Result")
 MAX_ROUNDS = 8
 """How often units may be added that decide between the line sequences of those before; then all units are decoded."""
 
-MIN_SHARED_SIZE = 1 << 22
-"""DIEs of fewer bytes are not worth two threads."""
+PART_SIZE = 1 << 22
+"""Bytes of DIEs that one thread walks without looking for the next work."""
+
+MAX_PARTS = 256
+"""Parts that the DIEs of a binary are walked in at most."""
 
 MAX_SPLIT_WALKS = 4
 """How often split units may be walked on average: more than one skeleton for each is corrupt data."""
-
-LINE_COST = 5
-"""How much longer a byte of a line program takes than one of a DIE."""
 
 
 @dataclass(eq=False)
@@ -87,6 +89,39 @@ class Problems(list[str]):
             super().append(problem)
 
 
+class Walks:
+    """Walks over parts of the units of `sections`, in any number of threads, that share the budget of `reader` for
+    range lists: `ranges_left` is what was left of it by those that are done."""
+
+    def __init__(self, sections: DebugSections, reader: Reader) -> None:
+        self._sections = sections
+        self._reader = reader
+        self._used: list[int] = []
+        self._idle: list[tuple[Reader, Nodes, Ranges]] = []
+
+    @property
+    def ranges_left(self) -> int:
+        """Entries of range lists that may still be read, negative where too many were."""
+        return int(self._reader.ranges_left) - sum(self._used)
+
+    def walk(self, units: Int64) -> Part:
+        """The nodes and ranges of `units`."""
+        try:
+            tables = self._idle.pop()
+        except IndexError:
+            tables = make_reader(self._sections, self._reader.units, self._reader.tables), Nodes(), Ranges()
+        reader, nodes, ranges = tables
+        first, first_range = nodes.count, ranges.count
+        reader.ranges_left = before = max(self.ranges_left, 0)
+        walk_units(reader, units, nodes, ranges)
+        if len(units):
+            begin = int(reader.units.offset[units[0]])
+            let_go(self._sections.info, begin, int(reader.units.end[units[-1]]) - begin)
+        self._used.append(before - reader.ranges_left)
+        self._idle.append(tables)
+        return Part(nodes, ranges, first, nodes.count, first_range, ranges.count)
+
+
 def outermost_by_origin(nodes: Columns) -> tuple[UInt64, UInt64]:
     """The functions that are not inlined and have an abstract origin: that, ascending, and their DIEs."""
     rows = np.flatnonzero((nodes["parent"] < 0) & (nodes["origin"] != np.uint64(NOWHERE)))
@@ -120,6 +155,7 @@ class Dwarf:
         self.sources = Sources(sections, companions, self.problems)
         self.reader = self.sources.main.reader
         self.units = self.reader.units
+        let_go(sections.info, 0, len(sections.info))  # all headers were read, and around each some pages
         self.claims = claims_of(self.sources.claims, code, self.reader)
         self._unknown: Gaps = []
         self._outermost: Callable[[], tuple[UInt64, UInt64]] = lambda: (np.zeros(0, np.uint64), np.zeros(0, np.uint64))
@@ -137,10 +173,10 @@ class Dwarf:
         ranges = (claims.begin[corrupt], claims.end[corrupt]), *self._unknown
         return union(*(np.concatenate(columns) for columns in zip(*ranges, strict=True)))
 
-    def share(self, units: Int64) -> float:
-        """The share of the debug information that `units` are: 0 to 1."""
+    def size(self, units: Int64 | None = None) -> int:
+        """Bytes of debug information that `units` are, or all."""
         sizes = np.asarray(self.units.end) - np.asarray(self.units.offset)
-        return float(sizes[units].sum() / max(int(sizes.sum()), 1))
+        return int(sizes.sum() if units is None else sizes[units].sum())
 
     def uncovered(self, decoded: Decoded, vaddrs: UInt64) -> Bool:
         """At which of `vaddrs` (ascending) no function is of a unit that claims the address (R255, claims of units)."""
@@ -234,7 +270,7 @@ class Dwarf:
             if len(deciding) > len(units):
                 return self._decode(deciding if rounds else None, needed, job, rounds - 1)
             around = distinct(np.concatenate((asked, begins)))
-            begin, end, owner = only_around(begin, end, owner, around, len(parent))  # most ranges need no clipping
+            begin, end, owner = only_around(begin, end, owner, around, len(parent))  # so that few need clipping
         live, begin, end = clip_to(begin, end, self.code)
         owner = owner[live]
         if around is not None:
@@ -281,7 +317,7 @@ class Dwarf:
         )
 
     def _read(self, units: Int64) -> tuple[dict[str, NDArray[Any]], tuple[UInt64, UInt64, Int64], Lines, bool]:
-        """Walk the DIEs of `units`, or of their split units, and run their line programs, in two threads.
+        """Walk the DIEs of `units`, or of their split units, and run their line programs, at once.
 
         Returns the columns of the nodes; begin, end and node of the ranges; the lines; and whether all range lists were
         read.
@@ -290,24 +326,19 @@ class Dwarf:
         whole = np.ones(len(self.units.offset), np.bool_)
         whole[list(split)] = False
         walked = units[whole[units]]
-        first = self._share(walked)
+        lines: list[Lines] = []
         self.reader.refill()
-        readers = self.reader, make_reader(self.sections, self.units, self.reader.tables)
-        nodes, ranges = (Nodes(), Nodes()), (Ranges(), Ranges())
-
-        def rest() -> Lines:
-            lines = self.files.read_rows(units)
-            walk_units(readers[1], walked[first:], nodes[1], ranges[1])
-            return lines
-
-        _, lines = together(lambda: walk_units(readers[0], walked[:first], nodes[0], ranges[0]), rest)
-        self._walk_split(split, nodes[1], ranges[1])
-        complete = all(reader.ranges_left >= 0 for reader in readers)
-        ranges[0].extend(ranges[1], nodes[0].count)
-        nodes[0].extend(nodes[1])
-        columns = {name: np.asarray(getattr(nodes[0], name))[: nodes[0].count] for name in NODE_COLUMNS}
-        begin, end, owner = (np.asarray(getattr(ranges[0], name))[: ranges[0].count] for name in RANGE_COLUMNS)
-        return columns, (begin, end, owner), lines, complete
+        walks = Walks(self.sections, self.reader)
+        jobs: list[Callable[[], Any]] = [partial(walks.walk, part) for part in self._parts(walked)]
+        _, *parts = at_once([lambda: lines.append(self.files.read_rows(units)), *jobs])
+        if walks.ranges_left < 0:  # which lists are left out must not depend on the threads
+            walks = Walks(self.sections, self.reader)
+            parts = [walks.walk(walked)]
+        self.reader.ranges_left = walks.ranges_left
+        nodes, ranges = Nodes(), Ranges()
+        self._walk_split(split, nodes, ranges)
+        columns, ranges_of = joined([*parts, Part(nodes, ranges, 0, nodes.count, 0, ranges.count)])
+        return columns, ranges_of, lines[0], self.reader.ranges_left >= 0
 
     def _split_units(self, units: Int64) -> dict[int, tuple[Source, int]]:
         """The split units of those of `units` that are skeletons, where they are found: source and unit in it."""
@@ -342,15 +373,14 @@ class Dwarf:
                 self.units.corrupt[skeleton] = 1
                 self._corrupt_splits.append(skeleton)
 
-    def _share(self, units: Int64) -> int:
-        """How many of `units` the first thread walks; by their sizes only, so that tables do not depend on the
-        machine."""
-        offset, end = np.asarray(self.units.offset)[units], np.asarray(self.units.end)[units]
-        size = np.cumsum((end - offset).astype(np.int64))
-        if not len(size) or size[-1] < MIN_SHARED_SIZE:
-            return len(units)
-        lines = LINE_COST * len(self.sections.line) * (int(size[-1]) / len(self.sections.info))
-        return int(np.searchsorted(size, (int(size[-1]) + lines) / 2))
+    def _parts(self, units: Int64) -> list[Int64]:
+        """`units` (ascending) in parts of about PART_SIZE bytes of DIEs, or larger ones where there would be too
+        many."""
+        size = np.cumsum(np.asarray(self.units.end)[units] - np.asarray(self.units.offset)[units])
+        if not len(size):
+            return []
+        number = (size - np.uint64(1)) // np.uint64(max(PART_SIZE, int(size[-1]) // MAX_PARTS))
+        return np.split(units, np.flatnonzero(first_of_runs(number))[1:])
 
     def _file_tables(self, source: Source) -> FileTables:
         """The line programs and file tables of a source, with a reader of their own."""

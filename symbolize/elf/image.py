@@ -11,7 +11,7 @@ from symbolize.core.arrays import UInt64
 from symbolize.core.closing import Closeable
 from symbolize.core.compression import CompressionError
 from symbolize.core.errors import InputError
-from symbolize.core.mapped import MappedFile
+from symbolize.core.mapped import MappedFile, let_go
 from symbolize.elf.compressed import inflate_section, inflate_zdebug
 from symbolize.elf.headers import (
     ET_REL,
@@ -213,6 +213,11 @@ class ElfImage(Closeable):
         if self._file is not None:
             self._file.close()
 
+    def let_go(self) -> None:
+        """Tell the system that nothing of the file is needed in memory for now."""
+        for data in (self.data, *self._inflated.values()):
+            let_go(data, 0, len(data))
+
     def forget(self) -> None:
         """Free the decompressed sections."""
         self._inflated.clear()
@@ -306,12 +311,7 @@ class ElfImage(Closeable):
             self.note(f"section {section.name}: {error.problem}")
             return None
         finally:
-            self._let_go(section)
-
-    def _let_go(self, section: Section) -> None:
-        """Advise the system that the compressed bytes of a section are no longer needed in memory."""
-        if self._file is not None and len(self._file.data) == len(self.data):
-            self._file.forget(section.file_offset, section.size)
+            let_go(data, 0, len(data))
 
     def all_contents(self, name: str) -> list[Buffer]:
         """The bytes of every section called `name`, decompressed; relocatable files may have several."""

@@ -26,6 +26,10 @@ WHOLE_SHARE = 0.5
 """If this share of the debug information is needed and the table can be cached, all is decoded."""
 
 
+MAX_AT_ONCE = 1 << 29
+"""Bytes of debug information that are decoded at once, but for a whole table that is asked for."""
+
+
 class Binary:
     """A binary, opened: the files that share its build id, and their symbol table.
 
@@ -74,8 +78,8 @@ class Binary:
         """The symbol table; with `vaddrs` (ascending) it may be one for these addresses alone, with the same answers.
 
         The whole one is taken if it is at hand, or worth its cost: most of the debug information is needed and the
-        table can be cached, or it is the second lookup. Raises ChangedFile if a file changed meanwhile (R280, files
-        that change).
+        table can be cached, or it is the second lookup; of more than MAX_AT_ONCE bytes it never is. Raises ChangedFile
+        if a file changed meanwhile (R280, files that change).
         """
         with self.reading():
             if not self.is_cached() and (vaddrs is None or self._is_worth_it(vaddrs)):
@@ -86,6 +90,26 @@ class Binary:
                     self.is_kept = self._cache.store(self._whole, self.facts_of_table)
                 self.forget()
             return self._whole if self._whole is not None else self._build(vaddrs)
+
+    def portions(self, vaddrs: UInt64) -> Iterator[slice]:
+        """`vaddrs` (ascending) in slices, each for a table of its own that needs a bounded part of the debug
+        information; one slice where all of that is small, or the whole table is at hand. Between them the pages of the
+        files leave memory."""
+        with self.reading():
+            is_small = self.is_cached() or self._builder.size <= MAX_AT_ONCE
+        if is_small:
+            yield slice(0, len(vaddrs))
+            return
+        waiting = [slice(0, len(vaddrs))]
+        while waiting:
+            part = waiting.pop()
+            middle = (part.start + part.stop) // 2
+            if middle > part.start and self._builder.needed(vaddrs[part]) > MAX_AT_ONCE // 2:
+                waiting += [slice(middle, part.stop), slice(part.start, middle)]
+            else:
+                yield part
+                for image in self.images:
+                    image.let_go()
 
     def check(self) -> None:
         """Raise ChangedFile if a file that was read changed since it was opened (R280, files that change)."""
@@ -187,12 +211,15 @@ class Binary:
 
     def _is_worth_it(self, vaddrs: UInt64) -> bool:
         """Whether to build the whole table for a lookup of `vaddrs`, and for those to come."""
+        if self._builder.size > MAX_AT_ONCE:
+            return False
         asked, self._asked = self._asked, True
         if asked:
             return True
         if self._cache is None:
             return False
-        return self._cache.was_seen(self.facts) or self._builder.share(vaddrs) >= WHOLE_SHARE
+        builder = self._builder
+        return self._cache.was_seen(self.facts) or builder.needed(vaddrs) >= WHOLE_SHARE * builder.size
 
     @property
     def _builder(self) -> Builder:

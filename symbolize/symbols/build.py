@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -80,9 +80,14 @@ class Builder:
             table.doubtful_begin, table.doubtful_end = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
         return table
 
-    def share(self, vaddrs: UInt64) -> float:
-        """The share of the debug information that lookups of `vaddrs` (ascending) need: 0 to 1."""
-        return self.dwarf.share(self.dwarf.claims.units_for(vaddrs)) if self.dwarf is not None else 1.0
+    def needed(self, vaddrs: UInt64) -> int:
+        """How many bytes of the debug information lookups of `vaddrs` (ascending) need."""
+        return self.dwarf.size(self.dwarf.claims.units_for(vaddrs)) if self.dwarf is not None else 0
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of the debug information."""
+        return self.dwarf.size() if self.dwarf is not None else 0
 
     @property
     def is_complete(self) -> bool:

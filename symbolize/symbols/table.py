@@ -24,7 +24,7 @@ from symbolize.core.arrays import (
 )
 from symbolize.core.errors import ReadFailure
 from symbolize.core.mapped import MappedFile
-from symbolize.core.string_array import StringArray
+from symbolize.core.string_array import StringArray, joined_arrays
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.range_table import count_frames, fill_frames, lookup
 
@@ -78,6 +78,32 @@ class FunctionsAt(NamedTuple):
 
     number: Int64
     names: list[list[bytes]]
+
+
+def joined_frames(parts: Sequence[Frames]) -> Frames:
+    """Frames at the addresses of several tables, one after another."""
+    functions = np.cumsum([0, *(len(part.functions) for part in parts)]).tolist()
+    files = np.cumsum([0, *(len(part.files) for part in parts)]).tolist()
+    return Frames(
+        offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
+        np.concatenate([shifted(part.function, first) for part, first in zip(parts, functions, strict=False)]),
+        np.concatenate([shifted(part.file, first) for part, first in zip(parts, files, strict=False)]),
+        np.concatenate([part.line for part in parts]),
+        np.concatenate([part.column for part in parts]),
+        FunctionNames(
+            joined_arrays([StringArray.of(part.functions.linkage) for part in parts]),
+            joined_arrays([StringArray.of(part.functions.name) for part in parts]),
+            np.concatenate([shifted(p.functions.decl_file, first) for p, first in zip(parts, files, strict=False)]),
+            np.concatenate([part.functions.decl_line for part in parts]),
+        ),
+        joined_arrays([StringArray.of(part.files) for part in parts]),
+        np.concatenate([part.folded for part in parts]),
+    )
+
+
+def shifted(numbers: Int32, first: int) -> Int32:
+    """Numbers that count from `first` on, but -1, which stays."""
+    return np.where(numbers >= 0, numbers + np.int32(first), numbers)
 
 
 FOLDED_EVIDENCE = {1: "symbols", 2: "debug information", 3: "line tables"}

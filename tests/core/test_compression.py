@@ -1,13 +1,16 @@
 """Decompression of one stream."""
 
+import errno
 import gzip
 import sys
+import tempfile
 import zlib
 from typing import Any
 
 import pytest
 import zstandard
 
+from symbolize.core import compression
 from symbolize.core.compression import (
     DEFLATE,
     ZLIB,
@@ -49,12 +52,19 @@ def test_first_bytes(codec: Codec, compress: Any) -> None:
         first_bytes(b"\0" + packed, codec, 100)
 
 
+@pytest.mark.parametrize("in_memory", [1 << 28, 0], ids=["in memory", "in a file"])
 @pytest.mark.parametrize("missing", [(), ("deflate",), ("deflate", "isal", "isal.isal_zlib")])
 @pytest.mark.parametrize(("codec", "begin", "end"), [(ZLIB, 0, None), (DEFLATE, 2, -4)], ids=["zlib", "deflate"])
 def test_exact_size(
-    codec: Codec, begin: int, end: int | None, missing: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    codec: Codec,
+    begin: int,
+    end: int | None,
+    missing: tuple[str, ...],
+    in_memory: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whichever library inflates, the content and what is said of a damaged stream are the same."""
+    """Whichever library inflates, and into whatever, the content and what is said of a damaged stream are the same."""
+    monkeypatch.setattr(compression, "MAX_IN_MEMORY", in_memory)
     for name in missing:
         monkeypatch.setitem(sys.modules, name, None)
     packed = zlib.compress(DATA)[begin:end]
@@ -69,6 +79,17 @@ def test_exact_size(
         inflate_exact(b"\xff" + packed, codec, len(DATA))
     with pytest.raises(CompressionError, match="claims to expand"):
         inflate_exact(packed, codec, 1 << 40)
+
+
+def test_without_room_for_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no temporary file can be written, large contents are kept in memory."""
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(compression, "MAX_IN_MEMORY", 0)
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    assert bytes(inflate_exact(zlib.compress(DATA), ZLIB, len(DATA))) == DATA
 
 
 def test_exhausted_memory_is_no_damage() -> None:

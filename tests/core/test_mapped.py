@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from symbolize.core import mapped
-from symbolize.core.mapped import CHANGED, UNREADABLE, ChangedFile, MappedFile
+from symbolize.core.mapped import CHANGED, UNREADABLE, ChangedFile, MappedFile, let_go
 from symbolize.core.page_faults import COMPILED
 
 SIZE = 64 * os.sysconf("SC_PAGE_SIZE")
@@ -87,7 +87,7 @@ def test_without_mapping(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = MappedFile(path)
     os.truncate(path, 0)
     assert bytes(file.data) == b"\x55" * SIZE
-    file.forget(0, SIZE)
+    let_go(file.data, 0, SIZE)
     file.check()
     file.close()
     assert bytes(MappedFile(path).data) == b""
@@ -169,7 +169,7 @@ def test_pages_are_given_back(path: Path) -> None:
     """What is not needed in memory is read again when it is asked for."""
     file = MappedFile(path)
     for begin, size in ((0, SIZE), (1, SIZE - 1), (SIZE, 1), (SIZE - 1, 1), (0, SIZE + 1), (-5000, 10000)):
-        file.forget(begin, size)
+        let_go(file.data, begin, size)
     assert bytes(file.data) == b"\x55" * SIZE
 
 

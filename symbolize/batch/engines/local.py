@@ -17,13 +17,16 @@ from symbolize.batch.clock import OVERDUE
 from symbolize.batch.engines.engine import Failure, Limits, Outcome, Reply, Task, one_line, outcome_of, packed, perform
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import SymbolizeError, UsageError
-from symbolize.core.parallel import end_with_parent
+from symbolize.core.parallel import end_with_parent, limit_threads
 
 PRELOADED = ["symbolize.batch.tasks", "symbolize.pipeline"]
 """Modules that are imported once for all workers."""
 
 CHECK_INTERVAL = 1.0
 """Seconds without an answer after which the engine checks whether its workers are alive."""
+
+WORKER_THREADS = 2
+"""In how many threads a worker decodes: the other processors are for the other workers."""
 
 GRACE = 60.0
 """Seconds beyond its limit after which a task is ended if pebble did not end it."""
@@ -138,7 +141,7 @@ class Lane:
 
         context = get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
-        self.pool = ProcessPool(1, initializer=end_with_parent, context=context)
+        self.pool = ProcessPool(1, initializer=begin_worker, context=context)
         self.attempt: Attempt | None = None
         self.future: Future[Any] | None = None
         self.sent = 0.0
@@ -206,6 +209,12 @@ class Lane:
         except ProcessLookupError:
             return False
         return True
+
+
+def begin_worker() -> None:
+    """Prepare a process that is one of several workers."""
+    end_with_parent()
+    limit_threads(WORKER_THREADS)
 
 
 def ended(events: "SimpleQueue[Future[Any]]", busy: dict[Future[Any], Lane]) -> list[Future[Any]]:

@@ -8,6 +8,7 @@ import numpy as np
 from symbolize.core.arrays import views
 from symbolize.core.errors import InputError, UsageError
 from symbolize.core.interning import Table, random_mixer
+from symbolize.core.spool import Spool
 from symbolize.load.model import LoadOptions
 from symbolize.load.perf import numbers as n
 from symbolize.load.perf.events import layout_of, machine_of
@@ -27,7 +28,6 @@ from symbolize.load.perf.header import (
 from symbolize.load.perf.processes import EXECUTABLE, Processes
 from symbolize.load.perf.samples import Samples
 from symbolize.load.perf.scan import Scan
-from symbolize.load.perf.spool import Spool
 from symbolize.load.perf.stream import SKIPPED_BY
 from symbolize.profile.stack_dumps import REGISTERS
 from symbolize.profile.strings import Strings

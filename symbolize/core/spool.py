@@ -1,13 +1,14 @@
 """Bytes that are kept in a file without a name, because there may be more of them than memory."""
 
 import mmap
-import tempfile
 
 
 class Spool:
     """A file that is gone when nothing refers to its bytes any more."""
 
     def __init__(self) -> None:
+        import tempfile  # which takes as long as much of a start
+
         self._file = tempfile.TemporaryFile(prefix="symbolize-")  # noqa: SIM115
         self._size = 0
 

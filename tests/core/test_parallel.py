@@ -1,0 +1,56 @@
+"""Jobs at once."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from symbolize.core import parallel
+from symbolize.core.parallel import at_once, limit_threads
+
+
+@pytest.fixture(params=[1, 2, 16])
+def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """So many processors, whatever the machine has."""
+    monkeypatch.setattr(parallel, "_most_threads", 1 << 10)
+    monkeypatch.setattr(parallel.os, "sched_getaffinity", lambda _: range(request.param))
+    count: int = request.param
+    return count
+
+
+def test_results_are_in_order(threads: int) -> None:
+    """Each job runs once, and its result is where it was; with enough threads, all run at the same time."""
+    meeting = threading.Barrier(min(threads, 5))
+
+    def job(number: int) -> Callable[[], int]:
+        def run() -> int:
+            if number < min(threads, 5):
+                meeting.wait(20)
+            return number * number
+
+        return run
+
+    assert at_once([job(number) for number in range(5)]) == [0, 1, 4, 9, 16]
+    assert at_once([]) == []
+
+
+def test_an_exception_ends_it(threads: int) -> None:
+    """The exception of a job reaches the caller, and jobs that did not begin never do."""
+    begun: list[int] = []
+
+    def job(number: int) -> None:
+        begun.append(number)
+        if number == 0:
+            raise ValueError("the first")
+        threading.Event().wait(0.05)
+
+    with pytest.raises(ValueError, match="the first"):
+        at_once([lambda number=number: job(number) for number in range(100)])  # type: ignore[misc]
+    assert len(begun) <= threads + 1
+
+
+def test_limited_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was told so uses no more threads, whatever the machine has."""
+    limit_threads(1)
+    used = at_once([threading.get_ident for _ in range(20)])
+    assert set(used) == {threading.get_ident()}
