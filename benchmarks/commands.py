@@ -1,9 +1,11 @@
 """Whole commands over random addresses: without a cache, with one, and how their cost grows."""
 
+from dataclasses import replace
+
 import peers as p
 from bench import NAN, WARM, Bench, against, cost_rows
 from measure import Result
-from page import COSTS, Part, Target, mib, ratio, seconds, size
+from page import COSTS, Part, Target, mib, ratio, seconds
 from subjects import Subject
 
 
@@ -108,17 +110,20 @@ def scale(bench: Bench) -> Part:
     return part
 
 
-def by_size(bench: Bench) -> Part:
-    """Cost against the size of the debug data."""
+def processors(bench: Bench) -> Part:
+    """The same command with one processor and with two, and what follows for more."""
     part = Part(
-        "Cost against the size of the debug data",
-        "10,000 addresses, cold; *needed* as in the table of binaries.",
-        ("binary", "needed:", "wall:", "peak:", "llvm-symbolizer:", "peak:"),
+        "Processors",
+        "10,000 addresses, cold. Two processors save the half of what can be shared; from that, times for more are "
+        "predicted.",
+        ("binary", "1:", "2:", "shared:", "4, predicted:", "8, predicted:"),
     )
-    for subject in sorted(bench.subjects, key=lambda subject: subject.sizes.needed):
-        results = bench.cold(subject, 10_000)
-        cells = [size(subject.sizes.needed)]
-        for result in (results[p.OURS], results.get(p.LLVM, Result(p.LLVM))):
-            cells += [seconds(result.median()), mib(result.median("memory"))]
-        part.rows.append([subject.key, *cells])
+    for subject in bench.subjects:
+        profile, _, _ = subject.inputs(bench.folder, 10_000)
+        ours = bench.ours.lookup(subject, profile, bench.folder / "out.pb.gz")
+        bound = [replace(ours, name=among, command=["taskset", "-c", among, *ours.command]) for among in ("0", "0,1")]
+        one, two = (result.median() for result in bench.race(bound).values())
+        shared = 2 * (one - two)
+        predicted = [seconds(one - shared + shared / count) for count in (4, 8)]
+        part.rows.append([subject.key, seconds(one), seconds(two), f"{shared / one:.0%}", *predicted])
     return part

@@ -144,8 +144,9 @@ class Ours:
         return Contender("start-up", [*self.command, "-q", profile, "-o", output, *cache])
 
     def index(self, subject: Subject, cache: Path, jobs: int = 1) -> Contender:
-        """Make the table of the whole binary in an empty cache."""
-        command = [*self.command, "index", *subject.files, "--cache", cache, "--jobs", str(jobs)]
+        """Make the table of the whole binary in an empty cache, on so many processors."""
+        bound = ["taskset", "-c", ",".join(map(str, range(jobs)))]
+        command = [*bound, *self.command, "index", *subject.files, "--cache", cache, "--jobs", str(jobs)]
         return Contender(f"{OURS}, {count(jobs)}", command, before=lambda: shutil.rmtree(cache, ignore_errors=True))
 
     def probe(self, what: str, *arguments: object) -> Contender:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))
 
 from bench import Bench  # noqa: E402
-from commands import by_size, cold, scale, warm  # noqa: E402
+from commands import cold, processors, scale, warm  # noqa: E402
 from page import Part, page  # noqa: E402
 from peers import Ours, Peers  # noqa: E402
 from subjects import KNOWN, find_subjects  # noqa: E402
@@ -34,7 +34,7 @@ PARTS: dict[str, Callable[[Bench], Part]] = {
     "lookup": lookups,
     "decoder": decoder,
     "scale": scale,
-    "size": by_size,
+    "processors": processors,
 }
 
 
