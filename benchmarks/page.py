@@ -19,8 +19,8 @@ Reasons for the missed targets: Start-up takes 0.18 to 0.2 s, of which importing
 structures 0.02 s. That is more than the work on binaries with up to 16 MB of debug information, and most of a run
 with 100 addresses in vmlinux. A compressed `.debug_info` is inflated in one thread before its units can be walked, and
 held whole as long as names are read from it: of the peak of ceph-mon the inflated sections are 250 MiB. Names are made
-and tables laid out by one thread. Tables of Rust programs are large because their names are long. C++ and small files have few DIEs that the walk may skip (R12,
-subtrees without code).
+and tables laid out by one thread. Tables of Rust programs are large because their names are long. C++ and small files
+have few DIEs that the walk may skip (R12, subtrees without code).
 """
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from symbolize.analysis import FunctionRow
 from symbolize.binaries import Servers
-from symbolize.core.arrays import Bool, UInt64
+from symbolize.core.arrays import Bool, Int64, UInt64
 from symbolize.core.closing import Closeable
 from symbolize.core.cursor import uncompiled
 from symbolize.core.errors import ReadFailure, UsageError
@@ -178,6 +178,9 @@ class Symbolizer(Closeable):
                 approximate[lookup.rows] = lookup.approximate & replaced[lookup.rows]
         self._deobfuscate(profile)
         folded = [replace(code, rows=rows) for code in folded if len(rows := code.rows[replaced[code.rows]])]
+        if folded:
+            folded, origin = self._name_by_callers(profile, folded, resolutions)
+            replaced, approximate = (np.concatenate((column, column[origin])) for column in (replaced, approximate))
         warnings = [*self._warnings(profile), *(() if len(profile.samples) else ("the profile has no samples",))]
         report = build_report(profile, resolutions.reasons, resolutions.all, warnings, folded, approximate)
         by_lookup, profile = replaced[used_locations(profile)], compact(profile)
@@ -306,6 +309,22 @@ class Symbolizer(Closeable):
                 resolutions.fail(answered, lookup.failure)
         set_flags(profile, np.array([len(each.locations) > 0 for each in resolutions.all[:-1]], np.bool_))
         return replaced
+
+    def _name_by_callers(
+        self, profile: Profile, folded: Sequence[SharedCode], resolutions: Resolutions
+    ) -> tuple[list[SharedCode], Int64]:
+        """Name shared code by its callers; the shared code with what was decided, and which location each of those was
+        that were added."""
+        from symbolize.enrich import shared_code
+        from symbolize.resolve.callers import calls_at
+
+        shared = [shared_code.SharedCode(code.rows, code.functions) for code in folded]
+        decided = shared_code.name_by_callers(profile, shared, partial(calls_at, resolutions))
+        resolutions.add_locations(decided.origin)
+        return [
+            replace(code, rows=rows, decided=value)
+            for code, rows, value in zip(folded, decided.rows, decided.value.tolist(), strict=True)
+        ], decided.origin
 
     def _deobfuscate(self, profile: Profile) -> None:
         """Rename Java methods by maps and by what came with the profile."""

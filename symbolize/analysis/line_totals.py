@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from symbolize.analysis.stacks import Float64, Stacks
+from symbolize.analysis.stacks import Stacks
 from symbolize.analysis.top import totals_by_key
-from symbolize.core.arrays import Int32, Int64, distinct, distinct_inverse, first_of_runs, pair, unpair
+from symbolize.core.arrays import Float64, Int32, Int64, distinct, distinct_inverse, first_of_runs, pair, unpair
 
 
 @dataclass(frozen=True, eq=False)

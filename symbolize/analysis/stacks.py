@@ -4,15 +4,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from symbolize.analysis.filters import Filters, selected
 from symbolize.analysis.frames import MAX_PATH, FrameNames, shown_frames
-from symbolize.core.arrays import Int32, Int64, UInt8
+from symbolize.core.arrays import Float64, Int32, Int64, UInt8
 from symbolize.core.errors import InputError
 from symbolize.profile import NONE, Profile
-
-Float64 = NDArray[np.float64]
 
 MAX_CELLS: Final = 1 << 25
 """Values of a table or call tree. A small input can have far more: every sample may call the same code, in which very

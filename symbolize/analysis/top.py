@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from symbolize.analysis.kernels import weigh
-from symbolize.analysis.stacks import Float64, Stacks
-from symbolize.core.arrays import Int32, Int64, UInt8, views
+from symbolize.analysis.stacks import Stacks
+from symbolize.core.arrays import Float64, Int32, Int64, UInt8, views
 
 
 class Sums(NamedTuple):

@@ -6,8 +6,8 @@ import numpy as np
 
 from symbolize.analysis.frames import FrameNames
 from symbolize.analysis.kernels import add_to_parents, grow_tree
-from symbolize.analysis.stacks import MAX_CELLS, Float64, Stacks
-from symbolize.core.arrays import Int32, Int64, UInt8, views
+from symbolize.analysis.stacks import MAX_CELLS, Stacks
+from symbolize.core.arrays import Float64, Int32, Int64, UInt8, views
 from symbolize.profile import NONE
 
 

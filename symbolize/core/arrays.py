@@ -19,6 +19,7 @@ UInt8 = NDArray[np.uint8]
 UInt16 = NDArray[np.uint16]
 UInt32 = NDArray[np.uint32]
 UInt64 = NDArray[np.uint64]
+Float64 = NDArray[np.float64]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 

@@ -58,7 +58,18 @@ DW_AT_str_offsets_base = 0x72
 DW_AT_addr_base = 0x73
 DW_AT_rnglists_base = 0x74
 DW_AT_dwo_name = 0x76
+DW_AT_call_all_calls = 0x7A
+DW_AT_call_all_source_calls = 0x7B
+DW_AT_call_all_tail_calls = 0x7C
+DW_AT_call_return_pc = 0x7D
+DW_AT_call_origin = 0x7F
+DW_AT_call_pc = 0x81
+DW_AT_call_tail_call = 0x82
 DW_AT_MIPS_linkage_name = 0x2007
+DW_AT_GNU_tail_call = 0x2115
+DW_AT_GNU_all_tail_call_sites = 0x2116
+DW_AT_GNU_all_call_sites = 0x2117
+DW_AT_GNU_all_source_call_sites = 0x2118
 DW_AT_GNU_dwo_name = 0x2130
 DW_AT_GNU_dwo_id = 0x2131
 DW_AT_GNU_ranges_base = 0x2132
@@ -224,6 +235,12 @@ MASK16 = 0xFFFF
 # The bit of a byte of a LEB128 number that announces another, and the sign in the last one.
 LEB_MORE = 0x80
 LEB_SIGN = 0x40
+
+# What is known of functions and their calls.
+FUNCTION = 1
+TAIL_CALL = 2
+ALL_CALLS = 4
+ALL_TAIL_CALLS = 8
 
 # Sequences of a line program whose addresses do not ascend (R34, unsorted rows; R35, rows out of order).
 UNSORTED = 1

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int32, Int64, UInt8, offsets_of, ranges
+from symbolize.core.arrays import Bool, Int32, Int64, UInt8, offsets_of
 from symbolize.profile import Functions, Lines, Locations, Profile
 
 UNMARKED, INTERPRETED, COMPILED, AHEAD, COMMON, COMMON_INTERPRETER = range(6)
@@ -138,10 +138,9 @@ def _of_stacks(
 def _lines(profile: Profile, rows: Int64, suffix: UInt8) -> tuple[Locations, Functions, Int64]:
     """The locations `rows` with a suffix on each of their functions; the functions, and which each of them was."""
     locations, functions, strings = profile.locations, profile.functions, profile.strings
-    counts = np.diff(locations.line_offsets)[rows]
-    offsets = offsets_of(counts)
-    lines = locations.lines.take(ranges(locations.line_offsets[:-1][rows], counts))
-    key = COUNT * lines.function.astype(np.int64) + np.repeat(suffix, counts)
+    taken_locations = locations.take(rows)
+    lines = taken_locations.lines
+    key = COUNT * lines.function.astype(np.int64) + np.repeat(suffix, np.diff(taken_locations.line_offsets))
     named = lines.function >= 0
     used = np.zeros(COUNT * len(functions), np.bool_)
     used[key[named]] = True
@@ -154,16 +153,5 @@ def _lines(profile: Profile, rows: Int64, suffix: UInt8) -> tuple[Locations, Fun
     for row in np.flatnonzero((what > 0) & (name > 0)).tolist():
         name[row] = strings.add(strings[name[row]] + SUFFIXES[what[row]])
     taken.name = name
-    return (
-        Locations(
-            address=locations.address[rows],
-            mapping=locations.mapping[rows],
-            is_folded=locations.is_folded[rows],
-            line_offsets=offsets,
-            lines=Lines(number, lines.line, lines.column),
-            rel_pc=locations.rel_pc[rows] if len(locations.rel_pc) else locations.rel_pc,
-            source_row=locations.source_row[rows] if len(locations.source_row) else locations.source_row,
-        ),
-        taken,
-        origin,
-    )
+    taken_locations.lines = Lines(number, lines.line, lines.column)
+    return taken_locations, taken, origin

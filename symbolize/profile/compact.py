@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import NONE, Bool, Int32, marked, offsets_of, taken
+from symbolize.core.arrays import NONE, Bool, Int32, marked, taken
 from symbolize.core.grouping import first_of_numbers, number_tuples
-from symbolize.profile.model import Lines, Locations, Profile, RawFields
+from symbolize.profile.model import Lines, Profile, RawFields
 
 
 def compact(profile: Profile) -> Profile:
@@ -23,7 +23,7 @@ def compact(profile: Profile) -> Profile:
     used = used_locations(profile)
     if not used.all():
         samples = replace(samples, locations=taken(_ranks(used), samples.locations))
-        locations = _take_locations(locations, used)
+        locations = locations.take(np.flatnonzero(used))
         _keep_unknown(unknown, "location", used)
     lines = locations.lines
     kept, rows = _distinct_functions(profile, lines.function)
@@ -46,20 +46,6 @@ def used_locations(profile: Profile) -> Bool:
 def _ranks(kept: Bool) -> Int32:
     """For each kept row its number among the kept."""
     return (np.cumsum(kept) - 1).astype(np.int32)
-
-
-def _take_locations(locations: Locations, kept: Bool) -> Locations:
-    """The kept locations with their lines."""
-    counts = np.diff(locations.line_offsets)
-    return Locations(
-        address=locations.address[kept],
-        mapping=locations.mapping[kept],
-        is_folded=locations.is_folded[kept],
-        line_offsets=offsets_of(counts[kept]),
-        lines=locations.lines.take(np.repeat(kept, counts)),
-        rel_pc=locations.rel_pc[kept] if len(locations.rel_pc) else locations.rel_pc,
-        source_row=locations.source_row[kept] if len(locations.source_row) else locations.source_row,
-    )
 
 
 def _distinct_functions(profile: Profile, references: Int32) -> tuple[Bool, Int32]:

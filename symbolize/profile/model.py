@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, offsets_of
+from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, offsets_of, ranges
 from symbolize.profile.frame_table import Frame, frame_stacks, to_arrow, to_pandas
 from symbolize.profile.obfuscation import Obfuscation
 from symbolize.profile.stack_dumps import StackDumps
@@ -136,6 +136,28 @@ class Locations:
     def has_lines(self) -> Bool:
         """Which locations carry at least one line: bool[n]."""
         return np.diff(self.line_offsets) > 0
+
+    @classmethod
+    def joined(cls, tables: "Sequence[Locations]") -> Self:
+        """The locations of all tables, one after another; optional columns are those that all have."""
+        names = ("address", "mapping", "is_folded", "rel_pc", "source_row")
+        columns = {name: [getattr(table, name) for table in tables] for name in names}
+        kept = {name: np.concatenate(parts) for name, parts in columns.items()}
+        counts = np.concatenate([np.diff(table.line_offsets) for table in tables])
+        return cls(**kept, line_offsets=offsets_of(counts), lines=Lines.joined([table.lines for table in tables]))
+
+    def take(self, rows: Int64) -> "Locations":
+        """The locations at `rows` with their lines, in that order."""
+        counts = np.diff(self.line_offsets)[rows]
+        return Locations(
+            address=self.address[rows],
+            mapping=self.mapping[rows],
+            is_folded=self.is_folded[rows],
+            line_offsets=offsets_of(counts),
+            lines=self.lines.take(ranges(self.line_offsets[:-1][rows], counts)),
+            rel_pc=self.rel_pc[rows] if len(self.rel_pc) else self.rel_pc,
+            source_row=self.source_row[rows] if len(self.source_row) else self.source_row,
+        )
 
 
 @dataclass(eq=False, repr=False)

@@ -7,9 +7,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from symbolize.analysis import FunctionRow, Stacks, stacks_of
-from symbolize.analysis.stacks import Float64
 from symbolize.analysis.top import FunctionTotals, sums
-from symbolize.core.arrays import AT_ONCE, Bool, Int64, UInt8, distinct, marked
+from symbolize.core.arrays import AT_ONCE, Bool, Float64, Int64, UInt8, distinct, marked
 from symbolize.core.reasons import Reason
 from symbolize.profile import NONE, Profile
 from symbolize.report.model import MappingOutcome, MappingRow, Report, SharedCode

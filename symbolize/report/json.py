@@ -47,6 +47,8 @@ def as_dict(report: Report, profile: str, output: str, subject: Subject | None =
         "leaf_value": report.leaf_value,
         "symbolized_leaf_value": report.symbolized_leaf_value,
         "leaf_percent": round(report.leaf_percent, 4),
+        "shared_value": report.shared_value,
+        "decided_value": report.decided_value,
         "mappings": [mapping(row) for row in report.mappings],
         "failures": failures(report),
         "server_failures": server_failures(report),
@@ -105,6 +107,7 @@ def folded(report: Report, profile: str) -> dict[str, object]:
                 "end": f"{code.end:#x}",
                 "shown": code.shown,
                 "value": code.value,
+                "decided": code.decided,
                 "locations": len(code.rows),
                 "evidence": code.evidence,
                 "functions": [

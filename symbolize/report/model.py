@@ -99,7 +99,7 @@ class SharedCode:
 
     `functions` has readable name, linked name, path and line of each (empty and 0: unknown), `evidence` how that is
     known. `rows` are the locations of the profile in it, at least one, `shown` is the name of the first of them
-    (empty: none), `value` their sample value.
+    (empty: none), `value` their sample value, and `decided` that of the frames which their callers name.
     """
 
     binary: str
@@ -110,6 +110,7 @@ class SharedCode:
     rows: Int64
     shown: str = ""
     value: float = 0.0
+    decided: float = 0.0
 
 
 @dataclass(eq=False)
@@ -166,6 +167,16 @@ class Report:
     def lower_percent(self) -> float:
         """The lower one of `percent` and `leaf_percent`, for checks."""
         return min(self.percent, self.leaf_percent)
+
+    @property
+    def shared_value(self) -> float:
+        """Value of the frames in code that several functions share."""
+        return sum(code.value for code in self.folded)
+
+    @property
+    def decided_value(self) -> float:
+        """Value of those of them whose callers say which of the functions they are."""
+        return sum(code.decided for code in self.folded)
 
     @property
     def had_names(self) -> int:

@@ -104,6 +104,11 @@ def summary(report: Report, style: Style, width: int) -> Iterator[str]:
     if report.had_names:
         which = f"{report.had_names:,} of {report.symbolized_locations:,}"
         text += f" {'All' if report.had_names == report.symbolized_locations else which} names came with the profile."
+    if report.shared_value:
+        text += (
+            f" {share(report.shared_value, report.value)} of the frames are in code that functions share; the callers "
+            f"name {share(report.decided_value, report.shared_value)} of these."
+        )
     rest = report.sample_value - report.leaf_value
     if rest > 0 and report.locations:
         text += f" {quantity(rest, report.unit, ' ')} is in samples without a stack."

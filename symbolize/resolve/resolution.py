@@ -111,6 +111,10 @@ class Resolutions:
         """Those of all mappings."""
         return self._all
 
+    def add_locations(self, origin: Int64) -> None:
+        """Let there be locations behind the others, with the reasons of those at `origin`."""
+        self.reasons = np.concatenate((self.reasons, self.reasons[origin]))
+
     def by_binary(self) -> list[tuple[Binary | SymbolListBinary, list[Resolution]]]:
         """The binaries, each once, with the mappings that it answers for."""
         groups: dict[int, tuple[Binary | SymbolListBinary, list[Resolution]]] = {}

@@ -4,7 +4,7 @@ from symbolize.symbols.binary import Binary, build_table
 from symbolize.symbols.builds import builds_of, is_same_build, misfit
 from symbolize.symbols.bulk import frames_at, lookup
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder, was_made_of
-from symbolize.symbols.functions import FunctionNames
+from symbolize.symbols.functions import Calls, Function, FunctionNames, LocationCalls
 from symbolize.symbols.nearest import lookup_nearest
 from symbolize.symbols.symbol_list_binary import SymbolListBinary
 from symbolize.symbols.table import FailedTable, Frames, FunctionsAt, SymbolTable
@@ -13,11 +13,14 @@ from symbolize.symbols.table_file import DamagedTable, read_table, write_table
 __all__ = [
     "DEFAULT_LIMIT",
     "Binary",
+    "Calls",
     "DamagedTable",
     "FailedTable",
     "Frames",
+    "Function",
     "FunctionNames",
     "FunctionsAt",
+    "LocationCalls",
     "SymbolListBinary",
     "SymbolTable",
     "TableCache",

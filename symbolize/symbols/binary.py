@@ -7,16 +7,20 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from symbolize.core.arrays import UInt64, distinct_inverse, layer_at
+import numpy as np
+
+from symbolize.core.arrays import UInt64, distinct, distinct_inverse, layer_at
 from symbolize.core.errors import ReadFailure
 from symbolize.elf import ElfImage
 from symbolize.elf.gotable import GO_SECTIONS, go_table
 from symbolize.symbols.builds import agreeing, aligned, misfit, source_names
 from symbolize.symbols.cache import TableCache, facts_of, table_name
+from symbolize.symbols.functions import Calls
 from symbolize.symbols.table import FunctionsAt, SymbolTable
 
 if TYPE_CHECKING:
     from symbolize.symbols.build import Builder
+    from symbolize.symbols.calls import IsShared
     from symbolize.symbols.elf_symbols import SymbolLayer
     from symbolize.symbols.split_dwarf_files import Finder
     from symbolize.symbols.table_file import Facts
@@ -180,6 +184,14 @@ class Binary:
             for symbol in symbols.tolist()
         ]
         return FunctionsAt(number, names)
+
+    def calls(self, vaddrs: UInt64, distances: Sequence[int], is_shared: IsShared) -> Calls:
+        """The calls that return to one of the `distances` behind one of `vaddrs`; see `calls_returning_to`."""
+        from symbolize.symbols.calls import calls_returning_to
+
+        with self.reading():
+            returns = distinct(np.concatenate([vaddrs + np.uint64(distance) for distance in distances]))
+            return calls_returning_to(self._builder.dwarf, returns, is_shared)
 
     def is_cached(self) -> bool:
         """Whether the whole table is at hand, in memory or in the cache."""

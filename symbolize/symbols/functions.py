@@ -1,12 +1,12 @@
-"""Functions of a table: their names and declarations."""
+"""Functions of a table: their names and declarations; calls between them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int32, Int64, UInt32
+from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt32, UInt64
 from symbolize.core.string_array import StringArray
 
 UNKNOWN = b"??"
@@ -36,6 +36,48 @@ class FunctionNames:
     def unnamed(self) -> Bool:
         """Which functions are there without a name that could be read."""
         return np.array([name == UNKNOWN for name in self.name], np.bool_)
+
+
+class Function(NamedTuple):
+    """A function as the debug information has it: linkage name and qualified name, of which either may be empty; path
+    and line of its declaration (empty and 0: unknown)."""
+
+    linkage: bytes
+    name: bytes
+    path: bytes
+    line: int
+
+
+@dataclass(eq=False)
+class Calls:
+    """Calls, a row each, by where they return to: `return_vaddr` ascends, and several rows may have one.
+
+    `caller` and `callee` are rows of `functions`; the callee is -1 where the function is called by a pointer. `flags`
+    are those of `dwarf.call_sites.CallSites`.
+    """
+
+    return_vaddr: UInt64
+    caller: Int64
+    callee: Int64
+    flags: UInt8
+    functions: list[Function]
+
+    @classmethod
+    def none(cls) -> Self:
+        """No calls, as of a binary without debug information."""
+        nothing = np.zeros(0, np.int64)
+        return cls(np.zeros(0, np.uint64), nothing, nothing, np.zeros(0, np.uint8), [])
+
+
+class LocationCalls(NamedTuple):
+    """The calls at some locations, CSR: those of the i-th are `[offsets[i], offsets[i + 1])`, several where functions
+    with calls there share their code. `caller` and `callee` are rows of `functions`; the callee is -1 where it is
+    called by a pointer."""
+
+    offsets: Int64
+    caller: Int64
+    callee: Int64
+    functions: list[Function]
 
 
 def texts_of(names: Sequence[bytes], rows: Int64) -> list[bytes]:

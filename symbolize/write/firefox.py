@@ -10,9 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from symbolize.analysis import FrameFlag, Stacks, call_tree
-from symbolize.analysis.stacks import Float64
 from symbolize.analysis.units import SIZE_UNITS, TIME_UNITS
-from symbolize.core.arrays import Int64, distinct_inverse, pair, unpair
+from symbolize.core.arrays import Float64, Int64, distinct_inverse, pair, unpair
 from symbolize.profile import NONE, AddressKind, Profile
 from symbolize.symbol_files.breakpad import debug_id
 

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from symbolize.analysis import CallTree, FrameFlag, Stacks, call_tree
-from symbolize.analysis.stacks import Float64
 from symbolize.analysis.units import percent, quantity
+from symbolize.core.arrays import Float64
 from symbolize.core.errors import printable
 from symbolize.core.terminal import shortened_function
 

@@ -610,6 +610,7 @@ def test_code_of_several_functions(tmp_path: Path) -> None:
         "end": "0x1010",
         "shown": "first",
         "value": 7.0,
+        "decided": 0.0,
         "locations": 2,
         "evidence": found.evidence,
         "functions": [

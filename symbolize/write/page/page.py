@@ -18,8 +18,7 @@ from symbolize.write.page.packing import data_pieces, source_pieces
 
 if TYPE_CHECKING:
     from symbolize.analysis import CallTree, LineTotals, Stacks
-    from symbolize.analysis.stacks import Float64
-    from symbolize.core.arrays import Int64
+    from symbolize.core.arrays import Float64, Int64
     from symbolize.write.outputs import View
 
 SCRIPTS: Final = (

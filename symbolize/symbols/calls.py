@@ -1,0 +1,125 @@
+"""Which functions are called where, by the call sites of the debug information (R355, described calls)."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from symbolize.core.arrays import Int64, UInt8, UInt64, distinct, distinct_inverse, is_among, offsets_of
+from symbolize.core.ranges import clip_to
+from symbolize.dwarf.call_sites import CallSites, walk_call_sites
+from symbolize.dwarf.constants import NOWHERE
+from symbolize.dwarf.decode import Dwarf
+from symbolize.dwarf.qualify import resolve_functions
+from symbolize.dwarf.sources import Source
+from symbolize.dwarf.units import make_reader
+from symbolize.symbols.functions import Calls, Function
+
+IsShared = Callable[[Function], bool]
+"""Whether a function is one of those that share code."""
+
+
+class _Found(NamedTuple):
+    """Functions and calls of some units, as `CallSites` has them; DIEs are references (see `Sources`)."""
+
+    return_pc: UInt64
+    origin: UInt64
+    owner: Int64
+    flags: UInt8
+
+
+def calls_returning_to(dwarf: Dwarf | None, vaddrs: UInt64, is_shared: IsShared) -> Calls:
+    """The calls that return to one of `vaddrs` (ascending).
+
+    Linkers leave the call sites of a folded function without addresses. Those of a function for which `is_shared` are
+    taken for calls of the function whose code it shares: the n-th of each for the same call, if all that they call is
+    the same or shared too (R358, calls of folded functions).
+    """
+    if dwarf is None:
+        return Calls.none()
+    units = dwarf.claims.units_for(vaddrs - np.uint64(1))  # a call may be the last instruction of its function
+    columns: list[list[UInt64]] = [[np.zeros(0, np.uint64)] for _ in range(3)]
+    flags = [np.zeros(0, np.uint8)]
+    for source, walked in _sources_of(dwarf, units):
+        found = _walk(source, walked)
+        rows = np.flatnonzero((found.owner >= 0) & is_among(found.return_pc, vaddrs))
+        parts = [(rows, rows), *_folded_twins(dwarf, found, rows, is_shared)]
+        for at, meant in parts:
+            columns[0].append(found.return_pc[at])
+            columns[1].append(found.origin[found.owner[meant]])
+            columns[2].append(found.origin[meant])
+            flags.append(found.flags[meant])
+    return_pc, caller, callee = (np.concatenate(parts) for parts in columns)
+    order = np.argsort(return_pc, kind="stable")
+    functions, row = _functions(dwarf, np.concatenate((caller[order], callee[order])))
+    return Calls(return_pc[order], row[: len(order)], row[len(order) :], np.concatenate(flags)[order], functions)
+
+
+def _functions(dwarf: Dwarf, dies: UInt64) -> tuple[list[Function], Int64]:
+    """The functions whose DIEs are `dies`, each once, and the one of each, -1 for 2⁶⁴-1."""
+    dies, row = distinct_inverse(dies)
+    resolved = resolve_functions(dwarf, dies[: np.searchsorted(dies, np.uint64(NOWHERE))])
+    path = np.full(len(resolved.decl_unit), -1, np.int64)
+    declared = np.flatnonzero(resolved.decl_unit >= 0)
+    files = resolved.decl_file[declared].astype(np.int64)
+    paths, path[declared] = dwarf.paths(resolved.decl_unit[declared], files, False)
+    functions = [
+        Function(linkage, name, paths[file] if file >= 0 else b"", line)
+        for linkage, name, file, line in zip(
+            resolved.linkage, resolved.name, path.tolist(), resolved.decl_line.tolist(), strict=True
+        )
+    ]
+    return functions, np.where(row < len(functions), row, -1)
+
+
+def _sources_of(dwarf: Dwarf, units: Int64) -> list[tuple[Source, Int64]]:
+    """Where the DIEs of `units` are: in the binary, or in the split units of skeletons; sources and units there."""
+    sources = dwarf.sources
+    found = []
+    skeletons = units[sources.is_skeleton[units]] if sources.has_skeletons else units[:0]
+    for skeleton in skeletons.tolist():
+        split = sources.split(skeleton)
+        if split is not None:
+            found.append((split[0], np.array([split[1]])))
+            units = units[units != skeleton]
+    return [(sources.main, units), *found]
+
+
+def _walk(source: Source, units: Int64) -> _Found:
+    """The functions and calls of `units`."""
+    sites = CallSites()
+    walk_call_sites(make_reader(source.sections, source.reader.units, source.reader.tables), units, sites)
+    names = ("return_pc", "origin", "owner", "flags")
+    found = _Found(*(np.asarray(getattr(sites, name))[: sites.count] for name in names))
+    known = found.origin != np.uint64(NOWHERE)
+    found.origin[known] = source.tagged(found.origin[known])
+    return found
+
+
+def _folded_twins(dwarf: Dwarf, found: _Found, rows: Int64, is_shared: IsShared) -> Iterator[tuple[Int64, Int64]]:
+    """Calls that functions without code of their own have where the calls `rows` are: some of `rows`, and the call that
+    is meant by each."""
+    sites = np.flatnonzero(found.owner >= 0)
+    order = sites[np.argsort(found.owner[sites], kind="stable")]
+    offsets = offsets_of(np.bincount(found.owner[sites], minlength=len(found.owner)))
+    owners = distinct(found.owner[rows])
+    live, _, _ = clip_to(found.return_pc[order], found.return_pc[order] + np.uint64(1), dwarf.code)
+    has_code = np.zeros(len(found.owner), np.bool_)
+    has_code[found.owner[order[live]]] = True
+    count = np.diff(offsets)
+    others = np.flatnonzero((count > 0) & ~has_code & is_among(count, count[owners]))
+    if not len(others) or not len(owners):
+        return
+    functions, row = _functions(dwarf, found.origin[np.concatenate((owners, others))])
+    shared = np.array([is_shared(function) for function in functions], np.bool_)[row]
+    others = others[shared[len(owners) :]]
+    for owner in owners[shared[: len(owners)]].tolist():
+        own = order[offsets[owner] : offsets[owner + 1]]
+        asked = np.flatnonzero(is_among(own, rows))
+        for other in others[count[others] == len(own)].tolist():
+            its = order[offsets[other] : offsets[other + 1]]
+            called, number = _functions(dwarf, found.origin[np.concatenate((own, its))])
+            first, second = number[: len(own)], number[len(own) :]
+            may_be = np.array([*(is_shared(function) for function in called), False])
+            if ((first == second) | (may_be[first] & may_be[second])).all():
+                yield own[asked], its[asked]

@@ -1,0 +1,111 @@
+"""Code that several functions share gets the name of the one that was called, stack by stack, against programs in which
+nothing is folded."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from symbolize import Profile, Result, Symbolizer, load
+from symbolize.cli import main
+from symbolize.symbols import binary
+from symbolize.write import encode
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+GROUPS = ("read_", "load_", "::put", "shapes::", "helper", "sweep", "scrub", "polish", "rinse")
+LINKERS = ["lld", "gold", "mold"]
+BY_POINTER = "by_pointer"
+METHODS = "draw"
+"""Calls methods that another file defines. clang says nothing of such calls."""
+
+
+def symbolized(variant: str) -> Result:
+    """The profile that a variant of the program recorded of itself."""
+    with Symbolizer(FIXTURES / "bin" / "callers" / variant, demangle="templates") as symbolizer:
+        return symbolizer.symbolize(load(FIXTURES / "profiles" / "callers" / f"{variant}.prof"))
+
+
+def stacks(profile: Profile) -> Counter[tuple[str, ...]]:
+    """The value of each stack below `main`, by the names of its functions."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for stack, values in zip(profile.stacks(), profile.samples.values[:, 0].tolist(), strict=True):
+        names = [frame.function for frame in stack]
+        found[tuple(names[: names.index("main")])] += values
+    return found
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_as_if_nothing_was_folded(compiler: str, linker: str) -> None:
+    """Each of 31 functions in five groups has its stacks and values, those that shared code calls too; what was called
+    by a pointer stays as it was, marked as folded."""
+    whole, result = stacks(symbolized(f"{compiler}-none").profile), symbolized(f"{compiler}-{linker}")
+    found = stacks(result.profile)
+    assert sum(found.values()) == sum(whole.values())
+    assert len({stack[0] for stack in whole if any(group in stack[0] for group in GROUPS)}) == 24
+    undecided = found - whole
+    assert all(stack[-1] in (BY_POINTER, METHODS) for stack in undecided)
+    if compiler == "gcc":
+        assert all(stack[-1] == BY_POINTER for stack in undecided)
+    assert all(stack[-1] in (BY_POINTER, METHODS) for stack in whole - found)
+    report = result.report
+    assert report.decided_value / report.shared_value > (0.97 if compiler == "gcc" else 0.8)
+    profile = result.profile
+    outermost = profile.locations.line_offsets[1:][profile.locations.is_folded] - 1
+    assert len(set(profile.functions.name[profile.locations.lines.function[outermost]].tolist())) > 20
+
+
+def test_declaration() -> None:
+    """A function that is not the one whose code was kept has the file and line of its declaration."""
+    profile = symbolized("gcc-lld").profile
+    lines = {
+        (frame.function, frame.file, frame.line)
+        for stack in profile.stacks()
+        for frame in stack
+        if frame.function in ("read_users", "(anonymous namespace)::polish", "(anonymous namespace)::helper")
+    }
+    assert ("read_users", "/src/callers/alike.cc", 3) in lines
+    assert {line for line in lines if "polish" in line[0]} == {
+        ("(anonymous namespace)::polish", "/src/callers/main.cc", 4)
+    }
+    files = {file for name, file, _ in lines if "helper" in name}
+    assert files == {"/src/callers/main.cc", "/src/callers/other.cc"}
+
+
+def test_same_answers_with_a_cache(tmp_path: Path) -> None:
+    """A kept table and one for the addresses of the profile give the same bytes."""
+    made = load(FIXTURES / "profiles" / "callers" / "gcc-gold.prof")
+    expected = encode(symbolized("gcc-gold").profile)
+    for _ in range(2):
+        with Symbolizer(FIXTURES / "bin" / "callers" / "gcc-gold", cache=tmp_path, demangle="templates") as symbolizer:
+            assert encode(symbolizer.symbolize(made).profile) == expected
+
+
+def test_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So does debug information that is looked up in portions."""
+    expected = encode(symbolized("clang-lld").profile)
+    monkeypatch.setattr(binary, "MAX_AT_ONCE", 2)
+    assert encode(symbolized("clang-lld").profile) == expected
+
+
+@pytest.mark.parametrize("distance", [0, 1])
+def test_return_addresses(distance: int) -> None:
+    """Callers of which the profile has the return address itself are found too."""
+    made = load(FIXTURES / "profiles" / "callers" / "gcc-mold.prof")
+    callers = np.ones(len(made.locations), np.bool_)
+    callers[made.samples.locations[made.samples.location_offsets[:-1]]] = False
+    address = made.locations.address + np.where(callers, 1 - distance, 0).astype(np.uint64)
+    made.locations = replace(made.locations, address=address)
+    with Symbolizer(FIXTURES / "bin" / "callers" / "gcc-mold") as symbolizer:
+        report = symbolizer.symbolize(made).report
+    assert report.decided_value / report.shared_value > 0.97
+
+
+def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The report says how much of the time in shared code was decided."""
+    folder, profile = FIXTURES / "bin" / "callers" / "gcc-lld", FIXTURES / "profiles" / "callers" / "gcc-lld.prof"
+    assert main([str(profile), "-b", str(folder), "-o", str(tmp_path / "out.pb.gz"), "--no-cache"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "of the frames are in code that functions share; the callers name 9" in text
