@@ -84,6 +84,8 @@ def symbolize(
     sample_type: "str | int" = "",
     force: bool = False,
     edits: "Edits | None" = None,
+    tail_calls: bool = False,
+    check_stacks: bool = False,
 ) -> "Result":
     """Symbolize one profile, which is read from `source` as `load` does unless it is one, with the binaries below
     `binaries`.
@@ -105,6 +107,8 @@ def symbolize(
         sample_type=sample_type,
         force=force,
         edits=edits,
+        tail_calls=tail_calls,
+        check_stacks=check_stacks,
     ) as symbolizer:
         return symbolizer.symbolize(source if isinstance(source, Profile) else load(source))
 

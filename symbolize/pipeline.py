@@ -87,7 +87,10 @@ class Symbolizer(Closeable):
 
     `sample_type`, a name or number, is what samples are weighed by, and the default of the result. With `force` names
     that came with a profile are replaced wherever a lookup answers, otherwise only by better ones. `edits` are made to
-    the result. Raises TypeError for an argument of another type, UsageError for a folder or server that cannot be.
+    the result. With `tail_calls` frames that tail calls took off the stacks are put back where the debug information
+    leaves no doubt (R360, frames of tail calls); with `check_stacks` the report says how well stacks agree with the
+    calls in it (R361, stacks against call sites). Raises TypeError for an argument of another type, UsageError for a
+    folder or server that cannot be.
     """
 
     def __init__(
@@ -103,6 +106,8 @@ class Symbolizer(Closeable):
         sample_type: str | int = "",
         force: bool = False,
         edits: "Edits | None" = None,
+        tail_calls: bool = False,
+        check_stacks: bool = False,
         tables: Tables | None = None,
     ) -> None:
         if demangle not in MODES:
@@ -121,6 +126,8 @@ class Symbolizer(Closeable):
         self._sample_type = str(sample_type)
         self._force = force
         self._edits = edits
+        self._tail_calls = tail_calls
+        self._check_stacks = check_stacks
         self._reported: set[str] = set()
         self._is_closed = False
 
@@ -140,7 +147,17 @@ class Symbolizer(Closeable):
         if self._sample_type:
             choose_sample_type(profile, self._sample_type)
         resolutions = self._resolver.resolve_all(profile)
-        return resolutions if profile.stack_dumps is None else self._unwind(profile, resolutions)
+        if profile.stack_dumps is not None:
+            resolutions = self._unwind(profile, resolutions)
+        if self._check_stacks:
+            from symbolize.resolve.stack_check import check_stacks
+
+            check_stacks(profile, resolutions)
+        if self._tail_calls:
+            from symbolize.resolve.tail_callers import insert_tail_callers
+
+            insert_tail_callers(profile, resolutions)
+        return resolutions
 
     def _unwind(self, profile: Profile, resolutions: Resolutions) -> Resolutions:
         """Unwind the stacks of a profile, and resolve its mappings again: the callers are evidence for binaries that
@@ -177,6 +194,10 @@ class Symbolizer(Closeable):
             if lookup.approximate is not None:
                 approximate[lookup.rows] = lookup.approximate & replaced[lookup.rows]
         self._deobfuscate(profile)
+        if len(resolutions.inserted):
+            from symbolize.enrich.tail_calls import mark_tail_callers
+
+            mark_tail_callers(profile, resolutions.inserted)
         folded = [replace(code, rows=rows) for code in folded if len(rows := code.rows[replaced[code.rows]])]
         if folded:
             folded, origin = self._name_by_callers(profile, folded, resolutions)

@@ -81,6 +81,8 @@ class WorkerConfig:
     nearest_line: bool = False
     proguard_maps: tuple[str, ...] = ()
     annotate: bool = False
+    tail_calls: bool = False
+    check_stacks: bool = False
     edits: "Edits | None" = None
     debuginfod: tuple[str, ...] = ()
     refresh_misses: bool = False
@@ -189,6 +191,8 @@ class Worker:
             nearest_line=config.nearest_line,
             proguard_maps=config.proguard_maps,
             annotate=config.annotate,
+            tail_calls=config.tail_calls,
+            check_stacks=config.check_stacks,
             edits=config.edits,
             tables=self.tables,
         )

@@ -293,6 +293,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
         nearest_line=options.nearest_line,
         proguard_maps=tuple(options.proguard_map),
         annotate=options.annotate,
+        tail_calls=options.tail_calls,
+        check_stacks=options.check_stacks,
         edits=edits_of(options),
         debuginfod=tuple(options.debuginfod),
         refresh_misses=options.refresh_misses,

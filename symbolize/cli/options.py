@@ -85,6 +85,18 @@ def add_naming_options(parser: Parser) -> None:
         help="mark Android's Java functions as interpreted or compiled:\nappend [interp], [jit] or [aot] to their "
         "names, and [common-frame] to those of the runtime functions that they call",
     )
+    group.add_argument(
+        "--tail-calls",
+        action="store_true",
+        help="put frames back that tail calls took off the stacks,\nwhere the debug information leaves no doubt; they "
+        "are marked [tail call]",
+    )
+    group.add_argument(
+        "--check-stacks",
+        action="store_true",
+        help="report how well stacks agree with the calls\nin the debug information: less on a wrong binary or with "
+        "missing frames",
+    )
 
 
 def add_input_options(parser: Parser, *, may_merge: bool = False) -> None:

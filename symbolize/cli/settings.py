@@ -30,7 +30,17 @@ PREFIX: Final = "SYMBOLIZE_"
 NO_CONFIG: Final = "SYMBOLIZE_NO_CONFIG"
 
 ANYWHERE: Final = (
-    *("annotate", "attempts", "binaries", "demangle", "fail-under", "jobs", "memory-limit", "nearest-line"),
+    *(
+        "annotate",
+        "attempts",
+        "binaries",
+        "check-stacks",
+        "demangle",
+        "fail-under",
+        "jobs",
+        "memory-limit",
+        "nearest-line",
+    ),
     *(
         "path-map",
         "path-prefix",
@@ -38,6 +48,7 @@ ANYWHERE: Final = (
         "prune",
         "report",
         "sample-type",
+        "tail-calls",
         "source",
         "synthesize",
         "time-limit",

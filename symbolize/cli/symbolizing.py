@@ -35,6 +35,8 @@ def open_symbolizer(options: argparse.Namespace, binaries: Sequence[str]) -> Ite
             sample_type="" if options.side_by_side else options.sample_type,
             force=options.force,
             edits=edits_of(options),
+            tail_calls=options.tail_calls,
+            check_stacks=options.check_stacks,
         ) as symbolizer,
     ):
         yield symbolizer

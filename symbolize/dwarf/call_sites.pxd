@@ -1,7 +1,9 @@
 include "constants.pxi"
 cimport cython
 from symbolize.core.cursor cimport Cursor
+from symbolize.core.integers cimport unsigned_at
 from symbolize.dwarf.abbrevs cimport AbbrevTables
+from symbolize.dwarf.die_walk cimport is_c
 from symbolize.dwarf.reader cimport Reader
 
 @cython.final

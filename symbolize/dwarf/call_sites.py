@@ -9,8 +9,10 @@ import numpy as np
 
 if not cython.compiled:
     from symbolize.core.cursor import Cursor
+    from symbolize.core.integers import unsigned_at
     from symbolize.dwarf.abbrevs import AbbrevTables
     from symbolize.dwarf.constants import *
+    from symbolize.dwarf.die_walk import is_c
     from symbolize.dwarf.reader import Reader
 
 from symbolize.dwarf.columns import grow_columns
@@ -24,8 +26,8 @@ class CallSites:
 
     Of a call `return_pc` is where it returns to and `pc` where it is (2⁶⁴-1: unknown), `origin` the DIE of the function
     that is called (2⁶⁴-1: it is called by a pointer) and `owner` the row of the function that it is in. Of a function
-    `origin` is its own DIE, and `owner` -1. `flags` are TAIL_CALL, or FUNCTION with ALL_CALLS and ALL_TAIL_CALLS: the
-    compiler vouches for its list of calls.
+    `pc` is its `low_pc`, `origin` its own DIE, and `owner` -1. `flags` are TAIL_CALL, or FUNCTION with ALL_CALLS and
+    ALL_TAIL_CALLS: the compiler vouches for its list of calls.
     """
 
     def __init__(self) -> None:
@@ -95,10 +97,13 @@ def read_caller(
     name: cython.int
     v: cython.ulonglong
     row: cython.Py_ssize_t
+    entry: cython.ulonglong = NOWHERE
     flags: cython.int = FUNCTION
     for i in range(tables.attribute_first[abbreviation], tables.attribute_first[abbreviation + 1]):
         name = tables.attribute_name[i]
         v = reader.value(tables.attribute_form[i], tables.attribute_constant[i])
+        if name == DW_AT_low_pc:
+            entry = v
         if v == 0:
             continue
         if name in (
@@ -112,7 +117,7 @@ def read_caller(
             flags |= ALL_TAIL_CALLS
     row = found.add()
     found.return_pc[row] = NOWHERE
-    found.pc[row] = NOWHERE
+    found.pc[row] = entry
     found.origin[row] = die
     found.owner[row] = -1
     found.flags[row] = flags
@@ -128,21 +133,35 @@ def find_call_sites(  # type: ignore[no-untyped-def]
     The walk ends where the DIEs are corrupt.
     """
     c: Cursor = reader.info
+    data: cython.const[cython.uchar][::1] = c.data
     tables: AbbrevTables = reader.tables
+    steps: cython.uint[::1] = tables.step
     table: cython.Py_ssize_t = reader.units.table[unit]
     depth: cython.int = 0
+    pos: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    target: cython.ulonglong
     die: cython.ulonglong
     code: cython.ulonglong
     abbreviation: cython.Py_ssize_t
     tag: cython.int
+    step: cython.uint
+    skip: cython.uint = SKIP_SUBTREE | TYPE_SUBTREE if is_c(reader.units.language[unit]) else SKIP_SUBTREE
     row: cython.longlong
     with cython.nogil:
         reader.enter(unit)
-        c.pos = reader.units.first_die[unit]
+        pos = reader.units.first_die[unit]
+        end = c.end
         stack[0] = -1
-        while c.pos < c.end and not c.bad:
-            die = c.pos
-            code = c.uleb()
+        while pos < end:
+            die = pos
+            code = data[pos]
+            pos += 1
+            if code >= LEB_MORE:
+                c.pos = die
+                code = c.uleb()
+                pos = c.pos
             if code == 0:
                 depth -= 1
                 if depth <= 0:
@@ -152,13 +171,32 @@ def find_call_sites(  # type: ignore[no-untyped-def]
             if abbreviation < 0:
                 break
             tag = tables.tag[abbreviation]
+            step = steps[abbreviation]
             row = stack[depth]
+            c.pos = pos
             if tag == DW_TAG_subprogram:
                 row = read_caller(reader, tables, abbreviation, die, found)
             elif tag in (DW_TAG_call_site, DW_TAG_GNU_call_site):
                 read_call_site(reader, tables, abbreviation, row, found)
+            elif step & FIXED:  # most DIEs
+                c.pos = pos + (step >> STEP_SIZE_SHIFT)
+            elif (
+                step & skip
+                and tables.sibling_at[abbreviation] >= 0
+                and pos + tables.sibling_at[abbreviation] <= end - 4
+            ):
+                # Past the subtree, unless the attribute with its end is of no use (R76, sibling attributes).
+                at = pos + tables.sibling_at[abbreviation]
+                target = (reader.unit_offset + unsigned_at(data, at, 4, c.big)) & MASK64
+                if cython.cast(cython.ulonglong, at + 4) < target <= cython.cast(cython.ulonglong, end):
+                    pos = target
+                    continue
+                reader.skip_attributes(abbreviation)
             else:
                 reader.skip_attributes(abbreviation)
+            pos = c.pos
+            if c.bad or pos > end:
+                break
             if tables.flags[abbreviation] & HAS_CHILDREN:
                 depth += 1
                 if depth >= MAX_DIE_DEPTH:

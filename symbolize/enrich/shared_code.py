@@ -12,7 +12,7 @@ import numpy as np
 from symbolize.core.arrays import Bool, Float64, Int32, Int64, distinct_inverse, pair, unpair
 from symbolize.names import demangle, function_key, split_suffix
 from symbolize.profile import Functions, Locations, Profile
-from symbolize.symbols import Function, LocationCalls
+from symbolize.symbols import Function, LocationCalls, name_key
 
 CallsAt = Callable[[Int64, Callable[[Function], bool]], LocationCalls]
 """Gives the calls at locations, see `resolve.callers.calls_at`."""
@@ -28,6 +28,37 @@ class SharedCode(NamedTuple):
 
     rows: Int64
     functions: Sequence[tuple[str, str, str, int]]
+
+
+class Namesakes:
+    """Finds functions among those that share code, by their names."""
+
+    def __init__(self, shared: Sequence[SharedCode]) -> None:
+        self._shared = shared
+        self._by_name: dict[bytes, list[tuple[int, int]]] = {}
+        self._found: dict[tuple[Function, int], int] = {}
+        linked = [function[1].encode() for code in shared for function in code.functions]
+        places = ((number, row) for number, code in enumerate(shared) for row in range(len(code.functions)))
+        for name, text, place in zip(linked, demangle(linked, "default"), places, strict=True):
+            for each in {function_key(name), name, split_suffix(name)[0], text}:
+                self._by_name.setdefault(each, []).append(place)
+
+    def any(self, function: Function) -> bool:
+        """Whether it is one of them."""
+        return name_key(function) in self._by_name
+
+    def find(self, function: Function, number: int) -> int:
+        """Which function of the shared code `number` it is: by its name, and where several are called the same, by its
+        declaration; UNDECIDED if it is none of them."""
+        key = function, number
+        if key not in self._found:
+            same = [row for code, row in self._by_name.get(name_key(function), []) if code == number]
+            if len(same) > 1:
+                functions = self._shared[number].functions
+                declared = basename(function.path.decode(errors="replace")), function.line
+                same = [row for row in same if (basename(functions[row][2]), functions[row][3]) == declared]
+            self._found[key] = same[0] if len(same) == 1 else UNDECIDED
+        return self._found[key]
 
 
 class Decided(NamedTuple):
@@ -50,12 +81,13 @@ def name_by_callers(profile: Profile, shared: Sequence[SharedCode], calls_at: Ca
     for number, code in enumerate(shared):
         group[code.rows] = number
     at = np.flatnonzero(group[samples.locations] >= 0)
-    chosen = functions_called(profile, shared, group, at, calls_at)
+    namesakes = Namesakes(shared)
+    chosen = functions_called(profile, namesakes, group, at, calls_at)
     decided = chosen != UNDECIDED
     value = values_of(profile, at, group[samples.locations[at]], decided, len(shared))
     at, chosen = at[decided], chosen[decided]
     location = samples.locations[at]
-    other = chosen != shown_functions(profile, shared, group)[location]
+    other = chosen != shown_functions(profile, namesakes, group)[location]
     at, keys = at[other], pair(location[other], chosen[other])
     distinct_keys, which = distinct_inverse(keys)
     origin, function = (column.astype(np.int64) for column in unpair(distinct_keys))
@@ -72,7 +104,7 @@ def name_by_callers(profile: Profile, shared: Sequence[SharedCode], calls_at: Ca
 
 def functions_called(
     profile: Profile,
-    shared: Sequence[SharedCode],
+    namesakes: Namesakes,
     group: Int64,
     at: Int64,
     calls_at: CallsAt,
@@ -87,9 +119,7 @@ def functions_called(
     is_last[samples.location_offsets[1:] - 1] = True  # of empty stacks that is the one before, or behind all
     called = np.flatnonzero(~is_last[at])
     callers, caller = distinct_inverse(samples.locations[at[called] + 1])
-    calls = calls_at(
-        callers.astype(np.int64), lambda function: any(match(function, code.functions) >= 0 for code in shared)
-    )
+    calls = calls_at(callers.astype(np.int64), namesakes.any)
     above = np.searchsorted(at, at[called] + 1)
     above[np.append(at, -1)[above] != at[called] + 1] = len(at)
     chosen = np.full(len(at) + 1, UNDECIDED, np.int32)  # the last is for callers whose code is not shared
@@ -104,41 +134,21 @@ def functions_called(
         found = set()
         for row in range(int(calls.offsets[caller]), int(calls.offsets[caller + 1])):
             made_by, to = calls.functions[calls.caller[row]], int(calls.callee[row])
-            if own < 0 or match(made_by, shared[own].functions) == choice:
-                found.add(match(calls.functions[to], shared[callee].functions) if to >= 0 else UNDECIDED)
+            if own < 0 or namesakes.find(made_by, own) == choice:
+                found.add(namesakes.find(calls.functions[to], callee) if to >= 0 else UNDECIDED)
         return found.pop() if len(found) == 1 else UNDECIDED
 
     pairs, of_pair = distinct_inverse(pair(callee, caller))
+    of_pairs = [column.tolist() for column in unpair(pairs)]
     for _ in range(MAX_ROUNDS):
         keys, which = distinct_inverse(pair(of_pair, chosen[above] + 1))
         asked = zip(*(column.tolist() for column in unpair(keys)), strict=True)
-        of_pairs = [column.tolist() for column in unpair(pairs)]
         answers = [decide(of_pairs[0][row], of_pairs[1][row], choice - 1) for row, choice in asked]
         found = np.array(answers, np.int32)[which]
         if np.array_equal(found, chosen[called]):
             break
         chosen[called] = found
     return chosen[:-1]
-
-
-def match(function: Function, candidates: Sequence[tuple[str, str, str, int]]) -> int:
-    """Which of the functions that share code a function is: by its name, and where several are called the same, by its
-    declaration; UNDECIDED if it is none of them."""
-    named = names_it(function)
-    same = [row for row, (_, linked, _, _) in enumerate(candidates) if named(linked.encode())]
-    if len(same) > 1:
-        declared = basename(function.path.decode(errors="replace")), function.line
-        same = [row for row in same if (basename(candidates[row][2]), candidates[row][3]) == declared]
-    return same[0] if len(same) == 1 else UNDECIDED
-
-
-def names_it(function: Function) -> Callable[[bytes], bool]:
-    """Whether a linked name is one of `function`. gcc gives local functions of C++ no linkage name (R6, names from
-    symbols)."""
-    if function.linkage:
-        key = function_key(function.linkage)
-        return lambda linked: function_key(linked) == key
-    return lambda linked: function.name in (linked, split_suffix(linked)[0], demangle([linked], "default")[0])
 
 
 def values_of(profile: Profile, at: Int64, group: Int64, decided: Bool, count: int) -> Float64:
@@ -151,7 +161,7 @@ def values_of(profile: Profile, at: Int64, group: Int64, decided: Bool, count: i
     return np.bincount(group[decided], weights, minlength=count).astype(np.float64)
 
 
-def shown_functions(profile: Profile, shared: Sequence[SharedCode], group: Int64) -> Int32:
+def shown_functions(profile: Profile, namesakes: Namesakes, group: Int64) -> Int32:
     """Which function of its shared code each location shows: int32[locations], UNDECIDED without any."""
     locations, functions, strings = profile.locations, profile.functions, profile.strings
     shown = np.full(len(locations), UNDECIDED, np.int32)
@@ -159,7 +169,7 @@ def shown_functions(profile: Profile, shared: Sequence[SharedCode], group: Int64
     function = locations.lines.function[locations.line_offsets[rows + 1] - 1]
     keys, which = distinct_inverse(pair(group[rows], function))
     found = [
-        match(Function(strings[int(functions.system_name[row])], b"", b"", 0), shared[code].functions)
+        namesakes.find(Function(strings[int(functions.system_name[row])], b"", b"", 0), code)
         for code, row in zip(*(column.tolist() for column in unpair(keys)), strict=True)
     ]
     shown[rows] = np.array(found, np.int32)[which]

@@ -199,6 +199,7 @@ def mapping_rows(
                 len(bare),
                 float(by_location[bare].sum()) or NOTHING,
                 float(leaves[bare].sum()) or NOTHING,
+                outcome.stack_check,
             )
         )
     return rows

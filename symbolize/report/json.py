@@ -139,6 +139,7 @@ def mapping(row: MappingRow) -> dict[str, object]:
         "without_lines": {"locations": row.without_lines, "value": row.without_lines_value},
         "misses": misses(row),
         "approximate_lines": {"locations": row.approximate_lines, "value": row.approximate_value},
+        "calls": row.stack_check._asdict() if row.stack_check is not None else None,
         "detail": row.detail,
         "tried": [{"place": place, "outcome": outcome} for place, outcome in row.tried],
         "problems": row.problems,

@@ -7,6 +7,7 @@ from symbolize.analysis.text import function_lines
 from symbolize.analysis.units import quantity
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
+from symbolize.core.stack_check import StackCheck
 from symbolize.core.terminal import DEFAULT_WIDTH, LEAST_WIDTH, Style, shortened, wrapped
 from symbolize.report.advice import Advice
 from symbolize.report.model import MappingRow, Report
@@ -15,6 +16,9 @@ from symbolize.report.reason_texts import HINTS, TEXTS, Hints
 INDENT: Final = "    "
 BUILD_ID: Final = 12
 """Digits of a build id that are shown."""
+BROKEN_STACKS: Final = 0.8
+"""Share of callers that agree with the debug information below which something is wrong: with the right binary and
+sound stacks nearly all do."""
 MANY_WITHOUT_LINES: Final = 0.1
 """Share of a mapping's frames without lines that is worth a line: every program has some functions of assembler."""
 
@@ -83,11 +87,24 @@ def mapping_details(report: Report, row: MappingRow, verbose: bool) -> Iterator[
     if row.approximate_lines:
         number = locations(row, row.approximate_lines)
         yield f"{number}: approximate lines, the nearest earlier ones of their functions"
+    if row.stack_check is not None:
+        yield calls_text(row.stack_check)
     for problem in row.problems:
         yield f"problem: {problem}"
     if verbose:
         for place, outcome in row.tried:
             yield f"tried {place}: {outcome}"
+
+
+def calls_text(check: StackCheck) -> str:
+    """How well the callers in a mapping agree with its call sites."""
+    text = (
+        f"calls: {100 * check.share:.1f} % of the judged callers agree with the debug information "
+        f"({share(check.explained, check.judged)} by tail calls)"
+    )
+    if check.share < BROKEN_STACKS:
+        text += "; this is another build, or the stacks were not unwound right"
+    return text
 
 
 def summary(report: Report, style: Style, width: int) -> Iterator[str]:

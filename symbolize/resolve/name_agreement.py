@@ -71,6 +71,10 @@ class ExistingNames(NamedTuple):
     names: list[Name]
     of_location: Int64
 
+    def with_unnamed(self, count: int) -> "ExistingNames":
+        """The same with so many locations more that came without names."""
+        return self._replace(of_location=np.append(self.of_location, np.full(count, NONE, np.int64)))
+
 
 def united(parts: Sequence[ExistingNames | None], counts: Sequence[int]) -> ExistingNames:
     """The names of several runs of locations, one run after another, of `counts` locations each."""

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from symbolize.binaries import Kind
-from symbolize.core.arrays import Int64, UInt8, UInt64, is_among
+from symbolize.core.arrays import Int32, Int64, UInt8, UInt64, distinct, is_among
 from symbolize.core.errors import ReadFailure
 from symbolize.core.failures import Failure, reason_of
 from symbolize.core.mapped import CHANGED, ChangedFile
 from symbolize.core.reasons import Reason
+from symbolize.core.stack_check import StackCheck
 from symbolize.profile import NONE, Profile
 from symbolize.resolve.addresses import MappedAddresses
 from symbolize.resolve.mapping_record import NO_ROWS
@@ -44,7 +45,8 @@ class Resolution:
 
     `failures` are servers that may have what is missing and failed, and files that could not be read to the end.
     `suspect` failed first and then did not: it is to blame for what is missed all the same (R285, names missed by
-    failures). `state` says of a binary that was not asked whether its symbol table is cached.
+    failures). `state` says of a binary that was not asked whether its symbol table is cached,
+    `stack_check` how well its callers agree with its call sites.
     """
 
     binary: Binary | SymbolListBinary | None = None
@@ -68,6 +70,7 @@ class Resolution:
     failures: Sequence[Failure] = ()
     suspect: Failure | None = None
     state: str = ""
+    stack_check: StackCheck | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -99,6 +102,7 @@ class Resolutions:
 
     def __init__(self, resolutions: Iterable[Resolution], locations: int) -> None:
         self._all = list(resolutions)
+        self.inserted = NO_ROWS
         self.reasons: UInt8 = np.full(locations, Reason.NO_MAPPING, np.uint8)
         for each in self._all:
             if each.binary is not None:
@@ -114,6 +118,22 @@ class Resolutions:
     def add_locations(self, origin: Int64) -> None:
         """Let there be locations behind the others, with the reasons of those at `origin`."""
         self.reasons = np.concatenate((self.reasons, self.reasons[origin]))
+
+    def insert(self, rows: Int64, mappings: Int32, vaddrs: UInt64) -> None:
+        """Let there be locations behind the others that were inserted into stacks, at `vaddrs` of the binaries that
+        answer for their mappings."""
+        self.inserted = rows
+        self.reasons = np.concatenate((self.reasons, np.full(len(rows), Reason.OUTSIDE_SEGMENTS, np.uint8)))
+        for mapping in distinct(mappings).tolist():
+            before, here = self._all[mapping], mappings == mapping
+            names = before.names and before.names.with_unnamed(int(here.sum()))
+            self._all[mapping] = replace(
+                before,
+                locations=np.concatenate((before.locations, rows[here])),
+                rows=np.concatenate((before.rows, rows[here])),
+                vaddrs=np.concatenate((before.vaddrs, vaddrs[here])),
+                names=names,
+            )
 
     def by_binary(self) -> list[tuple[Binary | SymbolListBinary, list[Resolution]]]:
         """The binaries, each once, with the mappings that it answers for."""

@@ -20,6 +20,7 @@ from symbolize.symbols.table import FunctionsAt, SymbolTable
 
 if TYPE_CHECKING:
     from symbolize.symbols.build import Builder
+    from symbolize.symbols.call_graph import CallGraph
     from symbolize.symbols.calls import IsShared
     from symbolize.symbols.elf_symbols import SymbolLayer
     from symbolize.symbols.split_dwarf_files import Finder
@@ -192,6 +193,14 @@ class Binary:
         with self.reading():
             returns = distinct(np.concatenate([vaddrs + np.uint64(distance) for distance in distances]))
             return calls_returning_to(self._builder.dwarf, returns, is_shared)
+
+    def call_graph(self) -> CallGraph | None:
+        """The calls of the binary; None without debug information. It is good until the files are closed."""
+        from symbolize.symbols.call_graph import CallGraph
+
+        with self.reading():
+            builder = self._builder
+            return CallGraph(builder.dwarf, builder.symbols) if builder.dwarf is not None else None
 
     def is_cached(self) -> bool:
         """Whether the whole table is at hand, in memory or in the cache."""

@@ -1,11 +1,13 @@
 """Which functions are called where, by the call sites of the debug information (R355, described calls)."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from symbolize.core.arrays import Int64, UInt8, UInt64, distinct, distinct_inverse, is_among, offsets_of
+from symbolize.core.parallel import at_once
 from symbolize.core.ranges import clip_to
 from symbolize.dwarf.call_sites import CallSites, walk_call_sites
 from symbolize.dwarf.constants import NOWHERE
@@ -19,10 +21,18 @@ IsShared = Callable[[Function], bool]
 """Whether a function is one of those that share code."""
 
 
-class _Found(NamedTuple):
+UNITS_AT_ONCE = 16
+"""Units that one thread walks without looking for the next work."""
+
+MAX_PARTS = 256
+"""Parts that units are walked in at most."""
+
+
+class UnitCalls(NamedTuple):
     """Functions and calls of some units, as `CallSites` has them; DIEs are references (see `Sources`)."""
 
     return_pc: UInt64
+    pc: UInt64
     origin: UInt64
     owner: Int64
     flags: UInt8
@@ -40,8 +50,8 @@ def calls_returning_to(dwarf: Dwarf | None, vaddrs: UInt64, is_shared: IsShared)
     units = dwarf.claims.units_for(vaddrs - np.uint64(1))  # a call may be the last instruction of its function
     columns: list[list[UInt64]] = [[np.zeros(0, np.uint64)] for _ in range(3)]
     flags = [np.zeros(0, np.uint8)]
-    for source, walked in _sources_of(dwarf, units):
-        found = _walk(source, walked)
+    for source, walked in sources_of(dwarf, units):
+        found = walk(source, walked)
         rows = np.flatnonzero((found.owner >= 0) & is_among(found.return_pc, vaddrs))
         parts = [(rows, rows), *_folded_twins(dwarf, found, rows, is_shared)]
         for at, meant in parts:
@@ -51,11 +61,11 @@ def calls_returning_to(dwarf: Dwarf | None, vaddrs: UInt64, is_shared: IsShared)
             flags.append(found.flags[meant])
     return_pc, caller, callee = (np.concatenate(parts) for parts in columns)
     order = np.argsort(return_pc, kind="stable")
-    functions, row = _functions(dwarf, np.concatenate((caller[order], callee[order])))
+    functions, row = functions_of(dwarf, np.concatenate((caller[order], callee[order])))
     return Calls(return_pc[order], row[: len(order)], row[len(order) :], np.concatenate(flags)[order], functions)
 
 
-def _functions(dwarf: Dwarf, dies: UInt64) -> tuple[list[Function], Int64]:
+def functions_of(dwarf: Dwarf, dies: UInt64) -> tuple[list[Function], Int64]:
     """The functions whose DIEs are `dies`, each once, and the one of each, -1 for 2⁶⁴-1."""
     dies, row = distinct_inverse(dies)
     resolved = resolve_functions(dwarf, dies[: np.searchsorted(dies, np.uint64(NOWHERE))])
@@ -72,7 +82,7 @@ def _functions(dwarf: Dwarf, dies: UInt64) -> tuple[list[Function], Int64]:
     return functions, np.where(row < len(functions), row, -1)
 
 
-def _sources_of(dwarf: Dwarf, units: Int64) -> list[tuple[Source, Int64]]:
+def sources_of(dwarf: Dwarf, units: Int64) -> list[tuple[Source, Int64]]:
     """Where the DIEs of `units` are: in the binary, or in the split units of skeletons; sources and units there."""
     sources = dwarf.sources
     found = []
@@ -85,18 +95,29 @@ def _sources_of(dwarf: Dwarf, units: Int64) -> list[tuple[Source, Int64]]:
     return [(sources.main, units), *found]
 
 
-def _walk(source: Source, units: Int64) -> _Found:
-    """The functions and calls of `units`."""
-    sites = CallSites()
-    walk_call_sites(make_reader(source.sections, source.reader.units, source.reader.tables), units, sites)
-    names = ("return_pc", "origin", "owner", "flags")
-    found = _Found(*(np.asarray(getattr(sites, name))[: sites.count] for name in names))
+def walk(source: Source, units: Int64) -> UnitCalls:
+    """The functions and calls of `units`, in as many threads as there are processors."""
+    names = ("return_pc", "pc", "origin", "owner", "flags")
+
+    def walk_part(part: Int64) -> CallSites:
+        sites = CallSites()
+        walk_call_sites(make_reader(source.sections, source.reader.units, source.reader.tables), part, sites)
+        return sites
+
+    count = min(-(-len(units) // UNITS_AT_ONCE), MAX_PARTS)
+    parts = at_once([partial(walk_part, part) for part in np.array_split(units, count)]) if count else [CallSites()]
+    columns = [[np.asarray(getattr(sites, name))[: sites.count] for sites in parts] for name in names]
+    first = 0
+    for owner in columns[3]:
+        owner[owner >= 0] += first
+        first += len(owner)
+    found = UnitCalls(*map(np.concatenate, columns))
     known = found.origin != np.uint64(NOWHERE)
     found.origin[known] = source.tagged(found.origin[known])
     return found
 
 
-def _folded_twins(dwarf: Dwarf, found: _Found, rows: Int64, is_shared: IsShared) -> Iterator[tuple[Int64, Int64]]:
+def _folded_twins(dwarf: Dwarf, found: UnitCalls, rows: Int64, is_shared: IsShared) -> Iterator[tuple[Int64, Int64]]:
     """Calls that functions without code of their own have where the calls `rows` are: some of `rows`, and the call that
     is meant by each."""
     sites = np.flatnonzero(found.owner >= 0)
@@ -110,16 +131,20 @@ def _folded_twins(dwarf: Dwarf, found: _Found, rows: Int64, is_shared: IsShared)
     others = np.flatnonzero((count > 0) & ~has_code & is_among(count, count[owners]))
     if not len(others) or not len(owners):
         return
-    functions, row = _functions(dwarf, found.origin[np.concatenate((owners, others))])
+    functions, row = functions_of(dwarf, found.origin[np.concatenate((owners, others))])
     shared = np.array([is_shared(function) for function in functions], np.bool_)[row]
     others = others[shared[len(owners) :]]
-    for owner in owners[shared[: len(owners)]].tolist():
+    owners = owners[shared[: len(owners)]]
+    meant = np.concatenate([order[offsets[row] : offsets[row + 1]] for row in (*owners, *others)] or [order[:0]])
+    called, number = functions_of(dwarf, found.origin[meant])
+    callee = np.full(len(found.owner), -1, np.int64)
+    callee[meant] = number
+    may_be = np.array([*(is_shared(function) for function in called), False])  # the last is for calls by a pointer
+    for owner in owners.tolist():
         own = order[offsets[owner] : offsets[owner + 1]]
         asked = np.flatnonzero(is_among(own, rows))
         for other in others[count[others] == len(own)].tolist():
             its = order[offsets[other] : offsets[other + 1]]
-            called, number = _functions(dwarf, found.origin[np.concatenate((own, its))])
-            first, second = number[: len(own)], number[len(own) :]
-            may_be = np.array([*(is_shared(function) for function in called), False])
+            first, second = callee[own], callee[its]
             if ((first == second) | (may_be[first] & may_be[second])).all():
                 yield own[asked], its[asked]

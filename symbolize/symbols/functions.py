@@ -1,6 +1,6 @@
 """Functions of a table: their names and declarations; calls between them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt32, UInt64
 from symbolize.core.string_array import StringArray
+from symbolize.names import demangle, function_key, split_suffix
 
 UNKNOWN = b"??"
 """The name of a function whose name is unknown, so that the stack keeps its depth."""
@@ -46,6 +47,20 @@ class Function(NamedTuple):
     name: bytes
     path: bytes
     line: int
+
+
+def name_key(function: Function) -> bytes:
+    """The name of a function, however it is spelled."""
+    return function_key(function.linkage) if function.linkage else function.name
+
+
+def names_it(function: Function) -> Callable[[bytes], bool]:
+    """Whether a linked name is one of `function`. gcc gives local functions of C++ no linkage name (R6, names from
+    symbols)."""
+    if function.linkage:
+        key = function_key(function.linkage)
+        return lambda linked: function_key(linked) == key
+    return lambda linked: function.name in (linked, split_suffix(linked)[0], demangle([linked], "default")[0])
 
 
 @dataclass(eq=False)

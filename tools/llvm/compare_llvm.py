@@ -30,8 +30,8 @@ from tools.llvm.judge import CLASSES, Judge
 
 ROOT = Path(__file__).parents[2]
 SEED = 1
-LEFT_OUT = {"stripped", "headers", "objects", "lld-stripped", "gcc-icf-stripped", "versions"}
-"""Folders of fixtures without debug information, or with a few instructions only."""
+LEFT_OUT = {"stripped", "headers", "objects", "lld-stripped", "gcc-icf-stripped", "versions", "callers", "tails"}
+"""Folders of fixtures without debug information, with a few instructions only, or much like others."""
 MIN_VERSION = 15
 LIBPYTHON = Path("/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0")
 LIBSTDCXX = Path("/usr/lib/x86_64-linux-gnu/debug/libstdc++.so.6")

@@ -49,7 +49,7 @@ def test_idle_worker_that_died() -> None:
 
 def test_workers_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """If no worker starts the run ends, with one line."""
-    monkeypatch.setattr("symbolize.batch.engines.local.end_with_parent", batch_tasks.refuse_to_start)
+    monkeypatch.setattr("symbolize.batch.engines.local.begin_worker", batch_tasks.refuse_to_start)
     with LocalEngine(2) as engine, pytest.raises(SymbolizeError, match="worker processes cannot be started"):
         list(engine.run(tasks_of(batch_tasks.double, range(4)), Limits()))
 

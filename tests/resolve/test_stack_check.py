@@ -1,0 +1,88 @@
+"""Stacks are checked against the calls that the debug information has."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from symbolize import Profile, Symbolizer, load
+from symbolize.cli import main
+from symbolize.core.stack_check import StackCheck
+from symbolize.elf import ElfImage
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+RIGHT = [
+    *(f"callers/{compiler}-{linker}" for compiler in ("gcc", "clang") for linker in ("lld", "gold", "mold", "none")),
+    *(f"tails/{compiler}-{kind}" for compiler in ("gcc", "clang") for kind in ("tails", "calls")),
+]
+
+
+def check(profile: Profile, variant: str) -> StackCheck:
+    """What is found of the callers in the program."""
+    with Symbolizer(FIXTURES / "bin" / variant, check_stacks=True) as symbolizer:
+        rows = symbolizer.symbolize(profile).report.mappings
+    (found,) = [row.stack_check for row in rows if row.stack_check is not None]
+    return found
+
+
+def recorded(variant: str) -> Profile:
+    """The profile that a variant of a program recorded of itself."""
+    return load(FIXTURES / "profiles" / f"{variant}.prof")
+
+
+@pytest.mark.parametrize("variant", RIGHT)
+def test_right_binary(variant: str) -> None:
+    """Everything that is judged agrees, some of it by tail calls where there are some."""
+    found = check(recorded(variant), variant)
+    assert found.contradicted == 0
+    assert found.judged > 0
+    assert (found.explained > 0) == variant.endswith("-tails")
+
+
+@pytest.mark.parametrize(
+    ("variant", "other"),
+    [
+        ("callers/gcc-lld", "callers/gcc-gold"),
+        ("callers/clang-gold", "callers/clang-lld"),
+        ("callers/gcc-none", "callers/clang-none"),
+        ("tails/gcc-tails", "tails/gcc-calls"),
+        ("tails/gcc-calls", "tails/gcc-tails"),
+    ],
+)
+def test_wrong_build(variant: str, other: str) -> None:
+    """Hardly anything agrees with another build of the program, here with its build id on the mapping."""
+    profile, name = recorded(variant), other.partition("/")[0]
+    with ElfImage.open(FIXTURES / "bin" / other / name) as image:
+        build_id = (image.build_id or "").encode()
+    paths = [profile.strings.text(number) for number in profile.mappings.filename.tolist()]
+    rows = np.array([path.startswith("/opt/") for path in paths])
+    profile.mappings.build_id = np.where(rows, profile.strings.add(build_id), profile.mappings.build_id).astype(
+        np.int32
+    )
+    assert check(profile, other).share < 0.1
+
+
+def test_missing_callers() -> None:
+    """Stacks that lack callers, as without frame pointers, contradict."""
+    profile = recorded("tails/gcc-calls")
+    stacks = np.split(profile.samples.locations, profile.samples.location_offsets[1:-1])
+    without: Sequence[np.ndarray] = [np.delete(stack, 1) for stack in stacks]
+    profile.samples.location_offsets = np.cumsum([0, *map(len, without)])
+    profile.samples.locations = np.concatenate(without)
+    assert check(profile, "tails/gcc-calls").share < 0.8
+
+
+def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The report has a line, and in JSON the values; without the option neither."""
+    folder, profile = FIXTURES / "bin" / "tails" / "gcc-tails", FIXTURES / "profiles" / "tails" / "gcc-tails.prof"
+    command = [str(profile), "-b", str(folder), "-o", str(tmp_path / "out.pb.gz"), "--no-cache"]
+    assert main([*command, "--check-stacks"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "calls: 100.0 % of the judged callers agree with the debug information (" in text
+    assert main([*command, "--check-stacks", "--report", "json"]) == 0
+    mappings = json.loads(capsys.readouterr().out)["mappings"]
+    assert [row["calls"]["contradicted"] for row in mappings if row["calls"]] == [0.0]
+    assert main(command) == 0
+    assert "calls:" not in capsys.readouterr().out
