@@ -31,7 +31,7 @@ from symbolize.report import Report, SharedCode, build_report, heaviest
 from symbolize.resolve import MappingResolver, PendingDecode, Resolution, Resolutions
 from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_paths, as_roots, as_servers
 from symbolize.resolve.name_agreement import unconfirmed
-from symbolize.symbols import Binary, SymbolListBinary, TableCache
+from symbolize.symbols import Binary, Calls, LocationCalls, SymbolListBinary, TableCache
 from symbolize.symbols.retrying_lookup import Tables, look_up
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class Symbolizer(Closeable):
     def finish(self, profile: Profile, resolutions: Resolutions, progress: Progress | None = None) -> Result:
         """Look up what `match` resolved; the profile is changed and handed back in the result."""
         resolutions.write(profile)
-        lookups, folded = self._look_up_all(profile, resolutions, progress)
+        lookups, folded, calls = self._look_up_all(profile, resolutions, progress)
         had_names = named_locations(profile)
         replaced = self._expand(profile, resolutions, lookups)
         resolutions.reasons[had_names & ~replaced] = Reason.HAD_NAMES
@@ -200,7 +200,10 @@ class Symbolizer(Closeable):
             mark_tail_callers(profile, resolutions.inserted)
         folded = [replace(code, rows=rows) for code in folded if len(rows := code.rows[replaced[code.rows]])]
         if folded:
-            folded, origin = self._name_by_callers(profile, folded, resolutions)
+            from symbolize.resolve.callers import calls_at
+
+            folded, origin = self._name_by_callers(profile, folded, partial(calls_at, resolutions, calls))
+            resolutions.add_locations(origin)
             replaced, approximate = (np.concatenate((column, column[origin])) for column in (replaced, approximate))
         warnings = [*self._warnings(profile), *(() if len(profile.samples) else ("the profile has no samples",))]
         report = build_report(profile, resolutions.reasons, resolutions.all, warnings, folded, approximate)
@@ -262,27 +265,29 @@ class Symbolizer(Closeable):
 
     def _look_up_all(
         self, profile: Profile, resolutions: Resolutions, progress: Progress | None
-    ) -> tuple[list[tuple[LookupResult, list[Resolution]]], list[SharedCode]]:
-        """Ask each binary for all its addresses at once: what was found, for which mappings, and shared code."""
+    ) -> tuple[list[tuple[LookupResult, list[Resolution]]], list[SharedCode], dict[int, Calls]]:
+        """Ask each binary for all its addresses at once: what was found, for which mappings, shared code, and the calls
+        of that by the id of the binary."""
         lookups: list[tuple[LookupResult, list[Resolution]]] = []
         folded: list[SharedCode] = []
+        calls: dict[int, Calls] = {}
         for binary, answered in resolutions.by_binary():
             if progress is not None:
                 first = answered[0].mapping
                 name = profile.strings.text(profile.mappings.filename[first]) if first != NONE else ""
                 progress(max(first, 0), len(profile.mappings), name)
             try:
-                lookup, shared = self._look_up(binary, answered, resolutions)
+                lookup, shared, calls[id(binary)] = self._look_up(binary, answered, resolutions)
             except ReadFailure as failure:
                 resolutions.fail(answered, failure)
                 continue
             lookups.append((lookup, answered))
             folded += shared
-        return lookups, folded
+        return lookups, folded, calls
 
     def _look_up(
         self, binary: Binary | SymbolListBinary, answered: Sequence[Resolution], resolutions: Resolutions
-    ) -> tuple[LookupResult, list[SharedCode]]:
+    ) -> tuple[LookupResult, list[SharedCode], Calls]:
         """Look up all addresses of one binary at once. Raises ReadFailure if the answer cannot be known, as when a file
         of the binary changed meanwhile."""
         counts = [len(each.rows) for each in answered]
@@ -313,7 +318,7 @@ class Symbolizer(Closeable):
             answer.check()
         is_linker = is_dynamic_linker(paths)
         result = LookupResult(rows, frames, verified & ~differs, is_linker, answer.approximate, answer.check)
-        return result, folded
+        return result, folded, answer.calls
 
     def _expand(
         self, profile: Profile, resolutions: Resolutions, lookups: Sequence[tuple[LookupResult, list[Resolution]]]
@@ -332,16 +337,14 @@ class Symbolizer(Closeable):
         return replaced
 
     def _name_by_callers(
-        self, profile: Profile, folded: Sequence[SharedCode], resolutions: Resolutions
+        self, profile: Profile, folded: Sequence[SharedCode], calls_at: Callable[[Int64], LocationCalls]
     ) -> tuple[list[SharedCode], Int64]:
         """Name shared code by its callers; the shared code with what was decided, and which location each of those was
         that were added."""
         from symbolize.enrich import shared_code
-        from symbolize.resolve.callers import calls_at
 
         shared = [shared_code.SharedCode(code.rows, code.functions) for code in folded]
-        decided = shared_code.name_by_callers(profile, shared, partial(calls_at, resolutions))
-        resolutions.add_locations(decided.origin)
+        decided = shared_code.name_by_callers(profile, shared, calls_at)
         return [
             replace(code, rows=rows, decided=value)
             for code, rows, value in zip(folded, decided.rows, decided.value.tolist(), strict=True)

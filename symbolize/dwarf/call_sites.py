@@ -174,7 +174,7 @@ def find_call_sites(  # type: ignore[no-untyped-def]
             step = steps[abbreviation]
             row = stack[depth]
             c.pos = pos
-            if tag == DW_TAG_subprogram:
+            if step & CODE and tag == DW_TAG_subprogram:
                 row = read_caller(reader, tables, abbreviation, die, found)
             elif tag in (DW_TAG_call_site, DW_TAG_GNU_call_site):
                 read_call_site(reader, tables, abbreviation, row, found)

@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from symbolize.core.arrays import Bool, Float64, Int32, Int64, distinct_inverse, pair, unpair
-from symbolize.names import demangle, function_key, split_suffix
+from symbolize.names import demangle
 from symbolize.profile import Functions, Locations, Profile
-from symbolize.symbols import Function, LocationCalls, name_key
+from symbolize.symbols import Function, LocationCalls, name_key, spellings_of
 
-CallsAt = Callable[[Int64, Callable[[Function], bool]], LocationCalls]
-"""Gives the calls at locations, see `resolve.callers.calls_at`."""
+CallsAt = Callable[[Int64], LocationCalls]
+"""Gives the calls at locations (ascending)."""
 
 UNDECIDED: Final = -1
 
@@ -40,12 +40,8 @@ class Namesakes:
         linked = [function[1].encode() for code in shared for function in code.functions]
         places = ((number, row) for number, code in enumerate(shared) for row in range(len(code.functions)))
         for name, text, place in zip(linked, demangle(linked, "default"), places, strict=True):
-            for each in {function_key(name), name, split_suffix(name)[0], text}:
+            for each in spellings_of(name, text):
                 self._by_name.setdefault(each, []).append(place)
-
-    def any(self, function: Function) -> bool:
-        """Whether it is one of them."""
-        return name_key(function) in self._by_name
 
     def find(self, function: Function, number: int) -> int:
         """Which function of the shared code `number` it is: by its name, and where several are called the same, by its
@@ -119,7 +115,7 @@ def functions_called(
     is_last[samples.location_offsets[1:] - 1] = True  # of empty stacks that is the one before, or behind all
     called = np.flatnonzero(~is_last[at])
     callers, caller = distinct_inverse(samples.locations[at[called] + 1])
-    calls = calls_at(callers.astype(np.int64), namesakes.any)
+    calls = calls_at(callers.astype(np.int64))
     above = np.searchsorted(at, at[called] + 1)
     above[np.append(at, -1)[above] != at[called] + 1] = len(at)
     chosen = np.full(len(at) + 1, UNDECIDED, np.int32)  # the last is for callers whose code is not shared

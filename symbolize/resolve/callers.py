@@ -1,11 +1,10 @@
 """The calls that the callers of a profile's stacks made."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 import numpy as np
 
 from symbolize.core.arrays import Int64, UInt64, marked, offsets_of, ranges
-from symbolize.core.errors import ReadFailure
 from symbolize.resolve.resolution import Resolutions
 from symbolize.symbols import Binary, Calls, Function, LocationCalls
 
@@ -15,26 +14,21 @@ USUAL_DISTANCES = (1, 0)
 instruction or, against the rules, the return address; on AArch64 also the call itself (R356, where calls return)."""
 
 
-def calls_at(resolutions: Resolutions, locations: Int64, is_shared: Callable[[Function], bool]) -> LocationCalls:
-    """The calls that the debug information has at `locations` (ascending), which are those of callers, and those of
-    functions without code of their own that share it; `is_shared` says which may."""
+def calls_at(resolutions: Resolutions, calls_of: Mapping[int, Calls], locations: Int64) -> LocationCalls:
+    """The calls at `locations` (ascending), which are those of callers, out of those of each binary, by its id."""
     count = int(locations[-1]) + 1 if len(locations) else 0
     is_asked = marked(locations, count)
     index, caller, callee = [[np.zeros(0, np.int64)] for _ in range(3)]
     functions: list[Function] = []
     for binary, answered in resolutions.by_binary():
+        calls = calls_of.get(id(binary), Calls.none())
+        if not len(calls.return_vaddr) or not isinstance(binary, Binary):
+            continue
         rows = np.concatenate([each.rows for each in answered])
         vaddrs = np.concatenate([each.vaddrs for each in answered])
         asked = rows < count
         asked[asked] = is_asked[rows[asked]]
-        if not asked.any() or not isinstance(binary, Binary):
-            continue
-        distances = DISTANCES.get(binary.loaded.machine, USUAL_DISTANCES)
-        try:
-            calls = binary.calls(vaddrs[asked], distances, is_shared)
-        except ReadFailure:  # the names that were found before stay, or go, without
-            continue
-        first, last = _calls_of(calls, vaddrs[asked], distances)
+        first, last = _calls_of(calls, vaddrs[asked], DISTANCES.get(binary.loaded.machine, USUAL_DISTANCES))
         index.append(np.repeat(np.searchsorted(locations, rows[asked]), last - first))
         found = ranges(first, last - first)
         caller.append(calls.caller[found] + len(functions))

@@ -29,8 +29,9 @@ from symbolize.core.string_table import StringTable
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.qualify import ResolvedFunctions, resolve_functions
 from symbolize.names import strip_version
+from symbolize.symbols.calls import calls_of
 from symbolize.symbols.elf_symbols import SymbolLayer
-from symbolize.symbols.functions import UNKNOWN, FunctionNames
+from symbolize.symbols.functions import UNKNOWN, Calls, FunctionNames
 from symbolize.symbols.icf import find_shared
 from symbolize.symbols.naming import agreeing, choose_names
 from symbolize.symbols.range_table import (
@@ -115,6 +116,12 @@ def assemble(
     candidates = [candidate for code in shared for candidate in code.candidates]
     shared_name = pool.add_all([candidate.name for candidate in candidates])
     shared_path = pool.add_all([candidate.path for candidate in candidates])
+    of_shared = Calls.none()
+    if dwarf is not None:
+        of_shared = calls_of(dwarf, [candidate.name for candidate in candidates], vaddrs)
+    call_linkage = pool.add_all([function.linkage for function in of_shared.functions])
+    call_name = pool.add_all([function.name for function in of_shared.functions])
+    call_path = pool.add_all([function.path for function in of_shared.functions])
     text, text_offset = pool.columns()
     nodes = tree.count
     return SymbolTable(
@@ -140,6 +147,13 @@ def assemble(
         folded_name=shared_name,
         folded_path=shared_path,
         folded_line=np.array([candidate.line for candidate in candidates], np.uint32),
+        call_return=of_shared.return_vaddr,
+        call_caller=of_shared.caller.astype(np.int32),
+        call_callee=of_shared.callee.astype(np.int32),
+        call_linkage=call_linkage,
+        call_name=call_name,
+        call_path=call_path,
+        call_line=np.array([function.line for function in of_shared.functions], np.uint32),
         has_names=dwarf is not None or symbols.has_functions,
     )
 

@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from symbolize.core.arrays import UInt64, distinct, distinct_inverse, layer_at
+from symbolize.core.arrays import UInt64, distinct_inverse, layer_at
 from symbolize.core.errors import ReadFailure
 from symbolize.elf import ElfImage
 from symbolize.elf.gotable import GO_SECTIONS, go_table
@@ -21,7 +19,6 @@ from symbolize.symbols.table import FunctionsAt, SymbolTable
 if TYPE_CHECKING:
     from symbolize.symbols.build import Builder
     from symbolize.symbols.call_graph import CallGraph
-    from symbolize.symbols.calls import IsShared
     from symbolize.symbols.elf_symbols import SymbolLayer
     from symbolize.symbols.split_dwarf_files import Finder
     from symbolize.symbols.table_file import Facts
@@ -186,13 +183,13 @@ class Binary:
         ]
         return FunctionsAt(number, names)
 
-    def calls(self, vaddrs: UInt64, distances: Sequence[int], is_shared: IsShared) -> Calls:
-        """The calls that return to one of the `distances` behind one of `vaddrs`; see `calls_returning_to`."""
-        from symbolize.symbols.calls import calls_returning_to
+    def calls(self, names: Sequence[bytes], vaddrs: UInt64) -> Calls:
+        """The calls at `vaddrs` (ascending) of the functions `names`, which share code, by the debug information."""
+        from symbolize.symbols.calls import calls_of
 
         with self.reading():
-            returns = distinct(np.concatenate([vaddrs + np.uint64(distance) for distance in distances]))
-            return calls_returning_to(self._builder.dwarf, returns, is_shared)
+            dwarf = self._builder.dwarf
+            return calls_of(dwarf, names, vaddrs) if dwarf is not None else Calls.none()
 
     def call_graph(self) -> CallGraph | None:
         """The calls of the binary; None without debug information. It is good until the files are closed."""

@@ -1,6 +1,6 @@
 """Which functions are called where, by the call sites of the debug information (R355, described calls)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -15,7 +15,10 @@ from symbolize.dwarf.decode import Dwarf
 from symbolize.dwarf.qualify import resolve_functions
 from symbolize.dwarf.sources import Source
 from symbolize.dwarf.units import make_reader
-from symbolize.symbols.functions import Calls, Function
+from symbolize.symbols.functions import Calls, Function, name_key, spellings
+
+DISTANCES = (0, 1, 4)
+"""How far behind the address of a caller its call may return to (R356, where calls return)."""
 
 IsShared = Callable[[Function], bool]
 """Whether a function is one of those that share code."""
@@ -38,31 +41,42 @@ class UnitCalls(NamedTuple):
     flags: UInt8
 
 
-def calls_returning_to(dwarf: Dwarf | None, vaddrs: UInt64, is_shared: IsShared) -> Calls:
-    """The calls that return to one of `vaddrs` (ascending).
+def calls_of(dwarf: Dwarf, names: Sequence[bytes], vaddrs: UInt64 | None) -> Calls:
+    """The calls of the functions with the linked `names`, which share code: all, or those by callers at `vaddrs`
+    (ascending).
 
-    Linkers leave the call sites of a folded function without addresses. Those of a function for which `is_shared` are
-    taken for calls of the function whose code it shares: the n-th of each for the same call, if all that they call is
-    the same or shared too (R358, calls of folded functions).
+    Linkers leave the call sites of a folded function without addresses. They are taken for calls of the function whose
+    code it shares: the n-th of each for the same call, if all that they call is the same or shared too (R358, calls of
+    folded functions).
     """
-    if dwarf is None:
+    if not names:
         return Calls.none()
-    units = dwarf.claims.units_for(vaddrs - np.uint64(1))  # a call may be the last instruction of its function
+    spelled = spellings(names)
+
+    def is_shared(function: Function) -> bool:
+        return name_key(function) in spelled
+
     columns: list[list[UInt64]] = [[np.zeros(0, np.uint64)] for _ in range(3)]
-    flags = [np.zeros(0, np.uint8)]
+    units, returns = dwarf.holding_code(), None
+    if vaddrs is not None:
+        returns = distinct(np.concatenate([vaddrs + np.uint64(distance) for distance in DISTANCES]))
+        units = dwarf.claims.units_for(distinct(np.concatenate((vaddrs, vaddrs - np.minimum(vaddrs, np.uint64(1))))))
     for source, walked in sources_of(dwarf, units):
         found = walk(source, walked)
-        rows = np.flatnonzero((found.owner >= 0) & is_among(found.return_pc, vaddrs))
-        parts = [(rows, rows), *_folded_twins(dwarf, found, rows, is_shared)]
-        for at, meant in parts:
+        rows = np.flatnonzero((found.owner >= 0) & (found.return_pc != np.uint64(NOWHERE)))
+        rows = rows[is_among(found.return_pc[rows], returns)] if returns is not None else rows
+        functions, number = functions_of(dwarf, found.origin[rows])
+        chosen = np.array([*map(is_shared, functions), False])[number]
+        rows = rows[is_among(found.return_pc[rows], found.return_pc[rows[chosen]])]
+        for at, meant in ((rows, rows), *_folded_twins(dwarf, found, rows, is_shared)):
             columns[0].append(found.return_pc[at])
             columns[1].append(found.origin[found.owner[meant]])
             columns[2].append(found.origin[meant])
-            flags.append(found.flags[meant])
     return_pc, caller, callee = (np.concatenate(parts) for parts in columns)
-    order = np.argsort(return_pc, kind="stable")
+    live, _, _ = clip_to(return_pc - np.minimum(return_pc, np.uint64(1)), return_pc, dwarf.code)
+    order = live[np.argsort(return_pc[live], kind="stable")]
     functions, row = functions_of(dwarf, np.concatenate((caller[order], callee[order])))
-    return Calls(return_pc[order], row[: len(order)], row[len(order) :], np.concatenate(flags)[order], functions)
+    return Calls(return_pc[order], row[: len(order)], row[len(order) :], functions)
 
 
 def functions_of(dwarf: Dwarf, dies: UInt64) -> tuple[list[Function], Int64]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt32, UInt64
+from symbolize.core.arrays import Bool, Int32, Int64, UInt32, UInt64
 from symbolize.core.string_array import StringArray
 from symbolize.names import demangle, function_key, split_suffix
 
@@ -54,34 +54,41 @@ def name_key(function: Function) -> bytes:
     return function_key(function.linkage) if function.linkage else function.name
 
 
+def spellings(linked: Sequence[bytes]) -> set[bytes]:
+    """The names by which `name_key` may know functions with these linked names."""
+    texts = demangle(linked, "default")
+    return {each for name, text in zip(linked, texts, strict=True) for each in spellings_of(name, text)}
+
+
+def spellings_of(linked: bytes, text: bytes) -> set[bytes]:
+    """The names by which `name_key` may know the function `linked`, whose readable name is `text`. gcc gives local
+    functions of C++ no linkage name (R6, names from symbols)."""
+    return {function_key(linked), linked, split_suffix(linked)[0], text}
+
+
 def names_it(function: Function) -> Callable[[bytes], bool]:
-    """Whether a linked name is one of `function`. gcc gives local functions of C++ no linkage name (R6, names from
-    symbols)."""
-    if function.linkage:
-        key = function_key(function.linkage)
-        return lambda linked: function_key(linked) == key
-    return lambda linked: function.name in (linked, split_suffix(linked)[0], demangle([linked], "default")[0])
+    """Whether a linked name is one of `function`."""
+    key = name_key(function)
+    return lambda linked: key in spellings([linked])
 
 
 @dataclass(eq=False)
 class Calls:
     """Calls, a row each, by where they return to: `return_vaddr` ascends, and several rows may have one.
 
-    `caller` and `callee` are rows of `functions`; the callee is -1 where the function is called by a pointer. `flags`
-    are those of `dwarf.call_sites.CallSites`.
+    `caller` and `callee` are rows of `functions`; the callee is -1 where the function is called by a pointer.
     """
 
     return_vaddr: UInt64
     caller: Int64
     callee: Int64
-    flags: UInt8
     functions: list[Function]
 
     @classmethod
     def none(cls) -> Self:
         """No calls, as of a binary without debug information."""
         nothing = np.zeros(0, np.int64)
-        return cls(np.zeros(0, np.uint64), nothing, nothing, np.zeros(0, np.uint8), [])
+        return cls(np.zeros(0, np.uint64), nothing, nothing, [])
 
 
 class LocationCalls(NamedTuple):

@@ -9,6 +9,7 @@ from symbolize.core.arrays import Bool, Int64, UInt64
 from symbolize.core.errors import ReadFailure
 from symbolize.core.mapped import CHANGED, ChangedFile
 from symbolize.symbols.binary import Binary
+from symbolize.symbols.functions import Calls
 from symbolize.symbols.nearest import lookup_nearest
 from symbolize.symbols.symbol_list_binary import SymbolListBinary
 from symbolize.symbols.table import Frames, IcfGroup, SymbolTable, joined_frames
@@ -28,13 +29,14 @@ class Tables(Protocol):
 class BulkAnswer(NamedTuple):
     """The frames at n addresses; which have an approximate line (None: none has); where a name may be missing because
     debug information is unreadable: bool[n]; code that several functions share, with the rows of the addresses there;
-    what is wrong with the files; and whether they have any names. `check` raises ReadFailure if one has changed
-    meanwhile."""
+    the calls of these functions; what is wrong with the files; and whether they have any names. `check` raises
+    ReadFailure if one has changed meanwhile."""
 
     frames: Frames
     approximate: Bool | None
     doubtful: Bool
     folded: list[tuple[IcfGroup, Int64]]
+    calls: Calls
     problems: list[str]
     has_names: bool
     check: Callable[[], None]
@@ -50,7 +52,7 @@ def look_up(binary: Binary | SymbolListBinary, vaddrs: UInt64, nearest_line: boo
     if made is not None or not isinstance(binary, Binary):
         return _look_up(binary, vaddrs, nearest_line, made)
     answers = [(portion, _look_up(binary, vaddrs[portion], nearest_line, None)) for portion in binary.portions(vaddrs)]
-    return answers[0][1] if len(answers) == 1 else _joined(answers)
+    return answers[0][1] if len(answers) == 1 else _joined(binary, vaddrs, answers)
 
 
 def _look_up(
@@ -73,13 +75,15 @@ def _look_up(
         else:
             if not _drop_changed(binary, table):
                 check = _check_of(binary, table)
-                return BulkAnswer(frames, approximate, doubtful, folded, table.problems, table.has_names, check)
+                return BulkAnswer(
+                    frames, approximate, doubtful, folded, table.calls(), table.problems, table.has_names, check
+                )
         made = None
     raise ChangedFile(binary.images[0].path, CHANGED)
 
 
-def _joined(answers: Sequence[tuple[slice, BulkAnswer]]) -> BulkAnswer:
-    """One answer, of those for portions of the addresses."""
+def _joined(binary: Binary, vaddrs: UInt64, answers: Sequence[tuple[slice, BulkAnswer]]) -> BulkAnswer:
+    """One answer, of those for portions of `vaddrs`; which calls are of shared code is known with all of them."""
     parts = [answer for _, answer in answers]
     folded: dict[tuple[int, int], tuple[IcfGroup, Int64]] = {}
     for portion, answer in answers:
@@ -92,6 +96,7 @@ def _joined(answers: Sequence[tuple[slice, BulkAnswer]]) -> BulkAnswer:
         np.concatenate(approximate) if approximate else None,
         np.concatenate([answer.doubtful for answer in parts]),
         list(folded.values()),
+        binary.calls([name for code, _ in folded.values() for name, _, _ in code.functions], vaddrs),
         list(dict.fromkeys(problem for answer in parts for problem in answer.problems)),
         any(answer.has_names for answer in parts),
         parts[-1].check,

@@ -25,7 +25,7 @@ from symbolize.core.arrays import (
 from symbolize.core.errors import ReadFailure
 from symbolize.core.mapped import MappedFile
 from symbolize.core.string_array import StringArray, joined_arrays
-from symbolize.symbols.functions import FunctionNames
+from symbolize.symbols.functions import Calls, Function, FunctionNames
 from symbolize.symbols.range_table import count_frames, fill_frames, lookup
 
 
@@ -130,7 +130,9 @@ class SymbolTable:
     `file_path`, or -1.
 
     The code `[folded_begin[i], folded_end[i])` is shared by the functions `[folded_offset[i], folded_offset[i + 1])`:
-    name, path and line (0: unknown), by `folded_evidence` (`FOLDED_EVIDENCE`). At `doubtful` ranges a name may be
+    name, path and line (0: unknown), by `folded_evidence` (`FOLDED_EVIDENCE`). Calls of them return to `call_return`,
+    which ascends; `call_caller` and `call_callee` (-1: by a pointer) are rows of the functions `call_linkage` and so on
+    (R355, described calls). At `doubtful` ranges a name may be
     missing because debug information is unreadable. `has_names`: the binary had DWARF or symbols. A table for certain
     addresses answers for those only. `file_size` are the bytes of its file, 0 if there is none; `file` is the one that
     the columns are mapped from.
@@ -158,6 +160,13 @@ class SymbolTable:
     folded_name: UInt32 = field(default_factory=lambda: np.zeros(0, np.uint32))
     folded_path: UInt32 = field(default_factory=lambda: np.zeros(0, np.uint32))
     folded_line: UInt32 = field(default_factory=lambda: np.zeros(0, np.uint32))
+    call_return: UInt64 = field(default_factory=lambda: np.zeros(0, np.uint64))
+    call_caller: Int32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    call_callee: Int32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    call_linkage: UInt32 = field(default_factory=lambda: np.zeros(0, np.uint32))
+    call_name: UInt32 = field(default_factory=lambda: np.zeros(0, np.uint32))
+    call_path: UInt32 = field(default_factory=lambda: np.zeros(0, np.uint32))
+    call_line: UInt32 = field(default_factory=lambda: np.zeros(0, np.uint32))
     doubtful_begin: UInt64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     doubtful_end: UInt64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     has_names: bool = True
@@ -210,6 +219,16 @@ class SymbolTable:
             evidence = FOLDED_EVIDENCE.get(int(self.folded_evidence[row]), "")
             code = IcfGroup(int(self.folded_begin[row]), int(self.folded_end[row]), evidence, functions)
             yield code, np.flatnonzero(rows == row)
+
+    def calls(self) -> Calls:
+        """The calls of functions that share code."""
+        columns = (
+            StringArray(self.text, self.text_offset, column)
+            for column in (self.call_linkage, self.call_name, self.call_path)
+        )
+        functions = [Function(*each) for each in zip(*columns, self.call_line.tolist(), strict=True)]
+        caller, callee = self.call_caller.astype(np.int64), self.call_callee.astype(np.int64)
+        return Calls(self.call_return, caller, callee, functions)
 
     @cached_property
     def functions(self) -> FunctionNames:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from symbolize.core.mapped import ChangedFile, MappedFile
 from symbolize.symbols.table import SymbolTable
 
-FORMAT = 3
+FORMAT = 4
 """Part of the name of the cache's folder: raised when the layout changes, or what is decoded for the same file."""
 
 MAGIC = b"\x89symtab\n"
@@ -35,10 +35,11 @@ COLUMNS = [column.name for column in fields(SymbolTable) if column.name not in N
 TYPES = {
     "|u1": "ranges text folded_evidence",
     "<u2": "node_call_column",
-    "<i4": "node_parent node_function node_call_file function_decl_file",
+    "<i4": "node_parent node_function node_call_file function_decl_file call_caller call_callee",
     "<u4": "node_call_line function_linkage function_name function_decl_line file_path folded_name folded_path "
-    "folded_line text_offset",
-    "<u8": "block_start block_offset folded_begin folded_end folded_offset doubtful_begin doubtful_end text_offset",
+    "folded_line call_linkage call_name call_path call_line text_offset",
+    "<u8": "block_start block_offset folded_begin folded_end folded_offset call_return doubtful_begin doubtful_end "
+    "text_offset",
 }
 """The columns of each type; `text_offset` is of either size."""
 
@@ -142,9 +143,12 @@ def is_sound(table: SymbolTable) -> bool:
         {functions, len(table.function_linkage), len(table.function_decl_file), len(table.function_decl_line)},
         {len(table.folded_begin), len(table.folded_end), len(table.folded_offset) - 1, len(table.folded_evidence)},
         {len(table.folded_name), len(table.folded_path), len(table.folded_line)},
+        {len(table.call_return), len(table.call_caller), len(table.call_callee)},
+        {len(table.call_linkage), len(table.call_name), len(table.call_path), len(table.call_line)},
         {len(table.doubtful_begin), len(table.doubtful_end)},
     )
-    texts = (table.function_linkage, table.function_name, table.file_path, table.folded_name, table.folded_path)
+    texts = [table.function_linkage, table.function_name, table.file_path, table.folded_name, table.folded_path]
+    texts += [table.call_linkage, table.call_name, table.call_path]
     return (
         all(len(equal) == 1 for equal in lengths)
         and ascends(table.block_start)
@@ -158,6 +162,9 @@ def is_sound(table: SymbolTable) -> bool:
         and rows_within(table.node_function, 0, functions)
         and rows_within(table.node_call_file, -1, files)
         and rows_within(table.function_decl_file, -1, files)
+        and ascends(table.call_return)
+        and rows_within(table.call_caller, 0, len(table.call_name))
+        and rows_within(table.call_callee, -1, len(table.call_name))
     )
 
 
