@@ -12,7 +12,19 @@ from symbolize.cli.options import EXIT_USAGE, print_error, print_output
 from symbolize.core.errors import did_you_mean, printable
 
 GROUPS: Final[tuple[str, ...]] = (
-    *("Arguments", "Binaries", "Output", "Selection", "Sources", "Names", "Report", "Cache", "Execution", "Limits"),
+    *(
+        "Arguments",
+        "Binaries",
+        "Output",
+        "Selection",
+        "Sources",
+        "Names",
+        "Report",
+        "Server",
+        "Cache",
+        "Execution",
+        "Limits",
+    ),
     *("Watching", "Formats", "General"),
 )
 """The titles of groups of options, in the order of the help."""

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "plan": Command("plan", "show which binaries would be used and which are missing"),
     "inspect": Command("inspect", "show what a binary, debug file, profile or trace contains"),
     "index": Command("index", "build the symbol tables of a folder in advance"),
+    "serve": Command("serve", "serve names and debug files over HTTP"),
     "cache": Command("cache", "show, check or clean the cache of symbol tables"),
     "completion": Command("completion", "print the completion script for bash, zsh or fish"),
     "help": Command("help", "show the options of a command"),

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from symbolize.core.arrays import UInt64, distinct_inverse, layer_at
 from symbolize.core.errors import ReadFailure
 from symbolize.elf import ElfImage
@@ -166,12 +168,29 @@ class Binary:
         with self.reading():
             return self._functions_at(vaddrs)
 
-    def _functions_at(self, vaddrs: UInt64) -> FunctionsAt:
+    @property
+    def _symbols(self) -> SymbolLayer:
+        """The symbols of the files, read once."""
         from symbolize.symbols.build import read_layer
 
         if self._layer is None:
             self._layer = read_layer(self.images) if self.is_cached() else self._builder.symbols
-        layer = self._layer
+        return self._layer
+
+    def function_bounds(self, vaddrs: UInt64) -> tuple[UInt64, UInt64]:
+        """Begin and end of the functions at `vaddrs` (ascending) by their symbols: the vaddr itself and 0 where none
+        is, and the end is 0 where the symbol has no size."""
+        with self.reading():
+            layer = self._symbols
+        row = layer_at(layer.start, layer.symbol, vaddrs)
+        has_symbol = row >= 0
+        if not len(layer.vaddr):
+            return vaddrs, np.zeros(len(vaddrs), np.uint64)
+        begin = np.where(has_symbol, layer.vaddr[row], vaddrs)
+        return begin, np.where(has_symbol & layer.sized[row], layer.end[row], np.uint64(0))
+
+    def _functions_at(self, vaddrs: UInt64) -> FunctionsAt:
+        layer = self._symbols
         if not len(layer.start):
             return self.table(vaddrs).lookup(vaddrs).outermost()
         symbols, number = distinct_inverse(layer_at(layer.start, layer.symbol, vaddrs))

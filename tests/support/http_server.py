@@ -16,11 +16,20 @@ HANG = 120.0
 
 
 class Request(NamedTuple):
-    """A request: its path, its headers with names in lower case, and the connection to answer on."""
+    """A request: its path, its headers with names in lower case, the connection to answer on, and what came of the body
+    together with the head."""
 
     path: str
     headers: Mapping[str, str]
     connection: socket.socket
+    begun: bytes = b""
+
+    def body(self) -> bytes:
+        """The body, as long as its head says."""
+        data = self.begun
+        while len(data) < int(self.headers["content-length"]) and (chunk := self.connection.recv(1 << 16)):
+            data += chunk
+        return data
 
     def reply(self, status: int, body: bytes = b"", **headers: str) -> None:
         """An orderly answer; `_` in the names of headers stands for `-`."""
@@ -112,9 +121,10 @@ class HttpServer:
                 if not chunk:
                     return
                 data += chunk
-            first, *lines = data.decode("latin-1").partition("\r\n\r\n")[0].split("\r\n")
+            head, _, begun = data.partition(b"\r\n\r\n")
+            first, *lines = head.decode("latin-1").split("\r\n")
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-            request = Request(first.split()[1], headers, connection)
+            request = Request(first.split()[1], headers, connection, begun)
             if request.path == "/":
                 self.probe(request)
             else:

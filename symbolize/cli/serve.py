@@ -1,0 +1,163 @@
+"""`symbolize serve`: a symbol server over folders of binaries."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import os
+import tempfile
+from collections.abc import Sequence
+
+from symbolize.cli.arguments import Parser
+from symbolize.cli.options import (
+    EXIT_DONE,
+    add_cache_options,
+    add_list,
+    at_least_one,
+    byte_size,
+    check_servers,
+    number,
+    open_cache,
+    print_error,
+)
+from symbolize.core.errors import UsageError
+from symbolize.core.files import no_such
+
+TOKEN = "SYMBOLIZE_TOKEN"
+GRACE = 30
+"""Seconds that requests have to end when the server is stopped."""
+KEEP_ALIVE = 15
+BACKLOG = 1024
+PORTS = 1 << 16
+
+
+def run_serve(arguments: Sequence[str]) -> int:
+    """Run the server until it is stopped; the exit code."""
+    options = serve_parser().parse_args(arguments)
+    token = os.environ.pop(TOKEN, "")
+    check(options, token)
+    with tempfile.TemporaryDirectory(prefix="symbolize-serve-") as folder:
+        # prometheus_client reads it when it is imported: the workers add up their metrics in this folder.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        return serve(options, token)
+
+
+def serve(options: argparse.Namespace, token: str) -> int:
+    """Run the server with `options`."""
+    try:
+        import uvicorn
+
+        from symbolize.serve.worker import Settings, check_settings
+    except ImportError as error:
+        raise UsageError(f"serve needs {error.name}, which is not installed: pip install 'symbolize[serve]'") from error
+    cache = None if options.no_cache else open_cache(options)
+    settings = Settings(
+        binaries=options.binaries,
+        cache=cache.base if cache is not None else "",
+        cache_limit=cache.limit if cache is not None else 0,
+        debuginfod=options.debuginfod,
+        demangle=options.demangle,
+        sources=options.source_path,
+        uploads=options.uploads or "",
+        upload_limit=options.upload_limit,
+        body_limit=options.body_limit,
+        forward=options.forward or "",
+        token=token,
+    )
+    check_settings(settings)
+    settings.leave()
+    print_error(f"symbolize: serving on http://{shown_host(options.host)}:{options.port}, {options.workers} workers")
+    uvicorn.run(
+        "symbolize.serve.worker:app",
+        factory=True,
+        host=options.host,
+        port=options.port,
+        workers=options.workers,
+        access_log=False,
+        log_level="warning",
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=GRACE,
+        server_header=False,
+    )
+    return EXIT_DONE
+
+
+def check(options: argparse.Namespace, token: str) -> None:
+    """Raise UsageError for options that contradict each other, or would open the server to everybody."""
+    if not options.binaries and not options.debuginfod:
+        raise UsageError("serve needs --binaries DIR or --debuginfod URL")
+    check_servers(options.debuginfod)
+    try:
+        is_loopback = options.host == "localhost" or ipaddress.ip_address(options.host).is_loopback
+    except ValueError:
+        raise UsageError(f"--host {options.host}: is no IP address") from None
+    if not is_loopback and not token:
+        raise UsageError(f"--host {options.host}: a server that others reach needs a token in {TOKEN}")
+    if options.uploads is not None and not token:
+        raise UsageError(f"--uploads needs a token in {TOKEN}")
+    if not 0 < options.port < PORTS:
+        raise UsageError(f"--port {options.port}: is not from 1 to {PORTS - 1}")
+    if options.uploads is not None and not os.path.isdir(options.uploads):
+        raise UsageError(f"--uploads {options.uploads}: {no_such(options.uploads, 'folder')}")
+
+
+def shown_host(host: str) -> str:
+    """An address as a URL has it."""
+    return f"[{host}]" if ":" in host else host
+
+
+def serve_parser() -> Parser:
+    """The arguments of the command."""
+    result = Parser(
+        "symbolize serve",
+        "Serve names, symbolized profiles and debug files over HTTP: Mozilla's symbolication API, debuginfod, and "
+        "profiles in and out.",
+        ["--binaries DIR [OPTIONS]"],
+        epilog=f"Requests need the token in {TOKEN} if there is one. Exit codes: 0 stopped, 1 failed, 2 usage.",
+    )
+    binaries = result.group("Binaries")
+    add_list(
+        binaries,
+        "--binaries",
+        "-b",
+        metavar="DIR",
+        help="folder with binaries and debug files; may be given several times",
+    )
+    add_list(
+        binaries,
+        "--debuginfod",
+        metavar="URL",
+        help="server to ask for what is missing there; may be given several times",
+    )
+    add_list(binaries, "--source-path", metavar="DIR", help="folder with source files that may be sent")
+    binaries.add_argument("--uploads", metavar="DIR", help="folder for debug files that clients send by PUT")
+    binaries.add_argument(
+        "--upload-limit",
+        metavar="SIZE",
+        type=byte_size,
+        default=4 << 30,
+        help="size of a file that is sent (default: 4G)",
+    )
+    group = result.group("Server")
+    group.add_argument(
+        "--host", metavar="ADDRESS", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)"
+    )
+    group.add_argument("--port", metavar="N", type=number, default=8080, help="port to listen on (default: 8080)")
+    group.add_argument("--workers", metavar="N", type=at_least_one, default=2, help="worker processes (default: 2)")
+    group.add_argument(
+        "--body-limit",
+        metavar="SIZE",
+        type=byte_size,
+        default=256 << 20,
+        help="size of a profile that is sent (default: 256M)",
+    )
+    group.add_argument("--forward", metavar="URL", help="server that OTLP profiles are passed on to, with names added")
+    result.group("Names").add_argument(
+        "--demangle",
+        choices=("default", "templates", "full", "none"),
+        default="full",
+        help="how C++ and Rust names are shown (default: full)",
+    )
+    add_cache_options(result)
+    return result

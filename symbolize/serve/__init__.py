@@ -1,0 +1,1 @@
+"""A symbol server: names for addresses, symbolized profiles and debug files over HTTP, from folders of binaries."""

@@ -1,0 +1,97 @@
+"""A server of `symbolize serve` as a process, and requests to it."""
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+PATIENCE = 60.0
+"""Seconds until a server answers that is all right."""
+
+
+class Answer(NamedTuple):
+    """An answer: status, headers with names in lower case, and body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+
+@dataclass
+class SymbolServer:
+    """A running server."""
+
+    process: "subprocess.Popen[str]"
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
+        """Send a request; `_` in the names of headers stands for `-`."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            answer = connection.getresponse()
+            return Answer(answer.status, {name.lower(): text for name, text in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def symbolicate(self, request: Any) -> Answer:
+        """Ask for names."""
+        return self.ask("POST", "/symbolicate/v5", json.dumps(request).encode())
+
+    def workers(self) -> list[int]:
+        """The ids of its worker processes that hold its socket."""
+        children = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
+        with open(children) as file:
+            pids = [int(pid) for pid in file.read().split()]
+        return [pid for pid in pids if b"spawn_main" in _command_line(pid)]
+
+
+def _command_line(pid: int) -> bytes:
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read()
+
+
+@contextmanager
+def symbol_server(options: Sequence[str], token: str = "") -> Iterator[SymbolServer]:
+    """`symbolize serve` with `options` and one worker, if they name no other number, ended afterwards."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "symbolize", "serve", "--port", str(port), "--workers", "1", *options]
+    environment = os.environ | ({"SYMBOLIZE_TOKEN": token} if token else {})
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
+    server = SymbolServer(process, port)
+    try:
+        wait_until_ready(server)
+        yield server
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def wait_until_ready(server: SymbolServer) -> None:
+    """Wait until it answers."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        assert server.process.poll() is None, server.process.stderr and server.process.stderr.read()
+        with suppress(OSError, http.client.HTTPException):
+            if server.ask("GET", "/readyz").status == http.HTTPStatus.OK:
+                return
+        time.sleep(0.05)
+    raise AssertionError("the server does not answer")
