@@ -12,10 +12,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from symbolize.batch.storage.backend import Storage
 from symbolize.binaries import Answer, Attempt, Kind
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import InputError
+from symbolize.storage.backend import Storage
 
 if TYPE_CHECKING:
     from symbolize.binaries.debuginfod import Debuginfod, Fetched

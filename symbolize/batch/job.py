@@ -24,9 +24,6 @@ from symbolize.batch.fetching import Fetcher
 from symbolize.batch.manifest import FETCH, UNREACHABLE, InputResult, Item, Manifest, State
 from symbolize.batch.monitoring.observers import Observer
 from symbolize.batch.run_tables import FOLDER, GIVEN_UP, RunTables
-from symbolize.batch.storage.backend import Storage
-from symbolize.batch.storage.input_names import Input, NotListed, Problem
-from symbolize.batch.storage.inputs import find_inputs, local_path
 from symbolize.batch.tasks import (
     SPILLS,
     DecodeResult,
@@ -41,6 +38,9 @@ from symbolize.batch.tasks import (
 from symbolize.binaries import Kind
 from symbolize.core.errors import OutputError, SymbolizeError
 from symbolize.core.reasons import Reason
+from symbolize.storage.backend import Storage
+from symbolize.storage.input_names import Input, NotListed, Problem
+from symbolize.storage.inputs import find_inputs, local_path
 
 MAX_FETCHES: Final = 4
 """Times that files are fetched: those that were fetched may need others."""

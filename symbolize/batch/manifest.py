@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Self
 
-from symbolize.batch.storage.input_names import ENDING, Input
-from symbolize.batch.storage.inputs import alternative_names
 from symbolize.binaries.store import ENDINGS, ERRORS, DamagedStore, check_consistency, is_damage, one_line, seal
 from symbolize.core.errors import OutputError, UsageError
 from symbolize.core.files import os_error_text, require_regular
 from symbolize.core.reasons import Reason
+from symbolize.storage.input_names import ENDING, Input
+from symbolize.storage.inputs import alternative_names
 
 UNREACHABLE = "unreachable"
 """The reason of quarantined inputs that every run tries again: a server did not answer."""

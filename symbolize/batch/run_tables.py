@@ -4,9 +4,9 @@ from typing import Final
 
 import numpy as np
 
-from symbolize.batch.storage.backend import Storage
 from symbolize.core.arrays import UInt64
 from symbolize.core.errors import InputError
+from symbolize.storage.backend import Storage
 from symbolize.symbols import Binary, DamagedTable, FailedTable, SymbolTable, read_table, was_made_of, write_table
 
 FOLDER: Final = "tables"

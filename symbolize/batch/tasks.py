@@ -28,10 +28,6 @@ from symbolize.batch.manifest import (
     State,
 )
 from symbolize.batch.run_tables import RunTables, read_addresses
-from symbolize.batch.storage.backend import Storage
-from symbolize.batch.storage.input_names import ENDING
-from symbolize.batch.storage.inputs import local_path, open_input
-from symbolize.batch.storage.urls import Denied, Unreachable, is_url
 from symbolize.binaries import Kind
 from symbolize.core.arrays import UInt64, distinct
 from symbolize.core.errors import InputError, OutputError, ReadFailure, SymbolizeError, UsageError
@@ -41,6 +37,10 @@ from symbolize.load.open import load_all
 from symbolize.pipeline import Result, Symbolizer
 from symbolize.report.json import coverage
 from symbolize.resolve import PendingDecode
+from symbolize.storage.backend import Storage
+from symbolize.storage.input_names import ENDING
+from symbolize.storage.inputs import local_path, open_input
+from symbolize.storage.urls import Denied, Unreachable, is_url
 from symbolize.symbols import TableCache, default_folder
 from symbolize.write import write
 from symbolize.write.files import check_inputs
@@ -238,7 +238,7 @@ def open_cache(config: WorkerConfig) -> TableCache:
     """The cache of symbol tables; for a URL, in front of it the cache of this machine."""
     if not is_url(config.cache):
         return TableCache(config.cache, config.cache_limit)
-    from symbolize.batch.storage.shared_cache import open_shared_cache
+    from symbolize.storage.shared_cache import open_shared_cache
 
     return open_shared_cache(config.cache, default_folder(), config.cache_limit)
 

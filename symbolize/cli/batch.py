@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from symbolize.batch.storage.input_names import STATE_FOLDER
 from symbolize.cli.arguments import Parser
 from symbolize.cli.options import (
     EXIT_BELOW,
@@ -42,12 +41,13 @@ from symbolize.cli.options import (
 from symbolize.cli.selection import add_edit_options, edits_of
 from symbolize.core.errors import UsageError
 from symbolize.core.files import no_such
+from symbolize.storage.input_names import STATE_FOLDER
 
 if TYPE_CHECKING:
     from symbolize.batch.engines.engine import Engine
     from symbolize.batch.job import Batch, Plan, Shard
     from symbolize.batch.manifest import Manifest
-    from symbolize.batch.storage.backend import Storage
+    from symbolize.storage.backend import Storage
 
 TASKS_ON_CLUSTER = 8
 """Inputs in one task of a cluster, which takes milliseconds to send."""
@@ -260,9 +260,9 @@ def plan_of(options: argparse.Namespace) -> Plan:
     from symbolize import __version__
     from symbolize.batch.engines.engine import Limits
     from symbolize.batch.job import Plan, new_run
-    from symbolize.batch.storage.backend import Storage
-    from symbolize.batch.storage.urls import is_url
     from symbolize.batch.tasks import WorkerConfig
+    from symbolize.storage.backend import Storage
+    from symbolize.storage.urls import is_url
     from symbolize.symbols import DEFAULT_LIMIT, default_folder
 
     inputs = [*options.inputs, *options.watch]
@@ -338,8 +338,8 @@ def state_folder(options: argparse.Namespace, inputs: Sequence[str], out: Storag
     """The local folder for the manifest; `part` is its path below the outputs. Raises UsageError where inputs and
     outputs overlap."""
     from symbolize.batch.job import is_below
-    from symbolize.batch.storage.backend import LocalStorage
-    from symbolize.batch.storage.inputs import local_path
+    from symbolize.storage.backend import LocalStorage
+    from symbolize.storage.inputs import local_path
     from symbolize.symbols import default_folder
 
     local = [(argument, path) for argument in inputs if (path := local_path(argument)) is not None]

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 from symbolize.batch.monitoring.logs import JsonLog
 from symbolize.batch.monitoring.observers import Observer, ObserverGroup
 from symbolize.batch.monitoring.summary import Summary, Tally, write_quarantine
-from symbolize.batch.storage.input_names import ENDING, Input
-from symbolize.batch.storage.inputs import NAME_LIST, find_inputs, local_path
-from symbolize.batch.storage.patterns import is_pattern, split_pattern
 from symbolize.cli.batch_progress import BatchProgress
 from symbolize.cli.hints import OPTION_HINTS
 from symbolize.cli.options import print_error, print_output
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.terminal import width_of
+from symbolize.storage.input_names import ENDING, Input
+from symbolize.storage.inputs import NAME_LIST, find_inputs, local_path
+from symbolize.storage.patterns import is_pattern, split_pattern
 from symbolize.write.files import check_inputs, output_file
 
 if TYPE_CHECKING:

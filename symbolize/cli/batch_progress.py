@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, Never
 
 from symbolize.batch.manifest import State
 from symbolize.batch.monitoring.observers import Observer, duration, one_line, rate_text
-from symbolize.batch.storage.urls import shown_uri
 from symbolize.cli.options import print_error
 from symbolize.core.errors import printable
+from symbolize.storage.urls import shown_uri
 
 if TYPE_CHECKING:
     from tqdm import tqdm

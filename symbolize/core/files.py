@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import BinaryIO, Final, NamedTuple
 
-from symbolize.core.errors import closest
+from symbolize.core.errors import OutputError, closest
 
 ABANDONED: Final = 3600
 """Seconds after which an unfinished file was left by a process that died."""
@@ -88,6 +88,11 @@ def no_file(path: str | os.PathLike[str]) -> OSError:
 def os_error_text(error: BaseException) -> str:
     """The message of an error of the system, without number and path, or of any other error."""
     return str(getattr(error, "strerror", None) or error)
+
+
+def output_error(name: str, error: Exception) -> OutputError:
+    """What went wrong with an output, as a person reads it."""
+    return OutputError(f"{name}: cannot be written: {os_error_text(error)}")
 
 
 def file_size(path: str) -> int:

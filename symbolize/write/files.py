@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, Final, TextIO
 
 from symbolize.core.errors import OutputError, UsageError, printable
-from symbolize.core.files import atomic_file, os_error_text
+from symbolize.core.files import atomic_file, output_error
 
 STANDARD_OUTPUT: Final = "-"
 """The output of this name; the input of this name is standard input."""
@@ -122,8 +122,3 @@ def output_file(name: str) -> Iterator[BinaryIO]:
                 os.fchmod(file.fileno(), stat.S_IMODE(os.stat(path).st_mode))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise output_error(name, error) from error
-
-
-def output_error(name: str, error: Exception) -> OutputError:
-    """What went wrong with an output, as a person reads it."""
-    return OutputError(f"{name}: cannot be written: {os_error_text(error)}")

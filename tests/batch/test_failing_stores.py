@@ -68,7 +68,7 @@ def failing(bucket: Bucket, role: Role, how: str, endpoint: str, monkeypatch: py
     """While this lasts, the store fails."""
     with monkeypatch.context() as patched, StoreProxy(endpoint, lambda *asked: how * role.fails(*asked)) as proxy:
         impatient(patched)
-        patched.setattr("symbolize.batch.clock.call_within", hasty(proxy))
+        patched.setattr("symbolize.storage.clock.call_within", hasty(proxy))
         patched.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1" if how == "down" else proxy.url)
         if how == "credentials":
             patched.delenv("AWS_ACCESS_KEY_ID")
@@ -168,7 +168,7 @@ def test_a_store_that_is_down_is_not_asked_for_each_input(
     """After 16 inputs in a row the others wait for the next run, which does all; objects that are denied or missing say
     nothing of the others, which would never be reached behind them."""
     from symbolize.batch import tasks
-    from symbolize.batch.storage.urls import Denied, Unreachable
+    from symbolize.storage.urls import Denied, Unreachable
 
     (tmp_path / "in").mkdir()
     for number in range(30):

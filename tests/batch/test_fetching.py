@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from symbolize.batch.fetching import ANSWERS, FOLDER, Fetcher, WorkerAnswer, WorkerServers, open_client
-from symbolize.batch.storage.backend import Storage
 from symbolize.binaries import Attempt
 from symbolize.binaries.debuginfod.cache import default_folder
 from symbolize.binaries.debuginfod.types import Fetched
+from symbolize.storage.backend import Storage
 
 LOST = Attempt("http://x", "is away")
 

@@ -12,8 +12,8 @@ from symbolize.batch import tasks as batch_tasks
 from symbolize.batch.engines.engine import Failure, Task
 from symbolize.batch.job import Batch, Shard, is_below
 from symbolize.batch.manifest import Manifest, State
-from symbolize.batch.storage.backend import Storage
 from symbolize.enrich.edits import Edits
+from symbolize.storage.backend import Storage
 from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
 from tests.support.batch_runs import (
     ALL_DONE,

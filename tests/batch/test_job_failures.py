@@ -13,11 +13,11 @@ from symbolize.batch import tasks as batch_tasks
 from symbolize.batch.engines.engine import Failure, Limits, Outcome, Task
 from symbolize.batch.job import Batch
 from symbolize.batch.manifest import UNREACHABLE, InputResult, Manifest, ProfileRow, State
-from symbolize.batch.storage.backend import LocalStorage
-from symbolize.batch.storage.input_names import Input
 from symbolize.core.errors import OutputError
 from symbolize.core.reasons import Reason
 from symbolize.load import load
+from symbolize.storage.backend import LocalStorage
+from symbolize.storage.input_names import Input
 from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
 from tests.support.batch_runs import ALL_DONE, BINS, LEDGER, SPECTRA, copies, outputs
 from tests.support.fixture_files import BINARIES
@@ -241,7 +241,7 @@ def test_nothing_can_be_written(some: Path, tmp_path: Path, monkeypatch: pytest.
 
     out = tmp_path / "out"
     with monkeypatch.context() as patched:
-        patched.setattr("symbolize.batch.storage.backend.LocalStorage.write", no_space)
+        patched.setattr("symbolize.storage.backend.LocalStorage.write", no_space)
         with pytest.raises(OutputError, match="No space left"):
             run_plan(plan(some, out, BINS))
     assert run_plan(plan(some, out, BINS))[0] == {**ALL_DONE, State.DONE: 3}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from symbolize.batch.manifest import INCOMPLETE, UNREACHABLE, InputResult, Manifest, ProfileRow, State
-from symbolize.batch.storage.input_names import Input
+from symbolize.storage.input_names import Input
 
 
 def test_settling(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from symbolize.batch.manifest import LAYOUT, InputResult, Manifest, ProfileRow, State
-from symbolize.batch.storage.input_names import Input
 from symbolize.core.errors import OutputError, UsageError
+from symbolize.storage.input_names import Input
 from tests.support.batch_engines import plan, run_plan
 from tests.support.batch_runs import BINS
 

@@ -13,9 +13,9 @@ from symbolize.batch.engines.engine import Failure, Task
 from symbolize.batch.job import Batch
 from symbolize.batch.manifest import Manifest, State
 from symbolize.batch.monitoring.summary import Summary, Tally
-from symbolize.batch.storage.backend import LocalStorage
 from symbolize.core.errors import OutputError
 from symbolize.enrich.edits import Edits
+from symbolize.storage.backend import LocalStorage
 from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
 from tests.support.batch_runs import ALL_DONE, BINS, GPERFTOOLS, LEDGER, SPECTRA, copies, files_below, outputs, trace
 

@@ -10,9 +10,9 @@ import pytest
 
 from symbolize.batch import run_tables
 from symbolize.batch.run_tables import ADDRESSES, FOLDER, TABLE, WHOLE, RunTables
-from symbolize.batch.storage.backend import LocalStorage
 from symbolize.binaries import BinaryIndex, Companions
 from symbolize.elf import ElfImage
+from symbolize.storage.backend import LocalStorage
 from symbolize.symbols import Binary, read_table
 from tests.support.fixture_files import BINARIES, FIXTURES
 

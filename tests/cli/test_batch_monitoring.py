@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from symbolize.batch.manifest import InputResult, Manifest
-from symbolize.batch.storage.input_names import Input
 from symbolize.cli import main
 from symbolize.cli.batch_monitoring import BatchMonitor
 from symbolize.cli.options import EXIT_SOME
 from symbolize.core.errors import OutputError, UsageError
+from symbolize.storage.input_names import Input
 from tests.support import batch_events as events
 from tests.support.fixture_files import BINARIES, FIXTURES
 

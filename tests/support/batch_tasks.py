@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from symbolize.batch.clock import wait_for
 from symbolize.core.errors import InputError
+from symbolize.storage.clock import wait_for
 
 
 def double(number: int) -> int:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from symbolize.batch.storage.backend import Storage
+from symbolize.storage.backend import Storage
 
 BAD_NAMES = ["", "..", "../x", "a/../../x", "/etc/x", "a//b", "a/./b", "a/", "a\0b"]
 

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from symbolize.batch.manifest import InputResult, Manifest, ProfileRow, State
-from symbolize.batch.storage.input_names import Input
 from symbolize.binaries import BinaryIndex, store, verify
 from symbolize.core.errors import OutputError, UsageError
+from symbolize.storage.input_names import Input
 from tests.support.tiny_elf import elf
 from tools.fuzz.mutate import ANY, HOW_MANY, cut
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, Self
 
-from symbolize.batch.clock import own_time
 from symbolize.core.errors import SymbolizeError, printable
+from symbolize.storage.clock import own_time
 
 
 class Failure(enum.StrEnum):

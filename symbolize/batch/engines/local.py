@@ -13,11 +13,11 @@ from multiprocessing import get_context, resource_tracker
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from symbolize.batch.clock import OVERDUE
 from symbolize.batch.engines.engine import Failure, Limits, Outcome, Reply, Task, one_line, outcome_of, packed, perform
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.core.parallel import end_with_parent, limit_threads
+from symbolize.storage.clock import OVERDUE
 
 PRELOADED = ["symbolize.batch.tasks", "symbolize.pipeline"]
 """Modules that are imported once for all workers."""

@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from symbolize.batch.manifest import State
-from symbolize.batch.storage.urls import shown_uri
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import printable
+from symbolize.storage.urls import shown_uri
 
 if TYPE_CHECKING:
     from symbolize.batch.fetching import FetchedFile

@@ -13,8 +13,8 @@ import pytest
 from symbolize.batch.manifest import Manifest
 from symbolize.batch.monitoring.logs import JsonLog, timestamp
 from symbolize.batch.monitoring.summary import write_quarantine
-from symbolize.batch.storage.input_names import Input
 from symbolize.core.errors import OutputError
+from symbolize.storage.input_names import Input
 from tests.support import batch_events as events
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from symbolize.batch.storage.input_names import MAX_COMPONENT, MAX_NAME, STATE_FOLDER, Input, Problem, output_name
-from symbolize.batch.storage.inputs import alternative_names, find_inputs, open_input
-from symbolize.batch.storage.patterns import Pattern, split_pattern
 from symbolize.load.extensions import without_endings
+from symbolize.storage.input_names import MAX_COMPONENT, MAX_NAME, STATE_FOLDER, Input, Problem, output_name
+from symbolize.storage.inputs import alternative_names, find_inputs, open_input
+from symbolize.storage.patterns import Pattern, split_pattern
 
 
 def tree(root: Path, *names: str) -> Path:

@@ -3,9 +3,9 @@
 import os
 from typing import Final
 
-from symbolize.batch.storage.backend import LocalStorage, Storage, copy
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.core.files import atomic_file
+from symbolize.storage.backend import LocalStorage, Storage, copy
 from symbolize.symbols.cache import DEFAULT_LIMIT, ENDING, TableCache, identities, is_unchanged
 from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.table_file import FORMAT, DamagedTable, Facts, read_table

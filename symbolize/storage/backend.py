@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, BinaryIO, Final
 
-from symbolize.batch.storage import urls
-from symbolize.batch.storage.input_names import STATE_FOLDER
-from symbolize.batch.storage.inputs import local_path
-from symbolize.batch.storage.scratch import Scratch
 from symbolize.core.errors import InputError, OutputError, UsageError
-from symbolize.core.files import CacheFolder, atomic_file, os_error_text, unfinished_path
-from symbolize.write.files import output_error
+from symbolize.core.files import CacheFolder, atomic_file, os_error_text, output_error, unfinished_path
+from symbolize.storage import urls
+from symbolize.storage.input_names import STATE_FOLDER
+from symbolize.storage.inputs import local_path
+from symbolize.storage.scratch import Scratch
 
 UNFINISHED_FOLDER: Final = f"{STATE_FOLDER}/tmp"
 """Where files below a folder are written before they get their names."""

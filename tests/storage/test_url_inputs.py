@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch.storage import urls
-from symbolize.batch.storage.input_names import Input, Problem
-from symbolize.batch.storage.inputs import alternative_names, find_inputs, open_input
-from symbolize.batch.storage.urls import files_at, scheme_of, shown
 from symbolize.core.errors import InputError, UsageError
 from symbolize.load import load
+from symbolize.storage import urls
+from symbolize.storage.input_names import Input, Problem
+from symbolize.storage.inputs import alternative_names, find_inputs, open_input
+from symbolize.storage.urls import files_at, scheme_of, shown
 from tests.support.buckets import Bucket, impatient
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from symbolize.batch.storage import urls
-from symbolize.batch.storage.input_names import STATE_FOLDER, UNFINISHED, Input, NotListed, Problem, output_name
-from symbolize.batch.storage.patterns import ANY_FOLDERS, Pattern, is_pattern, literal_start, split_pattern
 from symbolize.core.errors import InputError
+from symbolize.storage import urls
+from symbolize.storage.input_names import STATE_FOLDER, UNFINISHED, Input, NotListed, Problem, output_name
+from symbolize.storage.patterns import ANY_FOLDERS, Pattern, is_pattern, literal_start, split_pattern
 
 NO_PATTERNS = frozenset(["http", "https"])
 """Schemes in whose URLs a question mark begins the query."""

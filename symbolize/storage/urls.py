@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
 
-from symbolize.batch.clock import wait_for
 from symbolize.core.errors import InputError, UsageError, printable
+from symbolize.storage.clock import wait_for
 
 URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 CREDENTIALS: Final = re.compile(r"(?<=://)[^/?#\s]*@")

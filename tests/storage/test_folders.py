@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symbolize.batch.storage import backend as places
-from symbolize.batch.storage.backend import PIECE, Storage, copy
-from symbolize.batch.storage.scratch import Scratch
 from symbolize.core.errors import InputError, OutputError
+from symbolize.storage import backend as places
+from symbolize.storage.backend import PIECE, Storage, copy
+from symbolize.storage.scratch import Scratch
 from tests.support.batch_runs import files_below
 from tests.support.storage_files import BAD_NAMES, content, write
 
@@ -66,7 +66,7 @@ def test_links_are_no_files_of_a_place(tmp_path: Path) -> None:
 
 def test_copies_are_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what they are copies of, until they have to make room; one that was just asked for stays."""
-    monkeypatch.setattr("symbolize.batch.storage.scratch.LIMIT", 10)
+    monkeypatch.setattr("symbolize.storage.scratch.LIMIT", 10)
     scratch = Scratch(str(tmp_path))
     for identity in "abc":
         with scratch.copy(identity) as file:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symbolize.batch.storage.backend import LocalStorage, ObjectStorage
-from symbolize.batch.storage.shared_cache import MAX_FAILURES, SharedCache, open_shared_cache
 from symbolize.core.errors import UsageError
 from symbolize.elf import ElfImage
+from symbolize.storage.backend import LocalStorage, ObjectStorage
+from symbolize.storage.shared_cache import MAX_FAILURES, SharedCache, open_shared_cache
 from symbolize.symbols import Binary, build_table
 from symbolize.symbols.cache import facts_of
 from symbolize.symbols.table_file import PREFIX, Facts, crc32

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from typing import BinaryIO, Final, NamedTuple, TextIO
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from symbolize.batch.storage.input_names import (
+from symbolize.core.errors import InputError
+from symbolize.core.files import os_error_text
+from symbolize.storage.input_names import (
     STATE_FOLDER,
     UNFINISHED,
     Input,
@@ -18,11 +20,9 @@ from symbolize.batch.storage.input_names import (
     alternatives,
     output_name,
 )
-from symbolize.batch.storage.patterns import Pattern, is_pattern, split_pattern
-from symbolize.batch.storage.url_inputs import find_at_url
-from symbolize.batch.storage.urls import is_url, open_url
-from symbolize.core.errors import InputError
-from symbolize.core.files import os_error_text
+from symbolize.storage.patterns import Pattern, is_pattern, split_pattern
+from symbolize.storage.url_inputs import find_at_url
+from symbolize.storage.urls import is_url, open_url
 
 NAME_LIST: Final = "-"
 """The argument for a list of names on standard input."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch.storage import backend as places
-from symbolize.batch.storage import scratch
-from symbolize.batch.storage.backend import Storage
 from symbolize.core.errors import InputError, OutputError, UsageError
+from symbolize.storage import backend as places
+from symbolize.storage import scratch
+from symbolize.storage.backend import Storage
 from tests.support.batch_runs import files_below
 from tests.support.buckets import Bucket, impatient
 from tests.support.storage_files import BAD_NAMES, content, write

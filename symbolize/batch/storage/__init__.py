@@ -1,1 +1,0 @@
-"""Where inputs are found and files are put: folders and object stores. Knows nothing of profiles."""
