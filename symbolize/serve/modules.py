@@ -3,72 +3,19 @@
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Final, NamedTuple
-
-import numpy as np
+from collections.abc import Sequence
+from typing import Final
 
 from symbolize.binaries import BinaryIndex, Servers, find_binary
 from symbolize.binaries.entries import Entry
-from symbolize.core.arrays import UInt64, distinct_inverse
-from symbolize.core.errors import SymbolizeError
+from symbolize.resolve.module import Module
 from symbolize.resolve.opened import OpenBinaries
-from symbolize.symbols import Binary, Frames, TableCache
-from symbolize.symbols.retrying_lookup import look_up
+from symbolize.symbols import TableCache
 
 MAX_OPEN: Final = 256
 """Binaries that are open at a time."""
 MAX_UNKNOWN: Final = 1 << 14
 """Ids without files that are remembered until the folders are walked again."""
-
-
-class Names(NamedTuple):
-    """The answer for some vaddrs: `frames` at each, and where its function begins and ends (0: unknown)."""
-
-    frames: Frames
-    begin: UInt64
-    end: UInt64
-
-
-class Module:
-    """One binary, which one request at a time uses."""
-
-    def __init__(self, opened: OpenBinaries, binary: Binary, build_id: str) -> None:
-        self._opened = opened
-        self._lock = threading.Lock()
-        self._is_closed = False
-        self.binary = binary
-        self.build_id = build_id
-
-    @property
-    def base(self) -> int:
-        """The vaddr of the image's first byte, which offsets of Firefox' profiles count from."""
-        first = min(self.binary.loaded.segments, key=lambda segment: segment.vaddr, default=None)
-        return first.vaddr - first.vaddr % max(first.alignment, 1) if first is not None else 0
-
-    def names(self, vaddrs: UInt64) -> Names:
-        """The frames at `vaddrs` (in any order). Raises ReadFailure, also if the module was closed meanwhile."""
-        ascending, which = distinct_inverse(vaddrs)
-        with self.used() as binary:
-            answer = look_up(binary, ascending, nearest_line=False, tables=None)
-            begin, end = binary.function_bounds(ascending)
-            answer.check()
-        return Names(answer.frames.take(which.astype(np.int64)), begin[which], end[which])
-
-    @contextmanager
-    def used(self) -> Iterator[Binary]:
-        """The binary, for this caller alone. Raises SymbolizeError if it was closed meanwhile."""
-        with self._lock:
-            if self._is_closed:
-                raise SymbolizeError("the binary was closed, because it changed or others were asked for; ask again")
-            yield self.binary
-
-    def close(self) -> None:
-        """Close the files, once nobody uses them."""
-        with self._lock:
-            self._is_closed = True
-            self._opened.close()
 
 
 class Modules:

@@ -9,7 +9,8 @@ import numpy as np
 from symbolize.core.arrays import UInt64
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.names import Mode, demangle
-from symbolize.serve.modules import Module, Modules
+from symbolize.resolve.module import Module
+from symbolize.serve.modules import Modules
 
 MAX_JOBS: Final = 10
 MAX_OFFSET: Final = 1 << 63

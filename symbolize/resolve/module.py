@@ -1,0 +1,97 @@
+"""One binary that stays open for lookups without a profile, found by its path or its build id."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from symbolize.binaries import BinaryIndex, BinaryMatch, find_binary, is_build_id
+from symbolize.core.arrays import UInt64, distinct_inverse
+from symbolize.core.errors import InputError, SymbolizeError
+from symbolize.elf import read_build_id
+from symbolize.resolve.opened import OpenBinaries
+from symbolize.symbols import Binary, Frames, TableCache
+from symbolize.symbols.retrying_lookup import look_up
+
+
+class Names(NamedTuple):
+    """The answer for some vaddrs: `frames` at each, and where its function begins and ends (0: unknown)."""
+
+    frames: Frames
+    begin: UInt64
+    end: UInt64
+
+
+class Module:
+    """One binary, which one request at a time uses."""
+
+    def __init__(self, opened: OpenBinaries, binary: Binary, build_id: str) -> None:
+        self._opened = opened
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self.binary = binary
+        self.build_id = build_id
+
+    @property
+    def base(self) -> int:
+        """The vaddr of the image's first byte, which offsets of Firefox' profiles count from."""
+        first = min(self.binary.loaded.segments, key=lambda segment: segment.vaddr, default=None)
+        return first.vaddr - first.vaddr % max(first.alignment, 1) if first is not None else 0
+
+    def names(self, vaddrs: UInt64) -> Names:
+        """The frames at `vaddrs` (in any order). Raises ReadFailure, also if the module was closed meanwhile."""
+        ascending, which = distinct_inverse(vaddrs)
+        with self.used() as binary:
+            answer = look_up(binary, ascending, nearest_line=False, tables=None)
+            begin, end = binary.function_bounds(ascending)
+            answer.check()
+        return Names(answer.frames.take(which.astype(np.int64)), begin[which], end[which])
+
+    @contextmanager
+    def used(self) -> Iterator[Binary]:
+        """The binary, for this caller alone. Raises SymbolizeError if it was closed meanwhile."""
+        with self._lock:
+            if self._is_closed:
+                raise SymbolizeError("the binary was closed, because it changed or others were asked for; ask again")
+            yield self.binary
+
+    def close(self) -> None:
+        """Close the files, once nobody uses them."""
+        with self._lock:
+            self._is_closed = True
+            self._opened.close()
+
+
+def open_module(name: str, index: BinaryIndex, cache: TableCache | None) -> Module:
+    """The binary at the path `name`, with what `index` has of its build, or the binary of `index` with the build id
+    `name`. Raises InputError if there is none or it cannot be read."""
+    opened = OpenBinaries(index, cache)
+    try:
+        if is_build_id(name) and not os.path.exists(name):
+            found = find_binary(index, name, "")
+            chosen, problems = opened.one(found)
+            problems = problems or [found.detail or "no binary has this build id"]
+        else:
+            found = _files_of(index, name)
+            chosen, problems = opened.with_file(name, found), opened.open(found).unreadable
+        if chosen is None:
+            raise InputError(name, "; ".join(problem.removeprefix(f"{name}: ") for problem in problems))
+    except BaseException:
+        opened.close()
+        raise
+    return Module(opened, chosen, found.build_id)
+
+
+def _files_of(index: BinaryIndex, path: str) -> BinaryMatch:
+    """The file at `path`, and what the index has of its build."""
+    try:
+        build_id = read_build_id(path)
+    except (InputError, OSError):
+        build_id = None
+    found = find_binary(index, build_id, "") if build_id and index.has_sources else BinaryMatch()
+    paths = [path, *(other for other in found.paths if other != path)]
+    return replace(found, paths=paths, expected={path: build_id or "", **found.expected})
