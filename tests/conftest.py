@@ -9,11 +9,15 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.buckets import Bucket
 
 COUNT = itertools.count()
 
+# The same examples each time, however busy the machine is.
+settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("same")
 
 SERVER = """
 import logging, sys
