@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from symbolize.analysis import FunctionRow
-from symbolize.binaries import Servers
+from symbolize.binaries import BinaryIndex, Servers
 from symbolize.core.arrays import Bool, Int64, UInt64
 from symbolize.core.closing import Closeable
 from symbolize.core.cursor import uncompiled
@@ -242,6 +242,11 @@ class Symbolizer(Closeable):
     def binary_of(self, pending: PendingDecode) -> Binary | None:
         """The binary of a pending decode, opened; None if its files were removed or have changed."""
         return self._resolver.open_again(pending)
+
+    @property
+    def index(self) -> BinaryIndex:
+        """The files below the folders."""
+        return self._resolver.index
 
     @property
     def open_binaries(self) -> int:

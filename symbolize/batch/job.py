@@ -20,7 +20,8 @@ from typing import Final, TextIO
 
 from symbolize.batch.engines.engine import Engine, Failure, Limits, Outcome, Task
 from symbolize.batch.fetching import FOLDER as FETCHED
-from symbolize.batch.fetching import Fetcher
+from symbolize.batch.fetching import FetchedFile, Fetcher
+from symbolize.batch.late_binaries import LateBinaries
 from symbolize.batch.manifest import FETCH, UNREACHABLE, InputResult, Item, Manifest, State
 from symbolize.batch.monitoring.observers import Observer
 from symbolize.batch.run_tables import FOLDER, GIVEN_UP, RunTables
@@ -32,10 +33,12 @@ from symbolize.batch.tasks import (
     TaskResult,
     WorkerConfig,
     decode_binary,
+    index_folder,
     open_exchange,
     symbolize_inputs,
 )
 from symbolize.binaries import Kind
+from symbolize.core.closing import Closeable
 from symbolize.core.errors import OutputError, SymbolizeError
 from symbolize.core.reasons import Reason
 from symbolize.storage.backend import Storage
@@ -70,7 +73,8 @@ class Plan:
 
     `arguments` are files, folders, patterns and URLs, or - for a list of names in `name_list`. `state` is the folder of
     the manifest. `version` is that of the program; outputs of another version are made again. `retry_quarantined` tries
-    quarantined inputs again, `again` does all. `limits` are those of one input, of which a task has up to `per_task`,
+    quarantined inputs again, `retry_missing` does those again that miss names which there are files for now, `again`
+    all. `limits` are those of one input, of which a task has up to `per_task`,
     `decode_limits` those of one binary.
     """
 
@@ -83,6 +87,7 @@ class Plan:
     shard: Shard = Shard()
     name_list: TextIO | None = None
     retry_quarantined: bool = False
+    retry_missing: bool = False
     again: bool = False
     per_task: int = 1
 
@@ -106,7 +111,7 @@ def new_run() -> str:
     return uuid.uuid4().hex
 
 
-class Batch:
+class Batch(Closeable):
     """Runs a plan with an engine, as the module explains.
 
     Once `is_stopping`, tasks that run are finished and no others are begun. `unlisted` counts the arguments whose
@@ -129,6 +134,7 @@ class Batch:
         self._config = plan.config
         self._out = Storage.of(plan.config.out)
         self._exchange = open_exchange(plan.config)
+        self._late = LateBinaries(manifest, plan.config.binaries, index_folder(plan.config), observer.problem)
         self._epoch = 0
         self._spills = 0
         self._missing: set[str] = set()
@@ -140,17 +146,24 @@ class Batch:
         for storage in (self._out, self._exchange):
             storage.sweep()
 
+    def close(self) -> None:
+        """Close the index of binaries."""
+        self._late.close()
+
     @property
     def missing(self) -> int:
         """How many arguments and names matched no input."""
         return len(self._missing)
 
     def run(self) -> dict[State, int]:
-        """Find the inputs and process them; how many are in each state at the end.
+        """Find the inputs and process them, those too that `retry_missing` of the plan makes new; how many are in each
+        state at the end.
 
         Raises OutputError when outputs cannot be written or workers cannot start; what is done stays recorded.
         """
         self.take_in()
+        if self._plan.retry_missing:
+            self.retry_missing()
         return self.work()
 
     def take_in(self, is_ready: Callable[[Input], bool] = lambda _: True) -> None:
@@ -186,8 +199,10 @@ class Batch:
         if waiting or not self._has_begun:
             if not self._has_begun and not counts[State.SCANNED]:
                 self._manifest.forget_requests()
-                for folder in (SPILLS, FOLDER, FETCHED):
+                for folder in (SPILLS, FOLDER):
                     self._clear(folder)
+            if not counts[State.SCANNED]:  # servers may have more by now
+                self._clear(FETCHED)
             self._has_begun = True
             self._observer.began(waiting, counts[State.DONE], counts[State.QUARANTINED])
         if not waiting:
@@ -230,6 +245,30 @@ class Batch:
             with self._fetcher() as fetcher:
                 if any(is_up for is_up, _ in fetcher.client.probe().values()):
                     self._manifest.retry_failed(Reason.SERVER_FAILED.code)
+
+    def retry_missing(self) -> int:
+        """Make inputs new that are done and miss names, if the folders or servers have files for them now that they had
+        not (R400, late binaries); how many. Raises OutputError."""
+        renewed = self._late.look()
+        wanted = self._late.server_files() if self._config.debuginfod else {}
+        if wanted:
+            found: dict[str, list[str]] = {}
+
+            def fetched(result: FetchedFile) -> None:
+                if result.status == "found":
+                    found.setdefault(result.build_id, []).append(result.kind)
+                self._observer.fetched(result)
+
+            self._observer.entered("fetch", sum(map(len, wanted.values())))
+            with self._fetcher() as fetcher:
+                fetcher.fetch(wanted, fetched, self._is_stopping)
+            renewed += self._late.fetched(found)
+        return renewed
+
+    def watch_binaries(self) -> int:
+        """As `retry_missing` for the folders alone, for a batch that calls this again and again; a look that would come
+        too soon is left out."""
+        return self._late.look_on()
 
     def _symbolize(
         self, stage: str, state: State, may_defer: bool, may_want: bool = False

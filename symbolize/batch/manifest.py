@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Self
 
-from symbolize.binaries.store import ENDINGS, ERRORS, DamagedStore, check_consistency, is_damage, one_line, seal
+from symbolize.batch.manifest_tables import CONTINUED, LAYOUT, TABLES, check, keep_sealed
+from symbolize.binaries.store import ENDINGS, ERRORS, is_damage, one_line
 from symbolize.core.errors import OutputError, UsageError
 from symbolize.core.files import os_error_text, require_regular
 from symbolize.core.reasons import Reason
@@ -30,68 +31,10 @@ First those that `--watch` retries soonest; an input with several failures has t
 FETCH = "fetch"
 """The reason of inputs that wait for files to be fetched. They stay new."""
 
-LAYOUT = 2
-"""Raised when the tables change; a manifest of another layout is not continued."""
-
 ROWS_AT_ONCE = 256
 
-TABLES = """
-CREATE TABLE IF NOT EXISTS inputs (
-    number INTEGER PRIMARY KEY,
-    uri TEXT NOT NULL UNIQUE,
-    name TEXT NOT NULL UNIQUE,
-    size INTEGER NOT NULL,
-    version TEXT NOT NULL,
-    options TEXT NOT NULL,
-    state INTEGER NOT NULL,
-    turn INTEGER NOT NULL,
-    reason TEXT NOT NULL DEFAULT '',
-    detail TEXT NOT NULL DEFAULT '',
-    attempts INTEGER NOT NULL DEFAULT 0,
-    seconds REAL NOT NULL DEFAULT 0,
-    finished REAL NOT NULL DEFAULT 0,
-    seal INTEGER
-);
-CREATE INDEX IF NOT EXISTS inputs_by_state ON inputs (state, number);
-CREATE TABLE IF NOT EXISTS profiles (
-    input INTEGER NOT NULL,
-    output TEXT NOT NULL,
-    size INTEGER NOT NULL,
-    coverage TEXT NOT NULL,
-    seal INTEGER,
-    PRIMARY KEY (input, output)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS profiles_by_output ON profiles (output);
-CREATE TABLE IF NOT EXISTS questions (
-    number INTEGER PRIMARY KEY,
-    key TEXT NOT NULL,
-    spill TEXT NOT NULL,
-    start INTEGER NOT NULL,
-    count INTEGER NOT NULL,
-    answered INTEGER NOT NULL DEFAULT 0,
-    seal INTEGER
-);
-CREATE INDEX IF NOT EXISTS questions_by_key ON questions (answered, key);
-CREATE TABLE IF NOT EXISTS binaries (
-    key TEXT PRIMARY KEY,
-    files TEXT NOT NULL,
-    addresses INTEGER NOT NULL DEFAULT 0,
-    size INTEGER NOT NULL DEFAULT 0,
-    seconds REAL NOT NULL DEFAULT 0,
-    failure TEXT NOT NULL DEFAULT '',
-    seal INTEGER
-) WITHOUT ROWID;
-CREATE TEMP TABLE scans (
-    uri TEXT PRIMARY KEY,
-    version TEXT NOT NULL,
-    scan INTEGER NOT NULL
-) WITHOUT ROWID;
-"""
-"""`inputs.turn` is the generation in which an input was last found; `questions` are addresses to decode, in spill
-files."""
-
-SEALED = ("inputs", "profiles", "questions", "binaries")
-"""The tables whose rows have a checksum, in `seal`."""
+MAX_WANTED = 1 << 16
+"""Wanted binaries whose numbers are in memory."""
 
 IS_FOLDER = "EXISTS (SELECT 1 FROM inputs AS other WHERE other.name > {0} || '/' AND other.name < {0} || '0')"
 """Whether the outputs of other inputs are in the folder of this name; 0 is the character after the slash."""
@@ -158,7 +101,8 @@ class InputResult(NamedTuple):
     INCOMPLETE if something failed that may have missing names. A SCANNED one has the reason FETCH if it waits for
     files; else its `detail` lists the binaries that it needs, for the task that continues with it. `attempts` counts
     the runs of its last task. `is_unanswered`: a server did not answer, so that the next inputs may fail too; an object
-    that is denied or missing does not count.
+    that is denied or missing does not count. `wants` has the binaries that names are missing for, and what there is of
+    each.
     """
 
     number: int
@@ -169,6 +113,7 @@ class InputResult(NamedTuple):
     seconds: float = 0.0
     attempts: int = 1
     is_unanswered: bool = False
+    wants: tuple[tuple[str, str], ...] = ()
 
 
 class Manifest:
@@ -182,6 +127,7 @@ class Manifest:
         self.path = path
         self.generation = 0
         self._interrupts: list[KeyboardInterrupt] = []
+        self._wanted: dict[tuple[str, str], int] = {}
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             for ending in ENDINGS:
@@ -206,7 +152,7 @@ class Manifest:
         self._base.execute("PRAGMA synchronous = NORMAL")
         self._base.execute("BEGIN EXCLUSIVE")  # held from here on: one batch at a time
         layout = self._base.execute("PRAGMA user_version").fetchone()[0]
-        if layout not in (0, LAYOUT):
+        if layout not in (0, LAYOUT, *CONTINUED):
             raise UsageError(f"{self.path}: is of another version of symbolize; remove it to start from the beginning")
         for statement in TABLES.split(";\n"):
             self._base.execute(statement)
@@ -241,6 +187,7 @@ class Manifest:
             try:
                 yield self._base
             except BaseException:
+                self._wanted.clear()
                 with suppress(sqlite3.Error):  # a full disk has ended it already
                     self._base.execute("ROLLBACK")
                 raise
@@ -357,6 +304,18 @@ class Manifest:
                 (State.NEW, self.generation, reason),
             )
 
+    def make_new(self, numbers: Iterable[int]) -> None:
+        """Make the inputs with these numbers new again."""
+        with self.writing() as base:
+            base.executemany(
+                "UPDATE inputs SET state = ?, reason = '', detail = '', attempts = 0, seconds = 0 WHERE number = ?",
+                [(State.NEW, number) for number in numbers],
+            )
+
+    def read(self, question: str, *values: object) -> list[tuple[Any, ...]]:
+        """The rows that answer a question of another module of the batch."""
+        return self._base.execute(question, values).fetchall()
+
     def superseded(self, results: Iterable[InputResult]) -> list[tuple[str, int]]:
         """The outputs, with their sizes, that earlier versions of inputs had and those that were done now lack."""
         gone: list[tuple[str, int]] = []
@@ -378,6 +337,11 @@ class Manifest:
                 )
                 if each.state == State.DONE:
                     base.execute("DELETE FROM profiles WHERE input = ?", (each.number,))
+                    base.execute("DELETE FROM wants WHERE input = ?", (each.number,))
+                base.executemany(
+                    "INSERT INTO wants (wanted, input) VALUES (?, ?)",
+                    [(number, each.number) for number in sorted({self._number(base, want) for want in each.wants})],
+                )
                 base.executemany(
                     "INSERT INTO profiles (input, output, size, coverage) VALUES (?, ?, ?, ?)",
                     [(each.number, row.output, row.size, json.dumps(row.coverage)) for row in each.profiles],
@@ -391,6 +355,17 @@ class Manifest:
                     "INSERT INTO questions (key, spill, start, count) VALUES (?, ?, ?, ?)",
                     [(request.key, *spill) for spill in request.spills],
                 )
+
+    def _number(self, base: sqlite3.Connection, want: tuple[str, str]) -> int:
+        """The number of a wanted binary with what there was of it."""
+        number = self._wanted.get(want)
+        if number is None:
+            base.execute("INSERT OR IGNORE INTO wanted (key, found) VALUES (?, ?)", want)
+            (number,) = base.execute("SELECT number FROM wanted WHERE key = ? AND found = ?", want).fetchone()
+            if len(self._wanted) >= MAX_WANTED:
+                self._wanted.clear()
+            self._wanted[want] = number
+        return number
 
     def pending_decodes(self) -> list[tuple[str, int]]:
         """The binaries to decode, the most addresses first: key, and addresses counted with repeats."""
@@ -451,45 +426,6 @@ class Manifest:
         return self._base.execute(
             "SELECT key, files, addresses, size, seconds, failure FROM binaries ORDER BY key"
         ).fetchall()
-
-
-def sealed_columns(base: sqlite3.Connection, table: str) -> tuple[list[str], list[str]]:
-    """The columns of a table that its checksum covers, and those that identify a row."""
-    columns = base.execute(f"PRAGMA main.table_info({table})").fetchall()
-    return [name for _, name, *_ in columns if name != "seal"], [name for _, name, *_, key in columns if key]
-
-
-def keep_sealed(base: sqlite3.Connection, interrupts: list[KeyboardInterrupt]) -> None:
-    """Write a checksum with each row from now on. SQLite turns a KeyboardInterrupt in it into an error of its own; the
-    interrupt is added to `interrupts`."""
-
-    def sealed(*values: Any) -> int:
-        try:
-            return seal(values)
-        except KeyboardInterrupt as interrupt:
-            interrupts.append(interrupt)
-            raise
-
-    base.create_function("sealed", -1, sealed, deterministic=True)
-    for table in SEALED:
-        columns, keys = sealed_columns(base, table)
-        values = ", ".join(f"NEW.{name}" for name in columns)
-        here = " AND ".join(f"{name} = NEW.{name}" for name in keys)
-        for event in ("INSERT", f"UPDATE OF {', '.join(columns)}"):
-            base.execute(
-                f"CREATE TEMP TRIGGER seal_{table}_{event[:6]} AFTER {event} ON main.{table} "
-                f"BEGIN UPDATE {table} SET seal = sealed({values}) WHERE {here}; END"
-            )
-
-
-def check(base: sqlite3.Connection) -> None:
-    """Raise DamagedStore or sqlite3.Error if a row or the schema is damaged (R283, damaged manifests)."""
-    check_consistency(base, TABLES)
-    for table in SEALED:
-        columns, _ = sealed_columns(base, table)
-        query = f"SELECT 1 FROM {table} WHERE seal IS NOT sealed({', '.join(columns)}) LIMIT 1"
-        if base.execute(query).fetchone() is not None:
-            raise DamagedStore(f"a row of {table} does not agree with its checksum")
 
 
 def _failure(path: str, error: Exception) -> OutputError | UsageError:

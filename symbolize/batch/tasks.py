@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from symbolize.batch.fetching import WorkerServers, open_client
+from symbolize.batch.late_binaries import KnownFiles, Want
 from symbolize.batch.manifest import (
     FETCH,
     INCOMPLETE,
@@ -35,8 +36,9 @@ from symbolize.core.failures import Failure
 from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
 from symbolize.load.open import load_all
 from symbolize.pipeline import Result, Symbolizer
+from symbolize.profile import Profile
 from symbolize.report.json import coverage
-from symbolize.resolve import PendingDecode
+from symbolize.resolve import PendingDecode, Resolutions
 from symbolize.storage.backend import Storage
 from symbolize.storage.input_names import ENDING
 from symbolize.storage.inputs import local_path, open_input
@@ -148,17 +150,20 @@ class Waiting(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """The outputs of an input, and by server or file the failures that may have cost names."""
+    """The outputs of an input, by server or file the failures that may have cost names, and the binaries that names are
+    missing for."""
 
     profiles: list[ProfileRow]
     failures: dict[str, Failure]
+    wants: set[Want]
 
     def result(self, number: int) -> InputResult:
         """The result of the input with this number."""
         detail = "; ".join(f"{failure.place}: {failure.text}" for failure in self.failures.values())
         reasons = {failure.reason.code for failure in self.failures.values()}
         reason = next((code for code in INCOMPLETE if code in reasons), "")
-        return InputResult(number, State.DONE, tuple(self.profiles), reason, detail)
+        wants = tuple(sorted((want.key, want.found) for want in self.wants))
+        return InputResult(number, State.DONE, tuple(self.profiles), reason, detail, wants=wants)
 
 
 class Worker:
@@ -173,6 +178,7 @@ class Worker:
         self._open_files = ExitStack()
         self._reported: set[str] = set()
         self.symbolizer = self._open()
+        self.files = KnownFiles(self.symbolizer.index)
 
     def _open(self) -> Symbolizer:
         config = self.config
@@ -207,9 +213,16 @@ class Worker:
         if self.symbolizer.open_binaries > MAX_OPEN:
             self.close()
             self.symbolizer = self._open()
+            self.files = KnownFiles(self.symbolizer.index)
         if self.servers is not None:
             self.servers.begin(epoch)
             self.servers.take_wanted()
+
+    def match(self, profile: Profile) -> Resolutions:
+        """Match a profile. What the folders have for it is noted before that."""
+        if self.config.binaries:
+            self.files.note(profile)
+        return self.symbolizer.match(profile)
 
     def new_problems(self) -> tuple[str, ...]:
         """The problems of the cache that were not reported before."""
@@ -241,6 +254,11 @@ def open_cache(config: WorkerConfig) -> TableCache:
     from symbolize.storage.shared_cache import open_shared_cache
 
     return open_shared_cache(config.cache, default_folder(), config.cache_limit)
+
+
+def index_folder(config: WorkerConfig) -> str | None:
+    """The folder of the index of binaries, None if nothing is kept."""
+    return default_folder() if is_url(config.cache) else config.cache or None
 
 
 def open_exchange(config: WorkerConfig) -> Storage:
@@ -316,12 +334,12 @@ def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool)
     with open_input(item.uri) as source:
         found = load_all(source, worker.config.load_options)
         single = found[0].profile if len(found) == 1 else None
-        outputs = Outputs([], {})
+        outputs = Outputs([], {}, set())
         if may_defer:
             waiting = Waiting([], {}, [])
             for number, each in enumerate(found):
                 profile = single or each.profile
-                matched = worker.symbolizer.match(profile)
+                matched = worker.match(profile)
                 for decode in worker.symbolizer.pending_decodes(matched):
                     waiting.decodes.append(decode)
                     path, key = decode.files[0][0], decode.key
@@ -340,7 +358,7 @@ def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool)
             decoded.setdefault(number, {})[mapping] = path, key
         for number, each in enumerate(found):
             profile = single or each.profile
-            matched = worker.symbolizer.match(profile)
+            matched = worker.match(profile)
             matched.suspect(decoded.get(number, {}))
             write_profile(worker, item, each, worker.symbolizer.finish(profile, matched), outputs)
         return outputs
@@ -354,6 +372,7 @@ def write_profile(worker: Worker, item: Item, loaded: LoadedProfile, result: Res
     """
     for failure in result.report.failures:
         outputs.failures.setdefault(failure.place, failure)
+    outputs.wants.update(worker.files.wants(result.report))
     name = (f"{item.folder}/{loaded.name}" if loaded.name else item.name) + ENDING
     if not result.report.percent:
         for row in item.before:

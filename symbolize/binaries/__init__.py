@@ -5,7 +5,7 @@ from symbolize.binaries.build_id import has_build_id, is_build_id, module_prefix
 from symbolize.binaries.cache_maintenance import collect, kept, verify
 from symbolize.binaries.finder import BinaryMatch, binary_files, fetch_missing, find_binary, find_candidates, ranked
 from symbolize.binaries.index import BinaryIndex
-from symbolize.binaries.recorded_names import find_recorded
+from symbolize.binaries.recorded_names import find_recorded, is_no_file
 from symbolize.binaries.remote import Answer, Attempt, Kind, Listener, Servers, Unasked, fetch_in_turn, missing_kinds
 from symbolize.binaries.roots import roots_from_environment
 from symbolize.binaries.special_files import SpecialFile, SpecialFiles
@@ -36,6 +36,7 @@ __all__ = [
     "has_build_id",
     "inflate",
     "is_build_id",
+    "is_no_file",
     "kept",
     "missing_kinds",
     "module_prefix",

@@ -206,9 +206,13 @@ class BinaryIndex:
         known = [entry for entry in map(self._entry, rows) if entry.path == path]
         if not known or is_same_file(known[0], path):
             return False
+        self.walk_again()
+        return True
+
+    def walk_again(self) -> None:
+        """Walk the folders again for the next question."""
         with self._lock:
             self._walked = False
-        return True
 
     def unpacked(self, entry: Entry) -> tuple[Entry | None, str]:
         """The decompressed contents of a compressed file, and why there are none."""

@@ -77,7 +77,7 @@ def run_batch(arguments: Sequence[str]) -> int:
         manifest = held.enter_context(Manifest(os.path.join(plan.state, "manifest.sqlite")))
         monitor = held.enter_context(BatchMonitor(options, __version__))
         engine = held.enter_context(open_engine(options))
-        batch = Batch(plan, engine, manifest, monitor.observer, stopping.is_set)
+        batch = held.enter_context(Batch(plan, engine, manifest, monitor.observer, stopping.is_set))
         try:
             if options.watch:
                 keep_watching(
@@ -174,6 +174,11 @@ def add_execution_options(group: argparse._ArgumentGroup) -> None:
         "folder if --out is a URL)",
     )
     group.add_argument("--retry-quarantined", action="store_true", help="try quarantined inputs again")
+    group.add_argument(
+        "--retry-missing",
+        action="store_true",
+        help="symbolize inputs again that are done and miss names,\nif there are files for these now",
+    )
     group.add_argument("--again", action="store_true", help="symbolize all inputs again,\nalso those that are done")
 
 
@@ -313,6 +318,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         shard=shard,
         name_list=sys.stdin,
         retry_quarantined=options.retry_quarantined,
+        retry_missing=options.retry_missing,
         again=options.again,
         per_task=TASKS_ON_CLUSTER if options.dask else 1,
     )
@@ -419,6 +425,7 @@ def keep_watching(
         if time.monotonic() - tried > RETRY_EVERY:
             tried = time.monotonic()
             batch.retry_failed()
+        batch.watch_binaries()
         batch.take_in(lambda found, scan=scan: manifest.is_settled(found, scan))  # type: ignore[misc]
         manifest.end_scan(scan)
         counts = batch.work()

@@ -74,6 +74,11 @@ class MappingResolver:
         return self._index.has_sources
 
     @property
+    def index(self) -> BinaryIndex:
+        """The files below the folders."""
+        return self._index
+
+    @property
     def problems(self) -> list[str]:
         """What is wrong with the folders and files in them, a sentence each."""
         return [*self._index.problems, *self._providers.problems]

@@ -1,0 +1,272 @@
+"""Binaries that come after profiles were done: which files each binary that misses names had, and what has more now.
+
+A worker notes what the folders have for the mappings of a profile before it matches them, and hands on what the profile
+misses (`KnownFiles`). The driver compares that with what the folders have later, and makes the profiles new that gain
+files (`LateBinaries`; R400, late binaries).
+"""
+
+import json
+import os
+import re
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Self
+
+from symbolize.batch.manifest import Manifest, State
+from symbolize.binaries import BinaryIndex, Kind, find_recorded, is_build_id, is_no_file
+from symbolize.binaries.layouts import SPECIAL_NAMES
+from symbolize.core.arrays import distinct
+from symbolize.core.closing import Closeable
+from symbolize.profile import NONE, Profile
+from symbolize.report import Report
+
+MAX_NAME: Final = 4096
+"""Characters of the name of a mapping; one with a longer name is not waited for."""
+MAX_KNOWN: Final = 1 << 16
+"""Mappings whose files a worker remembers."""
+REST: Final = 10
+"""So many times as long as a look took is no other look, so that looking takes a tenth of the time at most."""
+KINDS: Final[tuple[Kind, ...]] = ("executable", "debuginfo")
+KERNEL: Final = re.compile(r"\[(guest\.)?kernel.*|.*/vmlinu[xz][^/]*|/proc/kcore")
+KERNEL_FILES: Final = ("kernel", "kallsyms", "system-map")
+MODULE: Final = re.compile(r"(?:\[|.*/)?([\w-]+)(?:\]|\.ko(?:\.\w+)?)")
+VDSO: Final = re.compile(r"\[?(linux-)?v(dso|syscall).*|linux-gate.*")
+VDSO_FILES: Final = ("vdso.so", "vdso64.so", "vdso32.so", "vdso", "linux-vdso.so.1")
+
+
+class Want(NamedTuple):
+    """A binary that a profile misses names of: build id and recorded name of the mapping, the kinds of files that
+    servers may have, and what the folders had: a mark for each file."""
+
+    build_id: str
+    name: str
+    kinds: tuple[Kind, ...]
+    found: str
+
+    @property
+    def key(self) -> str:
+        """What is wanted, as text."""
+        return json.dumps(self[:3])
+
+    @classmethod
+    def of(cls, key: str, found: str) -> Self:
+        """The binary with this key."""
+        build_id, name, kinds = json.loads(key)
+        return cls(build_id, name, kinds_of(kinds), found)
+
+
+def kinds_of(words: Sequence[str]) -> tuple[Kind, ...]:
+    """The kinds of files that are among `words`."""
+    return tuple(kind for kind in KINDS if kind in words)
+
+
+class KnownFiles:
+    """What the folders of `index` had for mappings when these were first asked about."""
+
+    def __init__(self, index: BinaryIndex) -> None:
+        self._index = index
+        self._known: dict[tuple[str, str], str] = {}
+
+    def note(self, profile: Profile) -> None:
+        """Note the files of all mappings of a profile that have locations."""
+        mappings, text = profile.mappings, profile.strings.text
+        for mapping in distinct(profile.locations.mapping).tolist():
+            if mapping != NONE:
+                self.of(text(mappings.build_id[mapping]), text(mappings.filename[mapping]))
+
+    def of(self, build_id: str, name: str) -> str:
+        """The marks of the files of a mapping."""
+        found = self._known.get((build_id, name))
+        if found is None:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            found = self._known[build_id, name] = joined(marks(self._index, build_id, name))
+        return found
+
+    def wants(self, report: Report) -> Iterator[Want]:
+        """The binaries of a profile that another file may name more of."""
+        for row in report.mappings:
+            is_short = bool(row.misses) or bool(row.wanted) or not row.verified
+            if row.locations and is_short and is_lasting(row.build_id, row.name):
+                yield Want(row.build_id, row.name, kinds_of(row.wanted), self.of(row.build_id, row.name))
+
+
+def is_lasting(build_id: str, name: str) -> bool:
+    """Whether a mapping is of a file, the kernel or the vdso, and not of memory that nothing names later."""
+    if len(name) > MAX_NAME:
+        return False
+    return bool(build_id or (name and not is_no_file(name)) or KERNEL.fullmatch(name) or VDSO.fullmatch(name)) or (
+        name[:1] == "[" and MODULE.fullmatch(name) is not None
+    )
+
+
+def marks(index: BinaryIndex, build_id: str, name: str) -> frozenset[str]:
+    """A mark for each file that may answer for a mapping: of its name and size, and of its time of change unless its
+    build id is proven. A copy of a file has the same mark."""
+    if not is_lasting(build_id, name):
+        return frozenset()
+    match = find_recorded(index, build_id, name, fetch=False)
+    paths = dict.fromkeys(
+        [*match.paths, *(path for _, each in match.candidates for path in each.paths)], match.verified
+    )
+    for entry in special_files(index, name):
+        paths.setdefault(entry, False)
+    return frozenset(mark for path, verified in paths.items() if (mark := mark_of(path, verified)))
+
+
+def special_files(index: BinaryIndex, name: str) -> Iterator[str]:
+    """The files for a mapping that are not found by the name that it has."""
+    base = name.rpartition("/")[2]
+    patterns = [re.escape(base) + r"\.sym"] if base else []
+    if KERNEL.fullmatch(name):
+        patterns += [SPECIAL_NAMES[kind].pattern for kind in KERNEL_FILES]
+    elif VDSO.fullmatch(name):
+        for file in VDSO_FILES:
+            yield from (entry.path for entry in index.with_name(file))
+    elif (match := MODULE.fullmatch(name)) is not None and (name[:1] == "[" or ".ko" in base):
+        module = re.sub("[-_]", "[-_]", match[1])
+        patterns.append(rf"{module}\.ko\.(xz|gz|zst)")
+        for spelling in dict.fromkeys((match[1], match[1].replace("_", "-"), match[1].replace("-", "_"))):
+            for file in (f"{spelling}.ko", f"{spelling}.ko.debug"):
+                yield from (entry.path for entry in index.with_name(file))
+    if "!" in name:
+        patterns.append(re.escape(name.partition("!")[0].rpartition("/")[2]))
+    for pattern in patterns:
+        yield from (entry.path for entry in index.special(re.compile(pattern)))
+
+
+def mark_of(path: str, verified: bool) -> str:
+    """The mark of a file, empty if it is gone."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ""
+    identity = f"{os.path.basename(path)}\0{status.st_size}\0{'' if verified else status.st_mtime_ns}"
+    return f"{zlib.crc32(identity.encode(errors='surrogateescape')):08x}"
+
+
+def joined(found: Iterable[str]) -> str:
+    """Marks as text."""
+    return " ".join(sorted(found))
+
+
+class LateBinaries(Closeable):
+    """Makes inputs that are done new again when the folders `roots` have files for them that they had not.
+
+    `folder` is that of the index, None for an index of its own; `problem` is called with a subject and what is wrong.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        roots: Sequence[str],
+        folder: str | None,
+        problem: Callable[[str, str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._manifest = manifest
+        self._roots = tuple(os.path.join(os.path.abspath(root), "") for root in roots)
+        self._problem = problem
+        self._index = BinaryIndex(roots, folder)
+        self._settling: dict[Want, str] = {}
+        self._left: set[tuple[Want, str]] = set()
+        self._clock = clock
+        self._next = clock()
+
+    def close(self) -> None:
+        """Close the index."""
+        self._index.close()
+
+    def look(self) -> int:
+        """Compare once; how many inputs are new."""
+        return self._renew(self._gains())
+
+    def look_on(self) -> int:
+        """As `look`, for a driver that calls this again and again: not more often than it may, and only for files that
+        two successive looks have found unchanged, so that none is half-written."""
+        began = self._clock()
+        if began < self._next:
+            return 0
+        gains = dict(self._gains())
+        settled = [(want, now) for want, now in gains.items() if self._settling.get(want) == now]
+        self._settling = gains
+        renewed = self._renew(settled)
+        ended = self._clock()
+        self._next = ended + REST * (ended - began)
+        return renewed
+
+    def server_files(self) -> dict[str, list[Kind]]:
+        """The files that servers may have: by build id the kinds that are missing."""
+        kinds: dict[str, dict[Kind, None]] = {}
+        for want in self._wants():
+            if is_build_id(want.build_id):
+                kinds.setdefault(want.build_id, {}).update(dict.fromkeys(want.kinds))
+        return {build_id: [*each] for build_id, each in sorted(kinds.items()) if each}
+
+    def fetched(self, found: Mapping[str, Iterable[str]]) -> int:
+        """Make the inputs new that miss files of these kinds, by build id; how many."""
+        gained = [want for want in self._wants() if set(want.kinds).intersection(found.get(want.build_id, ()))]
+        return self._renew((want, "") for want in gained)
+
+    def _wants(self) -> list[Want]:
+        """What inputs that are done miss."""
+        rows = self._manifest.read(
+            "SELECT key, found FROM wanted WHERE EXISTS (SELECT 1 FROM wants JOIN inputs ON inputs.number = input "
+            "WHERE wants.wanted = wanted.number AND state = ? AND turn = ?) ORDER BY number",
+            State.DONE,
+            self._manifest.generation,
+        )
+        return [Want.of(key, found) for key, found in rows]
+
+    def _gains(self) -> Iterator[tuple[Want, str]]:
+        """What the folders have more of now, with the marks of what they have."""
+        wants = self._wants()
+        if not wants or not self._roots:
+            return
+        self._index.walk_again()
+        now: dict[tuple[str, str], frozenset[str]] = {}
+        for want in wants:
+            there = now.get(want[:2])
+            if there is None:
+                there = now[want[:2]] = marks(self._index, want.build_id, want.name)
+            if not there.issubset(want.found.split()) and (want, joined(there)) not in self._left:
+                yield want, joined(there)
+
+    def _renew(self, gains: Iterable[tuple[Want, str]]) -> int:
+        """Make the inputs new that miss these binaries, but for those that would lose names."""
+        renewed: set[int] = set()
+        left: set[int] = set()
+        for want, now in gains:
+            numbers = self._manifest.read(
+                "SELECT input FROM wants JOIN wanted ON wanted.number = wants.wanted "
+                "JOIN inputs ON inputs.number = input WHERE key = ? AND found = ? AND state = ? AND turn = ?",
+                *(want.key, want.found, State.DONE, self._manifest.generation),
+            )
+            for (number,) in numbers:
+                if self._has_its_files(number):
+                    renewed.add(number)
+                else:
+                    left.add(number)
+                    self._left.add((want, now))
+        self._manifest.make_new(sorted(renewed))
+        if left:
+            text = (
+                f"{len(left)} inputs are not done again for binaries that were added, because others that they had "
+                "names from are gone"
+            )
+            self._problem("late binaries", text)
+        return len(renewed)
+
+    def _has_its_files(self, number: int) -> bool:
+        """Whether there still are files for the mappings of an input that have names from the folders."""
+        named = [
+            mapping
+            for row in self._manifest.profiles(number)
+            for mapping in row.coverage.get("mappings", ())
+            if mapping["symbolized_locations"] and any(path.startswith(self._roots) for path in mapping["files"])
+        ]
+        return all(
+            any(map(os.path.exists, mapping["files"])) or marks(self._index, mapping["build_id"], mapping["name"])
+            for mapping in named
+        )
