@@ -18,12 +18,15 @@ from functools import lru_cache
 from itertools import islice, takewhile
 from typing import Final, TextIO
 
+from symbolize.batch.breaker import Breaker
 from symbolize.batch.engines.engine import Engine, Failure, Limits, Outcome, Task
+from symbolize.batch.exclusions import Exclusions
 from symbolize.batch.fetching import FOLDER as FETCHED
 from symbolize.batch.fetching import FetchedFile, Fetcher
 from symbolize.batch.late_binaries import LateBinaries
 from symbolize.batch.manifest import FETCH, UNREACHABLE, InputResult, Item, Manifest, State
 from symbolize.batch.monitoring.observers import Observer
+from symbolize.batch.retention import forget_unseen, note_unseen, prune_outputs
 from symbolize.batch.run_tables import FOLDER, GIVEN_UP, RunTables
 from symbolize.batch.tasks import (
     SPILLS,
@@ -49,8 +52,10 @@ MAX_FETCHES: Final = 4
 """Times that files are fetched: those that were fetched may need others."""
 MAX_CACHE_PROBLEMS: Final = 4
 """Problems of caches that are reported, of all workers together."""
-UNREACHABLE_IN_A_ROW: Final = 16
-"""Successive inputs without an answer of their servers after which the others wait for the next run."""
+WITHOUT_EFFECT: Final = (
+    *("exchange", "run", "cache", "cache_limit", "hand_on_kept", "refresh_misses", "downloads", "ignored"),
+)
+"""Fields of `WorkerConfig` that outputs do not depend on."""
 INPUTS_AT_ONCE: Final = 512
 """Inputs that are added to the manifest in one transaction."""
 
@@ -75,7 +80,9 @@ class Plan:
     the manifest. `version` is that of the program; outputs of another version are made again. `retry_quarantined` tries
     quarantined inputs again, `retry_missing` does those again that miss names which there are files for now, `again`
     all. `limits` are those of one input, of which a task has up to `per_task`,
-    `decode_limits` those of one binary.
+    `decode_limits` those of one binary. Inputs that match a pattern of `exclude` are left out. What is recorded of
+    inputs that were not found for `keep_days` is forgotten; with `prune_outputs` the outputs of inputs that do not
+    exist any more are removed.
     """
 
     arguments: Sequence[str]
@@ -90,12 +97,15 @@ class Plan:
     retry_missing: bool = False
     again: bool = False
     per_task: int = 1
+    exclude: Sequence[str] = ()
+    keep_days: float = 90.0
+    prune_outputs: bool = False
 
     @property
     def options(self) -> str:
         """A checksum of everything besides the input that an output depends on."""
         config = asdict(self.config)
-        for name in ("exchange", "run", "cache", "cache_limit", "hand_on_kept", "refresh_misses", "downloads"):
+        for name in WITHOUT_EFFECT:
             del config[name]
         if Storage.of(self.config.out).is_local:  # whose outputs are checked
             del config["out"]
@@ -139,10 +149,12 @@ class Batch(Closeable):
         self._spills = 0
         self._missing: set[str] = set()
         self._cache_problems: set[str] = set()
-        self._unreachable = 0
+        self._breaker = Breaker(observer.problem)
+        self._exclusions = Exclusions(plan.exclude)
         self.unlisted = 0
-        manifest.generation += 1
+        self.begin_generation()
         self._has_begun = False
+        self._is_listed = self._is_whole = False
         for storage in (self._out, self._exchange):
             storage.sweep()
 
@@ -151,9 +163,9 @@ class Batch(Closeable):
         self._late.close()
 
     @property
-    def missing(self) -> int:
-        """How many arguments and names matched no input."""
-        return len(self._missing)
+    def missing(self) -> list[str]:
+        """The arguments and names that matched no input."""
+        return sorted(self._missing)
 
     def run(self) -> dict[State, int]:
         """Find the inputs and process them, those too that `retry_missing` of the plan makes new; how many are in each
@@ -162,6 +174,7 @@ class Batch(Closeable):
         Raises OutputError when outputs cannot be written or workers cannot start; what is done stays recorded.
         """
         self.take_in()
+        self.look_after_state()
         if self._plan.retry_missing:
             self.retry_missing()
         return self.work()
@@ -170,6 +183,7 @@ class Batch(Closeable):
         """Find inputs, and add those that are ready to the manifest."""
         plan, out = self._plan, self._out
         real = lru_cache(64)(os.path.realpath)
+        problems = unlisted = 0
         found: list[Input] = []
 
         def is_there(output: str, size: int) -> bool:
@@ -177,11 +191,16 @@ class Batch(Closeable):
 
         def add() -> None:
             options, retry, again = plan.options, plan.retry_quarantined, plan.again
-            self._manifest.add(found, options, retry=retry, again=again, is_there=is_there)
+            ignores = bool(plan.config.ignored)
+            self._manifest.add(found, options, retry=retry, again=again, ignores=ignores, is_there=is_there)
             found.clear()
 
         for each in find_inputs(plan.arguments, plan.name_list):
+            if self._exclusions.leave_out(each.uri, each.name.count("/") + 1 if isinstance(each, Input) else 1):
+                continue
             if isinstance(each, Problem):
+                problems += 1
+                unlisted += isinstance(each, NotListed)
                 if each.uri not in self._missing:
                     self._missing.add(each.uri)
                     self.unlisted += isinstance(each, NotListed)
@@ -191,11 +210,34 @@ class Batch(Closeable):
                 if len(found) >= INPUTS_AT_ONCE:
                     add()
         add()
+        self._is_listed, self._is_whole = not unlisted, not problems
+
+    def look_after_state(self) -> None:
+        """Bound the state of the batch after all inputs were listed (R404, retention)."""
+        if self._is_listed:
+            note_unseen(self._manifest)
+            forget_unseen(self._manifest, self._plan.keep_days)
+        if not self._plan.prune_outputs:
+            return
+        if not self._is_whole:
+            text = "none is removed, because not everything that was named could be listed"
+            self._observer.problem("outputs of inputs that are gone", text)
+            return
+        try:
+            prune_outputs(self._manifest, self._out)
+        except SymbolizeError as error:
+            self._observer.problem("outputs of inputs that are gone", f"cannot be removed: {error}")
+
+    def begin_generation(self) -> None:
+        """Look for all inputs again as a new run does, so that those are noticed which are not found any more."""
+        self._manifest.generation += 1
 
     def work(self) -> dict[State, int]:
         """Process all inputs that are not done; how many are in each state at the end."""
         counts = self._manifest.count()
         waiting = counts[State.NEW] + counts[State.SCANNED]
+        if waiting and self._has_begun and self._breaker.is_open:
+            waiting *= not all(map(self._breaker.is_paused, self._manifest.unfinished()))
         if waiting or not self._has_begun:
             if not self._has_begun and not counts[State.SCANNED]:
                 self._manifest.forget_requests()
@@ -280,16 +322,15 @@ class Batch(Closeable):
             return wanted
         self._observer.entered(stage, total)
         self._epoch += 1
-        self._unreachable = 0
         again: deque[Item] = deque()
         size, limits = self._plan.per_task, self._plan.limits
-        chunks = in_chunks(self._manifest.items(state), size)
+        items = (item for item in self._manifest.items(state) if self._breaker.admits(item.uri))
+        chunks = in_chunks(items, size)
         if size > 1:
             limits = limits._replace(seconds=limits.seconds * size, waiting=limits.waiting * size, attempts=1)
         while True:
             tasks = (self._task(items, may_defer, may_want) for items in chunks)
-            answered = takewhile(lambda _: self._unreachable < UNREACHABLE_IN_A_ROW, tasks)
-            for outcome in self._engine.run(self._until_stopping(answered), limits):
+            for outcome in self._engine.run(self._until_stopping(tasks), limits):
                 again += self._record(outcome)
                 for build_id, kinds in outcome.value.wanted if outcome.failure is None else ():
                     wanted.setdefault(build_id, {}).update(dict.fromkeys(kinds))
@@ -329,10 +370,7 @@ class Batch(Closeable):
         self._manifest.record([each for each in results if each.reason != FETCH], done.requests)
         by_number = {item.number: item for item in items}
         for each in results:
-            self._unreachable = self._unreachable + 1 if each.is_unanswered else 0
-            if self._unreachable == UNREACHABLE_IN_A_ROW:
-                text = f"servers of {self._unreachable} inputs in a row do not answer; the others wait for the next run"
-                self._observer.problem("inputs", text)
+            self._breaker.record(by_number[each.number].uri, not each.is_unanswered)
             shown = each._replace(detail="") if each.state == State.SCANNED else each
             self._observer.handled(by_number[each.number], shown)
         return ()

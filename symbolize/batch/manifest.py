@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Self
 
-from symbolize.batch.manifest_tables import CONTINUED, LAYOUT, TABLES, check, keep_sealed
+from symbolize.batch.manifest_tables import CONTINUED, DECODED, LAYOUT, TABLES, check, keep_sealed
 from symbolize.binaries.store import ENDINGS, ERRORS, is_damage, one_line
 from symbolize.core.errors import OutputError, UsageError
 from symbolize.core.files import os_error_text, require_regular
@@ -23,6 +23,9 @@ from symbolize.storage.inputs import alternative_names
 
 UNREACHABLE = "unreachable"
 """The reason of quarantined inputs that every run tries again: a server did not answer."""
+
+IGNORED = "ignored"
+"""The reason of quarantined inputs that cannot be read, of a kind that is to be ignored."""
 
 INCOMPLETE = (Reason.CHANGED.code, Reason.SERVER_FAILED.code, Reason.READ_FAILED.code)
 """The reasons of inputs that are done and that the next run does again: names are missing because something failed.
@@ -202,12 +205,13 @@ class Manifest:
         *,
         retry: bool,
         again: bool,
+        ignores: bool = False,
         is_there: Callable[[str, int], bool] = lambda output, size: True,
     ) -> None:
         """Add inputs. One that is recorded with the same version and `options` keeps its state, unless it is to be done
-        `again`, or is quarantined and to be retried (`retry`, or it could not be reached), or lacks names because
-        something failed (R285, names missed by failures), or an output of it is gone or has another size
-        (`is_there`)."""
+        `again`, or is quarantined and to be retried (`retry`, or it could not be reached, or was ignored and nothing is
+        to be ignored now), or lacks names because something failed (R285, names missed by failures), or an output of it
+        is gone or has another size (`is_there`)."""
         with self.writing() as base:
             for each in inputs:
                 known = base.execute(
@@ -224,7 +228,9 @@ class Manifest:
                     is_there(output, size)
                     for output, size in base.execute("SELECT output, size FROM profiles WHERE input = ?", (number,))
                 )
-                is_retried = state == State.QUARANTINED and (retry or reason == UNREACHABLE)
+                is_retried = state == State.QUARANTINED and (
+                    retry or reason == UNREACHABLE or (reason == IGNORED and not ignores)
+                )
                 is_retried = is_retried or (state == State.DONE and reason in INCOMPLETE)
                 if version != each.version or again or is_gone:
                     # What the next run makes of the input replaces its outputs, whatever they had.
@@ -284,6 +290,11 @@ class Manifest:
         rows = self._base.execute(query, (self.generation,))
         return dict.fromkeys(State, 0) | {State(state): number for state, number in rows}
 
+    def unfinished(self) -> Iterator[str]:
+        """The URIs of the inputs that are neither done nor quarantined."""
+        condition = "AND state IN (?, ?)"
+        return (uri for _, uri in self._pages("number, uri", condition, State.NEW, State.SCANNED))
+
     def count_reasons(self, *reasons: str) -> int:
         """How many inputs have one of these reasons."""
         marks = ", ".join("?" * len(reasons))
@@ -311,6 +322,12 @@ class Manifest:
                 "UPDATE inputs SET state = ?, reason = '', detail = '', attempts = 0, seconds = 0 WHERE number = ?",
                 [(State.NEW, number) for number in numbers],
             )
+
+    def forget_unwanted(self) -> None:
+        """Remove the wanted binaries that no input misses."""
+        with self.writing() as base:
+            base.execute("DELETE FROM wanted WHERE number NOT IN (SELECT wanted FROM wants)")
+        self._wanted.clear()
 
     def read(self, question: str, *values: object) -> list[tuple[Any, ...]]:
         """The rows that answer a question of another module of the batch."""
@@ -385,6 +402,9 @@ class Manifest:
         """Record that the table of a binary was made, or why not."""
         with self.writing() as base:
             base.execute("UPDATE questions SET answered = 1 WHERE key = ?", (key,))
+            base.execute(
+                "INSERT OR REPLACE INTO notes (kind, key, value) VALUES (?, ?, ?)", (DECODED, key, time.time())
+            )
             base.execute(
                 "UPDATE binaries SET addresses = ?, size = ?, seconds = seconds + ?, failure = ? WHERE key = ?",
                 (addresses, size, seconds, failure, key),

@@ -89,6 +89,9 @@ files; `wanted` are binaries that
 names are missing for, with the files that were there (`late_binaries.py`), and `wants` the inputs that miss them;
 `notes` are times and figures that later runs ask for, by kind."""
 
+DECODED = "decoded"
+"""The notes of binaries that were decoded: when they were last."""
+
 SEALED = ("inputs", "profiles", "questions", "binaries", "wanted", "wants", "notes")
 """The tables whose rows have a checksum, in `seal`."""
 

@@ -20,6 +20,7 @@ from symbolize.batch.fetching import WorkerServers, open_client
 from symbolize.batch.late_binaries import KnownFiles, Want
 from symbolize.batch.manifest import (
     FETCH,
+    IGNORED,
     INCOMPLETE,
     UNREACHABLE,
     DecodeRequest,
@@ -31,7 +32,15 @@ from symbolize.batch.manifest import (
 from symbolize.batch.run_tables import RunTables, read_addresses
 from symbolize.binaries import Kind
 from symbolize.core.arrays import UInt64, distinct
-from symbolize.core.errors import InputError, OutputError, ReadFailure, SymbolizeError, UsageError
+from symbolize.core.errors import (
+    EmptyInput,
+    InputError,
+    NoProfile,
+    OutputError,
+    ReadFailure,
+    SymbolizeError,
+    UsageError,
+)
 from symbolize.core.failures import Failure
 from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
 from symbolize.load.open import load_all
@@ -54,6 +63,8 @@ MAX_OPEN: Final = 512
 """Binaries that a worker keeps open; with one more it closes all."""
 MAX_REQUESTED: Final = 4 << 20
 """Requested addresses that a worker remembers."""
+UNREADABLE: Final = ("empty", "no-profile", "damaged", "denied", "gone")
+"""Kinds of inputs that cannot be read: without bytes, of no known format, damaged, not permitted, removed."""
 SPILLS: Final = "asked"
 NAMING_ERRORS: Final = (
     *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.ELOOP),
@@ -69,7 +80,8 @@ class WorkerConfig:
 
     `out` is the storage of outputs, `exchange` that of files which workers share. `cache` is a folder or URL, empty for
     none; with `hand_on_kept` the tables in it are shared too, for machines with another folder. `downloads` is the
-    folder of fetched files, empty for that of each machine's user. `run` identifies the process that drives the batch.
+    folder of fetched files, empty for that of each machine's user. `ignored` are the kinds of UNREADABLE that nobody
+    has to look after. `run` identifies the process that drives the batch.
     """
 
     binaries: tuple[str, ...]
@@ -89,6 +101,7 @@ class WorkerConfig:
     debuginfod: tuple[str, ...] = ()
     refresh_misses: bool = False
     downloads: str = ""
+    ignored: tuple[str, ...] = ()
     load_options: LoadOptions = DEFAULTS
 
 
@@ -296,7 +309,8 @@ def symbolize_inputs(work: SymbolizeTask) -> TaskResult:
             is_unanswered = not isinstance(error, Denied)
             result = result._replace(reason=UNREACHABLE, detail=str(error), is_unanswered=is_unanswered)
         except InputError as error:
-            result = result._replace(reason="unreadable", detail=str(error))
+            is_ignored = kind_of(error) in work.config.ignored
+            result = result._replace(reason=IGNORED if is_ignored else "unreadable", detail=str(error))
         except (OutputError, UsageError) as error:
             if isinstance(error, OutputError) and not (worker.out.is_local and is_of_one_name(error)):
                 return TaskResult(fatal=str(error))
@@ -321,6 +335,17 @@ def symbolize_inputs(work: SymbolizeTask) -> TaskResult:
         return TaskResult(fatal=str(error))
     files = tuple((build_id, tuple(kinds)) for build_id, kinds in wanted.items())
     return TaskResult(tuple(results), requests, wanted=files, problems=worker.new_problems())
+
+
+def kind_of(error: InputError) -> str:
+    """Why an input cannot be read: one of UNREADABLE."""
+    if isinstance(error, EmptyInput):
+        return "empty"
+    if isinstance(error, NoProfile):
+        return "no-profile"
+    if isinstance(error.__cause__, FileNotFoundError):
+        return "gone"
+    return "denied" if isinstance(error.__cause__, PermissionError) else "damaged"
 
 
 def is_of_one_name(error: OutputError) -> bool:

@@ -5,40 +5,34 @@ from __future__ import annotations
 import argparse
 import gc
 import hashlib
-import itertools
 import os
 import re
-import signal
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from symbolize.cli.arguments import Parser
+from symbolize.cli.batch_options import (
+    DECODE_MEMORY,
+    DECODE_SECONDS,
+    batch_parser,
+    kinds_of,
+    with_all_kinds,
+)
+from symbolize.cli.batch_watching import keep_watching, stop_on_signals
 from symbolize.cli.options import (
     EXIT_BELOW,
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_SOME,
-    add_cache_options,
-    add_input_options,
-    add_list,
-    add_naming_options,
-    add_volume_options,
-    at_least_one,
     below_text,
     binary_roots,
-    byte_size,
     check_servers,
     load_options,
-    number,
-    percentage,
     print_error,
     warn_if_interpreted,
 )
-from symbolize.cli.selection import add_edit_options, edits_of
+from symbolize.cli.selection import edits_of
 from symbolize.core.errors import UsageError
 from symbolize.core.files import no_such
 from symbolize.storage.input_names import STATE_FOLDER
@@ -47,217 +41,69 @@ if TYPE_CHECKING:
     from symbolize.batch.engines.engine import Engine
     from symbolize.batch.job import Batch, Plan, Shard
     from symbolize.batch.manifest import Manifest
+    from symbolize.batch.news import News
     from symbolize.storage.backend import Storage
 
 TASKS_ON_CLUSTER = 8
 """Inputs in one task of a cluster, which takes milliseconds to send."""
-RETRY_EVERY = 60.0
-"""Seconds after which inputs are retried while watching."""
-SECONDS, DECODE_SECONDS = 600.0, 3600.0
 STORE_SECONDS = 3600.0
 """Seconds that an input may wait for stores in all; each request has a limit of its own."""
-MAX_PORT = 65535
-MEMORY, DECODE_MEMORY = 4 << 30, 16 << 30
 
 
 def run_batch(arguments: Sequence[str]) -> int:
     """Run the command with `arguments`; the exit code."""
     from symbolize import __version__
     from symbolize.batch.job import Batch
-    from symbolize.batch.manifest import Manifest, State
+    from symbolize.batch.manifest import Manifest
+    from symbolize.batch.news import News
     from symbolize.cli.batch_monitoring import BatchMonitor, check_overwritten
 
-    options = batch_parser().parse_args(arguments)
+    options = batch_parser().parse_args(with_all_kinds(arguments))
     plan = plan_of(options)
     check_overwritten(options, plan)
     gc.enable()  # the command may run for days
     warn_if_interpreted(options.quiet)
     with ExitStack() as held:
-        stopping = held.enter_context(stop_on_signals(bool(options.watch)))
+        stop = held.enter_context(stop_on_signals(bool(options.watch)))
         manifest = held.enter_context(Manifest(os.path.join(plan.state, "manifest.sqlite")))
         monitor = held.enter_context(BatchMonitor(options, __version__))
         engine = held.enter_context(open_engine(options))
-        batch = held.enter_context(Batch(plan, engine, manifest, monitor.observer, stopping.is_set))
+        batch = held.enter_context(Batch(plan, engine, manifest, monitor.observer, stop.is_set))
+        news = News(manifest)
         try:
             if options.watch:
                 keep_watching(
-                    batch,
-                    manifest,
-                    options.interval,
-                    stopping,
-                    lambda: monitor.list_quarantined(manifest, plan.state),
+                    batch, manifest, options.interval, stop, lambda: monitor.list_quarantined(manifest, plan.state)
                 )
             else:
                 batch.run()
+        except KeyboardInterrupt:
+            if not stop.is_out_of_patience:
+                raise
         finally:
+            stop.end_patience()
             percent = monitor.report(manifest, plan.state)
-        counts = manifest.count()
-        is_waiting = counts[State.NEW] or counts[State.SCANNED]
-        unfinished = is_waiting or manifest.count_failed() or batch.unlisted
-    if unfinished and not options.watch:
+        code = exit_code(options, batch, manifest, news, percent)
+        news.forget_settled(batch.missing)
+        if code == EXIT_SOME or options.watch:
+            news.note_reported(batch.missing)
+    return code
+
+
+def exit_code(options: argparse.Namespace, batch: Batch, manifest: Manifest, news: News, percent: float) -> int:
+    """The exit code of a batch whose profiles have names for `percent` of their value."""
+    from symbolize.batch.manifest import State
+
+    counts = manifest.count()
+    is_waiting = counts[State.NEW] or counts[State.SCANNED]
+    if not options.watch and (is_waiting or manifest.count_failed() or batch.unlisted):
         return EXIT_FAILED
     is_below = options.fail_under is not None and percent < options.fail_under
     if is_below:
         print_error(f"symbolize: {below_text(percent, options.fail_under)}")
-    if counts[State.QUARANTINED] or (batch.missing and not options.watch):  # missing inputs may still appear
+    if news.count() or (not options.watch and news.missing(batch.missing)):  # missing inputs may still appear
         return EXIT_SOME
     return EXIT_BELOW if is_below else EXIT_DONE
-
-
-def batch_parser() -> Parser:
-    """The arguments of the command."""
-    result = Parser(
-        "symbolize batch",
-        "Symbolize many profiles: every binary is decoded once for all of them, on all cores or on a cluster. A batch "
-        "that was interrupted or killed continues when the same command is run again.",
-        ["[OPTIONS] --out DIR INPUT..."],
-        brief=(
-            *("--out", "-b", "--debuginfod", "--demangle", "--jobs", "--dask", "--watch", "--again"),
-            *("--retry-quarantined", "--report", "--report-file", "--fail-under", "--log-json", "-v", "-q"),
-        ),
-        epilog="Exit codes: 0 done; 1 the batch, a binary or a server failed, run it again; 2 usage; 3 below "
-        "--fail-under; 4 some inputs are missing or quarantined; 130 interrupted.",
-    )
-    result.add_argument(
-        "inputs",
-        metavar="INPUT",
-        nargs="*",
-        help="file, folder, pattern, or URL of one (s3://, gs://, file://);\n- for a list of names on standard input",
-    )
-    result.group("Output").add_argument(
-        "--out",
-        "-o",
-        metavar="DIR",
-        required=True,
-        help="folder or URL for the outputs;\nwhich are named as the inputs",
-    )
-    add_input_options(result)
-    add_naming_options(result)
-    add_edit_options(result)
-    add_cache_options(result)
-    add_execution_options(result.group("Execution"))
-    add_limit_options(result.group("Limits"))
-    watch = result.group("Watching")
-    add_list(
-        watch,
-        "--watch",
-        metavar="DIR",
-        help="also take this input, and scan all for new files;\nuntil interrupted. May be given several times. A file "
-        "is taken when it is unchanged between two scans",
-    )
-    watch.add_argument(
-        "--interval", metavar="SECONDS", type=positive, default=5.0, help="time between two scans (default: 5)"
-    )
-    add_report_options(result.group("Report"))
-    add_volume_options(result, "also print notes on folders with binaries")
-    return result
-
-
-def add_execution_options(group: argparse._ArgumentGroup) -> None:
-    """The options for where the batch runs and keeps its state."""
-    engine = group.add_mutually_exclusive_group()
-    engine.add_argument(
-        "--jobs", "-j", metavar="N", type=at_least_one, help="worker processes (default: one for each core)"
-    )
-    engine.add_argument(
-        "--dask", metavar="ADDRESS", help="run on a dask.distributed cluster,\nfor example tcp://scheduler:8786"
-    )
-    group.add_argument(
-        "--shard",
-        metavar="I/N",
-        help="process only part I of N equal parts, from 0 on; with N alone, I is taken from JOB_COMPLETION_INDEX",
-    )
-    group.add_argument(
-        "--state",
-        metavar="DIR",
-        help=f"local folder for the record of what is done (default: {STATE_FOLDER} in --out, or in the user's cache "
-        "folder if --out is a URL)",
-    )
-    group.add_argument("--retry-quarantined", action="store_true", help="try quarantined inputs again")
-    group.add_argument(
-        "--retry-missing",
-        action="store_true",
-        help="symbolize inputs again that are done and miss names,\nif there are files for these now",
-    )
-    group.add_argument("--again", action="store_true", help="symbolize all inputs again,\nalso those that are done")
-
-
-def add_limit_options(group: argparse._ArgumentGroup) -> None:
-    """The options for limits; an input that exceeds one is quarantined."""
-    group.add_argument(
-        "--time-limit",
-        metavar="SECONDS",
-        type=positive,
-        default=SECONDS,
-        help=f"time for one input (default: {SECONDS:.0f}), which is quarantined if it takes longer; decoding a binary "
-        f"may take {DECODE_SECONDS:.0f} s, or this if it is more",
-    )
-    group.add_argument(
-        "--memory-limit",
-        metavar="SIZE",
-        type=byte_size,
-        default=MEMORY,
-        help="private memory for one input, for example 2G (default: 4G), which is quarantined if it takes more; "
-        "decoding a binary may take 16G, or this if it is more",
-    )
-    group.add_argument(
-        "--attempts",
-        metavar="N",
-        type=at_least_one,
-        default=3,
-        help="how often to try an input that kills its worker or exceeds a limit (default: 3)",
-    )
-
-
-def add_report_options(group: argparse._ArgumentGroup) -> None:
-    """The options for what is reported of the batch, and where."""
-    group.add_argument(
-        "--report",
-        metavar="FORM",
-        choices=("text", "json"),
-        default="text",
-        help="format of the report at the end: text, json",
-    )
-    group.add_argument(
-        "--report-file",
-        metavar="FILE",
-        help="write the report to this file\n(default: text to standard error, JSON to standard output)",
-    )
-    group.add_argument("--metrics-file", metavar="FILE", help="write Prometheus metrics to this file every 5 seconds")
-    group.add_argument(
-        "--metrics-port", metavar="PORT", type=port, help="serve Prometheus metrics at this port; 0: any free one"
-    )
-    group.add_argument(
-        "--metrics-address",
-        metavar="ADDRESS",
-        default="127.0.0.1",
-        help="address of the metrics server (default: 127.0.0.1)",
-    )
-    group.add_argument(
-        "--log-json", metavar="FILE", help="append events to this file as JSON lines;\n- for standard output"
-    )
-    group.add_argument(
-        "--fail-under",
-        metavar="PERCENT",
-        type=percentage,
-        help="exit with 3 if less than this share has names;\nof the frames of a profile, on average",
-    )
-
-
-def positive(text: str) -> float:
-    """A number of seconds."""
-    value: float = number(text, float)
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
-    return value
-
-
-def port(text: str) -> int:
-    """A port to listen at."""
-    value: int = number(text)
-    if not 0 <= value <= MAX_PORT:
-        raise argparse.ArgumentTypeError(f"{text} is not a port (0 to {MAX_PORT})")
-    return value
 
 
 def plan_of(options: argparse.Namespace) -> Plan:
@@ -304,6 +150,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         debuginfod=tuple(options.debuginfod),
         refresh_misses=options.refresh_misses,
         downloads=downloads,
+        ignored=kinds_of(options.ignore_unreadable),
         load_options=load_options(options),
     )
     seconds, memory, attempts = options.time_limit, options.memory_limit, options.attempts
@@ -320,6 +167,9 @@ def plan_of(options: argparse.Namespace) -> Plan:
         retry_quarantined=options.retry_quarantined,
         retry_missing=options.retry_missing,
         again=options.again,
+        exclude=options.exclude,
+        keep_days=options.keep_state,
+        prune_outputs=options.prune_outputs,
         per_task=TASKS_ON_CLUSTER if options.dask else 1,
     )
 
@@ -338,6 +188,8 @@ def check_options(options: argparse.Namespace, inputs: Sequence[str]) -> None:
     check_servers(options.debuginfod)
     if options.cache == "":
         raise UsageError("--cache has an empty name")
+    if any(not pattern.strip("/") for pattern in options.exclude):
+        raise UsageError("--exclude needs a pattern of files or folders")
 
 
 def state_folder(options: argparse.Namespace, inputs: Sequence[str], out: Storage, part: str) -> str:
@@ -386,50 +238,3 @@ def open_engine(options: argparse.Namespace) -> Engine:
     from symbolize.batch.engines.local import LocalEngine
 
     return LocalEngine(options.jobs)
-
-
-@contextmanager
-def stop_on_signals(is_watching: bool) -> Iterator[threading.Event]:
-    """An event that is set by SIGTERM or SIGINT while watching. Without `is_watching`, and the second time, they raise
-    KeyboardInterrupt."""
-    stopping = threading.Event()
-
-    def stop(number: int, _: object) -> None:
-        if is_watching and not stopping.is_set():
-            stopping.set()
-        else:
-            raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stopping
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def keep_watching(
-    batch: Batch, manifest: Manifest, interval: float, stopping: threading.Event, when_failed: Callable[[], object]
-) -> None:
-    """Scan the inputs and process them, again and again until `stopping`. Files that change wait for the next scan.
-
-    `when_failed` is called when the number of quarantined inputs has changed.
-    """
-    from symbolize.batch.manifest import State
-
-    failed = 0
-    tried = time.monotonic()
-    for scan in itertools.count():
-        if stopping.is_set():
-            return
-        if time.monotonic() - tried > RETRY_EVERY:
-            tried = time.monotonic()
-            batch.retry_failed()
-        batch.watch_binaries()
-        batch.take_in(lambda found, scan=scan: manifest.is_settled(found, scan))  # type: ignore[misc]
-        manifest.end_scan(scan)
-        counts = batch.work()
-        if counts[State.QUARANTINED] != failed:
-            failed = counts[State.QUARANTINED]
-            when_failed()
-        stopping.wait(interval)

@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
 from symbolize.batch.monitoring.logs import JsonLog
+from symbolize.batch.monitoring.mail import mail
 from symbolize.batch.monitoring.observers import Observer, ObserverGroup
 from symbolize.batch.monitoring.summary import Summary, Tally, write_quarantine
 from symbolize.cli.batch_progress import BatchProgress
@@ -86,14 +87,19 @@ class BatchMonitor(Closeable):
         options = self._options
         self._progress.close()
         quarantine = self.list_quarantined(manifest, folder)
-        with Summary(manifest, self._tally, OPTION_HINTS, "--again") as summary:
+        with Summary(manifest, self._tally, OPTION_HINTS, "--again", "--retry-missing") as summary:
             if options.report == "json":
                 self._write(summary.json_pieces(), options.report_file or STANDARD_OUTPUT)
+            elif options.report == "mail":
+                summary.read()
+                self._write([mail(summary, quarantine)], options.report_file or STANDARD_OUTPUT)
             else:
                 summary.read()
                 if options.report_file is not None:
                     self._write([summary.text(quarantine)], options.report_file)
-            if not options.quiet and (options.report == "json" or options.report_file is None):
+            if summary.outputs:
+                summary.news.note_coverage(summary.percents.mean)
+            if not options.quiet and (options.report != "text" or options.report_file is None):
                 print_error(summary.text(quarantine, width_of(sys.stderr)).removesuffix("\n"))
             return summary.percents.mean
 
@@ -160,9 +166,9 @@ def check_names(options: argparse.Namespace) -> None:
     for option in FILES:
         name, shown = getattr(options, option), "--" + option.replace("_", "-")
         if name is None:
-            if option != "report_file" or options.report != "json":
+            if option != "report_file" or options.report == "text":
                 continue
-            name, shown = STANDARD_OUTPUT, "--report json"
+            name, shown = STANDARD_OUTPUT, f"--report {options.report}"
         if not name or (name == STANDARD_OUTPUT and option == "metrics_file"):
             raise UsageError(f"{shown} needs the name of a file")
         path = name if name == STANDARD_OUTPUT else os.path.realpath(name)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Never
 
-from symbolize.batch.manifest import State
+from symbolize.batch.manifest import IGNORED, State
 from symbolize.batch.monitoring.observers import Observer, duration, one_line, rate_text
 from symbolize.cli.options import print_error
 from symbolize.core.errors import printable
@@ -92,7 +92,7 @@ class BatchProgress(Observer):
     def handled(self, item: Item, result: InputResult) -> None:
         """Count an input, and name it if it is quarantined."""
         self._results[result.state] += 1
-        if result.state == State.QUARANTINED:
+        if result.state == State.QUARANTINED and result.reason != IGNORED:
             self._failed += 1
             self._show_quarantined(item, result)
         self._step()

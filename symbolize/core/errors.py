@@ -54,6 +54,14 @@ class InputError(SymbolizeError):
         return type(self), (self.source, self.problem, self.offset)
 
 
+class EmptyInput(InputError):
+    """An input has no bytes."""
+
+
+class NoProfile(InputError):
+    """An input is of no format that is read here."""
+
+
 class ReadFailure(InputError):
     """What may have names could not be read, for a reason that may pass: another run may find them (R285, names missed
     by failures)."""

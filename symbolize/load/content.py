@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 from symbolize.core.compression import MAGIC_SIZE, codec_of
-from symbolize.core.errors import InputError
+from symbolize.core.errors import EmptyInput
 from symbolize.core.mapped import MappedFile
 from symbolize.load.compression import CODECS, decompressed
 from symbolize.load.streams import HEAD, MAX_STREAM, STANDARD_INPUT, Limited, chunks, peeked, recording_in, source_name
@@ -49,7 +49,7 @@ class Content:
         for piece in self.pieces():
             data += piece
         if not data:
-            raise InputError(self.name, "is empty")
+            raise EmptyInput(self.name, "is empty")
         return memoryview(data)
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import BinaryIO, Final, NamedTuple
 
-from symbolize.core.errors import InputError, first_names
+from symbolize.core.errors import InputError, NoProfile, first_names
 from symbolize.load.content import Content
 from symbolize.load.detect import is_trace
 from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
@@ -26,7 +26,7 @@ def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = D
         looks = describe(content.head or content.whole())  # which raises the error of an empty one
         formats = ", ".join(each.short or each.name for each in FORMATS)
         others = "" if ": " in looks else f"; formats read: {formats}"  # behind a colon is what to do
-        raise InputError(content.name, f"is not a profile: it looks like {looks}{others}")
+        raise NoProfile(content.name, f"is not a profile: it looks like {looks}{others}")
     found = form.load(content, options)
     path = os.path.abspath(source) if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT else ""
     for each in found:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import NONE, Int32, UInt8, UInt64
-from symbolize.core.errors import InputError
+from symbolize.core.errors import EmptyInput, InputError
 from symbolize.core.interning import Table, random_mixer
 from symbolize.core.protobuf import NUMBER
 from symbolize.load import pprof_columns as columns
@@ -77,7 +77,7 @@ def load(data: bytes | memoryview, source: str) -> Profile:
     dropped with a warning.
     """
     if not len(data):
-        raise InputError(source, "is empty")
+        raise EmptyInput(source, "is empty")
     scan = pprof_scan.Scan(data)
     pprof_scan.count(scan)
     _check(scan, source)

@@ -165,7 +165,7 @@ def test_the_command_reports(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert json.loads(listed)["input"] == f"{tmp_path}/in/bad.prof"
     assert b'symbolize_inputs_total{status="quarantined"} 1.0\n' in (tmp_path / "m.prom").read_bytes()
     assert f"symbolize: {tmp_path}/none: is missing\n" in captured.err
-    assert main(["batch", f"{tmp_path}/in", *given, "--no-cache", "--quiet"]) == EXIT_SOME
+    assert main(["batch", f"{tmp_path}/in", *given, "--no-cache", "--quiet"]) == 0
     assert capfd.readouterr() == ("", "")
 
 

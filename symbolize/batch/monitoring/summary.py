@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,7 @@ from symbolize.analysis.units import quantity
 from symbolize.batch.manifest import Manifest, State
 from symbolize.batch.monitoring.aggregates import Binaries, BinarySums, Percents
 from symbolize.batch.monitoring.observers import Observer, duration, input_fields, one_line, rate_text
+from symbolize.batch.news import News
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
@@ -93,11 +95,20 @@ class Summary(Closeable):
     """The results of all inputs of a generation, by this run and by earlier ones.
 
     The manifest is read once, by `read` or while `json_pieces` are written. `hints` says what to do about each reason,
-    `again` how to do inputs again that are done.
+    `again` how to do inputs again that are done, `retry_missing` those of them that added files can name. `news` says
+    what earlier runs have not reported.
     """
 
-    def __init__(self, manifest: Manifest, tally: Tally, hints: Hints = HINTS, again: str = "again=True") -> None:
-        self._hints, self._again = hints, again
+    def __init__(
+        self,
+        manifest: Manifest,
+        tally: Tally,
+        hints: Hints = HINTS,
+        again: str = "again=True",
+        retry_missing: str = "retry_missing=True",
+    ) -> None:
+        self._hints, self._again, self._retry_missing = hints, again, retry_missing
+        self.news = News(manifest)
         self._manifest = manifest
         self.tally = tally
         self.states = dict.fromkeys(State, 0)
@@ -160,6 +171,7 @@ class Summary(Closeable):
                 "unfinished": self.states[State.NEW] + self.states[State.SCANNED],
                 "done_before": tally.done_before,
                 "quarantined_before": tally.quarantined_before,
+                "quarantined_newly": self.news.count(),
                 "quarantined_by_reason": dict(sorted(self.reasons.items())),
                 "problems": tally.problems,
             },
@@ -244,28 +256,35 @@ class Summary(Closeable):
 
     def _binaries_without_names(self, width: int) -> Iterator[str]:
         """The binaries that miss most, and what to do about all."""
-        advice, searched, number = Advice(self._hints, ("binary", "binaries")), False, -1
-        for number, sums in enumerate(sums for sums in self.binaries.rows() if sums.misses):
-            if not number:
-                head = f"{'heaviest binaries without names':<{NAME_WIDTH}}"
-                yield f"{head} {'build id':<12} {'profiles':>8} {'missing':>8}"
-            if number < HEAVIEST:
-                yield from self._missing(sums, width)
+        heaviest = self.heaviest(HEAVIEST)
+        if heaviest:
+            head = f"{'heaviest binaries without names':<{NAME_WIDTH}}"
+            yield f"{head} {'build id':<12} {'profiles':>8} {'missing':>8}"
+        for sums in heaviest:
+            yield from self._missing(sums, width)
+        advice, later = self.advice()
+        for text in [*(f"warning: {text}" for text in advice.first), *later]:
+            yield from wrapped(text, width, INDENT, "")
+        yield from advice.lines(Style(), width)
+        if heaviest:
+            yield ""
+
+    def heaviest(self, limit: int) -> list[BinarySums]:
+        """The binaries that miss most names, at most `limit`."""
+        return list(islice((sums for sums in self.binaries.rows() if sums.misses), limit))
+
+    def advice(self) -> tuple[Advice, list[str]]:
+        """What to do about all binaries without names, and sentences on what other runs could do."""
+        advice, searched = Advice(self._hints, ("binary", "binaries")), False
+        for sums in self.binaries.rows():
             for code, (_, share) in sums.misses.items():
                 if (reason := BY_CODE.get(code)) is not None:
                     advice.add_miss(reason, share / self.outputs, share / self.outputs)
                     searched = searched or reason in SEARCHED
-        texts = [f"warning: {text}" for text in advice.first]
-        if searched and self.tally.done_before:
-            texts.append(
-                f"{self.tally.done_before} inputs were done by earlier runs: if binaries were added since, only "
-                f"{self._again} searches them"
-            )
-        for text in texts:
-            yield from wrapped(text, width, INDENT, "")
-        yield from advice.lines(Style(), width)
-        if number >= 0:
-            yield ""
+        if not searched or not self.tally.done_before:
+            return advice, []
+        before = f"{self.tally.done_before} inputs were done by earlier runs: if binaries were added since, "
+        return advice, [f"{before}{self._retry_missing} does those again that these can name"]
 
     def _counts(self, quarantine: str, width: int) -> Iterator[str]:
         """What became of the inputs, and the time."""
@@ -280,6 +299,8 @@ class Summary(Closeable):
             text += f", {self.incomplete} of them incomplete because something failed: run the same command again"
         if states[State.QUARANTINED]:
             text += f", {states[State.QUARANTINED]} quarantined"
+            if tally.quarantined_before and (new := self.news.count()) < states[State.QUARANTINED]:
+                text += f" ({new} of them newly)"
         unfinished = states[State.NEW] + states[State.SCANNED]
         if unfinished:
             text += f", {unfinished} unfinished: run the same command again"

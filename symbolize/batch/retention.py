@@ -1,0 +1,119 @@
+"""Bounds the state of a batch: forgets inputs that were not found for long, and removes outputs of inputs that are gone
+(R404, retention)."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from symbolize.batch.manifest import Manifest
+from symbolize.batch.manifest_tables import DECODED
+from symbolize.core.errors import SymbolizeError
+from symbolize.storage import urls
+from symbolize.storage.backend import Storage
+from symbolize.storage.inputs import local_path
+
+DAY: Final = 86400.0
+UNSEEN: Final = "unseen"
+"""The notes of inputs that were not found: since when."""
+AT_ONCE: Final = 500
+LEAST_FREE: Final = 1 << 20
+"""Bytes of free pages from which on the manifest is packed, if they are a quarter of it."""
+
+
+def note_unseen(manifest: Manifest, now: float | None = None) -> None:
+    """Note since when inputs are not found, after all inputs were listed."""
+    now = time.time() if now is None else now
+    with manifest.writing() as base:
+        base.execute(
+            "DELETE FROM notes WHERE kind = ? AND key IN (SELECT CAST(number AS TEXT) FROM inputs WHERE turn = ?)",
+            (UNSEEN, manifest.generation),
+        )
+        base.execute(
+            "INSERT OR IGNORE INTO notes (kind, key, value) "
+            "SELECT ?, CAST(number AS TEXT), ? FROM inputs WHERE turn < ?",
+            (UNSEEN, now, manifest.generation),
+        )
+
+
+def forget_unseen(manifest: Manifest, days: float, now: float | None = None) -> int:
+    """Remove the records of inputs that were not found for `days`, and of binaries that were not decoded for as long;
+    how many inputs. Their outputs stay."""
+    now = time.time() if now is None else now
+    rows = manifest.read("SELECT key FROM notes WHERE kind = ? AND value < ?", UNSEEN, now - days * DAY)
+    remove_records(manifest, [int(key) for (key,) in rows])
+    with manifest.writing() as base:
+        base.execute("INSERT OR IGNORE INTO notes (kind, key, value) SELECT ?, key, ? FROM binaries", (DECODED, now))
+        old = f"SELECT key FROM notes WHERE kind = '{DECODED}' AND value < ?"
+        base.execute(f"DELETE FROM binaries WHERE key IN ({old})", (now - days * DAY,))
+        base.execute("DELETE FROM notes WHERE kind = ? AND value < ?", (DECODED, now - days * DAY))
+    manifest.forget_unwanted()
+    pack(manifest)
+    return len(rows)
+
+
+def remove_records(manifest: Manifest, numbers: Iterable[int]) -> None:
+    """Remove all that is recorded of these inputs."""
+    rest = list(numbers)
+    while rest:
+        some, rest = rest[:AT_ONCE], rest[AT_ONCE:]
+        with manifest.writing() as base:
+            for number in some:
+                for table in ("profiles", "wants"):
+                    base.execute(f"DELETE FROM {table} WHERE input = ?", (number,))
+                base.execute("DELETE FROM inputs WHERE number = ?", (number,))
+                base.execute("DELETE FROM notes WHERE kind = ? AND key = ?", (UNSEEN, str(number)))
+
+
+def pack(manifest: Manifest) -> None:
+    """Give the space of removed records back, if there is much of it. Without room for a copy it stays as it is."""
+    ((free,),), ((size,),), ((pages,),) = (
+        manifest.read(f"PRAGMA {name}") for name in ("freelist_count", "page_size", "page_count")
+    )
+    if free * size >= LEAST_FREE and 4 * free >= pages:
+        with suppress(sqlite3.Error):
+            manifest.read("VACUUM")
+            manifest.read("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def prune_outputs(manifest: Manifest, out: Storage) -> int:
+    """Remove the outputs of inputs that do not exist any more, and the records of these inputs; how many outputs.
+
+    To be called after a listing in which nothing failed. An output that is not as it was recorded is left alone. Raises
+    SymbolizeError if the store of outputs fails.
+    """
+    question = "SELECT number, uri FROM inputs WHERE turn < ? ORDER BY number"
+    count = 0
+    for number, uri in manifest.read(question, manifest.generation):
+        if not is_gone(uri):
+            continue
+        is_ours = True
+        for row in manifest.profiles(number):
+            size = out.size(row.output)
+            if size == row.size:
+                out.remove(row.output)
+                count += 1
+            elif size is not None:
+                is_ours = False
+        if is_ours:
+            remove_records(manifest, [number])
+    return count
+
+
+def is_gone(uri: str) -> bool:
+    """Whether an input certainly does not exist any more."""
+    path = local_path(uri)
+    if path is None:
+        try:
+            return urls.entry_at(urls.files_at(uri)) is None
+        except SymbolizeError:
+            return False
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
