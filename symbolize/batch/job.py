@@ -211,6 +211,8 @@ class Batch(Closeable):
                     add()
         add()
         self._is_listed, self._is_whole = not unlisted, not problems
+        if self._is_listed:
+            self._observer.listed()
 
     def look_after_state(self) -> None:
         """Bound the state of the batch after all inputs were listed (R404, retention)."""
@@ -255,6 +257,7 @@ class Batch(Closeable):
         self._decode()
         self._symbolize("rewrite", State.SCANNED, may_defer=False)
         self._clean_up()
+        self._observer.rested()
         return self._manifest.count()
 
     def _scan(self) -> None:
@@ -305,6 +308,7 @@ class Batch(Closeable):
             with self._fetcher() as fetcher:
                 fetcher.fetch(wanted, fetched, self._is_stopping)
             renewed += self._late.fetched(found)
+            self._observer.rested()
         return renewed
 
     def watch_binaries(self) -> int:

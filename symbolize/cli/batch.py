@@ -19,7 +19,7 @@ from symbolize.cli.batch_options import (
     kinds_of,
     with_all_kinds,
 )
-from symbolize.cli.batch_watching import keep_watching, stop_on_signals
+from symbolize.cli.batch_watching import calling_on_hangup, keep_watching, stop_on_signals
 from symbolize.cli.options import (
     EXIT_BELOW,
     EXIT_DONE,
@@ -67,7 +67,9 @@ def run_batch(arguments: Sequence[str]) -> int:
         stop = held.enter_context(stop_on_signals(bool(options.watch)))
         manifest = held.enter_context(Manifest(os.path.join(plan.state, "manifest.sqlite")))
         monitor = held.enter_context(BatchMonitor(options, __version__))
+        held.enter_context(calling_on_hangup(monitor.reopen_log if options.log_json else None))
         engine = held.enter_context(open_engine(options))
+        stop.on_check = engine.on_check = monitor.pulse.beat
         batch = held.enter_context(Batch(plan, engine, manifest, monitor.observer, stop.is_set))
         news = News(manifest)
         try:

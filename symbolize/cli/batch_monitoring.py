@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
+from symbolize.batch.monitoring.heartbeat import Heartbeat, Pulse
 from symbolize.batch.monitoring.logs import JsonLog
 from symbolize.batch.monitoring.mail import mail
 from symbolize.batch.monitoring.observers import Observer, ObserverGroup
@@ -36,7 +37,7 @@ FILES: Final = ("log_json", "metrics_file", "report_file")
 
 
 class BatchMonitor(Closeable):
-    """Monitors a batch through its `observer`.
+    """Monitors a batch through its `observer`, and through `pulse`, which its driver beats.
 
     Raises OutputError or UsageError if the log or the metrics cannot be written or served.
     """
@@ -44,13 +45,16 @@ class BatchMonitor(Closeable):
     def __init__(self, options: argparse.Namespace, version: str = "") -> None:
         self._options = options
         self._tally = Tally()
+        self.pulse = Pulse()
         check_names(options)
         with ExitStack() as held:
             progress = held.enter_context(BatchProgress(options.quiet))
             self._progress = progress
             observers: list[Observer] = [progress, self._tally]
+            self._log: JsonLog | None = None
             if options.log_json is not None:
-                observers.append(held.enter_context(JsonLog(options.log_json, progress.warn)))
+                self._log = held.enter_context(JsonLog(options.log_json, progress.warn))
+                observers.append(self._log)
             if options.metrics_file is not None or options.metrics_port is not None:
                 try:
                     from symbolize.batch.monitoring.metrics import Metrics
@@ -65,12 +69,20 @@ class BatchMonitor(Closeable):
                 if options.metrics_file is not None:
                     held.enter_context(MetricsFile(metrics, options.metrics_file, progress.warn))
                 if options.metrics_port is not None:
-                    server = held.enter_context(MetricsServer(metrics, options.metrics_port, options.metrics_address))
+                    given = options.metrics_port, options.metrics_address, self.pulse
+                    server = held.enter_context(MetricsServer(metrics, *given))
                     if not options.metrics_port and not options.quiet:
                         print_error(f"symbolize: metrics at {server.url}")
                 held.enter_context(metrics)  # closed before the file is written a last time
             self.observer = ObserverGroup(observers)
+            observer = held.enter_context(Heartbeat(self.observer.stalled, options.heartbeat))
+            self.observer.observers.append(observer)
             self._open = held.pop_all()
+
+    def reopen_log(self) -> None:
+        """Continue the log in a new file, after it was renamed."""
+        if self._log is not None:
+            self._log.reopen()
 
     def close(self) -> None:
         """End progress, log and metrics."""

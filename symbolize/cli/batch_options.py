@@ -196,7 +196,16 @@ def add_report_options(group: argparse._ArgumentGroup) -> None:
         help="address of the metrics server (default: 127.0.0.1)",
     )
     group.add_argument(
-        "--log-json", metavar="FILE", help="append events to this file as JSON lines;\n- for standard output"
+        "--heartbeat",
+        metavar="SECONDS",
+        type=positive,
+        default=60.0,
+        help="report when nothing has finished for so long (default: 60)",
+    )
+    group.add_argument(
+        "--log-json",
+        metavar="FILE",
+        help="append events to this file as JSON lines;\n- for standard output. SIGHUP opens the file again",
     )
     group.add_argument(
         "--fail-under",

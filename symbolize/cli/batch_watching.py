@@ -19,29 +19,36 @@ RETRY_EVERY = 60.0
 """Seconds after which inputs are retried while watching."""
 LOOK_AFTER_EVERY = 86400.0
 """Seconds after which the state is looked after while watching."""
-PATIENCE = 2.0
+WAIT = 10.0
+"""Seconds between two signs of life while nothing is to be done."""
+PATIENCE = 1.5
 """Seconds that running tasks have to end after the first signal while watching."""
 
 
 class Stop:
     """Whether a batch is to stop. While watching, the first signal asks for it: tasks that run have PATIENCE to end,
     and are stopped by KeyboardInterrupt then. Without `is_watching`, and at the second signal, that is raised at once.
+    `on_check` is called whenever the driver asks.
     """
 
     def __init__(self, is_watching: bool) -> None:
         self._is_watching = is_watching
         self._event = threading.Event()
+        self.on_check: Callable[[], object] = lambda: None
         self._timer = threading.Timer(PATIENCE, self._hurry)
         self._timer.daemon = True
         self._is_over = self.is_out_of_patience = False
 
     def is_set(self) -> bool:
         """Whether the batch is to stop."""
+        self.on_check()
         return self._event.is_set()
 
     def wait(self, seconds: float) -> None:
         """Wait so long, or until the batch is to stop."""
-        self._event.wait(seconds)
+        end = time.monotonic() + seconds
+        while not self.is_set() and (rest := end - time.monotonic()) > 0:
+            self._event.wait(min(rest, WAIT))
 
     def handle(self, number: int, _: object) -> None:
         """Handle a signal."""
@@ -73,6 +80,19 @@ def stop_on_signals(is_watching: bool) -> Iterator[Stop]:
         stop.end_patience()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def calling_on_hangup(call: Callable[[], None] | None) -> Iterator[None]:
+    """Call `call` at SIGHUP in the block; without it the signal does what it did."""
+    if call is None:
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, lambda number, frame: call())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def keep_watching(

@@ -28,6 +28,7 @@ def options(**more: Any) -> argparse.Namespace:
     """The options, as given and else by default."""
     given: dict[str, Any] = {
         "quiet": False,
+        "heartbeat": 60.0,
         "log_json": None,
         "metrics_file": None,
         "metrics_port": None,

@@ -16,13 +16,24 @@ import signal
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from symbolize import __version__
-from symbolize.batch.engines.engine import Failure, Limits, Outcome, Reply, Task, one_line, outcome_of, packed, perform
+from symbolize.batch.engines.engine import (
+    Failure,
+    Limits,
+    Outcome,
+    Reply,
+    Task,
+    nothing,
+    one_line,
+    outcome_of,
+    packed,
+    perform,
+)
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.core.parallel import call_within
@@ -39,8 +50,11 @@ PATIENCE = 300.0
 SILENCE = 60.0
 """Seconds after which a scheduler that does not answer counts as lost."""
 
-GOODBYE = 5.0
+GOODBYE = 1.5
 """The same for requests when a run ends."""
+
+REPLY = 5.0
+"""The same for a worker."""
 
 MAX_ASKED = 32
 """New workers that are checked at a time."""
@@ -120,6 +134,7 @@ class DaskEngine(Closeable):
         self._is_lost = False
         self._patience = SILENCE
         self._mute: dict[str, float] = {}
+        self.on_check: Callable[[], object] = nothing
         try:  # a client with a bad address blocks when the process ends
             scheme, location = parse_address(address)
             get_backend(scheme)
@@ -151,7 +166,8 @@ class DaskEngine(Closeable):
     def close(self) -> None:
         """Disconnect from the cluster."""
         with contextlib.suppress(Exception):
-            call_within(2 * GOODBYE, lambda: self._client.close(timeout=GOODBYE))
+            wait = 0.1 if self._is_lost else GOODBYE  # a scheduler that is lost does not hear it
+            call_within(2 * wait, lambda: self._client.close(timeout=wait))
 
     def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
         """See `Engine.run`. Raises SymbolizeError when the scheduler is lost or no workers are left."""
@@ -209,7 +225,7 @@ class DaskEngine(Closeable):
     def _asked_there(self, worker: str, *call: Any, **options: Any) -> Any:
         """The result of a call in a worker; None if it does not answer, after which it is not called for SILENCE."""
         try:
-            return call_within(GOODBYE, lambda: self._client.run(*call, workers=[worker], **options)).get(worker)
+            return call_within(REPLY, lambda: self._client.run(*call, workers=[worker], **options)).get(worker)
         except OSError:
             self._mute[worker] = time.monotonic() + SILENCE
             return None
@@ -307,6 +323,7 @@ class Run:
 
     def wait(self) -> None:
         """Wait for tasks to end, and check the running ones from time to time."""
+        self.engine.on_check()
         rest = self.checked + CHECK_INTERVAL - time.monotonic()
         if rest <= 0:
             self.check()

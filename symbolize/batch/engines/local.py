@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from importlib.util import find_spec
@@ -13,7 +13,18 @@ from multiprocessing import get_context, resource_tracker
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from symbolize.batch.engines.engine import Failure, Limits, Outcome, Reply, Task, one_line, outcome_of, packed, perform
+from symbolize.batch.engines.engine import (
+    Failure,
+    Limits,
+    Outcome,
+    Reply,
+    Task,
+    nothing,
+    one_line,
+    outcome_of,
+    packed,
+    perform,
+)
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.core.parallel import end_with_parent, limit_threads
@@ -60,6 +71,7 @@ class LocalEngine(Closeable):
         self._lanes: list[Lane] = []
         self._failed_starts = 0
         self._closed = False
+        self.on_check: Callable[[], object] = nothing
 
     def close(self) -> None:
         """Stop all workers at once."""
@@ -101,7 +113,7 @@ class LocalEngine(Closeable):
                     continue
                 if not busy:
                     return
-                for future in ended(events, busy):
+                for future in ended(events, busy, self.on_check):
                     lane = busy.pop(future)
                     attempt, end = lane.end(limits)
                     if end is None:
@@ -217,10 +229,14 @@ def begin_worker() -> None:
     limit_threads(WORKER_THREADS)
 
 
-def ended(events: "SimpleQueue[Future[Any]]", busy: dict[Future[Any], Lane]) -> list[Future[Any]]:
-    """The futures of `busy` that are done, at least one, or whose worker died unnoticed by pebble."""
+def ended(
+    events: "SimpleQueue[Future[Any]]", busy: dict[Future[Any], Lane], on_check: Callable[[], object] = nothing
+) -> list[Future[Any]]:
+    """The futures of `busy` that are done, at least one, or whose worker died unnoticed by pebble; `on_check` is called
+    after each CHECK_INTERVAL."""
     suspects: list[Future[Any]] = []
     while True:
+        on_check()
         try:
             future = events.get(timeout=CHECK_INTERVAL)
         except Empty:

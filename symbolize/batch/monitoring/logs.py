@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from symbolize.batch.tasks import DecodeResult
 
 STANDARD_OUTPUT: Final = "-"
+MODE: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+"""How the file of a log is opened."""
 
 COVERAGE_FIELDS: Final = ("samples", "locations", "symbolized_locations", "symbolized_percent")
 """The fields of the coverage of an output that the log has; the report has all."""
@@ -27,14 +30,17 @@ COVERAGE_FIELDS: Final = ("samples", "locations", "symbolized_locations", "symbo
 class JsonLog(Observer):
     """Writes one object a line for each event: appends to the file `name`, or writes to standard output for `-`.
 
-    Every object has `time` (RFC 3339, UTC) and `event`: "began", "problem", "pass", "input", "fetch", "binary" or
-    "ended". Lines are ASCII and are written before the batch continues. Lines that cannot be written are lost, with a
-    warning at the first one and their number at the end. Raises OutputError if the file cannot be opened.
+    Every object has `time` (RFC 3339, UTC) and `event`: "began", "problem", "pass", "input", "fetch", "binary",
+    "stalled" or "ended". Lines are ASCII and are written before the batch continues. Lines that cannot be written
+    are lost, with a warning at the first one and their number at the end. Raises OutputError if the file cannot be
+    opened.
     """
 
     def __init__(self, name: str, warn: Warn) -> None:
         self._name = "standard output" if name == STANDARD_OUTPUT else name
         self._warn = warn
+        self._path: str | None = None
+        self._lock = threading.RLock()
         self._lost = 0
         self._is_torn = False
         self._has_begun = False
@@ -46,7 +52,8 @@ class JsonLog(Observer):
                 sys.stdout.flush()
                 self._file = os.dup(sys.stdout.fileno())
             else:
-                self._file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+                self._path = os.path.abspath(name)
+                self._file = os.open(self._path, MODE, 0o666)
         except (OSError, ValueError, AttributeError) as error:  # AttributeError: standard output is closed
             reason = getattr(error, "strerror", None) or "is closed"
             raise OutputError(f"{self._name}: cannot be written: {reason}") from error
@@ -60,6 +67,23 @@ class JsonLog(Observer):
     def problem(self, where: str, text: str) -> None:
         """The event "problem"."""
         self._write("problem", {"where": where, "text": text})
+
+    def stalled(self, stage: str, seconds: float, done: int, total: int) -> None:
+        """The event "stalled"."""
+        self._write("stalled", {"pass": stage, "seconds": round(seconds, 3), "finished": done, "total": total})
+
+    def reopen(self) -> None:
+        """Continue in a new file of the same name, after the old one was renamed. May be called at any moment, by the
+        handler of a signal too. The old file is used on if there can be no new one."""
+        if self._file < 0 or self._path is None:
+            return
+        try:
+            new = os.open(self._path, MODE, 0o666)
+        except OSError as error:
+            self._warn(f"{self._name}: cannot be opened again: {os_error_text(error)}")
+            return
+        os.dup2(new, self._file, inheritable=False)  # in one step, also for a line that is being written
+        os.close(new)
 
     def entered(self, stage: str, total: int) -> None:
         """The event "pass"."""
@@ -118,17 +142,16 @@ class JsonLog(Observer):
 
     def _write(self, event: str, more: dict[str, Any]) -> None:
         line = json.dumps({"time": timestamp(), "event": event} | more).encode() + b"\n"
-        if self._is_torn:
-            line = b"\n" + line
-        rest = line
-        try:
-            while rest:
-                rest = rest[os.write(self._file, rest) :]
-                self._is_torn = bool(rest)
-        except OSError as error:
-            self._lost += 1
-            if self._lost == 1:
-                self._warn(f"{self._name}: the log cannot be written: {os_error_text(error)}")
+        with self._lock:
+            rest = b"\n" * self._is_torn + line
+            try:
+                while rest:
+                    rest = rest[os.write(self._file, rest) :]
+                    self._is_torn = bool(rest)
+            except OSError as error:
+                self._lost += 1
+                if self._lost == 1:
+                    self._warn(f"{self._name}: the log cannot be written: {os_error_text(error)}")
 
 
 def timestamp() -> str:

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from symbolize.batch.fetching import NOT_NEEDED
 from symbolize.batch.manifest import State
+from symbolize.batch.monitoring.aggregates import Percents
 from symbolize.batch.monitoring.observers import Observer
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
@@ -43,6 +44,9 @@ METRICS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
     ("up", "gauge", "1 while the batch runs, 0 when it is over.", ()),
     ("start_time_seconds", "gauge", "When the batch began, in Unix time.", ()),
     ("last_progress_time_seconds", "gauge", "When something was finished last, in Unix time.", ()),
+    ("last_look_time_seconds", "gauge", "When all inputs were listed last, at first when the batch began.", ()),
+    ("stalled", "gauge", "1 if nothing has finished for a while though a pass runs, else 0.", ()),
+    ("coverage_percent", "gauge", "Mean percentage of the value of a profile that has names, of those written.", ()),
     ("pass", "gauge", "1 for the pass that the batch is in, 0 for the others.", ("pass",)),
     ("pass_tasks", "gauge", "Inputs or binaries of a pass.", ("pass",)),
     ("pass_tasks_finished", "gauge", "Inputs or binaries that a pass is done with.", ("pass",)),
@@ -104,6 +108,7 @@ class Metrics(Observer, Collector):
         self._reasons: set[str] = set()
         self._inputs: Counts[str] = Counts()
         self._waiting = 0
+        self._percents = Percents()
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._own = CollectorRegistry()
         self._metrics: dict[str, Any] = {}
@@ -115,7 +120,9 @@ class Metrics(Observer, Collector):
         if version:
             self._set("build_info", 1, version)
         self._set("up", 1)
-        self._set("start_time_seconds", clock())
+        began = clock()
+        self._set("start_time_seconds", began)
+        self._set("last_look_time_seconds", began)
         self._set("last_progress_time_seconds", clock())
         # Counters begin at 0, so that their rates are right from the first event on.
         reasons = (Reason.SYMBOLIZED.code, *(reason.code for reason in Reason if reason.is_miss))
@@ -147,12 +154,14 @@ class Metrics(Observer, Collector):
 
     def _task_done(self) -> None:
         self._set("last_progress_time_seconds", self._clock())
+        self._set("stalled", 0)
         self._add("pass_tasks_finished", 1, self._stage)
 
     def close(self) -> None:
         """The batch is over."""
         with self._lock:
             self._set("up", 0)
+            self._set("stalled", 0)
             for stage in PASSES:
                 self._set("pass", 0, stage)
 
@@ -172,6 +181,23 @@ class Metrics(Observer, Collector):
         """Count a problem."""
         with self._lock:
             self._add("problems_total", 1)
+
+    def listed(self) -> None:
+        """Note the time."""
+        with self._lock:
+            self._set("last_look_time_seconds", self._clock())
+
+    def rested(self) -> None:
+        """There is no pass."""
+        with self._lock:
+            self._set("stalled", 0)
+            for stage in PASSES:
+                self._set("pass", 0, stage)
+
+    def stalled(self, stage: str, seconds: float, done: int, total: int) -> None:
+        """Note it."""
+        with self._lock:
+            self._set("stalled", 1)
 
     def entered(self, stage: str, total: int) -> None:
         """Note the pass."""
@@ -230,6 +256,8 @@ class Metrics(Observer, Collector):
         named = printable(coverage["sample_type"])[:MAX_TEXT], printable(coverage["unit"])[:MAX_TEXT]
         kind = limited(named, self._types, None)
         symbolized = Reason.SYMBOLIZED.code
+        self._percents.add(coverage["symbolized_percent"])
+        self._set("coverage_percent", self._percents.mean)
         self._add("samples_total", coverage["samples"])
         self._add("locations_total", coverage["symbolized_locations"], symbolized)
         if kind:

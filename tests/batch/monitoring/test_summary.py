@@ -278,8 +278,8 @@ def test_text_of_a_batch(manifest: Manifest) -> None:
         "    10 locations, 25.0 %: address in no mapping",
         "app                                          abababababab        1    7.5 %",
         "    4 locations, 7.5 %: binary not found",
-        "2 inputs were done by earlier runs: if binaries were added since, only",
-        "    again=True searches them",
+        "2 inputs were done by earlier runs: if binaries were added since,",
+        "    retry_missing=True does those again that these can name",
         "",
         "what to do",
         "    address in no mapping (25.0 %, 1 binary): JIT code needs its perf-PID.map or",
@@ -309,10 +309,10 @@ def test_hints_once(manifest: Manifest) -> None:
     assert "binary not found (5.0 %, 20 binaries): add it" in whole
     assert whole.count("add it") == 1
     assert max(map(len, lines)) <= 80
-    assert not any("again=True" in line for line in lines)
+    assert not any("retry_missing=True" in line for line in lines)
     tally = Tally()
     tally.began(0, 1, 0)
-    assert any("again=True" in line for line in text(manifest, tally))
+    assert any("retry_missing=True" in line for line in text(manifest, tally))
     fill(manifest, events.done(1, events.coverage(events.mapping(misses=[("outside-symbols", 1, 5.0)]))))
     assert not any("again=True" in line or "what to do" in line for line in text(manifest, tally))
 
