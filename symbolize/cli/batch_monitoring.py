@@ -99,7 +99,8 @@ class BatchMonitor(Closeable):
         options = self._options
         self._progress.close()
         quarantine = self.list_quarantined(manifest, folder)
-        with Summary(manifest, self._tally, OPTION_HINTS, "--again", "--retry-missing") as summary:
+        later = "" if options.retry_missing or options.watch else "--retry-missing"
+        with Summary(manifest, self._tally, OPTION_HINTS, "--again", later) as summary:
             if options.report == "json":
                 self._write(summary.json_pieces(), options.report_file or STANDARD_OUTPUT)
             elif options.report == "mail":

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from symbolize.batch.job import Batch, Plan
-from symbolize.batch.late_binaries import LateBinaries
+from symbolize.batch.late_binaries import LateBinaries, is_lasting, marks
 from symbolize.batch.manifest import Manifest, State
 from symbolize.binaries import BinaryIndex
+from symbolize.elf import read_build_id
 from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
 from tests.support.batch_runs import ALL_DONE, LEDGER, SPECTRA, copies, make_inputs, outputs
 from tests.support.fixture_files import BINARIES
+from tests.support.http_server import HttpServer, Request
 
 SPLIT = BINARIES / "gcc-split"
 
@@ -142,3 +144,50 @@ def test_looks_cost_little(binaries: Path, tmp_path: Path, monkeypatch: pytest.M
             for _ in range(3):
                 late.look_on()
     assert walks == [100.0, 133.5]
+
+
+def test_files_that_servers_have_later(tmp_path: Path) -> None:
+    """What no folder has is asked for again, and profiles are done again where a server has it now."""
+    copies(SPECTRA, tmp_path / "in", ["a.pb.gz"])
+    files = {read_build_id(str(path)): path for path in (BINARIES / "gcc-pie").iterdir()}
+    are_there = False
+
+    def behave(request: Request) -> None:
+        path = files.get(request.path.split("/")[2])
+        if path is None or not are_there:
+            request.reply(404)
+        else:
+            request.reply(200, path.read_bytes())
+
+    with HttpServer(behave) as server:
+        options: dict[str, Any] = {
+            "debuginfod": (server.url,),
+            "downloads": str(tmp_path / "downloads"),
+            "refresh_misses": True,
+        }
+        given = plan(tmp_path / "in", tmp_path / "out", [], retry_missing=True, **options)
+        assert list(run_plan(given)[1].states) == ["a.pb.gz"]
+        assert run_plan(given)[1].states == {}
+        are_there = True
+        counts, seen = run_plan(given)
+        assert (counts[State.DONE], sorted(seen.states)) == (1, ["a.pb.gz"])
+        assert run_plan(given)[1].states == {}
+        run_plan(plan(tmp_path / "in", tmp_path / "whole", [], **options))
+    assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
+
+
+def test_names_that_no_file_may_have(binaries: Path) -> None:
+    """Memory without a file is not waited for; the kernel, its modules and the vdso are."""
+    assert [is_lasting("", name) for name in ("//anon", "[heap]x]", "", "x" * 5000)] == [False] * 4
+    assert [is_lasting("", name) for name in ("[kernel.kallsyms]", "[btrfs]", "[vdso]", "/lib/libc.so.6")] == [True] * 4
+    index = BinaryIndex([str(binaries)])
+    before = {
+        name: marks(index, "", name) for name in ("[kernel.kallsyms]", "[nf_nat]", "[vdso]", "/a/base.apk!lib/x.so")
+    }
+    assert set(before.values()) == {frozenset()}
+    (binaries / "kallsyms").write_text("0 T x\n")
+    (binaries / "nf-nat.ko.xz").write_bytes(b"\xfd7zXZ\0" + bytes(20))
+    (binaries / "base.apk").write_bytes(b"PK\3\4" + bytes(30))
+    shutil.copyfile(BINARIES / "gcc-pie" / "spectra", binaries / "vdso.so")
+    index.walk_again()
+    assert {name: len(marks(index, "", name)) for name in before} == dict.fromkeys(before, 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from symbolize.batch.manifest import InputResult, Manifest, ProfileRow, State
-from symbolize.batch.manifest_tables import LAYOUT
+from symbolize.batch.manifest_tables import CONTINUED, LAYOUT
 from symbolize.core.errors import OutputError, UsageError
 from symbolize.storage.input_names import Input
 from tests.support.batch_engines import plan, run_plan
@@ -70,6 +70,21 @@ def test_rows_that_were_not_written(path: str, statement: str) -> None:
     with pytest.raises(OutputError, match=r"manifest\.sqlite: is damaged .*remove it to start from the beginning"):
         Manifest(path)
     assert Path(path).read_bytes() == before
+
+
+def test_one_of_an_earlier_layout(path: str) -> None:
+    """It is continued, and gets the tables that it lacks."""
+    connection = sqlite3.connect(path)
+    for table in ("wants", "wanted", "notes"):
+        connection.execute(f"DROP TABLE {table}")
+    connection.execute(f"PRAGMA user_version = {CONTINUED[-1]}")
+    connection.close()
+    with Manifest(path) as manifest:
+        assert [row.uri for row in manifest.rows()] == ["a.prof"]
+        assert manifest.read("PRAGMA user_version") == [(LAYOUT,)]
+        manifest.record([InputResult(1, State.DONE, wants=(("key", "found"),))])
+    with Manifest(path) as manifest:
+        assert manifest.read("SELECT key, found FROM wanted") == [("key", "found")]
 
 
 @pytest.mark.parametrize("layout", [1, LAYOUT + 1, -1])

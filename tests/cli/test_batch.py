@@ -423,11 +423,12 @@ def test_looks_while_watching(monkeypatch: pytest.MonkeyPatch) -> None:
         is_settled=lambda found, look: (found, look), end_scan=lambda look: events.append(("end", look))
     )
     monkeypatch.setattr(time, "monotonic", lambda: 25 * stopping.looks)
+    monkeypatch.setattr("symbolize.cli.batch_watching.LOOK_AFTER_EVERY", 100.0)
     keep_watching(batch, manifest, 3.5, stopping, lambda: events.append("failed"))
     expected: list[object] = []
     for look in range(7):
-        expected += ["retry"] * (look in (3, 6))
-        expected += [("found", look), ("end", look), *["state"] * (look == 0), *["failed"] * (look in (1, 3)), 3.5]
+        expected += ["retry"] * (look in (3, 6)) + ["generation"] * (look == 5)
+        expected += [("found", look), ("end", look), *["state"] * (look in (0, 5)), *["failed"] * (look in (1, 3)), 3.5]
     assert events == expected
 
 

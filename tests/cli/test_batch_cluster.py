@@ -7,17 +7,30 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from symbolize.batch.engines.cluster import SILENCE
 from symbolize.batch.fetching import Fetcher
 from symbolize.binaries.debuginfod import Limits
 from symbolize.cli import main
 from symbolize.elf import read_build_id
-from tests.support.batch_runs import GPERFTOOLS, PERF, copies, environment, make_inputs, outputs, run, wait_until
+from tests.support.batch_runs import (
+    GPERFTOOLS,
+    PERF,
+    copies,
+    environment,
+    kill_group,
+    make_inputs,
+    outputs,
+    run,
+    start,
+    wait_until,
+)
 from tests.support.fixture_files import BINARIES
 from tests.support.http_server import HttpServer, Request
 
@@ -145,3 +158,39 @@ def test_workers_that_die(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             killer.stop()
     assert killer.kills > 0
     assert outputs(Path("out")) == outputs(Path("local"))
+
+
+@pytest.mark.parametrize("watch", [[], ["--watch"]], ids=["once", "watch"])
+def test_a_scheduler_that_hangs(watch: list[str], tmp_path: Path) -> None:
+    """SIGTERM ends the batch long before a scheduler that does not answer counts as lost."""
+    copies(GPERFTOOLS / "ledger-gcc-split.prof", tmp_path / "in", [f"{number}.prof" for number in range(60)])
+    with cluster(tmp_path, 1) as address:
+        scheduler = scheduler_of(address)
+        arguments = [
+            *watch,
+            str(tmp_path / "in"),
+            *BINS,
+            "--out",
+            str(tmp_path / "out"),
+            "--no-cache",
+            "--dask",
+            address,
+        ]
+        batch = start(*arguments, "--log-json", str(tmp_path / "log"))
+        try:
+            wait_until(lambda: (tmp_path / "log").exists() and '"pass"' in (tmp_path / "log").read_text())
+            os.kill(scheduler, signal.SIGSTOP)
+            batch.send_signal(signal.SIGTERM)
+            began = time.monotonic()
+            batch.communicate(timeout=SILENCE)
+            assert time.monotonic() - began < SILENCE / 2
+            assert batch.returncode == (0 if watch else 130)
+        finally:
+            os.kill(scheduler, signal.SIGCONT)
+            kill_group(batch)
+
+
+def scheduler_of(address: str) -> int:
+    """The process id of a scheduler."""
+    with distributed.Client(address, set_as_default=False) as client:
+        return int(client.run_on_scheduler(os.getpid))

@@ -28,6 +28,8 @@ def options(**more: Any) -> argparse.Namespace:
     """The options, as given and else by default."""
     given: dict[str, Any] = {
         "quiet": False,
+        "retry_missing": False,
+        "watch": [],
         "heartbeat": 60.0,
         "log_json": None,
         "metrics_file": None,

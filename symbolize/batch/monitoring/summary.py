@@ -95,8 +95,8 @@ class Summary(Closeable):
     """The results of all inputs of a generation, by this run and by earlier ones.
 
     The manifest is read once, by `read` or while `json_pieces` are written. `hints` says what to do about each reason,
-    `again` how to do inputs again that are done, `retry_missing` those of them that added files can name. `news` says
-    what earlier runs have not reported.
+    `again` how to do inputs again that are done, `retry_missing` those of them that added files can name,
+    empty if that was done. `news` says what earlier runs have not reported.
     """
 
     def __init__(
@@ -281,7 +281,7 @@ class Summary(Closeable):
                 if (reason := BY_CODE.get(code)) is not None:
                     advice.add_miss(reason, share / self.outputs, share / self.outputs)
                     searched = searched or reason in SEARCHED
-        if not searched or not self.tally.done_before:
+        if not searched or not self.tally.done_before or not self._retry_missing:
             return advice, []
         before = f"{self.tally.done_before} inputs were done by earlier runs: if binaries were added since, "
         return advice, [f"{before}{self._retry_missing} does those again that these can name"]
