@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from symbolize import Profile, Result, Symbolizer, load
 from symbolize.cli import main
+from symbolize.profile import Samples
 from symbolize.symbols import binary
 from symbolize.symbols.build import Builder
 from symbolize.write import encode
@@ -56,6 +58,51 @@ def test_as_if_nothing_was_folded(compiler: str, linker: str) -> None:
     profile = result.profile
     outermost = profile.locations.line_offsets[1:][profile.locations.is_folded] - 1
     assert len(set(profile.functions.name[profile.locations.lines.function[outermost]].tolist())) > 20
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_no_wrong_name(compiler: str, linker: str) -> None:
+    """Code in stacks that nothing of the kind was in has the names that it has without callers: what was decided is
+    right."""
+    made = load(FIXTURES / "profiles" / "callers" / f"{compiler}-{linker}.prof")
+    frames = len(made.samples.locations)
+    made.samples = Samples(
+        location_offsets=np.arange(frames + 1),
+        locations=made.samples.locations,
+        values=np.ones((frames, made.samples.values.shape[1]), np.int64),
+        label_offsets=np.zeros(frames + 1, np.int64),
+    )
+    with Symbolizer(FIXTURES / "bin" / "callers" / f"{compiler}-{linker}", demangle="templates") as symbolizer:
+        without = {frame.function for stack in symbolizer.symbolize(made).profile.stacks() for frame in stack}
+    undecided = stacks(symbolized(f"{compiler}-{linker}").profile) - stacks(symbolized(f"{compiler}-none").profile)
+    assert undecided
+    assert all(name in without for stack in undecided for name in stack)
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_share_with_call_sites(compiler: str, linker: str) -> None:
+    """Where the debug information, as pyelftools reads it, has a call with a function, nearly all is decided."""
+    result = symbolized(f"{compiler}-{linker}")
+    samples, locations = result.profile.samples, result.profile.locations
+    is_last = np.zeros(len(samples.locations), np.bool_)
+    is_last[samples.location_offsets[1:] - 1] = True
+    called = np.flatnonzero(locations.is_folded[samples.locations] & ~is_last)
+    returns = locations.address[samples.locations[called + 1]] + np.uint64(1)
+    value = np.repeat(samples.values[:, result.profile.weight_column()], np.diff(samples.location_offsets))
+    described = np.isin(returns, described_returns(f"{compiler}-{linker}"))
+    assert described.any()
+    assert result.report.decided_value / value[called][described].sum() > 0.98
+
+
+def described_returns(variant: str) -> list[int]:
+    """Where calls return of which a function is known."""
+    with (FIXTURES / "bin" / "callers" / variant / "callers").open("rb") as file:
+        units = ELFFile(file).get_dwarf_info().iter_CUs()
+        calls = [entry.attributes for unit in units for entry in unit.iter_DIEs() if entry.tag == "DW_TAG_call_site"]
+    known = [call for call in calls if {"DW_AT_call_origin", "DW_AT_call_return_pc"} <= call.keys()]
+    return [call["DW_AT_call_return_pc"].value for call in known]
 
 
 def test_declaration() -> None:
