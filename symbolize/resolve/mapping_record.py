@@ -97,9 +97,14 @@ def unmapped_locations(profile: Profile) -> Int64:
 
 
 def call_site_mask(profile: Profile) -> Bool:
-    """Which locations are on some stack above the leaf: bool[n].
+    """Which locations are on some stack above the leaf, and called what is below: bool[n]."""
+    return marked(profile.samples.locations, len(profile.locations), caller_mask(profile))
 
-    Where the kernel was entered the process may have been at any instruction, so that is none.
+
+def caller_mask(profile: Profile) -> Bool:
+    """Which frames of the stacks called the frame below: bool[frames].
+
+    Where the kernel was entered the process may have been at any instruction, so that is no call.
     """
     samples = profile.samples
     above = np.ones(len(samples.locations), np.bool_)
@@ -108,7 +113,7 @@ def call_site_mask(profile: Profile) -> Bool:
     if is_kernel.any():
         in_kernel = is_kernel[samples.locations]
         above[1:] &= in_kernel[1:] | ~in_kernel[:-1]
-    return marked(samples.locations, len(profile.locations), above)
+    return above
 
 
 def processes(profile: Profile) -> set[int]:

@@ -11,6 +11,7 @@ from symbolize.core.arrays import Int64, UInt64, distinct, distinct_inverse, pai
 from symbolize.core.errors import ReadFailure
 from symbolize.profile import Profile
 from symbolize.resolve.callers import DISTANCES, USUAL_DISTANCES
+from symbolize.resolve.mapping_record import caller_mask
 from symbolize.resolve.resolution import Resolutions
 from symbolize.symbols import Binary, Function, names_it
 from symbolize.symbols.call_graph import CallGraph, Site
@@ -103,9 +104,7 @@ def sites_of(graph: CallGraph, vaddrs: UInt64, distances: tuple[int, ...]) -> li
 def pairs_of(profile: Profile, count: int) -> StackPairs:
     """The pairs on the stacks of a profile with `count` locations."""
     samples = profile.samples
-    is_last = np.zeros(len(samples.locations) + 1, np.bool_)
-    is_last[samples.location_offsets[1:] - 1] = True
-    at = np.flatnonzero(~is_last[:-1])
+    at = np.flatnonzero(caller_mask(profile)[1:])
     keys, number = distinct_inverse(pair(samples.locations[at], samples.locations[at + 1]))
     which = np.full(len(samples.locations), -1, np.int64)
     which[at] = number

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from symbolize import Profile, Symbolizer, load
 from symbolize.cli import main
 from symbolize.core.stack_check import StackCheck
 from symbolize.elf import ElfImage
+from symbolize.profile import NONE, Locations
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 RIGHT = [
@@ -72,6 +74,30 @@ def test_missing_callers() -> None:
     profile.samples.location_offsets = np.cumsum([0, *map(len, without)])
     profile.samples.locations = np.concatenate(without)
     assert check(profile, "tails/gcc-calls").share < 0.8
+
+
+def test_kernel() -> None:
+    """Where the kernel was entered nothing is judged: a page fault or an interrupt is no call."""
+    profile, variant = recorded("callers/gcc-none"), "callers/gcc-none"
+    stacks = [stack[1:] for stack in np.split(profile.samples.locations, profile.samples.location_offsets[1:-1])]
+    leaves = np.array([stack[0] for stack in stacks], np.int64)
+    count = len(profile.locations)
+    interrupted = profile.locations.take(leaves)
+    interrupted = replace(interrupted, address=interrupted.address - np.uint64(1))
+    kernel = replace(
+        profile.locations.take(leaves[:1]),
+        address=np.full(1, 0xFFFFFFFF81000000, np.uint64),
+        mapping=np.full(1, NONE, np.int32),
+    )
+    profile.locations = Locations.joined([profile.locations, interrupted, kernel])
+
+    def checked(below: list[int]) -> StackCheck:
+        changed = [[*below, count + i, *stack[1:].tolist()] for i, stack in enumerate(stacks)]
+        profile.samples.location_offsets = np.cumsum([0, *map(len, changed)])
+        profile.samples.locations = np.array([row for stack in changed for row in stack], np.int32)
+        return check(profile, variant)
+
+    assert checked([count + len(stacks)]) == checked([])
 
 
 def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

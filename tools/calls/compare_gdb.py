@@ -180,13 +180,15 @@ def compare(comparison: Comparison, our: list[Frame], their: list[Frame], no_tar
     """Count a stack."""
     our, their = as_gdb(our), as_gdb(their)
     we, they = inserted(our), inserted(their)
-    callers = [frame.address for frame in our if not frame.kind]
+    stacked = [frame for frame in our if not frame.kind]
     for each in {**we, **they}:
+        count = each[0]
         who = "both" if each in we and each in they else "gdb only" if each in they else "symbolize only"
         if who == "symbolize only":
-            count = each[0]
-            calls = {callers[count], *(frame.address for below, frame in we if below == count)}
+            calls = {stacked[count].address, *(frame.address for below, frame in we if below == count)}
             who += ", gdb knows no target" if any(address + 1 in no_target for address in calls) else ""
+        elif who == "gdb only" and each[1].name == stacked[count - 1].name:
+            who += ", a function that calls its own split part"
         comparison.inserted[who] += 1
     kind = "equal" if our == their else "other tail calls" if [*we] != [*they] else "other names"
     comparison.stacks[kind] += 1
