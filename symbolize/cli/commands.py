@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -28,11 +30,26 @@ COMMANDS: Final = {
     "inspect": Command("inspect", "show what a binary, debug file, profile or trace contains"),
     "index": Command("index", "build the symbol tables of a folder in advance"),
     "serve": Command("serve", "serve names and debug files over HTTP"),
+    "addr": Command("addr", "print the frames at addresses of a binary"),
+    "as": Command("drop_in", "answer in the place of llvm-symbolizer or addr2line"),
+    "log": Command("log", "put names into stack traces of a text"),
     "cache": Command("cache", "show, check or clean the cache of symbol tables"),
     "completion": Command("completion", "print the completion script for bash, zsh or fish"),
     "help": Command("help", "show the options of a command"),
 }
 """By their first argument, in the order of the help. Without one of them, profiles are symbolized."""
+
+
+TOOLS: Final = ("llvm-symbolizer", "llvm-addr2line", "addr2line")
+"""The tools that `symbolize as` stands in for."""
+TOOL_NAME: Final = re.compile(r"(?:[\w.]+-)*?(llvm-symbolizer|llvm-addr2line|addr2line)(?:-[\d.]+)?", re.ASCII)
+
+
+def tool_of(program: str) -> str:
+    """Which of the tools a program goes by the name of, as in `x86_64-linux-gnu-addr2line` or `llvm-symbolizer-19`;
+    empty for any other name."""
+    match = TOOL_NAME.fullmatch(os.path.basename(program))
+    return match[1] if match is not None else ""
 
 
 def run_of(name: str) -> Callable[[Sequence[str]], int]:

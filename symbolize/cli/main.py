@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from symbolize.cli.commands import COMMANDS, run_of
+from symbolize.cli.commands import COMMANDS, run_of, tool_of
 from symbolize.cli.options import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, print_error
 from symbolize.core.errors import SymbolizeError, UsageError, closest
 from symbolize.core.files import names_in
@@ -23,6 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.disable()
     allow_open_files()
     given: Sequence[str] = sys.argv[1:] if arguments is None else arguments
+    if arguments is None and tool_of(sys.argv[0]):
+        given = ["as", os.path.basename(sys.argv[0]), *given]
     try:
         run, given = chosen(given)
         return run(given)

@@ -2,19 +2,20 @@
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.binaries import BinaryIndex, BinaryMatch, find_binary, is_build_id
+from symbolize.binaries import BinaryIndex, BinaryMatch, Companions, find_binary, is_build_id
 from symbolize.core.arrays import UInt64, distinct_inverse
 from symbolize.core.errors import InputError, SymbolizeError
+from symbolize.core.reasons import Reason
 from symbolize.elf import read_build_id
 from symbolize.resolve.opened import OpenBinaries
-from symbolize.symbols import Binary, Frames, TableCache
+from symbolize.symbols import Binary, Frames, TableCache, frames_at
 from symbolize.symbols.retrying_lookup import look_up
 
 
@@ -51,6 +52,33 @@ class Module:
             answer.check()
         return Names(answer.frames.take(which.astype(np.int64)), begin[which], end[which])
 
+    def frames(self, vaddrs: UInt64) -> Frames:
+        """The frames at `vaddrs` (in any order), without the bounds of functions. Raises as `names`."""
+        with self.used() as binary:
+            return frames_at(binary, vaddrs)
+
+    def reasons(self, vaddrs: UInt64, frames: Frames) -> list[Reason]:
+        """Why each of `vaddrs` has no name in `frames`, or that it has one. Raises as `names`."""
+        found = (np.diff(frames.offsets) > 0).tolist()
+        if all(found):
+            return [Reason.SYMBOLIZED] * len(found)
+        ascending, which = distinct_inverse(vaddrs)
+        with self.used() as binary:
+            answer = look_up(binary, ascending, nearest_line=False, tables=None)
+            missing = Reason.NO_SYMBOLS if binary.is_stripped else Reason.OUTSIDE_SYMBOLS
+            segments = [(each.vaddr, each.vaddr + each.memory_size) for each in binary.loaded.segments]
+        corrupt = Reason.CORRUPT_DEBUG_INFO if answer.has_names else Reason.UNREADABLE
+        doubtful = answer.doubtful[which].tolist()
+        result = []
+        for vaddr, has_frames, is_doubtful in zip(vaddrs.tolist(), found, doubtful, strict=True):
+            if has_frames:
+                result.append(Reason.SYMBOLIZED)
+            elif segments and not any(begin <= vaddr < end for begin, end in segments):
+                result.append(Reason.OUTSIDE_SEGMENTS)
+            else:
+                result.append(corrupt if is_doubtful else missing)
+        return result
+
     @contextmanager
     def used(self) -> Iterator[Binary]:
         """The binary, for this caller alone. Raises SymbolizeError if it was closed meanwhile."""
@@ -66,10 +94,15 @@ class Module:
             self._opened.close()
 
 
-def open_module(name: str, index: BinaryIndex, cache: TableCache | None) -> Module:
+def open_module(
+    name: str,
+    index: BinaryIndex,
+    cache: TableCache | None,
+    companions: Callable[[Sequence[str]], Companions] | None = None,
+) -> Module:
     """The binary at the path `name`, with what `index` has of its build, or the binary of `index` with the build id
-    `name`. Raises InputError if there is none or it cannot be read."""
-    opened = OpenBinaries(index, cache)
+    `name`; its `companions` as `OpenBinaries` has them. Raises InputError if there is none or it cannot be read."""
+    opened = OpenBinaries(index, cache, companions)
     try:
         if is_build_id(name) and not os.path.exists(name):
             found = find_binary(index, name, "")

@@ -1,7 +1,7 @@
 """The binaries that are open, each once, by their files."""
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from symbolize.binaries import BinaryIndex, BinaryMatch, Companions, has_build_id
@@ -39,11 +39,20 @@ class Opened(NamedTuple):
 
 
 class OpenBinaries:
-    """The binaries below the roots of `index` that are open; their tables are kept in `cache`, if there is one."""
+    """The binaries below the roots of `index` that are open; their tables are kept in `cache`, if there is one.
 
-    def __init__(self, index: BinaryIndex, cache: TableCache | None) -> None:
+    `companions` are the split units and supplementary files of the binary with some files; by default those in `index`.
+    """
+
+    def __init__(
+        self,
+        index: BinaryIndex,
+        cache: TableCache | None,
+        companions: Callable[[Sequence[str]], Companions] | None = None,
+    ) -> None:
         self._index = index
         self._cache = cache
+        self._companions = companions or (lambda paths: Companions(index, paths))
         self._opened: dict[tuple[str, ...], Opened] = {}
         self._expected: dict[str, str] = {}
         self._used: set[tuple[str, ...]] = set()
@@ -134,7 +143,7 @@ class OpenBinaries:
         return found
 
     def _binary(self, images: list[ElfImage]) -> Binary:
-        return Binary(images, Companions(self._index, [image.path for image in images]), self._cache)
+        return Binary(images, self._companions([image.path for image in images]), self._cache)
 
     def use(self, found: BinaryMatch) -> None:
         """Keep the binaries of these files open until the end."""

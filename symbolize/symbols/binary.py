@@ -189,6 +189,16 @@ class Binary:
         begin = np.where(has_symbol, layer.vaddr[row], vaddrs)
         return begin, np.where(has_symbol & layer.sized[row], layer.end[row], np.uint64(0))
 
+    def symbol_bounds(self, name: bytes) -> list[tuple[int, int]]:
+        """Begin and end of the symbols of a name, in order; the end is the begin where a symbol has no size."""
+        with self.reading():
+            layer = self._symbols
+        if not layer.has_name(name):
+            return []
+        rows = [row for row, each in enumerate(layer.names) if each == name]
+        ends = np.where(layer.sized[rows], layer.end[rows], layer.vaddr[rows])
+        return sorted(set(zip(layer.vaddr[rows].tolist(), ends.tolist(), strict=True)))
+
     def _functions_at(self, vaddrs: UInt64) -> FunctionsAt:
         layer = self._symbols
         if not len(layer.start):

@@ -1,0 +1,107 @@
+"""`symbolize addr BINARY [ADDRESS...]`: the frames at addresses of one binary."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from symbolize.cli.arguments import Parser
+from symbolize.cli.options import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    add_cache_options,
+    add_list,
+    open_cache,
+    print_error,
+    print_output,
+)
+from symbolize.core.errors import UsageError, printable
+from symbolize.core.files import no_such
+
+if TYPE_CHECKING:
+    from symbolize.drop_in.addresses import Addresses
+
+LONGEST: Final = 4096
+"""Bytes of a line of input."""
+
+
+def run_addr(arguments: Sequence[str]) -> int:
+    """Run the command with `arguments`; the exit code: 1 if an address could not be read."""
+    options = addr_parser().parse_args(arguments)
+    if not options.binary:
+        raise UsageError("BINARY has an empty name")
+    for folder in options.binaries:
+        if not os.path.exists(folder):
+            raise UsageError(f"{folder}: {no_such(folder, 'folder or file')}")
+
+    from symbolize.drop_in.addresses import Addresses
+    from symbolize.drop_in.binaries import Binaries, Places
+    from symbolize.drop_in.input_lines import batches
+
+    cache = None if options.no_cache else open_cache(options)
+    with Binaries(Places(binaries=options.binaries), cache) as binaries:
+        addresses = Addresses(binaries, options.binary, options.demangle)
+        code = EXIT_DONE
+        given = [os.fsencode(word) for word in options.addresses]
+        for lines in [given] if given else batches(sys.stdin.fileno(), LONGEST):
+            code = max(code, answer(addresses, [line for line in lines if line.strip()], options.json))
+    return code
+
+
+def answer(addresses: Addresses, lines: Sequence[bytes], is_json: bool) -> int:
+    """Print the frames at the addresses in some lines, in their order; the exit code."""
+    from symbolize.drop_in.addresses import as_data, lines_of
+    from symbolize.report.reason_texts import TEXTS
+
+    asked, code = [], EXIT_DONE
+    for line in lines:
+        try:
+            asked.append(addresses.address_of(line.decode(errors="surrogateescape")))
+        except UsageError as error:
+            print_error(f"symbolize: {error}")
+            code = EXIT_FAILED
+    found = addresses.places(asked)
+    if is_json:
+        texts = [json.dumps(as_data(place)) for place in found]
+    else:
+        texts = [printable(line) for place in found for line in lines_of(place, TEXTS[place.reason])]
+    print_output("".join(f"{text}\n" for text in texts), flush=True)
+    return code
+
+
+def addr_parser() -> Parser:
+    """The arguments of the command."""
+    result = Parser(
+        "symbolize addr",
+        "Print function, file and line of addresses of a binary, with the functions that were inlined there, or the "
+        "reason why there is no name.",
+        ["[OPTIONS] BINARY [ADDRESS...]"],
+        brief=("-b", "--json"),
+        epilog="Exit codes: 0 done, 1 failed or an address cannot be read, 2 usage.",
+    )
+    result.add_argument("binary", metavar="BINARY", help="path of the file, or BUILDID: and a build id")
+    result.add_argument(
+        "addresses",
+        metavar="ADDRESS",
+        nargs="*",
+        help="address in hexadecimal digits, or SYMBOL+OFFSET (default: lines of standard input)",
+    )
+    add_list(
+        result.group("Binaries"),
+        "--binaries",
+        "-b",
+        metavar="DIR",
+        help="folder with debug files, and with the binary of a build id;\nmay be given several times",
+    )
+    result.group("Output").add_argument("--json", action="store_true", help="print a line of JSON for each address")
+    result.group("Names").add_argument(
+        "--demangle",
+        choices=("default", "templates", "full", "none"),
+        default="default",
+        help="how C++ and Rust names are shown (default: default)",
+    )
+    add_cache_options(result)
+    return result

@@ -1,0 +1,168 @@
+"""`symbolize as TOOL`: in the place of llvm-symbolizer, llvm-addr2line or addr2line, with their options and output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from symbolize.cli.arguments import Parser
+from symbolize.cli.commands import TOOLS, tool_of
+from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, print_error, print_output
+from symbolize.core.errors import InputError, OutputError, UsageError, printable
+from symbolize.core.files import os_error_text
+
+if TYPE_CHECKING:
+    from symbolize.binaries.debuginfod import Debuginfod
+    from symbolize.symbols import TableCache
+
+CACHE, NO_CACHE = "SYMBOLIZE_CACHE", "off"
+
+
+def run_as(arguments: Sequence[str]) -> int:
+    """Run the tool that the first argument names with the others; the exit code."""
+    first = arguments[0] if arguments else ""
+    if not tool_of(first):
+        as_parser().parse_args(arguments)
+        raise UsageError(f"as: no such tool: {first}; the tools are {', '.join(TOOLS)}")
+    return run_tool(tool_of(first), os.path.basename(first), arguments[1:])
+
+
+def as_parser() -> Parser:
+    """The arguments of the command; those behind the tool are its own."""
+    result = Parser(
+        "symbolize as",
+        "Answer as another tool does, with its options, input and output, from kept symbol tables. A link to symbolize "
+        "with the name of the tool does the same.",
+        [f"{tool} [OPTIONS OF THE TOOL] [ADDRESS...]" for tool in TOOLS],
+        epilog="Exit codes: 0 done, 1 failed, 2 usage.",
+    )
+    result.add_argument("tool", metavar="TOOL", help=f"one of {', '.join(TOOLS)}")
+    return result
+
+
+def run_tool(tool: str, program: str, arguments: Sequence[str]) -> int:
+    """Run a tool that was started as `program`; the exit code."""
+    if tool == "addr2line":
+        return run_addr2line(program, arguments)
+    return run_llvm(program, arguments, is_gnu=tool == "llvm-addr2line")
+
+
+def run_llvm(program: str, arguments: Sequence[str], is_gnu: bool) -> int:
+    """Run llvm-symbolizer or, if `is_gnu`, llvm-addr2line; the exit code."""
+    from symbolize.drop_in.llvm_options import parsed
+
+    try:
+        options = parsed(
+            arguments, os.environ.get("LLVM_ADDR2LINE_OPTS" if is_gnu else "LLVM_SYMBOLIZER_OPTS", ""), is_gnu
+        )
+        if options.build_id and options.object:
+            raise UsageError("cannot specify both --build-id and --obj")
+    except (UsageError, ValueError) as error:
+        print_error(f"{program}: error: {printable(str(error))}")
+        return EXIT_USAGE
+    tool = "llvm-addr2line" if is_gnu else "llvm-symbolizer"
+    if options.action == "version":
+        print_output(f"{tool}\n{version()}, in the place of LLVM version 19\n", flush=True)
+        return EXIT_DONE
+    if options.action == "help":
+        print_output(f"USAGE: {tool} [options] addresses...\n\nThe options are those of LLVM 19.\n", flush=True)
+        return EXIT_DONE
+
+    from symbolize.binaries.debug_folders import SYSTEM
+    from symbolize.drop_in.binaries import Binaries, Places
+    from symbolize.drop_in.input_lines import batches
+    from symbolize.drop_in.llvm import LONGEST, Symbolizer
+
+    def tell(line: str) -> None:
+        print_error(f"{program}: error: {line}")
+
+    places = Places(options.debug_folders or [SYSTEM], options.fallback, (), options.package)
+    with ExitStack() as held:
+        servers = held.enter_context(servers_of_environment(tell)) if options.debuginfod else None
+        symbolizer = Symbolizer(options, held.enter_context(Binaries(places, open_cache(), servers)), tell)
+        problem = symbolizer.check()
+        if problem:
+            tell(f"'{printable(options.object)}': {problem}")
+            return EXIT_FAILED
+        if options.inputs:
+            write([b"".join(symbolizer.listed([os.fsencode(word) for word in options.inputs]))])
+        else:
+            write(b"".join(symbolizer.answers(lines)) for lines in batches(sys.stdin.fileno(), LONGEST))
+    return EXIT_DONE
+
+
+def servers_of_environment(tell: Callable[[str], None]) -> Debuginfod:
+    """The client for the servers that DEBUGINFOD_URLS names."""
+    from symbolize.binaries.debuginfod import Debuginfod
+
+    return Debuginfod.from_environment(tell=tell)
+
+
+def run_addr2line(program: str, arguments: Sequence[str]) -> int:
+    """Run GNU addr2line; the exit code."""
+    from symbolize.drop_in.addr2line import parsed
+
+    try:
+        options = parsed(arguments)
+    except UsageError as error:
+        print_error(f"{program}: {error}")
+        return EXIT_USAGE
+    if options.action == "version":
+        print_output(f"GNU addr2line\n{version()}, in the place of GNU Binutils 2.40\n", flush=True)
+        return EXIT_DONE
+    if options.action == "help":
+        print_output(
+            "Usage: addr2line [option(s)] [addr(s)]\n\nThe options are those of GNU Binutils 2.40.\n", flush=True
+        )
+        return EXIT_DONE
+
+    from symbolize.drop_in.addr2line import LONGEST, Addr2line
+    from symbolize.drop_in.binaries import Binaries, Places
+    from symbolize.drop_in.input_lines import batches
+
+    with Binaries(Places(), open_cache()) as binaries:
+        try:
+            tool = Addr2line(options, binaries)
+        except InputError as error:
+            print_error(f"{program}: {error}")
+            return EXIT_FAILED
+        if options.inputs:
+            write([b"".join(tool.answers([os.fsencode(word) for word in options.inputs]))])
+        else:
+            write(b"".join(tool.answers(lines)) for lines in batches(sys.stdin.fileno(), LONGEST))
+    return EXIT_DONE
+
+
+def version() -> str:
+    """The name and version of this program."""
+    from symbolize import __version__
+
+    return f"symbolize {__version__}"
+
+
+def open_cache() -> TableCache | None:
+    """The cache of symbol tables: the user's, or the one in the folder that SYMBOLIZE_CACHE names; off: none."""
+    from symbolize.symbols import TableCache, default_folder
+
+    folder = os.environ.get(CACHE, "")
+    return None if folder == NO_CACHE else TableCache(folder or default_folder())
+
+
+def write(answers: Iterable[bytes]) -> None:
+    """Write answers to standard output, each at once, because clients wait for them. Raises OutputError, but not for a
+    reader that wants no more."""
+    if sys.stdout is None:
+        raise OutputError("standard output: cannot be written: it is closed")
+    sys.stdout.flush()
+    for answer in answers:
+        data = memoryview(answer)
+        try:
+            while data:
+                data = data[os.write(sys.stdout.fileno(), data) :]
+        except BrokenPipeError:
+            return
+        except OSError as error:
+            raise OutputError(f"standard output: cannot be written: {os_error_text(error)}") from error

@@ -1,0 +1,175 @@
+"""What GNU addr2line does: lines in, frames out, in the format of binutils 2.40."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import numpy as np
+
+from symbolize.core.errors import InputError, UsageError, did_you_mean
+from symbolize.drop_in.binaries import NOT_AN_OBJECT, Binaries
+from symbolize.drop_in.frame_rows import Row, rows
+from symbolize.drop_in.llvm_options import expanded, next_word
+from symbolize.drop_in.naming import UNKNOWN
+from symbolize.resolve.module import Module
+
+LONGEST: Final = 99
+"""Bytes of a line that are read at once; the rest of a longer one is the next line."""
+NUMBER: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)(?:0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*)")
+TOP: Final = (1 << 64) - 1
+
+LONG: Final = {
+    "addresses": "a",
+    "basenames": "s",
+    "demangle": "C",
+    "exe": "e",
+    "functions": "f",
+    "help": "h",
+    "inlines": "i",
+    "no-recurse-limit": "r",
+    "no-recursion-limit": "r",
+    "pretty-print": "p",
+    "recurse-limit": "R",
+    "recursion-limit": "R",
+    "section": "j",
+    "target": "b",
+    "version": "v",
+}
+"""The letters of the long options; a beginning that is of one option alone is enough."""
+VALUED: Final = "bej"
+
+
+@dataclass
+class Options:
+    """What addr2line was asked for."""
+
+    object: str = "a.out"
+    section: str = ""
+    addresses: bool = False
+    basenames: bool = False
+    demangle: bool = False
+    functions: bool = False
+    inlines: bool = False
+    pretty: bool = False
+    action: Literal["", "help", "version"] = ""
+    inputs: list[str] = field(default_factory=list)
+
+
+def parsed(words: Sequence[str]) -> Options:
+    """The options in the words of a command line. Raises UsageError for what is unknown."""
+    result = Options()
+    waiting = list(reversed(expanded(words)))
+    while waiting:
+        word = waiting.pop()
+        if word == "--":
+            result.inputs += waiting[::-1]
+            break
+        if word.startswith("--"):
+            apply(result, *long_option(word, waiting))
+        elif word.startswith("-") and word != "-":
+            letters = word[1:]
+            while letters:
+                letter, letters = letters[0], letters[1:]
+                if letter in VALUED:
+                    apply(result, letter, letters or next_word(f"-{letter}", waiting))
+                    break
+                apply(result, "h" if letter == "H" else "v" if letter == "V" else letter, "")
+        else:
+            result.inputs.append(word)
+    return result
+
+
+def long_option(word: str, waiting: list[str]) -> tuple[str, str]:
+    """The letter of a long option, and its value. Raises UsageError."""
+    name, equals, value = word[2:].partition("=")
+    matching = {LONG[name]} if name in LONG else {letter for each, letter in LONG.items() if each.startswith(name)}
+    if not name or not matching:
+        raise UsageError(f"unrecognized option '{word}'{did_you_mean(name, LONG)}")
+    if len(matching) > 1:
+        raise UsageError(f"option '{word}' is ambiguous")
+    letter = matching.pop()
+    if letter in VALUED and not equals:
+        value = next_word(word, waiting)
+    return letter, value
+
+
+def apply(options: Options, letter: str, value: str) -> None:
+    """Take an option. Raises UsageError for one that does not exist. The format of a file is what it is, and names are
+    read without a limit on recursion that could be removed."""
+    flags = {"a": "addresses", "s": "basenames", "C": "demangle", "f": "functions", "i": "inlines", "p": "pretty"}
+    if letter in flags:
+        setattr(options, flags[letter], True)
+    elif letter == "e":
+        options.object = value
+    elif letter == "j":
+        options.section = value
+    elif letter == "h":
+        options.action = "help"
+    elif letter == "v":
+        options.action = "version"
+    elif letter not in "bRr":
+        raise UsageError(f"invalid option -- '{letter}'")
+
+
+class Addr2line:
+    """Answers lines as `options` say, from one of the `binaries`."""
+
+    def __init__(self, options: Options, binaries: Binaries) -> None:
+        """Open the file. Raises InputError, in the words of addr2line."""
+        self._options, self._binaries = options, binaries
+        image = self._opened().binary.loaded
+        self._digits = 16 if image.is_64 else 8
+        self._base = 0
+        if options.section:
+            section = image.find(options.section)
+            if section is None:
+                raise InputError(options.object, f"cannot find section {options.section}")
+            self._base = section.vaddr
+
+    def _opened(self) -> Module:
+        try:
+            module = self._binaries.module(self._options.object)
+        except InputError as error:
+            problem = "file format not recognized" if error.problem == NOT_AN_OBJECT else error.problem
+            raise InputError(self._options.object, problem) from error
+        if module is None:
+            raise InputError(self._options.object, "cannot be opened again")
+        return module
+
+    def answers(self, lines: Sequence[bytes]) -> list[bytes]:
+        """The answers to some lines, in their order; the file is asked once for all of them."""
+        options = self._options
+        numbers = [address_of(line) for line in lines]
+        vaddrs = np.array([(number + self._base) & TOP for number in numbers], np.uint64)
+        names = self._binaries.names(options.object, vaddrs, with_bounds=False)
+        if names is None:
+            raise InputError(options.object, "cannot be opened again")
+        found = rows(names, "linkage", options.demangle, "gnu", options.basenames, drops_suffixes=True)
+        return [self._printed(vaddr, frames) for vaddr, frames in zip(vaddrs.tolist(), found, strict=True)]
+
+    def _printed(self, vaddr: int, frames: list[Row]) -> bytes:
+        options = self._options
+        text = b""
+        if options.addresses:
+            text = b"0x%0*x" % (self._digits, vaddr) + (b": " if options.pretty else b"\n")
+        if not frames:
+            unknown = b"" if not options.functions else b"?? " if options.pretty else b"??\n"
+            return text + unknown + b"??:0\n"
+        shown = [self._row(row) for row in (frames if options.inlines else frames[:1])]
+        return text + (b" (inlined by) " if options.pretty else b"").join(shown)
+
+    def _row(self, row: Row) -> bytes:
+        name = b"" if not self._options.functions else row.name + (b" at " if self._options.pretty else b"\n")
+        line = b"%d" % row.line if row.line else b"?"
+        return b"%b%b:%b\n" % (name, row.path or UNKNOWN, line)
+
+
+def address_of(line: bytes) -> int:
+    """The hexadecimal number that a line begins with, as C's `strtoul` reads it: 0 for none, the highest one for one
+    that is too large."""
+    match = NUMBER.match(line.partition(b"\0")[0])
+    if match is None or not match[2]:
+        return 0
+    number = min(int(match[2], 16), TOP)
+    return -number & TOP if match[1] == b"-" and number < TOP else number

@@ -1,0 +1,127 @@
+"""Addresses and symbols of one binary as people write them, and the frames there."""
+
+import re
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from symbolize.core.arrays import TOP
+from symbolize.core.errors import InputError, UsageError
+from symbolize.core.reasons import Reason
+from symbolize.drop_in.binaries import Binaries
+from symbolize.names import Mode, demangle
+from symbolize.resolve.module import Module
+from symbolize.symbols import Binary
+
+BUILD_ID: Final = "BUILDID:"
+ADDRESS: Final = re.compile(r"(?:0[xX])?[0-9a-fA-F]{1,16}")
+SYMBOL: Final = re.compile(r"(.+?)(?:\+(0[xX][0-9a-fA-F]{1,16}|[0-9]{1,19}))?")
+MAX_SHOWN: Final = 80
+
+
+class Frame(NamedTuple):
+    """A frame: names as they are shown and as they are linked, path, line and column (empty and 0: unknown)."""
+
+    function: str
+    linked: str
+    path: str
+    line: int
+    column: int
+
+
+class Place(NamedTuple):
+    """What is known of an address: its frames, innermost first, or the reason why there are none."""
+
+    address: int
+    frames: list[Frame]
+    reason: Reason
+
+
+class Addresses:
+    """The addresses of one binary, which has the path or, behind `BUILDID:`, the build id `name`."""
+
+    def __init__(self, binaries: Binaries, name: str, mode: Mode) -> None:
+        """Open the binary. Raises InputError."""
+        self._binaries, self._name, self._mode = binaries, name.removeprefix(BUILD_ID), mode
+        self._module()
+
+    def _module(self) -> Module:
+        module = self._binaries.module(self._name)
+        if module is None:
+            raise InputError(self._name, "cannot be opened again")
+        return module
+
+    def used(self) -> AbstractContextManager[Binary]:
+        """The binary, for this caller alone. Raises SymbolizeError."""
+        return self._module().used()
+
+    def address_of(self, text: str) -> int:
+        """The vaddr that a text denotes: hexadecimal digits with or without 0x, or a symbol with or without `+OFFSET`.
+        Raises UsageError for anything else, and for a symbol that several functions have."""
+        text = text.strip()
+        if ADDRESS.fullmatch(text):
+            return int(text, 16)
+        shown = text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
+        match = SYMBOL.fullmatch(text)
+        if match is None or text[:1].isdigit():
+            raise UsageError(f"{shown}: is neither an address, in hexadecimal digits, nor SYMBOL+OFFSET")
+        with self.used() as binary:
+            begins = [begin for begin, _ in binary.symbol_bounds(match[1].encode(errors="surrogateescape"))]
+        if len(begins) != 1:
+            problem = f"{len(begins)} functions have this name" if begins else "no function has this name"
+            raise UsageError(f"{shown}: {problem}")
+        return (begins[0] + int(match[2] or "0", 0)) & TOP
+
+    def places(self, addresses: Sequence[int]) -> list[Place]:
+        """What is known of some vaddrs, all asked at once. Raises InputError."""
+        module = self._module()
+        vaddrs = np.array(addresses, np.uint64)
+        frames = module.frames(vaddrs)
+        reasons = module.reasons(vaddrs, frames)
+        functions = frames.functions.take(frames.function.astype(np.int64))
+        linked = [linkage or name for linkage, name in zip(functions.linkage, functions.name, strict=True)]
+        shown = demangle(linked, self._mode)
+        paths = [frames.files[row] if row >= 0 else b"" for row in frames.file.tolist()]
+        lines = zip(frames.line.tolist(), frames.column.tolist(), strict=True)
+        every = [
+            Frame(text_of(name), text_of(link), text_of(path), *line)
+            for name, link, path, line in zip(shown, linked, paths, lines, strict=True)
+        ]
+        offsets = frames.offsets.tolist()
+        return [
+            Place(address, every[offsets[row] : offsets[row + 1]], reason)
+            for row, (address, reason) in enumerate(zip(addresses, reasons, strict=True))
+        ]
+
+
+def text_of(name: bytes) -> str:
+    """A name as text."""
+    return name.decode(errors="replace")
+
+
+def as_data(place: Place) -> dict[str, Any]:
+    """A place as JSON has it."""
+    if not place.frames:
+        return {"address": hex(place.address), "frames": [], "reason": place.reason.code}
+    frames: list[dict[str, Any]] = []
+    for number, frame in enumerate(place.frames):
+        one: dict[str, Any] = {"function": frame.function, "system_name": frame.linked}
+        if frame.path:
+            one["file"] = frame.path
+        one |= {name: value for name, value in (("line", frame.line), ("column", frame.column)) if value}
+        frames.append(one | {"inlined": number + 1 < len(place.frames)})
+    return {"address": hex(place.address), "frames": frames}
+
+
+def lines_of(place: Place, reason: str) -> list[str]:
+    """A place as lines of text; callers that the first function was inlined into are indented."""
+    if not place.frames:
+        return [f"{place.address:#x}: no name: {reason}"]
+    lines = []
+    for number, frame in enumerate(place.frames):
+        where = ":".join([frame.path, *(str(each) for each in (frame.line, frame.column) if each)])
+        start = f"{place.address:#x}: " if not number else "    inlined into "
+        lines.append(f"{start}{frame.function or '??'}{f'  {where}' if frame.path else ''}")
+    return lines

@@ -1,0 +1,154 @@
+"""The binaries that are asked for by path or build id: each is opened once, with its debug files, and stays open."""
+
+import errno
+import os
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from symbolize.binaries import BinaryIndex, Companions, Servers, find_binary, is_build_id
+from symbolize.binaries.debug_folders import SYSTEM, build_id_files, debug_files
+from symbolize.core.arrays import UInt64
+from symbolize.core.closing import Closeable
+from symbolize.core.errors import InputError, SymbolizeError
+from symbolize.core.files import os_error_text
+from symbolize.core.reasons import Reason
+from symbolize.elf import read_build_id
+from symbolize.resolve.module import Module, Names, open_module
+from symbolize.symbols import TableCache
+
+MAX_OPEN: Final = 64
+"""Binaries that are open at a time."""
+MAX_FAILED: Final = 1 << 12
+"""Names that lead to no binary and are remembered, so that each is reported once."""
+COMPANION_DEPTH: Final = 2
+NOT_AN_OBJECT: Final = "The file was not recognized as a valid object file"
+
+
+class Places(NamedTuple):
+    """Where files are looked for: folders in the layout of debuggers, what replaces them for debug links, folders that
+    are searched whole, and a package of split units."""
+
+    debug_folders: Sequence[str] = (SYSTEM,)
+    fallback: str = ""
+    binaries: Sequence[str] = ()
+    package: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class WithPackage(Companions):
+    """The companions of a binary, and a package that was named for it."""
+
+    package: str = ""
+
+    def packages(self) -> list[str]:
+        """The named package alone."""
+        return [self.package]
+
+
+class Binaries(Closeable):
+    """The binaries of one run; tables are kept in `cache`, if there is one, and `servers` may have what is missing."""
+
+    def __init__(self, places: Places, cache: TableCache | None, servers: Servers | None = None) -> None:
+        self._places, self._cache, self._servers = places, cache, servers
+        self._open: OrderedDict[str, Module] = OrderedDict()
+        self._failed: dict[str, None] = {}
+        self._indexes: dict[str, list[BinaryIndex]] = {}
+        self._base = cache.base if cache is not None and places.binaries else None
+        self._index = BinaryIndex(places.binaries, self._base, servers)
+
+    def module(self, name: str) -> Module | None:
+        """The binary at a path or with a build id; None if that failed before. Raises InputError the first time."""
+        module = self._open.get(name)
+        if module is not None and module.binary.has_changed:
+            self._close(name)
+            module = None
+        if module is not None:
+            self._open.move_to_end(name)
+            return module
+        if name in self._failed:
+            return None
+        try:
+            module = self._opened(name)
+        except SymbolizeError:
+            if len(self._failed) < MAX_FAILED:
+                self._failed[name] = None
+            raise
+        self._open[name] = module
+        while len(self._open) > MAX_OPEN:
+            self._close(next(iter(self._open)))
+        return module
+
+    def names(self, name: str, vaddrs: UInt64, with_bounds: bool) -> Names | None:
+        """The frames at `vaddrs`, in any order, of the binary at a path or with a build id, and the bounds of functions
+        if they are wanted; None if it failed before. Raises InputError."""
+        module = self.module(name)
+        if module is None:
+            return None
+        return module.names(vaddrs) if with_bounds else Names(module.frames(vaddrs), vaddrs[:0], vaddrs[:0])
+
+    def called(self, name: str) -> str | None:
+        """The path of the one file in the folders that has a name, or of the one build that has; None for none or
+        several (R144, unverified matches)."""
+        found = find_binary(self._index, "", name)
+        return found.paths[0] if found.paths and found.reason == Reason.SYMBOLIZED else None
+
+    def has_symbol_table(self, name: str) -> bool:
+        """Whether the file that was opened for a name has a table of all symbols itself, not only its debug file."""
+        module = self._open.get(name)
+        return module is not None and module.binary.loaded.find(".symtab") is not None
+
+    def _opened(self, name: str) -> Module:
+        folders = self._places.debug_folders
+        if is_build_id(name) and not os.path.exists(name):
+            files = build_id_files(name, folders)
+            if not files and not self._index.has_sources:
+                raise InputError(name, "could not find build ID")
+        else:
+            check_object(name)
+            files = [name, *debug_files(name, folders, self._places.fallback)]
+        index = nearby = self._index
+        if files:
+            index = BinaryIndex([*files, *self._places.binaries], self._base, self._servers)
+            roots = [os.path.dirname(os.path.abspath(files[0])), *(os.path.join(each, ".dwz") for each in folders)]
+            nearby = BinaryIndex([*self._places.binaries, *filter(os.path.isdir, roots)], depth=COMPANION_DEPTH)
+        self._indexes[name] = [each for each in (index, nearby) if each is not self._index]
+
+        def companions(paths: Sequence[str]) -> Companions:
+            package = self._places.package
+            return WithPackage(nearby, paths, package) if package else Companions(nearby, paths)
+
+        try:
+            return open_module(name, index, self._cache, companions)
+        except BaseException:
+            self._close_indexes(name)
+            raise
+
+    def _close(self, name: str) -> None:
+        self._open.pop(name).close()
+        self._close_indexes(name)
+
+    def _close_indexes(self, name: str) -> None:
+        for index in self._indexes.pop(name, ()):
+            index.close()
+
+    def close(self) -> None:
+        """Close all files."""
+        for name in list(self._open):
+            self._close(name)
+        self._index.close()
+
+
+def check_object(path: str) -> None:
+    """Raise InputError, in the words of the system and of LLVM, if there is no ELF file at `path`."""
+    try:
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        build_id = read_build_id(path)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise InputError(path, os_error_text(error)) from error
+    except InputError as error:
+        raise InputError(path, NOT_AN_OBJECT) from error
+    if build_id is None:
+        raise InputError(path, NOT_AN_OBJECT)

@@ -1,0 +1,62 @@
+"""Frames of many addresses as rows to print."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from symbolize.drop_in.naming import UNKNOWN, Clones, Kind, base_name, function_names, paths_of
+from symbolize.resolve.module import Names
+
+
+class Row(NamedTuple):
+    """One frame to print: name, path, line and column, path and line of the declaration, and where the function begins
+    (None: unknown). What is unknown of the others is `??`, empty and 0."""
+
+    name: bytes = UNKNOWN
+    path: bytes = UNKNOWN
+    line: int = 0
+    column: int = 0
+    start_path: bytes = b""
+    start_line: int = 0
+    start: int | None = None
+
+
+NOTHING = Row()
+
+
+def whole_path(path: bytes) -> bytes:
+    """A path as it is."""
+    return path
+
+
+def rows(
+    names: Names,
+    kind: Kind,
+    demangled: bool,
+    clones: Clones,
+    basenames: bool,
+    drops_suffixes: bool,
+) -> Iterator[list[Row]]:
+    """The frames at each address, innermost first; the outermost has the begin of its function if `names` has it."""
+    frames = names.frames
+    texts = function_names(frames, kind, demangled, clones, drops_suffixes)
+    paths = paths_of(frames, base_name if basenames else whole_path)
+    offsets = frames.offsets.tolist()
+    columns = zip(
+        frames.function.tolist(),
+        frames.file.tolist(),
+        frames.line.tolist(),
+        frames.column.tolist(),
+        frames.functions.decl_file[frames.function].tolist(),
+        frames.functions.decl_line[frames.function].tolist(),
+        strict=True,
+    )
+    every = [
+        Row(texts[function], paths[file], line, column, paths[start] if start >= 0 else b"", start_line)
+        for function, file, line, column, start, start_line in columns
+    ]
+    begins = names.begin.tolist()
+    for number in range(len(frames)):
+        found = every[offsets[number] : offsets[number + 1]]
+        if found and begins:
+            found[-1] = found[-1]._replace(start=begins[number])
+        yield found

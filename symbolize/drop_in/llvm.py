@@ -1,0 +1,208 @@
+"""What llvm-symbolizer and llvm-addr2line do: lines in, frames out, in the styles of LLVM 19."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from symbolize.core.arrays import UInt64
+from symbolize.core.errors import InputError, printable
+from symbolize.drop_in.binaries import Binaries
+from symbolize.drop_in.frame_rows import NOTHING, Row, rows
+from symbolize.drop_in.llvm_options import Options
+from symbolize.drop_in.llvm_requests import Request, request_of
+from symbolize.drop_in.naming import UNKNOWN
+
+LONGEST: Final = 1023
+"""Bytes of a line that are read at once; the rest of a longer one is the next line."""
+MASK64: Final = (1 << 64) - 1
+MAX_SYMBOLS: Final = 64
+"""Symbols of one name that are answered for."""
+
+Tell = Callable[[str], None]
+
+
+class Symbolizer:
+    """Answers lines as `options` say, from `binaries`; problems are lines that `tell` gets."""
+
+    def __init__(self, options: Options, binaries: Binaries, tell: Tell) -> None:
+        self._options, self._binaries, self._tell = options, binaries, tell
+        self._name = options.build_id or options.object
+        self._needs_bounds = options.style == "JSON" or options.verbose
+
+    def answers(self, lines: Sequence[bytes]) -> list[bytes]:
+        """The answers to some lines, in their order; each file is asked once for all its addresses."""
+        if self._options.style == "JSON":
+            return [dumped(each, self._options.pretty) for each in self._data(lines)]
+        return [self._printed(request, found) for request, found, _ in self._answered(lines)]
+
+    def listed(self, lines: Sequence[bytes]) -> list[bytes]:
+        """The answers to all words of a command line, in JSON as one list."""
+        if self._options.style == "JSON":
+            return [dumped(self._data(lines), self._options.pretty)]
+        return self.answers(lines)
+
+    def _data(self, lines: Sequence[bytes]) -> list[dict[str, Any]]:
+        return [as_answer(*each) for each in self._answered(lines)]
+
+    def _answered(self, lines: Sequence[bytes]) -> list[tuple[Request, list[Row] | None, str]]:
+        """The requests in some lines, with the frames that were found, and what is wrong with a file."""
+        requests = [self._request(line) for line in lines]
+        found: list[list[Row] | None] = [None] * len(requests)
+        problems: dict[int, str] = {}
+        groups: dict[str, list[int]] = {}
+        for number, request in enumerate(requests):
+            if request.problem:
+                if text := text_of(lines[number]):
+                    self._tell(f"'{printable(text)}': {request.problem}")
+            else:
+                groups.setdefault(request.name, []).append(number)
+        for name, numbers in groups.items():
+            try:
+                self._find(name, [(number, requests[number]) for number in numbers], found)
+            except InputError as error:
+                first = requests[numbers[0]]
+                problems[numbers[0]] = error.problem
+                if self._options.style != "JSON":
+                    shown = name.upper() if first.is_build_id else name
+                    self._tell(f"'{printable(shown)}': {error.problem}")
+        return [(request, found[number], problems.get(number, "")) for number, request in enumerate(requests)]
+
+    def check(self) -> str:
+        """What is wrong with the file that the command line names, empty if nothing is."""
+        if not self._options.object:
+            return ""
+        try:
+            self._binaries.module(self._options.object)
+        except InputError as error:
+            return error.problem
+        return ""
+
+    def _request(self, line: bytes) -> Request:
+        return request_of(text_of(line), self._name, bool(self._options.build_id), self._options.is_gnu)
+
+    def _find(self, name: str, requests: Sequence[tuple[int, Request]], found: list[list[Row] | None]) -> None:
+        """Fill in the frames of requests for one file. Raises InputError if it cannot be read."""
+        plain = [(number, each) for number, each in requests if each.command == "CODE" and not each.symbol]
+        adjust = self._options.adjust
+        vaddrs: UInt64 = np.array([(each.address - adjust) & MASK64 for _, each in plain], np.uint64)
+        for (number, _), frames in zip(plain, self._rows(name, vaddrs), strict=False):
+            found[number] = frames if self._options.inlines else self._single(frames)
+        for number, request in requests:
+            if request.symbol and request.command == "CODE":
+                found[number] = self._at_symbol(name, request)
+
+    def _rows(self, name: str, vaddrs: UInt64) -> Iterable[list[Row]]:
+        names = self._binaries.names(name, vaddrs, self._needs_bounds)
+        if names is None:
+            return ()
+        options = self._options
+        drops_suffixes = not self._binaries.has_symbol_table(name)
+        return rows(names, options.kind, options.demangle, "llvm", options.basenames, drops_suffixes)
+
+    def _single(self, frames: list[Row]) -> list[Row]:
+        """One frame in the place of all: the line of the innermost with, as LLVM does, the linkage name of the
+        outermost."""
+        if not frames:
+            return frames
+        if self._options.style == "GNU" or self._options.kind == "short":
+            return frames[:1]
+        return [frames[0]._replace(name=frames[-1].name, start=frames[-1].start)]
+
+    def _at_symbol(self, name: str, request: Request) -> list[Row]:
+        """Where symbols of a name begin, or are at an offset below their size."""
+        module = self._binaries.module(name)
+        if module is None:
+            return []
+        with module.used() as binary:
+            places = binary.symbol_bounds(request.symbol.encode(errors="surrogateescape"))[:MAX_SYMBOLS]
+        vaddrs = [begin + (request.address if request.address < end - begin else 0) for begin, end in places]
+        frames = self._rows(name, np.array(vaddrs, np.uint64))
+        return [row for each in frames for row in self._single(each) if row.path != UNKNOWN]
+
+    def _printed(self, request: Request, found: list[Row] | None) -> bytes:
+        if request.command == "DATA" and not request.problem:
+            text = b"??\n0 0\n??:?\n"
+        elif request.command == "FRAME" and not request.problem:
+            text = b"??\n"
+        elif request.symbol:
+            text = b"".join(self._row(row, False) for row in found or [NOTHING])
+        else:
+            text = b"".join([self._row(row, number > 0) for number, row in enumerate(found or [NOTHING])])
+        header = b""
+        if self._options.addresses and not request.symbol and not request.problem:
+            header = b"0x%x" % request.address + (b": " if self._options.pretty else b"\n")
+        return header + text + (b"\n" if self._options.style == "LLVM" else b"")
+
+    def _row(self, row: Row, is_outer: bool) -> bytes:
+        options = self._options
+        name = b""
+        if options.kind != "none":
+            prefix = b" (inlined by) " if options.pretty and is_outer else b""
+            name = prefix + row.name + (b" at " if options.pretty else b"\n")
+        if options.verbose:
+            return name + self._verbose(row)
+        if options.style == "LLVM":
+            return b"%b%b:%d:%d\n" % (name, row.path, row.line, row.column)
+        return b"%b%b:%d\n" % (name, row.path, row.line)
+
+    def _verbose(self, row: Row) -> bytes:
+        lines = [b"  Filename: %b" % row.path]
+        if row.start_line:
+            lines.append(b"  Function start filename: %b" % row.start_path)
+            lines.append(b"  Function start line: %d" % row.start_line)
+        if row.start is not None and self._options.style == "LLVM":
+            lines.append(b"  Function start address: 0x%x" % row.start)
+        lines += [b"  Line: %d" % row.line, b"  Column: %d" % row.column, b""]
+        return b"\n".join(lines)
+
+
+def as_answer(request: Request, found: list[Row] | None, problem: str) -> dict[str, Any]:
+    """The answer to a request as LLVM's JSON has it."""
+    result: dict[str, Any] = {"ModuleName": request.name}
+    if request.problem:
+        result["Symbol"] = [as_data(NOTHING)]
+        return result
+    if request.symbol:
+        result["SymName"] = request.symbol
+    else:
+        result["Address"] = f"0x{request.address:X}"
+    if problem:
+        result["Error"] = {"Message": problem}
+    elif request.command == "DATA":
+        result["Data"] = {"Name": "", "Size": "0x0", "Start": "0x0"}
+    elif request.command == "FRAME":
+        result["Frame"] = []
+    elif request.symbol:
+        result["Loc"] = [as_data(row) for row in found or ()]
+    else:
+        result["Symbol"] = [as_data(row) for row in found or [NOTHING]]
+    return result
+
+
+def as_data(row: Row) -> dict[str, Any]:
+    """A frame as LLVM's JSON has it."""
+    return {
+        "Column": row.column,
+        "Discriminator": 0,
+        "FileName": "" if row.path == UNKNOWN else row.path.decode(errors="replace"),
+        "FunctionName": "" if row.name == UNKNOWN else row.name.decode(errors="replace"),
+        "Line": row.line,
+        "StartAddress": "" if row.start is None else f"0x{row.start:X}",
+        "StartFileName": row.start_path.decode(errors="replace"),
+        "StartLine": row.start_line,
+    }
+
+
+def dumped(value: Any, is_pretty: bool) -> bytes:
+    """A JSON value as LLVM writes it."""
+    layout: dict[str, Any] = {"indent": 2} if is_pretty else {"separators": (",", ":")}
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, **layout)
+    return re.sub("[\ud800-\udfff]", "\ufffd", text).encode() + b"\n"
+
+
+def text_of(line: bytes) -> str:
+    """A line up to its first NUL, without its end; bytes that are no UTF-8 get through as they are."""
+    return line.partition(b"\0")[0].translate(None, b"\r\n").decode(errors="surrogateescape")

@@ -1,0 +1,125 @@
+"""Puts names into the stack traces of a text, and leaves everything else as it is."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from symbolize.binaries import is_build_id
+from symbolize.core.errors import SymbolizeError
+from symbolize.drop_in.addresses import Addresses, Frame, Place
+from symbolize.drop_in.binaries import Binaries
+from symbolize.drop_in.trace_lines import TraceLine, trace_line
+from symbolize.elf import inside_calls
+from symbolize.names import Mode
+from symbolize.symbols import Binary
+
+MAX_PADDING: Final = 64
+"""Bytes between functions, which the kernel counts to the size of the first."""
+MAX_FILES: Final = 1 << 10
+"""Names of files of which it is remembered what they lead to."""
+
+
+class Log:
+    """Names for the frames in a text, from `binaries`; what could not be used is a line that `tell` gets, once."""
+
+    def __init__(self, binaries: Binaries, mode: Mode, tell: Callable[[str], None]) -> None:
+        self._binaries, self._mode, self._tell = binaries, mode, tell
+        self._known: dict[tuple[str, str], Addresses | None] = {}
+
+    def named(self, lines: Sequence[bytes]) -> list[bytes]:
+        """The lines with names, each with its end; each file is asked once for all of them."""
+        result = list(lines)
+        groups: dict[tuple[str, str], list[tuple[int, TraceLine]]] = {}
+        for number, line in enumerate(lines):
+            found = trace_line(line)
+            if found is not None:
+                groups.setdefault((found.file, found.build_id), []).append((number, found))
+        for key, frames in groups.items():
+            try:
+                self._fill(key, frames, result)
+            except SymbolizeError as error:
+                self._tell(str(error))
+                self._known[key] = None
+        return result
+
+    def _fill(self, key: tuple[str, str], frames: list[tuple[int, TraceLine]], result: list[bytes]) -> None:
+        """Put names into the lines with frames of one file. Raises SymbolizeError."""
+        addresses = self._addresses(*key)
+        if addresses is None:
+            return
+        with addresses.used() as binary:
+            asked = [(number, frame, vaddr_of(frame, binary)) for number, frame in frames]
+            asked = [each for each in asked if each[2] is not None and (key[1] or is_likely(*each[1:], binary))]
+        places = addresses.places([vaddr for _, _, vaddr in asked if vaddr is not None])
+        for (number, frame, _), place in zip(asked, places, strict=True):
+            result[number] = with_names(result[number], frame, place)
+
+    def _addresses(self, file: str, build_id: str) -> Addresses | None:
+        """The binary with a build id or, if a text has none, the one that is called `file`; None if there is none."""
+        key = file, build_id
+        if key not in self._known:
+            if len(self._known) >= MAX_FILES:
+                self._known.clear()
+            self._known[key] = None
+            name: str | None = build_id
+            if not build_id:
+                name = next(filter(None, map(self._binaries.called, spellings(file))), None)
+            if name is not None and (not build_id or is_build_id(build_id)):
+                self._known[key] = Addresses(self._binaries, name, self._mode)
+                if not build_id:
+                    self._tell(f"{name}: found by its name only, the text has no build id of it")
+        return self._known[key]
+
+
+def spellings(file: str) -> list[str]:
+    """The names that a file may have: modules of the kernel have `_` in traces for `-`, and have debug files."""
+    names = [file, *([file.replace("_", "-")] if file.endswith(".ko") and "_" in file else [])]
+    return [*names, *(f"{name}.debug" for name in names if name == "vmlinux" or name.endswith(".ko"))] if file else []
+
+
+def vaddr_of(frame: TraceLine, binary: Binary) -> int | None:
+    """The vaddr of a frame; None if its symbol is not there, or is there more than once."""
+    if not frame.symbol:
+        return frame.offset
+    found = binary.symbol_bounds(frame.symbol)
+    if frame.size:
+        found = [(begin, end) for begin, end in found if 0 <= frame.size - (end - begin) < MAX_PADDING]
+    if len(found) != 1:
+        return None
+    begin, end = found[0]
+    return begin + frame.offset if begin + frame.offset < max(end, begin + frame.size) else None
+
+
+def is_likely(frame: TraceLine, vaddr: int | None, binary: Binary) -> bool:
+    """Whether a file that only has the right name can be the one that ran (R148, call sites in calls): a symbol was
+    found by its name and size, or the address is one of a call. A sanitizer's first frame need not be one."""
+    if frame.symbol or binary.code is None:
+        return bool(frame.symbol)
+    calls = inside_calls(binary.code, np.array([vaddr], np.uint64))
+    return calls is not None and bool(calls[0])
+
+
+def with_names(line: bytes, frame: TraceLine, place: Place) -> bytes:
+    """A line with the names of a place, unchanged if these say no more than it does."""
+    if not place.frames or (frame.has_name and not any(each.path for each in place.frames)):
+        return line
+    if frame.kind == "sanitizer":
+        if not place.frames[-1].path:  # as the runtime prints a function of which only the name is known
+            start = line[: frame.start]
+            return start + b"in %b (" % encoded(place.frames[-1].function) + line[frame.start :].lstrip(b" (")
+        rest = line[frame.end :]
+        return b"".join(line[: frame.start] + b"in " + shown(each, b" ") + rest for each in place.frames)
+    names = b" (inlined by) ".join(shown(each, b" at ") for each in place.frames)
+    return line[: frame.end] + b" " + names + line[frame.end :]
+
+
+def shown(frame: Frame, before_path: bytes) -> bytes:
+    """A frame in a line."""
+    where = ":".join([frame.path, *(str(each) for each in (frame.line, frame.column) if each)])
+    return encoded(frame.function or "??") + (before_path + encoded(where) if frame.path else b"")
+
+
+def encoded(text: str) -> bytes:
+    """Text for the output, without control characters that a file could steer a terminal with."""
+    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text).encode(errors="replace")

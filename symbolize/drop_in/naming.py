@@ -1,0 +1,73 @@
+"""The names of functions as LLVM's and GNU's tools print them."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, Literal
+
+import numpy as np
+
+from symbolize.names import demangle, is_mangled, own_name, split_suffix
+from symbolize.symbols import Frames
+
+Kind = Literal["none", "short", "linkage"]
+Clones = Literal["llvm", "gnu"]
+
+UNKNOWN: Final = b"??"
+BETWEEN_BRACKETS: Final = re.compile(rb"(?<=>) (?=>)|(?<=operator<) (?=<)|(?<=operator<<) (?=<)")
+"""What GNU's demangler writes between brackets of templates, and LLVM's does not."""
+LATE_SUFFIX: Final = re.compile(rb"(?:\.(?:cold|lto_priv)(?:\.\d+)?)+$")
+"""What gcc adds to a symbol and not to the name in the debug information."""
+ONE_SUFFIX: Final = re.compile(rb"\.[^.\d][^.]*(?:\.\d+)*")
+
+
+def function_names(
+    frames: Frames, kind: Kind, demangled: bool, clones: Clones, drops_suffixes: bool
+) -> dict[int, bytes]:
+    """The names of the functions in `frames`, by their rows; those without a name are `??` (R381, names of drop-ins).
+
+    The linkage name is printed, else `DW_AT_name`; "short" is `DW_AT_name`, or the linkage name without scopes. With
+    `drops_suffixes` functions of the debug information have the name in it, without what marks a copy.
+    """
+    rows = np.flatnonzero(np.bincount(frames.function, minlength=1)) if len(frames.function) else frames.function
+    chosen = frames.functions.take(rows.astype(np.int64))
+    linked = [linkage or own_name(name) for linkage, name in zip(chosen.linkage, chosen.name, strict=True)]
+    if drops_suffixes:
+        declared = (chosen.decl_file >= 0).tolist()
+        linked = [LATE_SUFFIX.sub(b"", name) if known else name for name, known in zip(linked, declared, strict=True)]
+    if kind == "short":
+        plain = demangle(linked, "templates")
+        texts = [own_name(name or text) for name, text in zip(chosen.name, plain, strict=True)]
+    else:
+        texts = readable(linked, clones) if demangled else linked
+    return {row: text or UNKNOWN for row, text in zip(rows.tolist(), texts, strict=True)}
+
+
+def readable(names: Sequence[bytes], clones: Clones) -> list[bytes]:
+    """Linkage names as they are read by people, whole, with what marks copies of functions behind them."""
+    split = [split_suffix(name) if is_mangled(name) else (name, b"") for name in names]
+    texts = demangle([base for base, _ in split], "full")
+    return [
+        with_suffix(name, base, text, suffix, clones)
+        for name, (base, suffix), text in zip(names, split, texts, strict=True)
+    ]
+
+
+def with_suffix(name: bytes, base: bytes, text: bytes, suffix: bytes, clones: Clones) -> bytes:
+    """A readable name with its suffix; the linked name where nothing could be read, or is no mangled one."""
+    if not is_mangled(name) or text == base:
+        return name
+    if clones == "llvm":
+        text = BETWEEN_BRACKETS.sub(b"", text)
+        return text + b" (%b)" % suffix if suffix else text
+    return text + b"".join(b" [clone %b]" % each for each in ONE_SUFFIX.findall(suffix))
+
+
+def base_name(path: bytes) -> bytes:
+    """The last part of a path."""
+    return path.rpartition(b"/")[2]
+
+
+def paths_of(frames: Frames, shown: Callable[[bytes], bytes]) -> dict[int, bytes]:
+    """The paths of the files in `frames`, by their rows, as they are `shown`; -1 is `??`."""
+    rows = sorted(set(frames.file.tolist()) | set(frames.functions.decl_file[frames.function].tolist()))
+    return {row: shown(frames.files[row]) if row >= 0 else UNKNOWN for row in rows}
