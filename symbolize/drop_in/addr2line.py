@@ -13,10 +13,12 @@ from symbolize.drop_in.frame_rows import Row, rows
 from symbolize.drop_in.llvm_options import expanded, next_word
 from symbolize.drop_in.naming import UNKNOWN
 from symbolize.resolve.module import Module
+from symbolize.symbols import Binary
 
 LONGEST: Final = 99
 """Bytes of a line that are read at once; the rest of a longer one is the next line."""
-NUMBER: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)(?:0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*)")
+NUMBER: Final = re.compile(rb"(?:0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*)")
+SYMBOL: Final = re.compile(rb"([^\s+]+)(?:\+(0[xX][0-9a-fA-F]{1,16}|[0-9]{1,19}))?")
 TOP: Final = (1 << 64) - 1
 
 LONG: Final = {
@@ -140,7 +142,8 @@ class Addr2line:
     def answers(self, lines: Sequence[bytes]) -> list[bytes]:
         """The answers to some lines, in their order; the file is asked once for all of them."""
         options = self._options
-        numbers = [address_of(line) for line in lines]
+        with self._opened().used() as binary:
+            numbers = [address_of(line, binary) for line in lines]
         vaddrs = np.array([(number + self._base) & TOP for number in numbers], np.uint64)
         names = self._binaries.names(options.object, vaddrs, with_bounds=False)
         if names is None:
@@ -165,11 +168,14 @@ class Addr2line:
         return b"%b%b:%b\n" % (name, row.path or UNKNOWN, line)
 
 
-def address_of(line: bytes) -> int:
-    """The hexadecimal number that a line begins with, as C's `strtoul` reads it: 0 for none, the highest one for one
-    that is too large."""
-    match = NUMBER.match(line.partition(b"\0")[0])
-    if match is None or not match[2]:
-        return 0
-    number = min(int(match[2], 16), TOP)
-    return -number & TOP if match[1] == b"-" and number < TOP else number
+def address_of(line: bytes, binary: Binary) -> int:
+    """The hexadecimal number that a line begins with, the highest one for one that is too large, or the vaddr of a
+    symbol with or without `+OFFSET`; 0 for anything else."""
+    text = line.partition(b"\0")[0].lstrip()
+    match = NUMBER.match(text)
+    digits = match[1] if match is not None else b""
+    if text[:1].isdigit() or (match is not None and digits and text[match.end() :][:1].strip() == b""):
+        return min(int(digits or b"0", 16), TOP)
+    symbol = SYMBOL.match(text)
+    found = binary.symbol_bounds(symbol[1]) if symbol is not None else []
+    return (found[0][0] + int((symbol[2] if symbol is not None else None) or b"0", 0)) & TOP if found else 0

@@ -66,8 +66,7 @@ class Symbolizer:
                 first = requests[numbers[0]]
                 problems[numbers[0]] = error.problem
                 if self._options.style != "JSON":
-                    shown = name.upper() if first.is_build_id else name
-                    self._tell(f"'{printable(shown)}': {error.problem}")
+                    self._tell(f"'{printable(first.shown)}': {error.problem}")
         return [(request, found[number], problems.get(number, "")) for number, request in enumerate(requests)]
 
     def check(self) -> str:
@@ -161,14 +160,14 @@ class Symbolizer:
 
 def as_answer(request: Request, found: list[Row] | None, problem: str) -> dict[str, Any]:
     """The answer to a request as LLVM's JSON has it."""
-    result: dict[str, Any] = {"ModuleName": request.name}
+    result: dict[str, Any] = {"ModuleName": request.shown}
     if request.problem:
         result["Symbol"] = [as_data(NOTHING)]
         return result
     if request.symbol:
         result["SymName"] = request.symbol
     else:
-        result["Address"] = f"0x{request.address:X}"
+        result["Address"] = hex(request.address)
     if problem:
         result["Error"] = {"Message": problem}
     elif request.command == "DATA":
@@ -178,7 +177,7 @@ def as_answer(request: Request, found: list[Row] | None, problem: str) -> dict[s
     elif request.symbol:
         result["Loc"] = [as_data(row) for row in found or ()]
     else:
-        result["Symbol"] = [as_data(row) for row in found or [NOTHING]]
+        result["Symbol"] = [as_data(row) for row in found or ([] if found is None else [NOTHING])]
     return result
 
 
@@ -190,7 +189,7 @@ def as_data(row: Row) -> dict[str, Any]:
         "FileName": "" if row.path == UNKNOWN else row.path.decode(errors="replace"),
         "FunctionName": "" if row.name == UNKNOWN else row.name.decode(errors="replace"),
         "Line": row.line,
-        "StartAddress": "" if row.start is None else f"0x{row.start:X}",
+        "StartAddress": "" if row.start is None else hex(row.start),
         "StartFileName": row.start_path.decode(errors="replace"),
         "StartLine": row.start_line,
     }

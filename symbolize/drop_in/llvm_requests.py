@@ -26,10 +26,17 @@ class Request(NamedTuple):
     problem: str = ""
     is_build_id: bool = False
 
+    @property
+    def shown(self) -> str:
+        """The file as answers name it."""
+        return self.name.upper() if self.is_build_id else self.name
+
 
 def request_of(line: str, name: str, is_build_id: bool, is_gnu: bool) -> Request:
     """The request in a line; `name` is the file that the command line has, if any, and `is_build_id` what it is."""
     command: Command = "CODE"
+    if not line:
+        return Request(problem="no module offset has been specified")
     for each in COMMANDS:
         if line.startswith(f"{each} "):
             command, line = each, line[len(each) + 1 :]

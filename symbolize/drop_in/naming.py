@@ -15,6 +15,8 @@ Clones = Literal["llvm", "gnu"]
 UNKNOWN: Final = b"??"
 BETWEEN_BRACKETS: Final = re.compile(rb"(?<=>) (?=>)|(?<=operator<) (?=<)|(?<=operator<<) (?=<)")
 """What GNU's demangler writes between brackets of templates, and LLVM's does not."""
+LAMBDA: Final = re.compile(rb"\{lambda\(([^{}]*)\)#(\d{1,9})\}")
+UNNAMED: Final = re.compile(rb"\{unnamed type#(\d{1,9})\}")
 LATE_SUFFIX: Final = re.compile(rb"(?:\.(?:cold|lto_priv)(?:\.\d+)?)+$")
 """What gcc adds to a symbol and not to the name in the debug information."""
 ONE_SUFFIX: Final = re.compile(rb"\.[^.\d][^.]*(?:\.\d+)*")
@@ -57,9 +59,22 @@ def with_suffix(name: bytes, base: bytes, text: bytes, suffix: bytes, clones: Cl
     if not is_mangled(name) or text == base:
         return name
     if clones == "llvm":
-        text = BETWEEN_BRACKETS.sub(b"", text)
+        text = BETWEEN_BRACKETS.sub(b"", llvm_locals(text) if b"{" in text else text)
         return text + b" (%b)" % suffix if suffix else text
     return text + b"".join(b" [clone %b]" % each for each in ONE_SUFFIX.findall(suffix))
+
+
+def llvm_locals(text: bytes) -> bytes:
+    """A readable name with lambdas and unnamed types as LLVM writes them: `'lambda0'(int)` for `{lambda(int)#2}`."""
+    while (found := LAMBDA.search(text)) is not None:
+        lambda_text = b"'lambda%b'(%b)" % (later(found[2]), found[1])
+        text = text[: found.start()] + lambda_text + text[found.end() :]
+    return UNNAMED.sub(lambda match: b"'unnamed%b'" % later(match[1]), text)
+
+
+def later(number: bytes) -> bytes:
+    """How LLVM counts: nothing for the first, 0 for the second."""
+    return b"" if number == b"1" else b"%d" % (int(number) - 2)
 
 
 def base_name(path: bytes) -> bytes:

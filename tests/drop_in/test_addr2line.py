@@ -1,0 +1,95 @@
+"""`symbolize as addr2line` prints what addr2line of binutils prints."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.drop_ins import SPECTRA, Output, other, own
+from tests.support.fixture_files import BINARIES
+
+ADDR2LINE = shutil.which("addr2line") or ""
+needs_addr2line = pytest.mark.skipif(not ADDR2LINE, reason="addr2line is not installed")
+LEDGER = BINARIES / "gcc-pie" / "ledger"
+
+
+class Tool:
+    """addr2line, played by this program."""
+
+    def __init__(self, capture: pytest.CaptureFixture[bytes], patch: pytest.MonkeyPatch) -> None:
+        self._capture, self._patch = capture, patch
+
+    def __call__(self, words: list[str], lines: bytes | None = None) -> Output:
+        return own(["as", "addr2line", *words], lines, self._capture, self._patch)
+
+
+@pytest.fixture
+def tool(
+    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Tool:
+    """The tool under test, with a cache of its own."""
+    monkeypatch.setenv("SYMBOLIZE_CACHE", str(tmp_path_factory.mktemp("cache")))
+    return Tool(capfdbinary, monkeypatch)
+
+
+def test_golden(tool: Tool) -> None:
+    """Functions, inlined ones and addresses as binutils prints them; without a tool to compare."""
+    found = tool(["-afip", "-s", "-e", str(SPECTRA), "23d1", "1"])
+    start = b"0x00000000000023d1: _ZNSt8functionIFddEEC2IZ4mainE3$_1vEEOT_ at std_function.h:452\n"
+    assert found.out == start + b" (inlined by) main at main.cc:116\n0x0000000000000001: ?? ??:0\n"
+
+
+OPTIONS = ["", "-f", "-fi", "-fiC", "-fipaC", "-a", "-s -f", "-pf", "-p", "-f -j .text", "-Rrfb elf64-x86-64"]
+
+
+@needs_addr2line
+@pytest.mark.parametrize("options", OPTIONS)
+def test_options(options: str, tool: Tool) -> None:
+    """Each option gives the same bytes, for words and for lines, also for what is no number."""
+    inputs = ["23d1", "0x23d1", "0x1", "zz", "2340", "-1", "ffffffffffffffffffff", " 2340", "0x", "main", "2340 rest"]
+    words = [*options.split(), "-e", str(SPECTRA)]
+    reference = other([ADDR2LINE, *words, *(each for each in inputs if not each.startswith("-"))])
+    assert tool([*words, *(each for each in inputs if not each.startswith("-"))]).out == reference.out
+    lines = "".join(f"{each}\n" for each in inputs).encode() + b"\n" + b"4" * 250 + b"\n2340"
+    assert tool(words, lines).out == other([ADDR2LINE, *words], lines).out
+
+
+@needs_addr2line
+def test_functions_of_gcc(tool: Tool) -> None:
+    """Functions, inlined ones too, and lines of a program by gcc at 300 places.
+
+    Discriminators are left out (R384, what drop-ins leave out). binutils gives a function without a linkage name the
+    name of the symbol around it, which is another function; here it has its own (R381, names of drop-ins)."""
+    lines = "".join(f"{each:x}\n" for each in range(0x2400, 0x2400 + 3 * 300, 3)).encode()
+    words = ["-fi", "-e", str(LEDGER)]
+    expected = [line.partition(b" (discriminator")[0] for line in other([ADDR2LINE, *words], lines).out.splitlines()]
+    found = tool(words, lines).out.splitlines()
+    assert found[1::2] == expected[1::2]
+    names = zip(found[::2], expected[::2], strict=True)
+    assert all(ours == theirs or not ours.startswith(b"_Z") for ours, theirs in names)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "problem"),
+    [
+        (["-e", "/nonexist", "1"], 1, "/nonexist"),
+        (["-e", "/etc/passwd", "1"], 1, "/etc/passwd: file format not recognized"),
+        (["-e", str(SPECTRA), "-j", "nosec", "1"], 1, "cannot find section nosec"),
+        (["--foo"], 2, "unrecognized option '--foo'"),
+        (["-x"], 2, "invalid option -- 'x'"),
+        (["-e"], 2, "-e: missing argument"),
+    ],
+)
+def test_errors(words: list[str], code: int, problem: str, tool: Tool) -> None:
+    """Errors are one line."""
+    found = tool(words)
+    assert (found.code, found.out) == (code, b"")
+    assert problem in found.err.decode() and found.err.count(b"\n") == 1
+
+
+def test_default_file(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without -e the file is a.out."""
+    monkeypatch.chdir(tmp_path)
+    assert b"a.out" in tool(["1"]).err
+    shutil.copy(SPECTRA, "a.out")
+    assert tool(["-f", "2340"]).out == b"main\n/src/spectra/main.cc:113\n"
