@@ -28,9 +28,10 @@ from symbolize.enrich.frames import (
 from symbolize.names import MODES, Mode
 from symbolize.profile import NONE, Profile, choose_sample_type, combine, compact, used_locations
 from symbolize.report import Report, SharedCode, build_report, heaviest
-from symbolize.resolve import MappingResolver, PendingDecode, Resolution, Resolutions
 from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_paths, as_roots, as_servers
 from symbolize.resolve.name_agreement import unconfirmed
+from symbolize.resolve.resolution import Resolution, Resolutions
+from symbolize.resolve.resolver import MappingResolver, PendingDecode
 from symbolize.symbols import Binary, Calls, LocationCalls, SymbolListBinary, TableCache
 from symbolize.symbols.retrying_lookup import Tables, look_up
 

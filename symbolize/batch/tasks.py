@@ -47,7 +47,8 @@ from symbolize.load.open import load_all
 from symbolize.pipeline import Result, Symbolizer
 from symbolize.profile import Profile
 from symbolize.report.json import coverage
-from symbolize.resolve import PendingDecode, Resolutions
+from symbolize.resolve.resolution import Resolutions
+from symbolize.resolve.resolver import PendingDecode
 from symbolize.storage.backend import Storage
 from symbolize.storage.input_names import ENDING
 from symbolize.storage.inputs import local_path, open_input

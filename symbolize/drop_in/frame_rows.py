@@ -1,10 +1,15 @@
 """Frames of many addresses as rows to print."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from symbolize.drop_in.naming import UNKNOWN, Clones, Kind, base_name, function_names, paths_of
 from symbolize.resolve.module import Names
+from symbolize.symbols import Frames
+
+LLVM_FRAME: Final = b"%b\n%b:%d:%d\n"
+"""How llvm-symbolizer prints name, path, line and column by default."""
 
 
 class Row(NamedTuple):
@@ -20,7 +25,7 @@ class Row(NamedTuple):
     start: int | None = None
 
 
-NOTHING = Row()
+NOTHING: Final = Row()
 
 
 def whole_path(path: bytes) -> bytes:
@@ -60,3 +65,15 @@ def rows(
         if found and begins:
             found[-1] = found[-1]._replace(start=begins[number])
         yield found
+
+
+def llvm_answers(frames: Frames, demangled: bool, drops_suffixes: bool) -> list[bytes]:
+    """What llvm-symbolizer prints by default of the frames at each address; as of `rows`, in half the time."""
+    texts = function_names(frames, "linkage", demangled, "llvm", drops_suffixes)
+    paths = paths_of(frames, whole_path)
+    columns = zip(
+        frames.function.tolist(), frames.file.tolist(), frames.line.tolist(), frames.column.tolist(), strict=True
+    )
+    every = [LLVM_FRAME % (texts[function], paths[file], line, column) for function, file, line, column in columns]
+    nothing = LLVM_FRAME % (UNKNOWN, UNKNOWN, 0, 0)
+    return [b"".join(every[first:last]) or nothing for first, last in pairwise(frames.offsets.tolist())]

@@ -10,7 +10,7 @@ import numpy as np
 from symbolize.core.arrays import UInt64
 from symbolize.core.errors import InputError, printable
 from symbolize.drop_in.binaries import Binaries
-from symbolize.drop_in.frame_rows import NOTHING, Row, rows
+from symbolize.drop_in.frame_rows import NOTHING, Row, llvm_answers, rows
 from symbolize.drop_in.llvm_options import Options
 from symbolize.drop_in.llvm_requests import Request, request_of
 from symbolize.drop_in.naming import UNKNOWN
@@ -21,6 +21,9 @@ MASK64: Final = (1 << 64) - 1
 MAX_SYMBOLS: Final = 64
 """Symbols of one name that are answered for."""
 
+PLAIN: Final = re.compile(rb"(?:0x[0-9a-fA-F]{1,16}\n)+")
+"""Lines with an address each and nothing else."""
+
 Tell = Callable[[str], None]
 
 
@@ -30,13 +33,26 @@ class Symbolizer:
     def __init__(self, options: Options, binaries: Binaries, tell: Tell) -> None:
         self._options, self._binaries, self._tell = options, binaries, tell
         self._name = options.build_id or options.object
+        self._is_plain = bool(options.object) and options.is_plain
         self._needs_bounds = options.style == "JSON" or options.verbose
 
     def answers(self, lines: Sequence[bytes]) -> list[bytes]:
         """The answers to some lines, in their order; each file is asked once for all its addresses."""
         if self._options.style == "JSON":
             return [dumped(each, self._options.pretty) for each in self._data(lines)]
+        if self._is_plain and PLAIN.fullmatch(b"".join(lines)):
+            return self._plain(lines)
         return [self._printed(request, found) for request, found, _ in self._answered(lines)]
+
+    def _plain(self, lines: Sequence[bytes]) -> list[bytes]:
+        """The answers to lines that have an address each and nothing else, by the default options."""
+        name = self._name
+        vaddrs: UInt64 = np.array([int(line, 16) for line in lines], np.uint64)
+        names = self._binaries.names(name, vaddrs, with_bounds=False)
+        if names is None:
+            raise InputError(name, "cannot be opened again")
+        is_alone = not self._binaries.has_symbol_table(name)
+        return [answer + b"\n" for answer in llvm_answers(names.frames, self._options.demangle, is_alone)]
 
     def listed(self, lines: Sequence[bytes]) -> list[bytes]:
         """The answers to all words of a command line, in JSON as one list."""

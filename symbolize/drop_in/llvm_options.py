@@ -94,6 +94,12 @@ class Options:
     action: Literal["", "help", "version"] = ""
     inputs: list[str] = field(default_factory=list)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether answers have the default form."""
+        changed = self.addresses, self.basenames, self.pretty, self.verbose, not self.inlines, self.adjust
+        return (self.style, self.kind) == ("LLVM", "linkage") and not any(changed)
+
 
 def parsed(words: Sequence[str], environment: str, is_gnu: bool) -> Options:
     """The options in the words of a command line, after those that a variable of the `environment` has. Raises

@@ -23,7 +23,7 @@ from symbolize.report.missing import Missing
 from symbolize.report.several import ProfileRow
 from symbolize.report.several import render as several
 from symbolize.report.text import render
-from symbolize.resolve import Resolution
+from symbolize.resolve.resolution import Resolution
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 
 SCHEMA = json.loads((Path(symbolize.__file__).parent / "report" / "report.schema.json").read_text())
