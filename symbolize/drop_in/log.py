@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from symbolize.binaries import is_build_id
+from symbolize.core.arrays import TOP
 from symbolize.core.errors import SymbolizeError
 from symbolize.drop_in.addresses import Addresses, Frame, Place
 from symbolize.drop_in.binaries import Binaries
@@ -96,8 +97,10 @@ def is_likely(frame: TraceLine, vaddr: int | None, binary: Binary) -> bool:
     found by its name and size, or the address is one of a call. A sanitizer's first frame need not be one."""
     if frame.symbol or binary.code is None:
         return bool(frame.symbol)
-    calls = inside_calls(binary.code, np.array([vaddr], np.uint64))
-    return calls is not None and bool(calls[0])
+    if vaddr is None or vaddr >= TOP:
+        return False
+    calls = inside_calls(binary.code, np.array([vaddr, vaddr + 1], np.uint64))  # its last byte, and the one behind it
+    return calls is not None and bool(calls.all())
 
 
 def with_names(line: bytes, frame: TraceLine, place: Place) -> bytes:
