@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from symbolize.binaries.debuginfod import Debuginfod
     from symbolize.symbols import TableCache
 
-CACHE, NO_CACHE = "SYMBOLIZE_CACHE", "off"
+CACHE, NO_CACHE = "SYMBOLIZE_CACHE", "SYMBOLIZE_NO_CACHE"
 
 
 def run_as(arguments: Sequence[str]) -> int:
@@ -144,11 +144,14 @@ def version() -> str:
 
 
 def open_cache() -> TableCache | None:
-    """The cache of symbol tables: the user's, or the one in the folder that SYMBOLIZE_CACHE names; off: none."""
+    """The cache of symbol tables: the user's, or the one in the folder that SYMBOLIZE_CACHE names; none with
+    SYMBOLIZE_NO_CACHE. The options of the tools have no place for it."""
+    from symbolize.cli.settings import WORDS
     from symbolize.symbols import TableCache, default_folder
 
-    folder = os.environ.get(CACHE, "")
-    return None if folder == NO_CACHE else TableCache(folder or default_folder())
+    if WORDS.get(os.environ.get(NO_CACHE, "").lower(), False):
+        return None
+    return TableCache(os.environ.get(CACHE) or default_folder())
 
 
 def write(answers: Iterable[bytes]) -> None:

@@ -93,7 +93,7 @@ def vaddr_of(frame: TraceLine, binary: Binary) -> int | None:
 
 
 def is_likely(frame: TraceLine, vaddr: int | None, binary: Binary) -> bool:
-    """Whether a file that only has the right name can be the one that ran (R148, call sites in calls): a symbol was
+    """Whether a file that only has the right name can be the one that ran (R386, files of texts): a symbol was
     found by its name and size, or the address is one of a call. A sanitizer's first frame need not be one."""
     if frame.symbol or binary.code is None:
         return bool(frame.symbol)
