@@ -45,7 +45,7 @@ MOST = 4000
 PASSES = (0, 0, 1, 5, 20)
 """How often a function is passed before it stops: not only the first calls of a program are looked at."""
 CLONE = re.compile(r"(\.(isra|part|constprop|cold|lto_priv|localalias|\d+))+$")
-NO_TARGET = re.compile(r"is not specified at (0x[0-9a-f]+)")
+NO_TARGET = re.compile(r"(?:is not specified|for a call site target) at (0x[0-9a-f]+)")
 
 GdbFrame = tuple[str, int, str, int]
 """Kind, pc, linked name, stack pointer."""
