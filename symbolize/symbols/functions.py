@@ -8,6 +8,7 @@ import numpy as np
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt32, UInt64
 from symbolize.core.string_array import StringArray
+from symbolize.elf.plt import MARK
 from symbolize.names import demangle, function_key, split_suffix
 
 UNKNOWN = b"??"
@@ -62,7 +63,8 @@ def spellings(linked: Sequence[bytes]) -> set[bytes]:
 
 def spellings_of(linked: bytes, text: bytes) -> set[bytes]:
     """The names by which `name_key` may know the function `linked`, whose readable name is `text`. gcc gives local
-    functions of C++ no linkage name (R6, names from symbols)."""
+    functions of C++ no linkage name (R6, names from symbols). What calls a function by the linkage table calls it."""
+    linked, text = linked.removesuffix(MARK), text.removesuffix(MARK)
     return {function_key(linked), linked, split_suffix(linked)[0], text}
 
 
