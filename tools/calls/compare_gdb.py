@@ -95,6 +95,18 @@ class Module:
         return dict(zip(self.names, self.vaddrs, strict=True))
 
 
+class Files:
+    """The files of a memory map."""
+
+    def __init__(self, maps: str) -> None:
+        rows = [line.split(maxsplit=5) for line in maps.splitlines()]
+        self._rows = [(*(int(end, 16) for end in row[0].split("-")), row[5]) for row in rows if len(row) > 5]
+
+    def file(self, address: int) -> str:
+        """The file at an address."""
+        return next((path for begin, end, path in self._rows if begin <= address < end), "")
+
+
 @dataclass
 class Comparison:
     """Stacks by what is different, and inserted frames by who shows them."""
@@ -127,10 +139,16 @@ def recorded(command: Sequence[str], module: Module, watched: Sequence[tuple[int
         return json.loads(answer.read_text()) | {"no target": no_target}
 
 
+def plain(name: str) -> str:
+    """A linked name without suffixes of clones; gdb puts scopes before names of functions that have no linked one."""
+    bare = CLONE.sub("", name)
+    return bare if bare.startswith("_Z") or "<" in bare else bare.rpartition("::")[2]
+
+
 def theirs(frames: Sequence[GdbFrame]) -> list[Frame]:
     """The frames of gdb. Their addresses are where callers go on, except in the frame that stopped."""
     leaf = next(i for i, (kind, *_) in enumerate(frames) if not kind)
-    return [Frame(kind, pc - (i > leaf), CLONE.sub("", name)) for i, (kind, pc, name, _) in enumerate(frames)]
+    return [Frame(kind, pc - (i > leaf), plain(name)) for i, (kind, pc, name, _) in enumerate(frames)]
 
 
 def as_profile(stops: Sequence[Stop], maps: str) -> Profile:
@@ -150,7 +168,7 @@ def ours(made: Profile, maps: str) -> list[list[Frame]]:
         frames = []
         for frame in stack:
             kind = "inlined" if frame.is_inlined else "tail call" if frame.function.endswith(mark) else ""
-            frames.append(Frame(kind, frame.address, CLONE.sub("", frame.function.removesuffix(mark))))
+            frames.append(Frame(kind, frame.address, plain(frame.function.removesuffix(mark))))
         found.append(frames)
     return found
 
@@ -176,7 +194,7 @@ def inserted(frames: Sequence[Frame]) -> dict[tuple[int, Frame], None]:
     return {(count, frame): None for count, frame in zip(below, frames, strict=False) if frame.kind == "tail call"}
 
 
-def compare(comparison: Comparison, our: list[Frame], their: list[Frame], no_target: set[int]) -> None:
+def compare(comparison: Comparison, our: list[Frame], their: list[Frame], no_target: set[int], files: Files) -> None:
     """Count a stack."""
     our, their = as_gdb(our), as_gdb(their)
     we, they = inserted(our), inserted(their)
@@ -189,6 +207,8 @@ def compare(comparison: Comparison, our: list[Frame], their: list[Frame], no_tar
             who += ", gdb knows no target" if any(address + 1 in no_target for address in calls) else ""
         elif who == "gdb only" and each[1].name == stacked[count - 1].name:
             who += ", a function that calls its own split part"
+        elif who == "gdb only" and files.file(each[1].address) != files.file(stacked[count].address):
+            who += ", in another file than the caller"
         comparison.inserted[who] += 1
     kind = "equal" if our == their else "other tail calls" if [*we] != [*they] else "other names"
     comparison.stacks[kind] += 1
@@ -233,12 +253,15 @@ def main() -> int:
         write(made, options.save)
     found = ours(made, maps)
     for our, i in zip(found, some, strict=True):
-        compare(comparison, our, theirs(stops[i][0]), answer["no target"])
+        compare(comparison, our, theirs(stops[i][0]), answer["no target"], Files(maps))
     vaddrs = {frame.address - bias for our in found for _, frame in inserted(our)}
     watched = [(module.begin(vaddr), vaddr) for vaddr in vaddrs if module.vaddrs[0] <= vaddr < module.vaddrs[-1]]
     again = recorded(command, module, watched)["stops"]
     for our, i in zip(found, some, strict=True):
-        check_passed(comparison, our, again[i], module, bias)
+        if i < len(again) and theirs(again[i][0]) == theirs(stops[i][0]):
+            check_passed(comparison, our, again[i], module, bias)
+        else:
+            comparison.passed["where the second run did not stop"] += len(inserted(our))
     print(f"{len(some)} of {len(stops)} stops:", counts(comparison.stacks))
     print("frames of tail calls:", counts(comparison.inserted))
     print("frames that were put back:", counts(comparison.passed))
