@@ -20,7 +20,7 @@ CASES = [
     ("symbolize cpu.prof --dema", {"--demangle"}),
     ("symbolize cpu.prof --demangle t", {"templates"}),
     ("symbolize cache st", {"stats"}),
-    ("symbolize batch --retr", {"--retry-quarantined"}),
+    ("symbolize batch --retry-q", {"--retry-quarantined"}),
     ("symbolize --emit m", {"module-symbols"}),
     ("symbolize plan --missi", set()),
     ("symbolize help in", {"index", "inspect"}),
