@@ -58,7 +58,7 @@ ALLOWED = {
     "profile": set(),
     "proto": set(),
     "report": {"analysis", "profile"},
-    "resolve": {"binaries", "elf", "names", "profile", "symbol_files", "symbols"},
+    "resolve": {"binaries", "elf", "names", "profile", "storage", "symbol_files", "symbols"},
     "serve": {
         "analysis",
         "binaries",
@@ -68,6 +68,7 @@ ALLOWED = {
         "pipeline",
         "report",
         "resolve",
+        "storage",
         "symbols",
         "write",
     },

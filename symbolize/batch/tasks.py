@@ -52,8 +52,9 @@ from symbolize.resolve.resolver import PendingDecode
 from symbolize.storage.backend import Storage
 from symbolize.storage.input_names import ENDING
 from symbolize.storage.inputs import local_path, open_input
-from symbolize.storage.urls import Denied, Unreachable, is_url
-from symbolize.symbols import TableCache, default_folder
+from symbolize.storage.shared_cache import open_tables
+from symbolize.storage.urls import Denied, Unreachable
+from symbolize.symbols import default_folder
 from symbolize.write import write
 from symbolize.write.files import check_inputs
 
@@ -202,7 +203,7 @@ class Worker:
                 open_client(config.debuginfod, config.refresh_misses, folder=config.downloads)
             )
             self.servers = WorkerServers(client, self.exchange)
-        self.cache = open_cache(config) if config.cache else None
+        self.cache = open_tables(config.cache, config.cache_limit) if config.cache else None
         symbolizer = Symbolizer(
             config.binaries,
             demangle=config.demangle,  # type: ignore[arg-type]
@@ -259,15 +260,6 @@ class Worker:
         self.requested[key] = distinct(np.concatenate((self.requested.get(key, vaddrs[:0]), vaddrs)))
         if sum(map(len, self.requested.values())) > MAX_REQUESTED:
             self.requested.clear()
-
-
-def open_cache(config: WorkerConfig) -> TableCache:
-    """The cache of symbol tables; for a URL, in front of it the cache of this machine."""
-    if not is_url(config.cache):
-        return TableCache(config.cache, config.cache_limit)
-    from symbolize.storage.shared_cache import open_shared_cache
-
-    return open_shared_cache(config.cache, default_folder(), config.cache_limit)
 
 
 def index_folder(config: WorkerConfig) -> str | None:

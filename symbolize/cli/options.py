@@ -229,7 +229,8 @@ def add_cache_options(parser: Parser, may_be_off: bool = True) -> None:
     either.add_argument(
         "--cache",
         metavar="DIR",
-        help="folder for symbol tables, which later runs use\n(default: symbolize in the user's cache folder)",
+        help="folder for symbol tables, which later runs use\n(default: symbolize in the user's cache folder); or the "
+        "URL of those that machines share, such as s3://bucket/tables",
     )
     if may_be_off:
         either.add_argument("--no-cache", action="store_true", help="do not read or write symbol tables on disk")
@@ -296,9 +297,11 @@ def open_cache(options: argparse.Namespace) -> TableCache:
 
     if options.cache == "":
         raise UsageError("--cache has an empty name")
-    if options.cache and "://" in options.cache:
-        raise UsageError(f"--cache {options.cache}: is a URL, which only symbolize batch supports")
     limit = DEFAULT_LIMIT if options.cache_limit is None else options.cache_limit
+    if options.cache and "://" in options.cache:
+        from symbolize.storage.shared_cache import open_tables
+
+        return open_tables(options.cache, limit)
     return TableCache(options.cache or default_folder(), limit)
 
 

@@ -53,7 +53,7 @@ def serve(options: argparse.Namespace, token: str) -> int:
     cache = None if options.no_cache else open_cache(options)
     settings = Settings(
         binaries=options.binaries,
-        cache=cache.base if cache is not None else "",
+        cache=cache.location if cache is not None else "",
         cache_limit=cache.limit if cache is not None else 0,
         debuginfod=options.debuginfod,
         demangle=options.demangle,

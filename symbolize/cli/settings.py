@@ -58,6 +58,8 @@ ANYWHERE: Final = (
 """Options that every file may set."""
 OWN: Final = ("cache", "cache-limit", "debuginfod")
 """Those that only the user's own file and the environment may set: they write, remove, or use the network."""
+CACHE: Final = "cache"
+"""The one that may also be a URL."""
 PATHS: Final = ("binaries", "cache", "path-map", "proguard-map", "source")
 """Those with paths, which are relative to the folder of the file."""
 PAIRS: Final = ("path-map", "proguard-map")
@@ -202,7 +204,7 @@ def from_environment(variables: Mapping[str, str]) -> dict[str, Setting]:
                 print_error(f"symbolize: warning: {variable}: no such setting; did you mean {PREFIX}{meant}?")
             continue
         value: object = text
-        if name in PATHS and name != "cache":
+        if name in PATHS and name != CACHE:
             value = [each for each in text.split(os.pathsep) if each]
         elif name == "debuginfod":
             value = text.split()
@@ -242,6 +244,8 @@ def as_list(value: object) -> list[Any]:
 def located(name: str, text: str, folder: str) -> str:
     """The value of a setting with a path, that with ~ as the home folder, and relative to `folder`."""
     before, path = split(name, text)
+    if name == CACHE and "://" in path:
+        return text
     return before + os.path.join(folder, os.path.expanduser(path)) if path else text
 
 

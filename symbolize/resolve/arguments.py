@@ -38,11 +38,13 @@ def as_roots(value: Paths) -> list[str]:
 
 
 def as_cache(value: TableCache | Path | None) -> TableCache | None:
-    """The cache, or the one in the folder `value`. Raises TypeError."""
+    """The cache, or the one in the folder or at the URL `value`. Raises TypeError, and UsageError for such a URL."""
     if isinstance(value, str | os.PathLike):
-        return TableCache(value)
+        from symbolize.storage.shared_cache import open_tables
+
+        return open_tables(os.fspath(value))
     if value is not None and not isinstance(value, TableCache):
-        raise TypeError(f"cache: expected a folder or a TableCache, not {type(value).__name__}")
+        raise TypeError(f"cache: expected a folder, a URL or a TableCache, not {type(value).__name__}")
     return value
 
 

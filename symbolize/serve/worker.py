@@ -18,6 +18,7 @@ from symbolize.serve.app import Limits, Server
 from symbolize.serve.debug_files import Uploads
 from symbolize.serve.modules import Modules
 from symbolize.serve.profiles import Forward, Profiles
+from symbolize.storage.shared_cache import open_tables
 from symbolize.symbols import TableCache
 
 VARIABLE: Final = "SYMBOLIZE_SERVE"
@@ -59,7 +60,7 @@ def roots_of(settings: Settings) -> list[str]:
 
 def cache_of(settings: Settings) -> TableCache | None:
     """The cache of symbol tables."""
-    return TableCache(settings.cache, settings.cache_limit) if settings.cache else None
+    return open_tables(settings.cache, settings.cache_limit) if settings.cache else None
 
 
 def app() -> Starlette:

@@ -4,18 +4,35 @@ import os
 from typing import Final
 
 from symbolize.core.errors import SymbolizeError, UsageError
-from symbolize.core.files import atomic_file
+from symbolize.core.files import remove, unfinished_path
 from symbolize.storage.backend import LocalStorage, Storage, copy
-from symbolize.symbols.cache import DEFAULT_LIMIT, ENDING, TableCache, identities, is_unchanged
+from symbolize.storage.urls import is_url
+from symbolize.symbols.cache import (
+    DEFAULT_LIMIT,
+    ENDING,
+    Content,
+    TableCache,
+    default_folder,
+    is_unchanged,
+    renamed,
+)
 from symbolize.symbols.table import SymbolTable
-from symbolize.symbols.table_file import FORMAT, DamagedTable, Facts, read_table
+from symbolize.symbols.table_file import FORMAT, DamagedTable, Facts, read_table, write_table
 
+HASH_DIGITS: Final = 32
+"""Digits of the hash of a binary's files in the name of its table; the table has all of them."""
 MAX_FAILURES: Final = 3
 """Failed requests after which the store is not used any more."""
 
 
-class _OtherFiles(Exception):
-    """Files beside the binary differ on this machine."""
+def open_tables(location: str, limit: int = DEFAULT_LIMIT) -> TableCache:
+    """The cache in the folder `location`; for a URL, the user's own with the tables there behind it.
+
+    Raises UsageError for a URL at which no tables can be kept.
+    """
+    if is_url(location):
+        return open_shared_cache(location, default_folder(), limit)
+    return TableCache(location, limit)
 
 
 def open_shared_cache(url: str, folder: str, limit: int = DEFAULT_LIMIT) -> TableCache:
@@ -32,8 +49,8 @@ def open_shared_cache(url: str, folder: str, limit: int = DEFAULT_LIMIT) -> Tabl
 class SharedCache(TableCache):
     """A cache that reads tables that it lacks from `storage`, and writes the tables that it makes there.
 
-    Names below `storage` are those of the cache: they follow from the build id and the files that a table was made of.
-    Only tables with a build id are shared: other files are identified on one machine only. Tables from `storage` are
+    A table has a name there by the build id and the hash of all bytes of its files, so that it is found wherever these
+    are, and for these alone (R393, shared tables). Only tables with a build id are shared. Tables from `storage` are
     checked as hostile input. A storage that fails costs time only, until MAX_FAILURES.
     """
 
@@ -43,33 +60,47 @@ class SharedCache(TableCache):
         self._missing: set[str] = set()
         self._failures = 0
 
-    def load(self, facts: Facts) -> SymbolTable | None:
+    @property
+    def location(self) -> str:
+        """The URL, which opens the cache with the user's own folder in front."""
+        return self.storage.url if is_url(self.storage.url) else f"file://{self.storage.url}"
+
+    def load(self, facts: Facts, content: Content | None = None) -> SymbolTable | None:
         """The table from the own folder, else from the storage, None if there is none in both."""
         table = super().load(facts)
-        if table is not None or not self._fetch(facts):
+        if table is not None or content is None or not self._is_shared(facts):
             return table
-        return super().load(facts)
+        return super().load(facts) if self._fetch(facts, content()) else None
 
-    def store(self, table: SymbolTable, facts: Facts) -> bool:
+    def store(self, table: SymbolTable, facts: Facts, content: Content | None = None) -> bool:
         """Write a table to the own folder, and upload it; whether it could be written to the folder."""
         if not super().store(table, facts):
             return False
-        name = self._name(facts)
-        if name and self._failures < MAX_FAILURES:
-            try:
-                self.storage.put(name, self._path(facts, ENDING))
-            except (SymbolizeError, OSError) as error:
-                self._failed(error)
-            self._missing.discard(name)
+        if content is not None and self._is_shared(facts):
+            self._publish(table, facts._replace(content=content()))
         return True
 
-    def _fetch(self, facts: Facts) -> bool:
+    def _publish(self, table: SymbolTable, facts: Facts) -> None:
+        """Upload a table, whole or not at all; another machine's, which is equal, may be there already."""
+        name = self._name(facts, facts.content)
+        path = unfinished_path(self._path(facts, ENDING))
+        try:
+            with open(path, "xb") as file:
+                write_table(file, table, facts)
+            self.storage.put(name, path)
+            self._missing.discard(name)
+        except (SymbolizeError, OSError) as error:
+            self._failed(error)
+        finally:
+            remove(path)
+
+    def _fetch(self, facts: Facts, content: str) -> bool:
         """Copy a table from the storage to the own folder; whether there is a sound one."""
-        name = self._name(facts)
-        if not name or name in self._missing or self._failures >= MAX_FAILURES:
+        name = self._name(facts, content)
+        if name in self._missing:
             return False
         self._missing.add(name)  # it is tried once
-        path = self._path(facts, ENDING)
+        path = unfinished_path(self._path(facts, ENDING))
         try:
             size = self.storage.size(name)
             if size is None:
@@ -77,24 +108,23 @@ class SharedCache(TableCache):
             if size > self.limit:
                 raise DamagedTable(f"has {size} bytes, more than all tables here may have")
             os.makedirs(self.folder, exist_ok=True)
-            with self.storage.open(name) as source, atomic_file(path) as file:
+            with self.storage.open(name) as source, open(path, "xb") as file:
                 copy(source, file, size)
-                file.flush()
-                _, found = read_table(file.name)
-                if identities(found) != identities(facts):
-                    raise DamagedTable("was made from other files")
-                if not all(map(is_unchanged, found.companions)):
-                    raise _OtherFiles
-            self.evict(keep=path)
-            return True
-        except _OtherFiles:
-            pass
+            table, found = read_table(path)
+            if (found.content, found.build_id, len(found.sources)) != (content, facts.build_id, len(facts.sources)):
+                raise DamagedTable("was made from other files")
+            if not all(map(is_unchanged, found.companions)):  # others beside the binary here
+                return False
+            table.problems = [renamed(problem, found, facts) for problem in table.problems]
+            return super().store(table, facts._replace(companions=found.companions))
         except DamagedTable as error:
             self._note(f"{self.storage.shown}/{name}: {error}; it is not used")
         except SymbolizeError as error:
             self._failed(error)
         except OSError as error:
             self._note_unwritable(error)
+        finally:
+            remove(path)
         return False
 
     def _failed(self, error: Exception) -> None:
@@ -104,8 +134,10 @@ class SharedCache(TableCache):
         elif self._failures == MAX_FAILURES:
             self._note(f"shared tables: {self.storage.shown} is not used any more after {MAX_FAILURES} failures")
 
-    def _name(self, facts: Facts) -> str:
-        """The name of a table in the storage, empty if it is not to be shared."""
-        if not facts.build_id.strip("0"):
-            return ""
-        return f"tables-{FORMAT}/{os.path.basename(self._path(facts, ENDING))}"
+    def _is_shared(self, facts: Facts) -> bool:
+        """Whether to ask the storage at all."""
+        return bool(facts.build_id.strip("0")) and self._failures < MAX_FAILURES
+
+    def _name(self, facts: Facts, content: str) -> str:
+        """The name of a table in the storage."""
+        return f"tables-{FORMAT}/{facts.build_id}-{content[:HASH_DIGITS]}{ENDING}"

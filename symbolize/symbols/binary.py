@@ -14,7 +14,7 @@ from symbolize.core.errors import ReadFailure
 from symbolize.elf import ElfImage
 from symbolize.elf.gotable import GO_SECTIONS, go_table
 from symbolize.symbols.builds import agreeing, aligned, misfit, source_names
-from symbolize.symbols.cache import TableCache, facts_of, table_name
+from symbolize.symbols.cache import TableCache, content_of, facts_of, table_name
 from symbolize.symbols.functions import Calls
 from symbolize.symbols.table import FunctionsAt, SymbolTable
 
@@ -54,6 +54,7 @@ class Binary:
         self._cache = cache
         self._whole: SymbolTable | None = None
         self.is_kept: bool | None = None
+        self._content = ""
         self._asked = False
         self._companions: Sequence[tuple[str, int, int]] = ()
         self._made: Builder | None = None
@@ -91,7 +92,7 @@ class Binary:
                 self.check()
                 self._whole = whole
                 if self._cache is not None and self._builder.is_complete:
-                    self.is_kept = self._cache.store(self._whole, self.facts_of_table)
+                    self.is_kept = self._cache.store(self._whole, self.facts_of_table, self.content)
                 self.forget()
             return self._whole if self._whole is not None else self._build(vaddrs)
 
@@ -231,7 +232,7 @@ class Binary:
     def is_cached(self) -> bool:
         """Whether the whole table is at hand, in memory or in the cache."""
         if self._whole is None and self._cache is not None:
-            self._whole = self._cache.load(self.facts)
+            self._whole = self._cache.load(self.facts, self.content)
             self.is_kept = True if self._whole is not None else None
         return self._whole is not None
 
@@ -239,6 +240,13 @@ class Binary:
     def facts(self) -> Facts:
         """What identifies the files."""
         return facts_of(self.images)
+
+    def content(self) -> str:
+        """The hash of the files; they are read as a whole, once. Raises ChangedFile."""
+        if not self._content:
+            with self.reading():
+                self._content = content_of(self.images)
+        return self._content
 
     @property
     def facts_of_table(self) -> Facts:

@@ -1,9 +1,10 @@
 """Built symbol tables on disk: shared by any number of processes, bounded in size, never believed when damaged."""
 
+import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -34,6 +35,10 @@ MAX_BUILD_ID = 128
 SAMPLES, SAMPLE_SIZE = 16, 4096
 
 
+Content = Callable[[], str]
+"""Computes the hash of the files that a table is of, in hex."""
+
+
 class Stats(NamedTuple):
     """What a cache holds: tables, their bytes, and the bytes that they may take."""
 
@@ -59,7 +64,12 @@ class TableCache:
     def __repr__(self) -> str:
         return f"TableCache({self.base!r}, limit={self.limit})"
 
-    def load(self, facts: Facts) -> SymbolTable | None:
+    @property
+    def location(self) -> str:
+        """What the tables are opened by."""
+        return self.base
+
+    def load(self, facts: Facts, content: Content | None = None) -> SymbolTable | None:
         """The table made from the files that `facts` describes, None if there is none."""
         path = self._path(facts, ENDING)
         try:
@@ -82,7 +92,7 @@ class TableCache:
             return None
         return table
 
-    def store(self, table: SymbolTable, facts: Facts) -> bool:
+    def store(self, table: SymbolTable, facts: Facts, content: Content | None = None) -> bool:
         """Write a table atomically, set its `file_size`, and evict; False, with a problem, if it could not be
         written."""
         path = self._path(facts, ENDING)
@@ -205,6 +215,15 @@ def facts_of(images: Sequence[ElfImage]) -> Facts:
     return Facts(
         build_id if len(build_id) <= MAX_BUILD_ID and build_id.isalnum() else "", [source_of(image) for image in images]
     )
+
+
+def content_of(images: Sequence[ElfImage]) -> str:
+    """The hash of all bytes of the files of a binary, in their order."""
+    total = hashlib.sha256()
+    for image in images:
+        total.update(len(image.data).to_bytes(8, "little"))
+        total.update(image.data)
+    return total.hexdigest()
 
 
 def source_of(image: ElfImage) -> dict[str, Any]:

@@ -50,11 +50,12 @@ class DamagedTable(Exception):
 
 class Facts(NamedTuple):
     """The build id of a binary and the identities of the files of its table; `companions` are path, size and time of
-    modification of further files."""
+    modification of further files, `content` is a hash of the files themselves, of a table that machines share."""
 
     build_id: str
     sources: list[dict[str, Any]]
     companions: Sequence[tuple[str, int, int]] = ()
+    content: str = ""
 
 
 def write_table(file: BinaryIO, table: SymbolTable, facts: Facts) -> int:
@@ -117,7 +118,8 @@ def parse_table(data: memoryview) -> tuple[SymbolTable, Facts]:
         header = json.loads(bytes(data[PREFIX.size : PREFIX.size + header_size]))
         columns: dict[str, Any] = {name: column(data, header["columns"], name) for name in COLUMNS}
         facts = Facts(str(header["build_id"]), [source_of(source) for source in header["sources"]])
-        facts = facts._replace(companions=[(str(p), int(s), int(t)) for p, s, t in header["companions"]])
+        companions = [(str(p), int(s), int(t)) for p, s, t in header["companions"]]
+        facts = facts._replace(companions=companions, content=str(header.get("content", "")))
         problems = [str(problem) for problem in header["problems"]]
         table = SymbolTable(**columns, has_names=bool(header["has_names"]), problems=problems, file_size=size)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:

@@ -174,7 +174,7 @@ def test_reader_goes_away() -> None:
         (["x.pb", "-o", ""], "empty name"),
         (["x.pb", "--annotate", "--emit", "module-symbols"], "--annotate changes displayed names"),
         (["x.pb", "-b", ".", "--cache", ""], "--cache has an empty name"),
-        (["x.pb", "-b", ".", "--cache", "s3://b"], "--cache s3://b: is a URL"),
+        (["x.pb", "-b", ".", "--cache", "https://b/x"], "https://b/x: cannot be written to"),
         (["x.pb", "--cache-limit", "5X"], "5X is not a size"),
         (["x.pb", "--cache-limit", "-5"], "-5 is not a size"),
         (["x.pb", "--cache-limit", "M"], "M is not a size"),

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from symbolize.cli import main
 from symbolize.core.errors import UsageError
 from symbolize.elf import ElfImage
 from symbolize.storage.backend import LocalStorage, ObjectStorage
-from symbolize.storage.shared_cache import MAX_FAILURES, SharedCache, open_shared_cache
+from symbolize.storage.shared_cache import MAX_FAILURES, SharedCache, open_shared_cache, open_tables
 from symbolize.symbols import Binary, build_table
-from symbolize.symbols.cache import facts_of
+from symbolize.symbols.cache import SAMPLE_SIZE, SAMPLES, content_of, facts_of
 from symbolize.symbols.table_file import PREFIX, Facts, crc32
 from tests.support.buckets import Bucket, impatient
-from tests.support.fixture_files import BINARIES
+from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.lookup import frames_of
 from tests.support.tables import write_table_at
 
@@ -61,6 +62,8 @@ def replace_table(path: Path, bucket: Bucket, tmp_path: Path, change: Callable[[
     """Put a table in place of the shared one that has a right checksum and was changed before."""
     with ElfImage.open(path) as image:
         table, facts = build_table([image]), facts_of([image])
+        facts = facts._replace(content=content_of([image]))
+    (tmp_path / "made-up").unlink(missing_ok=True)
     write_table_at(table, change(table, facts), str(tmp_path / "made-up"))
     bucket.system.pipe_file(table_key(bucket), (tmp_path / "made-up").read_bytes())
 
@@ -81,15 +84,86 @@ def test_second_machine_does_not_build(
     assert first.problems == second.problems == []
 
 
+def test_copy_with_another_time(
+    ledger: Path, machine: Callable[[str], SharedCache], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of the file has the table, wherever it is and whenever it was modified (R393, shared tables)."""
+    expected = ask(ledger, machine("a"))
+    other = tmp_path / "elsewhere" / "renamed"
+    other.parent.mkdir()
+    other.write_bytes(ledger.read_bytes())
+    os.utime(other, (1, 1))
+    monkeypatch.setattr("symbolize.symbols.build.Builder", None)
+    cache = machine("b")
+    assert ask(other, cache) == expected
+    monkeypatch.setattr(cache, "storage", None)  # from now on its own folder has it
+    assert ask(other, cache) == expected and cache.problems == []
+
+
+def test_one_other_byte(ledger: Path, machine: Callable[[str], SharedCache], bucket: Bucket, tmp_path: Path) -> None:
+    """A file with the build id, the size and the samples of another is not taken for it."""
+    ask(ledger, machine("a"))
+    data = bytearray(ledger.read_bytes())
+    data[(len(data) - SAMPLE_SIZE) * (SAMPLES - 2) // (SAMPLES - 1) + SAMPLE_SIZE + 100] ^= 1  # between two samples
+    other = tmp_path / "other"
+    other.write_bytes(data)
+    with ElfImage.open(ledger) as one, ElfImage.open(other) as another:
+        first, second = facts_of([one]), facts_of([another])
+        assert (first.build_id, first.sources[0]["check"]) == (second.build_id, second.sources[0]["check"])
+    ask(other, machine("b"))
+    assert len(bucket.keys()) == 2
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_commands(
+    bucket: Bucket, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, jobs: str
+) -> None:
+    """`index` on one machine publishes the tables that others use, with the URL from the command line, the environment
+    or the user's settings."""
+    url, profile = f"{bucket.url}/tables", str(FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof")
+    shutil.copytree(BINARIES / "gcc-pie", tmp_path / "bin", copy_function=shutil.copyfile)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "builder"))
+    assert main(["index", str(BINARIES / "gcc-pie"), "--cache", url, "-j", jobs]) == 0
+    assert "3 tables made" in capsys.readouterr().err and len(bucket.keys()) == 3
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    assert main(["index", str(tmp_path / "bin"), "--cache", url, "-j", jobs]) == 0
+    assert "0 tables made, 3 were there" in capsys.readouterr().err and len(bucket.keys()) == 3
+    monkeypatch.setattr("symbolize.symbols.build.Builder", None)  # decoding would fail
+    arguments = [profile, "-q", "-b", str(tmp_path / "bin")]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "third"))
+    assert main([*arguments, "-o", str(tmp_path / "1.gz"), "--cache", url, "--fail-under", "20"]) == 0
+    monkeypatch.delenv("SYMBOLIZE_NO_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "fourth"))
+    (tmp_path / "config" / "symbolize").mkdir(parents=True)
+    (tmp_path / "config" / "symbolize" / "symbolize.toml").write_text(f'cache = "{url}"\n')
+    assert main(["view", *arguments, "-o", str(tmp_path / "2.html")]) == 0
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "fifth"))
+    monkeypatch.setenv("SYMBOLIZE_CACHE", url)
+    assert main([*arguments, "-o", str(tmp_path / "3.gz"), "--fail-under", "20"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_location(machine: Callable[[str], SharedCache], tmp_path: Path) -> None:
+    """What another process opens the same tables by, as the workers of `serve` do."""
+    cache = machine("a")
+    again = open_tables(cache.location, 5)
+    assert isinstance(again, SharedCache) and (again.storage.url, again.limit) == (cache.storage.url, 5)
+    shared = open_shared_cache(f"file://{tmp_path}/shared", str(tmp_path / "own"))
+    folder = open_tables(shared.location)
+    assert isinstance(folder, SharedCache) and folder.storage.url == str(tmp_path / "shared")
+    assert open_tables(str(tmp_path / "x")).location == str(tmp_path / "x")
+
+
 def test_missing_table_is_asked_for_once(ledger: Path, machine: Callable[[str], SharedCache]) -> None:
     """A table that is not there is not asked for again in the run."""
     cache = machine("a")
     with ElfImage.open(ledger) as image:
         facts = facts_of([image])
-    assert cache.load(facts) is None
+    assert cache.load(facts, lambda: "ab" * 32) is None
     asked: list[str] = []
     cache.storage.size = asked.append  # type: ignore[assignment, method-assign]
-    assert cache.load(facts) is None and asked == [] and cache.problems == []
+    assert cache.load(facts, lambda: "ab" * 32) is None and asked == [] and cache.problems == []
 
 
 def damage_cut(data: bytes) -> bytes:
@@ -136,10 +210,11 @@ def test_table_of_another_binary_is_not_used(
 ) -> None:
     """A sound table under the name of another is refused."""
     expected = ask(ledger, machine("a"))
-    replace_table(ledger, bucket, tmp_path, lambda table, facts: facts._replace(build_id="ab" * 20))
-    cache = machine("b")
-    assert ask(ledger, cache) == expected
-    assert [problem.split(": ")[-1] for problem in cache.problems] == ["was made from other files; it is not used"]
+    for number, changed in enumerate(({"build_id": "ab" * 20}, {"content": "ab" * 32}, {"sources": []})):
+        replace_table(ledger, bucket, tmp_path, lambda table, facts, changed=changed: facts._replace(**changed))
+        cache = machine(f"b{number}")
+        assert ask(ledger, cache) == expected
+        assert [problem.split(": ")[-1] for problem in cache.problems] == ["was made from other files; it is not used"]
 
 
 def test_table_that_leads_out_of_itself_is_not_used(
@@ -180,8 +255,8 @@ def test_store_that_fails_is_left_alone(
         table, facts = build_table([image]), facts_of([image])
     for number in range(4):
         other = facts._replace(build_id=f"{number:040x}1")
-        assert cache.load(other) is None
-        assert cache.store(table, other) and cache.load(other) is not None
+        assert cache.load(other, lambda: "ab" * 32) is None
+        assert cache.store(table, other, lambda: "ab" * 32) and cache.load(other) is not None
     assert len(cache.problems) == 2
     assert cache.problems[0].startswith(f"shared tables: {cache.storage.url}/tables-")
     assert cache.problems[1].endswith(f"is not used any more after {MAX_FAILURES} failures")
@@ -195,7 +270,7 @@ def test_binary_without_build_id_is_not_shared(
     with ElfImage.open(ledger) as image:
         table, facts = build_table([image]), facts_of([image])
     for build_id in ("", "0" * 40):
-        assert cache.store(table, facts._replace(build_id=build_id))
+        assert cache.store(table, facts._replace(build_id=build_id), lambda: "ab" * 32)
     assert bucket.keys() == []
 
 
