@@ -22,6 +22,7 @@ SPECIAL_NAMES = {
     "jitdump": re.compile(r"jit[^/]*\.dump"),
     "archive": re.compile(r"[^/]*\.(apk|zip|aab|jar)", re.IGNORECASE),
     "module": re.compile(r"[^/]*\.ko\.(xz|gz|zst)"),
+    "gsym": re.compile(r"[^/]*\.gsym", re.IGNORECASE),
     "breakpad": re.compile(r"[^/]*\.(sym|breakpad)|breakpad", re.IGNORECASE),
 }
 """Files that are no plain ELF files and yet hold names of functions: what those of each kind are called."""

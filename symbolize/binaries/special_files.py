@@ -40,8 +40,13 @@ class SpecialFiles:
 
     def head(self, path: str, size: int) -> bytes:
         """The first `size` bytes of a regular file, fewer if it is shorter, none if it cannot be read."""
+        return self.part(path, 0, size)
+
+    def part(self, path: str, offset: int, size: int) -> bytes:
+        """`size` bytes of a regular file from `offset` on, fewer if it ends before, none if it cannot be read."""
         try:
             with open(open_regular(path), "rb") as file:
+                file.seek(offset)
                 return file.read(size)
         except OSError as error:
             self.tell(f"{path}: {os_error_text(error)}")

@@ -16,7 +16,7 @@ from typing import Any
 
 from symbolize.core.files import os_error_text, require_regular
 
-VERSION = 6
+VERSION = 7
 BUSY_SECONDS = 5.0
 FORGOTTEN = 90 * 86400
 """Seconds after which the files below a folder that nobody asked for are forgotten."""

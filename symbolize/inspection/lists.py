@@ -22,6 +22,7 @@ from symbolize.symbol_files import (
     read_module,
     read_perf_map,
 )
+from symbolize.symbol_files.gsym import UUID, DamagedFile, is_gsym, read_gsym, read_header
 from symbolize.symbol_files.jitdump import is_jitdump
 from symbolize.symbol_files.kallsyms import looks_like_kallsyms
 
@@ -43,6 +44,8 @@ def list_readers(name: str, head: bytes) -> Iterator[tuple[str, int, Reader]]:
     if is_jitdump(head):
         process = str(process_of(head))
         yield "jitdump", MAX_DUMP, lambda data: (read_jitdump(data), {"process": process})
+    elif is_gsym(head):
+        yield "GSYM symbols", MAX_BREAKPAD, lambda data: (read_gsym(data), about_gsym(data))
     elif (module := read_module(head)) is not None:
         about = {"module": module.name, "debug id": module.debug_id, "build id": module.build_id}
         yield "Breakpad symbols", MAX_BREAKPAD, lambda data: (read_breakpad(data), about)
@@ -50,6 +53,17 @@ def list_readers(name: str, head: bytes) -> Iterator[tuple[str, int, Reader]]:
         yield "kernel symbols", MAX_KERNEL, lambda data: read_kernel(read_kallsyms(data))
     elif is_map or (len(read_perf_map(lines).start) and not read_perf_map(lines).problems):
         yield "perf map", MAX_MAP, lambda data: (read_perf_map(data), {})
+
+
+def about_gsym(data: bytes) -> dict[str, str]:
+    """Facts about a GSYM file."""
+    try:
+        header = read_header(data, len(data))
+    except DamagedFile:
+        return {}
+    at, size = header.parts[UUID]
+    order = "big-endian" if header.big else ""
+    return {"version": str(header.version), "byte order": order, "build id": data[at : at + size].hex()}
 
 
 def read_kernel(symbols: Kallsyms) -> tuple[SymbolList, dict[str, str]]:

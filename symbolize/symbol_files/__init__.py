@@ -1,6 +1,7 @@
 """Symbols from sources that list functions themselves, as columns; functions over buffers, no files."""
 
 from symbolize.symbol_files.breakpad import debug_id, read_breakpad, read_module
+from symbolize.symbol_files.gsym import read_gsym
 from symbolize.symbol_files.jitdump import process_of, read_jitdump
 from symbolize.symbol_files.kallsyms import Kallsyms, read_kallsyms
 from symbolize.symbol_files.perf_map import read_perf_map
@@ -12,6 +13,7 @@ __all__ = [
     "debug_id",
     "process_of",
     "read_breakpad",
+    "read_gsym",
     "read_jitdump",
     "read_kallsyms",
     "read_module",

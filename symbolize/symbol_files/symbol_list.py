@@ -9,6 +9,22 @@ from symbolize.core.arrays import Int32, UInt32, UInt64
 
 
 @dataclass(eq=False)
+class SharedNames:
+    """Code that several functions share, as identical code folding leaves it: those of `[begin[i], end[i])`, ascending
+    and disjoint, are `names[offset[i]:offset[i + 1]]`."""
+
+    begin: UInt64
+    end: UInt64
+    offset: UInt64
+    names: list[bytes]
+
+    @classmethod
+    def none(cls) -> Self:
+        """No code is shared."""
+        return cls(np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(1, np.uint64), [])
+
+
+@dataclass(eq=False)
 class SymbolList:
     """Functions, inlined functions and lines by address, from a source that is neither DWARF nor an ELF symbol table.
 
@@ -18,7 +34,8 @@ class SymbolList:
 
     Nodes, parents before children, have the node around them (-1: none), the row of their function, and file (-1:
     unknown) and line of the call. Functions have a linkage name or else a readable one (the other is empty), and a
-    declaration. `files` are paths, `problems` sentences about what is unreadable.
+    declaration. `files` are paths, `shared` is code of several functions, `problems` are sentences about what is
+    unreadable.
     """
 
     start: UInt64
@@ -35,7 +52,12 @@ class SymbolList:
     function_decl_file: Int32
     function_decl_line: UInt32
     files: list[bytes] = field(default_factory=list)
+    shared: SharedNames = field(default_factory=SharedNames.none)
     problems: list[str] = field(default_factory=list)
+
+    def names(self) -> list[bytes]:
+        """The name of each function, as it is linked if that is known."""
+        return [linked or name for linked, name in zip(self.function_linkage, self.function_name, strict=True)]
 
     @classmethod
     def of_functions(cls, begin: UInt64, end: UInt64, linkage: list[bytes]) -> Self:

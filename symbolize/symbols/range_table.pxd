@@ -1,3 +1,5 @@
+from symbolize.core.leb128 cimport put_sleb, put_uleb
+
 cdef class InlineTree:
     cdef int[::1] slots
     cdef public int[::1] parent

@@ -23,6 +23,9 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import Int32, UInt8, UInt32, UInt64, extended, views
 
+if not cython.compiled:
+    from symbolize.core.leb128 import put_sleb, put_uleb
+
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 LEB_MORE = cython.declare(cython.ulonglong, 0x80)
@@ -255,32 +258,6 @@ def chain_nodes(  # type: ignore[no-untyped-def]
             found[i] = cython.cast(cython.int, row)
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def put_uleb(data: cython.uchar[::1], position: cython.Py_ssize_t, value: cython.ulonglong) -> cython.Py_ssize_t:
-    """Write an unsigned LEB128 number; the position behind it."""
-    while value >= LEB_MORE:
-        data[position] = cython.cast(cython.uchar, (value & (LEB_MORE - 1)) | LEB_MORE)
-        position += 1
-        value >>= 7
-    data[position] = cython.cast(cython.uchar, value)
-    return position + 1
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def put_sleb(data: cython.uchar[::1], position: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    """Write a signed LEB128 number; the position behind it."""
-    while value > 63 or value < -64:
-        data[position] = cython.cast(cython.uchar, (value & (LEB_MORE - 1)) | LEB_MORE)
-        position += 1
-        value >>= 7
-    data[position] = cython.cast(cython.uchar, value & (LEB_MORE - 1))
-    return position + 1
-
-
 @cython.ccall
 def encode_into(  # type: ignore[no-untyped-def]
     starts: cython.const[cython.ulonglong][::1],
@@ -504,6 +481,55 @@ def lookup(  # type: ignore[no-untyped-def]
                     files[i] = cython.cast(cython.int, file - 1)
                 lines[i] = cython.cast(cython.uint, line & MASK32)
                 columns[i] = cython.cast(cython.uint, column & MASK32)
+
+
+@cython.ccall
+def list_starts(  # type: ignore[no-untyped-def]
+    block_starts: cython.const[cython.ulonglong][::1],
+    block_offsets: cython.const[cython.ulonglong][::1],
+    data: cython.const[cython.uchar][::1],
+    starts: cython.ulonglong[::1],
+) -> cython.Py_ssize_t:
+    """Fill `starts` (BLOCK_SIZE for each block) with the vaddrs at which ranges start; how many there are."""
+    count: cython.Py_ssize_t = 0
+    block: cython.Py_ssize_t
+    in_block: cython.Py_ssize_t
+    position: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    numbers: cython.int
+    flags: cython.int
+    address: cython.ulonglong
+    value: cython.ulonglong
+    shift: cython.int
+    with cython.nogil:
+        for block in range(len(block_starts)):
+            position = block_offsets[block]
+            end = block_offsets[block + 1]
+            address = block_starts[block]
+            in_block = 0
+            while position < end and in_block < BLOCK:
+                starts[count] = address
+                count += 1
+                in_block += 1
+                flags = data[position]
+                position += 1
+                numbers = (flags & 1) + (flags >> 1 & 1) + (flags >> 2 & 1)
+                numbers += 1 if flags >> LINE_SHIFT == LINE_ESCAPE else 0
+                while numbers > 0 and position < end:
+                    if data[position] < LEB_MORE:
+                        numbers -= 1
+                    position += 1
+                value = 0
+                shift = 0
+                while position < end:
+                    if shift < 64:
+                        value |= ((data[position] & (LEB_MORE - 1)) << shift) & MASK64
+                        shift += 7
+                    position += 1
+                    if data[position - 1] < LEB_MORE:
+                        break
+                address = (address + value) & MASK64
+    return count
 
 
 @cython.ccall

@@ -13,7 +13,7 @@ from symbolize.symbols.elf_symbols import SymbolLayer, symbol_layer
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.naming import choose_names
 from symbolize.symbols.range_table import encode, merge_layers
-from symbolize.symbols.table import SymbolTable
+from symbolize.symbols.table import BY_DEBUG_INFORMATION, SymbolTable
 
 ANY = b"[...]"
 """The placeholder for type arguments in the line table of Go."""
@@ -71,6 +71,8 @@ def symbol_list_table(listing: SymbolList, symbols: SymbolLayer) -> SymbolTable:
     linkage = pool.add_all([*listing.function_linkage, *chosen.linkage])
     name = pool.add_all([*listing.function_name, *chosen.name])
     name[: len(listing.function_name)][linkage[: len(listing.function_name)] > 0] = 0
+    shared = listing.shared
+    shared_names = pool.add_all(shared.names)
     blocks = encode(start, node, file, line, np.zeros(count, np.uint32))
     text, text_offset = pool.columns()
     more = len(wanted)
@@ -92,6 +94,13 @@ def symbol_list_table(listing: SymbolList, symbols: SymbolLayer) -> SymbolTable:
         file_path=paths,
         text=text,
         text_offset=text_offset,
+        folded_begin=shared.begin,
+        folded_end=shared.end,
+        folded_offset=shared.offset,
+        folded_evidence=np.full(len(shared.begin), BY_DEBUG_INFORMATION, np.uint8),
+        folded_name=shared_names,
+        folded_path=np.zeros(len(shared_names), np.uint32),
+        folded_line=np.zeros(len(shared_names), np.uint32),
         has_names=len(linkage) > 0,
         problems=list(listing.problems),
     )

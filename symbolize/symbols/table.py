@@ -26,7 +26,7 @@ from symbolize.core.errors import ReadFailure
 from symbolize.core.mapped import MappedFile
 from symbolize.core.string_array import StringArray, joined_arrays
 from symbolize.symbols.functions import Calls, Function, FunctionNames
-from symbolize.symbols.range_table import count_frames, fill_frames, lookup
+from symbolize.symbols.range_table import BLOCK_SIZE, count_frames, fill_frames, list_starts, lookup
 
 
 @dataclass(eq=False)
@@ -106,7 +106,8 @@ def shifted(numbers: Int32, first: int) -> Int32:
     return np.where(numbers >= 0, numbers + np.int32(first), numbers)
 
 
-FOLDED_EVIDENCE = {1: "symbols", 2: "debug information", 3: "line tables"}
+BY_DEBUG_INFORMATION = 2
+FOLDED_EVIDENCE = {1: "symbols", BY_DEBUG_INFORMATION: "debug information", 3: "line tables"}
 """Why functions are taken to share code, by the number in a table."""
 
 
@@ -186,13 +187,9 @@ class SymbolTable:
 
     def lookup(self, vaddrs: UInt64) -> Frames:
         """The frames at `vaddrs` (ELF vaddrs, ascending). An address that nothing covers has none."""
-        count = len(vaddrs)
-        node, leaf_file = np.empty(count, np.int32), np.empty(count, np.int32)
-        leaf_line, leaf_column = np.empty(count, np.uint32), np.empty(count, np.uint32)
-        leaves = views(node, leaf_file, leaf_line, leaf_column)
-        counts = len(self.node_parent), len(self.file_path)
-        lookup(*views(self.block_start, self.block_offset, self.ranges, vaddrs), *leaves, *counts)
-        offsets = np.zeros(count + 1, np.int64)
+        node, *leaf = self.leaves(vaddrs)
+        leaves = views(node, *leaf)
+        offsets = np.zeros(len(vaddrs) + 1, np.int64)
         count_frames(*views(node, self.node_parent, offsets))
         total = int(offsets[-1])
         function, file = np.empty(total, np.int32), np.empty(total, np.int32)
@@ -207,6 +204,20 @@ class SymbolTable:
         fill_frames(*leaves, *views(*nodes, offsets, function, file, line, column))
         folded = range_at(vaddrs, self.folded_begin, self.folded_end) >= 0
         return Frames(offsets, function, file, line, column, self.functions, self.files, folded)
+
+    def leaves(self, vaddrs: UInt64) -> tuple[Int32, Int32, UInt32, UInt32]:
+        """The innermost node (-1: none), file (-1: unknown), line and column at `vaddrs` (ascending)."""
+        node, file = np.empty(len(vaddrs), np.int32), np.empty(len(vaddrs), np.int32)
+        line, column = np.empty(len(vaddrs), np.uint32), np.empty(len(vaddrs), np.uint32)
+        blocks = views(self.block_start, self.block_offset, self.ranges, vaddrs, node, file, line, column)
+        lookup(*blocks, len(self.node_parent), len(self.file_path))
+        return node, file, line, column
+
+    def starts(self) -> UInt64:
+        """Where the ranges start within which all answers are the same, gaps too, ascending."""
+        starts = np.empty(BLOCK_SIZE * len(self.block_start), np.uint64)
+        count = list_starts(*views(self.block_start, self.block_offset, self.ranges, starts))
+        return distinct(starts[:count])
 
     def folded(self, vaddrs: UInt64) -> Iterator[tuple[IcfGroup, Int64]]:
         """The code shared by several functions that `vaddrs` fall into, each with the indices of those that do."""

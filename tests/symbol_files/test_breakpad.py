@@ -174,7 +174,7 @@ def test_interpreted(tmp_path: Path) -> None:
         "listing = read_breakpad(open(sys.argv[1], 'rb').read())\n"
         "for field in fields(listing):\n"
         "    value = getattr(listing, field.name)\n"
-        "    print(field.name, value if isinstance(value, list) else value.tolist())\n"
+        "    print(field.name, value.tolist() if hasattr(value, 'tolist') else value)\n"
     )
     said = interpreted.run(tmp_path / "copy", script, str(tmp_path / "x.sym"))
     listing = read_breakpad(TEXT)

@@ -21,6 +21,7 @@ from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, EXIT_SOME
 from symbolize.elf import ElfImage
 from symbolize.resolve.addresses import page_ceil, page_floor
 from tests.support.elf_writer import ALLOC, ET_EXEC, EXEC, NOTE, Section, Segment, Symbol, build_id_note, elf_file
+from tests.support.gsym_writer import EXAMPLE, gsym_file
 from tests.support.hostile_names import HOSTILE
 from tests.support.jitdump_writer import dump, lines, load
 from tests.support.kallsyms import LINES
@@ -142,6 +143,10 @@ def special() -> list[Scene]:
         Scene(pprof([anonymous], [run]), {"tmp/perf-77.map": perf_map}),
         Scene(pprof([anonymous], [run]), {"jit-77.dump": jit, "tmp/perf-77.map": perf_map}),
         Scene(pprof([app], [[BASE + each for each in (0x1000, 0x100A, 0x1020, 0x3004)]]), {"app.sym": texts.BREAKPAD}),
+        *(
+            Scene(pprof([app], [[BASE + 0x1008, BASE + 0x100A]]), {"app.gsym": gsym_file(EXAMPLE, version, "<")})
+            for version in (1, 2)
+        ),
         *(Scene(pprof([each], [walked], False), {"base.apk": out.getvalue()}) for each in archived),
         Scene(pprof([vdso], [[JIT + 0x404, JIT + 0x410]]), {"vdso64.so": vdso_file}),
         Scene(pprof(hostile, [[BASE + row * 4096 + 8] for row in range(len(hostile))]), {"vmlinux": vmlinux}),

@@ -51,12 +51,14 @@ from symbolize.symbol_files import (
     SymbolList,
     process_of,
     read_breakpad,
+    read_gsym,
     read_jitdump,
     read_kallsyms,
     read_module,
     read_perf_map,
 )
 from symbolize.symbols import SymbolListBinary
+from tests.support import gsym_writer
 from tests.support.hostile_names import HOSTILE
 from tests.support.jitdump_writer import dump, lines, load, record
 from tests.support.kallsyms import LINES
@@ -255,6 +257,7 @@ def readers() -> list[Reader]:
         )
         for order in "<>"
     ]
+    gsym = [gsym_writer.gsym_file(gsym_writer.EXAMPLE, version, order) for version in (1, 2) for order in "<>"]
     some = [sample.data for sample in corpus.samples() if len(sample.data) < 8000]
     text = LINES * 20
     packed = [gzip.compress(text), lzma.compress(text), zstandard.compress(text)]
@@ -263,6 +266,7 @@ def readers() -> list[Reader]:
         Reader([LINES], mutate_text, lambda data, _: look_up(read_kallsyms(data).listing)),
         Reader([PERF_MAP], mutate_text, lambda data, _: look_up(read_perf_map(data))),
         Reader([BREAKPAD], mutate_text, breakpad),
+        Reader(gsym, mutate_bytes, lambda data, _: look_up(read_gsym(data))),
         Reader(jit, mutate_bytes, jitdump),
         Reader([R8.encode()], mutate_text, proguard, (InputError,)),
         Reader([MAPS], mutate_text, maps),

@@ -8,11 +8,11 @@ from symbolize.elf import ElfImage
 from symbolize.profile import NONE, AddressKind
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.opened import OpenBinaries
-from symbolize.resolve.providers.breakpad import SymbolFiles
 from symbolize.resolve.providers.jit import CompiledCode, is_anonymous, is_compiled
 from symbolize.resolve.providers.kernel import Kernels, is_kernel, release_in
 from symbolize.resolve.providers.members import Members, is_in_archive
 from symbolize.resolve.providers.modules import Modules, module_name
+from symbolize.resolve.providers.symbol_files import SymbolFiles
 from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.providers.vdso import find_vdso, is_vdso
 from symbolize.resolve.resolution import Resolution
