@@ -2,7 +2,7 @@
 
 from symbolize.symbols.binary import Binary, build_table
 from symbolize.symbols.builds import builds_of, is_same_build, misfit
-from symbolize.symbols.bulk import frames_at, lookup
+from symbolize.symbols.bulk import frames_at, lookup, opened
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder, was_made_of
 from symbolize.symbols.functions import Calls, Function, FunctionNames, LocationCalls, name_key, names_it, spellings_of
 from symbolize.symbols.nearest import lookup_nearest
@@ -34,6 +34,7 @@ __all__ = [
     "misfit",
     "name_key",
     "names_it",
+    "opened",
     "read_table",
     "spellings_of",
     "was_made_of",

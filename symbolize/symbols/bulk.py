@@ -1,8 +1,8 @@
 """Many addresses of one binary, asked at once, without a profile."""
 
 import os
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from operator import index
 
 import numpy as np
@@ -35,6 +35,18 @@ def lookup(
     `finder` finds split units and supplementary files. Raises InputError for a file that cannot be read, UsageError
     for files of several binaries, TypeError and ValueError for addresses that are none.
     """
+    with opened(files, cache=cache, finder=finder) as binary:
+        return frames_at(binary, vaddrs)
+
+
+@contextmanager
+def opened(
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    cache: TableCache | None = None,
+    finder: Finder | None = None,
+) -> Iterator[Binary]:
+    """The binary that `files` are of: its file, its debug file, or both. Raises as `lookup` does for the files."""
     paths = [files] if isinstance(files, str | os.PathLike) else list(files)
     with ExitStack() as held:
         images = []
@@ -49,7 +61,7 @@ def lookup(
             raise UsageError(f"files: not the files of one binary: {names or 'none'}")
         binary = Binary(builds[0], finder, cache)
         held.callback(binary.close)
-        return frames_at(binary, vaddrs)
+        yield binary
 
 
 def frames_at(binary: Binary, vaddrs: ArrayLike) -> Frames:

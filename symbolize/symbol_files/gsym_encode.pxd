@@ -1,0 +1,1 @@
+from symbolize.core.leb128 cimport put_sleb, put_uleb
