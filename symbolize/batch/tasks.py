@@ -53,7 +53,7 @@ from symbolize.storage.backend import Storage
 from symbolize.storage.input_names import ENDING
 from symbolize.storage.inputs import local_path, open_input
 from symbolize.storage.shared_cache import open_tables
-from symbolize.storage.urls import Denied, Unreachable
+from symbolize.storage.urls import Denied, Unreachable, is_url
 from symbolize.symbols import default_folder
 from symbolize.write import write
 from symbolize.write.files import check_inputs
