@@ -38,6 +38,7 @@ from symbolize.batch.tasks import (
     decode_binary,
     index_folder,
     open_exchange,
+    open_warehouse,
     symbolize_inputs,
 )
 from symbolize.binaries import Kind
@@ -109,6 +110,8 @@ class Plan:
             del config[name]
         if Storage.of(self.config.out).is_local:  # whose outputs are checked
             del config["out"]
+        if not self.config.rows:
+            del config["rows"], config["service_label"]
         loading = config["load_options"]  # in two parts, as existing manifests have them
         config["choice"] = loading.pop("choice")
         config["load_options"] = sorted(loading.items())
@@ -145,6 +148,7 @@ class Batch(Closeable):
         self._out = Storage.of(plan.config.out)
         self._exchange = open_exchange(plan.config)
         self._late = LateBinaries(manifest, plan.config.binaries, index_folder(plan.config), observer.problem)
+        self._warehouse = open_warehouse(plan.config, self._exchange)
         self._epoch = 0
         self._spills = 0
         self._missing: set[str] = set()
@@ -181,10 +185,13 @@ class Batch(Closeable):
 
     def take_in(self, is_ready: Callable[[Input], bool] = lambda _: True) -> None:
         """Find inputs, and add those that are ready to the manifest."""
-        plan, out = self._plan, self._out
+        plan, out, rows = self._plan, self._out, self._warehouse
         real = lru_cache(64)(os.path.realpath)
         problems = unlisted = 0
         found: list[Input] = []
+
+        def is_output(uri: str) -> bool:
+            return is_below(uri, out, real) or (rows is not None and is_below(uri, rows.storage, real))
 
         def is_there(output: str, size: int) -> bool:
             return not out.is_local or out.size(output) == size
@@ -192,7 +199,10 @@ class Batch(Closeable):
         def add() -> None:
             options, retry, again = plan.options, plan.retry_quarantined, plan.again
             ignores = bool(plan.config.ignored)
-            self._manifest.add(found, options, retry=retry, again=again, ignores=ignores, is_there=is_there)
+            has_rows = rows.has if rows is not None else lambda _: True
+            self._manifest.add(
+                found, options, retry=retry, again=again, ignores=ignores, is_there=is_there, has_rows=has_rows
+            )
             found.clear()
 
         for each in find_inputs(plan.arguments, plan.name_list):
@@ -205,7 +215,7 @@ class Batch(Closeable):
                     self._missing.add(each.uri)
                     self.unlisted += isinstance(each, NotListed)
                     self._observer.problem(each.uri, each.sentence)
-            elif plan.shard.takes(each.name) and not is_below(each.uri, out, real) and is_ready(each):
+            elif plan.shard.takes(each.name) and not is_output(each.uri) and is_ready(each):
                 found.append(each)
                 if len(found) >= INPUTS_AT_ONCE:
                     add()
@@ -226,7 +236,7 @@ class Batch(Closeable):
             self._observer.problem("outputs of inputs that are gone", text)
             return
         try:
-            prune_outputs(self._manifest, self._out)
+            prune_outputs(self._manifest, self._out, self._warehouse.storage if self._warehouse is not None else None)
         except SymbolizeError as error:
             self._observer.problem("outputs of inputs that are gone", f"cannot be removed: {error}")
 
@@ -241,6 +251,8 @@ class Batch(Closeable):
         if waiting and self._has_begun and self._breaker.is_open:
             waiting *= not all(map(self._breaker.is_paused, self._manifest.unfinished()))
         if waiting or not self._has_begun:
+            if not self._has_begun:
+                self._settle_rows()
             if not self._has_begun and not counts[State.SCANNED]:
                 self._manifest.forget_requests()
                 for folder in (SPILLS, FOLDER):
@@ -256,6 +268,7 @@ class Batch(Closeable):
         self._scan()
         self._decode()
         self._symbolize("rewrite", State.SCANNED, may_defer=False)
+        self._settle_rows()
         self._clean_up()
         self._observer.rested()
         return self._manifest.count()
@@ -371,7 +384,7 @@ class Batch(Closeable):
         results = [each._replace(attempts=outcome.attempts) for each in done.results]
         self._report_cache_problems(done.problems)
         self._remove_superseded(results)
-        self._manifest.record([each for each in results if each.reason != FETCH], done.requests)
+        self._manifest.record([each for each in results if each.reason != FETCH], done.requests, self._config.rows)
         by_number = {item.number: item for item in items}
         for each in results:
             self._breaker.record(by_number[each.number].uri, not each.is_unanswered)
@@ -395,6 +408,15 @@ class Batch(Closeable):
                     self._out.remove(name)
             except SymbolizeError as error:
                 self._observer.problem(name, f"is of an earlier version of its input, and cannot be removed: {error}")
+
+        if self._warehouse is not None:
+            for name in self._manifest.superseded_rows(results, self._warehouse.url):
+                self._warehouse.remove(name)
+
+    def _settle_rows(self) -> None:
+        """Remove files with rows that a worker wrote and that are not recorded, as when it was killed."""
+        if self._warehouse is not None:
+            self._warehouse.settle(self._manifest.has_row_file)
 
     def _decode(self) -> None:
         """Make the tables that the inputs wait for."""

@@ -60,6 +60,14 @@ class ProfileRow(NamedTuple):
     coverage: dict[str, Any]
 
 
+class RowFile(NamedTuple):
+    """A file with the rows of a profile: the URL or path of the storage that it is in, its name there, its bytes."""
+
+    storage: str
+    name: str
+    size: int
+
+
 class Item(NamedTuple):
     """An input as a task takes it. Its output is called `name`; several outputs are in the folder `folder`, which holds
     no others. `before` are the outputs that an earlier run made of the same bytes, and that may stay; `pending` is the
@@ -105,7 +113,7 @@ class InputResult(NamedTuple):
     files; else its `detail` lists the binaries that it needs, for the task that continues with it. `attempts` counts
     the runs of its last task. `is_unanswered`: a server did not answer, so that the next inputs may fail too; an object
     that is denied or missing does not count. `wants` has the binaries that names are missing for, and what there is of
-    each.
+    each. `row_files` are the files with the rows of the profiles, if there are any.
     """
 
     number: int
@@ -117,6 +125,7 @@ class InputResult(NamedTuple):
     attempts: int = 1
     is_unanswered: bool = False
     wants: tuple[tuple[str, str], ...] = ()
+    row_files: tuple[RowFile, ...] = ()
 
 
 class Manifest:
@@ -207,11 +216,12 @@ class Manifest:
         again: bool,
         ignores: bool = False,
         is_there: Callable[[str, int], bool] = lambda output, size: True,
+        has_rows: Callable[[RowFile], bool] = lambda file: True,
     ) -> None:
         """Add inputs. One that is recorded with the same version and `options` keeps its state, unless it is to be done
         `again`, or is quarantined and to be retried (`retry`, or it could not be reached, or was ignored and nothing is
         to be ignored now), or lacks names because something failed (R285, names missed by failures), or an output of it
-        is gone or has another size (`is_there`)."""
+        is gone or has another size (`is_there`, and `has_rows` for files with rows)."""
         with self.writing() as base:
             for each in inputs:
                 known = base.execute(
@@ -224,9 +234,12 @@ class Manifest:
                 is_other = (version, before) != (each.version, options)
                 if generation == self.generation and not is_other:
                     continue
-                is_gone = state == State.DONE and not all(
-                    is_there(output, size)
-                    for output, size in base.execute("SELECT output, size FROM profiles WHERE input = ?", (number,))
+                is_gone = state == State.DONE and not (
+                    all(
+                        is_there(output, size)
+                        for output, size in base.execute("SELECT output, size FROM profiles WHERE input = ?", (number,))
+                    )
+                    and all(map(has_rows, self.row_files(number)))
                 )
                 is_retried = state == State.QUARANTINED and (
                     retry or reason == UNREACHABLE or (reason == IGNORED and not ignores)
@@ -343,8 +356,29 @@ class Manifest:
                 gone += [row for row in before if row[0] not in made]
         return gone
 
-    def record(self, results: Iterable[InputResult], requests: Iterable[DecodeRequest] = ()) -> None:
-        """Record the results of inputs, together with the binaries to decode for them."""
+    def row_files(self, number: int) -> list[RowFile]:
+        """The files with the rows of an input, in all storages that it was ever written to."""
+        rows = self._base.execute("SELECT storage, name, size FROM row_files WHERE input = ?", (number,))
+        return [RowFile._make(row) for row in rows]
+
+    def superseded_rows(self, results: Iterable[InputResult], storage: str) -> list[str]:
+        """The names of files with rows in `storage` that inputs had before and those that were done now lack."""
+        return [
+            file.name
+            for each in results
+            if each.state == State.DONE
+            for file in self.row_files(each.number)
+            if file.storage == storage and file.name not in {made.name for made in each.row_files}
+        ]
+
+    def has_row_file(self, storage: str, name: str) -> bool:
+        """Whether a file with rows is recorded."""
+        query = "SELECT 1 FROM row_files WHERE name = ? AND storage = ?"
+        return self._base.execute(query, (name, storage)).fetchone() is not None
+
+    def record(self, results: Iterable[InputResult], requests: Iterable[DecodeRequest] = (), rows_in: str = "") -> None:
+        """Record the results of inputs, with their files of rows in the storage `rows_in`, and the binaries to decode
+        for them."""
         with self.writing() as base:
             for each in results:
                 base.execute(
@@ -355,9 +389,14 @@ class Manifest:
                 if each.state == State.DONE:
                     base.execute("DELETE FROM profiles WHERE input = ?", (each.number,))
                     base.execute("DELETE FROM wants WHERE input = ?", (each.number,))
+                    base.execute("DELETE FROM row_files WHERE input = ? AND storage = ?", (each.number, rows_in))
                 base.executemany(
                     "INSERT INTO wants (wanted, input) VALUES (?, ?)",
                     [(number, each.number) for number in sorted({self._number(base, want) for want in each.wants})],
+                )
+                base.executemany(
+                    "INSERT INTO row_files (input, storage, name, size) VALUES (?, ?, ?, ?)",
+                    [(each.number, *file) for file in each.row_files],
                 )
                 base.executemany(
                     "INSERT INTO profiles (input, output, size, coverage) VALUES (?, ?, ?, ?)",

@@ -38,6 +38,15 @@ CREATE TABLE IF NOT EXISTS profiles (
     PRIMARY KEY (input, output)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS profiles_by_output ON profiles (output);
+CREATE TABLE IF NOT EXISTS row_files (
+    input INTEGER NOT NULL,
+    storage TEXT NOT NULL,
+    name TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    seal INTEGER,
+    PRIMARY KEY (input, storage, name)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS row_files_by_name ON row_files (name);
 CREATE TABLE IF NOT EXISTS questions (
     number INTEGER PRIMARY KEY,
     key TEXT NOT NULL,
@@ -84,15 +93,15 @@ CREATE TEMP TABLE scans (
     scan INTEGER NOT NULL
 ) WITHOUT ROWID;
 """
-"""`inputs.turn` is the generation in which an input was last found; `questions` are addresses to decode, in spill
-files; `wanted` are binaries that
-names are missing for, with the files that were there (`late_binaries.py`), and `wants` the inputs that miss them;
-`notes` are times and figures that later runs ask for, by kind."""
+"""`inputs.turn` is the generation in which an input was last found; `row_files` are the files with rows of a data
+warehouse (`warehouse.py`); `questions` are addresses to decode, in spill files; `wanted` are binaries that names are
+missing for, with the files that were there (`late_binaries.py`), and `wants` the inputs that miss them; `notes` are
+times and figures that later runs ask for, by kind."""
 
 DECODED = "decoded"
 """The notes of binaries that were decoded: when they were last."""
 
-SEALED = ("inputs", "profiles", "questions", "binaries", "wanted", "wants", "notes")
+SEALED = ("inputs", "profiles", "row_files", "questions", "binaries", "wanted", "wants", "notes")
 """The tables whose rows have a checksum, in `seal`."""
 
 

@@ -61,7 +61,7 @@ def remove_records(manifest: Manifest, numbers: Iterable[int]) -> None:
         some, rest = rest[:AT_ONCE], rest[AT_ONCE:]
         with manifest.writing() as base:
             for number in some:
-                for table in ("profiles", "wants"):
+                for table in ("profiles", "row_files", "wants"):
                     base.execute(f"DELETE FROM {table} WHERE input = ?", (number,))
                 base.execute("DELETE FROM inputs WHERE number = ?", (number,))
                 base.execute("DELETE FROM notes WHERE kind = ? AND key = ?", (UNSEEN, str(number)))
@@ -78,10 +78,12 @@ def pack(manifest: Manifest) -> None:
             manifest.read("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def prune_outputs(manifest: Manifest, out: Storage) -> int:
-    """Remove the outputs of inputs that do not exist any more, and the records of these inputs; how many outputs.
+def prune_outputs(manifest: Manifest, out: Storage, rows: Storage | None) -> int:
+    """Remove the outputs of inputs that do not exist any more, with their files in `rows` and their records; how many
+    files.
 
-    To be called after a listing in which nothing failed. An output that is not as it was recorded is left alone. Raises
+    To be called after a listing in which nothing failed. A file that is not as it was recorded is left alone, and
+    so are rows elsewhere. Raises
     SymbolizeError if the store of outputs fails.
     """
     question = "SELECT number, uri FROM inputs WHERE turn < ? ORDER BY number"
@@ -89,15 +91,20 @@ def prune_outputs(manifest: Manifest, out: Storage) -> int:
     for number, uri in manifest.read(question, manifest.generation):
         if not is_gone(uri):
             continue
-        is_ours = True
-        for row in manifest.profiles(number):
-            size = out.size(row.output)
-            if size == row.size:
-                out.remove(row.output)
+        files: list[tuple[Storage | None, str, int]] = [
+            (out, row.output, row.size) for row in manifest.profiles(number)
+        ]
+        for file in manifest.row_files(number):
+            files.append((rows if rows is not None and rows.url == file.storage else None, file.name, file.size))
+        kept = 0
+        for storage, name, recorded in files:
+            size = storage.size(name) if storage is not None else -1
+            if storage is not None and size == recorded:
+                storage.remove(name)
                 count += 1
-            elif size is not None:
-                is_ours = False
-        if is_ours:
+            else:
+                kept += size is not None
+        if not kept:
             remove_records(manifest, [number])
     return count
 

@@ -27,9 +27,11 @@ from symbolize.batch.manifest import (
     InputResult,
     Item,
     ProfileRow,
+    RowFile,
     State,
 )
 from symbolize.batch.run_tables import RunTables, read_addresses
+from symbolize.batch.warehouse import Warehouse
 from symbolize.binaries import Kind
 from symbolize.core.arrays import UInt64, distinct
 from symbolize.core.errors import (
@@ -43,7 +45,7 @@ from symbolize.core.errors import (
 )
 from symbolize.core.failures import Failure
 from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
-from symbolize.load.open import load_all
+from symbolize.load.open import load_all, load_one
 from symbolize.pipeline import Result, Symbolizer
 from symbolize.profile import Profile
 from symbolize.report.json import coverage
@@ -83,7 +85,8 @@ class WorkerConfig:
     `out` is the storage of outputs, `exchange` that of files which workers share. `cache` is a folder or URL, empty for
     none; with `hand_on_kept` the tables in it are shared too, for machines with another folder. `downloads` is the
     folder of fetched files, empty for that of each machine's user. `ignored` are the kinds of UNREADABLE that nobody
-    has to look after. `run` identifies the process that drives the batch.
+    has to look after. `run` identifies the process that drives the batch. `rows` is the storage of files with the rows
+    of profiles, empty for none; see `warehouse`.
     """
 
     binaries: tuple[str, ...]
@@ -105,6 +108,8 @@ class WorkerConfig:
     downloads: str = ""
     ignored: tuple[str, ...] = ()
     load_options: LoadOptions = DEFAULTS
+    rows: str = ""
+    service_label: str = ""
 
 
 class SymbolizeTask(NamedTuple):
@@ -165,12 +170,13 @@ class Waiting(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """The outputs of an input, by server or file the failures that may have cost names, and the binaries that names are
-    missing for."""
+    """The outputs of an input and its files with rows, by server or file the failures that may have cost names, and the
+    binaries that names are missing for."""
 
     profiles: list[ProfileRow]
     failures: dict[str, Failure]
     wants: set[Want]
+    row_files: list[RowFile]
 
     def result(self, number: int) -> InputResult:
         """The result of the input with this number."""
@@ -178,7 +184,8 @@ class Outputs(NamedTuple):
         reasons = {failure.reason.code for failure in self.failures.values()}
         reason = next((code for code in INCOMPLETE if code in reasons), "")
         wants = tuple(sorted((want.key, want.found) for want in self.wants))
-        return InputResult(number, State.DONE, tuple(self.profiles), reason, detail, wants=wants)
+        rows = tuple(self.row_files)
+        return InputResult(number, State.DONE, tuple(self.profiles), reason, detail, wants=wants, row_files=rows)
 
 
 class Worker:
@@ -188,6 +195,7 @@ class Worker:
         self.config = config
         self.out, self.exchange = Storage.of(config.out), open_exchange(config)
         self.tables = RunTables(self.exchange, config.nearest_line)
+        self.warehouse = open_warehouse(config, self.exchange)
         self.requested: dict[str, UInt64] = {}
         self._epoch = -1
         self._open_files = ExitStack()
@@ -272,6 +280,11 @@ def open_exchange(config: WorkerConfig) -> Storage:
     return Storage.of(config.exchange, os.path.join(default_folder(), "fetched"))
 
 
+def open_warehouse(config: WorkerConfig, exchange: Storage) -> Warehouse | None:
+    """The files with rows, if they are wanted."""
+    return Warehouse(config.rows, exchange, config.service_label) if config.rows else None
+
+
 _worker: list[Worker] = []
 
 
@@ -352,7 +365,7 @@ def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool)
     with open_input(item.uri) as source:
         found = load_all(source, worker.config.load_options)
         single = found[0].profile if len(found) == 1 else None
-        outputs = Outputs([], {}, set())
+        outputs = Outputs([], {}, set(), [])
         if may_defer:
             waiting = Waiting([], {}, [])
             for number, each in enumerate(found):
@@ -396,6 +409,9 @@ def write_profile(worker: Worker, item: Item, loaded: LoadedProfile, result: Res
         for row in item.before:
             if row.output == name and row.coverage["symbolized_percent"] and has_size(worker.out, name, row.size):
                 outputs.profiles.append(row._replace(coverage=row.coverage | {"kept": True}))
+                if worker.warehouse is not None:
+                    kept = load_one(worker.out.read_file(name), DEFAULTS)
+                    outputs.row_files.append(worker.warehouse.write(kept, name, item.uri))
                 return
     path = local_path(item.uri)
     if path is not None and worker.out.is_local:
@@ -404,6 +420,8 @@ def write_profile(worker: Worker, item: Item, loaded: LoadedProfile, result: Res
         write(result.profile, file)
         size = file.tell()
     outputs.profiles.append(ProfileRow(name, size, coverage(result.report)))
+    if worker.warehouse is not None:
+        outputs.row_files.append(worker.warehouse.write(result.profile, name, item.uri))
 
 
 def has_size(out: Storage, name: str, size: int) -> bool:

@@ -122,8 +122,11 @@ def plan_of(options: argparse.Namespace) -> Plan:
     check_options(options, inputs)
     shard = shard_of(options.shard)
     out = Storage.of(options.out)
+    rows = Storage.of(options.parquet) if options.parquet else None
     part = STATE_FOLDER if shard.parts == 1 else f"{STATE_FOLDER}/shard-{shard.number}-of-{shard.parts}"
     state = state_folder(options, inputs, out, part)
+    if rows is not None:
+        check_apart(inputs, rows, f"--parquet {options.parquet}")
     cache = "" if options.no_cache else options.cache or default_folder()
     if cache and not is_url(cache):
         cache = os.path.abspath(cache)
@@ -154,6 +157,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
         downloads=downloads,
         ignored=kinds_of(options.ignore_unreadable),
         load_options=load_options(options),
+        rows=rows.url if rows is not None else "",
+        service_label=options.service_label,
     )
     seconds, memory, attempts = options.time_limit, options.memory_limit, options.attempts
     waiting = STORE_SECONDS if "-" in inputs or any(map(is_url, (*inputs, options.out, cache))) else 0.0
@@ -188,8 +193,13 @@ def check_options(options: argparse.Namespace, inputs: Sequence[str]) -> None:
         if not os.path.exists(root):
             raise UsageError(f"--binaries {root}: {no_such(root, 'folder or file')}")
     check_servers(options.debuginfod)
-    if options.cache == "":
-        raise UsageError("--cache has an empty name")
+    for name in ("cache", "parquet"):
+        if getattr(options, name) == "":
+            raise UsageError(f"--{name} has an empty name")
+    if options.parquet:
+        from symbolize.write.outputs import check_parquet
+
+        check_parquet()
     if any(not pattern.strip("/") for pattern in options.exclude):
         raise UsageError("--exclude needs a pattern of files or folders")
 
@@ -203,9 +213,7 @@ def state_folder(options: argparse.Namespace, inputs: Sequence[str], out: Storag
     from symbolize.symbols import default_folder
 
     local = [(argument, path) for argument in inputs if (path := local_path(argument)) is not None]
-    for argument, path in local:
-        if is_below(os.path.join(os.path.realpath(path), ""), out):
-            raise UsageError(f"{argument}: is inside --out {options.out}, where files are not taken as inputs")
+    check_apart(inputs, out, f"--out {options.out}")
     if options.state:
         if any(is_below(os.path.join(options.state, ""), LocalStorage(path)) for _, path in local):
             raise UsageError(f"--state {options.state}: is inside an input, so its files would be taken as inputs")
@@ -213,6 +221,17 @@ def state_folder(options: argparse.Namespace, inputs: Sequence[str], out: Storag
     if out.is_local:
         return os.path.join(out.url, part)
     return os.path.join(default_folder(), "batches", hashlib.sha256(out.url.encode()).hexdigest()[:16], part)
+
+
+def check_apart(inputs: Sequence[str], storage: Storage, shown: str) -> None:
+    """Raise UsageError for an input in a storage of outputs."""
+    from symbolize.batch.job import is_below
+    from symbolize.storage.inputs import local_path
+
+    for argument in inputs:
+        path = local_path(argument)
+        if path is not None and is_below(os.path.join(os.path.realpath(path), ""), storage):
+            raise UsageError(f"{argument}: is inside {shown}, where files are not taken as inputs")
 
 
 def shard_of(text: str | None) -> Shard:

@@ -78,13 +78,15 @@ def batch_parser() -> Parser:
         help="quarantine unreadable inputs without exit code 4 and without a line each; of all kinds without a value, "
         "or of these: empty, no-profile, damaged, denied, gone",
     )
-    result.group("Output").add_argument(
+    output = result.group("Output")
+    output.add_argument(
         "--out",
         "-o",
         metavar="DIR",
         required=True,
         help="folder or URL for the outputs;\nwhich are named as the inputs",
     )
+    add_row_options(output)
     add_input_options(result)
     add_naming_options(result)
     add_edit_options(result)
@@ -105,6 +107,23 @@ def batch_parser() -> Parser:
     add_report_options(result.group("Report"))
     add_volume_options(result, "also print notes on folders with binaries")
     return result
+
+
+def add_row_options(group: argparse._ArgumentGroup) -> None:
+    """The options for rows of a data warehouse."""
+    group.add_argument(
+        "--parquet",
+        metavar="DIR",
+        help="folder or URL for the values by function and line,\na Parquet file for each profile below "
+        "date=DAY/service=NAME",
+    )
+    group.add_argument(
+        "--service-label",
+        metavar="KEY",
+        default="service.name",
+        help="label, attribute or comment with the service of a profile\n(default: service.name), else it is the first "
+        "folder of the input",
+    )
 
 
 def add_execution_options(group: argparse._ArgumentGroup) -> None:

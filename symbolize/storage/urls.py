@@ -154,6 +154,23 @@ def entry_at(files: Files) -> Entry | None:
         return None
 
 
+def modified_at(url: str) -> float | None:
+    """When the file at a URL was changed, in seconds since 1970; None if its kind of store does not say. Raises
+    InputError."""
+    files = files_at(url)
+
+    def modified() -> float | None:
+        try:
+            return float(files.system.modified(files.path).timestamp())
+        except NotImplementedError:
+            return None
+
+    try:
+        return ask(url, modified)
+    except FileNotFoundError as error:
+        raise Denied(shown(url), "is missing") from error
+
+
 def everything(files: Files, folder: str = "") -> Iterator[Entry]:
     """All files below a folder. Raises InputError, at any time, and FileNotFoundError if there is no bucket."""
     if scheme_of(files.url) in PAGED:

@@ -83,9 +83,15 @@ def output_of(path: str, emit: str | None, default: str) -> Output:
 
 def available(output: Output) -> Output:
     """The output, if what it needs is installed."""
-    if output.name == "parquet" and find_spec("pyarrow") is None:
-        raise UsageError("Parquet needs pyarrow: pip install 'symbolize[arrow]'")
+    if output.name == "parquet":
+        check_parquet()
     return output
+
+
+def check_parquet() -> None:
+    """Raise UsageError if what writes Parquet is not installed."""
+    if find_spec("pyarrow") is None:
+        raise UsageError("Parquet needs pyarrow: pip install 'symbolize[arrow]'")
 
 
 def written(output: Output, profile: "Profile", view: View) -> "Profile":
