@@ -2,7 +2,7 @@
 
 The name of a file follows from that of the output, its partition from the profile. Before a worker writes a file it
 notes its name in the storage that workers share; what is noted and not in the manifest when a run begins or ends is
-removed. So no profile has two files, whatever was killed and changed in between.
+removed (R410, rows of a batch): no profile has two files, whatever was killed and changed in between.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """A profile as rows for a data warehouse: a Parquet file with the values by function, file and line.
 
-All files have the same columns, whatever their profiles have, so that queries take any number of them together.
+All files have the same columns, so that queries take any number of them together (R411, columns of rows).
 """
 
 import hashlib
