@@ -72,7 +72,7 @@ ALLOWED = {
         "symbols",
         "write",
     },
-    "storage": {"load", "symbols"},
+    "storage": {"binaries", "load", "symbols"},
     "symbol_files": set(),
     "symbols": {"dwarf", "elf", "names", "symbol_files"},
     "unwind": {"elf", "profile"},

@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from symbolize.binaries import Answer, Attempt, Kind
@@ -18,12 +17,12 @@ from symbolize.core.errors import InputError
 from symbolize.storage.backend import Storage
 
 if TYPE_CHECKING:
-    from symbolize.binaries.debuginfod import Debuginfod, Fetched
+    from symbolize.binaries.debuginfod import Fetched
+    from symbolize.storage.servers import AnyClient
 
 FOLDER: Final = "fetched"
 """The folder of the exchange storage for the results of fetches, and for the files if workers are on other machines."""
 ANSWERS: Final = "answers.json"
-FROM_ENVIRONMENT: Final = "env"
 NOT_NEEDED: Final = "not-needed"
 """The status of an executable whose debug file has the code."""
 STOP_INTERVAL: Final = 0.2
@@ -58,21 +57,21 @@ def open_client(
     refresh_servers: bool = False,
     report: Callable[[str], None] | None = None,
     folder: str = "",
-) -> "Debuginfod":
-    """The client for the servers at `urls`, or for `env` for those of DEBUGINFOD_URLS; its files are in `folder`, by
-    default the user's. Raises UsageError."""
-    from symbolize.binaries.debuginfod import Debuginfod
+) -> "AnyClient":
+    """The client for the servers and stores at `urls`, or for `env` for those of DEBUGINFOD_URLS; its files are in
+    `folder`, by default the user's. Raises UsageError."""
+    from symbolize.storage.servers import open_servers
 
-    is_env = tuple(urls) == (FROM_ENVIRONMENT,)
-    make = Debuginfod.from_environment if is_env else partial(Debuginfod, list(urls))
-    return make(cache=folder or None, refresh_misses=refresh_misses, refresh_servers=refresh_servers, tell=report)
+    return open_servers(
+        urls, cache=folder or None, refresh_misses=refresh_misses, refresh_servers=refresh_servers, tell=report
+    )
 
 
 class WorkerServers:
     """The servers of a worker: returns what is in the folder of `client`, and what the driver recorded in `exchange`.
     `wanted` collects what neither has."""
 
-    def __init__(self, client: "Debuginfod", exchange: Storage) -> None:
+    def __init__(self, client: "AnyClient", exchange: Storage) -> None:
         self._client = client
         self._exchange = exchange
         self._answers: dict[str, Any] = {}

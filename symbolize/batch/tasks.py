@@ -207,9 +207,8 @@ class Worker:
         config = self.config
         self.servers = None
         if config.debuginfod:
-            client = self._open_files.enter_context(
-                open_client(config.debuginfod, config.refresh_misses, folder=config.downloads)
-            )
+            client = open_client(config.debuginfod, config.refresh_misses, folder=config.downloads)
+            self._open_files.enter_context(client)
             self.servers = WorkerServers(client, self.exchange)
         self.cache = open_tables(config.cache, config.cache_limit) if config.cache else None
         symbolizer = Symbolizer(

@@ -59,6 +59,8 @@ class Parser(argparse.ArgumentParser):
         self.listed = listed or {}
         self.adjustments: list[Callable[[argparse.Namespace], None]] = []
         """Called with what the command line says, before settings and defaults fill the rest."""
+        self.conclusions: list[Callable[[argparse.Namespace], None]] = []
+        """Called when these have filled the rest."""
         self.groups: dict[str, argparse._ArgumentGroup] = {}
         general = self.group("General")
         general.add_argument("-h", action=Help, nargs=0, help="show the most used options; --help shows all")
@@ -99,6 +101,8 @@ class Parser(argparse.ArgumentParser):
         for action, default in defaults:
             if getattr(options, action.dest) is None:
                 setattr(options, action.dest, default)
+        for conclude in self.conclusions:
+            conclude(options)
         return options
 
     def _refuse_unknown(self, given: Sequence[str]) -> None:

@@ -133,7 +133,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     elif cache:
         Storage.of(cache)
     downloads = ""
-    if options.debuginfod not in ([], ["env"]) and not options.dask:
+    if options.debuginfod and "env" not in options.debuginfod and not options.dask:
         from symbolize.binaries.debuginfod.cache import default_folder as downloads_folder
 
         downloads = downloads_folder()

@@ -15,9 +15,9 @@ from symbolize.core.errors import OutputError, UsageError, printable
 from symbolize.core.files import os_error_text
 
 if TYPE_CHECKING:
-    from symbolize.binaries.debuginfod import Debuginfod
     from symbolize.cli.arguments import Parser
     from symbolize.load.model import LoadOptions
+    from symbolize.storage.servers import AnyClient
     from symbolize.symbols import TableCache
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -110,8 +110,10 @@ def add_input_options(parser: Parser, *, may_merge: bool = False) -> None:
         "-b",
         metavar="DIR",
         help="folder (or file) with binaries and debug files.\nMay be given several times; subfolders are searched. "
-        "Without it and --debuginfod the profile is only converted and checked",
+        "A URL (s3://, gs://) is asked by build ID. Without it and --debuginfod the profile is only converted and "
+        "checked",
     )
+    parser.conclusions.append(take_stores)
     add_list(
         binaries,
         "--debuginfod",
@@ -318,6 +320,13 @@ def binary_roots(options: argparse.Namespace) -> list[str]:
 
 def check_servers(urls: Sequence[str]) -> None:
     """Raise UsageError for an invalid server, without passwords in its text."""
+    if any("://" in url for url in urls):
+        from symbolize.storage.backend import Storage
+        from symbolize.storage.urls import is_store
+
+        for url in filter(is_store, urls):
+            Storage.of(url)
+        urls = [url for url in urls if not is_store(url)]
     if "env" in urls:
         if len(urls) > 1:
             raise UsageError("--debuginfod env cannot be combined with other servers; list all in DEBUGINFOD_URLS")
@@ -328,28 +337,36 @@ def check_servers(urls: Sequence[str]) -> None:
             raise UsageError(f"--debuginfod: {problem}")
 
 
+def take_stores(options: argparse.Namespace) -> None:
+    """Take object stores among the folders with binaries as servers, which are asked by build id."""
+    if not any("://" in root for root in options.binaries):
+        return
+    from symbolize.storage.urls import is_store
+
+    options.debuginfod = [*options.debuginfod, *filter(is_store, options.binaries)]
+    options.binaries = [root for root in options.binaries if not is_store(root)]
+
+
 @contextmanager
-def debuginfod_client(options: argparse.Namespace) -> Iterator[Debuginfod | None]:
+def debuginfod_client(options: argparse.Namespace) -> Iterator[AnyClient | None]:
     """The client for the servers that the options name; None if they name none."""
     if not options.debuginfod:
         yield None
         return
-    from symbolize.binaries.debuginfod import Debuginfod
     from symbolize.cli.progress import Downloads
+    from symbolize.storage.servers import open_servers
 
     def report(line: str) -> None:
         if not options.quiet:
             print_error(f"symbolize: {printable(line)}")
 
     with Downloads(options.quiet) as downloads:
-        more = {"refresh_misses": options.refresh_misses, "tell": report, "progress": downloads}
         check_servers(options.debuginfod)
-        if "env" in options.debuginfod:
-            client = Debuginfod.from_environment(**more)
-            if not client.servers:
-                report("--debuginfod env: DEBUGINFOD_URLS names no valid server")
-        else:
-            client = Debuginfod(options.debuginfod, **more)
+        client = open_servers(
+            options.debuginfod, refresh_misses=options.refresh_misses, tell=report, progress=downloads
+        )
+        if not client.servers:
+            report("--debuginfod env: DEBUGINFOD_URLS names no valid server")
         with client:
             yield client
 

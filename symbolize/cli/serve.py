@@ -19,6 +19,7 @@ from symbolize.cli.options import (
     number,
     open_cache,
     print_error,
+    take_stores,
 )
 from symbolize.core.errors import UsageError
 from symbolize.core.files import no_such
@@ -122,8 +123,10 @@ def serve_parser() -> Parser:
         "--binaries",
         "-b",
         metavar="DIR",
-        help="folder with binaries and debug files; may be given several times",
+        help="folder with binaries and debug files, or a URL (s3://, gs://) that is asked by build ID;\nmay be given "
+        "several times",
     )
+    result.conclusions.append(take_stores)
     add_list(
         binaries,
         "--debuginfod",

@@ -10,7 +10,6 @@ from typing import Final
 from starlette.applications import Starlette
 
 from symbolize.analysis.sources import Sources
-from symbolize.binaries.debuginfod import Debuginfod
 from symbolize.names import MODES, Mode
 from symbolize.pipeline import Symbolizer
 from symbolize.resolve.arguments import as_roots
@@ -18,6 +17,7 @@ from symbolize.serve.app import Limits, Server
 from symbolize.serve.debug_files import Uploads
 from symbolize.serve.modules import Modules
 from symbolize.serve.profiles import Forward, Profiles
+from symbolize.storage.servers import open_servers
 from symbolize.storage.shared_cache import open_tables
 from symbolize.symbols import TableCache
 
@@ -72,7 +72,7 @@ def application(settings: Settings) -> Starlette:
     """The application with some settings."""
     assert settings.demangle in MODES
     cache, roots = cache_of(settings), roots_of(settings)
-    servers = Debuginfod(settings.debuginfod) if settings.debuginfod else None
+    servers = open_servers(settings.debuginfod) if settings.debuginfod else None
     server = Server(
         Modules(roots, cache, servers),
         Profiles(Symbolizer(roots, demangle=settings.demangle, cache=cache, servers=servers)),

@@ -51,6 +51,11 @@ def scheme_of(url: str) -> str:
     return match[1].lower() if match else ""
 
 
+def is_store(url: str) -> bool:
+    """Whether a text is the URL of an object store."""
+    return scheme_of(url) in STORES
+
+
 def shown(url: str) -> str:
     """A URL, or a text with URLs, without users, passwords and queries, which may be secrets."""
     return QUERY.sub(r"\1", CREDENTIALS.sub("", url))

@@ -159,7 +159,10 @@ def test_reader_goes_away() -> None:
         (["x.pb", "-q", "-v"], "not allowed with"),
         (["x.pb", "--demangle", "some"], "some is not one of default, templates, full, none"),
         (["x.pb", "-b", "nowhere"], "nowhere: no such folder or file"),
-        (["x.pb", "-b", "s3://x/y"], "s3://x/y: is a URL, and only local folders and files are read: mount or copy it"),
+        (
+            ["x.pb", "-b", "http://x/y"],
+            "http://x/y: is a URL, and only local folders and files are read: mount or copy it",
+        ),
         (["x.pb", "--pid", "server"], "'server' is no process ID; use --process for the name of a process"),
         (["x.pb", "-b", "n" * 300], "no such folder or file"),
         (["x.pb", "y.pb", "-o", "one.pb.gz"], "name a folder"),

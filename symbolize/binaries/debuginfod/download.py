@@ -1,6 +1,5 @@
 """The download of one file: all servers at once, the first that has it sends it."""
 
-import os
 import queue
 import re
 import shutil
@@ -10,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 
-from symbolize.binaries.build_id import same_build_id
 from symbolize.binaries.debuginfod.cache import ClientCache, Partial
+from symbolize.binaries.debuginfod.received import ELF_MAGIC, Wrong, check_head, verify_file
 from symbolize.binaries.debuginfod.server import Server
 from symbolize.binaries.debuginfod.transport import (
     CHUNK,
@@ -24,14 +23,12 @@ from symbolize.binaries.debuginfod.transport import (
     Transport,
 )
 from symbolize.binaries.debuginfod.types import Limits, Outcome, Progress, Request
-from symbolize.core.errors import InputError, printable
+from symbolize.core.errors import printable
 from symbolize.core.files import os_error_text
-from symbolize.elf import ElfImage
 
 PROGRESS_INTERVAL = 0.1
 LEAST_PARTIAL = 1 << 16
 """Bytes below which the beginning of a file is not kept."""
-ELF_MAGIC = b"\x7fELF"
 REPORT_AFTER = 10.0
 """Seconds after which it is reported that a server has not answered yet."""
 LAST_WAIT = 1.0
@@ -56,10 +53,6 @@ class Again(Exception):
     def __init__(self, text: str, after: float | None = None) -> None:
         super().__init__(text)
         self.after = after
-
-
-class Wrong(Exception):
-    """The file that came is not the one that was asked for."""
 
 
 class Downloader:
@@ -264,8 +257,8 @@ class Downloader:
                     request.limit, limits.answer_time, limits.stall_time, limits.min_rate, limits.total_time
                 ):
                     head = (head + data)[: len(ELF_MAGIC)] if len(head) < len(ELF_MAGIC) else head
-                    if request.is_elf and not ELF_MAGIC.startswith(head):  # a page of a proxy, or anything of any size
-                        raise Wrong("refused: not an ELF file")
+                    if request.is_elf:
+                        check_head(head)
                     file.write(data)
                     done += len(data)
                     if self._progress is not None and time.monotonic() - reported >= PROGRESS_INTERVAL:
@@ -290,26 +283,6 @@ class Downloader:
         request.outcomes[server] = Outcome("found", "found")
         request.origin = answer.header("X-DEBUGINFOD-FILE")
         request.won = self._cache.path_of(request.build_id, request.entry)  # last: whoever waits reads the others then
-
-
-def verify_file(path: str, build_id: str) -> None:
-    """Check that what came is the file with a build id, and all of it. Raises Wrong."""
-    if not os.path.getsize(path):
-        raise Wrong("refused: an empty file came")
-    try:
-        with ElfImage.open(path) as image:
-            if image.build_id is None or not same_build_id(image.build_id, build_id):
-                raise Wrong(f"refused: has {image.build_id or 'no build id'}, wanted {build_id}")
-            cut = [
-                problem for problem in image.problems if "section headers" in problem or "program headers" in problem
-            ]
-            if cut:
-                raise Wrong(f"refused: {cut[0]}")
-            for section in image.sections:
-                if section.has_bytes and section.file_offset + section.size > len(image.data):
-                    raise Wrong(f"refused: cut off, section {printable(section.name)} reaches past the end")
-    except InputError as error:
-        raise Wrong(f"refused: {error.problem}") from None
 
 
 def retry_after(text: str) -> float | None:
