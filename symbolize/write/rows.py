@@ -4,7 +4,7 @@ All files have the same columns, so that queries take any number of them togethe
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
@@ -74,18 +74,28 @@ def schema_of() -> "pa.Schema":
 
 
 def chunks(profile: Profile, row: Row) -> Iterator[dict[str, "pa.Array"]]:
-    """The columns of the rows of a profile, ROWS_AT_ONCE at a time."""
+    """The columns of the rows of a profile, ROWS_AT_ONCE at a time, in the order of their texts: that of the strings of
+    a profile depends on how names were found."""
     import pyarrow as pa
 
     stacks = stacks_of(profile)
     builds, build_of = builds_of(profile)
     totals = code_totals(stacks, build_of)
-    texts = [stacks.names.names, stacks.names.modules, builds, stacks.files]
-    function, module, build_id, source = (pa.array(map(cut, each), "string") for each in texts)
+    rows_of = {
+        "function": (stacks.names.names, totals.name),
+        "module": (stacks.names.modules, totals.name),
+        "build_id": (builds, totals.build),
+        "file": (stacks.files, totals.file),
+    }
+    texts, ranks = {}, {}
+    for title, (each, of_code) in rows_of.items():
+        texts[title], rank = ranked(each)
+        ranks[title] = rank[of_code]
+    order = np.lexsort((totals.line, *reversed(ranks.values())))
     time = profile.time_nanos // 1000 if profile.time_nanos > 0 else None
     for number, (kind, unit) in enumerate(stacks.types):
         has_value = (totals.flat[:, number] != 0) | (totals.cumulative[:, number] != 0)
-        of_type = np.flatnonzero(has_value)
+        of_type = order[has_value[order]]
         for begin in range(0, len(of_type), ROWS_AT_ONCE):
             rows = of_type[begin : begin + ROWS_AT_ONCE]
             same = np.zeros(len(rows), np.int32)
@@ -94,15 +104,22 @@ def chunks(profile: Profile, row: Row) -> Iterator[dict[str, "pa.Array"]]:
                 "time": pa.array([time], pa.timestamp("us", tz="UTC")).take(pa.array(same)),
                 "sample_type": texts_at(same, pa.array([cut(kind)])),
                 "unit": texts_at(same, pa.array([cut(unit)])),
-                "function": texts_at(totals.name[rows], function),
-                "module": texts_at(totals.name[rows], module),
-                "build_id": texts_at(totals.build[rows], build_id),
-                "file": texts_at(totals.file[rows], source),
+                **{title: texts_at(ranks[title][rows], texts[title]) for title in texts},
                 "line": pa.array(totals.line[rows], mask=totals.line[rows] == 0),
                 "flat": whole(totals.flat[rows, number]),
                 "cumulative": whole(totals.cumulative[rows, number]),
                 "labels": repeated(row.labels, len(rows)),
             }
+
+
+def ranked(texts: Iterable[str]) -> tuple["pa.Array", Int32]:
+    """The distinct texts in order, and which of them each is."""
+    import pyarrow as pa
+
+    given = [cut(text) for text in texts]
+    distinct_texts = sorted({*given})
+    number = {text: row for row, text in enumerate(distinct_texts)}
+    return pa.array(distinct_texts, "string"), np.array([number[text] for text in given], np.int32)
 
 
 def texts_at(rows: Int32, texts: "pa.Array") -> "pa.Array":

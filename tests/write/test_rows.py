@@ -69,6 +69,17 @@ def test_sums_are_those_of_functions(name: str) -> None:
         assert {function: value for function, value in sums.items() if value} == wanted
 
 
+def test_order_does_not_depend_on_that_of_strings() -> None:
+    """Profiles with the same code in another order have the same bytes."""
+    places = [Place(0x1000 + 16 * number, 1, (Line(name, f"/src/{name}.c", 3),)) for number, name in enumerate("dacb")]
+    files = []
+    for order in (places, places[::-1]):
+        file = io.BytesIO()
+        write_rows(load(profile(MAPPINGS, [([place], (1,)) for place in order]), "p"), Row("p", {}), file)
+        files.append(file.getvalue())
+    assert files[0] == files[1]
+
+
 def test_columns_never_change() -> None:
     """A profile without samples has the columns of any other, and no rows."""
     schemas = []
