@@ -97,6 +97,12 @@ class BinaryIndex:
                 self._walked = False
             self._connection = None
 
+    def walk(self) -> None:
+        """Walk the folders now. Other indexes with the same folder answer by what is found."""
+        with self._lock:
+            self._walked = False
+            self._query("SELECT 1 WHERE 0", ())
+
     def with_build_id(self, build_id: str) -> list[Entry]:
         """The files with this build id, or with the one of which a module id has the beginning (R240, module ids of
         Chromium), in order of the roots."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 
@@ -21,8 +22,8 @@ from symbolize.cli.options import (
     print_error,
     take_stores,
 )
-from symbolize.core.errors import UsageError
-from symbolize.core.files import no_such
+from symbolize.core.errors import OutputError, UsageError
+from symbolize.core.files import no_such, os_error_text
 
 TOKEN = "SYMBOLIZE_TOKEN"
 GRACE = 30
@@ -30,6 +31,9 @@ GRACE = 30
 KEEP_ALIVE = 15
 BACKLOG = 1024
 PORTS = 1 << 16
+HEALTH_SECONDS = 60
+"""Seconds after which a worker that does not answer the one that started it is replaced."""
+TOKEN_CHARACTERS = re.compile(r"[A-Za-z0-9._~-]{8,200}")
 
 
 def run_serve(arguments: Sequence[str]) -> int:
@@ -38,35 +42,49 @@ def run_serve(arguments: Sequence[str]) -> int:
     token = os.environ.pop(TOKEN, "")
     check(options, token)
     with tempfile.TemporaryDirectory(prefix="symbolize-serve-") as folder:
+        metrics = os.path.join(folder, "metrics")
+        os.mkdir(metrics)
         # prometheus_client reads it when it is imported: the workers add up their metrics in this folder.
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
-        return serve(options, token)
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics
+        return serve(options, token, folder)
 
 
-def serve(options: argparse.Namespace, token: str) -> int:
-    """Run the server with `options`."""
+def serve(options: argparse.Namespace, token: str, shared: str) -> int:
+    """Run the server with `options`; `shared` is a folder that is removed afterwards."""
     try:
         import uvicorn
 
+        from symbolize.serve.protocol import GuardedProtocol, allow_descriptors
         from symbolize.serve.worker import Settings, check_settings
+        from symbolize.symbols import DEFAULT_LIMIT
     except ImportError as error:
         raise UsageError(f"serve needs {error.name}, which is not installed: pip install 'symbolize[serve]'") from error
     cache = None if options.no_cache else open_cache(options)
     settings = Settings(
         binaries=options.binaries,
-        cache=cache.location if cache is not None else "",
-        cache_limit=cache.limit if cache is not None else 0,
+        cache=cache.location if cache is not None else os.path.join(shared, "cache"),
+        cache_limit=cache.limit if cache is not None else DEFAULT_LIMIT,
+        shared=shared,
         debuginfod=options.debuginfod,
         demangle=options.demangle,
         sources=options.source_path,
         uploads=options.uploads or "",
         upload_limit=options.upload_limit,
+        uploads_limit=options.uploads_limit,
         body_limit=options.body_limit,
         forward=options.forward or "",
+        authorizes=options.forward_authorization,
         token=token,
+        hosts=[host.lower() for host in options.allow_host] if is_loopback(options.host) else None,
+        origins=options.origin or ["*"],
+        access_log=options.access_log or "",
     )
-    check_settings(settings)
+    try:
+        check_settings(settings)
+    except OSError as error:
+        raise OutputError(f"--access-log {options.access_log}: {os_error_text(error)}") from error
     settings.leave()
+    allow_descriptors()
     print_error(f"symbolize: serving on http://{shown_host(options.host)}:{options.port}, {options.workers} workers")
     uvicorn.run(
         "symbolize.serve.worker:app",
@@ -74,11 +92,15 @@ def serve(options: argparse.Namespace, token: str) -> int:
         host=options.host,
         port=options.port,
         workers=options.workers,
+        http=GuardedProtocol,
+        ws="none",
         access_log=False,
-        log_level="warning",
+        log_level="error",
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=GRACE,
+        timeout_worker_healthcheck=HEALTH_SECONDS,
+        proxy_headers=False,
         server_header=False,
     )
     return EXIT_DONE
@@ -89,18 +111,26 @@ def check(options: argparse.Namespace, token: str) -> None:
     if not options.binaries and not options.debuginfod:
         raise UsageError("serve needs --binaries DIR or --debuginfod URL")
     check_servers(options.debuginfod)
-    try:
-        is_loopback = options.host == "localhost" or ipaddress.ip_address(options.host).is_loopback
-    except ValueError:
-        raise UsageError(f"--host {options.host}: is no IP address") from None
-    if not is_loopback and not token:
+    if not is_loopback(options.host) and not token:
         raise UsageError(f"--host {options.host}: a server that others reach needs a token in {TOKEN}")
+    if token and not TOKEN_CHARACTERS.fullmatch(token):
+        raise UsageError(f"the token in {TOKEN} is not 8 to 200 letters, digits and ._~-")
+    if options.forward_authorization and (token or not options.forward):
+        raise UsageError("--forward-authorization needs --forward, and cannot be with a token of this server")
     if options.uploads is not None and not token:
         raise UsageError(f"--uploads needs a token in {TOKEN}")
     if not 0 < options.port < PORTS:
         raise UsageError(f"--port {options.port}: is not from 1 to {PORTS - 1}")
     if options.uploads is not None and not os.path.isdir(options.uploads):
         raise UsageError(f"--uploads {options.uploads}: {no_such(options.uploads, 'folder')}")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address. Raises UsageError for what is no address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        raise UsageError(f"--host {host}: is no IP address") from None
 
 
 def shown_host(host: str) -> str:
@@ -142,6 +172,13 @@ def serve_parser() -> Parser:
         default=4 << 30,
         help="size of a file that is sent (default: 4G)",
     )
+    binaries.add_argument(
+        "--uploads-limit",
+        metavar="SIZE",
+        type=byte_size,
+        default=100 << 30,
+        help="size of all files that are sent (default: 100G)",
+    )
     group = result.group("Server")
     group.add_argument(
         "--host", metavar="ADDRESS", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)"
@@ -156,6 +193,22 @@ def serve_parser() -> Parser:
         help="size of a profile that is sent (default: 256M)",
     )
     group.add_argument("--forward", metavar="URL", help="server that OTLP profiles are passed on to, with names added")
+    group.add_argument(
+        "--forward-authorization", action="store_true", help="pass on the Authorization of the clients with them"
+    )
+    add_list(
+        group,
+        "--allow-host",
+        metavar="NAME",
+        help="further name by which a server on a loopback address is asked; may be given several times",
+    )
+    add_list(
+        group,
+        "--origin",
+        metavar="ORIGIN",
+        help="origin of web pages that may read names and sources; may be given several times (default: all)",
+    )
+    group.add_argument("--access-log", metavar="FILE", help="append a JSON line for each request; - is standard error")
     result.group("Names").add_argument(
         "--demangle",
         choices=("default", "templates", "full", "none"),

@@ -1,89 +1,127 @@
 """The server as an ASGI application: routes, limits on what a request may cost, metrics and health."""
 
 import asyncio
-import hmac
-import json
+import base64
+import hashlib
 import logging
-import os
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, Final
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from symbolize.analysis.sources import Sources
+from symbolize.binaries import Kind
+from symbolize.binaries.debuginfod import Fetched
 from symbolize.core.errors import InputError, SymbolizeError, UsageError
 from symbolize.names import Mode
-from symbolize.serve.debug_files import KINDS, Uploads, checked_build_id, file_of, section_of, source_of
+from symbolize.serve import otlp, status_page
+from symbolize.serve.answers import failure, preflight, refused, sent
+from symbolize.serve.bodies import Bodies, check_encoding, decoded
+from symbolize.serve.debug_files import (
+    KINDS,
+    Opened,
+    checked_build_id,
+    fetched,
+    file_of,
+    normalized,
+    section_of,
+    source_of,
+)
+from symbolize.serve.gate import ROUTE, AccessLog, Gate, is_allowed
+from symbolize.serve.lanes import RETRY_AFTER, Lane, Once
 from symbolize.serve.metrics import Metrics
-from symbolize.serve.modules import Modules
-from symbolize.serve.profiles import OUTPUTS, Forward, Profiles
-from symbolize.serve.symbolication import symbolicated
+from symbolize.serve.modules import Module, Modules
+from symbolize.serve.profiles import Profiles
+from symbolize.serve.source_of_frame import SourceRequest
+from symbolize.serve.symbolication import MODULE_ID, Answer, Found, TooLarge, parsed, read_request
+from symbolize.serve.symbolication import Request as Frames
+from symbolize.serve.uploads import Full, Uploads, full_disk
+from symbolize.storage.servers import AnyClient
 
-T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
-IN_MEMORY: Final = 1 << 20
-"""Bytes of a body above which it is a temporary file."""
-MAX_JSON: Final = 32 << 20
+MAX_JSON: Final = 16 << 20
 """Bytes of a request for names; Firefox sends a few hundred KB."""
-RETRY_AFTER: Final = "2"
-ORIGIN: Final = {"Access-Control-Allow-Origin": "*"}
-CACHED: Final = {"Cache-Control": "public, max-age=86400"}
+SMALL: Final = 128 << 10
+"""Bytes of a request that is read at once: a thread would take longer."""
+MAX_ATTEMPTS: Final = 3
+MAX_HOPS: Final = 8
+"""Servers that a request for a file went through, after which it is not passed on."""
+FORWARDED: Final = re.compile(r"[0-9A-Za-z.:, _\[\]-]{1,1000}")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What requests may cost: bytes of a profile and of an upload, seconds for a body to arrive and for an answer,
-    requests that each worker works on at a time and that wait there; and seconds between two walks of the folders."""
+    """What requests may cost: bytes of a profile, of all bodies at a time, of an upload and of all uploads; seconds for
+    a body to arrive and for an answer; threads of each worker for each kind of work, and requests that wait for one;
+    and seconds between two walks of the folders."""
 
     body: int = 256 << 20
+    bodies: int = 16 << 30
     upload: int = 4 << 30
-    body_seconds: float = 60
+    uploads: int = 100 << 30
+    body_seconds: float = 30
     answer_seconds: float = 120
-    working: int = 2
-    waiting: int = 64
+    quick: int = 2
+    slow: int = 8
+    waiting: int = 512
+    in_flight: int = 1024
     walk_seconds: float = 60
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What answers the requests of a worker."""
+
+    modules: Modules
+    profiles: Profiles
+    sources: list[str]
+    servers: AnyClient | None = None
+    uploads: Uploads | None = None
+    forward: otlp.Forward | None = None
+    mode: Mode = "full"
+    limits: Limits = field(default_factory=Limits)
+
+
 class Server:
-    """What the requests of one worker share."""
+    """The routes of one worker, and what its requests share."""
 
-    def __init__(
+    def __init__(self, parts: Parts, metrics: Metrics) -> None:
+        self.parts, self.limits, self.metrics = parts, parts.limits, metrics
+        limits = parts.limits
+        self.bodies = Bodies(limits.in_flight, limits.bodies, limits.body_seconds, metrics)
+        self.quick = Lane("names", limits.quick, limits.waiting, metrics)
+        self.slow = Lane("opening", limits.slow, limits.waiting, metrics)
+        self.files = Lane("files", limits.quick, limits.waiting, metrics)
+        self.fetching = Lane("fetching", limits.slow, limits.waiting, metrics)
+        self.profile = Lane("profiles", 1, limits.waiting // 8, metrics)
+        self.uploading = Lane("uploads", 1, limits.waiting // 8, metrics)
+        self._once = Once()
+        self._stopping = False
+
+    def app(
         self,
-        modules: Modules,
-        profiles: Profiles,
-        *,
-        mode: Mode,
-        sources: Sources,
-        uploads: Uploads | None,
-        forward: Forward | None,
-        token: str,
-        limits: Limits,
-    ) -> None:
-        self.modules, self.profiles = modules, profiles
-        self.mode, self.sources, self.uploads, self.forward = mode, sources, uploads, forward
-        self.limits = limits
-        self.metrics = Metrics()
-        self._token = token.encode()
-        self._threads = CapacityLimiter(limits.working)
-        self._admitted = 0
-
-    def app(self) -> Starlette:
+        token: str = "",
+        hosts: Iterable[str] | None = None,
+        origins: Iterable[str] = ("*",),
+        log: AccessLog | None = None,
+    ) -> ASGIApp:
         """The application."""
         routes = [
             ("/", self.status, "GET"),
             ("/healthz", self.health, "GET"),
-            ("/readyz", self.health, "GET"),
+            ("/readyz", self.ready, "GET"),
             ("/metrics", self.show_metrics, "GET"),
             ("/symbolicate/v5", self.symbolicate, "POST"),
             ("/source/v1", self.source_of_frame, "POST"),
@@ -94,34 +132,54 @@ class Server:
             ("/buildid/{build_id}/{kind}", self.debug_file, "GET"),
             ("/buildid/{build_id}/{kind}", self.upload, "PUT"),
         ]
-        made = [Route(path, self._measured(path, each), methods=[method]) for path, each, method in routes]
-        made += [Route(path, options, methods=["OPTIONS"]) for path in ("/symbolicate/v5", "/source/v1")]
-        return Starlette(routes=made, lifespan=self._lifespan, exception_handlers={HTTPException: refused})
+        made = [Route(path, self._answered(path, each), methods=[method]) for path, each, method in routes]
+        preflights = [Route(path, allow_browsers, methods=["OPTIONS"]) for path in ("/symbolicate/v5", "/source/v1")]
+        app = Starlette(
+            routes=[*made, *preflights], lifespan=self._lifespan, exception_handlers={HTTPException: not_routed}
+        )
+        known = None if hosts is None else [*hosts]
+        return Gate(app, self.metrics, token=token, hosts=known, origins=[*origins], log=log)
 
-    def _measured(self, path: str, endpoint: Endpoint) -> Endpoint:
-        """An endpoint whose errors are answers, and whose requests are counted."""
+    def _answered(self, path: str, endpoint: Endpoint) -> Endpoint:
+        """An endpoint whose errors are answers."""
+        is_otlp = path == "/v1development/profiles"
 
         async def run(request: Request) -> Response:
-            began = perf_counter()
+            request.scope[ROUTE] = path
+            problem: tuple[int, str, dict[str, str]]
             try:
-                async with asyncio.timeout(self.limits.answer_seconds):
-                    response = await endpoint(request)
+                return await endpoint(request)
             except ClientDisconnect:
-                response = failure(400, "the request ended before its body did")
+                problem = 400, "the request ended before its body did", {}
             except TimeoutError:
-                response = failure(503, "the answer took too long; ask again", {"Retry-After": RETRY_AFTER})
-            except (UsageError, InputError) as error:
-                response = failure(422 if isinstance(error, InputError) else 400, str(error))
+                self.metrics.refused("slow answer")
+                problem = 503, "the answer takes long; ask again", {"Retry-After": RETRY_AFTER}
+            except TooLarge as error:
+                problem = 413, str(error), {}
+            except Full as error:
+                problem = 507, str(error), {}
+            except InputError as error:
+                problem = 400 if is_otlp else 422, f"the body: {error.problem}", {}
+            except UsageError as error:
+                problem = 400, str(error), {}
             except HTTPException as error:
-                response = await refused(request, error)
-            except (SymbolizeError, OSError) as error:
-                problem = str(error) if isinstance(error, SymbolizeError) else "a file cannot be read"
-                response = failure(503, problem, {"Retry-After": RETRY_AFTER})
+                problem = error.status_code, error.detail, dict(error.headers or {})
+            except SymbolizeError as error:
+                problem = 503, str(error), {"Retry-After": RETRY_AFTER}
+            except MemoryError:
+                problem = 503, "there is not enough memory; ask again", {"Retry-After": RETRY_AFTER}
+            except OSError as error:
+                logging.getLogger("uvicorn.error").error("%s: %s", path, error)
+                problem = 503, "a file cannot be read or written", {"Retry-After": RETRY_AFTER}
             except Exception:
                 logging.getLogger("uvicorn.error").exception("%s: failed", path)
-                response = failure(500, "the server failed; its log says why")
-            self.metrics.answered(path, response.status_code, perf_counter() - began)
-            return response
+                problem = 500, "the server failed; its log says why", {}
+            status, text, headers = problem
+            if is_otlp:
+                as_json = request.headers.get("content-type", "").startswith(otlp.JSON)
+                kind = otlp.JSON if as_json else otlp.PROTOBUF
+                return Response(otlp.status_body(status, text, as_json), status, headers, kind)
+            return failure(status, text, headers)
 
         return run
 
@@ -129,131 +187,197 @@ class Server:
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         walks = asyncio.create_task(self._walk())
         yield
+        self._stopping = True
         walks.cancel()
         with suppress(asyncio.CancelledError):
             await walks
-        self.modules.close()
-        self.profiles.close()
+        for lane in (self.quick, self.slow, self.files, self.fetching, self.profile, self.uploading):
+            lane.close()
+        if self.parts.servers is not None:
+            await to_thread.run_sync(self.parts.servers.close)
 
     async def _walk(self) -> None:
         """Walk the folders again from time to time."""
         while True:
             await asyncio.sleep(self.limits.walk_seconds)
-            with suppress(SymbolizeError, OSError):
-                await to_thread.run_sync(self.modules.walk_again)
-
-    async def _work(self, job: Callable[[], T]) -> T:
-        """Do a job in a thread, `Limits.working` at a time. Raises HTTPException if too many wait."""
-        if self._admitted >= self.limits.working + self.limits.waiting:
-            raise HTTPException(503, "too many requests; ask again", {"Retry-After": RETRY_AFTER})
-        self._admitted += 1
-        self.metrics.working(self._admitted)
-        try:
-            return await to_thread.run_sync(job, limiter=self._threads, abandon_on_cancel=True)
-        finally:
-            self._admitted -= 1
-            self.metrics.working(self._admitted)
-
-    async def _body(self, request: Request, limit: int) -> BinaryIO:
-        """The body of a request, in memory or in a file without a name. Raises HTTPException for one that is too large
-        or too slow."""
-        if int(request.headers.get("content-length") or 0) > limit:
-            raise HTTPException(413, f"the body is larger than {limit} bytes")
-        body = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 (closed by whom it is given to)
-        try:
-            async with asyncio.timeout(self.limits.body_seconds):
-                async for chunk in request.stream():
-                    if body.tell() + len(chunk) > limit:
-                        raise HTTPException(413, f"the body is larger than {limit} bytes")
-                    body.write(chunk)
-        except TimeoutError:
-            body.close()
-            raise HTTPException(408, "the body took too long to arrive") from None
-        except BaseException:
-            body.close()
-            raise
-        body.seek(0)
-        return body  # type: ignore[return-value]
+            try:
+                await to_thread.run_sync(self.parts.modules.walk_again, self.limits.walk_seconds / 2)
+            except Exception:  # whatever it was, the next walk may end well
+                logging.getLogger("uvicorn.error").exception("walking the folders failed")
 
     def _check_token(self, request: Request) -> None:
         """Raise HTTPException unless a request has the token, if there is one."""
-        if self._token and not hmac.compare_digest(
-            request.headers.get("authorization", "").encode(), b"Bearer " + self._token
-        ):
+        if not is_allowed(request):
+            self.metrics.refused("token")
             raise HTTPException(401, "the request has no valid token", {"WWW-Authenticate": "Bearer"})
 
     async def status(self, request: Request) -> Response:
         """What the server is."""
-        lines = [
-            "symbolize: a symbol server",
-            f"binaries open: {len(self.modules)}",
-            f"uploads: {'on' if self.uploads else 'off'}, forwarding: {'on' if self.forward else 'off'}",
-            "POST /symbolicate/v5, /source/v1, /symbolize, /v1development/profiles",
-            "GET /buildid/ID/debuginfo, /executable, /section/NAME, /source/PATH, /metrics, /healthz, /readyz",
-        ]
-        return PlainTextResponse("\n".join(lines) + "\n")
+        parts = self.parts
+        facts = {
+            "Folders": str(len(parts.modules.roots)),
+            "Binaries open in this process": str(len(parts.modules)),
+            "Servers behind": str(len(parts.servers.servers)) if parts.servers is not None else "none",
+            "Sources": "on" if parts.sources else "off",
+            "Uploads": "on" if parts.uploads else "off",
+            "OTLP profiles": "passed on" if parts.forward else "off",
+        }
+        if "text/html" not in request.headers.get("accept", ""):
+            return PlainTextResponse(status_page.text(facts))
+        digest = base64.b64encode(hashlib.sha256(status_page.STYLE.encode()).digest()).decode()
+        headers = {
+            "Content-Security-Policy": status_page.POLICY.format(digest=digest),
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+        }
+        return HTMLResponse(status_page.page(facts), headers=headers)
 
     async def health(self, request: Request) -> Response:
-        """That requests are answered; the folders were walked before the first one."""
+        """That the process answers."""
+        return PlainTextResponse("ok\n")
+
+    async def ready(self, request: Request) -> Response:
+        """Whether the process takes requests; the folders were walked before the first one."""
+        full = [lane.name for lane in (self.quick, self.slow, self.files, self.profile) if lane.is_full]
+        if full or self.bodies.is_full or self._stopping:
+            return PlainTextResponse("busy\n", 503, {"Retry-After": RETRY_AFTER})
         return PlainTextResponse("ok\n")
 
     async def show_metrics(self, request: Request) -> Response:
         """Metrics for Prometheus, of all workers."""
-        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(await self.files.run(self.metrics.text), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def _json(self, request: Request) -> bytes:
+        """A body of JSON, decompressed."""
+        self._check_token(request)
+        encoding = request.headers.get("content-encoding", "")
+        async with self.bodies.received(request, MAX_JSON) as body:
+            if encoding:
+                return await self.quick.run(partial(decoded, body, encoding, MAX_JSON))
+            return body.read()
 
     async def symbolicate(self, request: Request) -> Response:
         """Names for frames, by Mozilla's API."""
-        self._check_token(request)
-        with await self._body(request, MAX_JSON) as body:
-            data = body.read()
-        answer = await self._work(partial(self._symbolicated, data))
-        return Response(answer, media_type="application/json", headers=ORIGIN)
+        data = await self._json(request)
+        began = perf_counter()
+        async with asyncio.timeout(self.limits.answer_seconds):
+            asked = read_request(data) if len(data) < SMALL else await self.quick.run(partial(read_request, data))
+            debug = {"jobs": len(asked.jobs), "modules": len(asked.asked)}
+            with_debug = request.headers.get("debug", "").lower() == "true"
 
-    def _symbolicated(self, data: bytes) -> bytes:
-        return json.dumps(symbolicated(parsed(data), self.modules, self.mode), separators=(",", ":")).encode()
+            def written(answer: Answer) -> bytes:
+                return answer.json({**debug, "seconds": perf_counter() - began} if with_debug else None)
+
+            answer = await self._named(asked, written)
+        return Response(answer, media_type="application/json")
+
+    async def _named(self, asked: Frames, use: Callable[[Answer], Any]) -> Any:
+        """What `use` makes, in a thread, of the answer to a request."""
+        found = await self._found(asked.build_ids.values())
+        held = [each.module for each in found.values() if each.module is not None]
+
+        def job() -> Any:
+            answer = Answer(asked, found, self.parts.mode)
+            result = use(answer)
+            self.metrics.frames(answer.named, answer.frames - answer.named)
+            return result
+
+        lane = self.quick if all(module.is_quick for module in held) else self.slow
+        return await lane.run(job, lambda: self._release(held))
+
+    def _release(self, held: Iterable[Module]) -> None:
+        for module in held:
+            self.parts.modules.release(module)
+
+    async def _found(self, build_ids: Iterable[str]) -> dict[str, Found]:
+        """The modules with some ids, held; what is not open yet is opened, of one id at a time."""
+        found: dict[str, Found] = {}
+        try:
+            for build_id in build_ids:
+                if build_id not in found:
+                    found[build_id] = await self._module(build_id)
+        except BaseException:
+            self._release(each.module for each in found.values() if each.module is not None)
+            raise
+        return found
+
+    async def _module(self, build_id: str) -> Found:
+        modules = self.parts.modules
+        for attempt in range(MAX_ATTEMPTS):
+            module = modules.hold(build_id)
+            if module is not None:
+                self.metrics.module("opened" if attempt else "open")
+                return Found(module)
+            if modules.is_unknown(build_id):
+                break
+            try:
+                opening = partial(self.slow.run, partial(modules.open, build_id))
+                if not await self._once.run(("open", build_id), opening):
+                    break
+            except SymbolizeError as error:
+                self.metrics.module("failed")
+                return Found(problem=str(error))
+        else:
+            self.metrics.module("failed")
+            return Found(problem="the binary changes all the time, or too many others are asked for")
+        self.metrics.module("unknown")
+        return Found()
 
     async def source_of_frame(self, request: Request) -> Response:
         """The source file of a frame: one of those that the debug information has at its address."""
-        self._check_token(request)
-        with await self._body(request, MAX_JSON) as body:
-            data = body.read()
-        return JSONResponse(await self._work(partial(self._source_of_frame, data)), headers=ORIGIN)
-
-    def _source_of_frame(self, data: bytes) -> dict[str, Any]:
-        request = parsed(data)
-        wanted = ("debugName", "debugId", "moduleOffset", "file")
-        if not isinstance(request, dict) or any(not isinstance(request.get(each), str) for each in wanted):
-            raise UsageError(f"the request lacks one of {', '.join(wanted)}")
-        try:
-            offset = int(request["moduleOffset"], 16)
-        except ValueError:
-            raise UsageError("moduleOffset is no hexadecimal number") from None
-        job = {"memoryMap": [[request["debugName"], request["debugId"]]], "stacks": [[[0, offset]]]}
-        frame = symbolicated(job, self.modules, self.mode)["results"][0]["stacks"][0][0]
-        files = {each.get("file") for each in (frame, *frame.get("inlines", []))}
-        text = self.sources.read(request["file"]) if request["file"] in files else None
+        asked = SourceRequest.read(parsed(await self._json(request)))
+        async with asyncio.timeout(self.limits.answer_seconds):
+            text = None
+            if await self._named(asked.frames, asked.is_named_in):
+                text = await self.files.run(lambda: self._sources().read(asked.file))
+                build_id = await self._full_id(asked.build_id) if text is None else ""
+                if build_id and asked.file.startswith("/"):
+                    opened = await self._fetch_source(request, build_id, normalized(asked.file))
+                    text = (await self.files.run(opened.file.read)).decode(errors="replace") if opened else None
         if text is None:
             raise HTTPException(404, "no such source file for this address, or it is not below a folder with sources")
-        return {"symbolsLastModified": None, "sourceLastModified": None, "file": request["file"], "source": text}
+        return JSONResponse(
+            {"symbolsLastModified": None, "sourceLastModified": None, "file": asked.file, "source": text}
+        )
+
+    async def _full_id(self, build_id: str) -> str:
+        """The whole build id of a module; empty if it is not there."""
+        found = (await self._found([build_id]))[build_id].module if MODULE_ID.fullmatch(build_id) else None
+        if found is None:
+            return ""
+        self.parts.modules.release(found)
+        return found.build_id
 
     async def symbolize(self, request: Request) -> Response:
         """A profile in, a symbolized profile out."""
         self._check_token(request)
-        output = request.query_params.get("emit", "pprof")
-        with await self._body(request, self.limits.body) as body:
-            written, summary = await self._work(partial(self.profiles.symbolized, body, output))
-        return Response(written, media_type=OUTPUTS[output], headers={"X-Symbolize-Report": json.dumps(summary)})
+        encoding = request.headers.get("content-encoding", "")
+        parameters = dict(request.query_params)
+        async with self.bodies.received(request, self.limits.body) as body:
+            check_encoding(body, encoding)
+            async with asyncio.timeout(self.limits.answer_seconds):
+                job = partial(self.parts.profiles.symbolized, body, parameters)
+                written, kind, report = await self.profile.run(job)
+        return Response(written, media_type=kind, headers={"X-Symbolize-Report": report})
 
     async def otlp(self, request: Request) -> Response:
-        """A request of OTLP profiles; with names added it is passed on, or the answer."""
+        """A request of OTLP profiles, which is passed on with names added."""
         self._check_token(request)
-        with await self._body(request, self.limits.body) as body:
-            written = await self._work(partial(self.profiles.symbolized_otlp, body))
-        if self.forward is None:
-            return Response(written, media_type="application/x-protobuf")
-        headers = {"Content-Type": "application/x-protobuf"}
-        status, answer, kept = await self._work(partial(self.forward.post, written, headers))
-        return Response(answer, status, kept)
+        forward = self.parts.forward
+        if forward is None:
+            raise HTTPException(404, "profiles are not passed on here; the server needs --forward")
+        as_json = otlp.is_json(request.headers.get("content-type", ""))
+        async with self.bodies.received(request, self.limits.body) as body:
+            check_encoding(body, request.headers.get("content-encoding", ""))
+            async with asyncio.timeout(self.limits.answer_seconds):
+                is_empty = not body.read(1)
+                body.seek(0)
+                job = partial(self.parts.profiles.symbolized_otlp, body)
+                written = b"" if is_empty else await self.profile.run(job)
+                authorization = request.headers.get("authorization", "")
+                passed = await self.fetching.run(partial(forward.post, written, authorization))
+        kind = otlp.JSON if as_json else otlp.PROTOBUF
+        return Response(otlp.in_kind(passed, as_json), passed.status, passed.headers, kind)
 
     async def debug_file(self, request: Request) -> Response:
         """A debug file or an executable, as debuginfod serves it."""
@@ -261,78 +385,93 @@ class Server:
         if kind not in KINDS:
             raise HTTPException(400, f"the kind of file is none of {', '.join(KINDS)}, section, source")
         build_id = checked_build_id(request.path_params["build_id"])
-        path = await self._work(partial(file_of, self.modules, build_id, kind))
-        return sent(request, path)
+        async with asyncio.timeout(self.limits.answer_seconds):
+            opened = await self.files.run(partial(file_of, self.parts.modules, build_id, kind))
+            servers = self.parts.servers
+            if opened is None and servers is not None:
+                asked: Kind = "executable" if kind == "executable" else "debuginfo"
+                opened = await self._fetch(request, build_id, kind, partial(servers.fetch, build_id, asked))
+        return self._sent(request, kind, opened)
 
     async def source(self, request: Request) -> Response:
-        """A source file that the debug information of a build names."""
+        """A source file that the debug information of a build names, or that a server behind has."""
         build_id = checked_build_id(request.path_params["build_id"])
-        name = "/" + request.path_params["path"].lstrip("/")
-        return sent(request, await self._work(partial(source_of, self.modules, self.sources, build_id, name)))
+        path = normalized("/" + request.path_params["path"].lstrip("/"))
+        async with asyncio.timeout(self.limits.answer_seconds):
+            opened = None
+            if self.parts.sources:
+                opened = await self.slow.run(partial(source_of, self.parts.modules, self._sources(), build_id, path))
+            if opened is None:
+                opened = await self._fetch_source(request, build_id, path)
+        return self._sent(request, "source", opened)
 
     async def section(self, request: Request) -> Response:
         """The bytes of a section."""
-        build_id = checked_build_id(request.path_params["build_id"])
-        data = await self._work(partial(section_of, self.modules, build_id, request.path_params["name"]))
-        if data is None:
-            return PlainTextResponse("not found", 404)
-        headers = {"X-DEBUGINFOD-SIZE": str(len(data))} | CACHED
-        return Response(data, media_type="application/octet-stream", headers=headers)
+        build_id, name = checked_build_id(request.path_params["build_id"]), request.path_params["name"]
+        async with asyncio.timeout(self.limits.answer_seconds):
+            opened = await self.files.run(partial(section_of, self.parts.modules, build_id, name))
+        return self._sent(request, "section", opened)
+
+    def _sent(self, request: Request, kind: str, opened: Opened | None) -> Response:
+        self.metrics.file(kind, "missing" if opened is None else "found")
+        return sent(request, opened)
+
+    def _sources(self) -> Sources:
+        """The folders with sources as they are now."""
+        return Sources(self.parts.sources)
+
+    async def _fetch_source(self, request: Request, build_id: str, path: str) -> Opened | None:
+        servers = self.parts.servers
+        if servers is None:
+            return None
+        return await self._fetch(request, build_id, path, partial(servers.fetch_source, build_id, path))
+
+    async def _fetch(
+        self, request: Request, build_id: str, what: str, fetch: Callable[[str], Fetched]
+    ) -> Opened | None:
+        """What the servers behind have, unless the request came through too many of them."""
+        before = request.headers.get("x-forwarded-for", "")
+        if before.count(",") + bool(before) >= MAX_HOPS:
+            self.metrics.refused("hops")
+            return None
+        client = request.client.host if request.client is not None else "unknown"
+        hops = [*([before] if FORWARDED.fullmatch(before) else ["unknown"] if before else []), client]
+        work = partial(self.fetching.run, partial(fetch, ", ".join(hops)))
+        answer = await self._once.run(("fetch", build_id, what), work)
+        return await self.files.run(partial(fetched, answer, build_id, what if what in KINDS else "source"))
 
     async def upload(self, request: Request) -> Response:
         """Keep a debug file or an executable."""
-        if self.uploads is None:
-            raise HTTPException(403, "uploads are off; the server needs --uploads and --token")
+        uploads = self.parts.uploads
+        if uploads is None:
+            raise HTTPException(403, "uploads are off; the server needs --uploads and a token")
         self._check_token(request)
         kind = request.path_params["kind"]
         if kind not in KINDS:
             raise HTTPException(400, f"the kind of file is none of {', '.join(KINDS)}")
+        if request.headers.get("content-encoding", "identity").lower() != "identity":
+            raise HTTPException(415, "files are sent as they are, without a Content-Encoding")
         build_id = checked_build_id(request.path_params["build_id"])
-        with await self._body(request, self.uploads.limit) as body:
-            body.rollover()  # type: ignore[attr-defined]
-            is_new = await self._work(partial(self.uploads.receive, build_id, kind, body))
+        if await self.uploading.run(partial(uploads.has, build_id, kind)):
+            return PlainTextResponse("was there\n")
+        length = request.headers.get("content-length", "0")
+        await self.uploading.run(partial(uploads.check_room, int(length) if length.isdecimal() else 0))
+        with full_disk():
+            async with self.bodies.received(request, uploads.limit, uploads.folder) as body:
+                is_new = await self.uploading.run(partial(uploads.receive, build_id, kind, body))
         if is_new:
-            await self._work(self.modules.walk_again)
+            await self.uploading.run(partial(self.parts.modules.walk_uploads, uploads.folder))
         return PlainTextResponse("kept\n" if is_new else "was there\n", 201 if is_new else 200)
 
 
-def parsed(data: bytes) -> Any:
-    """A body of JSON. Raises UsageError."""
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"the body is not JSON: {error}") from error
-
-
-def sent(request: Request, path: str | None) -> Response:
-    """A file as debuginfod sends it."""
-    if path is None:
-        return PlainTextResponse("not found", 404)
-    size = os.stat(path).st_size
-    limit = request.headers.get("x-debuginfod-maxsize", "")
-    if limit.isdigit() and 0 < int(limit) < size:
-        return PlainTextResponse(f"File too large, max size={limit}", 406)
-    headers = {"X-DEBUGINFOD-SIZE": str(size), "X-DEBUGINFOD-FILE": os.path.basename(path)} | CACHED
-    return FileResponse(path, media_type="application/octet-stream", headers=headers)
-
-
-def failure(status: int, problem: str, headers: dict[str, str] | None = None) -> Response:
-    """An error as Mozilla's API has it."""
-    return JSONResponse({"title": problem}, status, {**ORIGIN, **(headers or {})})
-
-
-async def refused(request: Request, error: Exception) -> Response:
-    """The answer to a request that was refused."""
+async def not_routed(request: Request, error: Exception) -> Response:
+    """The answer to what no route is for."""
     assert isinstance(error, HTTPException)
-    return failure(error.status_code, error.detail, dict(error.headers or {}))
+    if error.status_code == 404:
+        return failure(404, f"Unrecognized URL: {request.url.path[:200]}")
+    return refused(error)
 
 
-async def options(request: Request) -> Response:
-    """What a browser may ask from another origin."""
-    headers = {
-        "Access-Control-Allow-Methods": "POST, OPTIONS",
-        "Access-Control-Allow-Headers": request.headers.get("access-control-request-headers", "content-type"),
-        "Access-Control-Max-Age": "86400",
-        "Access-Control-Allow-Private-Network": "true",
-    }
-    return Response(status_code=204, headers=ORIGIN | headers)
+async def allow_browsers(request: Request) -> Response:
+    """The answer to the question of a browser what it may ask."""
+    return preflight(request)

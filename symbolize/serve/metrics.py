@@ -1,45 +1,111 @@
 """Metrics of a server for Prometheus, added up over its workers."""
 
 import os
+import re
+from contextlib import suppress
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable with the folder in which workers keep their metrics; prometheus_client reads it when it is imported."""
+LIVE_FILE = re.compile(r"gauge_live[a-z]*_([0-9]+)\.db")
+LIVE: Final = "livesum"
 
 
 class Metrics:
-    """Requests by path and status, how long they took, and how many are worked on or wait."""
+    """Requests by path and status, how long they took, what was refused and missed, and what is held."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "symbolize_http_requests", "Requests answered", ["path", "status"], registry=self._registry
-        )
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter("symbolize_http_requests", "Requests answered", ["path", "status"], registry=registry)
         self._seconds = Histogram(
-            "symbolize_http_seconds", "Seconds until the answer began", ["path"], registry=self._registry
+            "symbolize_http_seconds", "Seconds until the answer began", ["path"], registry=registry
         )
+        self._in_flight = Gauge(
+            "symbolize_http_in_flight", "Requests without an answer", registry=registry, multiprocess_mode=LIVE
+        )
+        self._refused = Counter(
+            "symbolize_http_refused", "Requests refused because of a limit", ["reason"], registry=registry
+        )
+        self._received = Counter("symbolize_http_received_bytes", "Bytes of bodies received", registry=registry)
+        self._sent = Counter("symbolize_http_sent_bytes", "Bytes of bodies sent", registry=registry)
         self._admitted = Gauge(
-            "symbolize_http_working",
-            "Requests that are worked on or wait",
-            registry=self._registry,
-            multiprocess_mode="livesum",
+            "symbolize_work", "Requests worked on or waiting", ["lane"], registry=registry, multiprocess_mode=LIVE
         )
+        self._open = Gauge(
+            "symbolize_open_binaries", "Binaries that are open", registry=registry, multiprocess_mode=LIVE
+        )
+        self._open_bytes = Gauge(
+            "symbolize_open_bytes", "Bytes of their tables and symbols", registry=registry, multiprocess_mode=LIVE
+        )
+        self._modules = Counter(
+            "symbolize_modules", "Modules asked for: open, opened, unknown, failed", ["result"], registry=registry
+        )
+        self._tables = Counter(
+            "symbolize_tables", "Tables of opened binaries: cached, built, partial", ["result"], registry=registry
+        )
+        self._frames = Counter("symbolize_frames", "Frames asked for", ["result"], registry=registry)
+        self._files = Counter("symbolize_files", "Debug files asked for", ["kind", "result"], registry=registry)
+
+    def began(self) -> None:
+        """Count a request that is there."""
+        self._in_flight.inc()
 
     def answered(self, path: str, status: int, seconds: float) -> None:
-        """Count a request."""
+        """Count an answer."""
+        self._in_flight.dec()
         self._requests.labels(path, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
 
-    def working(self, number: int) -> None:
+    def refused(self, reason: str) -> None:
+        """Count a request that a limit refused."""
+        self._refused.labels(reason).inc()
+
+    def received(self, size: int) -> None:
+        """Count the bytes of a body."""
+        self._received.inc(size)
+
+    def sent(self, size: int) -> None:
+        """Count the bytes of an answer."""
+        self._sent.inc(size)
+
+    def admitted(self, lane: str, number: int) -> None:
         """Note how many requests are worked on or wait."""
-        self._admitted.set(number)
+        self._admitted.labels(lane).set(number)
+
+    def opened(self, number: int, size: int) -> None:
+        """Note what is open."""
+        self._open.set(number)
+        self._open_bytes.set(size)
+
+    def module(self, result: str) -> None:
+        """Count a module that was asked for."""
+        self._modules.labels(result).inc()
+
+    def table(self, result: str) -> None:
+        """Count where the table of a binary came from."""
+        self._tables.labels(result).inc()
+
+    def frames(self, named: int, unnamed: int) -> None:
+        """Count frames that were asked for."""
+        self._frames.labels("named").inc(named)
+        self._frames.labels("unnamed").inc(unnamed)
+
+    def file(self, kind: str, result: str) -> None:
+        """Count a debug file that was asked for."""
+        self._files.labels(kind, result).inc()
 
     def text(self) -> bytes:
-        """All metrics, of all workers."""
-        if FOLDER not in os.environ:
+        """All metrics, of all workers; what a worker that died held counts no more."""
+        folder = os.environ.get(FOLDER, "")
+        if not folder:
             return generate_latest(self._registry)
+        with suppress(OSError):
+            for pid in {int(match[1]) for name in os.listdir(folder) if (match := LIVE_FILE.fullmatch(name))}:
+                if not os.path.exists(f"/proc/{pid}"):
+                    mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)

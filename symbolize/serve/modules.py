@@ -1,74 +1,285 @@
 """The binaries that a server answers for: found by build id, opened when they are asked for, closed when others are."""
 
+import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final, NamedTuple
 
-from symbolize.binaries import BinaryIndex, Servers, find_binary
+import numpy as np
+
+from symbolize.binaries import Answer, Attempt, BinaryIndex, BinaryMatch, Kind, Servers, find_binary
 from symbolize.binaries.entries import Entry
-from symbolize.resolve.module import Module
+from symbolize.core.arrays import UInt64, distinct_inverse
+from symbolize.core.errors import SymbolizeError
+from symbolize.core.files import file_lock
 from symbolize.resolve.opened import OpenBinaries
-from symbolize.symbols import TableCache
+from symbolize.serve.metrics import Metrics
+from symbolize.symbols import Binary, Frames, TableCache
+from symbolize.symbols.retrying_lookup import look_up
 
 MAX_OPEN: Final = 256
 """Binaries that are open at a time."""
+MAX_BYTES: Final = 4 << 30
+"""Bytes of their tables and symbols, most of which are mapped from the cache."""
 MAX_UNKNOWN: Final = 1 << 14
 """Ids without files that are remembered until the folders are walked again."""
+FRESH_SECONDS: Final = 1.0
+"""For which files are not looked at again."""
+PAGE: Final = 1 << 12
+
+
+class Names(NamedTuple):
+    """The answer for some vaddrs: `frames` at each, and where its function begins and ends (0: unknown)."""
+
+    frames: Frames
+    begin: UInt64
+    end: UInt64
+
+
+class Watched(threading.local):
+    """Servers, and what failed of them, as each thread sees it."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+        self.failures: list[Attempt] = []
+
+    def fetch(self, build_id: str, kind: Kind) -> Answer:
+        """The answer of the servers."""
+        answer = self._servers.fetch(build_id, kind)
+        self.failures += answer.failures
+        return answer
+
+    def prefetch(self, wanted: Iterable[tuple[str, Sequence[Kind], float]]) -> Any:
+        """Have the servers do it."""
+        return self._servers.prefetch(wanted)
+
+
+class Module:
+    """One binary, which one thread at a time uses, and which is closed when the last request that holds it is answered.
+
+    `users` and `is_retired` are those of `Modules`. `is_quick`: whether its whole table is at hand.
+    """
+
+    def __init__(self, opened: OpenBinaries, binary: Binary, build_id: str) -> None:
+        self._opened = opened
+        self._lock = threading.Lock()
+        self._looked_at = time.monotonic()
+        self._binary = binary
+        self.build_id = build_id
+        self.users = 0
+        self.is_retired = self.is_quick = False
+        self.memory = 0
+
+    @property
+    def base(self) -> int:
+        """The vaddr that offsets of Firefox' profiles count from: that of the page with the first loaded byte."""
+        first = min((segment.vaddr for segment in self._binary.loaded.segments), default=0)
+        return first - first % PAGE
+
+    def prepare(self) -> str:
+        """Have the table at hand, if the binary is not too large for that; where it came from."""
+        with self._lock:
+            is_cached = self._binary.is_cached()
+            self.is_quick = is_cached or self._binary.prepare()
+            self._binary.function_bounds(np.zeros(1, np.uint64))
+            self.memory = self._binary.memory
+        return "cached" if is_cached else "built" if self.is_quick else "partial"
+
+    def names(self, vaddrs: UInt64) -> Names:
+        """The frames at `vaddrs` (in any order). Raises ReadFailure."""
+        ascending, which = distinct_inverse(vaddrs)
+        with self._lock:
+            answer = look_up(self._binary, ascending, nearest_line=False, tables=None)
+            begin, end = self._binary.function_bounds(ascending)
+            answer.check()
+        return Names(answer.frames.take(which.astype(np.int64)), begin[which], end[which])
+
+    def names_source(self, path: str) -> bool:
+        """Whether the debug information names a source file at `path`, as it is or normalized."""
+        wanted = os.fsencode(os.path.normpath(path))
+        with self._lock:
+            return any(os.path.normpath(name) == wanted for name in self._binary.table().files)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether a file changed, as it was within the last second."""
+        now = time.monotonic()
+        if now - self._looked_at < FRESH_SECONDS:
+            return False
+        self._looked_at = now
+        return self._binary.has_changed
+
+    def close(self) -> None:
+        """Close the files."""
+        self._opened.close()
 
 
 class Modules:
     """The binaries below `roots`, and those that `servers` have, by build id or Breakpad id; used by many threads.
 
-    What is new in the folders is found after `walk_again`.
+    All workers of a server have one `cache`, and one folder `shared` for what they tell each other: when one has walked
+    the folders, the others answer by what it found.
     """
 
-    def __init__(self, roots: Sequence[str], cache: TableCache | None, servers: Servers | None = None) -> None:
-        self._roots, self._cache, self._servers = roots, cache, servers
+    def __init__(
+        self, roots: Sequence[str], cache: TableCache, shared: str, servers: Servers | None, metrics: Metrics
+    ) -> None:
+        self.roots = roots
+        self._servers = Watched(servers) if servers is not None else None
+        self._cache, self._shared, self._metrics = cache, shared, metrics
+        self._stamp = os.path.join(shared, "walked")
+        self._walked_at = 0
         self._lock = threading.Lock()
         self._open: OrderedDict[str, Module] = OrderedDict()
-        self._unknown: dict[str, None] = {}
-        self.index = self._walked()
+        self._full_ids: dict[str, str] = {}
+        self._unknown: OrderedDict[str, None] = OrderedDict()
+        self.index = BinaryIndex(roots, cache.base, self._servers)
+        self.index.walk()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def find(self, build_id: str) -> Module | None:
-        """The binary with a build id or Breakpad id; None if there is none."""
+    def is_unknown(self, build_id: str) -> bool:
+        """Whether nothing had the id, and the folders have not been walked since."""
+        return build_id in self._unknown and self._last_walk() == self._walked_at
+
+    def hold(self, build_id: str) -> Module | None:
+        """The binary with a build id or Breakpad id if it is open; `release` has to follow."""
         with self._lock:
-            module = self._open.get(build_id)
-            if module is not None and module.binary.has_changed:
-                del self._open[build_id]
-                module.close()
-                module = None
-            if module is not None:
-                self._open.move_to_end(build_id)
-                return module
-            if build_id in self._unknown:
-                return None
-            module = self._opened(build_id)
+            module = self._open.get(self._full_ids.get(build_id, build_id))
             if module is None:
-                if len(self._unknown) < MAX_UNKNOWN:
-                    self._unknown[build_id] = None
                 return None
-            self._open[build_id] = module
-            unused = [self._open.popitem(last=False)[1] for _ in range(len(self._open) - MAX_OPEN)]
-        for each in unused:
+            module.users += 1
+            self._open.move_to_end(module.build_id)
+        if not module.has_changed:
+            return module
+        self._retire(module)
+        self.release(module)
+        return None
+
+    def release(self, module: Module) -> None:
+        """A module is not needed any more."""
+        with self._lock:
+            module.users -= 1
+            is_last = module.is_retired and not module.users
+        if is_last:
+            module.close()
+
+    @contextmanager
+    def held(self, build_id: str) -> Iterator[Module | None]:
+        """The binary with a build id, opened if need be; None if there is none. Raises SymbolizeError."""
+        module = self.hold(build_id)
+        if module is None and self.open(build_id):
+            module = self.hold(build_id)
+        try:
+            yield module
+        finally:
+            if module is not None:
+                self.release(module)
+
+    def open(self, build_id: str) -> bool:
+        """Open the binary with an id, and have its table; whether there is one. Takes as long as downloads and decoding
+        do. Raises SymbolizeError if that is not known."""
+        self._notice_walk()
+        if self._servers is not None:
+            self._servers.failures = []
+        module = self._opened(find_binary(self.index, build_id, ""))
+        if module is None:
+            if self._servers is not None and self._servers.failures:
+                raise SymbolizeError("a server that may have the file did not answer as it should")
+            with self._lock:
+                self._unknown[build_id] = None
+                if len(self._unknown) > MAX_UNKNOWN:
+                    self._unknown.popitem(last=False)
+            return False
+        try:
+            self._metrics.table(module.prepare())
+        except BaseException:
+            module.close()
+            raise
+        with self._lock:
+            known = self._open.setdefault(module.build_id, module)
+            if build_id != module.build_id:
+                self._full_ids[build_id] = module.build_id
+            unused = [] if known is module else [module]
+            unused += self._surplus()
+            for each in unused:
+                each.is_retired = True
+            closed = [each for each in unused if not each.users]
+            self._note()
+        for each in closed:
             each.close()
-        return module
+        return True
+
+    def _surplus(self) -> Iterator[Module]:
+        """Take the modules off the list that are too many or too large, those first that were not used for long."""
+        size = sum(module.memory for module in self._open.values())
+        while len(self._open) > MAX_OPEN or (size > MAX_BYTES and len(self._open) > 1):
+            _, module = self._open.popitem(last=False)
+            size -= module.memory
+            yield module
+        if len(self._full_ids) > 4 * MAX_OPEN:
+            self._full_ids = {key: full for key, full in self._full_ids.items() if full in self._open}
+
+    def _retire(self, module: Module) -> None:
+        with self._lock:
+            if self._open.get(module.build_id) is module:
+                del self._open[module.build_id]
+            module.is_retired = True
+            self._note()
+
+    def forget(self, module: Module) -> None:
+        """Open a module anew when it is asked for again, as its files changed."""
+        self._retire(module)
+
+    def _note(self) -> None:
+        self._metrics.opened(len(self._open), sum(module.memory for module in self._open.values()))
 
     def files(self, build_id: str) -> list[Entry]:
         """The files of a build, as they were when the folders were walked."""
-        with self._lock:
-            return self.index.with_build_id(build_id)
+        return self.index.with_build_id(build_id)
 
-    def walk_again(self) -> None:
-        """Walk the folders again, and use what is found from then on."""
-        index = self._walked()
+    def walk_again(self, seconds: float) -> None:
+        """Walk the folders again, unless another worker does or did in the last `seconds`; and use what was found."""
+        with file_lock(os.path.join(self._shared, "walking"), 0) as is_mine:
+            if is_mine and time.time_ns() - self._last_walk() > seconds * 1e9:
+                self._walk(self.roots)
+        self._notice_walk()
+
+    def walk_uploads(self, folder: str) -> None:
+        """Learn of the files in one of the folders."""
+        self._walk([folder])
+        self._notice_walk()
+
+    def _walk(self, roots: Sequence[str]) -> None:
+        index = BinaryIndex(roots, self._cache.base)
+        try:
+            index.walk()
+        finally:
+            index.close()
+        with open(self._stamp, "ab"):
+            os.utime(self._stamp)
+
+    def _last_walk(self) -> int:
+        with suppress(OSError):
+            return os.stat(self._stamp).st_mtime_ns
+        return 0
+
+    def _notice_walk(self) -> None:
+        """Believe in misses no more if the folders were walked since."""
+        walked_at = self._last_walk()
+        if walked_at == self._walked_at:
+            return
         with self._lock:
-            self.index, before = index, self.index
+            self._walked_at = walked_at
             self._unknown.clear()
+            # It numbers the roots anew, which may have been replaced; and one without its database is made anew.
+            before = self.index
+            if before.folder is None:
+                self.index = BinaryIndex(self.roots, self._cache.base, self._servers)
         before.close()
 
     def close(self) -> None:
@@ -77,16 +288,9 @@ class Modules:
             for module in self._open.values():
                 module.close()
             self._open.clear()
-            self.index.close()
+        self.index.close()
 
-    def _walked(self) -> BinaryIndex:
-        index = BinaryIndex(self._roots, self._cache.base if self._cache is not None else None, self._servers)
-        index.binaries()
-        self.walked_at = time.time()
-        return index
-
-    def _opened(self, build_id: str) -> Module | None:
-        found = find_binary(self.index, build_id, "")
+    def _opened(self, found: BinaryMatch) -> Module | None:
         if not found.paths or not found.verified:
             return None
         opened = OpenBinaries(self.index, self._cache)

@@ -1,7 +1,8 @@
 """Mozilla's symbolication API, version 5, as the Firefox Profiler, samply and Tecken's clients speak it."""
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -9,16 +10,31 @@ import numpy as np
 from symbolize.core.arrays import UInt64
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.names import Mode, demangle
-from symbolize.resolve.module import Module
-from symbolize.serve.modules import Modules
+from symbolize.serve.modules import Module
 
 MAX_JOBS: Final = 10
+MAX_FRAMES: Final = 500_000
+"""Frames of a request; the largest ones of Firefox have some 100,000."""
+MAX_VALUES: Final = 4 * MAX_FRAMES
+"""Values of JSON in a request, each of which takes memory when it is read."""
+MAX_MODULES: Final = 1024
+"""Modules that a request asks about."""
+MAX_MAP: Final = 1 << 13
+"""Modules that a job lists."""
+MAX_ANSWER: Final = 128 << 20
+"""Bytes of an answer."""
 MAX_OFFSET: Final = 1 << 63
-DEBUG_NAME: Final = re.compile(r"[A-Za-z0-9_.+{}@<> ~\-\[\]:]*")
-MODULE_ID: Final = re.compile("[0-9A-Fa-f]{4,128}")
+VADDRS: Final = 1 << 64
+DEBUG_NAME: Final = re.compile(r"[A-Za-z0-9_.+{}@<> ~\-\[\]:]{0,1000}")
+MODULE_ID: Final = re.compile("[0-9a-f]{4,128}")
 
 Key = tuple[str, str]
 """The debug name and Breakpad id of a module."""
+NO_MODULE: Final[Key] = ("<unknown>", "")
+
+
+class TooLarge(UsageError):
+    """A request for more than one answer may have."""
 
 
 class Job(NamedTuple):
@@ -28,87 +44,171 @@ class Job(NamedTuple):
     stacks: list[list[tuple[int, int]]]
 
 
-def symbolicated(request: Any, modules: Modules, mode: Mode) -> dict[str, Any]:
-    """The answer to a request, both as JSON values. Raises UsageError for a request that is none.
+class Request(NamedTuple):
+    """The jobs of a request, and the offsets that they ask for of each module."""
+
+    jobs: list[Job]
+    asked: dict[Key, dict[int, None]]
+
+    @property
+    def build_ids(self) -> dict[Key, str]:
+        """The ids of the modules to look up, without those that are none."""
+        ids = {key: key[1].lower() for key in self.asked}
+        return {key: text for key, text in ids.items() if MODULE_ID.fullmatch(text) and text.strip("0")}
+
+
+class Found(NamedTuple):
+    """The module of an id if there is one, or what went wrong."""
+
+    module: Module | None = None
+    problem: str = ""
+
+
+def read_request(data: bytes) -> Request:
+    """A request as it came. Raises UsageError for one that is none."""
+    if data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_VALUES:
+        raise TooLarge(f"the request has more than {MAX_FRAMES} frames")
+    jobs = jobs_of(parsed(data))
+    asked: dict[Key, dict[int, None]] = {}
+    frames = 0
+    for job in jobs:
+        for stack in job.stacks:
+            frames += len(stack)
+            for number, offset in stack:
+                if number >= 0:
+                    of = asked.setdefault(job.modules[number], {})
+                    if offset >= 0:
+                        of[offset] = None
+    if frames > MAX_FRAMES:
+        raise TooLarge(f"the request has more than {MAX_FRAMES} frames")
+    if len(asked) > MAX_MODULES:
+        raise TooLarge(f"the request asks about more than {MAX_MODULES} modules")
+    return Request(jobs, asked)
+
+
+def parsed(data: bytes) -> Any:
+    """A body of JSON. Raises UsageError."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"the body is not JSON: {error}") from error
+
+
+class Answer:
+    """The answer to a request, with the modules that were `found` by their ids.
 
     Frames that nothing is known of have their module and offset only. A module that fails is an error of its own, in
-    `module_errors`, and never one of the request.
+    `module_errors`, and never one of the request. `named` of all `frames` have a function.
     """
-    jobs = jobs_of(request)
-    offsets: dict[Key, dict[int, None]] = {}
-    for job in jobs:
-        for key in job.modules:
-            offsets.setdefault(key, {})
-        for stack in job.stacks:
-            for number, offset in stack:
-                if number >= 0 and offset >= 0:
-                    offsets[job.modules[number]][offset] = None
-    found, errors = {}, {}
-    frames: dict[Key, dict[int, dict[str, Any]]] = {}
-    for key, asked in offsets.items():
-        try:
-            module = modules.find(key[1].lower()) if MODULE_ID.fullmatch(key[1]) else None
-            found[key] = module is not None
+
+    def __init__(self, request: Request, found: Mapping[str, Found], mode: Mode) -> None:
+        self._request = request
+        self._known: dict[Key, bool] = {}
+        self._errors: dict[Key, str] = {}
+        self._texts: dict[Key, dict[int, bytes]] = {}
+        self.frames = self.named = 0
+        self._size = 0
+        ids = request.build_ids
+        for key, asked in request.asked.items():
+            module, problem = found[ids[key]] if key in ids else Found()
             if module is not None and asked:
-                frames[key] = frames_at(module, [*asked], mode)
-        except SymbolizeError as error:
-            found[key] = False
-            errors["/".join(key)] = [{"name": "SymbolFileError", "message": str(error)}]
-    results = []
-    for job in jobs:
-        named = {"/".join(key): found[key] for key in job.modules}
-        result = {"stacks": [answered(job, stack, frames) for stack in job.stacks], "found_modules": named}
-        if failed := {name: errors[name] for name in named if name in errors}:
-            result["module_errors"] = failed
-        results.append(result)
-    return {"results": results}
+                try:
+                    self._texts[key] = frames_at(module, [*asked], mode)
+                except SymbolizeError as error:
+                    module, problem = None, str(error)
+            self._known[key] = module is not None
+            if problem:
+                self._errors[key] = problem
+
+    def json(self, debug: Mapping[str, Any] | None = None) -> bytes:
+        """The answer, with figures for who asked for them. Raises TooLarge."""
+        results = b",".join(b"".join(self._result(job)) for job in self._request.jobs)
+        more = b"" if debug is None else b',"debug":' + as_json({**debug, "frames": self.frames, "named": self.named})
+        return b'{"results":[' + results + b"]" + more + b"}"
+
+    def _result(self, job: Job) -> Iterator[bytes]:
+        # Module -1 is the last one.
+        begins = [b',"module":' + as_json(name) + b',"module_offset":"' for name, _ in (*job.modules, NO_MODULE)]
+        texts = [self._texts.get(key, {}) for key in (*job.modules, NO_MODULE)]
+        yield b'{"stacks":['
+        yield b",".join(self._stack(stack, begins, texts) for stack in job.stacks)
+        names = {key: "/".join(key) for key in job.modules}
+        yield b'],"found_modules":' + as_json({name: self._known.get(key) for key, name in names.items()})
+        errors = {
+            name: [{"name": "SymbolFileError", "message": self._errors[key]}]
+            for key, name in names.items()
+            if key in self._errors
+        }
+        if errors:
+            yield b',"module_errors":' + as_json(errors)
+        yield b"}"
+
+    def _stack(
+        self, stack: Sequence[tuple[int, int]], begins: Sequence[bytes], texts: Sequence[Mapping[int, bytes]]
+    ) -> bytes:
+        result = []
+        size = 0
+        for number, (module, offset) in enumerate(stack):
+            text = texts[module].get(offset)
+            self.named += text is not None
+            where = b'{"frame":%d%b%b"' % (number, begins[module], hex(offset).encode())
+            result.append(where + (text or b"}"))
+            size += len(result[-1])
+            if self._size + size > MAX_ANSWER:
+                raise TooLarge("the answer is too large: ask for fewer frames")
+        self._size += size
+        self.frames += len(stack)
+        return b"[" + b",".join(result) + b"]"
 
 
-def answered(job: Job, stack: Sequence[tuple[int, int]], frames: Mapping[Key, Mapping[int, Any]]) -> list[Any]:
-    """The frames of a stack as they are answered."""
-    result = []
-    for number, (module, offset) in enumerate(stack):
-        key = job.modules[module] if module >= 0 else ("<unknown>", "")
-        where = {"frame": number, "module": key[0], "module_offset": hex(offset)}
-        result.append(where | frames.get(key, {}).get(offset, {}))
-    return result
+def as_json(value: Any) -> bytes:
+    """A value as JSON, without blanks and in ASCII."""
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
-def frames_at(module: Module, offsets: Sequence[int], mode: Mode) -> dict[int, dict[str, Any]]:
-    """What is known of some offsets of a module: function, where it begins, file and line of the outermost frame, and
-    the frames inlined there, the innermost first. Offsets are looked up as they are: Firefox moved return addresses
-    into their calls."""
-    base = np.uint64(module.base)
-    vaddrs: UInt64 = np.array(offsets, np.uint64) + base
+def frames_at(module: Module, offsets: Sequence[int], mode: Mode) -> dict[int, bytes]:
+    """What is known of some offsets of a module, as the rest of a JSON object: function, where it begins, file and line
+    of the outermost frame, and the frames inlined there, the innermost first. Offsets are looked up as they are:
+    Firefox moved return addresses into their calls (R415, offsets of frames)."""
+    base = module.base
+    offsets = [offset for offset in offsets if offset + base < VADDRS]
+    vaddrs: UInt64 = np.array(offsets, np.uint64) + np.uint64(base)
     names = module.names(vaddrs)
     frames, functions = names.frames, names.frames.functions
     rows, which = np.unique(frames.function, return_inverse=True)
     chosen = functions.take(rows.astype(np.int64))
     linked = [linkage or name for linkage, name in zip(chosen.linkage, chosen.name, strict=True)]
-    readable = [name.decode(errors="replace") for name in demangle(linked, mode)]
-    paths = {int(row): frames.files[int(row)].decode(errors="replace") for row in np.unique(frames.file) if row >= 0}
-    result: dict[int, dict[str, Any]] = {}
-    starts, lines, files = frames.offsets.tolist(), frames.line.tolist(), frames.file.tolist()
-    begins, ends = names.begin.tolist(), names.end.tolist()
-    for row, offset in enumerate(offsets):
-        first, last = starts[row], starts[row + 1]
-        if first == last:
+    called = [quoted(b'"function":', name) for name in demangle(linked, mode)]
+    paths = {int(row): quoted(b'"file":', frames.files[int(row)]) for row in np.unique(frames.file) if row >= 0}
+    function, files, lines = which.tolist(), frames.file.tolist(), frames.line.tolist()
+    shown = [
+        b",".join(
+            part
+            for part in (called[row], paths.get(file, b""), b'"line":%d' % line if file >= 0 and line else b"")
+            if part
+        )
+        for row, file, line in zip(function, files, lines, strict=True)
+    ]
+    starts, begins, ends = frames.offsets.tolist(), names.begin.tolist(), names.end.tolist()
+    result: dict[int, bytes] = {}
+    for row, (offset, vaddr) in enumerate(zip(offsets, vaddrs.tolist(), strict=True)):
+        first, last = starts[row], starts[row + 1] - 1
+        if last < first:
             continue
-        shown = []
-        for frame in range(first, last):
-            one: dict[str, Any] = {"function": readable[which[frame]]} if readable[which[frame]] else {}
-            if files[frame] >= 0:
-                one["file"] = paths[files[frame]]
-                if lines[frame]:
-                    one["line"] = lines[frame]
-            shown.append(one)
-        outermost = shown.pop()
-        if "function" in outermost:
-            outermost["function_offset"] = hex(int(vaddrs[row]) - begins[row])
+        text = b"," + shown[last] if shown[last] else b""
+        if called[function[last]]:
+            text += b',"function_offset":"%#x"' % (vaddr - begins[row])
             if ends[row]:
-                outermost["function_size"] = hex(ends[row] - begins[row])
-        result[offset] = outermost | ({"inlines": shown} if shown else {})
+                text += b',"function_size":"%#x"' % (ends[row] - begins[row])
+        if first < last:
+            text += b',"inlines":[{' + b"},{".join(shown[first:last]) + b"}]"
+        result[offset] = text + b"}"
     return result
+
+
+def quoted(field: bytes, text: bytes) -> bytes:
+    """A field of a JSON object; nothing for an empty text."""
+    return field + as_json(text.decode(errors="replace")) if text else b""
 
 
 def jobs_of(request: Any) -> list[Job]:
@@ -125,22 +225,27 @@ def job_of(job: Any, name: str) -> Job:
     """One job of a request. Raises UsageError."""
     if not isinstance(job, dict) or not all(isinstance(job.get(each), list) for each in ("memoryMap", "stacks")):
         raise UsageError(f"{name}: has no memoryMap or no stacks")
+    if len(job["memoryMap"]) > MAX_MAP:
+        raise UsageError(f"{name}: the memoryMap has more than {MAX_MAP} modules")
     modules = []
     for module in job["memoryMap"]:
-        if not is_pair(module, str):
+        if not isinstance(module, list) or len(module) != 2 or not all(isinstance(each, str) for each in module):
             raise UsageError(f"{name}: a module is not a pair of debug name and id")
         if not DEBUG_NAME.fullmatch(module[0]):
             raise UsageError(f"{name}: a debug name has other characters than letters, digits and _.+{{}}@<> ~-[]:")
         modules.append((module[0], module[1]))
-    for stack in job["stacks"]:
-        if not isinstance(stack, list):
-            raise UsageError(f"{name}: a stack is not a list")
-        for frame in stack:
-            if not is_pair(frame, int) or not -1 <= frame[0] < len(modules) or not -1 <= frame[1] < MAX_OFFSET:
-                raise UsageError(f"{name}: a frame is not a pair of the number of a module and an offset")
-    return Job(modules, [[(module, offset) for module, offset in stack] for stack in job["stacks"]])
+    return Job(modules, [stack_of(stack, len(modules), name) for stack in job["stacks"]])
 
 
-def is_pair(value: Any, kind: type) -> bool:
-    """Whether a JSON value is a list of two values of a kind; true and false are no numbers."""
-    return isinstance(value, list) and len(value) == 2 and all(type(each) is kind for each in value)
+def stack_of(stack: Any, modules: int, name: str) -> list[tuple[int, int]]:
+    """One stack of a job with so many modules. Raises UsageError."""
+    if not isinstance(stack, list):
+        raise UsageError(f"{name}: a stack is not a list")
+    for frame in stack:
+        if type(frame) is not list or len(frame) != 2 or type(frame[0]) is not int or type(frame[1]) is not int:
+            raise UsageError(f"{name}: a frame is not a pair of the number of a module and an offset")
+        if not -1 <= frame[0] < modules:
+            raise UsageError(f"{name}: a frame is of a module that the memoryMap has not")
+        if not -1 <= frame[1] < MAX_OFFSET:
+            raise UsageError(f"{name}: a frame has an offset that no module has")
+    return stack

@@ -7,38 +7,51 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from symbolize.analysis.sources import Sources
+from symbolize.binaries.debuginfod import Limits as FetchLimits
 from symbolize.names import MODES, Mode
-from symbolize.pipeline import Symbolizer
 from symbolize.resolve.arguments import as_roots
-from symbolize.serve.app import Limits, Server
-from symbolize.serve.debug_files import Uploads
+from symbolize.serve.app import Limits, Parts, Server
+from symbolize.serve.gate import AccessLog
+from symbolize.serve.metrics import Metrics
 from symbolize.serve.modules import Modules
-from symbolize.serve.profiles import Forward, Profiles
-from symbolize.storage.servers import open_servers
+from symbolize.serve.otlp import Forward
+from symbolize.serve.profiles import Profiles
+from symbolize.serve.uploads import Uploads
+from symbolize.storage.servers import AnyClient, open_servers
 from symbolize.storage.shared_cache import open_tables
 from symbolize.symbols import TableCache
 
 VARIABLE: Final = "SYMBOLIZE_SERVE"
 
 
+FETCHING: Final = FetchLimits(answer_time=60, total_time=900, patience=120)
+
+
 @dataclass(frozen=True)
 class Settings:
-    """The options of the server."""
+    """The options of the server. `shared` is a folder for what the workers tell each other; `hosts` are None for a
+    server that is not on a loopback address."""
 
     binaries: Sequence[str]
-    cache: str = ""
-    cache_limit: int = 0
+    cache: str
+    cache_limit: int
+    shared: str
     debuginfod: Sequence[str] = ()
-    demangle: Mode = "default"
+    demangle: Mode = "full"
     sources: Sequence[str] = ()
     uploads: str = ""
     upload_limit: int = Limits.upload
+    uploads_limit: int = Limits.uploads
     body_limit: int = Limits.body
     forward: str = ""
+    authorizes: bool = False
     token: str = ""
+    hosts: Sequence[str] | None = None
+    origins: Sequence[str] = ("*",)
+    access_log: str = ""
 
     def leave(self) -> None:
         """Leave the settings to the workers that this process starts."""
@@ -46,41 +59,57 @@ class Settings:
 
 
 def check_settings(settings: Settings) -> None:
-    """Walk the folders once, so that workers start fast. Raises UsageError for settings that cannot be."""
-    with closing(Modules(as_roots(roots_of(settings)), cache_of(settings))):
+    """Walk the folders once, so that workers start fast. Raises UsageError for settings that cannot be, OSError for a
+    log that cannot be written."""
+    assert settings.demangle in MODES
+    with closing(modules_of(settings, None, Metrics())):
         Sources(settings.sources)
-        if settings.forward:
-            Forward(settings.forward)
+        forward_of(settings)
+        log_of(settings)
 
 
 def roots_of(settings: Settings) -> list[str]:
     """The folders with binaries, those that were sent last."""
-    return [*settings.binaries, *([settings.uploads] if settings.uploads else [])]
+    return as_roots([*settings.binaries, *([settings.uploads] if settings.uploads else [])])
 
 
-def cache_of(settings: Settings) -> TableCache | None:
-    """The cache of symbol tables."""
-    return open_tables(settings.cache, settings.cache_limit) if settings.cache else None
+def cache_of(settings: Settings) -> TableCache:
+    """The cache of symbol tables, which all workers share."""
+    return open_tables(settings.cache, settings.cache_limit)
 
 
-def app() -> Starlette:
+def modules_of(settings: Settings, servers: AnyClient | None, metrics: Metrics) -> Modules:
+    """The binaries."""
+    return Modules(roots_of(settings), cache_of(settings), settings.shared, servers, metrics)
+
+
+def forward_of(settings: Settings) -> Forward | None:
+    """The server behind. Raises UsageError."""
+    return Forward(settings.forward, settings.authorizes) if settings.forward else None
+
+
+def log_of(settings: Settings) -> AccessLog | None:
+    """The access log. Raises OSError."""
+    return AccessLog(settings.access_log) if settings.access_log else None
+
+
+def app() -> ASGIApp:
     """The application of this worker. Raises UsageError for settings that cannot be."""
     return application(Settings(**json.loads(os.environ[VARIABLE])))
 
 
-def application(settings: Settings) -> Starlette:
+def application(settings: Settings) -> ASGIApp:
     """The application with some settings."""
-    assert settings.demangle in MODES
-    cache, roots = cache_of(settings), roots_of(settings)
-    servers = open_servers(settings.debuginfod) if settings.debuginfod else None
-    server = Server(
-        Modules(roots, cache, servers),
-        Profiles(Symbolizer(roots, demangle=settings.demangle, cache=cache, servers=servers)),
-        mode=settings.demangle,
-        sources=Sources(settings.sources),
-        uploads=Uploads(settings.uploads, settings.upload_limit) if settings.uploads else None,
-        forward=Forward(settings.forward) if settings.forward else None,
-        token=settings.token,
-        limits=Limits(body=settings.body_limit),
+    servers = open_servers(settings.debuginfod, limits=FETCHING) if settings.debuginfod else None
+    metrics = Metrics()
+    parts = Parts(
+        modules_of(settings, servers, metrics),
+        Profiles(roots_of(settings), cache_of(settings), servers, settings.demangle),
+        list(settings.sources),
+        servers,
+        Uploads(settings.uploads, settings.upload_limit, settings.uploads_limit) if settings.uploads else None,
+        forward_of(settings),
+        settings.demangle,
+        Limits(body=settings.body_limit),
     )
-    return server.app()
+    return Server(parts, metrics).app(settings.token, settings.hosts, settings.origins, log_of(settings))

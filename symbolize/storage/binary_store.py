@@ -104,7 +104,7 @@ class BinaryStore(CachedClient):
                 self._stop = f"not asked any more after {MAX_FAILURES} failures: {error.problem}"
                 self._tell(f"{self.servers[0]}: {self._stop}")
 
-    def _download(self, build_id: str, kind: Kind) -> Fetched:
+    def _download(self, build_id: str, kind: Kind, forwarded: str) -> Fetched:
         """Copy the file from the first name that the store has for it."""
         self.cache.clean()
         found: dict[Status, Attempt] = {}

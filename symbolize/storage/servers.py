@@ -1,6 +1,6 @@
 """The servers and object stores that files are fetched from by build id, as one client."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Final
@@ -31,14 +31,13 @@ class SeveralClients(Prefetching):
                 held.push(client)
             self.end(lambda: None)
 
-    def fetch(self, build_id: str, kind: Kind) -> Fetched:
+    def fetch(self, build_id: str, kind: Kind, forwarded: str = "") -> Fetched:
         """The file, or why no client has it."""
-        answers: list[Fetched] = []
-        for client in self._clients:
-            answers.append(client.fetch(build_id, kind))
-            if answers[-1].path is not None:
-                return answers[-1]
-        return joined(answers)
+        return first_found(client.fetch(build_id, kind, forwarded) for client in self._clients)
+
+    def fetch_source(self, build_id: str, path: str, forwarded: str = "") -> Fetched:
+        """The source file, or why no client has it."""
+        return first_found(client.fetch_source(build_id, path, forwarded) for client in self._clients)
 
     def known(self, build_id: str, kind: Kind) -> Fetched | None:
         """What is known without anybody being asked: the file, a miss of all, or nothing."""
@@ -55,6 +54,16 @@ class SeveralClients(Prefetching):
 AnyClient = Debuginfod | BinaryStore | SeveralClients
 
 
+def first_found(asked: Iterable[Fetched]) -> Fetched:
+    """The first answer with a file, or why there is none; clients behind that are not asked."""
+    answers: list[Fetched] = []
+    for answer in asked:
+        if answer.path is not None:
+            return answer
+        answers.append(answer)
+    return joined(answers)
+
+
 def joined(answers: Sequence[Fetched]) -> Fetched:
     """The answer of clients none of which has the file."""
     seen = {answer.status for answer in answers}
@@ -67,23 +76,29 @@ def open_servers(
     urls: Sequence[str],
     *,
     cache: str | None = None,
+    limits: Limits | None = None,
     refresh_misses: bool = False,
     refresh_servers: bool = False,
     tell: Callable[[str], None] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> AnyClient:
     """The client for all of `urls`: object stores, which are asked first, and debuginfod servers, or `env` for those of
-    DEBUGINFOD_URLS; its files are in the folder `cache`, by default the user's. Raises UsageError."""
+    DEBUGINFOD_URLS, whose variables have limits of their own; its files are in the folder `cache`, by default the
+    user's. Raises UsageError."""
     options = {"cache": cache, "refresh_misses": refresh_misses, "tell": tell, "progress": progress}
     servers = [url for url in urls if not is_store(url)]
     with ExitStack() as held:
         clients: list[Debuginfod | BinaryStore] = [
-            held.enter_context(BinaryStore(url, **options))  # type: ignore[arg-type]
+            held.enter_context(BinaryStore(url, limits=limits, **options))  # type: ignore[arg-type]
             for url in urls
             if is_store(url)
         ]
         if servers or not clients:
-            make = Debuginfod.from_environment if servers == [FROM_ENVIRONMENT] else partial(Debuginfod, servers)
+            make = (
+                Debuginfod.from_environment
+                if servers == [FROM_ENVIRONMENT]
+                else partial(Debuginfod, servers, limits=limits)
+            )
             clients.append(held.enter_context(make(**options, refresh_servers=refresh_servers)))  # type: ignore[arg-type]
         held.pop_all()
     return clients[0] if len(clients) == 1 else SeveralClients(clients)

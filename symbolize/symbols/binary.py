@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,9 @@ WHOLE_SHARE = 0.5
 
 MAX_AT_ONCE = 1 << 29
 """Bytes of debug information that are decoded at once, but for a whole table that is asked for."""
+
+SYMBOL_BYTES = 64
+"""Bytes of memory that a symbol takes about."""
 
 
 class Binary:
@@ -158,6 +161,26 @@ class Binary:
         table = self._builder.build(vaddrs)
         self._companions = self._builder.companions
         return table
+
+    def prepare(self) -> bool:
+        """Have the whole table at hand, unless it is of more than MAX_AT_ONCE bytes of debug information; whether it
+        is. Of all processes with the cache one makes it."""
+        if self.is_cached():
+            return True
+        with self.reading():
+            if self._builder.size > MAX_AT_ONCE:
+                return False
+        with nullcontext() if self._cache is None else self._cache.only_one(self.facts):
+            self.table()
+        return True
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the table and the symbols take about, in memory or mapped."""
+        table = 0
+        if self._whole is not None:
+            table = sum(value.nbytes for value in vars(self._whole).values() if isinstance(value, np.ndarray))
+        return table + (len(self._layer.vaddr) * SYMBOL_BYTES if self._layer is not None else 0)
 
     @property
     def has_whole(self) -> bool:

@@ -5,12 +5,13 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 
 from symbolize.core.files import (
     CacheFolder,
     atomic_file,
+    file_lock,
     is_unfinished,
     mark_used,
     os_error_text,
@@ -29,6 +30,8 @@ TOUCH_INTERVAL = 3600
 """Seconds between two notes of the last use of a table; its time of modification keeps it."""
 FORGOTTEN = 30 * 86400
 """Seconds after which a binary counts as new again."""
+PATIENCE = 600.0
+"""Seconds for which a table is waited for that another process makes."""
 
 MAX_BUILD_ID = 128
 """Characters of a build id that can be part of a name of a file."""
@@ -125,6 +128,15 @@ class TableCache:
         except OSError as error:
             self._note_unwritable(error)
         return False
+
+    @contextmanager
+    def only_one(self, facts: Facts) -> Iterator[None]:
+        """While one process makes the table of these files, others that want to make it wait for a while."""
+        with ExitStack() as held:
+            with suppress(OSError):
+                os.makedirs(self.folder, exist_ok=True)
+                held.enter_context(file_lock(os.path.join(self.folder, f".{table_name(facts)}.lock"), PATIENCE))
+            yield
 
     def is_writable(self) -> bool:
         """Whether tables can be cached; if not, `problems` has the reason."""

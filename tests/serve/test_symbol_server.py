@@ -167,10 +167,12 @@ def test_large_bodies(server: SymbolServer) -> None:
     large = bytes((1 << 20) + 1)
     assert server.ask("POST", "/symbolize", large).status == Status.REQUEST_ENTITY_TOO_LARGE
     with socket.create_connection(("127.0.0.1", server.port)) as chunked:
-        chunked.sendall(b"POST /symbolize HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n100001\r\n" + large)
+        chunked.sendall(
+            b"POST /symbolize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n100001\r\n" + large
+        )
         assert b" 413 " in chunked.recv(64)
     with socket.create_connection(("127.0.0.1", server.port)) as lying:
-        lying.sendall(b"POST /symbolize HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999\r\n\r\n")
+        lying.sendall(b"POST /symbolize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999\r\n\r\n")
         assert b" 413 " in lying.recv(64)
 
 

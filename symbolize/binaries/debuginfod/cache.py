@@ -61,6 +61,12 @@ def section_entry(name: str) -> str:
     return f"section-{value:08x}-" + re.sub(r"[^A-Za-z0-9._-]", "#", name)[-100:]
 
 
+def source_entry(path: str) -> str:
+    """The name of the file with a source file: a hash that nobody finds another path for, and the end of the path."""
+    digest = hashlib.sha256(path.encode(errors="surrogateescape")).hexdigest()[:32]
+    return f"source-{digest}-" + re.sub(r"[^A-Za-z0-9._-]", "#", path)[-100:]
+
+
 class Miss(NamedTuple):
     """A miss on record: its age in seconds, and when it was found out."""
 

@@ -18,6 +18,8 @@ from symbolize.elf import ElfError, read_build_id
 SHA1_DIGITS = 40
 FAILURE_LIFE = 600.0
 """Seconds for which a failed fetch is not tried again by the same client."""
+MAX_FAILED = 1 << 16
+"""Failed fetches that are remembered."""
 
 
 class Prefetching(Closeable):
@@ -30,8 +32,13 @@ class Prefetching(Closeable):
         self._closed = False
 
     @abstractmethod
-    def fetch(self, build_id: str, kind: Kind) -> Fetched:
-        """The debug file or the executable with a build id. Never raises for a miss."""
+    def fetch(self, build_id: str, kind: Kind, forwarded: str = "") -> Fetched:
+        """The debug file or the executable with a build id. Never raises for a miss. `forwarded` are the clients that
+        it is asked for, as X-Forwarded-For has them."""
+
+    def fetch_source(self, build_id: str, path: str, forwarded: str = "") -> Fetched:
+        """A source file of a build by its absolute path; only debuginfod servers have any. Never raises for a miss."""
+        return Fetched(None, "missing", [])
 
     def prefetch(self, wanted: Iterable[tuple[str, Sequence[Kind], float]]) -> list[Future[dict[Kind, Fetched]]]:
         """Begin to fetch files in the background, those of most weight first; returns at once.
@@ -83,21 +90,22 @@ class CachedClient(Prefetching):
         self._failed: dict[tuple[str, str], tuple[float, Fetched]] = {}
 
     @abstractmethod
-    def _download(self, build_id: str, kind: Kind) -> Fetched:
+    def _download(self, build_id: str, kind: Kind, forwarded: str) -> Fetched:
         """Fetch a file that the folder does not have."""
 
     @abstractmethod
     def _unasked(self) -> Fetched | None:
         """The answer if nobody can be asked at the moment."""
 
-    def fetch(self, build_id: str, kind: Kind) -> Fetched:
+    def fetch(self, build_id: str, kind: Kind, forwarded: str = "") -> Fetched:
         """The debug file or the executable with a build id, from the folder or elsewhere. Never raises for a miss.
 
-        A thread that asks for what another one is fetching waits for the same result.
+        A thread that asks for what another one is fetching waits for the same result. `forwarded` are the clients that
+        it is asked for, as X-Forwarded-For has them.
         """
         if kind not in ("debuginfo", "executable"):
             raise UsageError(f"debuginfod has no {kind!r}")
-        return self._single(build_id, kind, lambda asked: self._fetch(asked, kind))
+        return self._single(build_id, kind, lambda asked: self._fetch(asked, kind, forwarded))
 
     def known(self, build_id: str, kind: Kind) -> Fetched | None:
         """What the folder says of a file without a server being asked: the file, a miss, or nothing."""
@@ -123,6 +131,8 @@ class CachedClient(Prefetching):
             result = run(asked)
             if result.status not in ("found", "skipped"):
                 with self._lock:
+                    if len(self._failed) >= MAX_FAILED:
+                        del self._failed[next(iter(self._failed))]
                     self._failed[key] = time.monotonic(), result
             flight.set_result(result)
             return result
@@ -133,9 +143,9 @@ class CachedClient(Prefetching):
             with self._lock:
                 del self._flights[key]
 
-    def _fetch(self, build_id: str, kind: Kind) -> Fetched:
+    def _fetch(self, build_id: str, kind: Kind, forwarded: str) -> Fetched:
         found = self._known(build_id, kind)
-        return found or self._with_lock(build_id, kind, lambda: self._download(build_id, kind))
+        return found or self._with_lock(build_id, kind, lambda: self._download(build_id, kind, forwarded))
 
     def _known(self, build_id: str, kind: str) -> Fetched | None:
         """What the folder says of a file: the file, a miss, or nothing."""

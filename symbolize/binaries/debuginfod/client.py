@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Self
+from urllib.parse import quote
 
 from symbolize.binaries.build_id import same_build_id
-from symbolize.binaries.debuginfod.cache import COMPOSED, ClientCache, default_folder, section_entry
+from symbolize.binaries.debuginfod.cache import COMPOSED, ClientCache, default_folder, section_entry, source_entry
 from symbolize.binaries.debuginfod.cached_client import CachedClient
 from symbolize.binaries.debuginfod.sections import NEEDED, NOTE, REQUIRED, NotComposable, compose
 from symbolize.binaries.debuginfod.server import Server, check_header, parse_servers
@@ -29,6 +30,8 @@ from symbolize.elf import ElfImage
 from symbolize.elf.notes import gnu_build_id
 
 SECTION_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+MAX_SOURCE = 8 << 20
+"""Bytes of a source file."""
 
 
 class Debuginfod(CachedClient):
@@ -123,6 +126,22 @@ class Debuginfod(CachedClient):
 
     # What to ask for.
 
+    def fetch_source(self, build_id: str, path: str, forwarded: str = "") -> Fetched:
+        """A source file of a build by its absolute path. Never raises for a miss."""
+        if not path.startswith("/") or "\0" in path:
+            raise UsageError(f"{printable(path)[:80]!r} is no absolute path")
+        name = quote(os.fsencode(path).lstrip(b"/"), safe="/")
+        entry = source_entry(path)
+
+        def download(asked: str) -> Fetched:
+            if (found := self.cache.find(asked, entry)) is not None:
+                return Fetched(found, "found", [Attempt(self.cache.path, "found")])
+            request = Request(asked, "source", f"source/{name}", entry, MAX_SOURCE, None, False, forwarded)
+            self._downloader.race(request, self._health.usable(request.outcomes))
+            return self._result(request.won or None, request.outcomes)
+
+        return self._single(build_id, entry, download)
+
     def fetch_sections(
         self, build_id: str, names: Sequence[str] = NEEDED, executable: str | os.PathLike[str] | None = None
     ) -> Fetched:
@@ -154,12 +173,12 @@ class Debuginfod(CachedClient):
         outcomes: dict[Server, Outcome] = {}
         return None if self._health.usable(outcomes) else self._result(None, outcomes)
 
-    def _download(self, build_id: str, kind: Kind) -> Fetched:
+    def _download(self, build_id: str, kind: Kind, forwarded: str) -> Fetched:
         """Ask the servers for a whole file, or for its sections if it is large."""
         with suppress(OSError):
             self.cache.clean()
         above = self.limits.sections_above if kind == "debuginfo" else None
-        request = Request(build_id, kind, kind, kind, self.limits.max_size, above)
+        request = Request(build_id, kind, kind, kind, self.limits.max_size, above, forwarded=forwarded)
         notes: list[Attempt] = []
         self._downloader.race(request, self._health.usable(request.outcomes))
         if request.large is not None:
@@ -167,7 +186,7 @@ class Debuginfod(CachedClient):
             if composed.path is not None:
                 return composed
             notes = composed.attempts
-            request = Request(build_id, kind, kind, kind, self.limits.max_size, None)
+            request = Request(build_id, kind, kind, kind, self.limits.max_size, None, forwarded=forwarded)
             self._downloader.race(request, self._health.usable(request.outcomes))
         if request.won:
             return self._result(request.won, request.outcomes, notes)

@@ -173,6 +173,8 @@ class Downloader:
         call, limits = calls[server], self._limits
         partial = self._cache.partial(request.build_id, request.entry, server.url)
         headers = {"X-DEBUGINFOD-MAXSIZE": str(request.limit)}
+        if request.forwarded:
+            headers["X-Forwarded-For"] = request.forwarded
         if partial is not None:  # what came goes on where it broke off, if the file there is the same still
             headers |= {"Range": f"bytes={partial.size}-", "If-Range": partial.validator, "Accept-Encoding": "identity"}
         timers = [

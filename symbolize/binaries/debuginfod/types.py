@@ -96,6 +96,7 @@ class Request:
     `path` is what follows the build id in the URL, `entry` the name in the folder, `limit` the bytes allowed.
     A file announced to be larger than `sections_above` is not sent, and the server becomes `large`. `claimed` is the
     server that is sending, `won` the path of the file once it has its name, `origin` what the server calls it.
+    `forwarded` are the clients that the request is passed on for, as X-Forwarded-For has them.
     """
 
     build_id: str
@@ -105,6 +106,7 @@ class Request:
     limit: int
     sections_above: int | None
     is_elf: bool = True
+    forwarded: str = ""
     outcomes: dict[Server, Outcome] = field(default_factory=dict)
     won: str = ""
     claimed: Server | None = None

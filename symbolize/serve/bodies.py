@@ -1,0 +1,133 @@
+"""Bodies of requests: bounded in size, time and number, in memory or in files without names."""
+
+import asyncio
+import re
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from time import monotonic
+from typing import Any, BinaryIO, Final
+
+from anyio import to_thread
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from symbolize.core.compression import GZIP, ZSTD, CompressionError, Limits, codec_of, inflate
+from symbolize.core.errors import UsageError
+from symbolize.serve.lanes import RETRY_AFTER
+from symbolize.serve.metrics import Metrics
+
+IN_MEMORY: Final = 256 << 10
+"""Bytes of a body above which it is a temporary file."""
+MIN_RATE: Final = 64 << 10
+"""Bytes of a body that have to arrive in a second, on average."""
+LENGTH: Final = re.compile("[0-9]{1,18}")
+ENCODINGS: Final = {"": None, "identity": None, "gzip": GZIP, "x-gzip": GZIP, "zstd": ZSTD}
+MAX_RATIO: Final = 1032
+"""How many times a body may expand: as often as deflate can."""
+
+
+class Bodies:
+    """The bodies that are held at a time: at most `number`, and `space` bytes of them. Each has to come within
+    `seconds` and the time that its size takes."""
+
+    def __init__(self, number: int, space: int, seconds: float, metrics: Metrics) -> None:
+        self._number, self._space, self._seconds = number, space, seconds
+        self._held = self._size = 0
+        self._metrics = metrics
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next request is refused."""
+        return self._held >= self._number or self._size >= self._space
+
+    @asynccontextmanager
+    async def received(self, request: Request, limit: int, folder: str | None = None) -> AsyncIterator[BinaryIO]:
+        """The body of a request, at most `limit` bytes, as a file; with a `folder` as one without a name that is there.
+
+        Raises HTTPException for one that is too large or too slow, OSError if it cannot be written.
+        """
+        length = request.headers.get("content-length", "0")
+        if not LENGTH.fullmatch(length):
+            raise HTTPException(400, "the length of the body is no number")
+        if int(length) > limit:
+            self._metrics.refused("too large")
+            raise HTTPException(413, f"the body is larger than {limit} bytes")
+        if self.is_full:
+            self._metrics.refused("bodies busy")
+            raise HTTPException(503, "too many requests; ask again", {"Retry-After": RETRY_AFTER})
+        self._held += 1
+        size = 0
+        body: Any = (
+            tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 (closed below)
+            if folder is None
+            else tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        )
+        try:
+            until = monotonic() + self._seconds
+            chunks = aiter(request.stream())
+            while True:
+                try:
+                    async with asyncio.timeout(until + size / MIN_RATE - monotonic()):
+                        chunk = await anext(chunks, None)
+                except TimeoutError:
+                    self._metrics.refused("slow body")
+                    raise HTTPException(408, "the body took too long to arrive") from None
+                if chunk is None:
+                    break
+                if size + len(chunk) > limit:
+                    self._metrics.refused("too large")
+                    raise HTTPException(413, f"the body is larger than {limit} bytes")
+                size += len(chunk)
+                self._size += len(chunk)
+                if folder is None and size <= IN_MEMORY:
+                    body.write(chunk)
+                else:
+                    await to_thread.run_sync(body.write, chunk)
+            await to_thread.run_sync(body.seek, 0)
+            self._metrics.received(size)
+            yield body
+        finally:
+            self._held -= 1
+            self._size -= size
+            body.close()
+
+
+def decoded(body: BinaryIO, encoding: str, limit: int) -> bytes:
+    """A body as it was before its Content-Encoding. Raises HTTPException for one that is not known, or that expands to
+    more than `limit` bytes, UsageError for one that is damaged."""
+    codec = codec_named(encoding)
+    if codec is None:
+        return body.read()
+    result = bytearray()
+    try:
+        for piece in inflate(pieces(body), codec, "body", Limits(limit, MAX_RATIO, IN_MEMORY)):
+            result += piece
+    except CompressionError as error:
+        if "holds more" in error.problem or "expands" in error.problem:
+            raise HTTPException(413, f"the body is larger than {limit} bytes once decompressed") from error
+        raise UsageError(f"the body is no {encoding}: {error.problem}") from error
+    return bytes(result)
+
+
+def check_encoding(body: BinaryIO, encoding: str) -> None:
+    """Raise unless a body, which whoever reads it decompresses, begins as its Content-Encoding does."""
+    codec = codec_named(encoding)
+    if codec is not None:
+        head = body.read(8)
+        body.seek(0)
+        if codec_of(head, (codec,)) is None:
+            raise UsageError(f"the body is no {encoding}")
+
+
+def codec_named(encoding: str) -> Any:
+    """The codec of a Content-Encoding, None for none. Raises HTTPException for one that is not known."""
+    try:
+        return ENCODINGS[encoding.strip().lower()]
+    except KeyError:
+        raise HTTPException(415, "the Content-Encoding is none of gzip, zstd, identity") from None
+
+
+def pieces(body: BinaryIO) -> Iterator[bytes]:
+    """A file in pieces."""
+    return iter(lambda: body.read(1 << 16), b"")

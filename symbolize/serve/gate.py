@@ -1,0 +1,139 @@
+"""What all requests pass: which hosts and tokens are let in, what browsers may read, counting, and the access log."""
+
+import hmac
+import ipaddress
+import json
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from symbolize.serve.answers import failure
+from symbolize.serve.metrics import Metrics
+
+ROUTE: Final = "symbolize.route"
+IS_ALLOWED: Final = "symbolize.is_allowed"
+FOR_BROWSERS: Final = ("/symbolicate/", "/source/", "/asm/")
+"""What pages of other origins may ask for."""
+MAX_LOGGED: Final = 500
+
+
+class AccessLog:
+    """A JSON object a line for each request, appended to a file; `-` is standard error."""
+
+    def __init__(self, path: str) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._descriptor = 2 if path == "-" else os.open(path, flags, 0o640)
+
+    def write(self, **facts: Any) -> None:
+        """Log a request; one write, so that lines of several workers do not mix. A full disk costs lines."""
+        with suppress(OSError):
+            os.write(self._descriptor, json.dumps(facts).encode() + b"\n")
+
+
+class Gate:
+    """The application `app` behind checks: requests to a server on a loopback address have to name it, or one of
+    `hosts`, so that no page gets at it by a name of its own (R417, names of the server). Pages of `origins`, `*` for
+    all, may read names and sources. A first part of the path that is the `token` is as good as the header."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        *,
+        token: str,
+        hosts: Sequence[str] | None,
+        origins: Sequence[str],
+        log: AccessLog | None,
+    ) -> None:
+        self._app, self._metrics = app, metrics
+        self._token = token.encode()
+        self._hosts = hosts
+        self._origins = origins
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        self._metrics.began()
+        headers = Headers(scope=scope)
+        self._take_token(scope, headers)
+        is_for_browsers = scope["path"].startswith(FOR_BROWSERS)
+        status, size, seconds = 0, 0, 0.0
+
+        async def answer(message: Message) -> None:
+            nonlocal status, size, seconds
+            if message["type"] == "http.response.start":
+                status, seconds = message["status"], time.perf_counter() - began
+                if is_for_browsers:
+                    self._allow_origin(headers, MutableHeaders(scope=message))
+            else:
+                size += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            if not self._is_named(headers.get("host", "")):
+                self._metrics.refused("host")
+                refusal = failure(421, "the server is not known by this name; it can be given one")
+                await refusal(scope, receive, answer)
+            else:
+                await self._app(scope, receive, answer)
+        finally:
+            self._metrics.answered(scope.get(ROUTE, "other"), status, seconds)
+            self._metrics.sent(size)
+            if self._log is not None:
+                self._log.write(
+                    time=round(time.time(), 3),
+                    client=(scope.get("client") or ("",))[0],
+                    forwarded=headers.get("x-forwarded-for", "")[:MAX_LOGGED],
+                    method=scope["method"],
+                    path=scope["path"][:MAX_LOGGED],
+                    status=status,
+                    bytes=size,
+                    seconds=round(seconds, 6),
+                )
+
+    def _take_token(self, scope: Scope, headers: Headers) -> None:
+        """Note whether a request may do what needs the token, and take it off its path."""
+        first, slash, rest = scope["path"].lstrip("/").partition("/")
+        is_in_path = bool(self._token and slash) and hmac.compare_digest(first.encode(errors="replace"), self._token)
+        if is_in_path:
+            scope["path"] = "/" + rest
+            scope["raw_path"] = scope["path"].encode(errors="replace")
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        is_in_header = scheme.lower() == "bearer" and hmac.compare_digest(
+            given.strip().encode(errors="replace"), self._token
+        )
+        scope[IS_ALLOWED] = not self._token or is_in_path or is_in_header
+
+    def _is_named(self, host: str) -> bool:
+        """Whether a Host is one under which a server on a loopback address may be asked: an address cannot be made to
+        lead elsewhere."""
+        if self._hosts is None:
+            return True
+        name = host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
+        name = name.lower().rstrip(".")
+        with suppress(ValueError):
+            return bool(ipaddress.ip_address(name))
+        return name == "localhost" or name.endswith(".localhost") or name in self._hosts
+
+    def _allow_origin(self, request: Headers, answer: MutableHeaders) -> None:
+        if "*" in self._origins:
+            answer["Access-Control-Allow-Origin"] = "*"
+            return
+        answer["Vary"] = "Origin"
+        if (origin := request.get("origin", "")) in self._origins:
+            answer["Access-Control-Allow-Origin"] = origin
+
+
+def is_allowed(request: Request) -> bool:
+    """Whether a request has the token, if there is one."""
+    return bool(request.scope.get(IS_ALLOWED))

@@ -1,0 +1,153 @@
+"""OTLP over HTTP: requests that are passed on with names added, and answers in the encoding of the request."""
+
+import json
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from symbolize.core.cursor import varint_at
+from symbolize.core.errors import SymbolizeError, UsageError
+from symbolize.core.protobuf import BYTES, NUMBER, VARINT, WIRE_TYPE, field, varint
+
+PROTOBUF: Final = "application/x-protobuf"
+JSON: Final = "application/json"
+MAX_ANSWER: Final = 1 << 16
+"""Bytes of the answer of the server that requests are passed on to."""
+SECONDS: Final = 30.0
+KEPT: Final = ("retry-after", "www-authenticate")
+"""Fields of its answer that are passed back."""
+PARTIAL_SUCCESS: Final = 1
+REJECTED_PROFILES, ERROR_MESSAGE = 1, 2
+"""Fields of ExportProfilesServiceResponse and of its ExportProfilesPartialSuccess."""
+CODE, MESSAGE = 1, 2
+"""Fields of google.rpc.Status."""
+CODES: Final = {400: 3, 401: 16, 403: 7, 404: 5, 408: 4, 413: 8, 415: 3, 422: 3, 429: 8, 503: 14}
+"""Codes of google.rpc by HTTP status; anything else is INTERNAL."""
+INTERNAL: Final = 13
+
+Fields = dict[int, int | bytes]
+
+
+class Passed(NamedTuple):
+    """The answer of the server behind."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str]
+
+
+class Forward:
+    """Passes requests on to the server at `url`, with the clients' Authorization if `authorizes`."""
+
+    def __init__(self, url: str, authorizes: bool = False) -> None:
+        import urllib3
+
+        try:
+            parts = urlsplit(url)
+            is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        except ValueError:
+            is_url = False
+        if not is_url or parts.username is not None:
+            raise UsageError(f"--forward {url.rpartition('@')[2]}: not an http or https URL without a password")
+        self.url = url
+        self.authorizes = authorizes
+        self._pool = urllib3.PoolManager(maxsize=8, retries=False, timeout=SECONDS)
+
+    def post(self, body: bytes, authorization: str) -> Passed:
+        """Send a request. Raises SymbolizeError if there is no answer."""
+        import urllib3
+
+        headers = {"Content-Type": PROTOBUF}
+        if self.authorizes and authorization:
+            headers["Authorization"] = authorization
+        try:
+            answer = self._pool.request(
+                "POST", self.url, body=body, headers=headers, redirect=False, preload_content=False
+            )
+            try:
+                data = answer.read(MAX_ANSWER + 1)
+            finally:
+                answer.close()
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            logging.getLogger("uvicorn.error").error("%s: does not answer: %s", self.url, error)
+            raise SymbolizeError("the server that profiles are passed on to does not answer") from error
+        kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
+        status = int(answer.status)
+        if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST or len(data) > MAX_ANSWER:
+            return Passed(HTTPStatus.BAD_GATEWAY, b"", {})
+        return Passed(status, data, kept)
+
+
+def is_json(content_type: str) -> bool:
+    """Whether a request is in JSON. Raises UsageError for one that is in neither encoding."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind not in (JSON, PROTOBUF, "application/protobuf", ""):
+        raise UsageError(f"the Content-Type is neither {PROTOBUF} nor {JSON}")
+    return kind == JSON
+
+
+def in_kind(passed: Passed, as_json: bool) -> bytes:
+    """The body of an answer in the encoding of the request, empty if it cannot be read."""
+    if not as_json:
+        return passed.body
+    try:
+        fields = fields_of(passed.body)
+        if passed.status >= HTTPStatus.BAD_REQUEST:
+            return as_json_status(fields)
+        partial = fields.get(PARTIAL_SUCCESS)
+        inner = fields_of(partial) if isinstance(partial, bytes) else {}
+    except ValueError:
+        return b"{}"
+    if not inner:
+        return b"{}"
+    names: Mapping[int, str] = {REJECTED_PROFILES: "rejectedProfiles", ERROR_MESSAGE: "errorMessage"}
+    return json.dumps(
+        {"partialSuccess": {names[key]: text(value) for key, value in inner.items() if key in names}}
+    ).encode()
+
+
+def as_json_status(fields: Fields) -> bytes:
+    """A google.rpc.Status as JSON."""
+    code, message = fields.get(CODE, 0), fields.get(MESSAGE, b"")
+    return json.dumps({"code": code if isinstance(code, int) else 0, "message": text(message)}).encode()
+
+
+def text(value: int | bytes) -> str:
+    """A value as JSON has it: 64-bit numbers are strings there."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def status_body(status: int, problem: str, as_json: bool) -> bytes:
+    """The google.rpc.Status of an error."""
+    code = CODES.get(status, INTERNAL)
+    if as_json:
+        return json.dumps({"code": code, "message": problem}).encode()
+    return varint(CODE << NUMBER | VARINT) + varint(code) + field(MESSAGE << NUMBER | BYTES, problem.encode())
+
+
+def fields_of(data: bytes) -> Fields:
+    """The numbers and bytes of a small message, the last of each field. Raises ValueError for what is none."""
+    found: Fields = {}
+    at = 0
+    while at < len(data):
+        tag, at = needed(varint_at(data, at))
+        value, at = needed(varint_at(data, at))
+        if tag & WIRE_TYPE == BYTES:
+            if value > len(data) - at:
+                raise ValueError("is cut short")
+            found[tag >> NUMBER] = data[at : at + value]
+            at += value
+        elif tag & WIRE_TYPE == VARINT:
+            found[tag >> NUMBER] = value
+        else:
+            raise ValueError("has a field that no answer has")
+    return found
+
+
+def needed(read: tuple[int, int] | None) -> tuple[int, int]:
+    """A number that has to be there."""
+    if read is None:
+        raise ValueError("is cut short")
+    return read
