@@ -25,6 +25,7 @@ MAX_ANSWER: Final = 128 << 20
 """Bytes of an answer."""
 MAX_OFFSET: Final = 1 << 63
 VADDRS: Final = 1 << 64
+MASK32: Final = (1 << 32) - 1
 DEBUG_NAME: Final = re.compile(r"[A-Za-z0-9_.+{}@<> ~\-\[\]:]{0,1000}")
 MODULE_ID: Final = re.compile("[0-9a-f]{4,128}")
 
@@ -151,9 +152,9 @@ class Answer:
         for number, (module, offset) in enumerate(stack):
             text = texts[module].get(offset)
             self.named += text is not None
-            where = b'{"frame":%d%b%b"' % (number, begins[module], hex(offset).encode())
-            result.append(where + (text or b"}"))
-            size += len(result[-1])
+            frame = b'{"frame":%d%b%#x"%b' % (number, begins[module], offset, text or b"}")
+            result.append(frame)
+            size += len(frame)
             if self._size + size > MAX_ANSWER:
                 raise TooLarge("the answer is too large: ask for fewer frames")
         self._size += size
@@ -179,16 +180,26 @@ def frames_at(module: Module, offsets: Sequence[int], mode: Mode) -> dict[int, b
     chosen = functions.take(rows.astype(np.int64))
     linked = [linkage or name for linkage, name in zip(chosen.linkage, chosen.name, strict=True)]
     called = [quoted(b'"function":', name) for name in demangle(linked, mode)]
-    paths = {int(row): quoted(b'"file":', frames.files[int(row)]) for row in np.unique(frames.file) if row >= 0}
-    function, files, lines = which.tolist(), frames.file.tolist(), frames.line.tolist()
-    shown = [
+    # By their numbers + 1: a line without a file is none.
+    paths = {int(row) + 1: quoted(b'"file":', frames.files[int(row)]) for row in np.unique(frames.file) if row >= 0}
+    # Most frames share function, file and line with others: each of these is written once.
+    file_of, of_file = np.unique((which.astype(np.int64) << 32) + frames.file + 1, return_inverse=True)
+    line_of, number = np.unique((of_file.astype(np.int64) << 32) + frames.line, return_inverse=True)
+    distinct = [(file_of[at >> 32], at & MASK32) for at in line_of.tolist()]
+    written = [
         b",".join(
             part
-            for part in (called[row], paths.get(file, b""), b'"line":%d' % line if file >= 0 and line else b"")
+            for part in (
+                called[key >> 32],
+                paths.get(key & MASK32, b""),
+                b'"line":%d' % line if line and key & MASK32 else b"",
+            )
             if part
         )
-        for row, file, line in zip(function, files, lines, strict=True)
+        for key, line in ((int(key), line) for key, line in distinct)
     ]
+    shown = [written[each] for each in number.tolist()]
+    function = which.tolist()
     starts, begins, ends = frames.offsets.tolist(), names.begin.tolist(), names.end.tolist()
     result: dict[int, bytes] = {}
     for row, (offset, vaddr) in enumerate(zip(offsets, vaddrs.tolist(), strict=True)):
