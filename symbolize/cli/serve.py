@@ -46,7 +46,10 @@ def run_serve(arguments: Sequence[str]) -> int:
         os.mkdir(metrics)
         # prometheus_client reads it when it is imported: the workers add up their metrics in this folder.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics
-        return serve(options, token, folder)
+        try:
+            return serve(options, token, folder)
+        finally:
+            del os.environ["PROMETHEUS_MULTIPROC_DIR"]
 
 
 def serve(options: argparse.Namespace, token: str, shared: str) -> int:

@@ -60,15 +60,16 @@ class Watched(threading.local):
 class Module:
     """One binary, which one thread at a time uses, and which is closed when the last request that holds it is answered.
 
-    `users` and `is_retired` are those of `Modules`. `is_quick`: whether its whole table is at hand.
+    `users` and `is_retired` are those of `Modules`, and `walk` the walk after which its files were looked for.
+    `is_quick`: whether its whole table is at hand.
     """
 
-    def __init__(self, opened: OpenBinaries, binary: Binary, build_id: str) -> None:
+    def __init__(self, opened: OpenBinaries, binary: Binary, found: BinaryMatch, walk: int) -> None:
         self._opened = opened
         self._lock = threading.Lock()
         self._looked_at = time.monotonic()
         self._binary = binary
-        self.build_id = build_id
+        self.build_id, self.paths, self.walk = found.build_id, tuple(found.paths), walk
         self.users = 0
         self.is_retired = self.is_quick = False
         self.memory = 0
@@ -147,10 +148,11 @@ class Modules:
         return build_id in self._unknown and self._last_walk() == self._walked_at
 
     def hold(self, build_id: str) -> Module | None:
-        """The binary with a build id or Breakpad id if it is open; `release` has to follow."""
+        """The binary with a build id or Breakpad id if it is open, and the folders were not walked since: there may be
+        further files of it. `release` has to follow."""
         with self._lock:
             module = self._open.get(self._full_ids.get(build_id, build_id))
-            if module is None:
+            if module is None or module.walk != self._walked_at:
                 return None
             module.users += 1
             self._open.move_to_end(module.build_id)
@@ -186,7 +188,11 @@ class Modules:
         self._notice_walk()
         if self._servers is not None:
             self._servers.failures = []
-        module = self._opened(find_binary(self.index, build_id, ""))
+        walk = self._walked_at
+        found = find_binary(self.index, build_id, "")
+        if self._is_open(found, walk):
+            return True
+        module = self._opened(found, walk)
         if module is None:
             if self._servers is not None and self._servers.failures:
                 raise SymbolizeError("a server that may have the file did not answer as it should")
@@ -201,11 +207,11 @@ class Modules:
             module.close()
             raise
         with self._lock:
-            known = self._open.setdefault(module.build_id, module)
+            before = self._open.pop(module.build_id, None)
+            self._open[module.build_id] = module
             if build_id != module.build_id:
                 self._full_ids[build_id] = module.build_id
-            unused = [] if known is module else [module]
-            unused += self._surplus()
+            unused = [*([before] if before is not None else []), *self._surplus()]
             for each in unused:
                 each.is_retired = True
             closed = [each for each in unused if not each.users]
@@ -213,6 +219,15 @@ class Modules:
         for each in closed:
             each.close()
         return True
+
+    def _is_open(self, found: BinaryMatch, walk: int) -> bool:
+        """Whether a binary is open with all the files that were found; then it is good until the next walk."""
+        with self._lock:
+            module = self._open.get(found.build_id)
+            is_same = module is not None and found.verified and module.paths == tuple(found.paths)
+            if is_same and module is not None:
+                module.walk = walk
+            return is_same
 
     def _surplus(self) -> Iterator[Module]:
         """Take the modules off the list that are too many or too large, those first that were not used for long."""
@@ -230,10 +245,6 @@ class Modules:
                 del self._open[module.build_id]
             module.is_retired = True
             self._note()
-
-    def forget(self, module: Module) -> None:
-        """Open a module anew when it is asked for again, as its files changed."""
-        self._retire(module)
 
     def _note(self) -> None:
         self._metrics.opened(len(self._open), sum(module.memory for module in self._open.values()))
@@ -290,9 +301,9 @@ class Modules:
             self._open.clear()
         self.index.close()
 
-    def _opened(self, found: BinaryMatch) -> Module | None:
+    def _opened(self, found: BinaryMatch, walk: int) -> Module | None:
         if not found.paths or not found.verified:
             return None
         opened = OpenBinaries(self.index, self._cache)
         binary, _ = opened.one(found)
-        return Module(opened, binary, found.build_id) if binary is not None else None
+        return Module(opened, binary, found, walk) if binary is not None else None

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from symbolize.core.errors import UsageError
-from symbolize.serve.symbolication import Answer, Job, Request, parsed
+from symbolize.serve.symbolication import DEBUG_NAME, MAX_OFFSET, Answer, Job, Request, parsed
 
 FIELDS = ("debugName", "debugId", "moduleOffset", "file")
 MAX_DIGITS = 18
@@ -27,7 +27,9 @@ class SourceRequest(NamedTuple):
             offset = int(where, 16) if len(where) <= MAX_DIGITS else -1
         except ValueError:
             offset = -1
-        if not 0 <= offset < 1 << 63:
+        if not DEBUG_NAME.fullmatch(name):
+            raise UsageError("debugName has characters that no name of a module has")
+        if not 0 <= offset < MAX_OFFSET:
             raise UsageError("moduleOffset is no hexadecimal number of an offset")
         key = name, debug_id
         return cls(file, debug_id.lower(), Request([Job([key], [[(0, offset)]])], {key: {offset: None}}))

@@ -8,12 +8,10 @@ import signal
 import socket
 import subprocess
 import time
-import uuid
 from collections.abc import Iterator
 from http import HTTPStatus as Status
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,7 +21,7 @@ from symbolize.load import load
 from symbolize.write import write
 from tests.support.fixture_files import FIXTURES
 from tests.support.http_server import HttpServer, Request
-from tests.support.symbol_server import SymbolServer, symbol_server, wait_until_ready
+from tests.support.symbol_server import SymbolServer, breakpad_id, build_id, job, symbol_server, wait_until_ready
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -43,22 +41,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SymbolServer]:
     folders = [f"--binaries={BINARIES / name}" for name in ("gcc-pie", "gcc-nopie-dwarf4")]
     with symbol_server([*folders, "--cache", str(cache), "--body-limit", "1M"]) as running:
         yield running
-
-
-def build_id(path: Path) -> str:
-    """The build id of a file, as readelf reads it."""
-    notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
-    return notes.partition("Build ID: ")[2].split()[0]
-
-
-def breakpad_id(path: Path) -> str:
-    """The build id as Mozilla's clients have it."""
-    return uuid.UUID(bytes_le=bytes.fromhex(build_id(path))[:16]).hex.upper() + "0"
-
-
-def job(path: Path, offsets: list[int]) -> dict[str, Any]:
-    """A request for the frames at some offsets of a file."""
-    return {"memoryMap": [[path.name, breakpad_id(path)]], "stacks": [[[0, offset] for offset in offsets]]}
 
 
 @pytest.mark.skipif(not LLVM, reason="llvm-symbolizer-19 is not installed")

@@ -6,10 +6,13 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 PATIENCE = 60.0
@@ -29,10 +32,9 @@ class Answer(NamedTuple):
 
 
 @dataclass
-class SymbolServer:
-    """A running server."""
+class HttpClient:
+    """Asks a server at a port of this machine."""
 
-    process: "subprocess.Popen[str]"
     port: int
 
     @property
@@ -54,6 +56,13 @@ class SymbolServer:
         """Ask for names."""
         return self.ask("POST", "/symbolicate/v5", json.dumps(request).encode())
 
+
+@dataclass
+class SymbolServer(HttpClient):
+    """A running server of `symbolize serve`."""
+
+    process: "subprocess.Popen[str]"
+
     def workers(self) -> list[int]:
         """The ids of its worker processes that hold its socket."""
         children = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
@@ -67,6 +76,22 @@ def _command_line(pid: int) -> bytes:
         return file.read()
 
 
+def build_id(path: Path) -> str:
+    """The build id of a file, as readelf reads it."""
+    notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
+    return notes.partition("Build ID: ")[2].split()[0]
+
+
+def breakpad_id(path: Path) -> str:
+    """The build id as Mozilla's clients have it."""
+    return uuid.UUID(bytes_le=bytes.fromhex(build_id(path))[:16]).hex.upper() + "0"
+
+
+def job(path: Path, offsets: list[int]) -> dict[str, Any]:
+    """A request for the frames at some offsets of a file."""
+    return {"memoryMap": [[path.name, breakpad_id(path)]], "stacks": [[[0, offset] for offset in offsets]]}
+
+
 @contextmanager
 def symbol_server(options: Sequence[str], token: str = "") -> Iterator[SymbolServer]:
     """`symbolize serve` with `options` and one worker, if they name no other number, ended afterwards."""
@@ -76,13 +101,46 @@ def symbol_server(options: Sequence[str], token: str = "") -> Iterator[SymbolSer
     command = [sys.executable, "-m", "symbolize", "serve", "--port", str(port), "--workers", "1", *options]
     environment = os.environ | ({"SYMBOLIZE_TOKEN": token} if token else {})
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
-    server = SymbolServer(process, port)
+    server = SymbolServer(port, process)
     try:
         wait_until_ready(server)
         yield server
     finally:
         process.terminate()
         process.communicate()
+
+
+def settings(folder: Path, *binaries: Path, **more: Any) -> Any:
+    """A server over some folders with binaries, with its cache in `folder`."""
+    from symbolize.serve.worker import Settings
+
+    (folder / "shared").mkdir(exist_ok=True)
+    roots = [str(path) for path in binaries]
+    return Settings(roots, cache=str(folder / "cache"), cache_limit=1 << 30, shared=str(folder / "shared"), **more)
+
+
+@contextmanager
+def serving(settings: Any) -> Iterator[HttpClient]:
+    """A server with the `Settings` of a worker in a thread of this process, where a test may change its limits."""
+    import uvicorn
+
+    from symbolize.serve.protocol import GuardedProtocol
+    from symbolize.serve.worker import application
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        config = uvicorn.Config(
+            application(settings), http=GuardedProtocol, ws="none", log_config=None, proxy_headers=False
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        try:
+            client = HttpClient(listening.getsockname()[1])
+            client.ask("GET", "/healthz")
+            yield client
+        finally:
+            server.should_exit = True
+            thread.join(PATIENCE)
 
 
 def wait_until_ready(server: SymbolServer) -> None:
