@@ -46,6 +46,7 @@ class Settings:
     upload_limit: int = Limits.upload
     uploads_limit: int = Limits.uploads
     body_limit: int = Limits.body
+    body_seconds: float = Limits.body_seconds
     forward: str = ""
     authorizes: bool = False
     token: str = ""
@@ -110,6 +111,6 @@ def application(settings: Settings) -> ASGIApp:
         Uploads(settings.uploads, settings.upload_limit, settings.uploads_limit) if settings.uploads else None,
         forward_of(settings),
         settings.demangle,
-        Limits(body=settings.body_limit),
+        Limits(body=settings.body_limit, body_seconds=settings.body_seconds),
     )
     return Server(parts, metrics).app(settings.token, settings.hosts, settings.origins, log_of(settings))

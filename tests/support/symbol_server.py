@@ -128,9 +128,8 @@ def serving(settings: Any) -> Iterator[HttpClient]:
     from symbolize.serve.worker import application
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        config = uvicorn.Config(
-            application(settings), http=GuardedProtocol, ws="none", log_config=None, proxy_headers=False
-        )
+        options: dict[str, Any] = {"ws": "none", "log_config": None, "proxy_headers": False, "timeout_keep_alive": 1}
+        config = uvicorn.Config(application(settings), http=GuardedProtocol, **options)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()

@@ -1,0 +1,312 @@
+"""Clients that are slow, greedy or hostile, and others that they do not harm."""
+
+import gzip
+import json
+import logging
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from http import HTTPStatus as Status
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.fixture_files import FIXTURES
+from tests.support.symbol_server import HttpClient, build_id, job, serving, settings
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+
+from symbolize.serve import bodies, protocol
+
+BINARIES = FIXTURES / "bin" / "gcc-pie"
+LEDGER = BINARIES / "ledger"
+PROFILE = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
+HEAD = b"POST /symbolicate/v5 HTTP/1.1\r\nHost: localhost\r\n"
+GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+PATIENCE = 30.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpClient]:
+    """A server whose patience is short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protocol, "HEAD_SECONDS", 0.5)
+        patch.setattr(protocol, "LINGER_SECONDS", 0.5)
+        patch.setattr(protocol, "STALL_SECONDS", 0.5)
+        limits: dict[str, Any] = {"body_limit": 4 << 20, "body_seconds": 0.5, "hosts": []}
+        with serving(settings(tmp_path_factory.mktemp("serve"), BINARIES, **limits)) as running:
+            yield running
+            # Nobody was harmed.
+            assert running.symbolicate(job(LEDGER, [0x25D0])).json()["results"][0]["stacks"][0][0]["function"]
+
+
+def connected(server: HttpClient) -> socket.socket:
+    """A connection, on which nobody waits for ever."""
+    connection = socket.create_connection(("127.0.0.1", server.port))
+    connection.settimeout(PATIENCE)
+    return connection
+
+
+def rest(connection: socket.socket) -> bytes:
+    """What comes until the connection ends."""
+    data = b""
+    try:
+        while chunk := connection.recv(1 << 16):
+            data += chunk
+    except ConnectionError:
+        pass
+    return data
+
+
+@pytest.mark.parametrize("begun", [b"", b"G", HEAD, HEAD + b"X-Header: 1", b"\r\n"])
+def test_slow_heads(server: HttpClient, begun: bytes) -> None:
+    """A connection without a head ends, whatever comes of it."""
+    with connected(server) as slow:
+        slow.sendall(begun)
+        assert rest(slow) == b""
+
+
+def test_a_head_that_comes_after_another_request(server: HttpClient) -> None:
+    """Has to be there in time too."""
+    with connected(server) as slow:
+        slow.sendall(GET + b"GET /heal")
+        assert rest(slow).count(b"200 OK") == 1
+
+
+def test_slow_bodies(server: HttpClient) -> None:
+    """A body that does not arrive is a timeout, after which the connection ends."""
+    with connected(server) as slow:
+        slow.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
+        assert b" 408 " in rest(slow)
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (HEAD + b"X-Header: " + b"x" * (1 << 20), b" 431 "),
+        (HEAD + b"X: 1\r\n" * 100_000, b" 431 "),
+        (b"GET /" + b"x" * (1 << 20), b" 431 "),
+        (HEAD + b"Content-Length: 2x\r\n\r\n{}", b" 400 "),
+        (HEAD + b"Content-Length: -1\r\n\r\n{}", b" 400 "),
+        (HEAD + b"Content-Length: 99999999999999999999999\r\n\r\n{}", b" 400 "),
+        (HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n{}", b" 400 "),
+        (HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b" 400 "),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", b" 400 "),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b" 400 "),
+        (b"SSH-2.0-x\r\n\r\n", b" 400 "),
+        (GET.replace(b"localhost", b"evil.example"), b" 421 "),
+        (b"GET /healthz HTTP/1.1\r\n\r\n", b" 421 "),
+    ],
+    ids=range(13),
+)
+def test_heads_that_are_none(server: HttpClient, head: bytes, status: bytes) -> None:
+    """Are refused, and cost nothing."""
+    with connected(server) as hostile:
+        try:
+            hostile.sendall(head)
+        except ConnectionError:
+            return  # refused before all of it was sent
+        assert status in rest(hostile)[:100] + b" 431 " * (len(head) > 1 << 18)
+
+
+def test_trailers(server: HttpClient) -> None:
+    """Fields behind a body count as those of the head."""
+    with connected(server) as hostile:
+        hostile.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n")
+        try:
+            for _ in range(100):
+                hostile.sendall(b"X: " + b"x" * 10_000 + b"\r\n")
+        except ConnectionError:
+            return
+        assert b" 431 " in rest(hostile)
+
+
+def test_pipelines(server: HttpClient) -> None:
+    """A few requests may wait for the answers before them; many are refused."""
+    with connected(server) as client:
+        client.sendall(GET * 5)
+        assert rest(client).count(b"200 OK") == 5
+    with connected(server) as greedy:
+        greedy.sendall(GET * 10_000)
+        assert rest(greedy).count(b"200 OK") < 100
+
+
+def test_answers_that_nobody_reads(server: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection ends, and what was to be sent is dropped."""
+    ended = threading.Event()
+    lost = protocol.GuardedProtocol.connection_lost
+
+    def note(self: protocol.GuardedProtocol, error: Exception | None) -> None:
+        lost(self, error)
+        ended.set()
+
+    body = json.dumps(job(LEDGER, [0x25D0] * 9000)).encode()
+    with connected(server) as greedy:
+        monkeypatch.setattr(protocol.GuardedProtocol, "connection_lost", note)
+        greedy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        greedy.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        # A connection that is only closed would be held until all was read.
+        assert ended.wait(PATIENCE)
+
+
+def test_bodies_behind_a_refusal(server: HttpClient) -> None:
+    """What was refused need not be sent to its end."""
+    with connected(server) as client:
+        client.sendall(b"POST /symbolize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999999\r\n\r\nx")
+        assert b" 413 " in rest(client)
+    with connected(server) as client:
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999999\r\n\r\nx")
+        assert b" 200 " in rest(client)
+
+
+def test_many_connections(server: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those above the limit get an answer, and the others theirs."""
+    monkeypatch.setattr(protocol, "most_connections", lambda: 50)
+    held = [connected(server) for _ in range(60)]
+    try:
+        answers = [b""] * 60
+        for number, each in enumerate(held):
+            try:
+                each.sendall(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+            except ConnectionError:
+                pass
+            answers[number] = rest(each)
+        assert sum(b"200 OK" in each for each in answers) >= 50
+        refused = [each for each in answers if b"200 OK" not in each]
+        assert all(b" 503 " in each or not each for each in refused)
+    finally:
+        for each in held:
+            each.close()
+
+
+def test_requests_that_are_broken_off(server: HttpClient) -> None:
+    """In the middle of heads and bodies, and before the answer."""
+    body = json.dumps(job(LEDGER, [0x25D0] * 1000)).encode()
+    whole = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    for size in (1, 20, len(HEAD) + 10, len(whole) - 1, len(whole)):
+        with connected(server) as client:
+            client.sendall(whole[:size])
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/%00",
+        "/..",
+        "/../../etc/passwd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/buildid/%00/debuginfo",
+        f"/buildid/{'ab' * 20}/section/%0d%0aX-Injected:%201",
+        f"/buildid/{'ab' * 20}/source/%ff%fe",
+        f"/buildid/{'ab' * 20}/source/{'a/' * 5000}",
+        "/symbolize?emit=%0d%0aX-Injected:1",
+        "/" + "a/" * 10_000,
+    ],
+)
+def test_paths(server: HttpClient, path: str) -> None:
+    """Lead to nothing."""
+    answer = server.ask("GET", path)
+    assert answer.status in (
+        Status.NOT_FOUND,
+        Status.BAD_REQUEST,
+        Status.METHOD_NOT_ALLOWED,
+    )
+    assert "x-injected" not in answer.headers
+
+
+def test_compressed_profiles(server: HttpClient) -> None:
+    """A profile may be compressed; what expands to too much is refused, as are several in one."""
+    plain = server.ask("POST", "/symbolize", PROFILE.read_bytes())
+    packed = server.ask("POST", "/symbolize", gzip.compress(PROFILE.read_bytes()), Content_Encoding="gzip")
+    assert packed.body == plain.body
+    bomb = gzip.compress(gzip.compress(bytes(1 << 28)))
+    assert server.ask("POST", "/symbolize", bomb).status == Status.UNPROCESSABLE_ENTITY
+    for query, problem in (
+        ("emit=html", "emit"),
+        ("demangle=x", "demangle"),
+        ("force=1", "force"),
+        ("sample-type=x", "x"),
+    ):
+        refused = server.ask("POST", f"/symbolize?{query}", PROFILE.read_bytes())
+        assert refused.status == Status.BAD_REQUEST
+        assert problem in refused.json()["title"]
+    bare = server.ask("POST", "/symbolize?demangle=none", PROFILE.read_bytes())
+    assert bare.body != plain.body
+    assert int(json.loads(plain.headers["x-symbolize-report"])["symbolized_locations"]) > 0
+    assert len(plain.headers["x-symbolize-report"]) <= 8 << 10
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]:80", "localhost:8080", "a.localhost", "LOCALHOST."])
+def test_hosts(server: HttpClient, host: str) -> None:
+    """Names of this machine are let in."""
+    assert server.ask("GET", "/healthz", Host=host).status == Status.OK
+
+
+@pytest.mark.parametrize(
+    ("more", "origin", "allowed"),
+    [
+        ({}, "https://a.example", "*"),
+        ({"origins": ["https://a.example"]}, "https://a.example", "https://a.example"),
+        ({"origins": ["https://a.example"]}, "https://b.example", None),
+    ],
+)
+def test_origins(tmp_path: Path, more: dict[str, Any], origin: str, allowed: str | None) -> None:
+    """Pages of other origins read only what they may, errors too."""
+    with serving(settings(tmp_path, BINARIES, **more)) as running:
+        for body in (b"{}", json.dumps(job(LEDGER, [1])).encode()):
+            answer = running.ask("POST", "/symbolicate/v5", body, Origin=origin)
+            assert answer.headers.get("access-control-allow-origin") == allowed
+        assert "access-control-allow-origin" not in running.ask("GET", "/metrics", Origin=origin).headers
+
+
+def test_tokens_in_paths(tmp_path: Path) -> None:
+    """A page that cannot send a header has the token in the address, which no log shows."""
+    token, log = "a-token-of-the-tests", tmp_path / "log"
+    more = {"token": token, "access_log": str(log), "hosts": ["symbols.example"]}
+    body = json.dumps(job(LEDGER, [0x25D0])).encode()
+    with serving(settings(tmp_path, BINARIES, **more)) as running:
+        assert running.ask("POST", "/symbolicate/v5", body).status == Status.UNAUTHORIZED
+        assert running.ask("POST", "/another-token/symbolicate/v5", body).status == Status.NOT_FOUND
+        assert running.ask("POST", f"/{token}/symbolicate/v5", body, Host="symbols.example").status == Status.OK
+        preflight = running.ask("OPTIONS", f"/{token}/symbolicate/v5", Origin="https://a.example")
+        assert preflight.status == Status.NO_CONTENT
+        assert running.ask("POST", "/symbolicate/v5", body, Authorization=f"bearer {token}").status == Status.OK
+        assert running.ask("GET", f"/buildid/{build_id(LEDGER)}/executable").status == Status.OK
+        assert running.ask("GET", '/a"b%0a{').status == Status.NOT_FOUND
+    text = log.read_text()
+    assert token not in text
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [line["status"] for line in lines if line["path"] != "/healthz"] == [401, 404, 200, 204, 200, 200, 404]
+    assert {*lines[0]} == {"time", "client", "forwarded", "method", "path", "status", "bytes", "seconds"}
+
+
+def test_status_page(server: HttpClient) -> None:
+    """For people: one page that loads and runs nothing."""
+    page = server.ask("GET", "/", Accept="text/html")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert b"<script" not in page.body
+    assert b"src=" not in page.body
+    assert server.ask("GET", "/").headers["content-type"].startswith("text/plain")
+
+
+def test_readiness(server: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that takes no more bodies says so, and refuses the next one to be asked again."""
+    monkeypatch.setattr(bodies.Bodies, "is_full", True)
+    assert server.ask("GET", "/readyz").status == Status.SERVICE_UNAVAILABLE
+    assert server.ask("GET", "/healthz").status == Status.OK
+    answer = server.symbolicate(job(LEDGER, [1]))
+    assert (answer.status, answer.headers["retry-after"]) == (Status.SERVICE_UNAVAILABLE, "2")
+
+
+def test_nothing_is_logged_for_bad_requests(server: HttpClient, caplog: pytest.LogCaptureFixture) -> None:
+    """Otherwise hostile clients fill disks."""
+    with caplog.at_level(logging.ERROR):
+        server.ask("POST", "/symbolicate/v5", b"{")
+        server.ask("POST", "/symbolize", b"nothing")
+        server.ask("GET", "/buildid/zz/debuginfo")
+    assert caplog.records == []

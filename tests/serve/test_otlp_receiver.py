@@ -1,0 +1,208 @@
+"""OTLP profiles over HTTP: passed on with names added, answered as collectors expect."""
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http import HTTPStatus as Status
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.fixture_files import FIXTURES
+from tests.support.http_server import HttpServer, Request
+from tests.support.symbol_server import Answer, HttpClient, serving, settings
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+service = pytest.importorskip("opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2")
+json_format = pytest.importorskip("google.protobuf.json_format")
+
+MESSAGE = FIXTURES / "profiles" / "otlp" / "spectra-gcc-pie.otlp"
+BINARIES = FIXTURES / "bin" / "gcc-pie"
+PATH = "/v1development/profiles"
+PROTOBUF, JSON = "application/x-protobuf", "application/json"
+
+
+class Backend:
+    """A server behind, which answers as a test wants and keeps what it got."""
+
+    def __init__(self) -> None:
+        self.status, self.answer, self.headers = Status.OK, b"", {}
+        self.received: list[tuple[bytes, dict[str, str]]] = []
+
+    def behave(self, request: Request) -> None:
+        """Take a request."""
+        self.received.append((request.body(), dict(request.headers)))
+        request.reply(self.status, self.answer, Content_Type=PROTOBUF, **self.headers)
+
+
+@contextmanager
+def proxied(folder: Path, **more: Any) -> Iterator[tuple[HttpClient, Backend]]:
+    """A server in front of another one."""
+    backend = Backend()
+    with ExitStack() as held:
+        behind = held.enter_context(HttpServer(backend.behave))
+        forward = f"{behind.url}{PATH}"
+        yield held.enter_context(serving(settings(folder, BINARIES, forward=forward, **more))), backend
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HttpClient, Backend]]:
+    """A server in front of another one."""
+    with proxied(tmp_path_factory.mktemp("otlp")) as both:
+        yield both
+
+
+def send(server: HttpClient, body: bytes, kind: str = PROTOBUF, **headers: str) -> Answer:
+    """Send a request as a collector does."""
+    return server.ask("POST", PATH, body, Content_Type=kind, **headers)
+
+
+def as_json(data: bytes) -> bytes:
+    """A request in JSON, where OTLP has ids in hexadecimal."""
+
+    def hexadecimal(value: Any) -> Any:
+        if isinstance(value, list):
+            return [hexadecimal(each) for each in value]
+        if isinstance(value, dict):
+            ids = ("traceId", "spanId", "profileId")
+            return {
+                key: base64.b64decode(each).hex() if key in ids else hexadecimal(each) for key, each in value.items()
+            }
+        return value
+
+    message = service.ExportProfilesServiceRequest.FromString(data)
+    return json.dumps(hexadecimal(json_format.MessageToDict(message))).encode()
+
+
+def without_names(data: bytes) -> Any:
+    """A request without what names add: lines and functions, and the strings and flags that came with them."""
+    message = service.ExportProfilesServiceRequest.FromString(data)
+    tables = message.dictionary
+    for location in tables.location_table:
+        del location.lines[:]
+        del location.attribute_indices[:]
+    for mapping in tables.mapping_table:
+        del mapping.attribute_indices[:]
+    del tables.function_table[:]
+    return message
+
+
+def test_only_names_are_added(both: tuple[HttpClient, Backend]) -> None:
+    """Everything else is what it was, as the protobuf library reads both."""
+    server, backend = both
+    sent = MESSAGE.read_bytes()
+    assert send(server, sent).status == Status.OK
+    received, headers = backend.received[-1]
+    assert headers["content-type"] == PROTOBUF
+    before, after = without_names(sent), without_names(received)
+    for table in ("string_table", "attribute_table"):
+        first, second = (getattr(each.dictionary, table) for each in (before, after))
+        assert [*second][: len(first)] == [*first]
+        del first[:], second[:]
+    assert before == after
+    named = service.ExportProfilesServiceRequest.FromString(received).dictionary
+    texts = {named.string_table[each.name_strindex] for each in named.function_table}
+    assert len(texts) > 10
+    assert any("spectra" in each or "main" in each for each in texts)
+
+
+def test_encodings(both: tuple[HttpClient, Backend]) -> None:
+    """Compressed requests, and JSON, lead to the same message."""
+    import zstandard
+
+    server, backend = both
+    sent = MESSAGE.read_bytes()
+    assert send(server, sent).status == Status.OK
+    expected = backend.received[-1][0]
+    assert send(server, gzip.compress(sent), Content_Encoding="gzip").status == Status.OK
+    assert backend.received[-1][0] == expected
+    assert send(server, zstandard.ZstdCompressor().compress(sent), Content_Encoding="zstd").status == Status.OK
+    assert backend.received[-1][0] == expected
+    answer = send(server, as_json(sent), JSON)
+    assert (answer.status, answer.headers["content-type"], answer.json()) == (Status.OK, JSON, {})
+    parsed = service.ExportProfilesServiceRequest.FromString(backend.received[-1][0])
+    assert len(parsed.dictionary.function_table) > 10
+    assert send(server, gzip.compress(bytes(1000)), Content_Encoding="gzip").status == Status.BAD_REQUEST
+    assert send(server, sent, Content_Encoding="gzip").status == Status.BAD_REQUEST
+    assert send(server, sent, Content_Encoding="br").status == Status.UNSUPPORTED_MEDIA_TYPE
+    assert send(server, sent, "text/html").status == Status.BAD_REQUEST
+
+
+def test_an_empty_request(both: tuple[HttpClient, Backend]) -> None:
+    """Is a valid message."""
+    server, backend = both
+    assert send(server, b"").status == Status.OK
+    assert backend.received[-1][0] == b""
+
+
+def test_answers_are_passed_back(both: tuple[HttpClient, Backend]) -> None:
+    """Status, body in the encoding of the request, and when to come again."""
+    server, backend = both
+    partial = service.ExportProfilesPartialSuccess(rejected_profiles=3, error_message="three were bad")
+    backend.answer = service.ExportProfilesServiceResponse(partial_success=partial).SerializeToString()
+    sent = MESSAGE.read_bytes()
+    text = as_json(sent)
+    assert service.ExportProfilesServiceResponse.FromString(send(server, sent).body).partial_success == partial
+    expected = {"partialSuccess": {"rejectedProfiles": "3", "errorMessage": "three were bad"}}
+    assert send(server, text, JSON).json() == expected
+    backend.headers = {"Retry_After": "17"}
+    backend.answer = b"\x08\x0e\x12\x04busy"  # google.rpc.Status
+    try:
+        for status in (429, 502, 503, 504, 500, 400, 401):
+            backend.status = Status(status)
+            answer = send(server, sent)
+            assert (answer.status, answer.headers["retry-after"], answer.body) == (status, "17", backend.answer)
+            assert send(server, text, JSON).json() == {"code": 14, "message": "busy"}
+        backend.status, backend.answer = Status.OK, bytes(1 << 17)
+        assert send(server, sent).status == Status.BAD_GATEWAY
+        backend.status, backend.headers = Status.TEMPORARY_REDIRECT, {"Location": "http://127.0.0.1:1/"}
+        backend.answer = b""
+        assert send(server, sent).status == Status.BAD_GATEWAY
+    finally:
+        backend.status, backend.answer, backend.headers = Status.OK, b"", {}
+
+
+def test_what_is_no_request(both: tuple[HttpClient, Backend]) -> None:
+    """Is refused with a google.rpc.Status, and not passed on."""
+    server, backend = both
+    count = len(backend.received)
+    pprof = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
+    for body in (b"nothing", pprof.read_bytes(), MESSAGE.read_bytes()[:-7]):
+        answer = send(server, body)
+        assert answer.status == Status.BAD_REQUEST
+        assert answer.headers["content-type"] == PROTOBUF
+        assert answer.body.startswith(b"\x08\x03\x12")  # INVALID_ARGUMENT, and a message
+    answer = send(server, b"{}[", JSON)
+    assert answer.status == Status.BAD_REQUEST
+    assert answer.json()["code"] == 3
+    assert len(backend.received) == count
+
+
+def test_authorization(tmp_path: Path) -> None:
+    """That of the client is for this server, unless it is told to pass it on."""
+    sent = MESSAGE.read_bytes()
+    with proxied(tmp_path, token="a-token-of-the-tests") as (server, backend):
+        assert send(server, sent).status == Status.UNAUTHORIZED
+        assert send(server, sent, Authorization="Bearer a-token-of-the-tests").status == Status.OK
+        assert "authorization" not in backend.received[-1][1]
+    with proxied(tmp_path, authorizes=True) as (server, backend):
+        assert send(server, sent, Authorization="Basic abc").status == Status.OK
+        assert backend.received[-1][1]["authorization"] == "Basic abc"
+
+
+def test_nobody_behind(tmp_path: Path) -> None:
+    """A server that does not answer may do so later; without one nothing is received."""
+    with HttpServer(lambda request: None) as gone:
+        url = gone.url
+    with serving(settings(tmp_path, BINARIES, forward=url + PATH)) as server:
+        answer = send(server, MESSAGE.read_bytes())
+        assert (answer.status, answer.headers["retry-after"]) == (Status.SERVICE_UNAVAILABLE, "2")
+        assert url.encode() not in answer.body
+    with serving(settings(tmp_path, BINARIES)) as server:
+        answer = send(server, json.dumps({}).encode(), JSON)
+        assert answer.status == Status.NOT_FOUND
+        assert "--forward" in answer.json()["message"]
