@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from symbolize.elf import read_build_id
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.symbols import Binary, Frames, TableCache, frames_at
 from symbolize.symbols.retrying_lookup import look_up
+
+PAGE: Final = 1 << 12
 
 
 class Names(NamedTuple):
@@ -39,9 +41,10 @@ class Module:
 
     @property
     def base(self) -> int:
-        """The vaddr of the image's first byte, which offsets of Firefox' profiles count from."""
-        first = min(self.binary.loaded.segments, key=lambda segment: segment.vaddr, default=None)
-        return first.vaddr - first.vaddr % max(first.alignment, 1) if first is not None else 0
+        """The vaddr that offsets of Firefox' profiles count from: that of the page with the first loaded byte, where
+        the system maps it, whatever alignment the segment asks for (R415, offsets of frames)."""
+        first = min((segment.vaddr for segment in self.binary.loaded.segments), default=0)
+        return first - first % PAGE
 
     def names(self, vaddrs: UInt64) -> Names:
         """The frames at `vaddrs` (in any order). Raises ReadFailure, also if the module was closed meanwhile."""

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from time import perf_counter
 from typing import Any, Final
 
@@ -41,7 +42,7 @@ from symbolize.serve.debug_files import (
 from symbolize.serve.gate import ROUTE, AccessLog, Gate, is_allowed
 from symbolize.serve.lanes import RETRY_AFTER, Lane, Once
 from symbolize.serve.metrics import Metrics
-from symbolize.serve.modules import Module, Modules
+from symbolize.serve.modules import HeldModule, Modules
 from symbolize.serve.profiles import Profiles
 from symbolize.serve.source_of_frame import SourceRequest
 from symbolize.serve.symbolication import MODULE_ID, Answer, Found, TooLarge, parsed, read_request
@@ -285,7 +286,7 @@ class Server:
         lane = self.quick if all(module.is_quick for module in held) else self.slow
         return await lane.run(job, lambda: self._release(held))
 
-    def _release(self, held: Iterable[Module]) -> None:
+    def _release(self, held: Iterable[HeldModule]) -> None:
         for module in held:
             self.parts.modules.release(module)
 
@@ -429,7 +430,8 @@ class Server:
     async def _fetch(
         self, request: Request, build_id: str, what: str, fetch: Callable[[str], Fetched]
     ) -> Opened | None:
-        """What the servers behind have, unless the request came through too many of them."""
+        """What the servers behind have, unless the request came through too many of them (R418, requests that are
+        passed on)."""
         before = request.headers.get("x-forwarded-for", "")
         if before.count(",") + bool(before) >= MAX_HOPS:
             self.metrics.refused("hops")
@@ -467,7 +469,7 @@ class Server:
 async def not_routed(request: Request, error: Exception) -> Response:
     """The answer to what no route is for."""
     assert isinstance(error, HTTPException)
-    if error.status_code == 404:
+    if error.status_code == HTTPStatus.NOT_FOUND:
         return failure(404, f"Unrecognized URL: {request.url.path[:200]}")
     return refused(error)
 

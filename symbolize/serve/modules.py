@@ -6,19 +6,18 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from symbolize.binaries import Answer, Attempt, BinaryIndex, BinaryMatch, Kind, Servers, find_binary
 from symbolize.binaries.entries import Entry
-from symbolize.core.arrays import UInt64, distinct_inverse
 from symbolize.core.errors import SymbolizeError
 from symbolize.core.files import file_lock
+from symbolize.resolve.module import Module
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.serve.metrics import Metrics
-from symbolize.symbols import Binary, Frames, TableCache
-from symbolize.symbols.retrying_lookup import look_up
+from symbolize.symbols import Binary, TableCache
 
 MAX_OPEN: Final = 256
 """Binaries that are open at a time."""
@@ -28,15 +27,6 @@ MAX_UNKNOWN: Final = 1 << 14
 """Ids without files that are remembered until the folders are walked again."""
 FRESH_SECONDS: Final = 1.0
 """For which files are not looked at again."""
-PAGE: Final = 1 << 12
-
-
-class Names(NamedTuple):
-    """The answer for some vaddrs: `frames` at each, and where its function begins and ends (0: unknown)."""
-
-    frames: Frames
-    begin: UInt64
-    end: UInt64
 
 
 class Watched(threading.local):
@@ -57,52 +47,35 @@ class Watched(threading.local):
         return self._servers.prefetch(wanted)
 
 
-class Module:
-    """One binary, which one thread at a time uses, and which is closed when the last request that holds it is answered.
+class HeldModule(Module):
+    """A binary that is closed when the last request that holds it is answered.
 
     `users` and `is_retired` are those of `Modules`, and `walk` the walk after which its files were looked for.
     `is_quick`: whether its whole table is at hand.
     """
 
     def __init__(self, opened: OpenBinaries, binary: Binary, found: BinaryMatch, walk: int) -> None:
-        self._opened = opened
-        self._lock = threading.Lock()
+        super().__init__(opened, binary, found.build_id)
         self._looked_at = time.monotonic()
-        self._binary = binary
-        self.build_id, self.paths, self.walk = found.build_id, tuple(found.paths), walk
+        self.paths, self.walk = tuple(found.paths), walk
         self.users = 0
         self.is_retired = self.is_quick = False
         self.memory = 0
 
-    @property
-    def base(self) -> int:
-        """The vaddr that offsets of Firefox' profiles count from: that of the page with the first loaded byte."""
-        first = min((segment.vaddr for segment in self._binary.loaded.segments), default=0)
-        return first - first % PAGE
-
     def prepare(self) -> str:
         """Have the table at hand, if the binary is not too large for that; where it came from."""
-        with self._lock:
-            is_cached = self._binary.is_cached()
-            self.is_quick = is_cached or self._binary.prepare()
-            self._binary.function_bounds(np.zeros(1, np.uint64))
-            self.memory = self._binary.memory
+        with self.used() as binary:
+            is_cached = binary.is_cached()
+            self.is_quick = is_cached or binary.prepare()
+            binary.function_bounds(np.zeros(1, np.uint64))
+            self.memory = binary.memory
         return "cached" if is_cached else "built" if self.is_quick else "partial"
-
-    def names(self, vaddrs: UInt64) -> Names:
-        """The frames at `vaddrs` (in any order). Raises ReadFailure."""
-        ascending, which = distinct_inverse(vaddrs)
-        with self._lock:
-            answer = look_up(self._binary, ascending, nearest_line=False, tables=None)
-            begin, end = self._binary.function_bounds(ascending)
-            answer.check()
-        return Names(answer.frames.take(which.astype(np.int64)), begin[which], end[which])
 
     def names_source(self, path: str) -> bool:
         """Whether the debug information names a source file at `path`, as it is or normalized."""
         wanted = os.fsencode(os.path.normpath(path))
-        with self._lock:
-            return any(os.path.normpath(name) == wanted for name in self._binary.table().files)
+        with self.used() as binary:
+            return any(os.path.normpath(name) == wanted for name in binary.table().files)
 
     @property
     def has_changed(self) -> bool:
@@ -111,11 +84,7 @@ class Module:
         if now - self._looked_at < FRESH_SECONDS:
             return False
         self._looked_at = now
-        return self._binary.has_changed
-
-    def close(self) -> None:
-        """Close the files."""
-        self._opened.close()
+        return self.binary.has_changed
 
 
 class Modules:
@@ -134,7 +103,7 @@ class Modules:
         self._stamp = os.path.join(shared, "walked")
         self._walked_at = 0
         self._lock = threading.Lock()
-        self._open: OrderedDict[str, Module] = OrderedDict()
+        self._open: OrderedDict[str, HeldModule] = OrderedDict()
         self._full_ids: dict[str, str] = {}
         self._unknown: OrderedDict[str, None] = OrderedDict()
         self.index = BinaryIndex(roots, cache.base, self._servers)
@@ -147,7 +116,7 @@ class Modules:
         """Whether nothing had the id, and the folders have not been walked since."""
         return build_id in self._unknown and self._last_walk() == self._walked_at
 
-    def hold(self, build_id: str) -> Module | None:
+    def hold(self, build_id: str) -> HeldModule | None:
         """The binary with a build id or Breakpad id if it is open, and the folders were not walked since: there may be
         further files of it. `release` has to follow."""
         with self._lock:
@@ -162,7 +131,7 @@ class Modules:
         self.release(module)
         return None
 
-    def release(self, module: Module) -> None:
+    def release(self, module: HeldModule) -> None:
         """A module is not needed any more."""
         with self._lock:
             module.users -= 1
@@ -171,7 +140,7 @@ class Modules:
             module.close()
 
     @contextmanager
-    def held(self, build_id: str) -> Iterator[Module | None]:
+    def held(self, build_id: str) -> Iterator[HeldModule | None]:
         """The binary with a build id, opened if need be; None if there is none. Raises SymbolizeError."""
         module = self.hold(build_id)
         if module is None and self.open(build_id):
@@ -229,7 +198,7 @@ class Modules:
                 module.walk = walk
             return is_same
 
-    def _surplus(self) -> Iterator[Module]:
+    def _surplus(self) -> Iterator[HeldModule]:
         """Take the modules off the list that are too many or too large, those first that were not used for long."""
         size = sum(module.memory for module in self._open.values())
         while len(self._open) > MAX_OPEN or (size > MAX_BYTES and len(self._open) > 1):
@@ -239,7 +208,7 @@ class Modules:
         if len(self._full_ids) > 4 * MAX_OPEN:
             self._full_ids = {key: full for key, full in self._full_ids.items() if full in self._open}
 
-    def _retire(self, module: Module) -> None:
+    def _retire(self, module: HeldModule) -> None:
         with self._lock:
             if self._open.get(module.build_id) is module:
                 del self._open[module.build_id]
@@ -301,9 +270,9 @@ class Modules:
             self._open.clear()
         self.index.close()
 
-    def _opened(self, found: BinaryMatch, walk: int) -> Module | None:
+    def _opened(self, found: BinaryMatch, walk: int) -> HeldModule | None:
         if not found.paths or not found.verified:
             return None
         opened = OpenBinaries(self.index, self._cache)
         binary, _ = opened.one(found)
-        return Module(opened, binary, found, walk) if binary is not None else None
+        return HeldModule(opened, binary, found, walk) if binary is not None else None

@@ -10,7 +10,8 @@ import numpy as np
 from symbolize.core.arrays import UInt64
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.names import Mode, demangle
-from symbolize.serve.modules import Module
+from symbolize.resolve.module import Module
+from symbolize.serve.modules import HeldModule
 
 MAX_JOBS: Final = 10
 MAX_FRAMES: Final = 500_000
@@ -61,7 +62,7 @@ class Request(NamedTuple):
 class Found(NamedTuple):
     """The module of an id if there is one, or what went wrong."""
 
-    module: Module | None = None
+    module: HeldModule | None = None
     problem: str = ""
 
 
@@ -170,7 +171,7 @@ def as_json(value: Any) -> bytes:
 def frames_at(module: Module, offsets: Sequence[int], mode: Mode) -> dict[int, bytes]:
     """What is known of some offsets of a module, as the rest of a JSON object: function, where it begins, file and line
     of the outermost frame, and the frames inlined there, the innermost first. Offsets are looked up as they are:
-    Firefox moved return addresses into their calls (R415, offsets of frames)."""
+    Firefox moved return addresses into their calls ."""
     base = module.base
     offsets = [offset for offset in offsets if offset + base < VADDRS]
     vaddrs: UInt64 = np.array(offsets, np.uint64) + np.uint64(base)

@@ -1,0 +1,155 @@
+"""A symbol server under load: `python benchmarks/serve.py BINARY [--seconds N]`.
+
+A process of its own holds 500 connections to a server of two workers and asks `/symbolicate/v5` for 1,000 frames at
+random offsets of a binary, with 1 to 500 requests in flight. Of each number it prints requests a second, times, statuses
+and the memory of the workers.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from symbolize.elf import ElfImage
+
+FRAMES = 1000
+CONNECTIONS = 500
+IN_FLIGHT = (1, 2, 4, 8, 50, 500)
+PORT = 18_923
+BODIES = 50
+"""Different requests, which are sent in turn."""
+
+
+class Load(NamedTuple):
+    """What came of some seconds of requests: milliseconds of those that were answered, statuses, and MiB of memory that
+    the workers had at most."""
+
+    milliseconds: list[float]
+    statuses: Counter[int]
+    memory: float
+
+
+def requests_for(path: Path) -> list[bytes]:
+    """Requests for frames at random offsets of the code of a binary."""
+    chosen = random.Random(1)
+    with ElfImage.open(path) as image:
+        base = min(segment.vaddr for segment in image.segments) & ~0xFFF
+        text = image.find(".text")
+        assert text is not None and image.build_id is not None
+        first, build_id = text.vaddr - base, image.build_id
+    found = []
+    for _ in range(BODIES):
+        stack = [[0, first + chosen.randrange(text.size)] for _ in range(FRAMES)]
+        body = json.dumps({"memoryMap": [[path.name, build_id]], "stacks": [stack]}).encode()
+        head = f"POST /symbolicate/v5 HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+        found.append(head.encode() + body)
+    return found
+
+
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> int:
+    """Send a request and read its answer; the status."""
+    writer.write(request)
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    await reader.readexactly(int(head.partition(b"content-length:")[2].split()[0]))
+    return int(head.split()[1])
+
+
+async def load(requests: Sequence[bytes], in_flight: int, seconds: float, workers: Sequence[int]) -> Load:
+    """Hold all connections for some seconds, with so many requests in flight."""
+    connections: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
+    for _ in range(CONNECTIONS):
+        connections.put_nowait(await asyncio.open_connection("127.0.0.1", PORT, limit=1 << 22))
+    times: list[float] = []
+    statuses: Counter[int] = Counter()
+    until = time.monotonic() + seconds
+    memory = 0.0
+
+    async def client(number: int) -> None:
+        while time.monotonic() < until:
+            reader, writer = await connections.get()
+            began = time.perf_counter()
+            try:
+                status = await ask(reader, writer, requests[number % len(requests)])
+            except (OSError, asyncio.IncompleteReadError):  # idle connections end after a while
+                writer.close()
+                reader, writer = await asyncio.open_connection("127.0.0.1", PORT, limit=1 << 22)
+                began = time.perf_counter()
+                status = await ask(reader, writer, requests[number % len(requests)])
+            statuses[status] += 1
+            times.append(1000 * (time.perf_counter() - began))
+            connections.put_nowait((reader, writer))
+            number += 1
+
+    async def watch() -> None:
+        nonlocal memory
+        while time.monotonic() < until:
+            memory = max(memory, sum(map(private, workers)))
+            await asyncio.sleep(1)
+
+    await asyncio.gather(watch(), *(client(number) for number in range(in_flight)))
+    while not connections.empty():
+        connections.get_nowait()[1].close()
+    return Load(sorted(times), statuses, memory)
+
+
+def private(pid: int) -> float:
+    """MiB of a process that it shares with no other."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
+
+
+def workers_of(pid: int) -> list[int]:
+    """The processes of a server."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def main() -> None:
+    """Start a server, load it, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("binary", type=Path)
+    parser.add_argument("--seconds", type=float, default=20, help="for each number of requests in flight")
+    options = parser.parse_args()
+    requests = requests_for(options.binary)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "symbolize", "serve", "--binaries", str(options.binary), "--port", str(PORT)]
+        with subprocess.Popen([*command, "--cache", folder]) as server:
+            try:
+                asyncio.run(table(requests, options.seconds, server.pid))
+            finally:
+                server.terminate()
+
+
+async def table(requests: Sequence[bytes], seconds: float, pid: int) -> None:
+    """Print what came of each number of requests in flight."""
+    while True:
+        try:
+            await asyncio.open_connection("127.0.0.1", PORT)
+            break
+        except OSError:
+            await asyncio.sleep(0.2)
+    await load(requests, 4, 5, workers_of(pid))  # opens the binary in both workers
+    print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors, {CONNECTIONS} connections")
+    print("| in flight | requests/s | median ms | p99 ms | statuses | private MiB |")
+    print("| ---: | ---: | ---: | ---: | --- | ---: |")
+    for in_flight in IN_FLIGHT:
+        found = await load(requests, in_flight, seconds, workers_of(pid))
+        times = found.milliseconds
+        p99 = times[int(len(times) * 0.99)] if len(times) > 1 else times[0]
+        shown = ", ".join(f"{status}: {count}" for status, count in sorted(found.statuses.items()))
+        rate, median = len(times) / seconds, statistics.median(times)
+        print(f"| {in_flight} | {rate:.0f} | {median:.1f} | {p99:.1f} | {shown} | {found.memory:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
