@@ -1,8 +1,8 @@
 """A symbol server under load: `python benchmarks/serve.py BINARY [--seconds N]`.
 
 A process of its own holds 500 connections to a server of two workers and asks `/symbolicate/v5` for 1,000 frames at
-random offsets of a binary, with 1 to 500 requests in flight. Of each number it prints requests a second, times, statuses
-and the memory of the workers.
+random offsets of a binary, with 1 to 500 requests in flight. Of each number it prints requests a second, times,
+statuses and the memory of the workers.
 """
 
 import argparse
