@@ -31,7 +31,7 @@ GRACE = 30
 KEEP_ALIVE = 15
 BACKLOG = 1024
 PORTS = 1 << 16
-HEALTH_SECONDS = 60
+HEALTH_SECONDS = 10
 """Seconds after which a worker that does not answer the one that started it is replaced."""
 TOKEN_CHARACTERS = re.compile(r"[A-Za-z0-9._~-]{8,200}")
 
