@@ -347,3 +347,17 @@ def test_every_format(tmp_path: Path) -> None:
         == outputs
     )
     assert len(files_below(tmp_path / "rows")) == len(outputs)
+
+
+def test_rows_of_inputs_that_are_gone(tmp_path: Path) -> None:
+    """They are pruned with the outputs; those in another folder stay, with the record of their input, until it is
+    named again (R404, retention)."""
+    inputs = put(tmp_path / "in", a=made(1, "x"), b=made(2, "x"))
+    rows, out = tmp_path / "rows", tmp_path / "out"
+    given = {"rows": str(rows), "service_label": "service.name"}
+    run_plan(plan(inputs, out, [], **given))
+    (inputs / "a.pb.gz").unlink()
+    run_plan(plan(inputs, out, [], rows=str(tmp_path / "other"), service_label="service.name", prune_outputs=True))
+    assert partitions(rows) == ["date=1970-01-02/service=x", "date=1970-01-03/service=x"]
+    run_plan(plan(inputs, out, [], **given, prune_outputs=True))
+    assert partitions(rows) == ["date=1970-01-03/service=x"]
