@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from symbolize.report.missing import Missing
 
 BRIEF = (
-    *("-b", "--debuginfod", "-o", "--demangle", "--report", "--report-file", "--missing", "--fail-under"),
+    *("-b", "--debuginfod", "-o", "--demangle", "--report", "--missing", "--fail-under"),
     *("-v", "-q", "-V"),
 )
 """The options of the short help."""

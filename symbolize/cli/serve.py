@@ -148,6 +148,10 @@ def serve_parser() -> Parser:
         "Serve names, symbolized profiles and debug files over HTTP: Mozilla's symbolication API, debuginfod, and "
         "profiles in and out.",
         ["--binaries DIR [OPTIONS]"],
+        brief=(
+            *("--binaries", "--debuginfod", "--source-path", "--uploads", "--host", "--port", "--workers"),
+            *("--forward", "--origin", "--access-log", "--cache"),
+        ),
         epilog=f"Requests need the token in {TOKEN} if there is one. Exit codes: 0 stopped, 1 failed, 2 usage.",
     )
     binaries = result.group("Binaries")

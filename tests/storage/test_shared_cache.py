@@ -3,6 +3,8 @@
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -122,12 +124,14 @@ def test_commands(
     or the user's settings."""
     url, profile = f"{bucket.url}/tables", str(FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof")
     shutil.copytree(BINARIES / "gcc-pie", tmp_path / "bin", copy_function=shutil.copyfile)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "builder"))
-    assert main(["index", str(BINARIES / "gcc-pie"), "--cache", url, "-j", jobs]) == 0
-    assert "3 tables made" in capsys.readouterr().err and len(bucket.keys()) == 3
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
-    assert main(["index", str(tmp_path / "bin"), "--cache", url, "-j", jobs]) == 0
-    assert "0 tables made, 3 were there" in capsys.readouterr().err and len(bucket.keys()) == 3
+    folders = [(BINARIES / "gcc-pie", "builder", "3 tables made"), (tmp_path / "bin", "other", "3 were there")]
+    for folder, name, said in folders:
+        # Not in this process: workers have the environment of its first ones, with another store.
+        command = [sys.executable, "-m", "symbolize", "index", folder, "--cache", url, "-j", jobs]
+        environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / name)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert (done.returncode, len(bucket.keys())) == (0, 3), done.stderr
+        assert said in done.stderr
     monkeypatch.setattr("symbolize.symbols.build.Builder", None)  # decoding would fail
     arguments = [profile, "-q", "-b", str(tmp_path / "bin")]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "third"))
