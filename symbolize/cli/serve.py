@@ -154,39 +154,55 @@ def serve_parser() -> Parser:
         ),
         epilog=f"Requests need the token in {TOKEN} if there is one. Exit codes: 0 stopped, 1 failed, 2 usage.",
     )
-    binaries = result.group("Binaries")
+    result.conclusions.append(take_stores)
+    add_file_options(result.group("Binaries"))
+    add_server_options(result.group("Server"))
+    result.group("Names").add_argument(
+        "--demangle",
+        choices=("default", "templates", "full", "none"),
+        default="full",
+        help="how C++ and Rust names are shown (default: full)",
+    )
+    add_cache_options(result)
+    return result
+
+
+def add_file_options(group: argparse._ArgumentGroup) -> None:
+    """The options for the files that are served."""
     add_list(
-        binaries,
+        group,
         "--binaries",
         "-b",
         metavar="DIR",
         help="folder with binaries and debug files, or a URL (s3://, gs://) that is asked by build ID;\nmay be given "
         "several times",
     )
-    result.conclusions.append(take_stores)
     add_list(
-        binaries,
+        group,
         "--debuginfod",
         metavar="URL",
         help="server to ask for what is missing there; may be given several times",
     )
-    add_list(binaries, "--source-path", metavar="DIR", help="folder with source files that may be sent")
-    binaries.add_argument("--uploads", metavar="DIR", help="folder for debug files that clients send by PUT")
-    binaries.add_argument(
+    add_list(group, "--source-path", metavar="DIR", help="folder with source files that may be sent")
+    group.add_argument("--uploads", metavar="DIR", help="folder for debug files that clients send by PUT")
+    group.add_argument(
         "--upload-limit",
         metavar="SIZE",
         type=byte_size,
         default=4 << 30,
         help="size of a file that is sent (default: 4G)",
     )
-    binaries.add_argument(
+    group.add_argument(
         "--uploads-limit",
         metavar="SIZE",
         type=byte_size,
         default=100 << 30,
         help="size of all files that are sent (default: 100G)",
     )
-    group = result.group("Server")
+
+
+def add_server_options(group: argparse._ArgumentGroup) -> None:
+    """The options for who is answered, where and how."""
     group.add_argument(
         "--host", metavar="ADDRESS", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)"
     )
@@ -216,11 +232,3 @@ def serve_parser() -> Parser:
         help="origin of web pages that may read names and sources; may be given several times (default: all)",
     )
     group.add_argument("--access-log", metavar="FILE", help="append a JSON line for each request; - is standard error")
-    result.group("Names").add_argument(
-        "--demangle",
-        choices=("default", "templates", "full", "none"),
-        default="full",
-        help="how C++ and Rust names are shown (default: full)",
-    )
-    add_cache_options(result)
-    return result
