@@ -150,15 +150,21 @@ class Symbolizer(Closeable):
         resolutions = self._resolver.resolve_all(profile)
         if profile.stack_dumps is not None:
             resolutions = self._unwind(profile, resolutions)
-        if self._check_stacks:
-            from symbolize.resolve.stack_check import check_stacks
-
-            check_stacks(profile, resolutions)
-        if self._tail_calls:
-            from symbolize.resolve.tail_callers import insert_tail_callers
-
-            insert_tail_callers(profile, resolutions)
+        if self._check_stacks or self._tail_calls:
+            self._read_stacks(profile, resolutions)
         return resolutions
+
+    def _read_stacks(self, profile: Profile, resolutions: Resolutions) -> None:
+        """Check stacks against call sites, and put callers back that tail calls took off them."""
+        from symbolize.resolve.stack_check import check_stacks
+        from symbolize.resolve.stack_pairs import reader_of
+        from symbolize.resolve.tail_callers import insert_tail_callers
+
+        reader = reader_of(profile, resolutions)
+        if self._check_stacks:
+            check_stacks(profile, resolutions, reader)
+        if self._tail_calls:
+            insert_tail_callers(profile, resolutions, reader)
 
     def _unwind(self, profile: Profile, resolutions: Resolutions) -> Resolutions:
         """Unwind the stacks of a profile, and resolve its mappings again: the callers are evidence for binaries that

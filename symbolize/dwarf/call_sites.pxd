@@ -11,6 +11,7 @@ cdef class CallSites:
     cdef public unsigned long long[::1] return_pc
     cdef public unsigned long long[::1] pc
     cdef public unsigned long long[::1] origin
+    cdef public unsigned long long[::1] declared
     cdef public long long[::1] owner
     cdef public unsigned char[::1] flags
     cdef public Py_ssize_t count

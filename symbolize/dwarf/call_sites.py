@@ -17,7 +17,7 @@ if not cython.compiled:
 
 from symbolize.dwarf.columns import grow_columns
 
-COLUMNS = ("return_pc", "pc", "origin", "owner", "flags")
+COLUMNS = ("return_pc", "pc", "origin", "declared", "owner", "flags")
 
 
 @cython.cclass
@@ -26,13 +26,13 @@ class CallSites:
 
     Of a call `return_pc` is where it returns to and `pc` where it is (2⁶⁴-1: unknown), `origin` the DIE of the function
     that is called (2⁶⁴-1: it is called by a pointer) and `owner` the row of the function that it is in. Of a function
-    `pc` is its `low_pc`, `origin` its own DIE, and `owner` -1. `flags` are TAIL_CALL, or FUNCTION with ALL_CALLS and
-    ALL_TAIL_CALLS: the compiler vouches for its list of calls.
+    `pc` is its `low_pc`, `origin` its own DIE, `declared` the one that it completes (2⁶⁴-1: none), and `owner` -1.
+    `flags` are TAIL_CALL, or FUNCTION with ALL_CALLS and ALL_TAIL_CALLS: the compiler vouches for its list of calls.
     """
 
     def __init__(self) -> None:
         self.count = self.capacity = 0
-        self.return_pc = self.pc = self.origin = memoryview(np.zeros(0, np.uint64))
+        self.return_pc = self.pc = self.origin = self.declared = memoryview(np.zeros(0, np.uint64))
         self.owner = memoryview(np.zeros(0, np.int64))
         self.flags = memoryview(np.zeros(0, np.uint8))
         self.grow()
@@ -80,6 +80,7 @@ def read_call_site(
     found.return_pc[row] = return_pc
     found.pc[row] = pc
     found.origin[row] = origin
+    found.declared[row] = NOWHERE
     found.owner[row] = owner
     found.flags[row] = flags
     return 0
@@ -98,12 +99,15 @@ def read_caller(
     v: cython.ulonglong
     row: cython.Py_ssize_t
     entry: cython.ulonglong = NOWHERE
+    declared: cython.ulonglong = NOWHERE
     flags: cython.int = FUNCTION
     for i in range(tables.attribute_first[abbreviation], tables.attribute_first[abbreviation + 1]):
         name = tables.attribute_name[i]
         v = reader.value(tables.attribute_form[i], tables.attribute_constant[i])
         if name == DW_AT_low_pc:
             entry = v
+        elif name in (DW_AT_abstract_origin, DW_AT_specification):
+            declared = v
         if v == 0:
             continue
         if name in (
@@ -119,6 +123,7 @@ def read_caller(
     found.return_pc[row] = NOWHERE
     found.pc[row] = entry
     found.origin[row] = die
+    found.declared[row] = declared
     found.owner[row] = -1
     found.flags[row] = flags
     return row

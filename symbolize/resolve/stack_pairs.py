@@ -1,112 +1,220 @@
 """Callers and what they called, next to each other on the stacks of a profile, as the debug information has them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from enum import IntEnum
+from functools import cached_property
+from itertools import chain
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Int64, UInt64, distinct, distinct_inverse, pair, unpair
+from symbolize.core.arrays import Bool, Int64, UInt8, UInt64, distinct_inverse, marked, offsets_of, pair, unpair
 from symbolize.core.errors import ReadFailure
+from symbolize.dwarf.constants import NOWHERE
+from symbolize.names import demangle
 from symbolize.profile import Profile
 from symbolize.resolve.callers import DISTANCES, USUAL_DISTANCES
 from symbolize.resolve.mapping_record import caller_mask
 from symbolize.resolve.resolution import Resolutions
-from symbolize.symbols import Binary, Function, names_it
-from symbolize.symbols.call_graph import CallGraph, Site
+from symbolize.symbols import Binary, spellings_of
+from symbolize.symbols.call_graph import CallGraph, Chain, Sites
 
-UNKNOWN: Final = Site(None, None)
+Answered = tuple[Binary, Int64, UInt64]
+"""A binary, locations in it, and their vaddrs."""
+
+
+class Verdict(IntEnum):
+    """What call sites say of a caller and the next function on the stack."""
+
+    OPEN = 0
+    CONFIRMED = 1
+    EXPLAINED = 2
+    CONTRADICTED = 3
+
+
+class Symbol(NamedTuple):
+    """A function that was called: the spellings of its names, and where it begins in the binary with a number."""
+
+    spellings: frozenset[bytes]
+    begin: int
+    binary: int
 
 
 @dataclass(eq=False)
 class StackPairs:
-    """The distinct pairs of locations of which one is the caller of the other: int64[n] each, `which` for each frame of
-    the stacks its pair as the called one, -1 without a caller. `vaddrs` are those of all locations."""
+    """The distinct pairs of locations of which one is the caller of the other: int64[n] each; `which` for each frame of
+    the stacks its pair as the called one, -1 without a caller."""
 
     callee: Int64
     caller: Int64
     which: Int64
-    vaddrs: UInt64
+
+
+class _Called(NamedTuple):
+    """A function that a caller in binary `binary` calls, and the one that is next on the stack."""
+
+    binary: int
+    function: int
+    symbol: int
 
 
 class StackReader:
-    """Reads what is known of pairs: which function the caller calls there, and which the other one is."""
+    """Reads what is known of pairs of locations: which function the caller calls there, and which the other one is.
 
-    def __init__(self, profile: Profile, resolutions: Resolutions) -> None:
-        count = len(profile.locations)
-        self.pairs = pairs_of(profile, count)
-        self._graphs: list[CallGraph | None] = []
-        self._sites: dict[int, Site] = {}
-        self._names: dict[int, tuple[bytes, ...]] = {}
-        self._graph_of = np.full(count, -1, np.int64)
-        callers, callees = (distinct(column) for column in (self.pairs.caller, self.pairs.callee))
-        for binary, answered in resolutions.by_binary():
-            if not isinstance(binary, Binary):
-                continue
-            rows = np.concatenate([each.rows for each in answered])
-            vaddrs = np.concatenate([each.vaddrs for each in answered])
-            self.pairs.vaddrs[rows] = vaddrs
+    `answered` are the binaries of the locations, which are less than `count`. `vaddrs` are those of all locations.
+    """
+
+    def __init__(self, pairs: StackPairs, answered: Sequence[Answered], count: int) -> None:
+        self.pairs = pairs
+        self.vaddrs = np.zeros(count, np.uint64)
+        self._callee = np.full(count, NOWHERE, np.uint64)
+        self._has_no_call = np.zeros(count, np.bool_)
+        self._binary_of = np.full(count, -1, np.int64)
+        self._symbol_of = np.full(count, -1, np.int64)
+        self._graphs: list[CallGraph] = []
+        self._symbols: list[Symbol] = []
+        is_caller = marked(pairs.caller, count)
+        for each in answered:
             with suppress(ReadFailure):  # what cannot be read says nothing
-                self._read(binary, rows, vaddrs, callers, callees)
+                self._read_callers(*each, is_caller)
+        is_callee = marked(pairs.callee, count, self._callee[pairs.caller] != np.uint64(NOWHERE))
+        for each in answered:
+            with suppress(ReadFailure):
+                self._read_callees(*each, is_callee)
 
-    def graph(self, location: int) -> CallGraph | None:
-        """The calls of the binary that a caller is in."""
-        number = int(self._graph_of[location])
-        return self._graphs[number] if number >= 0 else None
+    @property
+    def has_no_call(self) -> Bool:
+        """Which of the pairs have a caller whose function lists all its calls, and has none there: bool[n]."""
+        return self._has_no_call[self.pairs.caller]
 
-    def site(self, caller: int) -> Site:
-        """What a caller calls."""
-        return self._sites.get(caller, UNKNOWN)
+    @cached_property
+    def verdicts(self) -> UInt8:
+        """Whether the code at a location can have been called by the one next to it, for each pair a `Verdict`."""
+        called, which = self._called
+        of_called = np.array([*map(self._judge, called), Verdict.OPEN], np.uint8)
+        return np.where(self.has_no_call, np.uint8(Verdict.CONTRADICTED), of_called[which])
 
-    def is_in(self, callee: int) -> Callable[[Function], bool] | None:
-        """Whether a function is the one that a location is in; None if that has no name."""
-        names, graph = self._names.get(callee), self.graph(callee)
-        if not names:
-            return None
+    def chains(self) -> tuple[list[list[Chain]], Int64]:
+        """All chains of tail calls that lead from the function that is called to the next one on the stack, if all are
+        known, and for each pair which of these lists it has, -1: none."""
+        called, which = self._called
+        found = [self._chains(each) for each in called]
+        is_known = np.array([*(bool(chains) and is_whole for chains, is_whole in found), False])
+        return [chains for chains, _ in found], np.where(is_known[which], which, -1)
 
-        def is_it(function: Function) -> bool:
-            return any(map(names_it(function), names)) or (graph is not None and graph.begins_at(function, names[0]))
+    @cached_property
+    def _called(self) -> tuple[list[_Called], Int64]:
+        """What is called in the pairs, each once, and which of these each pair has; -1: not known."""
+        which = np.full(len(self.pairs.caller), -1, np.int64)
+        called: list[_Called] = []
+        function, symbol = self._callee[self.pairs.caller], self._symbol_of[self.pairs.callee]
+        is_known = (function != np.uint64(NOWHERE)) & (symbol >= 0)
+        for number, graph in enumerate(self._graphs):
+            here = np.flatnonzero(is_known & (self._binary_of[self.pairs.caller] == number))
+            functions, numbers = distinct_inverse(function[here])
+            keys, which_key = distinct_inverse(pair(numbers, symbol[here]))
+            which[here] = which_key + len(called)
+            graph.name(functions.tolist())
+            own, symbols = unpair(keys)
+            new = [_Called(number, *each) for each in zip(functions[own].tolist(), symbols.tolist(), strict=True)]
+            graph.prepare(each.function for each in new if not self._is_named(each))
+            called += new
+        return called, which
 
-        return is_it
+    def _is_named(self, called: _Called) -> bool:
+        return self._graphs[called.binary].key(called.function) in self._symbols[called.symbol].spellings
 
-    def _read(self, binary: Binary, rows: Int64, vaddrs: UInt64, callers: Int64, callees: Int64) -> None:
-        is_callee = np.isin(rows, callees)
-        there, inverse = distinct_inverse(vaddrs[is_callee])
-        number, names = binary.functions_at(there)
-        for row, which in zip(rows[is_callee].tolist(), number[inverse].tolist(), strict=True):
-            if which >= 0:
-                self._names[row] = tuple(names[which])
+    def _is_last(self, called: _Called) -> Callable[[int], bool]:
+        """Whether a function is the one that is next on the stack."""
+        graph, symbol = self._graphs[called.binary], self._symbols[called.symbol]
+        begin = symbol.begin if symbol.binary == called.binary else NOWHERE
+
+        def is_last(function: int) -> bool:
+            return graph.key(function) in symbol.spellings or graph.entry(function) == begin != NOWHERE
+
+        return is_last
+
+    def _chains(self, called: _Called) -> tuple[list[Chain], bool]:
+        """The chains of tail calls to the next function, and whether these are all; none where it is called itself."""
+        graph, symbol, is_last = self._graphs[called.binary], self._symbols[called.symbol], self._is_last(called)
+        if is_last(called.function):
+            return [], False
+        reach = graph.reach(called.function)
+        if reach.keys.isdisjoint(symbol.spellings) and symbol.begin not in reach.entries:
+            return [], reach.is_whole
+        return graph.chains(called.function, is_last)
+
+    def _judge(self, called: _Called) -> Verdict:
+        if self._is_last(called)(called.function):
+            return Verdict.CONFIRMED
+        chains, is_whole = self._chains(called)
+        if chains:
+            return Verdict.EXPLAINED
+        return Verdict.CONTRADICTED if is_whole else Verdict.OPEN
+
+    def _read_callers(self, binary: Binary, rows: Int64, vaddrs: UInt64, is_caller: Bool) -> None:
+        self.vaddrs[rows] = vaddrs
         graph = binary.call_graph()
-        is_caller = np.isin(rows, callers)
-        if graph is None or not is_caller.any():
+        if graph is None:
             return
-        self._graph_of[rows] = len(self._graphs)
+        self._binary_of[rows] = len(self._graphs)
         self._graphs.append(graph)
-        asked, inverse = distinct_inverse(vaddrs[is_caller])
+        chosen = is_caller[rows]
+        asked, inverse = distinct_inverse(vaddrs[chosen])
         found = sites_of(graph, asked, DISTANCES.get(binary.loaded.machine, USUAL_DISTANCES))
-        for row, which in zip(rows[is_caller].tolist(), inverse.tolist(), strict=True):
-            self._sites[row] = found[which]
+        self._callee[rows[chosen]] = found.callee[inverse]
+        self._has_no_call[rows[chosen]] = found.is_none[inverse]
 
-
-def sites_of(graph: CallGraph, vaddrs: UInt64, distances: tuple[int, ...]) -> list[Site]:
-    """What is called at each of `vaddrs` (ascending), which are inside of calls (R356, where calls return)."""
-    found = [UNKNOWN] * len(vaddrs)
-    for distance in reversed(distances):
-        sites = graph.sites(vaddrs + np.uint64(distance))
-        found = [
-            site if site.is_call or before.is_call is None else before
-            for site, before in zip(sites, found, strict=True)
+    def _read_callees(self, binary: Binary, rows: Int64, vaddrs: UInt64, is_callee: Bool) -> None:
+        chosen = rows[is_callee[rows]]
+        if not len(chosen):
+            return
+        there, inverse = distinct_inverse(vaddrs[is_callee[rows]])
+        number, names = binary.functions_at(there)
+        begin = np.full(len(names), NOWHERE, np.uint64)
+        begin[number[number >= 0]] = binary.function_bounds(there)[0][number >= 0]
+        linked = [*chain.from_iterable(names)]
+        spelled = [*map(spellings_of, linked, demangle(linked, "default"))]
+        ends = offsets_of([*map(len, names)]).tolist()
+        number = np.where(number >= 0, number + len(self._symbols), -1)
+        self._symbol_of[chosen] = number[inverse]
+        own = int(self._binary_of[chosen[0]])
+        self._symbols += [
+            Symbol(frozenset(chain.from_iterable(spelled[first:last])), vaddr, own)
+            for first, last, vaddr in zip(ends[:-1], ends[1:], begin.tolist(), strict=True)
         ]
-    return found
 
 
-def pairs_of(profile: Profile, count: int) -> StackPairs:
-    """The pairs on the stacks of a profile with `count` locations."""
+def reader_of(profile: Profile, resolutions: Resolutions) -> StackReader:
+    """What is known of the pairs on all stacks of a profile."""
+    answered = [
+        (binary, np.concatenate([each.rows for each in parts]), np.concatenate([each.vaddrs for each in parts]))
+        for binary, parts in resolutions.by_binary()
+        if isinstance(binary, Binary)
+    ]
+    return StackReader(pairs_of(profile), answered, len(profile.locations))
+
+
+def sites_of(graph: CallGraph, vaddrs: UInt64, distances: Sequence[int]) -> Sites:
+    """What is called at each of `vaddrs` (ascending), which are inside of calls (R356, where calls return)."""
+    found = Sites(np.full(len(vaddrs), NOWHERE, np.uint64), *np.zeros((2, len(vaddrs)), np.bool_))
+    for distance in distances:
+        sites = graph.sites(vaddrs + np.uint64(distance))
+        is_first = sites.is_call & ~found.is_call
+        found = Sites(
+            np.where(is_first, sites.callee, found.callee), found.is_call | sites.is_call, found.is_none | sites.is_none
+        )
+    return found._replace(is_none=found.is_none & ~found.is_call)
+
+
+def pairs_of(profile: Profile) -> StackPairs:
+    """The pairs on the stacks of a profile."""
     samples = profile.samples
     at = np.flatnonzero(caller_mask(profile)[1:])
     keys, number = distinct_inverse(pair(samples.locations[at], samples.locations[at + 1]))
     which = np.full(len(samples.locations), -1, np.int64)
     which[at] = number
     callee, caller = (column.astype(np.int64) for column in unpair(keys))
-    return StackPairs(callee, caller, which, np.zeros(count, np.uint64))
+    return StackPairs(callee, caller, which)

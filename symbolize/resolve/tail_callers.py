@@ -1,35 +1,36 @@
 """Puts frames back that tail calls took off the stacks (R360, frames of tail calls)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from symbolize.core.arrays import Int64, offsets_of, ranges
+from symbolize.dwarf.constants import NOWHERE
 from symbolize.profile import Lines, Locations, Profile, Samples
 from symbolize.resolve.resolution import Resolutions
 from symbolize.resolve.stack_pairs import StackReader
-from symbolize.symbols import Function
 from symbolize.symbols.call_graph import Chain
 
 MASK64 = (1 << 64) - 1
 
-Links = tuple[tuple[Function, int], ...]
 
-
-def insert_tail_callers(profile: Profile, resolutions: Resolutions) -> None:
+def insert_tail_callers(profile: Profile, resolutions: Resolutions, reader: StackReader) -> None:
     """Insert the callers that tail calls took off the stacks of a profile, as locations behind the others, which
     `resolutions` know as `inserted`."""
-    reader = StackReader(profile, resolutions)
     pairs, locations = reader.pairs, profile.locations
     added: dict[tuple[int, int, int], int] = {}
-    inserted: list[list[int]] = []
-    for callee, caller in zip(pairs.callee.tolist(), pairs.caller.tolist(), strict=True):
+    inserted: list[list[int]] = [[]] * len(pairs.callee)
+    chains, which = reader.chains()
+    vaddrs_of = [between(each) if each else () for each in chains]
+    for number in np.flatnonzero(which >= 0).tolist():
+        caller = int(pairs.caller[number])
         rows: list[int] = []
-        for _, vaddr in between(reader, callee, caller):
-            address = (int(locations.address[caller]) + vaddr - int(pairs.vaddrs[caller])) & MASK64
+        for vaddr in vaddrs_of[which[number]]:
+            address = (int(locations.address[caller]) + vaddr - int(reader.vaddrs[caller])) & MASK64
             key = int(locations.mapping[caller]), address, vaddr
             rows.append(added.setdefault(key, len(locations) + len(added)))
-        inserted.append(rows[::-1])  # from the leaf on
+        inserted[number] = rows[::-1]  # from the leaf on
     if not added:
         return
     count = len(added)
@@ -48,31 +49,23 @@ def insert_tail_callers(profile: Profile, resolutions: Resolutions) -> None:
     profile.samples = with_inserted(profile.samples, pairs.which, inserted)
 
 
-def between(reader: StackReader, callee: int, caller: int) -> Links:
-    """The functions between two locations that are next to each other, the caller's side first: those that all chains
-    of tail calls have in common at their ends, if all chains are known."""
-    called = reader.site(caller).callee
-    graph, is_callee = reader.graph(caller), reader.is_in(callee)
-    if called is None or graph is None or is_callee is None or is_callee(called):
-        return ()
-    chains, is_whole = graph.chains(called, is_callee)
-    return common(chains) if is_whole and chains else ()
+def between(chains: list[Chain]) -> Sequence[int]:
+    """Where the functions between two locations that are next to each other made their calls, the caller's side first:
+    those that all chains of tail calls have in common at their begin, and, if that is not all of one, at their end;
+    none if it is not known where one of the calls is."""
+    first = chains[0]
+    shared = first
+    if any(chain != first for chain in chains):
+        begin = shared_begin(chains)
+        end = shared_begin([chain[len(begin) :][::-1] for chain in chains])[::-1]
+        shared = (*begin, *end)
+    vaddrs = [vaddr for _, vaddr in shared]
+    return vaddrs if NOWHERE not in vaddrs else ()
 
 
-def common(chains: list[Chain]) -> Links:
-    """What chains have in common at their begin, and, if that is not all of one, at their end."""
-    first = chains[0].links
-    if all(chain.links == first for chain in chains):
-        return first
-    begin = shared_begin([chain.links for chain in chains])
-    rest = [chain.links[len(begin) :] for chain in chains]
-    end = shared_begin([links[::-1] for links in rest])[::-1]
-    return (*begin, *end)
-
-
-def shared_begin(chains: list[Links]) -> Links:
+def shared_begin(chains: list[Chain]) -> Chain:
     """The links with which all of `chains` begin."""
-    shared: list[tuple[Function, int]] = []
+    shared: list[tuple[int, int]] = []
     for links in zip(*chains, strict=False):
         if any(link != links[0] for link in links):
             break

@@ -1,20 +1,25 @@
 """The calls of a binary as a graph, of which parts are read when they are asked for: what is called where, and how tail
-calls lead from one function to another (R359, chains of tail calls)."""
+calls lead from one function to another (R359, chains of tail calls).
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+Functions are numbers: references to the DIEs by which calls name them (see `Sources`).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from posixpath import basename
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Int64, UInt64, distinct
-from symbolize.dwarf.constants import ALL_CALLS, ALL_TAIL_CALLS, NOWHERE, TAIL_CALL
+from symbolize.core.arrays import Bool, Int64, UInt64, distinct
+from symbolize.dwarf.constants import ALL_CALLS, ALL_TAIL_CALLS, NOWHERE
 from symbolize.dwarf.decode import Dwarf
-from symbolize.symbols.calls import UnitCalls, functions_of, sources_of, walk
+from symbolize.symbols.call_index import CallIndex
+from symbolize.symbols.calls import UnitCalls, functions_of, joined_calls, sources_of, walk
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.functions import Function, name_key
 
+LTO_MARK: Final = b".lto_priv."
+"""What gcc appends, with a number, to the names of local functions at link time."""
 MAX_DEPTH: Final = 5
 """Tail calls behind each other that are followed."""
 MAX_CHAINS: Final = 64
@@ -23,35 +28,44 @@ MAX_STEPS: Final = 1024
 """Functions on the way that are looked at; with more it is not known where they lead."""
 
 
-class Site(NamedTuple):
-    """What is known of a return address: the function that is called there (None: by a pointer, or unknown). `is_call`
-    is False where a function that lists all its calls has none, None where it does not say."""
+class Sites(NamedTuple):
+    """What is known of return addresses: `callee` is the function that is called there (2⁶⁴-1: by a pointer, or
+    unknown), `is_call` whether there is a call, and `is_none` whether a function that lists all its calls has none."""
 
-    callee: Function | None
-    is_call: bool | None
+    callee: UInt64
+    is_call: Bool
+    is_none: Bool
 
 
 class TailCall(NamedTuple):
-    """A call at vaddr `pc` that does not return to the function that makes it; `callee` None: by a pointer."""
+    """A call at vaddr `pc` (2⁶⁴-1: unknown) that does not return to the function that makes it; `callee` 2⁶⁴-1: by a
+    pointer."""
 
     pc: int
-    callee: Function | None
+    callee: int
 
 
-@dataclass(slots=True)
-class Definition:
-    """A function with its tail calls; `vouches`: whether these are all. `entry` is where it begins (2⁶⁴-1: unknown)."""
+class Definition(NamedTuple):
+    """A function with its tail calls; `vouches`: whether these are all. `die` is its own DIE, and `entry` where it
+    begins (2⁶⁴-1: unknown)."""
 
-    function: Function
+    die: int
     vouches: bool
     entry: int
-    tail_calls: list[TailCall] = field(default_factory=list)
+    tail_calls: Sequence[TailCall]
 
 
-class Chain(NamedTuple):
-    """Functions that called each other by tail calls, the first one first, each with the vaddr of its call."""
+Chain = tuple[tuple[int, int], ...]
+"""Functions that called each other by tail calls, the first one first, each with the vaddr of its call."""
 
-    links: tuple[tuple[Function, int], ...]
+
+class Reach(NamedTuple):
+    """Where the tail calls of a function may lead: the keys of the names and the entries of the functions, and whether
+    these are all."""
+
+    keys: frozenset[bytes]
+    entries: frozenset[int]
+    is_whole: bool
 
 
 class CallGraph:
@@ -61,42 +75,48 @@ class CallGraph:
         self._dwarf = dwarf
         self._symbols = symbols
         self._is_read = np.zeros(len(dwarf.units.offset), np.bool_)
-        self._parts: list[UnitCalls] = []
-        self._undefined: list[UnitCalls] = []
-        self._exact: dict[tuple[bytes, str, int], Definition] = {}
-        self._named: dict[bytes, list[Definition]] = {}
+        self._index = CallIndex(UnitCalls.none(), dwarf.code)
+        self._functions: dict[int, Function] = {}
+        self._keys: dict[int, bytes] = {}
+        self._defined: dict[int, Definition | None] = {}
+        self._of_row: dict[int, Definition] = {}
         self._vaddrs: dict[bytes, list[int]] | None = None
-        self._definitions: dict[Function, Definition | None] = {}
+        self._reaches: dict[int, Reach] = {}
 
-    def sites(self, return_vaddrs: UInt64) -> list[Site]:
+    def sites(self, return_vaddrs: UInt64) -> Sites:
         """What is known of each return address (ascending)."""
-        units = self._dwarf.claims.units_for(return_vaddrs - np.uint64(1))
-        found: list[Site | None] = [None] * len(return_vaddrs)
-        self._parts += self._read(units)
-        for calls in self._parts:
-            order = np.flatnonzero((calls.owner >= 0) & (calls.return_pc != np.uint64(NOWHERE)))
-            order = order[np.argsort(calls.return_pc[order], kind="stable")]
-            pcs = calls.return_pc[order]
-            at = np.searchsorted(pcs, return_vaddrs)
-            hit = np.append(pcs, np.uint64(NOWHERE))[at] == return_vaddrs
-            functions, number = functions_of(self._dwarf, calls.origin[order[at[hit]]])
-            for i, which in zip(np.flatnonzero(hit).tolist(), number.tolist(), strict=True):
-                found[i] = Site(functions[which] if which >= 0 else None, True)
-            # Between two calls of one function that lists all of them there is no other.
-            owner = np.concatenate(([-1], calls.owner[order], [-2]))
-            lists_all = (calls.flags & ALL_CALLS) > 0
-            between = ~hit & (owner[at] == owner[at + 1])
-            between[between] = lists_all[owner[at[between]]]
-            for i in np.flatnonzero(between).tolist():
-                found[i] = found[i] or Site(None, False)
-        return [site or Site(None, None) for site in found]
+        self._read(self._dwarf.claims.units_for(return_vaddrs - np.uint64(1)))
+        index = self._index
+        at = np.searchsorted(index.return_pcs, return_vaddrs)
+        row = np.append(index.by_return, -1)[at]
+        is_call = np.append(index.return_pcs, np.uint64(NOWHERE))[at] == return_vaddrs
+        callee = np.full(len(at), NOWHERE, np.uint64)
+        callee[is_call] = index.calls.origin[row[is_call]]
+        # Between two calls of one function that lists all of them there is no other.
+        owner = np.concatenate(([-1], index.calls.owner[index.by_return], [-2]))
+        is_none = ~is_call & (owner[at] == owner[at + 1])
+        is_none[is_none] = (index.calls.flags[owner[at[is_none]]] & ALL_CALLS) > 0
+        return Sites(callee, is_call, is_none)
 
-    def chains(self, first: Function, is_last: Callable[[Function], bool]) -> tuple[list[Chain], bool]:
+    def key(self, function: int) -> bytes:
+        """What all spellings of the name of a function have in common, see `name_key`."""
+        if function not in self._keys:
+            self.name([function])
+            self._keys[function] = name_key(self._functions[function])
+        return self._keys[function]
+
+    def entry(self, function: int) -> int:
+        """Where a function begins, 2⁶⁴-1 if that is not known. Names alone do not say: gold keeps no symbols of folded
+        local functions."""
+        definition = self._definition(function)
+        return definition.entry if definition is not None else NOWHERE
+
+    def chains(self, first: int, is_last: Callable[[int], bool]) -> tuple[list[Chain], bool]:
         """The chains of tail calls from `first` to a function that `is_last`, which is not part of them, and whether
         these are all: every function on the way vouches for its tail calls, and none is made by a pointer."""
         found: list[Chain] = []
         is_whole = True
-        waiting: list[tuple[Function, tuple[tuple[Function, int], ...]]] = [(first, ())]
+        waiting: list[tuple[int, Chain]] = [(first, ())]
         for _ in range(MAX_STEPS):
             if not waiting:
                 return found, is_whole
@@ -106,85 +126,131 @@ class CallGraph:
                 is_whole = False
                 continue
             for pc, callee in definition.tail_calls:
-                chain = (*links, (function, pc))
-                if callee is None:
+                chain = (*links, (definition.die, pc))
+                if callee == NOWHERE:
                     is_whole = False
                 elif is_last(callee):
-                    found.append(Chain(chain))
+                    found.append(chain)
                 elif len(chain) >= MAX_DEPTH:
                     is_whole = False
-                elif all(callee != each for each, _ in chain):
+                elif all(self._own(callee) != each for each, _ in chain):
                     waiting.append((callee, chain))
         return found, False
 
-    def begins_at(self, function: Function, name: bytes) -> bool:
-        """Whether a function begins where a symbol `name` is: gold keeps no symbols of folded local functions."""
+    def reach(self, function: int) -> Reach:
+        """Where the tail calls of a function may lead: nothing else can be the end of `chains`."""
+        if function not in self._reaches:
+            met: set[int] = set()
+
+            def is_last(callee: int) -> bool:
+                met.add(callee)
+                return False
+
+            _, is_whole = self.chains(function, is_last)
+            entries = frozenset(entry for each in met if (entry := self.entry(each)) != NOWHERE)
+            self._reaches[function] = Reach(frozenset(map(self.key, met)), entries, is_whole)
+        return self._reaches[function]
+
+    def prepare(self, functions: Iterable[int]) -> None:
+        """Find the definitions of many functions at once, and of those that their tail calls lead to."""
+        waiting = set(functions)
+        for _ in range(MAX_DEPTH + 1):
+            new = sorted(waiting - self._defined.keys())
+            if not new:
+                break
+            self._define(np.array(new, np.uint64))
+            definitions = filter(None, map(self._defined.__getitem__, new))
+            waiting = {call.callee for each in definitions for call in each.tail_calls} - {NOWHERE}
+
+    def name(self, functions: Iterable[int]) -> None:
+        """Read the names of many functions at once."""
+        new = np.array(sorted(set(functions) - self._functions.keys()), np.uint64)
+        if len(new):
+            named, number = functions_of(self._dwarf, new)
+            self._functions |= zip(new.tolist(), map(named.__getitem__, number.tolist()), strict=True)
+
+    def _own(self, function: int) -> int:
+        """The DIE of the definition of a function, which several calls may name by different ones."""
         definition = self._definition(function)
-        return definition is not None and definition.entry in self._vaddrs_of(name)
+        return definition.die if definition is not None else function
 
-    def _definition(self, function: Function) -> Definition | None:
+    def _definition(self, function: int) -> Definition | None:
         """The definition of a function, None if it is not here or several have its name."""
-        if function not in self._definitions:
-            self._define_read()
-            found = self._known(function)
-            vaddrs = self._vaddrs_of(function.linkage or function.name) if found is None else []
-            if vaddrs:
-                self._parts += self._read(self._dwarf.claims.units_for(np.array(vaddrs, np.uint64)))
-                self._define_read()
-                found = self._known(function)
-            self._definitions[function] = found
-        return self._definitions[function]
+        if function not in self._defined:
+            self._define(np.array([function], np.uint64))
+        return self._defined[function]
 
-    def _define_read(self) -> None:
-        """Add the definitions of what was read."""
-        while self._undefined:
-            self._define(self._undefined.pop())
+    def _define(self, functions: UInt64) -> None:
+        """Find the definitions of functions: what completes the DIE that names one, else what its symbol is at."""
+        row, dead = self._index.linked(functions)
+        rest = np.flatnonzero(row < 0)
+        row[rest] = self._by_symbol(functions[rest].tolist())
+        # Of a function that was folded only this copy is known, without code.
+        row = np.where(row < 0, dead, row)
+        self._add_definitions(distinct(row[row >= 0]))
+        for function, which in zip(functions.tolist(), row.tolist(), strict=True):
+            self._defined[function] = self._of_row.get(which)
 
-    def _known(self, function: Function) -> Definition | None:
-        exact = self._exact.get(exact_key(function))
-        if exact is not None:
-            return exact
-        named = self._named.get(name_key(function), [])
-        return named[0] if len(named) == 1 else None
+    def _by_symbol(self, functions: list[int]) -> list[int]:
+        """The rows of the definitions of functions by the symbols with their names, -1 where none is or several are."""
+        if not functions:
+            return []
+        self.name(functions)
+        names = [self._functions[function] for function in functions]
+        vaddrs = [self._vaddrs_of(each.linkage or each.name) for each in names]
+        every = distinct(np.array([vaddr for some in vaddrs for vaddr in some], np.uint64))
+        self._read(self._dwarf.claims.units_for(every))
+        index = self._index
+        candidates = [index.entered_at(some) for some in vaddrs]
+        ranged: dict[bytes, list[int]] = {}
+        rows = distinct(np.array([row for some in candidates for row in some], np.int64))
+        self.name(index.calls.origin[rows].tolist())
+        self.name(index.calls.origin[index.ranged].tolist())
+        for row in index.ranged.tolist():  # where these begin is not known
+            ranged.setdefault(self.key(int(index.calls.origin[row])), []).append(row)
+        found = []
+        for function, some in zip(functions, candidates, strict=True):
+            key = self.key(function)
+            same = [row for row in some if self.key(int(index.calls.origin[row])) == key]
+            found.append(self._only(same or ranged.get(key, []), self._functions[function]))
+        return found
+
+    def _only(self, rows: list[int], function: Function) -> int:
+        """The one of the definitions `rows` of functions of one name that is `function`, -1 if that is not known."""
+        calls = self._index.calls
+        exact = [row for row in rows if declaration(self._functions[int(calls.origin[row])]) == declaration(function)]
+        rows = exact or rows
+        return rows[0] if rows and len(set(self._index.calls.pc[rows].tolist())) == 1 else -1
+
+    def _add_definitions(self, rows: Int64) -> None:
+        """Add the functions of some rows."""
+        rows = rows[[row not in self._of_row for row in rows.tolist()]]
+        index, calls = self._index, self._index.calls
+        offsets, pcs, callees = index.tail_calls(rows)
+        tail_calls = [*map(TailCall, pcs.tolist(), callees.tolist())]
+        ends = offsets.tolist()
+        vouches = (calls.flags[rows] & ALL_TAIL_CALLS) > 0
+        columns = rows.tolist(), calls.origin[rows].tolist(), vouches.tolist(), index.entries(rows).tolist()
+        for row, die, is_whole, entry, begin, end in zip(*columns, ends[:-1], ends[1:], strict=True):
+            self._of_row[row] = Definition(die, is_whole, entry, tail_calls[begin:end])
 
     def _vaddrs_of(self, name: bytes) -> list[int]:
-        """Where symbols with a name are, ascending."""
+        """Where symbols with a name are, ascending, or with one that a local function got at link time."""
         if self._vaddrs is None:
             self._vaddrs = {}
             for symbol, vaddr in zip(self._symbols.names, self._symbols.vaddr.tolist(), strict=True):
-                self._vaddrs.setdefault(symbol, []).append(vaddr)
+                self._vaddrs.setdefault(symbol.partition(LTO_MARK)[0], []).append(vaddr)
         return sorted(set(self._vaddrs.get(name, [])))
 
-    def _read(self, units: Int64) -> list[UnitCalls]:
-        """The functions and calls of those of `units` that were not read yet; their definitions are to be added."""
+    def _read(self, units: Int64) -> None:
+        """Read the functions and calls of those of `units` that were not read yet."""
         new = units[~self._is_read[units]]
-        if not len(new):
-            return []
-        self._is_read[new] = True
-        parts = [walk(source, walked) for source, walked in sources_of(self._dwarf, new)]
-        self._undefined += parts
-        return parts
-
-    def _define(self, calls: UnitCalls) -> None:
-        """Add the functions of some units that have calls or vouch that they have none, with their tail calls."""
-        tail = np.flatnonzero((calls.owner >= 0) & (calls.flags & TAIL_CALL > 0))
-        vouches = (calls.owner < 0) & (calls.flags & ALL_TAIL_CALLS > 0)
-        has_code = (calls.owner < 0) & (calls.pc != np.uint64(NOWHERE))
-        rows = distinct(np.concatenate((np.flatnonzero(vouches | has_code), calls.owner[tail])))
-        functions, number = functions_of(self._dwarf, np.concatenate((calls.origin[rows], calls.origin[tail])))
-        of_row = {
-            row: Definition(functions[which], bool(vouches[row]), int(calls.pc[row]))
-            for row, which in zip(rows.tolist(), number.tolist(), strict=False)
-        }
-        pcs = np.where(calls.pc[tail] != np.uint64(NOWHERE), calls.pc[tail], calls.return_pc[tail] - np.uint64(1))
-        columns = calls.owner[tail].tolist(), pcs.tolist(), number[len(rows) :].tolist()
-        for owner, pc, which in zip(*columns, strict=True):
-            of_row[owner].tail_calls.append(TailCall(pc, functions[which] if which >= 0 else None))
-        for definition in of_row.values():
-            self._exact.setdefault(exact_key(definition.function), definition)
-            self._named.setdefault(name_key(definition.function), []).append(definition)
+        if len(new):
+            self._is_read[new] = True
+            parts = [walk(source, walked) for source, walked in sources_of(self._dwarf, new)]
+            self._index = CallIndex(joined_calls([self._index.calls, *parts]), self._dwarf.code)
 
 
-def exact_key(function: Function) -> tuple[bytes, str, int]:
-    """A function with its declaration, for those that several files have."""
-    return name_key(function), basename(function.path.decode(errors="replace")), function.line
+def declaration(function: Function) -> tuple[str, int]:
+    """Where a function is declared, for those that several files have."""
+    return basename(function.path.decode(errors="replace")), function.line

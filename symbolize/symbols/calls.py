@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -37,8 +37,15 @@ class UnitCalls(NamedTuple):
     return_pc: UInt64
     pc: UInt64
     origin: UInt64
+    declared: UInt64
     owner: Int64
     flags: UInt8
+
+    @classmethod
+    def none(cls) -> Self:
+        """Those of no units."""
+        dies = np.zeros(0, np.uint64)
+        return cls(dies, dies, dies, dies, np.zeros(0, np.int64), np.zeros(0, np.uint8))
 
 
 def calls_of(dwarf: Dwarf, names: Sequence[bytes], vaddrs: UInt64 | None) -> Calls:
@@ -111,8 +118,6 @@ def sources_of(dwarf: Dwarf, units: Int64) -> list[tuple[Source, Int64]]:
 
 def walk(source: Source, units: Int64) -> UnitCalls:
     """The functions and calls of `units`, in as many threads as there are processors."""
-    names = ("return_pc", "pc", "origin", "owner", "flags")
-
     def walk_part(part: Int64) -> CallSites:
         sites = CallSites()
         walk_call_sites(make_reader(source.sections, source.reader.units, source.reader.tables), part, sites)
@@ -120,15 +125,22 @@ def walk(source: Source, units: Int64) -> UnitCalls:
 
     count = min(-(-len(units) // UNITS_AT_ONCE), MAX_PARTS)
     parts = at_once([partial(walk_part, part) for part in np.array_split(units, count)]) if count else [CallSites()]
-    columns = [[np.asarray(getattr(sites, name))[: sites.count] for sites in parts] for name in names]
-    first = 0
-    for owner in columns[3]:
-        owner[owner >= 0] += first
-        first += len(owner)
-    found = UnitCalls(*map(np.concatenate, columns))
-    known = found.origin != np.uint64(NOWHERE)
-    found.origin[known] = source.tagged(found.origin[known])
+    names = UnitCalls._fields
+    found = joined_calls(
+        [UnitCalls(*(np.asarray(getattr(sites, name))[: sites.count] for name in names)) for sites in parts]
+    )
+    for dies in (found.origin, found.declared):
+        known = dies != np.uint64(NOWHERE)
+        dies[known] = source.tagged(dies[known])
     return found
+
+
+def joined_calls(parts: Sequence[UnitCalls]) -> UnitCalls:
+    """The functions and calls of several parts, one after another."""
+    found = UnitCalls(*map(np.concatenate, zip(*parts, strict=True)))
+    first = offsets_of([len(part.owner) for part in parts])
+    first = np.repeat(first[:-1], np.diff(first))
+    return found._replace(owner=np.where(found.owner >= 0, found.owner + first, -1))
 
 
 def _folded_twins(dwarf: Dwarf, found: UnitCalls, rows: Int64, is_shared: IsShared) -> Iterator[tuple[Int64, Int64]]:
