@@ -200,6 +200,7 @@ def mapping_rows(
                 float(by_location[bare].sum()) or NOTHING,
                 float(leaves[bare].sum()) or NOTHING,
                 outcome.stack_check,
+                outcome.callers,
             )
         )
     return rows

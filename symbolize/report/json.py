@@ -128,6 +128,7 @@ def mapping(row: MappingRow) -> dict[str, object]:
         "files": row.files,
         "verified": row.verified,
         "weakness": row.weakness,
+        "callers": row.callers._asdict() if row.callers is not None else None,
         "locations": row.locations,
         "symbolized_locations": row.symbolized_locations,
         "value": row.value,

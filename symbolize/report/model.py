@@ -8,7 +8,7 @@ from symbolize.analysis import FunctionRow
 from symbolize.core.arrays import Int64
 from symbolize.core.failures import Failure
 from symbolize.core.reasons import Reason
-from symbolize.core.stack_check import StackCheck
+from symbolize.core.stack_check import CallerAgreement, StackCheck
 
 
 class MappingOutcome(Protocol):
@@ -17,7 +17,8 @@ class MappingOutcome(Protocol):
     `tried` are paths and servers with their outcome; `detail` says why no file was used. `wanted` are the files of the
     binary with the build id `wanted_id` that are missing: "executable", "debuginfo". `state` of a plan says whether the
     symbol table is there. `failures` are servers and files that may have missing names and failed. `weakness` is why
-    the check of files by call sites says little, `stack_check` how well the callers in the mapping agree with them.
+    the check of files by call sites says little, `callers` how the callers agree with files that are not verified, if
+    that was asked, and `stack_check` how well stacks agree with the call sites of files.
     """
 
     @property
@@ -44,6 +45,8 @@ class MappingOutcome(Protocol):
     def failures(self) -> Sequence[Failure]: ...
     @property
     def stack_check(self) -> StackCheck | None: ...
+    @property
+    def callers(self) -> CallerAgreement | None: ...
 
 
 @dataclass(eq=False, slots=True)
@@ -90,6 +93,7 @@ class MappingRow:
     without_lines_value: float = 0.0
     without_lines_flat: float = 0.0
     stack_check: StackCheck | None = None
+    callers: CallerAgreement | None = None
 
     @property
     def weight(self) -> tuple[float, float, float]:

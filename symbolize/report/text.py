@@ -166,5 +166,6 @@ def how_sure(row: MappingRow) -> str:
     """The mark of files that may not be those that ran."""
     if row.verified:
         return ""
-    why = [each for each in ("" if row.build_id else "no build id", row.weakness) if each]
+    callers = row.callers.text if row.callers is not None else ""
+    why = [each for each in ("" if row.build_id else "no build id", row.weakness, callers) if each]
     return f" (unverified: {', '.join(why)})" if why else " (unverified)"

@@ -6,6 +6,7 @@ import numpy as np
 
 from symbolize.core.arrays import Bool
 from symbolize.core.reasons import Reason
+from symbolize.core.stack_check import CallerAgreement
 from symbolize.elf import without_tag
 from symbolize.resolve.addresses import (
     Calls,
@@ -15,6 +16,7 @@ from symbolize.resolve.addresses import (
     map_addresses,
     map_module_addresses,
 )
+from symbolize.resolve.caller_agreement import caller_mismatch, callers_of, is_confirmation
 from symbolize.resolve.choice import BuildMatch
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.name_agreement import ExistingNames
@@ -32,6 +34,14 @@ def judge(record: MappingRecord, binary: Binary, *, verified: bool) -> BuildMatc
         return BuildMatch(problem or "does not fit the mapping")
     calls = calls_of(binary, mapped, record.is_call)
     return BuildMatch(call_site_mismatch(calls), calls=calls)
+
+
+def judge_callers(
+    record: MappingRecord, binary: Binary, verdict: BuildMatch, *, verified: bool
+) -> CallerAgreement | None:
+    """How the callers of a mapping agree with a binary that may be what was mapped."""
+    mapped, _ = map_in_images(record, binary, verified=verified)
+    return callers_of(record, binary, mapped) if mapped is not None else None
 
 
 def calls_of(binary: Binary, mapped: MappedAddresses, is_call: Bool) -> Calls | None:
@@ -86,11 +96,14 @@ def map_addresses_of(record: MappingRecord, resolution: Resolution) -> tuple[Map
 
 def map_locations(record: MappingRecord, resolution: Resolution) -> Resolution:
     """The resolution with the vaddrs of the locations that lie in its binary; without it if the binary does not fit."""
-    binary, weakness = resolution.binary, ""
+    binary, weakness, callers = resolution.binary, "", resolution.callers
     mapped, problem = map_addresses_of(record, resolution)
     if mapped is not None and not resolution.verified and isinstance(binary, Binary):
         calls = calls_of(binary, mapped, record.is_call)
         problem, weakness = call_site_mismatch(calls), weakness_of(binary, calls, record.is_call)
+        if weakness and not problem:
+            callers = callers or callers_of(record, binary, mapped)
+            problem, weakness = caller_mismatch(callers), "" if is_confirmation(callers) else weakness
     if mapped is None or problem:
         detail = ", ".join(resolution.files) + (f" is {problem}" if problem else f" {misfit(record)}")
         return resolution.refused(Reason.MISFIT, detail=detail, files=())
@@ -100,4 +113,4 @@ def map_locations(record: MappingRecord, resolution: Resolution) -> Resolution:
         vaddrs = without_tag(binary.images[0], vaddrs + np.uint64(binary.shift))
     if names is not None:
         names = ExistingNames(names.names, names.of_location[inside])
-    return replace(resolution, rows=record.rows[inside], vaddrs=vaddrs, names=names, weakness=weakness)
+    return replace(resolution, rows=record.rows[inside], vaddrs=vaddrs, names=names, weakness=weakness, callers=callers)

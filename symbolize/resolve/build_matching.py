@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from symbolize.core.arrays import Bool, UInt64
+from symbolize.core.stack_check import CallerAgreement
 from symbolize.elf import Segment, without_tag
 from symbolize.resolve.address_maps import calls_of
 from symbolize.resolve.addresses import (
@@ -19,7 +20,9 @@ from symbolize.resolve.addresses import (
     candidate_bases,
     in_code,
 )
+from symbolize.resolve.caller_agreement import callers_of
 from symbolize.resolve.choice import BuildMatch
+from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.name_agreement import Agreement, ExistingNames, compare_names, some_of
 from symbolize.resolve.resolution import AddressMap
 from symbolize.symbols import Binary
@@ -86,7 +89,13 @@ def infer_load_bias(
     best = ranks.index(max(ranks))
     base, agreement, calls = fitting[best]
     others = [each for (each, _, _), rank in zip(fitting, ranks, strict=True) if rank == ranks[best] and each != base]
-    return BuildMatch("", agreement, calls, base, others)
+    return BuildMatch("", agreement, calls, None, base, others)
+
+
+def judge_callers_in_file(record: MappingRecord, binary: Binary, verdict: BuildMatch) -> CallerAgreement | None:
+    """How the callers agree with a binary, if the addresses count from the base that was inferred."""
+    mapped = in_file_map(binary, verdict.base)(record.addresses) if verdict.base is not None else None
+    return callers_of(record, binary, mapped) if mapped is not None else None
 
 
 def agreement_of(binary: Binary, vaddrs: UInt64, embedded: ExistingNames) -> Agreement:

@@ -1,12 +1,14 @@
 """Selects the build that ran from several candidates by the evidence; none if that is inconclusive."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from symbolize.binaries import Attempt, BinaryMatch
 from symbolize.core.reasons import Reason
+from symbolize.core.stack_check import CallerAgreement
 from symbolize.resolve.addresses import AddressBase, Calls
+from symbolize.resolve.caller_agreement import caller_mismatch
 from symbolize.resolve.name_agreement import Agreement
 from symbolize.symbols import Binary, is_same_build
 
@@ -43,12 +45,14 @@ class BuildMatch:
     """How a candidate matches a mapping: the `problem` if it cannot be what ran, else the evidence.
 
     `agreement` is how the names that came with the profile agree with it, `calls` how many call sites are in calls of
-    it, None if that is unknown. Of addresses in a file, `base` is what they count from; `other_bases` fit as well.
+    it, and `callers` how many callers call what is next to them on the stacks, None if that is unknown. Of addresses in
+    a file, `base` is what they count from; `other_bases` fit as well.
     """
 
     problem: str = ""
     agreement: Agreement = field(default_factory=Agreement)
     calls: Calls | None = None
+    callers: CallerAgreement | None = None
     base: AddressBase | None = None
     other_bases: list[AddressBase] = field(default_factory=list)
 
@@ -69,10 +73,12 @@ class BuildMatch:
             evidence.append(judged)
         elif self.calls is not None:
             evidence.append(self.calls.text)
+        if self.callers is not None:
+            evidence.append(self.callers.text)
         if self.agreement.is_proof:
             text = "found, " + evidence[0]
         else:
-            text = ": ".join(["found, unverified", *evidence])
+            text = ": ".join(["found, unverified", *filter(None, [", ".join(evidence)])])
         if self.base is not None:
             text += f"; addresses {self.base.text}"
         return text + (", or " + " or ".join(other.text for other in self.other_bases) if self.other_bases else "")
@@ -98,31 +104,78 @@ def ordered(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda each: (HOW_FOUND.index(each.how), each.binary.rank, each.path))
 
 
-def select_build(candidates: Iterable[Candidate], judge: Callable[[Binary], BuildMatch]) -> Selection:
+JudgeCallers = Callable[[Binary, BuildMatch], CallerAgreement | None]
+"""How the callers agree with a binary that matches a mapping in some way."""
+
+
+def select_build(
+    candidates: Iterable[Candidate],
+    judge: Callable[[Binary], BuildMatch],
+    judge_callers: JudgeCallers = lambda _, __: None,
+) -> Selection:
     """The candidate that the evidence speaks for (R165, candidates without a build id; R247, choice among builds):
-    names that came along, then call sites, then where it was found.
+    names that came along, then callers, then call sites, then where it was found. Callers, whose debug information has
+    to be read, are judged only where call sites leave several.
 
     Builds that nothing distinguishes are ambiguous, unless they have the same code (R249, equal code).
     """
     judged = [(each, judge(each.binary)) for each in ordered(candidates)]
+    best = max((verdict.rank for _, verdict in judged if not verdict.problem), default=None)
+    equals = [(each, verdict) for each, verdict in judged if not verdict.problem and verdict.rank == best]
+    if not is_decided(equals):
+        known = {each: with_callers(verdict, judge_callers(each.binary, verdict)) for each, verdict in equals}
+        judged = [(each, known.get(each, verdict)) for each, verdict in judged]
+        equals = [(each, verdict) for each, verdict in known.items() if not verdict.problem]
     tried = [Attempt(each.path, verdict.text) for each, verdict in judged]
-    fitting = [(each, verdict) for each, verdict in judged if not verdict.problem]
-    if not fitting:
-        details = [f"{each.path} is refused: {verdict.problem}" for each, verdict in judged[:MAX_NAMED]]
-        return Selection(tried=tried, reason=Reason.MISFIT, detail="; ".join(details))
-    best = max(verdict.rank for _, verdict in fitting)
-    equals = leading([(each, verdict) for each, verdict in fitting if verdict.rank == best])
+    if not equals:
+        details = [f"{each.path} is refused: {verdict.problem}" for each, verdict in judged if verdict.problem]
+        return Selection(tried=tried, reason=Reason.MISFIT, detail="; ".join(details[:MAX_NAMED]))
+    equals = leading(leading(equals, callers_that_agree), call_sites_in_calls)
     equals = [(each, verdict) for each, verdict in equals if each.how == equals[0][0].how]
     candidate, verdict = equals[0]
-    if not all(is_same_build(candidate.binary.files, each.binary.files) for each, _ in equals):
+    if not is_one_build(equals):
         detail = " and ".join(each.described for each, _ in equals[:MAX_NAMED])
-        known = all(verdict.calls is not None and verdict.calls.is_strong for _, verdict in equals)
-        why = "the call sites lie in calls of each" if known else "there are too few call sites to tell them apart"
+        known_calls = all(verdict.calls is not None and verdict.calls.is_strong for _, verdict in equals)
+        why = (
+            "the call sites lie in calls of each" if known_calls else "there are too few call sites to tell them apart"
+        )
         return Selection(tried=tried, reason=Reason.AMBIGUOUS, detail=f"{detail}; {why}")
     return Selection(candidate, verdict, tried, rejected=[each for each, _ in judged if each is not candidate])
 
 
-def leading(fitting: list[tuple[Candidate, BuildMatch]]) -> list[tuple[Candidate, BuildMatch]]:
-    """Those of which no other has clearly more of the call sites in its calls (R247, choice among builds)."""
-    inside = [verdict.calls.inside if verdict.calls is not None else 0 for _, verdict in fitting]
-    return [each for each, count in zip(fitting, inside, strict=True) if count > max(inside) - MIN_LEAD]
+Judged = list[tuple[Candidate, BuildMatch]]
+
+
+def is_decided(equals: Judged) -> bool:
+    """Whether one build is left, or many call sites prefer one."""
+    if is_one_build(equals):
+        return True
+    first = leading(equals, call_sites_in_calls)
+    calls = first[0][1].calls
+    return is_one_build(first) and calls is not None and calls.is_strong
+
+
+def is_one_build(equals: Judged) -> bool:
+    """Whether all are the same build."""
+    return all(is_same_build(equals[0][0].binary.files, each.binary.files) for each, _ in equals[1:])
+
+
+def with_callers(verdict: BuildMatch, callers: CallerAgreement | None) -> BuildMatch:
+    """How a candidate matches where its callers are known too."""
+    return replace(verdict, callers=callers, problem=verdict.problem or caller_mismatch(callers))
+
+
+def leading(fitting: Judged, count: Callable[[BuildMatch], int]) -> Judged:
+    """Those of which no other has clearly more of what is counted (R247, choice among builds)."""
+    counts = [count(verdict) for _, verdict in fitting]
+    return [each for each, number in zip(fitting, counts, strict=True) if number > max(counts) - MIN_LEAD]
+
+
+def call_sites_in_calls(verdict: BuildMatch) -> int:
+    """How many of the call sites are in calls of a build."""
+    return verdict.calls.inside if verdict.calls is not None else 0
+
+
+def callers_that_agree(verdict: BuildMatch) -> int:
+    """How many of the callers call what is next to them on the stacks."""
+    return verdict.callers.agreeing if verdict.callers is not None else 0

@@ -1,12 +1,14 @@
 """What a profile records of its mappings: the question that a `Resolution` answers."""
 
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Bool, Int64, UInt64, distinct, is_among, marked
+from symbolize.core.arrays import Bool, Int64, UInt64, distinct, is_among, marked, pair, unpair
 from symbolize.profile import NONE, AddressKind, Profile
 from symbolize.resolve.name_agreement import ExistingNames, existing_names
 
@@ -20,12 +22,20 @@ NO_ROWS, NO_ADDRESSES, NO_CALLS = np.zeros(0, np.int64), np.zeros(0, np.uint64),
 """What mappings without locations share: profiles of a fleet have many."""
 
 
+MAX_FRAMES = 1 << 16
+"""Frames whose callers are looked for."""
+
+Pairs = tuple[Int64, Int64]
+"""Locations, and one next to each on a stack that called it."""
+
+
 class MappingRecord(NamedTuple):
     """A mapping as the profile records it: its name and build id (either may be empty), bounds, and file offset.
 
     `mapping` is its row, NONE for what is in no mapping, and `kind` what its addresses are. `rows` are its locations,
     `addresses` theirs, and `is_call` says which are call sites. `names` are the functions that they came with, where
-    those are evidence: of addresses in a file, and of a kernel.
+    those are evidence: of addresses in a file, and of a kernel. `pairs` finds pairs of locations next to each other on
+    stacks, see `pairs_in`.
     """
 
     mapping: int
@@ -39,10 +49,11 @@ class MappingRecord(NamedTuple):
     addresses: UInt64
     is_call: Bool
     names: ExistingNames | None
+    pairs: Callable[[], Pairs] | None = None
 
     def without_locations(self) -> Self:
         """What outlives the profile: the mapping itself."""
-        return self._replace(rows=NO_ROWS, addresses=NO_ADDRESSES, is_call=NO_CALLS, names=None)
+        return self._replace(rows=NO_ROWS, addresses=NO_ADDRESSES, is_call=NO_CALLS, names=None, pairs=None)
 
     @property
     def linked_names(self) -> list[tuple[int, bytes]]:
@@ -78,10 +89,25 @@ def records_of(profile: Profile, *, with_names: bool, is_exact: Bool | None = No
             profile.locations.address[rows] if len(rows) else NO_ADDRESSES,
             callers[rows] if len(rows) else NO_CALLS,
             existing_names(profile, rows) if is_evidence else None,
+            partial(pairs_in, profile, callers, mapping) if is_mapping and len(rows) else None,
         )
 
     records = [record(mapping, rows) for mapping, rows in enumerate(rows_by_mapping(profile))]
     return [*records, record(NONE, unmapped_locations(profile))]
+
+
+def pairs_in(profile: Profile, is_call: Bool, mapping: int) -> Pairs:
+    """Distinct pairs of locations in a mapping of which the second, a call site, is the caller of the first: of very
+    many frames those of an evenly spaced part."""
+    samples, is_here = profile.samples, profile.locations.mapping == mapping
+    above, below = samples.locations[1:], samples.locations[:-1]
+    is_pair = is_here[below] & (is_here & is_call)[above]
+    begins = samples.location_offsets[1:-1]
+    is_pair[begins[(begins > 0) & (begins < len(samples.locations))] - 1] = False  # a leaf calls nothing
+    at = np.flatnonzero(is_pair)
+    at = at[:: len(at) // MAX_FRAMES + 1]
+    callee, caller = unpair(distinct(pair(below[at], above[at])))
+    return callee.astype(np.int64), caller.astype(np.int64)
 
 
 def rows_by_mapping(profile: Profile) -> list[Int64]:

@@ -12,7 +12,7 @@ from symbolize.core.errors import ReadFailure
 from symbolize.core.failures import Failure, reason_of
 from symbolize.core.mapped import CHANGED, ChangedFile
 from symbolize.core.reasons import Reason
-from symbolize.core.stack_check import StackCheck
+from symbolize.core.stack_check import CallerAgreement, StackCheck
 from symbolize.profile import NONE, Profile
 from symbolize.resolve.addresses import MappedAddresses
 from symbolize.resolve.mapping_record import NO_ROWS
@@ -46,7 +46,8 @@ class Resolution:
     `failures` are servers that may have what is missing and failed, and files that could not be read to the end.
     `suspect` failed first and then did not: it is to blame for what is missed all the same (R285, names missed by
     failures). `state` says of a binary that was not asked whether its symbol table is cached,
-    `stack_check` how well its callers agree with its call sites.
+    `stack_check` how well its callers agree with its call sites. `callers` is the same as evidence for a binary that is
+    not verified, if it was asked for.
     """
 
     binary: Binary | SymbolListBinary | None = None
@@ -71,6 +72,7 @@ class Resolution:
     suspect: Failure | None = None
     state: str = ""
     stack_check: StackCheck | None = None
+    callers: CallerAgreement | None = None
 
     @property
     def is_whole(self) -> bool:

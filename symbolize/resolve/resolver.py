@@ -26,8 +26,8 @@ from symbolize.core.mapped import ChangedFile
 from symbolize.core.reasons import Reason
 from symbolize.profile import NONE, AddressKind, Profile, assign_mappings
 from symbolize.profile.assignment import covers_everything
-from symbolize.resolve.address_maps import judge, map_locations
-from symbolize.resolve.build_matching import in_file_map, infer_load_bias
+from symbolize.resolve.address_maps import judge, judge_callers, map_locations
+from symbolize.resolve.build_matching import in_file_map, infer_load_bias, judge_callers_in_file
 from symbolize.resolve.choice import BuildMatch, Candidate, Selection, select_build
 from symbolize.resolve.code import CodeResolver
 from symbolize.resolve.huge_pages import HugePages, Layout, is_moved_text
@@ -253,7 +253,9 @@ class MappingResolver:
             return replace(found, reason=Reason.UNREADABLE, detail="; ".join(unreadable))
         selection = Selection(candidates[0])
         if len(candidates) > 1:
-            selection = select_build(candidates, judge_build or partial(judge, record, verified=match.verified))
+            by_callers = partial(judge_callers, record, verified=match.verified)
+            checks = (judge_build,) if judge_build else (partial(judge, record, verified=match.verified), by_callers)
+            selection = select_build(candidates, *checks)
         found = replace(found, tried=(*found.tried, *selection.tried))
         if selection.candidate is None:
             return replace(found, reason=selection.reason, detail=selection.detail, verified=False)
@@ -295,7 +297,9 @@ class MappingResolver:
             )
         facts = record.filename, record.addresses, record.is_call, record.names
         selection = select_build(
-            candidates, lambda binary: infer_load_bias(binary, *facts, is_one_of_several=len(candidates) > 1)
+            candidates,
+            lambda binary: infer_load_bias(binary, *facts, is_one_of_several=len(candidates) > 1),
+            partial(judge_callers_in_file, record),
         )
         tried = [*selection.tried, *others.left_out]
         if selection.candidate is None:
@@ -345,6 +349,7 @@ class MappingResolver:
         return replace(
             result,
             binary=binary,
+            callers=selection.verdict.callers,
             files=[image.path for image in binary.files],
             reason=Reason.SYMBOLIZED,
             detail="",

@@ -6,20 +6,19 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int64, UInt8, UInt64, distinct_inverse, marked, offsets_of, pair, unpair
 from symbolize.core.errors import ReadFailure
-from symbolize.dwarf.constants import NOWHERE
 from symbolize.names import demangle
 from symbolize.profile import Profile
 from symbolize.resolve.callers import DISTANCES, USUAL_DISTANCES
 from symbolize.resolve.mapping_record import caller_mask
 from symbolize.resolve.resolution import Resolutions
 from symbolize.symbols import Binary, spellings_of
-from symbolize.symbols.call_graph import CallGraph, Chain, Sites
+from symbolize.symbols.call_graph import UNKNOWN, CallGraph, Chain, Sites
 
 Answered = tuple[Binary, Int64, UInt64]
 """A binary, locations in it, and their vaddrs."""
@@ -69,7 +68,7 @@ class StackReader:
     def __init__(self, pairs: StackPairs, answered: Sequence[Answered], count: int) -> None:
         self.pairs = pairs
         self.vaddrs = np.zeros(count, np.uint64)
-        self._callee = np.full(count, NOWHERE, np.uint64)
+        self._callee = np.full(count, UNKNOWN, np.uint64)
         self._has_no_call = np.zeros(count, np.bool_)
         self._binary_of = np.full(count, -1, np.int64)
         self._symbol_of = np.full(count, -1, np.int64)
@@ -79,7 +78,7 @@ class StackReader:
         for each in answered:
             with suppress(ReadFailure):  # what cannot be read says nothing
                 self._read_callers(*each, is_caller)
-        is_callee = marked(pairs.callee, count, self._callee[pairs.caller] != np.uint64(NOWHERE))
+        is_callee = marked(pairs.callee, count, self._callee[pairs.caller] != np.uint64(UNKNOWN))
         for each in answered:
             with suppress(ReadFailure):
                 self._read_callees(*each, is_callee)
@@ -110,7 +109,7 @@ class StackReader:
         which = np.full(len(self.pairs.caller), -1, np.int64)
         called: list[_Called] = []
         function, symbol = self._callee[self.pairs.caller], self._symbol_of[self.pairs.callee]
-        is_known = (function != np.uint64(NOWHERE)) & (symbol >= 0)
+        is_known = (function != np.uint64(UNKNOWN)) & (symbol >= 0)
         for number, graph in enumerate(self._graphs):
             here = np.flatnonzero(is_known & (self._binary_of[self.pairs.caller] == number))
             functions, numbers = distinct_inverse(function[here])
@@ -129,10 +128,10 @@ class StackReader:
     def _is_last(self, called: _Called) -> Callable[[int], bool]:
         """Whether a function is the one that is next on the stack."""
         graph, symbol = self._graphs[called.binary], self._symbols[called.symbol]
-        begin = symbol.begin if symbol.binary == called.binary else NOWHERE
+        begin = symbol.begin if symbol.binary == called.binary else UNKNOWN
 
         def is_last(function: int) -> bool:
-            return graph.key(function) in symbol.spellings or graph.entry(function) == begin != NOWHERE
+            return graph.key(function) in symbol.spellings or graph.entry(function) == begin != UNKNOWN
 
         return is_last
 
@@ -149,6 +148,8 @@ class StackReader:
     def _judge(self, called: _Called) -> Verdict:
         if self._is_last(called)(called.function):
             return Verdict.CONFIRMED
+        if not self._graphs[called.binary].key(called.function):
+            return Verdict.OPEN
         chains, is_whole = self._chains(called)
         if chains:
             return Verdict.EXPLAINED
@@ -173,7 +174,7 @@ class StackReader:
             return
         there, inverse = distinct_inverse(vaddrs[is_callee[rows]])
         number, names = binary.functions_at(there)
-        begin = np.full(len(names), NOWHERE, np.uint64)
+        begin = np.full(len(names), UNKNOWN, np.uint64)
         begin[number[number >= 0]] = binary.function_bounds(there)[0][number >= 0]
         linked = [*chain.from_iterable(names)]
         spelled = [*map(spellings_of, linked, demangle(linked, "default"))]
@@ -199,7 +200,7 @@ def reader_of(profile: Profile, resolutions: Resolutions) -> StackReader:
 
 def sites_of(graph: CallGraph, vaddrs: UInt64, distances: Sequence[int]) -> Sites:
     """What is called at each of `vaddrs` (ascending), which are inside of calls (R356, where calls return)."""
-    found = Sites(np.full(len(vaddrs), NOWHERE, np.uint64), *np.zeros((2, len(vaddrs)), np.bool_))
+    found = Sites(np.full(len(vaddrs), UNKNOWN, np.uint64), *np.zeros((2, len(vaddrs)), np.bool_))
     for distance in distances:
         sites = graph.sites(vaddrs + np.uint64(distance))
         is_first = sites.is_call & ~found.is_call

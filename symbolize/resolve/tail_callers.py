@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from symbolize.core.arrays import Int64, offsets_of, ranges
-from symbolize.dwarf.constants import NOWHERE
 from symbolize.profile import Lines, Locations, Profile, Samples
 from symbolize.resolve.resolution import Resolutions
 from symbolize.resolve.stack_pairs import StackReader
-from symbolize.symbols.call_graph import Chain
+from symbolize.symbols.call_graph import UNKNOWN, Chain
 
 MASK64 = (1 << 64) - 1
 
@@ -60,7 +59,7 @@ def between(chains: list[Chain]) -> Sequence[int]:
         end = shared_begin([chain[len(begin) :][::-1] for chain in chains])[::-1]
         shared = (*begin, *end)
     vaddrs = [vaddr for _, vaddr in shared]
-    return vaddrs if NOWHERE not in vaddrs else ()
+    return vaddrs if UNKNOWN not in vaddrs else ()
 
 
 def shared_begin(chains: list[Chain]) -> Chain:

@@ -4,7 +4,7 @@ from symbolize.symbols.binary import Binary, build_table
 from symbolize.symbols.builds import builds_of, is_same_build, misfit
 from symbolize.symbols.bulk import frames_at, lookup, opened
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder, was_made_of
-from symbolize.symbols.functions import Calls, Function, FunctionNames, LocationCalls, name_key, names_it, spellings_of
+from symbolize.symbols.functions import Calls, Function, FunctionNames, LocationCalls, name_key, spellings_of
 from symbolize.symbols.nearest import lookup_nearest
 from symbolize.symbols.symbol_list_binary import SymbolListBinary
 from symbolize.symbols.table import FailedTable, Frames, FunctionsAt, SymbolTable
@@ -33,7 +33,6 @@ __all__ = [
     "lookup_nearest",
     "misfit",
     "name_key",
-    "names_it",
     "opened",
     "read_table",
     "spellings_of",

@@ -230,11 +230,7 @@ class Binary:
         symbols, number = distinct_inverse(layer_at(layer.start, layer.symbol, vaddrs))
         if len(symbols) and symbols[0] < 0:  # where no symbol is
             symbols, number = symbols[1:], number - 1
-        names = [
-            list(dict.fromkeys(layer.names[row] for row in (symbol, *layer.aliases(symbol))))
-            for symbol in symbols.tolist()
-        ]
-        return FunctionsAt(number, names)
+        return FunctionsAt(number, layer.all_names(symbols))
 
     def calls(self, names: Sequence[bytes], vaddrs: UInt64) -> Calls:
         """The calls at `vaddrs` (ascending) of the functions `names`, which share code, by the debug information."""

@@ -18,6 +18,8 @@ from symbolize.symbols.calls import UnitCalls, functions_of, joined_calls, sourc
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.functions import Function, name_key
 
+UNKNOWN: Final = NOWHERE
+"""No function, or a vaddr that is not known."""
 LTO_MARK: Final = b".lto_priv."
 """What gcc appends, with a number, to the names of local functions at link time."""
 MAX_DEPTH: Final = 5
@@ -29,8 +31,8 @@ MAX_STEPS: Final = 1024
 
 
 class Sites(NamedTuple):
-    """What is known of return addresses: `callee` is the function that is called there (2⁶⁴-1: by a pointer, or
-    unknown), `is_call` whether there is a call, and `is_none` whether a function that lists all its calls has none."""
+    """What is known of return addresses: `callee` is the function that is called there (UNKNOWN: by a pointer,
+    too), `is_call` whether there is a call, and `is_none` whether a function that lists all its calls has none."""
 
     callee: UInt64
     is_call: Bool
@@ -89,8 +91,8 @@ class CallGraph:
         index = self._index
         at = np.searchsorted(index.return_pcs, return_vaddrs)
         row = np.append(index.by_return, -1)[at]
-        is_call = np.append(index.return_pcs, np.uint64(NOWHERE))[at] == return_vaddrs
-        callee = np.full(len(at), NOWHERE, np.uint64)
+        is_call = np.append(index.return_pcs, np.uint64(UNKNOWN))[at] == return_vaddrs
+        callee = np.full(len(at), UNKNOWN, np.uint64)
         callee[is_call] = index.calls.origin[row[is_call]]
         # Between two calls of one function that lists all of them there is no other.
         owner = np.concatenate(([-1], index.calls.owner[index.by_return], [-2]))
@@ -99,9 +101,11 @@ class CallGraph:
         return Sites(callee, is_call, is_none)
 
     def key(self, function: int) -> bytes:
-        """What all spellings of the name of a function have in common, see `name_key`."""
+        """What all spellings of the name of a function have in common, see `name_key`; empty where the name is not
+        known, as without the supplementary file that has it."""
         if function not in self._keys:
-            self.name([function])
+            if function not in self._functions:
+                self.name([function])
             self._keys[function] = name_key(self._functions[function])
         return self._keys[function]
 
@@ -109,7 +113,7 @@ class CallGraph:
         """Where a function begins, 2⁶⁴-1 if that is not known. Names alone do not say: gold keeps no symbols of folded
         local functions."""
         definition = self._definition(function)
-        return definition.entry if definition is not None else NOWHERE
+        return definition.entry if definition is not None else UNKNOWN
 
     def chains(self, first: int, is_last: Callable[[int], bool]) -> tuple[list[Chain], bool]:
         """The chains of tail calls from `first` to a function that `is_last`, which is not part of them, and whether
@@ -127,11 +131,11 @@ class CallGraph:
                 continue
             for pc, callee in definition.tail_calls:
                 chain = (*links, (definition.die, pc))
-                if callee == NOWHERE:
+                if callee == UNKNOWN:
                     is_whole = False
                 elif is_last(callee):
                     found.append(chain)
-                elif len(chain) >= MAX_DEPTH:
+                elif len(chain) >= MAX_DEPTH or not self.key(callee):
                     is_whole = False
                 elif all(self._own(callee) != each for each, _ in chain):
                     waiting.append((callee, chain))
@@ -147,7 +151,7 @@ class CallGraph:
                 return False
 
             _, is_whole = self.chains(function, is_last)
-            entries = frozenset(entry for each in met if (entry := self.entry(each)) != NOWHERE)
+            entries = frozenset(entry for each in met if (entry := self.entry(each)) != UNKNOWN)
             self._reaches[function] = Reach(frozenset(map(self.key, met)), entries, is_whole)
         return self._reaches[function]
 
@@ -160,11 +164,11 @@ class CallGraph:
                 break
             self._define(np.array(new, np.uint64))
             definitions = filter(None, map(self._defined.__getitem__, new))
-            waiting = {call.callee for each in definitions for call in each.tail_calls} - {NOWHERE}
+            waiting = {call.callee for each in definitions for call in each.tail_calls} - {UNKNOWN}
 
     def name(self, functions: Iterable[int]) -> None:
         """Read the names of many functions at once."""
-        new = np.array(sorted(set(functions) - self._functions.keys()), np.uint64)
+        new = np.array(sorted({each for each in functions if each not in self._functions}), np.uint64)
         if len(new):
             named, number = functions_of(self._dwarf, new)
             self._functions |= zip(new.tolist(), map(named.__getitem__, number.tolist()), strict=True)
@@ -196,24 +200,28 @@ class CallGraph:
         if not functions:
             return []
         self.name(functions)
-        names = [self._functions[function] for function in functions]
-        vaddrs = [self._vaddrs_of(each.linkage or each.name) for each in names]
+        named = [self._functions[function] for function in functions]
+        vaddrs = [
+            self._vaddrs_of(each.linkage or each.name) if self.key(function) else []
+            for function, each in zip(functions, named, strict=True)
+        ]
         every = distinct(np.array([vaddr for some in vaddrs for vaddr in some], np.uint64))
         self._read(self._dwarf.claims.units_for(every))
-        index = self._index
+        index, dies = self._index, self._index.calls.origin.tolist()
         candidates = [index.entered_at(some) for some in vaddrs]
-        ranged: dict[bytes, list[int]] = {}
-        rows = distinct(np.array([row for some in candidates for row in some], np.int64))
-        self.name(index.calls.origin[rows].tolist())
-        self.name(index.calls.origin[index.ranged].tolist())
-        for row in index.ranged.tolist():  # where these begin is not known
-            ranged.setdefault(self.key(int(index.calls.origin[row])), []).append(row)
-        found = []
-        for function, some in zip(functions, candidates, strict=True):
-            key = self.key(function)
-            same = [row for row in some if self.key(int(index.calls.origin[row])) == key]
-            found.append(self._only(same or ranged.get(key, []), self._functions[function]))
-        return found
+        self.name({dies[row] for some in candidates for row in some})
+        same = [
+            [row for row in some if self.key(dies[row]) == self.key(function)]
+            for function, some in zip(functions, candidates, strict=True)
+        ]
+        if any(some and not rows for some, rows in zip(vaddrs, same, strict=True)):
+            self.name(dies[row] for row in index.ranged.tolist())
+            ranged: dict[bytes, list[int]] = {}
+            for row in index.ranged.tolist():  # where these begin is not known
+                ranged.setdefault(self.key(dies[row]), []).append(row)
+            ranged.pop(b"", None)
+            same = [rows or ranged.get(self.key(function), []) for function, rows in zip(functions, same, strict=True)]
+        return [self._only(rows, self._functions[function]) for function, rows in zip(functions, same, strict=True)]
 
     def _only(self, rows: list[int], function: Function) -> int:
         """The one of the definitions `rows` of functions of one name that is `function`, -1 if that is not known."""

@@ -1,8 +1,10 @@
 """Functions and calls that were read, by where calls return to, and by the DIEs and entries of the functions."""
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int64, UInt64, offsets_of, ranges
 from symbolize.core.ranges import inside
@@ -17,11 +19,16 @@ class CallIndex:
         self.calls = calls
         self._code = code
 
+    def _sorted(self, rows: Int64, column: NDArray[Any]) -> Int64:
+        """Some rows in the order of a column."""
+        ordered: Int64 = rows[np.argsort(column[rows], kind="stable")]
+        return ordered
+
     @cached_property
     def by_return(self) -> Int64:
         """The calls in the order of where they return to."""
         rows = np.flatnonzero((self.calls.owner >= 0) & (self.calls.return_pc != np.uint64(NOWHERE)))
-        return rows[np.argsort(self.calls.return_pc[rows], kind="stable")]
+        return self._sorted(rows, self.calls.return_pc)
 
     @cached_property
     def return_pcs(self) -> UInt64:
@@ -36,33 +43,35 @@ class CallIndex:
     def _is_dead(self) -> Bool:
         """Which of all rows begin where no code is: the linker dropped or folded the function."""
         entry = self.calls.pc
-        return (entry != np.uint64(NOWHERE)) & ~inside(entry, *self._code)
+        dead: Bool = (entry != np.uint64(NOWHERE)) & ~inside(entry, *self._code)
+        return dead
 
     @cached_property
     def _by_declaration(self) -> Int64:
         rows = self._functions[~self._is_dead[self._functions]]
         rows = rows[self.calls.declared[rows] != np.uint64(NOWHERE)]
-        return rows[np.argsort(self.calls.declared[rows], kind="stable")]
+        return self._sorted(rows, self.calls.declared)
 
     @cached_property
     def _by_die(self) -> Int64:
-        return self._functions[np.argsort(self.calls.origin[self._functions], kind="stable")]
+        return self._sorted(self._functions, self.calls.origin)
 
     @cached_property
     def _by_entry(self) -> Int64:
         rows = self._functions[self.calls.pc[self._functions] != np.uint64(NOWHERE)]
-        return rows[np.argsort(self.calls.pc[rows], kind="stable")]
+        return self._sorted(rows, self.calls.pc)
 
     @cached_property
     def ranged(self) -> Int64:
         """Functions of several ranges of code: where these begin is not known."""
-        return self._functions[self.calls.pc[self._functions] == np.uint64(NOWHERE)]
+        rows: Int64 = self._functions[self.calls.pc[self._functions] == np.uint64(NOWHERE)]
+        return rows
 
     @cached_property
     def _tail(self) -> tuple[Int64, Int64]:
         """The tail calls in the order of the functions that make them, and those functions."""
         rows = np.flatnonzero((self.calls.owner >= 0) & (self.calls.flags & TAIL_CALL > 0))
-        rows = rows[np.argsort(self.calls.owner[rows], kind="stable")]
+        rows = self._sorted(rows, self.calls.owner)
         return rows, self.calls.owner[rows]
 
     def linked(self, dies: UInt64) -> tuple[Int64, Int64]:
@@ -95,8 +104,8 @@ class CallIndex:
         return np.where(self._is_dead[rows], np.uint64(NOWHERE), self.calls.pc[rows])
 
     def tail_calls(self, rows: Int64) -> tuple[Int64, UInt64, UInt64]:
-        """The tail calls of functions, CSR: offsets, the vaddr of each call and the function that is called. The vaddr is
-        within the call, or the one before where it would return to, and 2⁶⁴-1 where that is no code."""
+        """The tail calls of functions, CSR: offsets, the vaddr of each call and the function that is called. The vaddr
+        is in the call, or the one before where it would return to; 2⁶⁴-1 where that is no code."""
         tail, owners = self._tail
         first, last = (np.searchsorted(owners, rows, side) for side in ("left", "right"))
         found = tail[ranges(first, last - first)]

@@ -118,6 +118,7 @@ def sources_of(dwarf: Dwarf, units: Int64) -> list[tuple[Source, Int64]]:
 
 def walk(source: Source, units: Int64) -> UnitCalls:
     """The functions and calls of `units`, in as many threads as there are processors."""
+
     def walk_part(part: Int64) -> CallSites:
         sites = CallSites()
         walk_call_sites(make_reader(source.sections, source.reader.units, source.reader.tables), part, sites)

@@ -4,12 +4,12 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import overload
 
 import numpy as np
 
-from symbolize.core.arrays import TOP, Bool, Int64, UInt8, UInt64, distinct, distinct_inverse
+from symbolize.core.arrays import TOP, Bool, Int64, UInt8, UInt64, distinct, distinct_inverse, offsets_of, ranges
 from symbolize.core.c_strings import texts_at
 from symbolize.core.ranges import disjoint, inside
 from symbolize.core.string_array import StringArray, joined_arrays
@@ -99,6 +99,20 @@ class SymbolLayer:
         first = np.searchsorted(starts, self.vaddr[symbol])
         last = np.searchsorted(starts, self.vaddr[symbol], side="right")
         yield from (int(k) for k in order[first:last][:MAX_ALIASES] if k != symbol and self.sized[k])
+
+    def all_names(self, symbols: Int64) -> list[list[bytes]]:
+        """The names of each symbol, each once: its own, then those of its aliases."""
+        order, starts = self.by_vaddr
+        first, last = (np.searchsorted(starts, self.vaddr[symbols], side) for side in ("left", "right"))
+        count = np.minimum(last - first, MAX_ALIASES)
+        rows, own = order[ranges(first, count)], np.repeat(symbols, count)
+        rows = np.where((rows == own) | ~self.sized[rows], -1, rows)
+        rows = np.insert(rows, offsets_of(count)[:-1], symbols)
+        ends = offsets_of(count + 1).tolist()
+        is_name = rows >= 0
+        ends = offsets_of(is_name)[ends].tolist()
+        names = self.names.take(rows[is_name])
+        return [list(dict.fromkeys(names[begin:end])) for begin, end in pairwise(ends)]
 
     def names_at(self, vaddr: int) -> list[bytes]:
         """The names of the symbols that start at `vaddr`."""

@@ -1,6 +1,6 @@
 """Functions of a table: their names and declarations; calls between them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -66,12 +66,6 @@ def spellings_of(linked: bytes, text: bytes) -> set[bytes]:
     functions of C++ no linkage name (R6, names from symbols). What calls a function by the linkage table calls it."""
     linked, text = linked.removesuffix(MARK), text.removesuffix(MARK)
     return {function_key(linked), linked, split_suffix(linked)[0], text}
-
-
-def names_it(function: Function) -> Callable[[bytes], bool]:
-    """Whether a linked name is one of `function`."""
-    key = name_key(function)
-    return lambda linked: key in spellings([linked])
 
 
 @dataclass(eq=False)

@@ -1,0 +1,91 @@
+"""R370: where a file only has the right name, callers on the stacks tell which build ran."""
+
+import subprocess
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import symbolize
+from symbolize import Profile, Symbolizer, load
+from symbolize.core.reasons import Reason
+from symbolize.core.stack_check import CallerAgreement
+from symbolize.report import MappingRow
+from symbolize.resolve.caller_agreement import is_confirmation, is_contradiction
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+BUILDS = [("gcc-mold", "clang-gold"), ("clang-mold", "clang-gold"), ("clang-lld", "gcc-mold")]
+"""The build that ran, and another one."""
+
+
+def debug_file(folder: Path, build: str) -> Path:
+    """A folder with the debug file of a build, which has no code: its call sites cannot be looked at."""
+    folder.mkdir(parents=True)
+    source = FIXTURES / "bin" / "callers" / build / "callers"
+    subprocess.run(["objcopy", "--only-keep-debug", source, folder / "callers"], check=True)
+    return folder
+
+
+def recorded(build: str) -> Profile:
+    """The profile that a build recorded of itself, which has no build ids."""
+    return load(FIXTURES / "profiles" / "callers" / f"{build}.prof")
+
+
+def row_of(profile: Profile, *folders: Path) -> MappingRow:
+    """What is reported of the program."""
+    result = symbolize.symbolize(profile, [str(folder) for folder in folders], cache=None)
+    (row,) = (row for row in result.report.mappings if row.name.endswith("/callers"))
+    return row
+
+
+@pytest.mark.parametrize(("build", "other"), BUILDS)
+def test_the_build_that_ran_is_taken(build: str, other: str, tmp_path: Path) -> None:
+    """Whichever is found first; the report says why."""
+    right, wrong = debug_file(tmp_path / "a", build), debug_file(tmp_path / "b", other)
+    for folders in permutations((right, wrong)):
+        row = row_of(recorded(build), *folders)
+        assert [Path(file).parent for file in row.files] == [right]
+        assert row.callers is not None and row.callers.agreeing == row.callers.judged > 30
+        assert not row.verified
+
+
+@pytest.mark.parametrize(("build", "other"), BUILDS)
+def test_another_build_is_refused(build: str, other: str, tmp_path: Path) -> None:
+    """Where it is alone: no name is better than a wrong one."""
+    row = row_of(recorded(build), debug_file(tmp_path / "b", other))
+    assert row.files == [] and [reason for reason, *_ in row.misses] == [Reason.MISFIT]
+    assert "callers" in row.detail and "call the next function on their stacks" in row.detail
+
+
+def test_the_right_build_is_never_refused(tmp_path: Path) -> None:
+    """However few of the stacks there are."""
+    whole = recorded("gcc-mold")
+    choose = np.random.default_rng(5)
+    with Symbolizer([str(debug_file(tmp_path / "a", "gcc-mold"))]) as symbolizer:
+        for _ in range(40):
+            kept = np.zeros(len(whole.samples), np.bool_)
+            kept[choose.integers(0, len(kept), choose.integers(1, 12))] = True
+            profile = whole.copy()
+            profile.samples = whole.samples.taken(kept)
+            (row,) = (row for row in symbolizer.symbolize(profile).report.mappings if row.name.endswith("/callers"))
+            assert row.files, row.detail
+
+
+@pytest.mark.parametrize(
+    ("agreeing", "judged", "contradicts", "confirms"),
+    [
+        (0, 7, False, False),
+        (0, 8, True, False),
+        (0, 13, True, False),
+        (2, 8, False, False),
+        (1, 100, True, False),
+        (30, 100, False, True),
+        (7, 7, False, True),
+        (53, 53, False, True),
+    ],
+)
+def test_limits(agreeing: int, judged: int, contradicts: bool, confirms: bool) -> None:
+    """Few callers decide nothing."""
+    callers = CallerAgreement(agreeing, judged)
+    assert (is_contradiction(callers), is_confirmation(callers)) == (contradicts, confirms)
