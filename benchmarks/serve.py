@@ -1,8 +1,8 @@
 """A symbol server under load: `python benchmarks/serve.py BINARY [--seconds N]`.
 
 A process of its own holds 500 connections to a server of two workers and asks `/symbolicate/v5` for 1,000 frames at
-random offsets of a binary, with 1 to 500 requests in flight. Of each number it prints requests a second, times,
-statuses and the memory of the workers.
+random offsets of a binary, with 1 to 500 requests in flight; a refused one is asked again after as long as the answer
+says. Of each number it prints answers a second and their times, statuses and the memory of the workers.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,11 +33,11 @@ BODIES = 50
 
 class Load(NamedTuple):
     """What came of some seconds of requests: milliseconds of those that were answered, statuses, and MiB of memory that
-    the workers had at most."""
+    the workers had, from the first second to the last."""
 
     milliseconds: list[float]
     statuses: Counter[int]
-    memory: float
+    memory: list[float]
 
 
 def requests_for(path: Path) -> list[bytes]:
@@ -56,12 +57,13 @@ def requests_for(path: Path) -> list[bytes]:
     return found
 
 
-async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> int:
-    """Send a request and read its answer; the status."""
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> tuple[int, float]:
+    """Send a request and read its answer: the status, and the seconds after which to ask again."""
     writer.write(request)
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
-    await reader.readexactly(int(head.partition(b"content-length:")[2].split()[0]))
-    return int(head.split()[1])
+    fields = dict(line.split(b": ", 1) for line in head.splitlines()[1:-1])
+    await reader.readexactly(int(fields[b"content-length"]))
+    return int(head.split()[1]), float(fields.get(b"retry-after", 0))
 
 
 async def load(requests: Sequence[bytes], in_flight: int, seconds: float, workers: Sequence[int]) -> Load:
@@ -72,28 +74,29 @@ async def load(requests: Sequence[bytes], in_flight: int, seconds: float, worker
     times: list[float] = []
     statuses: Counter[int] = Counter()
     until = time.monotonic() + seconds
-    memory = 0.0
+    memory: list[float] = []
 
     async def client(number: int) -> None:
         while time.monotonic() < until:
             reader, writer = await connections.get()
             began = time.perf_counter()
             try:
-                status = await ask(reader, writer, requests[number % len(requests)])
+                status, pause = await ask(reader, writer, requests[number % len(requests)])
             except (OSError, asyncio.IncompleteReadError):  # idle connections end after a while
                 writer.close()
                 reader, writer = await asyncio.open_connection("127.0.0.1", PORT, limit=1 << 22)
                 began = time.perf_counter()
-                status = await ask(reader, writer, requests[number % len(requests)])
+                status, pause = await ask(reader, writer, requests[number % len(requests)])
             statuses[status] += 1
-            times.append(1000 * (time.perf_counter() - began))
+            if status == HTTPStatus.OK:
+                times.append(1000 * (time.perf_counter() - began))
             connections.put_nowait((reader, writer))
             number += 1
+            await asyncio.sleep(pause)
 
     async def watch() -> None:
-        nonlocal memory
         while time.monotonic() < until:
-            memory = max(memory, sum(map(private, workers)))
+            memory.append(sum(map(private, workers)))
             await asyncio.sleep(1)
 
     await asyncio.gather(watch(), *(client(number) for number in range(in_flight)))
@@ -119,18 +122,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("binary", type=Path)
     parser.add_argument("--seconds", type=float, default=20, help="for each number of requests in flight")
+    parser.add_argument("--in-flight", type=int, nargs="+", default=IN_FLIGHT, help="numbers of requests in flight")
+    parser.add_argument("--max-wait", default="5", help="of the server")
     options = parser.parse_args()
     requests = requests_for(options.binary)
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "symbolize", "serve", "--binaries", str(options.binary), "--port", str(PORT)]
+        command += ["--max-wait", options.max_wait]
         with subprocess.Popen([*command, "--cache", folder]) as server:
             try:
-                asyncio.run(table(requests, options.seconds, server.pid))
+                asyncio.run(table(requests, options.in_flight, options.seconds, server.pid))
             finally:
                 server.terminate()
 
 
-async def table(requests: Sequence[bytes], seconds: float, pid: int) -> None:
+async def table(requests: Sequence[bytes], numbers: Sequence[int], seconds: float, pid: int) -> None:
     """Print what came of each number of requests in flight."""
     while True:
         try:
@@ -140,15 +146,17 @@ async def table(requests: Sequence[bytes], seconds: float, pid: int) -> None:
             await asyncio.sleep(0.2)
     await load(requests, 4, 5, workers_of(pid))  # opens the binary in both workers
     print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors, {CONNECTIONS} connections")
-    print("| in flight | requests/s | median ms | p99 ms | statuses | private MiB |")
-    print("| ---: | ---: | ---: | ---: | --- | ---: |")
-    for in_flight in IN_FLIGHT:
+    print("| in flight | answers/s | median ms | p99 ms | statuses | private MiB |")
+    print("| ---: | ---: | ---: | ---: | --- | --- |")
+    for in_flight in numbers:
         found = await load(requests, in_flight, seconds, workers_of(pid))
         times = found.milliseconds
         p99 = times[int(len(times) * 0.99)] if len(times) > 1 else times[0]
         shown = ", ".join(f"{status}: {count}" for status, count in sorted(found.statuses.items()))
         rate, median = len(times) / seconds, statistics.median(times)
-        print(f"| {in_flight} | {rate:.0f} | {median:.1f} | {p99:.1f} | {shown} | {found.memory:.0f} |", flush=True)
+        tenths = found.memory[:: max(1, len(found.memory) // 10)]
+        memory = " ".join(f"{each:.0f}" for each in tenths)
+        print(f"| {in_flight} | {rate:.0f} | {median:.1f} | {p99:.1f} | {shown} | {memory} |", flush=True)
 
 
 if __name__ == "__main__":

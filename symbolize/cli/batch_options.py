@@ -16,6 +16,7 @@ from symbolize.cli.options import (
     byte_size,
     number,
     percentage,
+    positive,
 )
 from symbolize.cli.selection import add_edit_options
 from symbolize.core.errors import UsageError, did_you_mean
@@ -232,14 +233,6 @@ def add_report_options(group: argparse._ArgumentGroup) -> None:
         type=percentage,
         help="exit with 3 if less than this share has names;\nof the frames of a profile, on average",
     )
-
-
-def positive(text: str) -> float:
-    """A number of seconds or days."""
-    value: float = number(text, float)
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return value
 
 
 def port(text: str) -> int:

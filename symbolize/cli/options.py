@@ -267,6 +267,14 @@ def at_least_one(text: str) -> int:
     return value
 
 
+def positive(text: str) -> float:
+    """A number of seconds or days."""
+    value: float = number(text, float)
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return value
+
+
 def byte_size(text: str) -> int:
     """A number of bytes, perhaps with the suffix K, M, G or T, as in 8G, 8GB or 8GiB; each is a power of 1024."""
     match = re.fullmatch(r"([0-9]+) ?(?:([KMGT]?)(?:i?B)?)", text, re.ASCII | re.IGNORECASE)

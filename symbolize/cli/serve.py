@@ -19,6 +19,7 @@ from symbolize.cli.options import (
     check_servers,
     number,
     open_cache,
+    positive,
     print_error,
     take_stores,
 )
@@ -75,6 +76,7 @@ def serve(options: argparse.Namespace, token: str, shared: str) -> int:
         upload_limit=options.upload_limit,
         uploads_limit=options.uploads_limit,
         body_limit=options.body_limit,
+        wait_seconds=options.max_wait,
         forward=options.forward or "",
         authorizes=options.forward_authorization,
         token=token,
@@ -214,6 +216,13 @@ def add_server_options(group: argparse._ArgumentGroup) -> None:
         type=byte_size,
         default=256 << 20,
         help="size of a profile that is sent (default: 256M)",
+    )
+    group.add_argument(
+        "--max-wait",
+        metavar="SECONDS",
+        type=positive,
+        default=5.0,
+        help="time that a request for names may wait; others are refused with 503 (default: 5)",
     )
     group.add_argument("--forward", metavar="URL", help="server that OTLP profiles are passed on to, with names added")
     group.add_argument(

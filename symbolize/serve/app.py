@@ -65,8 +65,8 @@ FORWARDED: Final = re.compile(r"[0-9A-Za-z.:, _\[\]-]{1,1000}")
 @dataclass(frozen=True)
 class Limits:
     """What requests may cost: bytes of a profile, of all bodies at a time, of an upload and of all uploads; seconds for
-    a body to arrive and for an answer; threads of each worker for each kind of work, and requests that wait for one;
-    and seconds between two walks of the folders."""
+    a body to arrive and for an answer; threads of each worker for each kind of work, requests that wait for one, and
+    seconds for which one for names may; and seconds between two walks of the folders."""
 
     body: int = 256 << 20
     bodies: int = 16 << 30
@@ -77,6 +77,7 @@ class Limits:
     quick: int = 2
     slow: int = 8
     waiting: int = 512
+    wait_seconds: float = 5
     in_flight: int = 1024
     walk_seconds: float = 60
 
@@ -102,7 +103,7 @@ class Server:
         self.parts, self.limits, self.metrics = parts, parts.limits, metrics
         limits = parts.limits
         self.bodies = Bodies(limits.in_flight, limits.bodies, limits.body_seconds, metrics)
-        self.quick = Lane("names", limits.quick, limits.waiting, metrics)
+        self.quick = Lane("names", limits.quick, limits.waiting, metrics, limits.wait_seconds)
         self.slow = Lane("opening", limits.slow, limits.waiting, metrics)
         self.files = Lane("files", limits.quick, limits.waiting, metrics)
         self.fetching = Lane("fetching", limits.slow, limits.waiting, metrics)
@@ -251,6 +252,7 @@ class Server:
     async def _json(self, request: Request) -> bytes:
         """A body of JSON, decompressed."""
         self._check_token(request)
+        self.quick.check()
         encoding = request.headers.get("content-encoding", "")
         async with self.bodies.received(request, MAX_JSON) as body:
             if encoding:
@@ -352,6 +354,7 @@ class Server:
     async def symbolize(self, request: Request) -> Response:
         """A profile in, a symbolized profile out."""
         self._check_token(request)
+        self.quick.check()
         encoding = request.headers.get("content-encoding", "")
         parameters = dict(request.query_params)
         async with self.bodies.received(request, self.limits.body) as body:

@@ -1,6 +1,8 @@
 """Threads for the work of requests: of each kind so many at a time, so many wait, and equal work is done once."""
 
 import asyncio
+import math
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -13,35 +15,46 @@ from symbolize.serve.metrics import Metrics
 T = TypeVar("T")
 
 RETRY_AFTER: Final = "2"
+LATEST: Final = 16
+"""Jobs whose times make up most of what the next one is thought to take."""
 
 
 class Lane:
-    """`threads` for one kind of work, for which `waiting` requests may wait. What runs keeps its thread to its end,
-    also if nobody waits for it any more."""
+    """`threads` for one kind of work, for which `waiting` requests may wait, and not longer than `patience` seconds as
+    far as that is known. What runs keeps its thread to its end, also if nobody waits for it any more."""
 
-    def __init__(self, name: str, threads: int, waiting: int, metrics: Metrics) -> None:
+    def __init__(self, name: str, threads: int, waiting: int, metrics: Metrics, patience: float = math.inf) -> None:
         self.name = name
         self._pool = ThreadPoolExecutor(threads, f"serve-{name}")
-        self._most = threads + waiting
+        self._threads, self._most = threads, threads + waiting
+        self._patience = patience
         self._admitted = 0
+        self._seconds = 0.0  # of a job, the last ones counting most
         self._metrics = metrics
 
     @property
     def is_full(self) -> bool:
         """Whether the next request is refused."""
-        return self._admitted >= self._most
+        return self._admitted >= self._most or self._admitted // self._threads * self._seconds > self._patience
+
+    def check(self) -> None:
+        """Raise HTTPException if the next request is refused."""
+        if self.is_full:
+            self._metrics.refused(f"{self.name} busy")
+            raise HTTPException(503, "too many requests; ask again", {"Retry-After": RETRY_AFTER})
 
     async def run(self, job: Callable[[], T], after: Callable[[], None] | None = None) -> T:
         """Do a job; `after` it, or when it will not be done, something in any thread. Raises HTTPException if too many
         wait."""
-        if self.is_full:
+        try:
+            self.check()
+        except HTTPException:
             if after is not None:
                 after()
-            self._metrics.refused(f"{self.name} busy")
-            raise HTTPException(503, "too many requests; ask again", {"Retry-After": RETRY_AFTER})
+            raise
         loop = asyncio.get_running_loop()
         self._count(1)
-        future = self._pool.submit(job)
+        future = self._pool.submit(self._timed, job)
 
         def ended(_: Future[T]) -> None:
             if after is not None:
@@ -55,6 +68,13 @@ class Lane:
     def close(self) -> None:
         """Begin nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _timed(self, job: Callable[[], T]) -> T:
+        began = time.perf_counter()
+        try:
+            return job()
+        finally:  # several threads do this: one of them may not be counted
+            self._seconds += (time.perf_counter() - began - self._seconds) / LATEST
 
     def _count(self, change: int) -> None:
         self._admitted += change

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from json.encoder import encode_basestring_ascii
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,6 +25,10 @@ MAX_MAP: Final = 1 << 13
 """Modules that a job lists."""
 MAX_ANSWER: Final = 128 << 20
 """Bytes of an answer."""
+MAX_KEPT: Final = 32 << 20
+"""Bytes of names that are kept for further requests."""
+ENTRY_SIZE: Final = 300
+"""Bytes that a kept name takes beside its texts."""
 MAX_OFFSET: Final = 1 << 63
 VADDRS: Final = 1 << 64
 MASK32: Final = (1 << 32) - 1
@@ -168,10 +173,37 @@ def as_json(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
+class FunctionFields:
+    """The `function` fields of frames, by linkage name; those that were asked for are kept while there is room."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Mode, bytes], bytes] = {}
+        self._size = 0
+
+    def of(self, linked: Sequence[bytes], mode: Mode) -> list[bytes]:
+        """The fields of some functions, empty for those without a name."""
+        kept = self._kept  # another thread may begin a new one
+        found = [kept.get((mode, name)) for name in linked]
+        missing = [name for name, field in zip(linked, found, strict=True) if field is None]
+        made = {
+            name: quoted(b',"function":', text) for name, text in zip(missing, demangle(missing, mode), strict=True)
+        }
+        size = sum(ENTRY_SIZE + len(name) + len(field) for name, field in made.items())
+        if self._size + size > MAX_KEPT:
+            self._kept, self._size = {}, 0
+        if size <= MAX_KEPT:
+            self._kept.update(((mode, name), field) for name, field in made.items())
+            self._size += size
+        return [made[name] if field is None else field for name, field in zip(linked, found, strict=True)]
+
+
+FUNCTION_FIELDS: Final = FunctionFields()
+
+
 def frames_at(module: Module, offsets: Sequence[int], mode: Mode) -> dict[int, bytes]:
     """What is known of some offsets of a module, as the rest of a JSON object: function, where it begins, file and line
     of the outermost frame, and the frames inlined there, the innermost first. Offsets are looked up as they are:
-    Firefox moved return addresses into their calls ."""
+    Firefox moved return addresses into their calls."""
     base = module.base
     offsets = [offset for offset in offsets if offset + base < VADDRS]
     vaddrs: UInt64 = np.array(offsets, np.uint64) + np.uint64(base)
@@ -180,25 +212,18 @@ def frames_at(module: Module, offsets: Sequence[int], mode: Mode) -> dict[int, b
     rows, which = np.unique(frames.function, return_inverse=True)
     chosen = functions.take(rows.astype(np.int64))
     linked = [linkage or name for linkage, name in zip(chosen.linkage, chosen.name, strict=True)]
-    called = [quoted(b'"function":', name) for name in demangle(linked, mode)]
+    called = FUNCTION_FIELDS.of(linked, mode)
     # By their numbers + 1: a line without a file is none.
-    paths = {int(row) + 1: quoted(b'"file":', frames.files[int(row)]) for row in np.unique(frames.file) if row >= 0}
+    paths = {int(row) + 1: quoted(b',"file":', frames.files[int(row)]) for row in np.unique(frames.file) if row >= 0}
     # Most frames share function, file and line with others: each of these is written once.
     file_of, of_file = np.unique((which.astype(np.int64) << 32) + frames.file + 1, return_inverse=True)
     line_of, number = np.unique((of_file.astype(np.int64) << 32) + frames.line, return_inverse=True)
-    distinct = [(file_of[at >> 32], at & MASK32) for at in line_of.tolist()]
-    written = [
-        b",".join(
-            part
-            for part in (
-                called[key >> 32],
-                paths.get(key & MASK32, b""),
-                b'"line":%d' % line if line and key & MASK32 else b"",
-            )
-            if part
-        )
-        for key, line in ((int(key), line) for key, line in distinct)
-    ]
+    written = []
+    for key, line in zip(file_of[line_of >> 32].tolist(), (line_of & MASK32).tolist(), strict=True):
+        text = called[key >> 32]
+        if path := paths.get(key & MASK32):
+            text += path + b',"line":%d' % line if line else path
+        written.append(text)
     shown = [written[each] for each in number.tolist()]
     function = which.tolist()
     starts, begins, ends = frames.offsets.tolist(), names.begin.tolist(), names.end.tolist()
@@ -207,20 +232,21 @@ def frames_at(module: Module, offsets: Sequence[int], mode: Mode) -> dict[int, b
         first, last = starts[row], starts[row + 1] - 1
         if last < first:
             continue
-        text = b"," + shown[last] if shown[last] else b""
+        text = shown[last]
         if called[function[last]]:
             text += b',"function_offset":"%#x"' % (vaddr - begins[row])
             if ends[row]:
                 text += b',"function_size":"%#x"' % (ends[row] - begins[row])
         if first < last:
-            text += b',"inlines":[{' + b"},{".join(shown[first:last]) + b"}]"
+            inlines = [fields[1:] for fields in shown[first:last]]
+            text += b',"inlines":[{' + b"},{".join(inlines) + b"}]"
         result[offset] = text + b"}"
     return result
 
 
 def quoted(field: bytes, text: bytes) -> bytes:
-    """A field of a JSON object; nothing for an empty text."""
-    return field + as_json(text.decode(errors="replace")) if text else b""
+    """A field of a JSON object behind others; nothing for an empty text."""
+    return field + encode_basestring_ascii(text.decode(errors="replace")).encode() if text else b""
 
 
 def jobs_of(request: Any) -> list[Job]:

@@ -47,6 +47,7 @@ class Settings:
     uploads_limit: int = Limits.uploads
     body_limit: int = Limits.body
     body_seconds: float = Limits.body_seconds
+    wait_seconds: float = Limits.wait_seconds
     forward: str = ""
     authorizes: bool = False
     token: str = ""
@@ -111,6 +112,6 @@ def application(settings: Settings) -> ASGIApp:
         Uploads(settings.uploads, settings.upload_limit, settings.uploads_limit) if settings.uploads else None,
         forward_of(settings),
         settings.demangle,
-        Limits(body=settings.body_limit, body_seconds=settings.body_seconds),
+        Limits(body=settings.body_limit, body_seconds=settings.body_seconds, wait_seconds=settings.wait_seconds),
     )
     return Server(parts, metrics).app(settings.token, settings.hosts, settings.origins, log_of(settings))

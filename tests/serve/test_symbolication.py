@@ -178,6 +178,17 @@ def test_answers_are_bounded(server: HttpClient, monkeypatch: pytest.MonkeyPatch
     assert server.symbolicate(job(LEDGER, [INLINED])).status == Status.OK
 
 
+def test_names_that_are_kept(server: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same request has the same answer, whether names are kept, forgotten or too many to keep."""
+    asked = job(LEDGER, [*range(0x2500, 0x6000, 7)])
+    answers = {server.symbolicate(asked).body for _ in range(2)}
+    for room in (0, 20_000):
+        monkeypatch.setattr(symbolication, "MAX_KEPT", room)
+        answers |= {server.symbolicate(asked).body for _ in range(3)}
+    assert len(answers) == 1
+    assert answers.pop().count(b'"function":') > 100
+
+
 def test_source_of_a_frame(server: HttpClient) -> None:
     """Of the files at the address only, below the folders with sources only."""
     offsets = [*range(INLINED, INLINED + 0x200, 4)]
