@@ -45,6 +45,7 @@ from symbolize.binaries import Kind
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import OutputError, SymbolizeError
 from symbolize.core.reasons import Reason
+from symbolize.storage import urls
 from symbolize.storage.backend import Storage
 from symbolize.storage.input_names import Input, NotListed, Problem
 from symbolize.storage.inputs import find_inputs, local_path
@@ -464,7 +465,7 @@ def is_below(uri: str, storage: Storage, real: Callable[[str], str] = os.path.re
     """Whether an input is in a storage, also by links, which `real` resolves."""
     path = local_path(uri)
     if path is None or not storage.is_local:
-        return path is None and uri.startswith(storage.url.rstrip("/") + "/")
+        return path is None and not storage.is_local and urls.is_inside(uri, storage.url)
     return f"{real(os.path.dirname(path))}/".startswith(real(storage.url).rstrip("/") + "/")
 
 

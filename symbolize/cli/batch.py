@@ -230,7 +230,8 @@ def check_apart(inputs: Sequence[str], storage: Storage, shown: str) -> None:
 
     for argument in inputs:
         path = local_path(argument)
-        if path is not None and is_below(os.path.join(os.path.realpath(path), ""), storage):
+        folder = argument if path is None else os.path.realpath(path)
+        if is_below(os.path.join(folder, ""), storage):
             raise UsageError(f"{argument}: is inside {shown}, where files are not taken as inputs")
 
 

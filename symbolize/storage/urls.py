@@ -26,6 +26,9 @@ SLOWEST: Final = 100_000
 STORES: Final = frozenset(["s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"])
 """Schemes of object stores, where files appear whole."""
 
+ALIASES: Final = {"s3a": "s3", "gcs": "gs", "az": "abfs", "abfss": "abfs"}
+"""Schemes that name the same stores as another."""
+
 PAGED: Final = frozenset(["s3", "s3a"])
 """Schemes whose folders are listed page by page, so that they may be of any length."""
 
@@ -54,6 +57,16 @@ def scheme_of(url: str) -> str:
 def is_store(url: str) -> bool:
     """Whether a text is the URL of an object store."""
     return scheme_of(url) in STORES
+
+
+def is_inside(url: str, folder: str) -> bool:
+    """Whether a URL is below that of a folder, also by another scheme of the same store."""
+    return _comparable(url).startswith(_comparable(folder).rstrip("/") + "/")
+
+
+def _comparable(url: str) -> str:
+    scheme = scheme_of(url)
+    return ALIASES.get(scheme, scheme) + url[len(scheme) :]
 
 
 def shown(url: str) -> str:

@@ -12,8 +12,10 @@ from symbolize.batch import tasks as batch_tasks
 from symbolize.batch.engines.engine import Failure, Task
 from symbolize.batch.job import Batch, Shard, is_below
 from symbolize.batch.manifest import Manifest, State
+from symbolize.cli import main
 from symbolize.enrich.edits import Edits
 from symbolize.storage.backend import Storage
+from symbolize.storage.urls import is_inside
 from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
 from tests.support.batch_runs import (
     ALL_DONE,
@@ -198,6 +200,21 @@ def test_what_is_below_a_place(tmp_path: Path) -> None:
     for name, inside in (("b/out/a", True), ("b/out/", True), ("b/out", False), ("b/outer/a", False), ("b/a", False)):
         assert is_below(f"memory://{name}", store) == inside
     assert not is_below(str(tmp_path / "out" / "a"), store)
+
+
+def test_schemes_of_one_store() -> None:
+    """A bucket is below the outputs by each of its schemes: else an output could replace the input that it is of."""
+    for one, other in (("s3", "s3a"), ("gs", "gcs"), ("abfs", "az")):
+        assert is_inside(f"{one}://b/out/a", f"{other}://b/out") and is_inside(f"{other}://b/out/a", f"{one}://b/out/")
+        assert not is_inside(f"{one}://b/out/a", f"{other}://b/ou")
+    assert not is_inside("s3://b/out/a", "gs://b/out")
+
+
+def test_urls_of_outputs_are_no_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As for folders, that is reported, and not taken as a batch without inputs."""
+    for argument in ("memory://b/out", "memory://b/out/", "memory://b/out/a.prof", "memory://b/out/*.prof"):
+        assert main(["batch", argument, "--out", "memory://b/out", "--state", str(tmp_path / "state")]) == 2
+        assert f"{argument}: is inside --out memory://b/out" in capsys.readouterr().err
 
 
 def test_shards(tmp_path: Path) -> None:
