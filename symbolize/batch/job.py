@@ -48,7 +48,7 @@ from symbolize.core.reasons import Reason
 from symbolize.storage import urls
 from symbolize.storage.backend import Storage
 from symbolize.storage.input_names import Input, NotListed, Problem
-from symbolize.storage.inputs import find_inputs, local_path
+from symbolize.storage.inputs import depth_below, find_inputs, local_path, roots_of
 
 MAX_FETCHES: Final = 4
 """Times that files are fetched: those that were fetched may need others."""
@@ -236,8 +236,15 @@ class Batch(Closeable):
             text = "none is removed, because not everything that was named could be listed"
             self._observer.problem("outputs of inputs that are gone", text)
             return
+        rows = self._warehouse.storage if self._warehouse is not None else None
+        roots = roots_of(self._plan.arguments)
+
+        def is_covered(uri: str) -> bool:
+            depths = [depth for root in roots if (depth := depth_below(uri, root))]
+            return any(not self._exclusions.leave_out(uri, depth) for depth in depths)
+
         try:
-            prune_outputs(self._manifest, self._out, self._warehouse.storage if self._warehouse is not None else None)
+            prune_outputs(self._manifest, self._out, rows, is_covered)
         except SymbolizeError as error:
             self._observer.problem("outputs of inputs that are gone", f"cannot be removed: {error}")
 

@@ -4,7 +4,7 @@
 import os
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -78,18 +78,18 @@ def pack(manifest: Manifest) -> None:
             manifest.read("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def prune_outputs(manifest: Manifest, out: Storage, rows: Storage | None) -> int:
+def prune_outputs(manifest: Manifest, out: Storage, rows: Storage | None, is_covered: Callable[[str], bool]) -> int:
     """Remove the outputs of inputs that do not exist any more, with their files in `rows` and their records; how many
     files.
 
-    To be called after a listing in which nothing failed. A file that is not as it was recorded is left alone, and
-    so are rows elsewhere. Raises
-    SymbolizeError if the store of outputs fails.
+    To be called after a listing in which nothing failed and which would have found the inputs that `is_covered`. A file
+    that is not as it was recorded is left alone, and so are rows elsewhere. Raises SymbolizeError if the store of
+    outputs fails.
     """
     question = "SELECT number, uri FROM inputs WHERE turn < ? ORDER BY number"
     count = 0
     for number, uri in manifest.read(question, manifest.generation):
-        if not is_gone(uri):
+        if not (is_covered(uri) and is_gone(uri)):
             continue
         files: list[tuple[Storage | None, str, int]] = [
             (out, row.output, row.size) for row in manifest.profiles(number)
@@ -113,14 +113,27 @@ def is_gone(uri: str) -> bool:
     """Whether an input certainly does not exist any more."""
     path = local_path(uri)
     if path is None:
-        try:
-            return urls.entry_at(urls.files_at(uri)) is None
+        try:  # for other servers a file is missing, too, while they do not answer
+            return urls.is_store(uri) and urls.entry_at(urls.files_at(uri)) is None
         except SymbolizeError:
             return False
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        return True
+        return not may_be_unmounted(path)
     except (OSError, ValueError):
         return False
     return False
+
+
+def may_be_unmounted(path: str) -> bool:
+    """Whether the innermost folder that there is of a missing file is empty, as one is that is not mounted."""
+    folder = os.path.dirname(os.path.abspath(path))
+    while True:
+        try:
+            with os.scandir(folder) as entries:
+                return next(entries, None) is None
+        except (FileNotFoundError, NotADirectoryError):
+            folder = os.path.dirname(folder)
+        except OSError:
+            return True

@@ -154,7 +154,9 @@ def add_execution_options(group: argparse._ArgumentGroup) -> None:
         default=90.0,
         help="forget inputs that were not found for so long\n(default: 90 days)",
     )
-    group.add_argument("--prune-outputs", action="store_true", help="remove the outputs of inputs that were deleted")
+    group.add_argument(
+        "--prune-outputs", action="store_true", help="remove outputs and rows of inputs that were deleted"
+    )
     group.add_argument("--retry-quarantined", action="store_true", help="try quarantined inputs again")
     group.add_argument(
         "--retry-missing",

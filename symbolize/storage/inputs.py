@@ -22,7 +22,7 @@ from symbolize.storage.input_names import (
 )
 from symbolize.storage.patterns import Pattern, is_pattern, split_pattern
 from symbolize.storage.url_inputs import find_at_url
-from symbolize.storage.urls import is_url, open_url
+from symbolize.storage.urls import is_inside, is_url, open_url
 
 NAME_LIST: Final = "-"
 """The argument for a list of names on standard input."""
@@ -61,6 +61,33 @@ def alternative_names(found: Input) -> Iterator[str]:
     path = local_path(found.uri)
     whole = found.uri.split("?")[0] if path is None and found.uri.startswith("http") else path or found.uri
     return alternatives(found.name, whole.rsplit("/", 1)[-1], found.uri)
+
+
+def roots_of(arguments: Sequence[str]) -> list[str]:
+    """What all inputs that `arguments` name are, or are below: absolute paths and URLs. Names in a list count for
+    none."""
+    return [_root_of(argument) for argument in arguments if argument != NAME_LIST]
+
+
+def _root_of(argument: str) -> str:
+    path = local_path(argument)
+    if path is not None:
+        is_fixed = not is_pattern(path) or os.path.lexists(path)
+        return _absolute(path if is_fixed else split_pattern(path)[0] or ".")
+    return split_pattern(argument)[0] if is_pattern(argument) else argument.rstrip("/")
+
+
+def depth_below(uri: str, root: str) -> int:
+    """How many of the last names of an input are below one of `roots_of`, 1 for the root itself; 0 if it is
+    elsewhere."""
+    path = local_path(uri)
+    if (path is None) != is_url(root):
+        return 0
+    here = uri if path is None else path
+    if here == root:
+        return 1
+    is_there = is_inside(uri, root) if path is None else _is_below(here, root)
+    return here.count("/") - root.rstrip("/").count("/") if is_there else 0
 
 
 @contextmanager

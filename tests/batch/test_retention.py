@@ -100,9 +100,29 @@ def test_nothing_is_removed_for_a_folder_that_is_not_named(some: Path, tmp_path:
     run_plan(plan(others, out, BINS, prune_outputs=True))
     assert len(outputs(out)) == 4
     shutil.move(some, tmp_path / "away")
+    run_plan(plan(others, out, BINS, prune_outputs=True))  # as where it was on a disk that is not plugged in
+    assert len(outputs(out)) == 4
     some.mkdir()
     run_plan(plan("", out, BINS, prune_outputs=True, arguments=[str(some), str(others)]))
     assert len(outputs(out)) == 4
+
+
+def test_folders_that_may_not_be_mounted(some: Path, tmp_path: Path) -> None:
+    """A folder that is empty now, below the one that is named; one that is gone was removed."""
+    out = tmp_path / "out"
+    for host in ("h1", "h2/day"):
+        copies(LEDGER, some / host, ["d.prof"])
+    run_plan(plan(some, out, BINS))
+    shutil.rmtree(some / "h1")
+    (some / "h1").mkdir()
+    shutil.rmtree(some / "h2" / "day")
+    run_plan(plan(some, out, BINS, prune_outputs=True))
+    assert len(outputs(out)) == 5
+    (some / "h1").rmdir()
+    run_plan(plan(some, out, BINS, prune_outputs=True, exclude=["h1"]))
+    assert "h1/d.pb.gz" in outputs(out)  # it was left out
+    run_plan(plan(some, out, BINS, prune_outputs=True))
+    assert sorted(outputs(out)) == ["a.pb.gz", "b.pb.gz", "c.pb.gz", "h2/day/d.pb.gz"]
 
 
 def test_a_listing_that_fails(some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,3 +147,5 @@ def test_what_is_certainly_gone(tmp_path: Path) -> None:
     assert not is_gone(str(tmp_path / "link"))
     assert not is_gone(str(tmp_path / "a\0b"))
     assert not is_gone("s3-no-such-scheme://bucket/x")
+    assert not is_gone("http://127.0.0.1:9/x")  # what does not answer is missing for its library
+    assert is_gone("memory://bucket-of-nothing/x")

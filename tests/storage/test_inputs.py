@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from symbolize.load.extensions import without_endings
 from symbolize.storage.input_names import MAX_COMPONENT, MAX_NAME, STATE_FOLDER, Input, Problem, output_name
-from symbolize.storage.inputs import alternative_names, find_inputs, open_input
+from symbolize.storage.inputs import alternative_names, depth_below, find_inputs, open_input, roots_of
 from symbolize.storage.patterns import Pattern, split_pattern
 
 
@@ -320,3 +320,23 @@ def test_endings() -> None:
     """Endings of packing and of formats go, a name that is nothing else stays."""
     given = ["a.pb.gz", "a.prof", "a.b.perfetto-trace.zst", ".gz", "a"]
     assert [without_endings(each) for each in given] == ["a", "a", "a.b", ".gz", "a"]
+
+
+def test_what_arguments_cover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is below a folder, or below that before the first wildcard, and a file itself; of a list nothing."""
+    monkeypatch.chdir(tmp_path)
+    arguments = ["in", "day-*/*.prof", "a.prof", "s3://b/p/", "gs://b/x/*/y", "-", "file:///data"]
+    roots = roots_of(arguments)
+    here = str(tmp_path)
+    assert roots == [f"{here}/in", here, f"{here}/a.prof", "s3://b/p", "gs://b/x", "/data"]
+    for uri, depths in {
+        f"{here}/in/h/a": [2, 3],
+        f"{here}/a.prof": [1, 1],
+        "/data/x": [1],
+        "file:///data/%ff": [1],
+        "s3a://b/p/x/y": [2],
+        "gs://b/x/1/y": [2],
+        "gs://b/other": [],
+        "/database": [],
+    }.items():
+        assert [depth for root in roots if (depth := depth_below(uri, root))] == depths
