@@ -47,7 +47,8 @@ def forget_unseen(manifest: Manifest, days: float, now: float | None = None) -> 
     with manifest.writing() as base:
         base.execute("INSERT OR IGNORE INTO notes (kind, key, value) SELECT ?, key, ? FROM binaries", (DECODED, now))
         old = f"SELECT key FROM notes WHERE kind = '{DECODED}' AND value < ?"
-        base.execute(f"DELETE FROM binaries WHERE key IN ({old})", (now - days * DAY,))
+        awaited = "SELECT key FROM questions WHERE answered = 0"
+        base.execute(f"DELETE FROM binaries WHERE key IN ({old}) AND key NOT IN ({awaited})", (now - days * DAY,))
         base.execute("DELETE FROM notes WHERE kind = ? AND value < ?", (DECODED, now - days * DAY))
     manifest.forget_unwanted()
     pack(manifest)

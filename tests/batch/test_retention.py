@@ -1,12 +1,13 @@
 """R404: what is recorded is bounded, and outputs of inputs that are gone are removed only where that is certain."""
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from symbolize.batch import retention
-from symbolize.batch.manifest import InputResult, Manifest, ProfileRow, State
+from symbolize.batch.manifest import DecodeRequest, InputResult, Manifest, ProfileRow, State
 from symbolize.batch.retention import DAY, forget_unseen, is_gone, note_unseen
 from symbolize.storage.input_names import Input, NotListed
 from symbolize.storage.inputs import find_inputs
@@ -149,3 +150,17 @@ def test_what_is_certainly_gone(tmp_path: Path) -> None:
     assert not is_gone("s3-no-such-scheme://bucket/x")
     assert not is_gone("http://127.0.0.1:9/x")  # what does not answer is missing for its library
     assert is_gone("memory://bucket-of-nothing/x")
+
+
+def test_binaries_that_inputs_wait_for_are_kept(tmp_path: Path) -> None:
+    """However long ago they were decoded: a batch that was killed continues with what it asked for."""
+    with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
+        request = DecodeRequest("key", (("/bin/x", ""),), [("spill", 0, 3)])
+        for _ in range(2):
+            manifest.mark_decoded("key", 3, 1, 0.1, "")
+            manifest.record([], [request])
+        forget_unseen(manifest, 1.0, time.time() + 2 * DAY)
+        assert [manifest.decode_request(key) for key, _ in manifest.pending_decodes()] == [request]
+        manifest.mark_decoded("key", 3, 1, 0.1, "")
+        forget_unseen(manifest, 1.0, time.time() + 2 * DAY)
+        assert manifest.binaries() == []
