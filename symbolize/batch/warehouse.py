@@ -139,8 +139,11 @@ def day_of(profile: Profile, output: str, uri: str) -> str:
 
 
 def day(seconds: float) -> str:
-    """The day of a time since 1970, in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+    """The day of a time since 1970, in UTC; UNKNOWN for one that calendars do not have."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+    except (ValueError, OverflowError, OSError):
+        return UNKNOWN
 
 
 def escaped(value: str) -> str:

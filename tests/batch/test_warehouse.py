@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import symbolize
+from symbolize.batch import warehouse
 from symbolize.batch.engines.engine import Failure, Limits, Outcome, Task
 from symbolize.batch.manifest import State
 from symbolize.batch.tasks import symbolize_inputs
@@ -92,6 +93,12 @@ def test_partitions(tmp_path: Path) -> None:
         "date=2001-09-09/service=raw",
         "date=2026-02-03/service=a%20b",
     ]
+
+
+@pytest.mark.parametrize("seconds", [316_516_982_400.0, -1e12, 1e30])
+def test_days_that_no_calendar_has(seconds: float) -> None:
+    """Files may have any time of change: the year 12000 is no known day, and no reason for quarantine."""
+    assert warehouse.day(seconds) == UNKNOWN
 
 
 @pytest.mark.parametrize("value", ["", ".", "..", "a/../../b", "\x00\x1f\x7f", "ü" * 500, "\ud800", "%2e=", "x" * 5000])
