@@ -80,10 +80,10 @@ def test_units(name: str) -> None:
 
 
 def test_units_start_as_they_should() -> None:
-    """The nightly one ends, and 4 is no failure of it; the others run for ever."""
-    assert (settings_of("symbolize-nightly.service")["Type"], "Restart") == ("oneshot", "Restart")
-    assert settings_of("symbolize-nightly.service")["SuccessExitStatus"] == str(EXIT_SOME)
-    watch = settings_of("symbolize-watch.service")
+    """The nightly one ends, the others run for ever; for a batch, 4 is no failure of the unit."""
+    nightly, watch = settings_of("symbolize-nightly.service"), settings_of("symbolize-watch.service")
+    assert (nightly["Type"], nightly["Restart"]) == ("oneshot", "on-failure")
+    assert {each["SuccessExitStatus"] for each in (nightly, watch)} == {str(EXIT_SOME)}
     assert (watch["Type"], watch["Restart"]) == ("simple", "always")
     assert watch["ExecReload"] == "/bin/kill -HUP $MAINPID"
     assert options_of("symbolize-watch.service").watch

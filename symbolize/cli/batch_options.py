@@ -57,7 +57,7 @@ def batch_parser() -> Parser:
             *("--retry-quarantined", "--report", "--report-file", "--fail-under", "--log-json", "-v", "-q"),
         ),
         epilog="Exit codes: 0 done; 1 the batch, a binary or a server failed, run it again; 2 usage; 3 below "
-        "--fail-under; 4 some inputs are missing or quarantined; 130 interrupted.",
+        "--fail-under; 4 some inputs are newly missing or quarantined; 130 interrupted.",
     )
     result.add_argument(
         "inputs",
