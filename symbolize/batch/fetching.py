@@ -153,7 +153,9 @@ class Fetcher(Closeable):
         """Report a message of the client, unless it is about the state of a server, which is reported after the
         pass."""
         server, _, text = line.partition(": ")
-        if not text.startswith(("answers (", "unreachable, not asked")):
+        if not text:  # of no server
+            self._problem("debuginfod", line)
+        elif not text.startswith(("answers (", "unreachable, not asked")):
             self._problem(server, text)
 
     def fetch(self, wanted: Wanted, done: Callable[[FetchedFile], None], is_stopping: Callable[[], bool]) -> None:

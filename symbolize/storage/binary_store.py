@@ -7,6 +7,7 @@ like those of debuginfod servers, and are checked like these (R412, binaries in 
 import hashlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from symbolize.binaries.debuginfod import Fetched, Limits, Progress, Status, default_folder
@@ -106,7 +107,8 @@ class BinaryStore(CachedClient):
 
     def _download(self, build_id: str, kind: Kind, forwarded: str) -> Fetched:
         """Copy the file from the first name that the store has for it."""
-        self.cache.clean()
+        with suppress(OSError):
+            self.cache.clean()
         found: dict[Status, Attempt] = {}
         for layout in LAYOUTS[kind]:
             name = layout.format(build_id[:2], build_id[2:])
@@ -136,7 +138,8 @@ class BinaryStore(CachedClient):
         """The answer where there is no file; a miss goes on record if every name was asked for."""
         status = next((each for each in WORST_FIRST if each in found), None)
         if status is None:
-            self.cache.write_miss(build_id, kind, self._asked)
+            with suppress(OSError):
+                self.cache.write_miss(build_id, kind, self._asked)
             return Fetched(None, "missing", [Attempt(self.servers[0], "has no such file")])
         attempts = [*found.values()]
         return Fetched(None, status, attempts, failures=[found[each] for each in found if each != "too-large"])

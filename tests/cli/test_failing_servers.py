@@ -241,4 +241,6 @@ def test_an_environment_without_servers_is_told(
     """`--debuginfod env` where DEBUGINFOD_URLS names nobody."""
     monkeypatch.delenv("DEBUGINFOD_URLS", raising=False)
     assert batch("env") == 0
-    assert "debuginfod: no server is named that may be asked" in capsys.readouterr().err
+    lines = capsys.readouterr().err
+    assert "debuginfod: no server is named that may be asked\n" in lines
+    assert "debuginfod: DEBUGINFOD_URLS names no server\n" in lines

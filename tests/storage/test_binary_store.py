@@ -1,5 +1,6 @@
 """Binaries in an object store: found by build id, fetched once, checked, and never listed."""
 
+import errno
 import gzip
 import io
 import json
@@ -87,6 +88,20 @@ def test_missing_is_remembered(bucket: Bucket, downloads: Path, requests: list[t
     bucket.put(KEYS["split"][1], data=SPECTRA_FILE.read_bytes())
     with BinaryStore(bucket.url, refresh_misses=True) as store:
         assert store.fetch(ID, "debuginfo").status == "found"
+
+
+def test_misses_that_cannot_be_kept(bucket: Bucket, downloads: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk of downloads is no failure of what is not fetched anyway."""
+    bucket.put("other")
+    with BinaryStore(bucket.url) as store:
+        monkeypatch.setattr(store.cache, "write_miss", full)
+        fetched = store.fetch(ID, "debuginfo")
+    assert (fetched.status, fetched.failures) == ("missing", [])
+
+
+def full(*given: object) -> None:
+    """No room."""
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize(
