@@ -264,7 +264,7 @@ class LateBinaries(Closeable):
             mapping
             for row in self._manifest.profiles(number)
             for mapping in row.coverage.get("mappings", ())
-            if mapping["symbolized_locations"] and any(path.startswith(self._roots) for path in mapping["files"])
+            if mapping["symbolized_locations"] and any(f"{path}/".startswith(self._roots) for path in mapping["files"])
         ]
         return all(
             any(map(os.path.exists, mapping["files"])) or marks(self._index, mapping["build_id"], mapping["name"])

@@ -101,6 +101,18 @@ def test_names_are_not_lost(binaries: Path, tmp_path: Path) -> None:
     assert retried(tmp_path / "in", out, binaries) == ["a.pb.gz"]
 
 
+def test_names_of_a_file_that_is_named_alone_are_not_lost(binaries: Path, tmp_path: Path) -> None:
+    """A file that was named itself, beside folders, is one of these."""
+    copies(SPECTRA, tmp_path / "in", ["a.pb.gz"])
+    alone = tmp_path / "spectra"
+    shutil.copyfile(BINARIES / "gcc-pie" / "spectra", alone)
+    given = plan(tmp_path / "in", tmp_path / "out", [binaries, alone], retry_missing=True)
+    run_plan(given)
+    alone.unlink()
+    shutil.copyfile(BINARIES / "gcc-pie" / "libresonance.so", binaries / "libresonance.so")
+    assert run_plan(given)[1].states == {}
+
+
 def test_while_watching(binaries: Path, tmp_path: Path) -> None:
     """A file has to be unchanged between two looks, so that none is half-written; nothing new is no work."""
     copies(SPECTRA, tmp_path / "in", ["a.pb.gz"])
