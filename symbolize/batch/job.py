@@ -160,7 +160,8 @@ class Batch(Closeable):
         self.begin_generation()
         self._has_begun = False
         self._is_listed = self._is_whole = False
-        for storage in (self._out, self._exchange):
+        rows = () if self._warehouse is None else (self._warehouse.storage,)
+        for storage in (self._out, self._exchange, *rows):
             storage.sweep()
 
     def close(self) -> None:

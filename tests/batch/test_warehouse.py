@@ -19,6 +19,8 @@ from symbolize.batch.manifest import State
 from symbolize.batch.tasks import symbolize_inputs
 from symbolize.batch.warehouse import MAX_VALUE, UNKNOWN, escaped, file_name
 from symbolize.cli import main
+from symbolize.core.files import unfinished_path
+from symbolize.storage.backend import UNFINISHED_FOLDER
 from symbolize.storage.urls import Unreachable
 from tests.support.batch_engines import DirectEngine, plan, run_plan
 from tests.support.batch_runs import ALL_DONE, BINS, LEDGER, SPECTRA, copies, files_below, make_inputs, run, trace
@@ -191,6 +193,17 @@ def test_killed_between_file_and_record(is_known: bool, tmp_path: Path) -> None:
     put(inputs, a=made(4))
     run_plan(given)
     assert partitions(rows) == [f"date=1970-01-05/service={UNKNOWN}"]
+
+
+def test_leftovers_of_a_killed_worker(tmp_path: Path) -> None:
+    """An unfinished file with rows is removed by a later run."""
+    inputs, rows = put(tmp_path / "in", a=made(1)), tmp_path / "rows"
+    left = unfinished_path(str(rows / UNFINISHED_FOLDER / "file"))
+    Path(left).parent.mkdir(parents=True)
+    Path(left).write_bytes(b"PAR1")
+    os.utime(left, (1e9, 1e9))
+    run_plan(plan(inputs, tmp_path / "out", [], rows=str(rows), service_label="x"))
+    assert not os.path.exists(left) and len(files_below(rows)) == 1
 
 
 def test_rows_of_a_kept_result(tmp_path: Path) -> None:
