@@ -13,7 +13,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Self
 
-from symbolize.batch.manifest_tables import CONTINUED, DECODED, LAYOUT, TABLES, check, keep_sealed
+from symbolize.batch.manifest_tables import (
+    CONTINUED,
+    DECODED,
+    LAYOUT,
+    TABLES,
+    TAKEN,
+    check,
+    keep_sealed,
+    name_key,
+    uri_number,
+)
 from symbolize.binaries.store import ENDINGS, ERRORS, is_damage, one_line
 from symbolize.core.errors import OutputError, UsageError
 from symbolize.core.files import os_error_text, require_regular
@@ -260,10 +270,13 @@ class Manifest:
                 )
 
     def _insert(self, base: sqlite3.Connection, each: Input, options: str) -> None:
-        """Add a new input under the first of its names that is free."""
+        """Add a new input under the first of its names that is free, also of outputs of inputs that were forgotten."""
+        taken = "SELECT 1 FROM notes WHERE kind = ? AND key = ? AND value <> ?"
         for name in alternative_names(each):
             if base.execute("SELECT 1 FROM profiles WHERE output = ?", (name + ENDING,)).fetchone():
                 continue  # it is one of several of another input
+            if base.execute(taken, (TAKEN, name_key(name + ENDING), uri_number(each.uri))).fetchone():
+                continue  # it is that of an input that was forgotten
             try:
                 base.execute(
                     "INSERT INTO inputs (uri, name, size, version, options, state, turn) VALUES (?, ?, ?, ?, ?, ?, ?)",

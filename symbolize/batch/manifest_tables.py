@@ -1,5 +1,6 @@
 """The tables of the manifest of a batch, and the checksums of their rows."""
 
+import hashlib
 import sqlite3
 from typing import Any
 
@@ -101,8 +102,21 @@ times and figures that later runs ask for, by kind."""
 DECODED = "decoded"
 """The notes of binaries that were decoded: when they were last."""
 
+TAKEN = "taken"
+"""The notes of outputs of inputs that were forgotten, by `name_key`: the input, as `uri_number`."""
+
 SEALED = ("inputs", "profiles", "row_files", "questions", "binaries", "wanted", "wants", "notes")
 """The tables whose rows have a checksum, in `seal`."""
+
+
+def name_key(output: str) -> str:
+    """The key of the note of an output."""
+    return hashlib.blake2b(output.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def uri_number(uri: str) -> float:
+    """A hash of an input as the value of a note: 48 bits."""
+    return float(int.from_bytes(hashlib.blake2b(uri.encode("utf-8", "surrogatepass"), digest_size=6).digest()))
 
 
 def sealed_columns(base: sqlite3.Connection, table: str) -> tuple[list[str], list[str]]:

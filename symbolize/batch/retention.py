@@ -9,10 +9,11 @@ from contextlib import suppress
 from typing import Final
 
 from symbolize.batch.manifest import Manifest
-from symbolize.batch.manifest_tables import DECODED
+from symbolize.batch.manifest_tables import DECODED, TAKEN, name_key, uri_number
 from symbolize.core.errors import SymbolizeError
 from symbolize.storage import urls
 from symbolize.storage.backend import Storage
+from symbolize.storage.input_names import ENDING
 from symbolize.storage.inputs import local_path
 
 DAY: Final = 86400.0
@@ -43,7 +44,9 @@ def forget_unseen(manifest: Manifest, days: float, now: float | None = None) -> 
     how many inputs. Their outputs stay."""
     now = time.time() if now is None else now
     rows = manifest.read("SELECT key FROM notes WHERE kind = ? AND value < ?", UNSEEN, now - days * DAY)
-    remove_records(manifest, [int(key) for (key,) in rows])
+    numbers = [int(key) for (key,) in rows]
+    keep_names(manifest, numbers)
+    remove_records(manifest, numbers)
     with manifest.writing() as base:
         base.execute("INSERT OR IGNORE INTO notes (kind, key, value) SELECT ?, key, ? FROM binaries", (DECODED, now))
         old = f"SELECT key FROM notes WHERE kind = '{DECODED}' AND value < ?"
@@ -53,6 +56,19 @@ def forget_unseen(manifest: Manifest, days: float, now: float | None = None) -> 
     manifest.forget_unwanted()
     pack(manifest)
     return len(rows)
+
+
+def keep_names(manifest: Manifest, numbers: Iterable[int]) -> None:
+    """Note the names of the outputs of these inputs, so that no output of another input replaces them."""
+    with manifest.writing() as base:
+        for number in numbers:
+            outputs = {output for (output,) in base.execute("SELECT output FROM profiles WHERE input = ?", (number,))}
+            if outputs:
+                uri, name = base.execute("SELECT uri, name FROM inputs WHERE number = ?", (number,)).fetchone()
+                base.executemany(
+                    "INSERT OR REPLACE INTO notes (kind, key, value) VALUES (?, ?, ?)",
+                    [(TAKEN, name_key(output), uri_number(uri)) for output in sorted({*outputs, name + ENDING})],
+                )
 
 
 def remove_records(manifest: Manifest, numbers: Iterable[int]) -> None:

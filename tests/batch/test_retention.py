@@ -12,7 +12,7 @@ from symbolize.batch.retention import DAY, forget_unseen, is_gone, note_unseen
 from symbolize.storage.input_names import Input, NotListed
 from symbolize.storage.inputs import find_inputs
 from tests.support.batch_engines import plan, run_plan
-from tests.support.batch_runs import BINS, LEDGER, copies, outputs
+from tests.support.batch_runs import BINS, LEDGER, SPECTRA, copies, outputs, trace
 
 
 def recorded(out: Path) -> list[str]:
@@ -164,3 +164,30 @@ def test_binaries_that_inputs_wait_for_are_kept(tmp_path: Path) -> None:
         manifest.mark_decoded("key", 3, 1, 0.1, "")
         forget_unseen(manifest, 1.0, time.time() + 2 * DAY)
         assert manifest.binaries() == []
+
+
+def test_outputs_of_forgotten_inputs_are_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their names stay taken, those of the profiles of a trace too; an input that comes back has its name again, and a
+    trace too unless there are other outputs in its folder by now."""
+    out, now = tmp_path / "out", 1e9
+    monkeypatch.setattr(retention.time, "time", lambda: now)
+    for day, source in (("d1", LEDGER), ("d2", SPECTRA), ("d3", SPECTRA)):
+        copies(source, tmp_path / day, ["cpu.pb.gz"])
+    (tmp_path / "d1" / "two.pftrace").write_bytes(trace(7, 8))
+    run_plan(plan(tmp_path / "d1", out, BINS))
+    first = outputs(out)
+    assert len(first) == 3
+    for name in [name for name in first if "/" in name]:
+        copies(SPECTRA, tmp_path / "d2" / "two", [name.rpartition("/")[2]])
+    others = plan(tmp_path / "d3", tmp_path / "out", BINS, keep_days=10.0)
+    for _ in range(2):
+        run_plan(others)
+        now += 11 * DAY
+    assert recorded(out) == ["cpu.pb.gz"]
+    run_plan(plan(tmp_path / "d2", out, BINS))
+    made = outputs(out)
+    assert {name: made[name] for name in first} == first
+    assert len(made) == len(first) + len(list((tmp_path / "d2").rglob("*.pb.gz"))) + 1
+    run_plan(plan(tmp_path / "d1", out, BINS))
+    assert {name: outputs(out)[name] for name in made} == made
+    assert {name.partition("/")[0] for name in outputs(out).keys() - made.keys()} == {"two.pftrace"}
