@@ -4,7 +4,8 @@ import json
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Final, NamedTuple
+from time import monotonic
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from symbolize.core.cursor import varint_at
@@ -16,8 +17,11 @@ JSON: Final = "application/json"
 MAX_ANSWER: Final = 1 << 16
 """Bytes of the answer of the server that requests are passed on to."""
 SECONDS: Final = 30.0
+"""For each step of it, and for its body in all."""
 KEPT: Final = ("retry-after", "www-authenticate")
 """Fields of its answer that are passed back."""
+STATUSES: Final = {*range(200, 300), *range(400, 600)}
+"""Those that are: a redirect is not followed, and others are no end of an answer."""
 PARTIAL_SUCCESS: Final = 1
 REJECTED_PROFILES, ERROR_MESSAGE = 1, 2
 """Fields of ExportProfilesServiceResponse and of its ExportProfilesPartialSuccess."""
@@ -67,30 +71,40 @@ class Forward:
                 "POST", self.url, body=body, headers=headers, redirect=False, preload_content=False
             )
             try:
-                data = answer.read(MAX_ANSWER + 1)
+                data = body_of(answer)
             finally:
                 answer.close()
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             logging.getLogger("uvicorn.error").error("%s: does not answer: %s", self.url, error)
             raise SymbolizeError("the server that profiles are passed on to does not answer") from error
         kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
-        status = int(answer.status)
-        if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST or len(data) > MAX_ANSWER:
+        if answer.status not in STATUSES or len(data) > MAX_ANSWER:
             return Passed(HTTPStatus.BAD_GATEWAY, b"", {})
-        return Passed(status, data, kept)
+        return Passed(answer.status, data, kept)
+
+
+def body_of(answer: Any) -> bytes:
+    """The body of an answer, or of a too large one more than MAX_ANSWER bytes. Raises TimeoutError for a slow one."""
+    until, data = monotonic() + SECONDS, b""
+    while len(data) <= MAX_ANSWER and (piece := answer.read1(MAX_ANSWER)):
+        data += piece
+        if monotonic() > until:
+            raise TimeoutError("the body took too long to arrive")
+    return data
 
 
 def is_json(content_type: str) -> bool:
     """Whether a request is in JSON. Raises UsageError for one that is in neither encoding."""
     kind = content_type.partition(";")[0].strip().lower()
-    if kind not in (JSON, PROTOBUF, "application/protobuf", ""):
+    # None at all would do for web pages of other origins, which can send that without a preflight.
+    if kind not in (JSON, PROTOBUF, "application/protobuf"):
         raise UsageError(f"the Content-Type is neither {PROTOBUF} nor {JSON}")
     return kind == JSON
 
 
 def in_kind(passed: Passed, as_json: bool) -> bytes:
-    """The body of an answer in the encoding of the request, empty if it cannot be read."""
-    if not as_json:
+    """The body of an answer in the encoding of the request, empty if it cannot be read or may not be there."""
+    if not as_json or passed.status == HTTPStatus.NO_CONTENT:
         return passed.body
     try:
         fields = fields_of(passed.body)

@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import http.client
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -30,7 +31,8 @@ class Backend:
     """A server behind, which answers as a test wants and keeps what it got."""
 
     def __init__(self) -> None:
-        self.status, self.answer, self.headers = Status.OK, b"", {}
+        self.status: int = Status.OK
+        self.answer, self.headers = b"", {}
         self.received: list[tuple[bytes, dict[str, str]]] = []
 
     def behave(self, request: Request) -> None:
@@ -166,6 +168,45 @@ def test_answers_are_passed_back(both: tuple[HttpClient, Backend]) -> None:
         backend.status, backend.answer, backend.headers = Status.OK, b"", {}
 
 
+@pytest.mark.parametrize("status", [101, 103, 199, 304, 600, 999])
+def test_answers_that_are_none(both: tuple[HttpClient, Backend], status: int) -> None:
+    """Statuses that end no answer, or have no name, are those of a bad gateway."""
+    server, backend = both
+    backend.status = status
+    try:
+        assert send(server, MESSAGE.read_bytes()).status == Status.BAD_GATEWAY
+    finally:
+        backend.status = Status.OK
+
+
+def test_answers_without_a_body(both: tuple[HttpClient, Backend]) -> None:
+    """Have none in JSON either, and the connection goes on."""
+    server, backend = both
+    backend.status = Status.NO_CONTENT
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    try:
+        for body, kind in ((as_json(MESSAGE.read_bytes()), JSON), (MESSAGE.read_bytes(), PROTOBUF)):
+            connection.request("POST", PATH, body, {"Content-Type": kind})
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == (Status.NO_CONTENT, b"")
+    finally:
+        connection.close()
+        backend.status = Status.OK
+
+
+def test_answers_that_drip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server behind that sends byte by byte is one that does not answer, and holds no thread."""
+    monkeypatch.setattr("symbolize.serve.otlp.SECONDS", 0.5)
+
+    def behave(request: Request) -> None:
+        request.body()
+        request.head(Status.OK, Content_Type=PROTOBUF)
+        request.drip(bytes(1 << 16), 0.01)
+
+    with HttpServer(behave) as behind, serving(settings(tmp_path, BINARIES, forward=behind.url + PATH)) as server:
+        assert send(server, MESSAGE.read_bytes()).status == Status.SERVICE_UNAVAILABLE
+
+
 def test_what_is_no_request(both: tuple[HttpClient, Backend]) -> None:
     """Is refused with a google.rpc.Status, and not passed on."""
     server, backend = both
@@ -176,6 +217,8 @@ def test_what_is_no_request(both: tuple[HttpClient, Backend]) -> None:
         assert answer.status == Status.BAD_REQUEST
         assert answer.headers["content-type"] == PROTOBUF
         assert answer.body.startswith(b"\x08\x03\x12")  # INVALID_ARGUMENT, and a message
+    untyped = server.ask("POST", PATH, MESSAGE.read_bytes())  # as pages of any origin can send it
+    assert untyped.status == Status.BAD_REQUEST
     answer = send(server, b"{}[", JSON)
     assert answer.status == Status.BAD_REQUEST
     assert answer.json()["code"] == 3

@@ -245,7 +245,9 @@ def test_otlp_is_passed_on(tmp_path: Path) -> None:
     with HttpServer(receive) as behind:
         options = ["--binaries", str(BINARIES / "gcc-pie"), "--forward", f"{behind.url}/v1development/profiles"]
         with symbol_server([*options, "--no-cache"]) as server:
-            answer = server.ask("POST", "/v1development/profiles", sent.getvalue())
+            answer = server.ask(
+                "POST", "/v1development/profiles", sent.getvalue(), Content_Type="application/x-protobuf"
+            )
     assert (answer.status, answer.body) == (Status.ACCEPTED, b"\x0a\x00")
     before, after = load(BytesIO(sent.getvalue())), load(BytesIO(received[0]))
     assert after.samples.values.tolist() == before.samples.values.tolist()
